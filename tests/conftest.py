@@ -1,0 +1,11 @@
+"""What every test may rely on."""
+
+from hypothesis import settings
+
+pytest_plugins = ["tests.support.conformance"]
+
+# A deadline measures the machine and not the code. `make test` repeats the same examples everywhere;
+# new ones are the business of `make fuzz`.
+settings.register_profile("test", deadline=None, derandomize=True)
+settings.register_profile("fuzz", deadline=None, max_examples=2_000)
+settings.load_profile("test")

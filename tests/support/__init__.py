@@ -1,0 +1,1 @@
+"""Builders, fakes and plugins that tests import by name."""

@@ -1,0 +1,92 @@
+"""What must hold for the repository as a whole."""
+
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[2]
+PACKAGE = REPOSITORY / "src" / "omnigraph"
+LINES_MAX = 700  # a file this long holds a second idea
+
+# Written so that they do not match themselves.
+MACHINE_PATH = re.compile(r"(?<![\w.~}-])/(?:home|Users|root|work|mnt)/\w")
+INDEX_ADDRESS = re.compile(r"pypi\.org/|pythonhosted\.org|--(?:extra-)?index-url[ =]|--find-links[ =]")
+
+
+def published_files() -> list[Path]:
+    """Return the files that are in git, or would be after `git add`."""
+    if not (REPOSITORY / ".git").exists():
+        pytest.skip("not a git checkout")
+    listing = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=REPOSITORY,
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    return [path for name in listing.stdout.split("\0") if name and (path := REPOSITORY / name).is_file()]
+
+
+def test_no_file_names_a_machine_or_a_package_index() -> None:
+    files = published_files()
+
+    found = [
+        f"{path.relative_to(REPOSITORY)}:{number}: {line.strip()[:100]}"
+        for path in files
+        for number, line in enumerate(path.read_text(encoding="utf-8", errors="ignore").splitlines(), 1)
+        if MACHINE_PATH.search(line) or INDEX_ADDRESS.search(line)
+    ]
+
+    assert Path(__file__) in files
+    assert found == []
+
+
+@pytest.mark.parametrize("name", ["build.lock", "requirements.lock"])
+def test_a_lock_holds_exact_versions_with_hashes_and_no_address(name: str) -> None:
+    text = (REPOSITORY / name).read_text()
+
+    requirements = text.replace("\\\n", "").splitlines()
+
+    exact = re.compile(r"[a-z0-9-]+==[\w.+!]+( ; [^\\]+?)?(\s+--hash=sha256:[0-9a-f]{64})+")
+    assert [line for line in requirements if not exact.fullmatch(line)] == []
+    assert "://" not in text
+
+
+def test_the_lock_covers_every_declared_dependency() -> None:
+    declared = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
+    project = declared["project"]
+    groups = [project["dependencies"], *project["optional-dependencies"].values()]
+    groups += declared["dependency-groups"].values()
+
+    names = {re.split(r"[\[<>=!~ ]", line)[0].replace(".", "-").lower() for group in groups for line in group}
+
+    locked = re.findall(r"^[a-z0-9-]+(?===)", (REPOSITORY / "requirements.lock").read_text(), re.MULTILINE)
+    assert names - set(locked) == set()
+
+
+def test_no_source_file_is_too_long() -> None:
+    lengths = {path: len(path.read_text().splitlines()) for path in PACKAGE.rglob("*.py")}
+
+    assert lengths
+    assert {str(path): length for path, length in lengths.items() if length > LINES_MAX} == {}
+
+
+def test_every_package_has_its_place_in_the_import_contract() -> None:
+    tools = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["tool"]
+    layers = next(c["layers"] for c in tools["importlinter"]["contracts"] if c["type"] == "layers")
+
+    listed = {name.strip(" ()") for layer in layers for name in re.split(r"[|:]", layer)}
+
+    packages = {path.parent.name for path in PACKAGE.glob("*/*.py")}
+    assert packages
+    assert packages - listed == set()
+
+
+def test_every_package_has_an_init_file() -> None:
+    """A directory without one is skipped by the import contract, and by the wheel's users."""
+    directories = {path.parent for path in PACKAGE.rglob("*.py")}
+
+    assert {str(path) for path in directories if not (path / "__init__.py").is_file()} == set()
