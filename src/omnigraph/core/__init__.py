@@ -1,0 +1,1 @@
+"""Values, errors and limits that every layer shares; depends on the standard library alone."""

@@ -1,0 +1,10 @@
+"""The only place that reads time."""
+
+import time
+
+
+def now_micros() -> int:
+    """Return microseconds since the Unix epoch; every `created_at` comes from here."""
+    micros = time.time_ns() // 1_000
+    assert micros > 0, "the clock is set before the Unix epoch"
+    return micros

@@ -1,0 +1,40 @@
+"""ULIDs: 26 characters, sortable by the millisecond they were made in.
+
+I1  Ids of one source are strictly increasing, also within a millisecond and when the clock steps back.
+"""
+
+import os
+import threading
+from collections.abc import Callable
+
+from omnigraph.core.clock import now_micros
+
+_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # Crockford's base 32: no I, L, O, U
+_RANDOM_BITS = 80
+
+
+class UlidSource:
+    """Makes ULIDs; safe to share between threads."""
+
+    def __init__(self, clock: Callable[[], int] = now_micros) -> None:
+        """Take the clock, in microseconds, that stamps the ids."""
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._millisecond = 0
+        self._random = 0
+
+    def __call__(self) -> str:
+        """Return a ULID greater than every one this source returned before (I1)."""
+        with self._lock:
+            now = self._clock() // 1_000
+            if now > self._millisecond:
+                self._millisecond = now
+                # The top bit stays clear: it leaves room to count up within the millisecond.
+                self._random = int.from_bytes(os.urandom(_RANDOM_BITS // 8), "big") >> 1
+            else:
+                self._random += 1
+            value = self._millisecond << _RANDOM_BITS | self._random
+        return "".join(_ALPHABET[value >> shift & 31] for shift in range(125, -1, -5))
+
+
+new_ulid = UlidSource()

@@ -1,0 +1,16 @@
+"""Every numeric limit of the languages, with its reason."""
+
+SOURCE_BYTES_MAX = 16 * 1024 * 1024  # a schema or query file is written by people; this is a thousand novels
+NESTING_MAX = 64  # `not` blocks and list literals; keeps recursive descent far from the interpreter's stack
+DIAGNOSTICS_MAX = 20  # more errors in one file are noise: fix these first
+DIAGNOSTIC_EXCERPT_MAX = 120  # characters of a source line or a quoted token that an error shows
+NUMBER_DIGITS_MAX = 400  # no literal that fits a 64-bit integer or a double needs more digits
+
+I32_MIN, I32_MAX = -(2**31), 2**31 - 1
+I64_MIN, I64_MAX = -(2**63), 2**63 - 1
+U32_MAX = 2**32 - 1
+U64_MAX = 2**64 - 1
+JSON_INTEGER_MAX = 2**53 - 1  # the largest integer that a client with double numbers reads exactly
+
+VECTOR_DIMENSION_MAX = I32_MAX  # Arrow's fixed-size lists count their items in a signed 32-bit integer
+CARDINALITY_MAX = U32_MAX

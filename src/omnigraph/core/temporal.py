@@ -1,0 +1,80 @@
+"""`Date` and `DateTime` values: days and milliseconds since the epoch, and their text.
+
+Accepted text: `YYYY-MM-DD`, or a full RFC 3339 timestamp with `T` or one space, 0 to 9 fraction digits and an
+optional zone (UTC when missing).
+"""
+
+import re
+from datetime import UTC, date, datetime, timedelta
+
+from omnigraph.core.errors import ExecutionError
+
+_EPOCH_DAY = date(1970, 1, 1).toordinal()
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DAY_MS = 86_400_000
+_PATTERN = re.compile(
+    r"(\d{4})-(\d{2})-(\d{2})"
+    r"(?:[T ](\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?(Z|[+-]\d{2}:\d{2})?)?",
+    re.ASCII,
+)
+
+
+def parse_date(text: str) -> int:
+    """Return days since the epoch; a timestamp is reduced to its UTC day.
+
+    Raises:
+        ExecutionError: the text is no date.
+    """
+    millis = _parse(text)
+    if millis is None:
+        raise ExecutionError(f"invalid Date {_quote(text)}: write YYYY-MM-DD")
+    return millis // _DAY_MS
+
+
+def parse_datetime(text: str) -> int:
+    """Return milliseconds since the epoch in UTC; a bare day is its midnight, digits below are cut.
+
+    Raises:
+        ExecutionError: the text is no timestamp.
+    """
+    millis = _parse(text)
+    if millis is None:
+        raise ExecutionError(f"invalid DateTime {_quote(text)}: write RFC 3339, such as 2021-01-31T12:00:00Z")
+    return millis
+
+
+def format_date(days: int) -> str:
+    """Return `YYYY-MM-DD`."""
+    return date.fromordinal(_EPOCH_DAY + days).isoformat()
+
+
+def format_datetime(millis: int) -> str:
+    """Return `YYYY-MM-DDTHH:MM:SS.mmmZ`."""
+    moment = _EPOCH + timedelta(milliseconds=millis)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{millis % 1_000:03d}Z".zfill(24)
+
+
+def _parse(text: str) -> int | None:
+    match = _PATTERN.fullmatch(text)
+    if match is None:
+        return None
+    year, month, day, hour, minute, second, fraction, zone = match.groups()
+    try:
+        moment = datetime(
+            int(year), int(month), int(day), int(hour or 0), int(minute or 0), int(second or 0), tzinfo=UTC
+        )
+    except ValueError:
+        return None
+    millis = (moment - _EPOCH) // timedelta(milliseconds=1) + int((fraction or "0").ljust(3, "0")[:3])
+    return millis - _zone_minutes(zone) * 60_000
+
+
+def _zone_minutes(zone: str | None) -> int:
+    if zone is None or zone == "Z":
+        return 0
+    minutes = int(zone[1:3]) * 60 + int(zone[4:6])
+    return -minutes if zone[0] == "-" else minutes
+
+
+def _quote(text: str) -> str:
+    return repr(text if len(text) <= 40 else text[:40] + "…")

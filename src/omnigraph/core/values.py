@@ -1,0 +1,81 @@
+"""The types of the two languages, and how they compare with each other."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Scalar(StrEnum):
+    """The item of every type; the text is the keyword of both languages."""
+
+    STRING = "String"
+    BLOB = "Blob"
+    BOOL = "Bool"
+    I32 = "I32"
+    I64 = "I64"
+    U32 = "U32"
+    U64 = "U64"
+    F32 = "F32"
+    F64 = "F64"
+    DATE = "Date"
+    DATETIME = "DateTime"
+    VECTOR = "Vector"
+
+
+INTEGERS = frozenset({Scalar.I32, Scalar.I64, Scalar.U32, Scalar.U64})
+FLOATS = frozenset({Scalar.F32, Scalar.F64})
+NUMBERS = INTEGERS | FLOATS
+SCALAR_WORDS = {str(scalar): scalar for scalar in Scalar if scalar is not Scalar.VECTOR}
+
+
+@dataclass(frozen=True, slots=True)
+class ValueType:
+    """The type of a property, parameter or expression.
+
+    `dimension` is set for vectors alone. `enum_values` is sorted and set for enums alone, whose scalar is
+    `String`: outside of value checks an enum behaves as one.
+    """
+
+    scalar: Scalar
+    nullable: bool = False
+    is_list: bool = False
+    enum_values: tuple[str, ...] | None = None
+    dimension: int | None = None
+
+    @property
+    def is_number(self) -> bool:
+        """Whether this is a single number."""
+        return not self.is_list and self.scalar in NUMBERS
+
+    @property
+    def is_plain_string(self) -> bool:
+        """Whether this is a single text; enums count."""
+        return not self.is_list and self.scalar is Scalar.STRING
+
+    @property
+    def is_vector(self) -> bool:
+        """Whether this is a vector."""
+        return self.scalar is Scalar.VECTOR
+
+    @property
+    def item(self) -> "ValueType":
+        """The type of a list's items."""
+        return ValueType(self.scalar)
+
+    def accepts(self, other: "ValueType") -> bool:
+        """Return whether the two are compatible: both lists or neither, one scalar or two numbers.
+
+        Nullability and enum sets are left out: they are a matter of values, not of types.
+        """
+        if self.is_list != other.is_list or self.dimension != other.dimension:
+            return False
+        return self.scalar is other.scalar or (self.scalar in NUMBERS and other.scalar in NUMBERS)
+
+    def __str__(self) -> str:
+        """Return the type as written in a schema."""
+        if self.enum_values is not None:
+            text = f"enum({', '.join(self.enum_values)})"
+        elif self.dimension is not None:
+            text = f"Vector({self.dimension})"
+        else:
+            text = f"[{self.scalar}]" if self.is_list else str(self.scalar)
+        return f"{text}?" if self.nullable else text
