@@ -1,0 +1,210 @@
+"""The cursor that both parsers move over their tokens, and how they recover from an error.
+
+A rule that meets something else raises `SyntaxFailure`. Whoever can go on behind the damage catches it, keeps
+its diagnostic and skips to a place where a new item starts; at the end all of them are raised together.
+"""
+
+from omnigraph.core.diagnostics import Diagnostic
+from omnigraph.core.errors import ParseError
+from omnigraph.core.limits import DIAGNOSTICS_MAX, NESTING_MAX, NUMBER_DIGITS_MAX
+from omnigraph.core.span import Span
+from omnigraph.language.lexer import Token, Tokens
+from omnigraph.language.tree import Name
+
+_ESCAPES = {'"': '"', "\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
+_CHARACTER_HELP = {
+    "#": "comments start with //",
+    "\N{ZERO WIDTH NO-BREAK SPACE}": "save the file as UTF-8 without a byte order mark",
+    "'": "strings are written in double quotes",
+    ";": "no separator is needed here",
+}
+_FOUND_MAX = 40  # characters of an unexpected token that a message quotes
+
+
+class SyntaxFailure(Exception):
+    """One error of the grammar on its way to a place that can go on behind it."""
+
+    def __init__(self, diagnostic: Diagnostic) -> None:
+        """Take what is to be reported."""
+        super().__init__(diagnostic.message)
+        self.diagnostic = diagnostic
+
+
+class Cursor:
+    """A place among tokens; `token` is the next one.
+
+    A word or mark is recognised by its text alone: strings keep their quotes and variables their `$`.
+    """
+
+    def __init__(self, tokens: Tokens) -> None:
+        """Start before the first token."""
+        self.source = tokens.source
+        self.tokens = tokens.tokens
+        self.index = 0
+        self.token = self.tokens[0]
+        self.diagnostics: list[Diagnostic] = []
+        self._depth = 0
+
+    # Looking
+
+    def at(self, text: str) -> bool:
+        """Return whether the next token is this word or mark."""
+        return self.token.text == text
+
+    def ahead(self, count: int = 1) -> Token:
+        """Return the token `count` places behind the next one."""
+        return self.tokens[min(self.index + count, len(self.tokens) - 1)]
+
+    @property
+    def is_first_on_line(self) -> bool:
+        """Whether only white space stands before the next token on its line."""
+        text = self.source.text
+        return not text[text.rfind("\n", 0, self.token.start) + 1 : self.token.start].strip()
+
+    def since(self, start: Token) -> Span:
+        """Return the span from a token to the last one taken."""
+        return Span(start.start, self.tokens[self.index - 1].end)
+
+    # Taking
+
+    def take(self) -> Token:
+        """Return the next token and step behind it."""
+        token = self.token
+        if self.index < len(self.tokens) - 1:
+            self.index += 1
+            self.token = self.tokens[self.index]
+        return token
+
+    def accept(self, text: str) -> bool:
+        """Step behind this word or mark if it is next."""
+        if self.token.text == text:
+            self.take()
+            return True
+        return False
+
+    def expect(self, text: str, *, help: str | None = None) -> Token:
+        """Take this word or mark, or fail."""
+        if self.token.text != text:
+            raise self.unexpected(f"'{text}'", help=help)
+        return self.take()
+
+    def expect_kind(self, kind: str, what: str, *, help: str | None = None) -> Token:
+        """Take a token of a kind, or fail saying what was expected."""
+        if self.token.kind != kind:
+            raise self.unexpected(what, help=help)
+        return self.take()
+
+    def name(self, what: str) -> Name:
+        """Take a name that starts lower case."""
+        help = "names of properties, parameters and aliases start with a lower-case letter or _"
+        token = self.expect_kind("name", what, help=help if self.token.kind == "type" else None)
+        return Name(token.text, token.span)
+
+    def type_name(self, what: str) -> Name:
+        """Take a name that starts upper case."""
+        help = "names of types start with an upper-case letter"
+        token = self.expect_kind("type", what, help=help if self.token.kind == "name" else None)
+        return Name(token.text, token.span)
+
+    def integer(self, what: str, *, maximum: int | None = None) -> int:
+        """Take an unsigned integer, refusing one above a maximum."""
+        token = self.expect_kind("integer", what)
+        self.refuse_glued_word(token)
+        if len(token.text) > NUMBER_DIGITS_MAX or (maximum is not None and int(token.text) > maximum):
+            raise self.failure(f"{what} {clip(token.text)} is larger than {maximum}", token.span)
+        return int(token.text)
+
+    def decimal(self) -> float:
+        """Take a decimal number."""
+        token = self.expect_kind("decimal", "a decimal number")
+        self.refuse_glued_word(token)
+        value = float(token.text)
+        if value == float("inf"):
+            raise self.failure(f"the number {clip(token.text)} is too large", token.span)
+        return value
+
+    def string(self, what: str) -> tuple[str, Span]:
+        """Take a string and return its decoded text."""
+        token = self.expect_kind("string", what)
+        return self._decode(token), token.span
+
+    def refuse_glued_word(self, token: Token) -> None:
+        """Fail if a letter or `_` directly follows a number."""
+        following = self.token
+        if following.start == token.end and following.kind in {"name", "type"}:
+            glued = Span(token.start, following.end)
+            message = f"'{clip(self.source.text[glued.start : glued.end])}' is not a number"
+            raise self.failure(message, glued, help="numbers have no exponent, suffix or digit separator")
+
+    # Failing
+
+    def failure(self, message: str, span: Span, *, help: str | None = None) -> SyntaxFailure:
+        """Return an error at a place."""
+        return SyntaxFailure(Diagnostic(message, span, help))
+
+    def unexpected(self, what: str, *, help: str | None = None) -> SyntaxFailure:
+        """Return the error that something else was expected in place of the next token."""
+        token = self.token
+        if token.kind == "unclosed":
+            thing = "string" if token.text == '"' else "comment"
+            return self.failure(f"this {thing} is never closed", token.span)
+        if token.kind == "bad":
+            message = f"expected {what}, found the character {token.text!a}"
+            return self.failure(message, token.span, help=_CHARACTER_HELP.get(token.text, help))
+        found = "the end of the text" if token.kind == "end" else f"'{clip(token.text)}'"
+        return self.failure(f"expected {what}, found {found}", token.span, help=help)
+
+    # Recovering
+
+    def report(self, diagnostic: Diagnostic) -> None:
+        """Keep an error; give up on the file when there are too many."""
+        self.diagnostics.append(diagnostic)
+        if len(self.diagnostics) >= DIAGNOSTICS_MAX:
+            self.raise_reported()
+
+    def raise_reported(self) -> None:
+        """Raise what was reported, if anything was.
+
+        Raises:
+            ParseError: with every diagnostic, in the order of the text.
+        """
+        if self.diagnostics:
+            raise ParseError(self.diagnostics, self.source)
+
+    def enter(self) -> None:
+        """Go one level deeper, or fail: recursion follows the text's nesting."""
+        self._depth += 1
+        if self._depth > NESTING_MAX:
+            raise self.failure(f"nested deeper than the limit of {NESTING_MAX} levels", self.token.span)
+
+    def leave(self, levels: int = 1) -> None:
+        """Come back up."""
+        self._depth -= levels
+
+    def surface(self) -> None:
+        """Forget the nesting that an error left behind."""
+        self._depth = 0
+
+    def _decode(self, token: Token) -> str:
+        raw = token.text[1:-1]
+        if "\\" not in raw:
+            return raw
+        parts = []
+        position = 0
+        while (slash := raw.find("\\", position)) >= 0:
+            parts.append(raw[position:slash])
+            escaped = raw[slash + 1]
+            if escaped not in _ESCAPES:
+                place = Span(token.start + 1 + slash, token.start + 3 + slash)
+                message = f"unsupported escape sequence '\\{escaped}'"
+                raise self.failure(message, place, help='strings know \\" \\\\ \\n \\r \\t')
+            parts.append(_ESCAPES[escaped])
+            position = slash + 2
+        parts.append(raw[position:])
+        return "".join(parts)
+
+
+def clip(text: str) -> str:
+    """Return a token as a message quotes it: one line, not too long."""
+    shown = text if len(text) <= _FOUND_MAX else text[:_FOUND_MAX] + "…"
+    return "".join(c if c.isprintable() else " " for c in shown)
