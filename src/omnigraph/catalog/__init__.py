@@ -1,0 +1,1 @@
+"""What types exist and what they mean: catalogs, migration plans, checked queries."""

@@ -1,0 +1,175 @@
+"""Stable numbers for types, properties and tables, and how a new schema inherits them.
+
+N1  One counter per graph issues every number; it only grows, and no number is issued twice.
+N2  Names are not identity: a renamed type or property keeps its number, and a name that was dropped and added
+    again gets a new one.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from omnigraph.catalog.shape import DesiredSchema, Hint, Kind, SchemaShape, TypeShape
+from omnigraph.core.diagnostics import Diagnostic, Severity
+from omnigraph.core.errors import CatalogError
+from omnigraph.core.ids import new_ulid
+
+TypeKey = tuple[Kind, str]
+PropertyKey = tuple[Kind, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedSchema:
+    """A shape whose every type, property and table has its number."""
+
+    shape: SchemaShape
+    domain: str
+    next_id: int
+    type_ids: dict[TypeKey, int]
+    property_ids: dict[PropertyKey, int]
+    incarnations: dict[TypeKey, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """A desired schema matched to the accepted one.
+
+    `types` and `properties` map every desired declaration to the accepted name it continues, or to none where
+    it is new.
+    """
+
+    types: dict[TypeKey, str | None]
+    properties: dict[PropertyKey, str | None]
+    diagnostics: tuple[Diagnostic, ...]
+
+
+def accept_first(desired: DesiredSchema, *, make_domain: Callable[[], str] = new_ulid) -> AcceptedSchema:
+    """Number a schema that is the first of its graph; rename hints are inert."""
+    nothing = AcceptedSchema(SchemaShape(()), make_domain(), 1, {}, {}, {})
+    types: dict[TypeKey, str | None] = {(shape.kind, shape.name): None for shape in desired.shape.types}
+    properties: dict[PropertyKey, str | None] = {
+        (shape.kind, shape.name, name): None for shape in desired.shape.types for name in shape.property_names
+    }
+    return inherit(nothing, desired, Resolution(types, properties, ()))
+
+
+def inherit(accepted: AcceptedSchema, desired: DesiredSchema, resolution: Resolution) -> AcceptedSchema:
+    """Return the desired schema with the numbers it inherits and fresh ones for what is new (N1, N2)."""
+    counter = accepted.next_id
+    type_ids: dict[TypeKey, int] = {}
+    property_ids: dict[PropertyKey, int] = {}
+    incarnations: dict[TypeKey, int] = {}
+    for type_key, old in resolution.types.items():
+        if old is None:
+            type_ids[type_key], counter = counter, counter + 1
+        else:
+            type_ids[type_key] = accepted.type_ids[type_key[0], old]
+    for key in sorted(resolution.properties, key=lambda key: (type_ids[key[:2]], key[2])):
+        old_property, old_owner = resolution.properties[key], resolution.types[key[:2]]
+        if old_property is None or old_owner is None:
+            property_ids[key], counter = counter, counter + 1
+        else:
+            property_ids[key] = accepted.property_ids[key[0], old_owner, old_property]
+    for type_key in sorted(type_ids, key=type_ids.__getitem__):
+        if type_key[0] is Kind.INTERFACE:
+            continue
+        old = resolution.types[type_key]
+        if old is None:
+            incarnations[type_key], counter = counter, counter + 1
+        else:
+            incarnations[type_key] = accepted.incarnations[type_key[0], old]
+    return AcceptedSchema(desired.shape, accepted.domain, counter, type_ids, property_ids, incarnations)
+
+
+def resolve(accepted: AcceptedSchema, desired: DesiredSchema) -> Resolution:
+    """Match every desired declaration to an accepted one by name, then by hint.
+
+    Raises:
+        CatalogError: a hint names nothing that can be taken over, or something taken already.
+    """
+    return _Resolver(accepted, desired).resolve()
+
+
+class _Resolver:
+    def __init__(self, accepted: AcceptedSchema, desired: DesiredSchema) -> None:
+        self.accepted = accepted
+        self.desired = desired
+        self.notes: list[Diagnostic] = []
+        self.faults: list[Diagnostic] = []
+
+    def resolve(self) -> Resolution:
+        types: dict[TypeKey, str | None] = {}
+        properties: dict[PropertyKey, str | None] = {}
+        for kind in Kind:
+            for name, old in self.match_types(kind).items():
+                types[kind, name] = old
+        for shape in self.desired.shape.types:
+            for name, old in self.match_properties(shape, types[shape.kind, shape.name]).items():
+                properties[shape.kind, shape.name, name] = old
+        if self.faults:
+            raise CatalogError(self.faults, self.desired.file.source)
+        return Resolution(types, properties, tuple(self.notes))
+
+    def match_types(self, kind: Kind) -> dict[str, str | None]:
+        names = [shape.name for shape in self.desired.shape.of_kind(kind)]
+        known = {name for other, name in self.accepted.type_ids if other is kind}
+        hints = {name: hint for (other, name), hint in self.desired.type_hints.items() if other is kind}
+        return self.match(names, known, hints, lambda hint: self.type_fault(kind, hint))
+
+    def match_properties(self, shape: TypeShape, old_owner: str | None) -> dict[str, str | None]:
+        kind, owner = shape.kind, shape.name
+        known = {key[2] for key in self.accepted.property_ids if key[:2] == (kind, old_owner)}
+        hints = {}
+        for name in shape.property_names:
+            hint = self.desired.property_hints.get((kind, owner, name))
+            # A hint that an interface injects speaks to the nodes that had the old name, and to no others.
+            if hint and not (hint.is_injected and hint.old not in known):
+                hints[name] = hint
+        names = list(shape.property_names)
+        return self.match(names, known, hints, lambda hint: self.property_fault(shape, old_owner, hint))
+
+    def match(
+        self, names: list[str], known: set[str], hints: dict[str, Hint], fault: Callable[[Hint], str]
+    ) -> dict[str, str | None]:
+        """Match names of one namespace: the same name first, then hints."""
+        taken: dict[str, str] = {name: name for name in names if name in known}
+        matched: dict[str, str | None] = {}
+        for name in names:
+            hint = hints.get(name)
+            if name in known:
+                matched[name] = name
+                if hint:
+                    message = (
+                        f"'{name}' exists already: ignored exact match hint @rename_from(\"{hint.old}\")"
+                    )
+                    self.notes.append(Diagnostic(message, hint.span, severity=Severity.INFO))
+            elif hint is None:
+                matched[name] = None
+            elif hint.old not in known:
+                self.faults.append(Diagnostic(fault(hint), hint.span))
+                matched[name] = None
+            elif hint.old in taken:
+                message = (
+                    f"'{name}' cannot be renamed from '{hint.old}': '{taken[hint.old]}' continues it already"
+                )
+                self.faults.append(Diagnostic(message, hint.span))
+                matched[name] = None
+            else:
+                matched[name] = hint.old
+                taken[hint.old] = name
+        return matched
+
+    def type_fault(self, kind: Kind, hint: Hint) -> str:
+        others = [str(other) for other, name in self.accepted.type_ids if name == hint.old]
+        if others:
+            return f"@rename_from(\"{hint.old}\"): '{hint.old}' is a type of kind {others[0]}, not {kind}"
+        return f'@rename_from("{hint.old}"): no {kind} of that name exists'
+
+    def property_fault(self, shape: TypeShape, old_owner: str | None, hint: Hint) -> str:
+        if old_owner is None:
+            return f"@rename_from(\"{hint.old}\"): '{shape.name}' is new and has no property to rename"
+        elsewhere = sorted(key[1] for key in self.accepted.property_ids if key[2] == hint.old)
+        if elsewhere:
+            return (
+                f"@rename_from(\"{hint.old}\") moves across owners: '{hint.old}' belongs to '{elsewhere[0]}'"
+            )
+        return f"@rename_from(\"{hint.old}\"): {shape.kind} '{old_owner}' has no property of that name"

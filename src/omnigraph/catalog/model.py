@@ -1,0 +1,107 @@
+"""The catalog: node types, edge types and their properties, as everyone above reads them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from omnigraph.catalog.shape import Note
+from omnigraph.core.values import Scalar, ValueType
+from omnigraph.language.annotations import Embed
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """One column of a type; `id` outlives its name."""
+
+    name: str
+    type: ValueType
+    id: int
+    notes: tuple[Note, ...] = ()
+    embed: Embed | None = None
+
+    @property
+    def is_blob(self) -> bool:
+        """Whether the values are bytes that a query never reads."""
+        return self.type.scalar is Scalar.BLOB
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Inclusive bounds of a number; none is open."""
+
+    low: int | float | None
+    high: int | float | None
+
+
+@dataclass(frozen=True, slots=True)
+class InterfaceType:
+    """Properties that nodes share; has no table."""
+
+    name: str
+    id: int
+    properties: Mapping[str, Property]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeType:
+    """A node type.
+
+    `properties` are in name order, as the columns are. `key` is in the order of property ids, as the members
+    of a composite id are: a rename changes neither. `indexes` include the key.
+    """
+
+    name: str
+    id: int
+    incarnation: int
+    interfaces: tuple[str, ...]
+    properties: Mapping[str, Property]
+    key: tuple[str, ...] | None
+    unique: tuple[tuple[str, ...], ...]
+    indexes: tuple[tuple[str, ...], ...]
+    ranges: Mapping[str, tuple[Bounds, ...]]
+    checks: Mapping[str, tuple[str, ...]]
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def table_key(self) -> str:
+        """The public name of the type's table."""
+        return f"node:{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeType:
+    """An edge type from nodes of type `source` to nodes of type `target`.
+
+    Each source node has `low` to `high` edges of it; no `high` is unbounded.
+    """
+
+    name: str
+    id: int
+    incarnation: int
+    source: str
+    target: str
+    low: int
+    high: int | None
+    properties: Mapping[str, Property]
+    unique: tuple[tuple[str, ...], ...]
+    indexes: tuple[tuple[str, ...], ...]
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def table_key(self) -> str:
+        """The public name of the type's table."""
+        return f"edge:{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """Every type of one accepted schema, each namespace in name order."""
+
+    interfaces: Mapping[str, InterfaceType]
+    nodes: Mapping[str, NodeType]
+    edges: Mapping[str, EdgeType]
+    edges_by_lower_name: Mapping[str, EdgeType]
+    shape_hash: str
+
+    def edge(self, word: str) -> EdgeType | None:
+        """Return the edge that a traversal names: exactly, else whatever the case."""
+        return self.edges.get(word) or self.edges_by_lower_name.get(word.lower())
