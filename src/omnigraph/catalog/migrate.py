@@ -1,0 +1,229 @@
+"""The migration planner: accepted schema and desired schema to steps.
+
+M1  Every difference is classified. What no rule knows becomes one unsupported change on `schema`.
+M2  The plan depends on the two shapes and the hints alone: same input, same steps in the same order.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from omnigraph.catalog.identity import AcceptedSchema, Resolution, resolve
+from omnigraph.catalog.migration_codes import CHANGED_TYPE, REQUIRED_PROPERTY
+from omnigraph.catalog.migration_steps import (
+    AddIndex,
+    AddProperty,
+    AddType,
+    DropMode,
+    DropProperty,
+    DropType,
+    ExtendEnum,
+    RenameProperty,
+    RenameType,
+    Step,
+    UnsupportedChange,
+    UpdatePropertyMetadata,
+    UpdateTypeMetadata,
+)
+from omnigraph.catalog.shape import DesiredSchema, Kind, Note, PropertyShape, Rule, TypeShape
+from omnigraph.core.diagnostics import Diagnostic
+from omnigraph.core.errors import SchemaError
+from omnigraph.core.values import ValueType
+from omnigraph.language.annotations import Embed
+
+_FREE_NOTES = frozenset({"description", "instruction"})  # texts for readers: they may change at any time
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationPlan:
+    """The steps, how desired declarations continue accepted ones, and notes about ignored hints."""
+
+    steps: tuple[Step, ...]
+    resolution: Resolution
+
+    @property
+    def is_supported(self) -> bool:
+        """Whether the plan can be applied."""
+        return not any(isinstance(step, UnsupportedChange) for step in self.steps)
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """What the planner noticed beside the steps."""
+        return self.resolution.diagnostics
+
+    def require_supported(self) -> None:
+        """Stop a plan that cannot be applied.
+
+        Raises:
+            SchemaError: with the first unsupported reason behind its code.
+        """
+        for step in self.steps:
+            if isinstance(step, UnsupportedChange):
+                raise SchemaError(str(step), steps=self.steps)
+
+
+def plan_migration(
+    accepted: AcceptedSchema, desired: DesiredSchema, *, allow_data_loss: bool = False
+) -> MigrationPlan:
+    """Return the plan from one schema to another; with data loss allowed every drop is hard.
+
+    Raises:
+        CatalogError: a rename hint cannot be followed.
+    """
+    resolution = resolve(accepted, desired)
+    planner = _Planner(accepted, desired, resolution, DropMode.HARD if allow_data_loss else DropMode.SOFT)
+    steps = tuple(planner.steps())
+    if not steps and accepted.shape != desired.shape:
+        steps = (UnsupportedChange("schema", "unclassified difference between the two schemas"),)
+    return MigrationPlan(steps, resolution)
+
+
+class _Planner:
+    def __init__(
+        self, accepted: AcceptedSchema, desired: DesiredSchema, resolution: Resolution, mode: DropMode
+    ) -> None:
+        self.accepted = {(shape.kind, shape.name): shape for shape in accepted.shape.types}
+        self.desired = desired.shape
+        self.resolution = resolution
+        self.mode = mode
+        self.node_names = {
+            old: name for (kind, name), old in resolution.types.items() if old and kind is Kind.NODE
+        }
+
+    def steps(self) -> Iterator[Step]:
+        for kind in Kind:
+            continued: set[str] = set()
+            for shape in self.desired.of_kind(kind):
+                old = self.resolution.types[kind, shape.name]
+                if old is None:
+                    yield AddType(kind, shape.name)
+                else:
+                    continued.add(old)
+                    yield from self.changed_type(self.accepted[kind, old], shape)
+            for other, name in sorted(self.accepted):
+                if other is kind and name not in continued:
+                    yield self.dropped_type(kind, name)
+
+    def dropped_type(self, kind: Kind, name: str) -> Step:
+        if kind is Kind.INTERFACE:
+            return UnsupportedChange(f"interface:{name}", f"removing interface '{name}' is not supported")
+        return DropType(kind, name, self.mode)
+
+    def changed_type(self, old: TypeShape, new: TypeShape) -> Iterator[Step]:
+        entity = f"{new.kind}:{new.name}"
+        if old.name != new.name:
+            if new.kind is Kind.INTERFACE:
+                yield UnsupportedChange(entity, f"renaming interface '{old.name}' is not supported")
+            else:
+                yield RenameType(new.kind, old.name, new.name)
+        yield from self.changed_head(old, new, entity)
+        if old.notes != new.notes:
+            yield _metadata(UpdateTypeMetadata(new.kind, new.name, new.notes), old.notes, new.notes, entity)
+        yield from self.changed_properties(old, new)
+
+    def changed_head(self, old: TypeShape, new: TypeShape, entity: str) -> Iterator[Step]:
+        if old.implements != new.implements:
+            yield UnsupportedChange(entity, f"changing the interfaces of '{new.name}' is not supported")
+        ends = tuple(self.node_names.get(end or "", end) for end in (old.source, old.target))
+        if ends != (new.source, new.target):
+            yield UnsupportedChange(entity, f"changing the endpoints of edge '{new.name}' is not supported")
+        if old.cardinality != new.cardinality:
+            yield UnsupportedChange(entity, f"changing the cardinality of edge '{new.name}' is not supported")
+
+    def changed_properties(self, old: TypeShape, new: TypeShape) -> Iterator[Step]:
+        before = {item.name: item for item in old.properties}
+        continues = {
+            name: self.resolution.properties[new.kind, new.name, name] for name in new.property_names
+        }
+        renames = {former: name for name, former in continues.items() if former is not None}
+        rules = {rule.renamed(renames) for rule in old.rules}
+        for item in new.properties:
+            former = continues[item.name]
+            if former is None:
+                yield _added_property(new, item)
+            else:
+                yield from _changed_property(new, before[former], item, renames, rules)
+        for name in sorted(before.keys() - renames.keys()):
+            yield DropProperty(new.kind, new.name, name, self.mode)
+        yield from _changed_rules(new, rules)
+
+
+def _added_property(owner: TypeShape, item: PropertyShape) -> Step:
+    if item.type.nullable:
+        return AddProperty(owner.kind, owner.name, item.name, item.type)
+    reason = f"adding required property '{owner.name}.{item.name}' is not supported: make it nullable"
+    return UnsupportedChange(_entity(owner, item), reason, REQUIRED_PROPERTY.code)
+
+
+def _changed_property(
+    owner: TypeShape, old: PropertyShape, new: PropertyShape, renames: dict[str, str], rules: set[Rule]
+) -> Iterator[Step]:
+    entity, name = _entity(owner, new), f"{owner.name}.{new.name}"
+    if old.name != new.name:
+        yield RenameProperty(owner.kind, owner.name, old.name, new.name)
+    if old.type != new.type:
+        yield _changed_type(owner, old.type, new)
+    if _embed_under(old.embed, renames) != new.embed:
+        yield UnsupportedChange(entity, f"changing @embed of '{name}' is not supported")
+    yield from _changed_spelling(owner, old, new, rules)
+    if (old.is_declared, old.satisfies) != (new.is_declared, new.satisfies):
+        reason = f"changing which interfaces '{name}' comes from is not supported"
+        yield UnsupportedChange(entity, reason)
+    if old.notes != new.notes:
+        step = UpdatePropertyMetadata(owner.kind, owner.name, new.name, new.notes)
+        yield _metadata(step, old.notes, new.notes, entity)
+
+
+def _changed_type(owner: TypeShape, old: ValueType, item: PropertyShape) -> Step:
+    new = item.type
+    before, after = set(old.enum_values or ()), set(new.enum_values or ())
+    if before and before < after and old.nullable == new.nullable:
+        return ExtendEnum(owner.kind, owner.name, item.name, tuple(sorted(after - before)))
+    reason = f"changing the type of '{owner.name}.{item.name}' from {old} to {new} is not supported"
+    return UnsupportedChange(_entity(owner, item), reason, CHANGED_TYPE.code)
+
+
+def _changed_spelling(
+    owner: TypeShape, old: PropertyShape, new: PropertyShape, rules: set[Rule]
+) -> Iterator[Step]:
+    """Yield the steps of a constraint that moved between the property and the body.
+
+    One that came or went altogether is a changed rule, and reported as such.
+    """
+    for kind in sorted(set(old.written) ^ set(new.written)):
+        rule = Rule(kind, (new.name,))
+        if rule not in rules or rule not in owner.rules:
+            continue
+        if kind in old.written or kind != "index":
+            reason = f"moving @{kind} of '{owner.name}.{new.name}' between property and body is not supported"
+            yield UnsupportedChange(_entity(owner, new), reason)
+        else:
+            yield AddIndex(owner.kind, owner.name, (new.name,))
+
+
+def _changed_rules(owner: TypeShape, before: set[Rule]) -> Iterator[Step]:
+    entity = f"{owner.kind}:{owner.name}"
+    for rule in owner.rules:
+        if rule in before:
+            continue
+        if rule.kind == "index":
+            yield AddIndex(owner.kind, owner.name, rule.columns)
+        else:
+            yield UnsupportedChange(entity, f"adding {rule} to existing '{owner.name}' is not supported")
+    for rule in sorted(before - set(owner.rules), key=repr):
+        yield UnsupportedChange(entity, f"removing {rule} from '{owner.name}' is not supported")
+
+
+def _metadata(step: Step, old: tuple[Note, ...], new: tuple[Note, ...], entity: str) -> Step:
+    """Return the step if readers' texts alone changed; any other annotation may mean something."""
+    changed = sorted({note.name for note in set(old) ^ set(new)} - _FREE_NOTES)
+    if changed:
+        return UnsupportedChange(entity, f"changing annotation @{changed[0]} of '{entity}' is not supported")
+    return step
+
+
+def _embed_under(embed: Embed | None, renames: dict[str, str]) -> Embed | None:
+    return embed and Embed(renames.get(embed.source, embed.source), embed.model)
+
+
+def _entity(owner: TypeShape, item: PropertyShape) -> str:
+    return f"{owner.kind}:{owner.name}.{item.name}"
