@@ -1,0 +1,154 @@
+"""Query tree and catalog to a bound query: the type checker.
+
+The order of checks is part of the contract, because the first error is reported: parameters, match clauses in
+source order, projections, order keys, limits of rankings, grouping; then the plan rules.
+"""
+
+from omnigraph.catalog.bind_expression import bind_expression
+from omnigraph.catalog.bind_match import bind_clauses
+from omnigraph.catalog.bind_mutation import bind_statement
+from omnigraph.catalog.bound import (
+    NOW_PARAMETER,
+    AggregateValue,
+    AliasValue,
+    Bm25Value,
+    BoundMutation,
+    BoundOrdering,
+    BoundProjection,
+    BoundQuery,
+    BoundRead,
+    EntityValue,
+    Expression,
+    LiteralValue,
+    NearestValue,
+    ParameterValue,
+    PropertyValue,
+    RrfValue,
+    TextMatchValue,
+    behind_alias,
+    type_of,
+)
+from omnigraph.catalog.model import Catalog
+from omnigraph.catalog.plan_rules import check_executable
+from omnigraph.catalog.scope import Scope
+from omnigraph.core.errors import QueryNotFound
+from omnigraph.core.span import Source
+from omnigraph.core.values import Scalar
+from omnigraph.language import query_ast as ast
+
+
+def bind(query: ast.Query, catalog: Catalog, source: Source) -> BoundQuery:
+    """Return a query that fits the catalog, with everything resolved.
+
+    Raises:
+        TypeCheckError: a name or a type does not fit; the first error is reported.
+        PlanError: it is well typed but has no executable meaning.
+        ExecutionError: a literal or an assignment can never be carried out.
+    """
+    scope = Scope(catalog, query.parameters, source)
+    if isinstance(query.body, ast.Mutation):
+        statements = tuple(bind_statement(statement, scope) for statement in query.body.statements)
+        return BoundMutation(query.name.text, scope.parameters, statements)
+    read = _read(query.name.text, query.body, scope)
+    check_executable(read, query.body)
+    return read
+
+
+def find_query(file: ast.QueryFile, name: str) -> ast.Query:
+    """Return the first query of a name.
+
+    Raises:
+        QueryNotFound: there is none.
+    """
+    for query in file.queries:
+        if query.name.text == name:
+            return query
+    raise QueryNotFound(name, known=[query.name.text for query in file.queries])
+
+
+def _read(name: str, body: ast.Read, scope: Scope) -> BoundRead:
+    clauses = bind_clauses(body.clauses, scope)
+    projections = tuple(_projection(projection, scope) for projection in body.projections)
+    orderings = tuple(_ordering(ordering, projections, scope) for ordering in body.orderings)
+    read = BoundRead(name, scope.parameters, clauses, projections, orderings, body.limit, scope.source)
+    _check_ranking(read, scope)
+    _check_grouping(read, body, scope)
+    return read
+
+
+def _projection(projection: ast.Projection, scope: Scope) -> BoundProjection:
+    expression = bind_expression(projection.expression, scope)
+    type_ = type_of(expression)
+    if type_ is not None and type_.scalar is Scalar.BLOB:
+        scope.fail("T24", "a Blob cannot be returned by a query", projection.span)
+    alias = projection.alias.text if projection.alias else None
+    column, short_name = _column_names(expression)
+    return BoundProjection(expression, alias or column, alias or short_name, alias)
+
+
+def _column_names(expression: Expression) -> tuple[str, str]:
+    """Return the column name of a result, and the short name of the descriptor."""
+    match expression:
+        case PropertyValue(variable, name):
+            return f"{variable}.{name}", name
+        case EntityValue(variable):
+            return variable, variable
+        case ParameterValue(name):
+            shown = "now" if name == NOW_PARAMETER else name
+            return shown, shown
+        case LiteralValue():
+            return "literal", "literal"
+        case AggregateValue(function, argument):
+            return _column_names(argument)[0], function
+        case TextMatchValue(function):
+            return function, function
+        case NearestValue():
+            return "nearest", "nearest"
+        case Bm25Value():
+            return "bm25", "bm25"
+        case RrfValue():
+            return "rrf", "rrf"
+        case _:
+            raise AssertionError(f"not a projection: {expression}")
+
+
+def _ordering(
+    ordering: ast.Ordering, projections: tuple[BoundProjection, ...], scope: Scope
+) -> BoundOrdering:
+    expression: Expression
+    if isinstance(ordering.expression, ast.AliasReference):
+        name = ordering.expression.name
+        projected = next((p.expression for p in projections if p.alias == name), None)
+        # An alias that nothing projects is a plan error; until then it stands for itself.
+        expression = AliasValue(name, projected)
+    else:
+        expression = bind_expression(ordering.expression, scope)
+        type_ = type_of(expression)
+        if type_ is not None and type_.scalar is Scalar.BLOB:
+            scope.fail("T24", "a Blob cannot order a result", ordering.span)
+    return BoundOrdering(expression, ordering.descending, ordering.span)
+
+
+def _check_ranking(read: BoundRead, scope: Scope) -> None:
+    for ordering in read.orderings:
+        ranked = behind_alias(ordering.expression)
+        if isinstance(ranked, RrfValue) and read.limit is None:
+            scope.fail("T21", "an order by rrf needs a limit", ordering.span)
+    nearest = next((o for o in read.orderings if isinstance(behind_alias(o.expression), NearestValue)), None)
+    if nearest is None:
+        return
+    if read.limit is None:
+        scope.fail("T17", "an order by nearest needs a limit", nearest.span)
+    for ordering in read.orderings:
+        if ordering is not nearest and isinstance(ordering.expression, AliasValue):
+            message = f"the alias '{ordering.expression.name}' cannot order together with nearest"
+            scope.fail("T18", message, ordering.span)
+
+
+def _check_grouping(read: BoundRead, body: ast.Read, scope: Scope) -> None:
+    if not read.is_aggregate:
+        return
+    for bound, projection in zip(read.projections, body.projections, strict=True):
+        if not isinstance(bound.expression, AggregateValue | PropertyValue | EntityValue):
+            message = "beside an aggregate only properties and variables are returned, as grouping keys"
+            scope.fail("T9", message, projection.span)

@@ -1,0 +1,191 @@
+"""The type of every expression of a read.
+
+One function per family: what it may hold, which code it fails with. Checks that are about the place of an
+expression (a rank function inside `match`, a text predicate in `return`) are plan rules, not types.
+"""
+
+from omnigraph.catalog.bind_value import NOW, bind_literal, bind_vector
+from omnigraph.catalog.bound import (
+    AggregateValue,
+    Bm25Value,
+    EntityValue,
+    Expression,
+    NearestValue,
+    ParameterValue,
+    PropertyValue,
+    RrfValue,
+    TextMatchValue,
+    type_of,
+)
+from omnigraph.catalog.model import EdgeType
+from omnigraph.catalog.scope import Scope, nearest_name
+from omnigraph.core.values import INTEGERS, Scalar, ValueType
+from omnigraph.language import query_ast as ast
+
+_COUNT = ValueType(Scalar.I64, nullable=True)
+_SUM = ValueType(Scalar.F64, nullable=True)
+
+
+def bind_expression(expression: ast.Expression, scope: Scope) -> Expression:
+    """Return an expression with its names resolved.
+
+    Raises:
+        TypeCheckError: a name or a type does not fit.
+        ExecutionError: a date literal does not exist.
+    """
+    match expression:
+        case ast.PropertyAccess():
+            return bind_property(expression, scope)
+        case ast.Variable():
+            return _variable(expression, scope)
+        case ast.Literal() | ast.ListLiteral():
+            return bind_literal(expression, scope)
+        case ast.Now():
+            return NOW
+        case ast.Aggregate():
+            return _aggregate(expression, scope)
+        case ast.TextMatch():
+            return _text_match(expression, scope)
+        case ast.Nearest():
+            return _nearest(expression, scope)
+        case ast.Bm25():
+            return _bm25(expression, scope)
+        case ast.Rrf():
+            return _rrf(expression, scope)
+        case ast.AliasReference():
+            help = "an alias can be an order key only; a property is written '$variable.property'"
+            return scope.fail(None, f"'{expression.name}' is not a value", expression.span, help)
+
+
+def bind_property(access: ast.PropertyAccess, scope: Scope) -> PropertyValue:
+    """Return a property of a bound variable; T6 when there is none, T24 when it is a Blob."""
+    _, item = scope.property_of(access)
+    if item.is_blob:
+        message = f"'${access.variable}.{access.property}' is a Blob and cannot be read in a query"
+        scope.fail("T24", message, access.span)
+    return PropertyValue(access.variable, access.property, item.type)
+
+
+def _variable(variable: ast.Variable, scope: Scope) -> ParameterValue | EntityValue:
+    parameter = scope.parameters.get(variable.name)
+    if parameter is not None:
+        return ParameterValue(variable.name, parameter)
+    owner = None if variable.name == ast.ANONYMOUS else scope.variables.get(variable.name)
+    if owner is None:
+        help = nearest_name(variable.name, [*scope.parameters, *scope.variables], "$")
+        scope.fail(
+            None, f"'${variable.name}' is neither a parameter nor a bound variable", variable.span, help
+        )
+    return EntityValue(variable.name, owner.name, isinstance(owner, EdgeType))
+
+
+def _aggregate(aggregate: ast.Aggregate, scope: Scope) -> AggregateValue:
+    argument = bind_expression(aggregate.argument, scope)
+    type_ = type_of(argument)
+    function = aggregate.function
+    if type_ is not None and type_.scalar is Scalar.BLOB:
+        scope.fail("T24", f"{function}: a Blob cannot be aggregated", aggregate.argument.span)
+    if function == "count":
+        return AggregateValue(function, argument, _COUNT)
+    is_number = type_ is not None and type_.is_number
+    if function in {"sum", "avg"}:
+        if not is_number:
+            scope.fail("T8", f"{function} needs a number, not {_shown(argument)}", aggregate.span)
+        return AggregateValue(function, argument, _SUM)
+    if type_ is None or not (is_number or type_.is_plain_string):
+        scope.fail("T8", f"{function} needs a number or a String, not {_shown(argument)}", aggregate.span)
+    result = ValueType(type_.scalar, nullable=True, enum_values=type_.enum_values)
+    return AggregateValue(function, argument, result)
+
+
+# Search and ranking
+
+
+def _text_match(match: ast.TextMatch, scope: Scope) -> TextMatchValue:
+    code = "T20" if match.function == "match_text" else "T19"
+    field = _text_field(match.function, match.field, scope, code)
+    query = _text_query(match.function, match.query, scope, code)
+    edits = None
+    if match.edits is not None:
+        edits = bind_expression(match.edits, scope)
+        if not _is_integer(edits):
+            scope.fail(code, f"the edits of fuzzy are an integer, not {_shown(edits)}", match.edits.span)
+    return TextMatchValue(match.function, field, query, edits)
+
+
+def _bm25(rank: ast.Bm25, scope: Scope) -> Bm25Value:
+    return Bm25Value(
+        _text_field("bm25", rank.field, scope, "T20"), _text_query("bm25", rank.query, scope, "T20")
+    )
+
+
+def _text_field(function: str, field: ast.Expression, scope: Scope, code: str) -> PropertyValue:
+    if not isinstance(field, ast.PropertyAccess):
+        scope.fail(code, f"the field of {function} is a String property of a node", field.span)
+    _refuse_edge(function, field, scope)
+    bound = bind_property(field, scope)
+    if not bound.type.is_plain_string:
+        message = f"{function} needs a String field, but '{bound.property}' is {bound.type}"
+        scope.fail(code, message, field.span)
+    return bound
+
+
+def _text_query(function: str, query: ast.Expression, scope: Scope, code: str) -> Expression:
+    bound = bind_expression(query, scope)
+    type_ = type_of(bound)
+    if type_ is None or not type_.is_plain_string:
+        scope.fail(code, f"the query of {function} is a String, not {_shown(bound)}", query.span)
+    return bound
+
+
+def _nearest(rank: ast.Nearest, scope: Scope) -> NearestValue:
+    _refuse_edge("nearest", rank.field, scope)
+    _, item = scope.property_of(rank.field, "T15")
+    dimension = item.type.dimension
+    if dimension is None:
+        message = f"nearest needs a Vector property, but '{item.name}' is {item.type}"
+        scope.fail("T15", message, rank.field.span)
+    field = PropertyValue(rank.field.variable, item.name, item.type)
+    model = item.embed.model if item.embed else None
+    if isinstance(rank.query, ast.ListLiteral):
+        return NearestValue(field, bind_vector(rank.query, scope, dimension, "T15"), model)
+    query = bind_expression(rank.query, scope)
+    type_ = type_of(query)
+    is_vector = type_ is not None and type_.dimension == dimension
+    if type_ is None or not (is_vector or type_.is_plain_string):
+        message = (
+            f"'{item.name}' is {item.type}: nearest needs such a vector or a String, not {_shown(query)}"
+        )
+        scope.fail("T15", message, rank.query.span)
+    return NearestValue(field, query, model)
+
+
+def _rrf(rank: ast.Rrf, scope: Scope) -> RrfValue:
+    first, second = _arm(rank.first, scope), _arm(rank.second, scope)
+    k = None
+    if rank.k is not None:
+        k = bind_expression(rank.k, scope)
+        is_zero = isinstance(rank.k, ast.Literal) and rank.k.value == 0  # there are no negative literals
+        if not _is_integer(k) or is_zero:
+            scope.fail("T21", f"the k of rrf is a positive integer, not {_shown(k)}", rank.k.span)
+    return RrfValue(first, second, k)
+
+
+def _arm(arm: ast.Nearest | ast.Bm25, scope: Scope) -> NearestValue | Bm25Value:
+    return _nearest(arm, scope) if isinstance(arm, ast.Nearest) else _bm25(arm, scope)
+
+
+def _refuse_edge(function: str, field: ast.PropertyAccess, scope: Scope) -> None:
+    if isinstance(scope.variables.get(field.variable), EdgeType):
+        message = f"{function} works on nodes, and '${field.variable}' is an edge"
+        scope.fail("T23", message, field.span)
+
+
+def _is_integer(expression: Expression) -> bool:
+    type_ = type_of(expression)
+    return type_ is not None and not type_.is_list and type_.scalar in INTEGERS
+
+
+def _shown(expression: Expression) -> str:
+    type_ = type_of(expression)
+    return "a whole entity" if type_ is None else str(type_)

@@ -1,0 +1,130 @@
+"""JSON to the parameters of a query: one mode, strict, the same on every surface."""
+
+import math
+import re
+from collections.abc import Mapping
+from typing import NoReturn
+
+from omnigraph.catalog.scope import nearest_name
+from omnigraph.core.errors import ExecutionError, ParameterError
+from omnigraph.core.limits import I32_MAX, I32_MIN, I64_MAX, I64_MIN, U32_MAX
+from omnigraph.core.temporal import parse_date, parse_datetime
+from omnigraph.core.values import FLOATS, INTEGERS, Scalar, ValueType
+
+ParameterInput = str | int | float | bool | list[str | int | float | bool] | None
+_DECIMAL_INTEGER = re.compile(r"-?[0-9]{1,20}")
+_RANGES = {
+    Scalar.I32: (I32_MIN, I32_MAX),
+    Scalar.I64: (I64_MIN, I64_MAX),
+    Scalar.U32: (0, U32_MAX),
+    Scalar.U64: (0, I64_MAX),  # the languages' integers are signed: the upper half of U64 cannot be written
+}
+_JSON_NAMES = {str: "string", bool: "boolean", int: "number", float: "number", list: "array", dict: "object"}
+
+
+def bind_parameters(declared: Mapping[str, ValueType], given: object) -> dict[str, ParameterInput]:
+    """Return a value for every declared parameter; an omitted nullable one is null.
+
+    A `Date` becomes days and a `DateTime` milliseconds since the epoch.
+
+    Raises:
+        ParameterError: naming the parameter that is missing, undeclared or of the wrong type.
+    """
+    if given is None:
+        given = {}
+    if not isinstance(given, Mapping):
+        raise ParameterError(f"params must be an object, got {_json_name(given)}")
+    for name in given:
+        if name not in declared:
+            help = nearest_name(str(name), declared)
+            hint = f"; {help}" if help else ""
+            raise ParameterError(f"param '{name}': not declared by the query{hint}", name=str(name))
+    return {name: _bind(name, type_, given) for name, type_ in declared.items()}
+
+
+def _bind(name: str, type_: ValueType, given: Mapping[str, object]) -> ParameterInput:
+    if name not in given:
+        if type_.nullable:
+            return None
+        raise ParameterError(f"parameter '{name}' not provided", name=name)
+    value = given[name]
+    if value is None:
+        if type_.nullable:
+            return None
+        _fail(name, f"expected {type_}, got null")
+    if type_.is_list or type_.is_vector:
+        return _bind_items(name, type_, value)
+    return _bind_scalar(name, type_.scalar, value)
+
+
+def _bind_items(name: str, type_: ValueType, value: object) -> list[str | int | float | bool]:
+    if not isinstance(value, list | tuple):
+        _fail(name, f"expected {_expected(type_)}, got {_json_name(value)}")
+    if type_.dimension is not None and len(value) != type_.dimension:
+        _fail(name, f"expected {type_.dimension} numbers, got {len(value)}")
+    scalar = Scalar.F32 if type_.is_vector else type_.scalar
+    return [_bind_scalar(f"{name}[{position}]", scalar, item, name) for position, item in enumerate(value)]
+
+
+def _bind_scalar(
+    where: str, scalar: Scalar, value: object, name: str | None = None
+) -> str | int | float | bool:
+    """Return one value; `where` is the parameter, or the item of it."""
+    name = name or where
+    if scalar in INTEGERS:
+        return _integer(where, scalar, value, name)
+    if scalar in FLOATS:
+        return _float(where, value, name)
+    wanted = bool if scalar is Scalar.BOOL else str
+    if not isinstance(value, wanted):
+        _fail(where, f"expected {_json_name(wanted())}, got {_json_name(value)}", name)
+    if scalar in {Scalar.DATE, Scalar.DATETIME}:
+        parse = parse_date if scalar is Scalar.DATE else parse_datetime
+        try:
+            return parse(str(value))
+        except ExecutionError as error:
+            _fail(where, error.message, name)
+    return value
+
+
+def _integer(where: str, scalar: Scalar, value: object, name: str) -> int:
+    if isinstance(value, str) and _DECIMAL_INTEGER.fullmatch(value):
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        shown = f"{_json_name(value)} {value!r:.40}" if isinstance(value, str | float) else _json_name(value)
+        _fail(where, f"expected {scalar}: an integer or a string of digits, got {shown}", name)
+    low, high = _RANGES[scalar]
+    if not low <= value <= high:
+        _fail(where, f"{_clipped(value)} is not between {low} and {high}", name)
+    return value
+
+
+def _float(where: str, value: object, name: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        _fail(where, f"expected number, got {_json_name(value)}", name)
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        _fail(where, "expected a finite number", name)
+    return number
+
+
+def _fail(where: str, message: str, name: str | None = None) -> NoReturn:
+    owner = name or where
+    place = f"param '{owner}'" if owner == where else f"param '{owner}': item {where.removeprefix(owner)}"
+    raise ParameterError(f"{place}: {message}", name=owner)
+
+
+def _expected(type_: ValueType) -> str:
+    return f"an array of {type_.dimension} numbers" if type_.is_vector else f"an array of {type_.scalar}"
+
+
+def _clipped(value: int) -> str:
+    """Return an integer without the interpreter's limit on printing very large ones."""
+    return str(value) if value.bit_length() <= 128 else "an integer of more than 128 bits"
+
+
+def _json_name(value: object) -> str:
+    return "null" if value is None else _JSON_NAMES.get(type(value), type(value).__name__)
