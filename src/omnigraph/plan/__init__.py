@@ -1,0 +1,1 @@
+"""Checked queries to operators."""
