@@ -70,7 +70,9 @@ def _variable(variable: ast.Variable, scope: Scope) -> ParameterValue | EntityVa
     parameter = scope.parameters.get(variable.name)
     if parameter is not None:
         return ParameterValue(variable.name, parameter)
-    owner = None if variable.name == ast.ANONYMOUS else scope.variables.get(variable.name)
+    if variable.name == ast.ANONYMOUS:
+        scope.fail("T6", "the anonymous '$_' binds nothing and has no value", variable.span)
+    owner = scope.variables.get(variable.name)
     if owner is None:
         help = nearest_name(variable.name, [*scope.parameters, *scope.variables], "$")
         scope.fail(
@@ -142,6 +144,8 @@ def _nearest(rank: ast.Nearest, scope: Scope) -> NearestValue:
     _refuse_edge("nearest", rank.field, scope)
     _, item = scope.property_of(rank.field, "T15")
     dimension = item.type.dimension
+    if item.is_blob:
+        scope.fail("T24", f"'{item.name}' is a Blob and cannot be read in a query", rank.field.span)
     if dimension is None:
         message = f"nearest needs a Vector property, but '{item.name}' is {item.type}"
         scope.fail("T15", message, rank.field.span)

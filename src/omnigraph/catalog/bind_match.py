@@ -279,7 +279,7 @@ def _mentions(clause: ast.Clause) -> Iterator[str]:
             yield from _variables(clause.left)
             yield from _variables(clause.right)
         case ast.TextPredicate():
-            yield from _variables(clause.expression.field)
+            yield from _variables(clause.expression)
         case ast.Negation():
             return
 
@@ -290,5 +290,9 @@ def _variables(expression: ast.Expression) -> Iterator[str]:
             yield expression.variable
         case ast.TextMatch() | ast.Nearest() | ast.Bm25():
             yield from _variables(expression.field)
+            yield from _variables(expression.query)
+        case ast.Rrf():
+            yield from _variables(expression.first)
+            yield from _variables(expression.second)
         case _:
             return

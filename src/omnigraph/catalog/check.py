@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from omnigraph.core.diagnostics import Diagnostic
 from omnigraph.core.errors import CatalogError
 from omnigraph.core.limits import DIAGNOSTICS_MAX
-from omnigraph.language.annotations import embed_of, opaque, written_columns
+from omnigraph.language.annotations import embed_of, notes_of, written_columns
 from omnigraph.language.schema_ast import Edge, Interface, Node, Property, SchemaFile
 from omnigraph.language.tree import Name
 
@@ -85,7 +85,7 @@ def _disagreeing(node: Node, interfaces: dict[str, Interface]) -> Iterator[Diagn
 
 
 def _meaning(item: Property) -> tuple[object, ...]:
-    return item.type.value_type, written_columns(item), embed_of(item), opaque(item.annotations)
+    return item.type.value_type, written_columns(item), embed_of(item), notes_of(item.annotations)
 
 
 def _endpoints(edge: Edge, node_names: set[str]) -> Iterator[Diagnostic]:

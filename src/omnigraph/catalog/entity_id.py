@@ -5,7 +5,6 @@ E1  Equal keys have equal ids, whoever derives them and whatever the key columns
 
 import json
 import math
-import struct
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
@@ -14,7 +13,6 @@ from omnigraph.core.errors import ExecutionError
 from omnigraph.core.values import FLOATS, Scalar
 
 KeyValue = str | int | float | bool
-_F32_DIGITS_MAX = 9  # nine significant digits tell any two single-precision floats apart
 
 
 def derive_id(node: NodeType, values: Mapping[str, KeyValue | None]) -> str:
@@ -48,13 +46,14 @@ def _float_text(value: float, scalar: Scalar, where: str) -> str:
         raise ExecutionError(f"the key {where} must be finite, not {value}")
     if value == 0:
         return "0"
-    digits = _shortest_single(value) if scalar is Scalar.F32 else repr(value)
-    text = format(Decimal(digits), "f")
+    if scalar is Scalar.F32:
+        return _single_text(value)
+    text = format(Decimal(repr(value)), "f")
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def _shortest_single(value: float) -> str:
+def _single_text(value: float) -> str:
     """Return the shortest decimal that reads back as the same single-precision float."""
-    single = struct.unpack("f", struct.pack("f", value))[0]
-    candidates = (f"{single:.{digits}g}" for digits in range(1, _F32_DIGITS_MAX + 1))
-    return next(text for text in candidates if struct.unpack("f", struct.pack("f", float(text)))[0] == single)
+    import numpy as np  # late: few keys are floats, and fewer of them single
+
+    return np.format_float_positional(np.float32(value), unique=True, trim="-")

@@ -12,6 +12,7 @@ from omnigraph.catalog.shape import DesiredSchema, Hint, Kind, SchemaShape, Type
 from omnigraph.core.diagnostics import Diagnostic, Severity
 from omnigraph.core.errors import CatalogError
 from omnigraph.core.ids import new_ulid
+from omnigraph.core.limits import DIAGNOSTICS_MAX
 
 TypeKey = tuple[Kind, str]
 PropertyKey = tuple[Kind, str, str]
@@ -106,7 +107,8 @@ class _Resolver:
             for name, old in self.match_properties(shape, types[shape.kind, shape.name]).items():
                 properties[shape.kind, shape.name, name] = old
         if self.faults:
-            raise CatalogError(self.faults, self.desired.file.source)
+            self.faults.sort(key=lambda fault: fault.span.start if fault.span else 0)
+            raise CatalogError(self.faults[:DIAGNOSTICS_MAX], self.desired.file.source)
         return Resolution(types, properties, tuple(self.notes))
 
     def match_types(self, kind: Kind) -> dict[str, str | None]:

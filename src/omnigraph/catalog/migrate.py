@@ -24,11 +24,11 @@ from omnigraph.catalog.migration_steps import (
     UpdatePropertyMetadata,
     UpdateTypeMetadata,
 )
-from omnigraph.catalog.shape import DesiredSchema, Kind, Note, PropertyShape, Rule, TypeShape
+from omnigraph.catalog.shape import DesiredSchema, Kind, PropertyShape, Rule, TypeShape
 from omnigraph.core.diagnostics import Diagnostic
 from omnigraph.core.errors import SchemaError
 from omnigraph.core.values import ValueType
-from omnigraph.language.annotations import Embed
+from omnigraph.language.annotations import Embed, Note
 
 _FREE_NOTES = frozenset({"description", "instruction"})  # texts for readers: they may change at any time
 

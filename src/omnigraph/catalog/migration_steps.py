@@ -4,8 +4,9 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any
 
-from omnigraph.catalog.shape import Kind, Note, type_json
+from omnigraph.catalog.shape import Kind, type_json
 from omnigraph.core.values import ValueType
+from omnigraph.language.annotations import Note
 
 
 class DropMode(StrEnum):

@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from omnigraph.catalog.shape import Note
 from omnigraph.core.values import Scalar, ValueType
-from omnigraph.language.annotations import Embed
+from omnigraph.language.annotations import Embed, Note
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,20 +16,18 @@ from omnigraph.core.values import ValueType
 from omnigraph.language.annotations import (
     COLUMN_ANNOTATIONS,
     Embed,
+    Note,
     OwnedProperty,
-    argument_text,
     embed_of,
-    opaque,
+    notes_of,
     owned_properties,
     rename_hint,
     written_columns,
 )
 from omnigraph.language.schema_ast import (
-    Annotation,
     Constraint,
     Edge,
     Interface,
-    Literal,
     LiteralArgument,
     NameArgument,
     Node,
@@ -45,22 +43,6 @@ class Kind(StrEnum):
     INTERFACE = "interface"
     NODE = "node"
     EDGE = "edge"
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Note:
-    """An annotation that the catalog only carries along."""
-
-    name: str
-    value: Literal | None
-    keywords: tuple[tuple[str, Literal], ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """Return `{"name", "value"}`, with `kwargs` where there are any."""
-        document: dict[str, Any] = {"name": self.name, "value": self.value}
-        if self.keywords:
-            document["kwargs"] = dict(self.keywords)
-        return document
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +182,7 @@ def _shape(
         case Node():
             owned = tuple(owned_properties(declaration, interfaces).values())
             implements = tuple(sorted({interface.text for interface in declaration.implements}))
-            notes = _notes(declaration.annotations)
+            notes = notes_of(declaration.annotations)
             rules = _rules(owned, declaration.constraints)
             return Kind.NODE, owned, TypeShape(Kind.NODE, name, notes, implements, _properties(owned), rules)
         case Edge():
@@ -209,7 +191,7 @@ def _shape(
             shape = TypeShape(
                 Kind.EDGE,
                 name,
-                _notes(declaration.annotations),
+                notes_of(declaration.annotations),
                 (),
                 _properties(owned),
                 _rules(owned, declaration.constraints),
@@ -225,7 +207,7 @@ def _properties(owned: tuple[OwnedProperty, ...]) -> tuple[PropertyShape, ...]:
         PropertyShape(
             name=property_.item.name.text,
             type=property_.item.type.value_type,
-            notes=_notes(property_.item.annotations),
+            notes=notes_of(property_.item.annotations),
             written=written_columns(property_.item),
             embed=embed_of(property_.item),
             is_declared=property_.is_declared,
@@ -234,16 +216,6 @@ def _properties(owned: tuple[OwnedProperty, ...]) -> tuple[PropertyShape, ...]:
         for property_ in owned
     ]
     return tuple(sorted(shapes, key=lambda shape: shape.name))
-
-
-def _notes(annotations: tuple[Annotation, ...]) -> tuple[Note, ...]:
-    return tuple(_note(annotation) for annotation in opaque(annotations))
-
-
-def _note(annotation: Annotation) -> Note:
-    argument = annotation.argument
-    value = argument.value if isinstance(argument, LiteralArgument) else argument_text(annotation)
-    return Note(annotation.name, value, tuple(sorted(annotation.keywords)))
 
 
 def _rules(owned: tuple[OwnedProperty, ...], constraints: tuple[Constraint, ...]) -> tuple[Rule, ...]:

@@ -12,9 +12,11 @@ from omnigraph.core.errors import ExecutionError
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY_MS = 86_400_000
+_MIN_MS = (date.min.toordinal() - _EPOCH_DAY) * _DAY_MS  # years 1 to 9999: the ones that have four digits
+_MAX_MS = (date.max.toordinal() + 1 - _EPOCH_DAY) * _DAY_MS - 1
 _PATTERN = re.compile(
     r"(\d{4})-(\d{2})-(\d{2})"
-    r"(?:[T ](\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?(Z|[+-]\d{2}:\d{2})?)?",
+    r"(?:[T ](\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?(Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)?)?",
     re.ASCII,
 )
 
@@ -66,7 +68,8 @@ def _parse(text: str) -> int | None:
     except ValueError:
         return None
     millis = (moment - _EPOCH) // timedelta(milliseconds=1) + int((fraction or "0").ljust(3, "0")[:3])
-    return millis - _zone_minutes(zone) * 60_000
+    millis -= _zone_minutes(zone) * 60_000
+    return millis if _MIN_MS <= millis <= _MAX_MS else None
 
 
 def _zone_minutes(zone: str | None) -> int:

@@ -1,8 +1,18 @@
 """What the annotations of a property or declaration say, apart from whether they are allowed there."""
 
+import json
 from dataclasses import dataclass
+from typing import Any
 
-from omnigraph.language.schema_ast import Annotation, Interface, LiteralArgument, NameArgument, Node, Property
+from omnigraph.language.schema_ast import (
+    Annotation,
+    Interface,
+    Literal,
+    LiteralArgument,
+    NameArgument,
+    Node,
+    Property,
+)
 
 COLUMN_ANNOTATIONS = ("key", "unique", "index")  # the same as a one-column constraint in the body
 TYPED_ANNOTATIONS = frozenset({*COLUMN_ANNOTATIONS, "embed", "rename_from"})
@@ -16,6 +26,38 @@ class Embed:
     model: str | None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Note:
+    """An annotation that the catalog only carries along.
+
+    Notes compare by their JSON, in which 1, 1.0 and true are three things.
+    """
+
+    name: str
+    value: Literal | None
+    keywords: tuple[tuple[str, Literal], ...] = ()
+
+    @property
+    def canonical(self) -> str:
+        """The text that tells this note from others."""
+        return json.dumps([self.name, self.value, sorted(json.dumps(pair) for pair in self.keywords)])
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether the other is the same note."""
+        return isinstance(other, Note) and self.canonical == other.canonical
+
+    def __hash__(self) -> int:
+        """Return a hash that fits the comparison."""
+        return hash(self.canonical)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return `{"name", "value"}`, with `kwargs` where there are any."""
+        document: dict[str, Any] = {"name": self.name, "value": self.value}
+        if self.keywords:
+            document["kwargs"] = dict(self.keywords)
+        return document
+
+
 def written_columns(item: Property) -> tuple[str, ...]:
     """Return which of key, unique and index are written on a property."""
     names = {annotation.name for annotation in item.annotations}
@@ -23,15 +65,18 @@ def written_columns(item: Property) -> tuple[str, ...]:
 
 
 def embed_of(item: Property) -> Embed | None:
-    """Return the embed source of a property that passed the rules."""
+    """Return the embed source of a property.
+
+    An interface that no node implements may hold an annotation without a source: it says nothing.
+    """
     annotation = find(item.annotations, "embed")
     if annotation is None:
         return None
     source = argument_text(annotation)
+    if source is None:
+        return None
     model = dict(annotation.keywords).get("model")
-    assert source is not None
-    assert model is None or isinstance(model, str)
-    return Embed(source, model)
+    return Embed(source, model if isinstance(model, str) else None)
 
 
 def rename_hint(annotations: tuple[Annotation, ...]) -> str | None:
@@ -40,10 +85,16 @@ def rename_hint(annotations: tuple[Annotation, ...]) -> str | None:
     return None if annotation is None else argument_text(annotation)
 
 
-def opaque(annotations: tuple[Annotation, ...]) -> tuple[Annotation, ...]:
+def notes_of(annotations: tuple[Annotation, ...]) -> tuple[Note, ...]:
     """Return the annotations without a meaning of their own to the catalog, in a canonical order."""
-    kept = {repr(a): a for a in annotations if a.name not in TYPED_ANNOTATIONS}
-    return tuple(kept[text] for text in sorted(kept))
+    notes = {_note(annotation) for annotation in annotations if annotation.name not in TYPED_ANNOTATIONS}
+    return tuple(sorted(notes, key=lambda note: note.canonical))
+
+
+def _note(annotation: Annotation) -> Note:
+    argument = annotation.argument
+    value = argument.value if isinstance(argument, LiteralArgument) else argument_text(annotation)
+    return Note(annotation.name, value, tuple(sorted(annotation.keywords, key=json.dumps)))
 
 
 def find(annotations: tuple[Annotation, ...], name: str) -> Annotation | None:

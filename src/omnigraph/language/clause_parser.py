@@ -42,20 +42,17 @@ class ClauseParser(Cursor):
 
     def block(self) -> tuple[Clause, ...]:
         """Read `{ clause ... }` with at least one clause."""
-        self.enter()
         self.expect("{")
         clauses = [self.clause()]
         while not self.accept("}"):
             clauses.append(self.clause())
-        self.leave()
         return tuple(clauses)
 
     def clause(self) -> Clause:
         """Read one clause; the first token or two decide which."""
         start = self.token
         if self.at("not") and self.ahead().text not in OPERATORS:
-            self.take()
-            return Negation(self.block(), self.since(start))
+            return self.negation()
         if start.kind == "variable":
             following = self.ahead()
             if following.text == ":":
@@ -63,12 +60,25 @@ class ClauseParser(Cursor):
             if following.kind in {"name", "variable"} or self.at_undirected():
                 return self.traversal()
         left = self.expression("a clause")
-        if self.token.text in OPERATORS:
+        is_predicate = isinstance(left, TextMatch)
+        if self.token.text in OPERATORS and not (is_predicate and self.at_alias_filter()):
             operator = self.take().text
             return Filter(left, operator, self.expression("a value to compare with"), self.since(start))
         if isinstance(left, TextMatch):
             return TextPredicate(left, self.since(start))
         raise self.unexpected("a comparison such as '=' or 'contains'", help=self.clause_help())
+
+    def at_alias_filter(self) -> bool:
+        """Return whether `contains` or `starts_with` is next as the alias that a filter compares."""
+        return self.token.text not in COMPARISONS and self.ahead().text in COMPARISONS
+
+    def negation(self) -> Negation:
+        """Read `not { ... }`."""
+        start = self.take()
+        self.enter()
+        clauses = self.block()
+        self.leave()
+        return Negation(clauses, self.since(start))
 
     def clause_help(self) -> str | None:
         """Return what helps with a word that follows an expression."""

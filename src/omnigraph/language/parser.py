@@ -57,9 +57,9 @@ class Cursor:
 
     @property
     def is_first_on_line(self) -> bool:
-        """Whether only white space stands before the next token on its line."""
-        text = self.source.text
-        return not text[text.rfind("\n", 0, self.token.start) + 1 : self.token.start].strip()
+        """Whether no other token stands before the next one on its line."""
+        before = self.tokens[self.index - 1].end if self.index else 0
+        return self.index == 0 or "\n" in self.source.text[before : self.token.start]
 
     def since(self, start: Token) -> Span:
         """Return the span from a token to the last one taken."""
@@ -110,9 +110,14 @@ class Cursor:
         """Take an unsigned integer, refusing one above a maximum."""
         token = self.expect_kind("integer", what)
         self.refuse_glued_word(token)
-        if len(token.text) > NUMBER_DIGITS_MAX or (maximum is not None and int(token.text) > maximum):
+        if len(token.text) > NUMBER_DIGITS_MAX:
+            raise self.failure(
+                f"{what} {clip(token.text)} has more than {NUMBER_DIGITS_MAX} digits", token.span
+            )
+        value = int(token.text)
+        if maximum is not None and value > maximum:
             raise self.failure(f"{what} {clip(token.text)} is larger than {maximum}", token.span)
-        return int(token.text)
+        return value
 
     def decimal(self) -> float:
         """Take a decimal number."""
@@ -177,9 +182,9 @@ class Cursor:
         if self._depth > NESTING_MAX:
             raise self.failure(f"nested deeper than the limit of {NESTING_MAX} levels", self.token.span)
 
-    def leave(self, levels: int = 1) -> None:
+    def leave(self) -> None:
         """Come back up."""
-        self._depth -= levels
+        self._depth -= 1
 
     def surface(self) -> None:
         """Forget the nesting that an error left behind."""

@@ -3,6 +3,8 @@
 The engine that checks values is Arrow's, so a pattern is compiled by it here, too.
 """
 
+from omnigraph.core.limits import DIAGNOSTIC_EXCERPT_MAX
+
 
 def pattern_error(pattern: str) -> str | None:
     """Return why a pattern does not compile, or none."""
@@ -13,5 +15,6 @@ def pattern_error(pattern: str) -> str | None:
     try:
         pc.match_substring_regex(pa.array([""]), pattern=pattern)
     except pa.ArrowInvalid as error:
-        return str(error).removeprefix("Invalid regular expression: ")
+        # The text repeats the pattern, which may be as long as its author likes.
+        return str(error).removeprefix("Invalid regular expression: ")[:DIAGNOSTIC_EXCERPT_MAX]
     return None

@@ -40,6 +40,8 @@ def parse_queries(source: Source) -> QueryFile:
 
 
 class _QueryParser(ClauseParser):
+    first_mixed: str | None = None  # the mixed mutation that is the first error of the file
+
     def query_file(self) -> QueryFile:
         queries: list[Query] = []
         while self.token.kind != "end":
@@ -217,16 +219,20 @@ class _QueryParser(ClauseParser):
         return Predicate(name, operator, self.value(), self.since(start))
 
     def refuse_mixed(self, query_name: str, start: Token) -> None:
-        """Raise at once, unless an earlier error of the file comes first (Q1)."""
         message = (
             f"mutation '{query_name}' mixes inserts/updates and deletes; "
             "split it into separate mutations: first the inserts and updates, then the deletes"
         )
         help = "a delete would not see the rows that the same query inserts"
-        diagnostic = Diagnostic(message, self.since(start), help)
-        if self.diagnostics:
-            raise SyntaxFailure(diagnostic)
-        raise MixedMutation([diagnostic], self.source, query_name=query_name)
+        if not self.diagnostics:
+            self.first_mixed = query_name
+        self.report(Diagnostic(message, self.since(start), help))
+
+    def raise_reported(self) -> None:
+        """Raise what was reported; its class is that of the first error (Q1)."""
+        if self.first_mixed is not None:
+            raise MixedMutation(self.diagnostics, self.source, query_name=self.first_mixed)
+        super().raise_reported()
 
     # Recovery
 

@@ -2,7 +2,6 @@
 
 import re
 
-from omnigraph.core.limits import CARDINALITY_MAX
 from omnigraph.core.span import Source, Span
 from omnigraph.core.values import SCALAR_WORDS, Scalar
 from omnigraph.language.lexer import tokenize
@@ -114,11 +113,11 @@ class _SchemaParser(Cursor):
         help = "write '@card(low..high)' or '@card(low..)': the lower bound is always given"
         if self.token.kind != "integer":
             raise self.unexpected("the smallest number of edges", help=help)
-        low = self.integer("the cardinality", maximum=CARDINALITY_MAX)
+        low = self.integer("the cardinality")
         self.expect("..", help=help)
         high = None
         if self.token.kind == "integer":
-            high = self.integer("the cardinality", maximum=CARDINALITY_MAX)
+            high = self.integer("the cardinality")
         self.expect(")", help="leave the upper bound out for 'any number'" if self.at("*") else None)
         return Cardinality(low, high, self.since(start))
 
@@ -193,8 +192,11 @@ class _SchemaParser(Cursor):
         is_negative = self.accept("-")
         if is_negative and self.token.start != minus.end:
             raise self.unexpected("a number directly behind '-'")
-        value = self.decimal() if self.token.kind == "decimal" else self.integer("a number")
-        return -value if is_negative else value
+        if self.token.kind == "decimal":
+            decimal = self.decimal()
+            return -decimal if is_negative else decimal
+        integer = self.integer("a number")
+        return -integer if is_negative else integer
 
     # Types
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from omnigraph.core.diagnostics import Diagnostic
 from omnigraph.core.errors import ParseError
-from omnigraph.core.limits import DIAGNOSTICS_MAX, VECTOR_DIMENSION_MAX
+from omnigraph.core.limits import CARDINALITY_MAX, DIAGNOSTICS_MAX, VECTOR_DIMENSION_MAX
 from omnigraph.core.span import Span
 from omnigraph.core.values import Scalar
 from omnigraph.language.annotations import (
@@ -22,6 +22,7 @@ from omnigraph.language.annotations import (
 from omnigraph.language.constraint_rules import check_constraint, column_fault
 from omnigraph.language.schema_ast import (
     Annotation,
+    Cardinality,
     Edge,
     Interface,
     LiteralArgument,
@@ -88,10 +89,8 @@ def _node(node: Node, interfaces: dict[str, Interface]) -> Iterator[Diagnostic]:
 
 def _edge(edge: Edge) -> Iterator[Diagnostic]:
     yield from _head(edge.annotations)
-    cardinality = edge.cardinality
-    if cardinality and cardinality.high is not None and cardinality.low > cardinality.high:
-        message = f"@card of '{edge.name.text}': the minimum {cardinality.low} is above {cardinality.high}"
-        yield Diagnostic(message, cardinality.span)  # S08
+    if edge.cardinality is not None:
+        yield from _cardinality(edge, edge.cardinality)
     types = {item.name.text: item.type.value_type for item in reversed(edge.properties)}
     for item in edge.properties:
         yield from _type_and_name(item)
@@ -103,6 +102,14 @@ def _edge(edge: Edge) -> Iterator[Diagnostic]:
                 yield from _column(annotation, item)
     for constraint in edge.constraints:
         yield from check_constraint(constraint, types, owner=edge.name.text, is_edge=True)
+
+
+def _cardinality(edge: Edge, cardinality: Cardinality) -> Iterator[Diagnostic]:
+    low, high = cardinality.low, cardinality.high
+    if max(low, high or 0) > CARDINALITY_MAX:  # S08
+        yield Diagnostic(f"@card of '{edge.name.text}': a bound is above {CARDINALITY_MAX}", cardinality.span)
+    elif high is not None and low > high:  # S08
+        yield Diagnostic(f"@card of '{edge.name.text}': the minimum {low} is above {high}", cardinality.span)
 
 
 def _type_and_name(item: Property) -> Iterator[Diagnostic]:
