@@ -1,0 +1,5 @@
+"""`python -m omnigraph`."""
+
+from omnigraph.cli.main import main
+
+main()

@@ -1,0 +1,53 @@
+"""`omnigraph lint`: query files against a schema, with nothing else running."""
+
+import json
+
+import click
+
+from omnigraph.catalog.build import compile_schema
+from omnigraph.catalog.lint import lint as lint_source
+from omnigraph.cli.exit_codes import EXIT_FAILURE
+from omnigraph.cli.render.lint import render_report, render_summary
+from omnigraph.cli.sources import read_source, refuse_second_stdin, source_files
+
+_QUERY_FILES = frozenset({".gq"})
+
+
+@click.command()
+@click.option(
+    "--schema", "schema_path", required=True, metavar="FILE", help="The .pg schema to check against."
+)
+@click.option(
+    "--query",
+    "query_paths",
+    required=True,
+    multiple=True,
+    metavar="FILE",
+    help="A .gq file, a folder of them, or - for standard input; may be repeated.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
+@click.pass_context
+def lint(ctx: click.Context, *, schema_path: str, query_paths: tuple[str, ...], as_json: bool) -> None:
+    """Check query files against a schema: syntax, types, and what no query ever sets.
+
+    Exits with 1 if there is an error; warnings alone are no failure.
+    """
+    refuse_second_stdin(schema_path, *query_paths)
+    catalog = compile_schema(read_source(schema_path))
+    schema_source = {"kind": "file", "path": schema_path}
+    reports = [
+        lint_source(catalog, read_source(path), query_path=path, schema_source=schema_source)
+        for path in source_files(query_paths, _QUERY_FILES)
+    ]
+    if as_json:
+        documents = [report.to_json() for report in reports]
+        is_one_file = len(documents) == 1 and query_paths == (documents[0]["query_path"],)
+        click.echo(
+            json.dumps(documents[0] if is_one_file else {"reports": documents}, indent=2, ensure_ascii=False)
+        )
+    else:
+        for report in reports:
+            click.echo(render_report(report))
+        click.echo(render_summary(reports))
+    if any(report.errors for report in reports):
+        ctx.exit(EXIT_FAILURE)

@@ -1,0 +1,49 @@
+"""`omnigraph schema`: what a change of schema would do."""
+
+import json
+
+import click
+
+from omnigraph.catalog.build import read_schema
+from omnigraph.catalog.identity import accept_first
+from omnigraph.catalog.migrate import plan_migration
+from omnigraph.catalog.migration_steps import step_json
+from omnigraph.cli.render.migration import render_plan
+from omnigraph.cli.sources import read_source, refuse_second_stdin
+from omnigraph.core.diagnostics import render
+
+
+@click.group(no_args_is_help=True)
+def schema() -> None:
+    """Plan changes of a schema."""
+
+
+@schema.command()
+@click.option("--from", "from_path", required=True, metavar="FILE", help="The .pg schema as it is.")
+@click.option(
+    "--schema", "schema_path", required=True, metavar="FILE", help="The .pg schema as it should be."
+)
+@click.option("--allow-data-loss", is_flag=True, help="Plan hard drops, which also purge the past.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
+def plan(*, from_path: str, schema_path: str, allow_data_loss: bool, as_json: bool) -> None:
+    """Show the steps from one schema to another; nothing is written.
+
+    Exits with 0 for an unsupported plan, too: the plan is the answer.
+    """
+    refuse_second_stdin(from_path, schema_path)
+    accepted = accept_first(read_schema(read_source(from_path)))
+    source = read_source(schema_path)
+    migration = plan_migration(accepted, read_schema(source), allow_data_loss=allow_data_loss)
+    for note in migration.diagnostics:
+        click.echo(render(note, source), err=True)
+    if as_json:
+        steps = [step_json(step) for step in migration.steps]
+        document = {
+            "uri": from_path,
+            "supported": migration.is_supported,
+            "step_count": len(steps),
+            "steps": steps,
+        }
+        click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+    else:
+        click.echo(render_plan(migration))
