@@ -264,7 +264,7 @@ def _negation(clause: ast.Negation, scope: Scope) -> BoundNegation:
     if outer is None:
         help = "without one the block would be true or false for all rows alike"
         scope.fail("T9", "a not block mentions a variable from outside", clause.span, help)
-    return BoundNegation(clauses, outer)
+    return BoundNegation(clauses, outer, frozenset(scope.variables))
 
 
 def _mentions(clause: ast.Clause) -> Iterator[str]:

@@ -230,10 +230,15 @@ class BoundFilter:
 
 @dataclass(frozen=True, slots=True)
 class BoundNegation:
-    """Rows without a match of the clauses stay; `outer` is the first outer variable mentioned."""
+    """Rows without a match of the clauses stay.
+
+    `outer` is the first outer variable mentioned, `visible` are all that stand before the block: a variable
+    of the block that is called like a later one is another variable.
+    """
 
     clauses: "tuple[BoundClause, ...]"
     outer: str
+    visible: frozenset[str]
 
 
 BoundClause = BoundBinding | BoundTraversal | BoundFilter | BoundNegation

@@ -5,7 +5,7 @@ M2  The plan depends on the two shapes and the hints alone: same input, same ste
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from omnigraph.catalog.identity import AcceptedSchema, Resolution, resolve
 from omnigraph.catalog.migration_codes import CHANGED_TYPE, REQUIRED_PROPERTY
@@ -71,10 +71,7 @@ def plan_migration(
     """
     resolution = resolve(accepted, desired)
     planner = _Planner(accepted, desired, resolution, DropMode.HARD if allow_data_loss else DropMode.SOFT)
-    steps = tuple(planner.steps())
-    if not steps and accepted.shape != desired.shape:
-        steps = (UnsupportedChange("schema", "unclassified difference between the two schemas"),)
-    return MigrationPlan(steps, resolution)
+    return MigrationPlan(tuple(planner.steps()), resolution)
 
 
 class _Planner:
@@ -93,12 +90,16 @@ class _Planner:
         for kind in Kind:
             continued: set[str] = set()
             for shape in self.desired.of_kind(kind):
-                old = self.resolution.types[kind, shape.name]
-                if old is None:
+                former = self.resolution.types[kind, shape.name]
+                if former is None:
                     yield AddType(kind, shape.name)
-                else:
-                    continued.add(old)
-                    yield from self.changed_type(self.accepted[kind, old], shape)
+                    continue
+                continued.add(former)
+                old = self.under_new_endpoints(self.accepted[kind, former])
+                steps = tuple(self.changed_type(old, shape))
+                if not steps and old != shape:
+                    steps = (UnsupportedChange("schema", f"unclassified change of {kind} '{shape.name}'"),)
+                yield from steps
             for other, name in sorted(self.accepted):
                 if other is kind and name not in continued:
                     yield self.dropped_type(kind, name)
@@ -107,6 +108,11 @@ class _Planner:
         if kind is Kind.INTERFACE:
             return UnsupportedChange(f"interface:{name}", f"removing interface '{name}' is not supported")
         return DropType(kind, name, self.mode)
+
+    def under_new_endpoints(self, shape: TypeShape) -> TypeShape:
+        """Return an edge between the node types as they are called now: a renamed type is the same one."""
+        source, target = (self.node_names.get(end or "", end) for end in (shape.source, shape.target))
+        return replace(shape, source=source, target=target)
 
     def changed_type(self, old: TypeShape, new: TypeShape) -> Iterator[Step]:
         entity = f"{new.kind}:{new.name}"
@@ -123,8 +129,7 @@ class _Planner:
     def changed_head(self, old: TypeShape, new: TypeShape, entity: str) -> Iterator[Step]:
         if old.implements != new.implements:
             yield UnsupportedChange(entity, f"changing the interfaces of '{new.name}' is not supported")
-        ends = tuple(self.node_names.get(end or "", end) for end in (old.source, old.target))
-        if ends != (new.source, new.target):
+        if (old.source, old.target) != (new.source, new.target):
             yield UnsupportedChange(entity, f"changing the endpoints of edge '{new.name}' is not supported")
         if old.cardinality != new.cardinality:
             yield UnsupportedChange(entity, f"changing the cardinality of edge '{new.name}' is not supported")

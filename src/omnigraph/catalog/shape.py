@@ -66,9 +66,9 @@ class Rule:
         if self.kind == "range":
             low = "" if self.low is None else self.low
             return f"@range({columns}, {low}..{'' if self.high is None else self.high})"
-        return (
-            f"@check({columns}, {json.dumps(self.pattern)})" if self.pattern else f"@{self.kind}({columns})"
-        )
+        if self.pattern is not None:
+            return f"@check({columns}, {json.dumps(self.pattern, ensure_ascii=False)})"
+        return f"@{self.kind}({columns})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,7 @@ from omnigraph.plan.logical import (
     ReadPlan,
     UpdateOp,
 )
+from omnigraph.plan.rename import renamed
 
 _ENDPOINT_COLUMNS = {"from": "src", "to": "dst"}
 
@@ -80,7 +81,9 @@ class _Lowering:
         yield from self.conditions()
         for clause in self.clauses:
             if isinstance(clause, BoundNegation):
-                inner = _Lowering(clause.clauses, frozenset(self.bound), self.names)
+                hidden = sorted(self.bound - clause.visible)
+                clauses = renamed(clause.clauses, {name: next(self.names) for name in hidden})
+                inner = _Lowering(clauses, clause.visible, self.names)
                 yield AntiJoin(clause.outer, tuple(inner.operations()))
 
     # Roots

@@ -104,6 +104,11 @@ def test_a_bare_variable_that_is_not_there_is_refused_without_a_code(expression:
     assert "'$nope'" in str(error)
 
 
+@pytest.mark.parametrize("expression", ["title", "count(title)", "bm25($b.title, title)"])
+def test_a_bare_word_is_not_a_value_to_return(expression: str) -> None:
+    assert "'title'" in str(type_error(returned(expression)))
+
+
 # Blobs
 
 
