@@ -1,5 +1,6 @@
 """What every test may rely on."""
 
+import pytest
 from hypothesis import settings
 
 pytest_plugins = ["tests.support.conformance"]
@@ -9,3 +10,12 @@ pytest_plugins = ["tests.support.conformance"]
 settings.register_profile("test", deadline=None, derandomize=True)
 settings.register_profile("fuzz", deadline=None, max_examples=2_000)
 settings.load_profile("test")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add ``--accept``."""
+    parser.addoption(
+        "--accept",
+        action="store_true",
+        help="write what the tests of expectations and generated pages got as what they expect",
+    )

@@ -127,8 +127,7 @@ def lint(
     try:
         file = parse_queries(source)
     except ParseError as error:
-        finding = Finding(Severity.ERROR, UNPARSABLE_FILE, str(error))
-        return LintReport(schema_source, query_path, (), (finding,), error)
+        return unreadable(error, query_path=query_path, schema_source=schema_source)
     results: list[QueryResult] = []
     valid: list[tuple[str, BoundQuery]] = []
     for query in file.queries:
@@ -142,6 +141,12 @@ def lint(
         key=lambda f: (order.index(f.severity), f.type_name or "", f.property or "", f.message),
     )
     return LintReport(schema_source, query_path, tuple(results), tuple(findings))
+
+
+def unreadable(error: ParseError, *, query_path: str, schema_source: Mapping[str, str]) -> LintReport:
+    """Return the report of a file that is no text of the language at all."""
+    finding = Finding(Severity.ERROR, UNPARSABLE_FILE, str(error))
+    return LintReport(schema_source, query_path, (), (finding,), error)
 
 
 def _check(query: ast.Query, catalog: Catalog, source: Source) -> tuple[QueryResult, BoundQuery | None]:

@@ -32,10 +32,18 @@ COMMANDS = {
     "version": CommandEntry("omnigraph.cli.commands.version:version", "Print the version.", _PROGRAM),
 }
 DEPRECATED = {"check": "lint"}
+GLOBAL_FLAGS = frozenset({"--json"})  # accepted before the command as well as behind it
 
 
 class LazyGroup(click.Group):
     """A group whose commands are imported when they are called."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Hand the global flags that stand before the command on to it."""
+        leading = 0
+        while leading < len(args) and args[leading] in GLOBAL_FLAGS:
+            leading += 1
+        return super().parse_args(ctx, args[leading:] + args[:leading] if leading < len(args) else args)
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
         """Return the names of the table."""
@@ -60,7 +68,7 @@ class LazyGroup(click.Group):
         """Find the command, or suggest the one that was probably meant."""
         name = args[0]
         if name not in COMMANDS and name not in DEPRECATED and not name.startswith("-"):
-            close = get_close_matches(name, COMMANDS, n=1)
+            close = get_close_matches(name, [*COMMANDS, *DEPRECATED], n=1)
             hint = f" Did you mean '{close[0]}'?" if close else ""
             raise click.UsageError(f"No such command '{name}'.{hint}", ctx)
         return super().resolve_command(ctx, args)
@@ -111,7 +119,5 @@ def _report(error: Exception) -> int:
 
     if not isinstance(error, OmnigraphError):
         raise error
-    if isinstance(error, SourceError):
-        click.echo(error.render(), err=True)
-    click.echo(f"error: {error}" if not isinstance(error, SourceError) else str(error), err=True)
+    click.echo(error.render() if isinstance(error, SourceError) else f"error: {error}", err=True)
     return error.exit_code

@@ -30,12 +30,13 @@ class Diagnostic:
         return f"{self.code}: {self.message}" if self.code else self.message
 
 
-def render(diagnostic: Diagnostic, source: Source) -> str:
+def render(diagnostic: Diagnostic, source: Source, *, label: str | None = None) -> str:
     """Return the diagnostic with its source line and a caret, as shown on a terminal.
 
-    Without a span it is the message and its help.
+    Without a span it is the message and its help. The label stands for the severity where an error class
+    has a name of its own.
     """
-    lines = [f"{diagnostic.severity}: {diagnostic.text}"]
+    lines = [f"{label or diagnostic.severity}: {diagnostic.text}"]
     gutter = ""
     if diagnostic.span is not None:
         excerpt = source.excerpt(diagnostic.span)

@@ -65,7 +65,7 @@ class SourceError(BadRequest):
 
     def render(self) -> str:
         """Return every diagnostic with its line and caret."""
-        return "\n\n".join(render(diagnostic, self.source) for diagnostic in self.diagnostics)
+        return "\n\n".join(render(found, self.source, label=self.label) for found in self.diagnostics)
 
     def _headline(self) -> str:
         first = self.diagnostics[0]

@@ -232,6 +232,11 @@ def test_every_item_of_a_list_is_checked(type_text: str, value: object) -> None:
     refusal(type_text, value)
 
 
+def test_an_error_says_which_item_is_wrong() -> None:
+    assert "[1]" in str(refusal("[I32]", [1, "x", 3]))
+    assert "[2]" in str(refusal("Vector(3)", [1, 2, None]))
+
+
 def test_a_vector_is_a_list_of_floats() -> None:
     bound = bind_value("Vector(4)", [1, 0.5, -2, 0])
 

@@ -57,8 +57,8 @@ def test_every_diagnostic_is_rendered() -> None:
 
     first, second = raised.render().split("\n\n")
 
-    assert first.startswith("error: first\n --> schema.pg:1:8\n")
-    assert second.startswith("error: second\n --> schema.pg:2:6\n")
+    assert first.startswith("parse error: first\n --> schema.pg:1:8\n")
+    assert second.startswith("parse error: second\n --> schema.pg:2:6\n")
 
 
 def test_a_source_error_may_have_no_place() -> None:

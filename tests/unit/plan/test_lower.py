@@ -204,6 +204,14 @@ def test_traversals_wait_until_an_end_is_bound() -> None:
     ]
 
 
+@pytest.mark.parametrize("clause", ["$_ cites $x", "$x cites $_"])
+def test_a_traversal_with_one_anonymous_end_waits_for_the_other(clause: str) -> None:
+    first, *_, last = lowered(f"$r: Book {clause} $r cites $x")
+
+    assert first == "scan r Book"
+    assert last in {"in Cites x -> ~1 Book", "out Cites x -> ~1 Book"}
+
+
 def test_ready_traversals_are_taken_in_source_order() -> None:
     assert lowered("$b: Book $b storedOn $s $c cites $d $a wrote $b $b cites $c $n about $b") == [
         "scan b Book",

@@ -4,6 +4,7 @@ from omnigraph.catalog.bound import NOW_PARAMETER, LiteralValue, Operator, Param
 from omnigraph.core.values import Scalar, ValueType
 from omnigraph.plan.logical import ColumnPredicate, DeleteOp, InsertOp, MutationOp, MutationPlan, UpdateOp
 from omnigraph.plan.lower import lower
+from tests.support.library import compile_text
 from tests.support.queries import bind_read, bind_text, books, lower_read, mutation
 
 TEXT = ValueType(Scalar.STRING)
@@ -62,6 +63,20 @@ def test_the_ends_of_an_inserted_edge_are_columns() -> None:
     assert isinstance(insert, InsertOp)
     assert insert.is_edge
     assert [column for column, _ in insert.assignments] == ["role", "dst", "src"]
+
+
+def test_a_node_may_have_properties_of_the_names_of_ends() -> None:
+    trips = compile_text("node Trip { from: String  to: String }")
+    insert = lower(bind_text(mutation('insert Trip { from: "a", to: "b" }'), trips))
+    update = lower(bind_text(mutation('update Trip set { to: "c" } where from = "a"'), trips))
+
+    assert isinstance(insert, MutationPlan)
+    assert isinstance(update, MutationPlan)
+    text = LiteralValue("a", TEXT), LiteralValue("b", TEXT), LiteralValue("c", TEXT)
+    assert insert.operations == (InsertOp("Trip", False, (("from", text[0]), ("to", text[1]))),)
+    assert update.operations == (
+        UpdateOp("Trip", (("to", text[2]),), ColumnPredicate("from", Operator.EQ, text[0])),
+    )
 
 
 def test_an_update_has_assignments_and_a_predicate() -> None:

@@ -60,12 +60,16 @@ def _format_file(path: str, *, write: bool) -> bool:
 def _replace(path: Path, text: str) -> None:
     """Replace a file in one step: a reader sees the old text or the new one, never half of it."""
     path = path.resolve()
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    temporary = None
     try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
             file.write(text)
         Path(temporary).chmod(path.stat().st_mode & 0o7777)
         Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+        temporary = None
+    except OSError as error:
+        raise BadRequest(f"cannot write {path}: {error.strerror}") from error
+    finally:
+        if temporary is not None:
+            Path(temporary).unlink(missing_ok=True)

@@ -5,10 +5,13 @@ import json
 import click
 
 from omnigraph.catalog.build import compile_schema
+from omnigraph.catalog.lint import LintReport, unreadable
 from omnigraph.catalog.lint import lint as lint_source
+from omnigraph.catalog.model import Catalog
 from omnigraph.cli.exit_codes import EXIT_FAILURE
 from omnigraph.cli.render.lint import render_report, render_summary
 from omnigraph.cli.sources import read_source, refuse_second_stdin, source_files
+from omnigraph.core.errors import ParseError
 
 _QUERY_FILES = frozenset({".gq"})
 
@@ -35,10 +38,7 @@ def lint(ctx: click.Context, *, schema_path: str, query_paths: tuple[str, ...], 
     refuse_second_stdin(schema_path, *query_paths)
     catalog = compile_schema(read_source(schema_path))
     schema_source = {"kind": "file", "path": schema_path}
-    reports = [
-        lint_source(catalog, read_source(path), query_path=path, schema_source=schema_source)
-        for path in source_files(query_paths, _QUERY_FILES)
-    ]
+    reports = [_report(catalog, path, schema_source) for path in source_files(query_paths, _QUERY_FILES)]
     if as_json:
         documents = [report.to_json() for report in reports]
         is_one_file = len(documents) == 1 and query_paths == (documents[0]["query_path"],)
@@ -51,3 +51,12 @@ def lint(ctx: click.Context, *, schema_path: str, query_paths: tuple[str, ...], 
         click.echo(render_summary(reports))
     if any(report.errors for report in reports):
         ctx.exit(EXIT_FAILURE)
+
+
+def _report(catalog: Catalog, path: str, schema_source: dict[str, str]) -> LintReport:
+    """Lint one file; bytes that are no text are a finding about it, as any other error of its syntax."""
+    try:
+        source = read_source(path)
+    except ParseError as error:
+        return unreadable(error, query_path=path, schema_source=schema_source)
+    return lint_source(catalog, source, query_path=path, schema_source=schema_source)

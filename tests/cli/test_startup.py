@@ -1,0 +1,107 @@
+"""`omnigraph --help` stays fast, because nothing heavy is imported before a command needs it.
+
+The time here is processor time of a process of its own: part of what the program promises, and the least of
+several runs, so that a busy machine does not fail it.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.commands import PROGRAM, READ, SCHEMA, python, write
+
+HELP_CPU_S_MAX = 0.150
+RUNS = 5
+
+# The program, and then what it has imported by the time it ends.
+LISTING_MODULES = """\
+import contextlib, json, os, sys
+from omnigraph.cli.main import main
+with contextlib.redirect_stdout(open(os.devnull, "w")):
+    try:
+        main()
+    except SystemExit as end:
+        code = end.code or 0
+print(json.dumps({"code": code, "modules": sorted(sys.modules)}))
+"""
+HEAVY = ("lance", "pyarrow", "pyspark", "fastapi", "mcp", "numpy", "pandas", "rich", "httpx", "obstore")
+
+
+def imported(folder: Path, *arguments: str, code: int = 0) -> set[str]:
+    """Return the modules that a run of the program ends with."""
+    outcome = python("-W", "ignore::ResourceWarning", "-c", LISTING_MODULES, *arguments, cwd=folder)
+    document = json.loads(outcome.stdout)
+    assert document["code"] == code, outcome
+    return set(document["modules"])
+
+
+def packages(modules: set[str]) -> set[str]:
+    return {module.partition(".")[0] for module in modules}
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["version"]], ids=" ".join)
+def test_help_and_version_import_no_heavy_library(arguments: list[str], tmp_path: Path) -> None:
+    modules = imported(tmp_path, *arguments)
+
+    assert "click" in packages(modules)
+    assert packages(modules).intersection(HEAVY) == set()
+
+
+def test_help_imports_of_ours_no_more_than_the_command_table(tmp_path: Path) -> None:
+    modules = imported(tmp_path, "--help")
+
+    ours = {module for module in modules if module.startswith("omnigraph")}
+    assert ours == {"omnigraph", "omnigraph.cli", "omnigraph.cli.main", "omnigraph.cli.exit_codes"}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["lint", "--schema", "s.pg", "--query", "q.gq"],
+        ["schema", "plan", "--from", "s.pg", "--schema", "s.pg"],
+        ["fmt", "--check", "s.pg", "q.gq"],
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_a_schema_without_patterns_needs_no_arrow(arguments: list[str], tmp_path: Path) -> None:
+    write(tmp_path, "s.pg", SCHEMA)
+    write(tmp_path, "q.gq", READ)
+
+    modules = imported(tmp_path, *arguments)
+
+    assert packages(modules).intersection(HEAVY) == set()
+
+
+def test_a_pattern_is_checked_by_arrow_and_by_nothing_heavier(tmp_path: Path) -> None:
+    write(tmp_path, "s.pg", SCHEMA.replace("    mass_kg", '    @check(code, "^[A-Z]+-[0-9]+$")\n    mass_kg'))
+    write(tmp_path, "q.gq", READ)
+
+    found = packages(imported(tmp_path, "lint", "--schema", "s.pg", "--query", "q.gq"))
+
+    assert "pyarrow" in found
+    assert found.intersection({"lance", "pyspark", "fastapi", "mcp"}) == set()
+
+
+def test_help_costs_no_more_processor_time_than_promised(tmp_path: Path) -> None:
+    spent = [cpu_seconds([str(PROGRAM), "--help"], tmp_path) for _ in range(RUNS)]
+
+    assert min(spent) <= HELP_CPU_S_MAX, [f"{seconds * 1000:.0f} ms" for seconds in spent]
+
+
+def test_processor_time_is_measured(tmp_path: Path) -> None:
+    busy = "import time\nwhile time.process_time() < 0.3: pass"
+
+    assert cpu_seconds([sys.executable, "-c", busy], tmp_path) >= 0.3
+
+
+def cpu_seconds(command: list[str], folder: Path) -> float:
+    """Return the user and system time of a process that ends well."""
+    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    return usage.ru_utime + usage.ru_stime

@@ -1,0 +1,128 @@
+"""The archives that `make wheel` builds hold the package and work where nothing else of the checkout is."""
+
+import os
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from omnigraph import __version__
+
+REPOSITORY = Path(__file__).parents[2]
+PACKAGE = REPOSITORY / "src" / "omnigraph"
+BANK = REPOSITORY / "examples" / "seedbank"
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def archives(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build both archives without a network, as `make wheel` does, and return their folder."""
+    folder = tmp_path_factory.mktemp("dist")
+    checked("-m", "build", "--no-isolation", "--outdir", str(folder), cwd=REPOSITORY)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def installed(archives: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Install the wheel, and only it, into a folder of its own."""
+    (wheel,) = archives.glob("*.whl")
+    target = tmp_path_factory.mktemp("site")
+    flags = ["--no-deps", "--no-index", "--no-compile", "--disable-pip-version-check"]
+    checked("-m", "pip", "install", "--quiet", *flags, "--target", str(target), str(wheel), cwd=archives)
+    return target
+
+
+def checked(*arguments: str, cwd: Path, **variables: str) -> str:
+    """Run the interpreter, and return what it prints."""
+    ended = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=cwd,
+        env=os.environ | variables,
+        capture_output=True,
+        check=False,
+        text=True,
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout
+
+
+def omnigraph(*arguments: str, installed: Path, cwd: Path) -> str:
+    """Run the installed package.
+
+    -S leaves out the path file of the checkout; the libraries it needs come from the list of paths.
+    """
+    paths = os.pathsep.join([str(installed), sysconfig.get_path("purelib")])
+    return checked("-S", "-m", "omnigraph", *arguments, cwd=cwd, PYTHONPATH=paths)
+
+
+def test_the_wheel_holds_every_module_and_the_mark_of_its_types(archives: Path) -> None:
+    (wheel,) = archives.glob("*.whl")
+
+    with zipfile.ZipFile(wheel) as archive:
+        names = {name for name in archive.namelist() if ".dist-info/" not in name}
+
+    files = {path for path in PACKAGE.rglob("*") if path.is_file() and "__pycache__" not in path.parts}
+    assert names == {path.relative_to(PACKAGE.parent).as_posix() for path in files}
+    assert "omnigraph/py.typed" in names
+
+
+def test_the_wheel_names_its_version_license_and_command(archives: Path) -> None:
+    (wheel,) = archives.glob("*.whl")
+
+    with zipfile.ZipFile(wheel) as archive:
+        metadata = {
+            name.rsplit("/", 1)[1]: archive.read(name).decode()
+            for name in archive.namelist()
+            if ".dist-info/" in name
+        }
+
+    assert f"\nVersion: {__version__}\n" in metadata["METADATA"]
+    assert "omnigraph = omnigraph.cli.main:main" in metadata["entry_points.txt"]
+    assert metadata["LICENSE"] == (REPOSITORY / "LICENSE").read_text()
+
+
+def test_the_source_archive_holds_the_package_and_no_tests(archives: Path) -> None:
+    (sdist,) = archives.glob("*.tar.gz")
+
+    with tarfile.open(sdist) as archive:
+        names = {name.split("/", 1)[1] for name in archive.getnames()}
+
+    tops = {name.split("/", 1)[0] for name in names}
+    assert tops == {"src", "pyproject.toml", "README.md", "LICENSE", "PKG-INFO", ".gitignore"}
+    assert {
+        name for name in names if name.startswith("src/") and not name.startswith("src/omnigraph/")
+    } == set()
+    assert "src/omnigraph/py.typed" in names
+
+
+def test_the_installed_package_is_the_one_that_runs(installed: Path, tmp_path: Path) -> None:
+    paths = os.pathsep.join([str(installed), sysconfig.get_path("purelib")])
+
+    where = checked("-S", "-c", "import omnigraph; print(omnigraph.__file__)", cwd=tmp_path, PYTHONPATH=paths)
+
+    assert Path(where.strip()) == installed / "omnigraph" / "__init__.py"
+
+
+def test_the_installed_package_tells_its_version_from_any_folder(installed: Path, tmp_path: Path) -> None:
+    said = omnigraph("version", installed=installed, cwd=tmp_path)
+
+    assert said == f"omnigraph {__version__}\ninternal-schema 4\n"
+
+
+def test_the_installed_package_lints_the_example_from_any_folder(installed: Path, tmp_path: Path) -> None:
+    files = ["--schema", str(BANK / "schema.pg"), "--query", str(BANK / "queries")]
+
+    said = omnigraph("lint", *files, installed=installed, cwd=tmp_path)
+
+    assert said.endswith(": 0 errors, 0 warnings\n")
+
+
+def test_the_installed_command_stands_beside_the_package(installed: Path, tmp_path: Path) -> None:
+    script = (installed / "bin" / "omnigraph").read_text()
+
+    assert "omnigraph.cli.main" in script

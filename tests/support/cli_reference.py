@@ -1,0 +1,48 @@
+"""The reference page of the command line, rendered from the commands themselves."""
+
+from collections.abc import Iterator
+
+import click
+
+from omnigraph.cli.main import COMMANDS, DEPRECATED, omnigraph
+
+WIDTH = 90
+HEAD = """\
+# Command line
+
+Generated from the commands; `pytest tests/docs --accept` rewrites it. The rules that all commands share are
+in [surfaces, section 1](../spec/surfaces.md).
+
+| Exit code | When |
+|---|---|
+| 0 | success, warnings and unsupported plans included |
+| 1 | any failure: an unreadable file, a wrong schema or query, a file that `fmt --check` would change |
+| 2 | usage: an unknown command or flag, a missing one, `-` for two things |
+| 130 | interrupted |
+
+Results go to standard output, everything else to standard error. `python -m omnigraph` is the same program.
+"""
+
+
+def render() -> str:
+    """Return the whole page."""
+    settings = {**omnigraph.context_settings, "max_content_width": WIDTH, "terminal_width": WIDTH}
+    root = click.Context(omnigraph, info_name="omnigraph", **settings)
+    sections = [HEAD, *_sections(root, omnigraph), _old_names()]
+    return "\n".join(sections)
+
+
+def _sections(context: click.Context, command: click.Command) -> Iterator[str]:
+    """Yield the help of a command, and then of those below it."""
+    yield f"## {context.command_path}\n\n```text\n{command.get_help(context)}\n```\n"
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            below = command.get_command(context, name)
+            assert below is not None, name
+            yield from _sections(click.Context(below, parent=context, info_name=name), below)
+
+
+def _old_names() -> str:
+    rows = [f"| `{old}` | `{new}` | {COMMANDS[new].help} |" for old, new in sorted(DEPRECATED.items())]
+    table = "\n".join(["| Old name | Use | |", "|---|---|---|", *rows])
+    return f"## Old names\n\nThey work as ever, with one warning on standard error.\n\n{table}\n"
