@@ -5,7 +5,7 @@ Q1  A query that mixes inserts or updates with deletes is refused here, before a
 
 from omnigraph.core.diagnostics import Diagnostic
 from omnigraph.core.errors import MixedMutation
-from omnigraph.core.limits import U64_MAX
+from omnigraph.core.limits import I64_MAX, U64_MAX
 from omnigraph.core.span import Source
 from omnigraph.core.values import SCALAR_WORDS, Scalar, ValueType
 from omnigraph.language.clause_parser import COMPARISONS, ClauseParser
@@ -104,7 +104,7 @@ class _QueryParser(ClauseParser):
         elif self.token.text == "Vector":
             self.take()
             self.expect("(")
-            scalar, dimension = Scalar.VECTOR, self.integer("the dimension of the vector")
+            scalar, dimension = Scalar.VECTOR, self.integer("the dimension of the vector", maximum=I64_MAX)
             self.expect(")")
         else:
             scalar = self.scalar()

@@ -23,6 +23,8 @@ def renamed(clause: Clause, names: Mapping[str, str]) -> Clause:
         value = getattr(clause, field.name)
         if isinstance(value, str) and field.name in _NAMES:
             changes[field.name] = names.get(value, value)
+        elif isinstance(value, frozenset) and field.name == "visible":
+            changes[field.name] = frozenset(names.get(name, name) for name in value)
         elif isinstance(value, tuple) or is_dataclass(value):
             changes[field.name] = renamed(value, names)
     return replace(clause, **changes)

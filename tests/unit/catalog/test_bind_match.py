@@ -87,6 +87,7 @@ def test_a_match_takes_compatible_values(match: str) -> None:
         ("Book { tags: [] }", "T3"),
         ("Book { tags: 3 }", "T3"),
         ('Book { code: ["a"] }', "T3"),
+        ("Book { code: [] }", "T3"),
         ('Book { format: "vinyl" }', "T3"),
         ('Book { format: "Paper" }', "T3"),
         ("Book { embedding: [1, 2] }", "T3"),
@@ -246,6 +247,8 @@ def test_an_edge_variable_has_the_properties_of_its_edge() -> None:
 
 def test_an_anonymous_edge_variable_binds_nothing() -> None:
     assert traversal("$a $_:wrote $b").edge_variable is None
+    assert traversal("$a $_:wrote $b $b $_:wrote $c").edge_variable is None
+    assert traversal("$_ $_:wrote $_").edge_variable is None
 
 
 @pytest.mark.parametrize(

@@ -128,6 +128,7 @@ def test_an_enum_takes_a_text_parameter() -> None:
         ("pages: true", "T3"),
         ("pages: [1]", "T3"),
         ("blurb: 3", "T3"),
+        ("blurb: []", "T3"),
         ('tags: "a"', "T3"),
         ("tags: [1]", "T3"),
         ('published: "2020-05-01"', "T3"),

@@ -365,27 +365,3 @@ def test_a_negation_names_the_first_outer_variable_it_mentions() -> None:
 
     assert isinstance(anti_join, AntiJoin)
     assert anti_join.outer_var == "b"
-
-
-@pytest.mark.parametrize("later", ["$x: Book", "$x: Author", "$a wrote $x", "$b cites $x"])
-def test_a_variable_of_a_not_block_is_not_the_outer_one_that_is_bound_behind_it(later: str) -> None:
-    """Names are resolved in source order: where the block stands, nothing outside is called `$x` yet."""
-    *_, anti_join = pipeline(f"$b: Book not {{ $b cites $x }} {later}")
-
-    assert isinstance(anti_join, AntiJoin)
-    (expand,) = anti_join.inner
-    assert isinstance(expand, Expand)
-    assert expand.dst_var != "x"
-
-
-def test_an_edge_variable_of_a_not_block_is_not_the_outer_one_that_is_bound_behind_it() -> None:
-    *_, anti_join = pipeline("$b: Book not { $b $x:cites $y $x.page = 3 } $x: Author")
-
-    assert isinstance(anti_join, AntiJoin)
-    expand, condition = anti_join.inner
-    assert isinstance(expand, Expand)
-    assert expand.edge_binding != "x"
-    assert isinstance(condition, Filter)
-    assert isinstance(condition.condition, Comparison)
-    assert isinstance(condition.condition.left, PropertyValue)
-    assert condition.condition.left.variable == expand.edge_binding
