@@ -1,6 +1,7 @@
 """The error tree.
 
-Codes, statuses and exit codes belong to the class; raising code passes none of them.
+Codes, statuses and exit codes belong to the class; raising code passes none of them. `detail` names the
+object that an HTTP body carries besides.
 
     OmnigraphError                  internal, 500, exit 1
       BadRequest                    bad_request, 400
@@ -12,9 +13,33 @@ Codes, statuses and exit codes belong to the class; raising code passes none of 
           PlanError                 well typed, but without an executable meaning
         ExecutionError              evaluation of values
           ParameterError            missing, undeclared or of the wrong type
+          ValidationError           rows that break the schema's rules
         SchemaError                 an unsupported migration
+      PolicyDenied                  forbidden, 403
       NotFoundError                 not_found, 404
-        QueryNotFound               no query of that name in the source
+        QueryNotFound, BranchNotFound, CommitNotFound, VersionNotFound, GraphNotFound
+      ConflictError                 conflict, 409
+        ExpectedVersionMismatch     a table moved since it was read
+        ReadSetChanged              something that was only read moved
+        RowLevelCasContention       another publish took a manifest row first
+        PublishRetriesExhausted     that, more often than the budget allows
+        CommitConflict              another commit of this table came first; nothing of ours landed
+        StaleCommit                 our commit landed behind another one
+        KeyConflict                 a strict insert met an existing id
+        AlreadyExistsError          AlreadyInitialized, InitializationClaimed
+        SchemaApplyInProgress, SchemaContractConflict, ClusterManaged
+        DriftNeedsRepair            a table is ahead of its pin and no sidecar says why
+        WriterLeaseHeld             another process writes this graph on an object store
+      PreconditionFailed            412, exit 4: a lost `if_commit`
+      HistoricalVersionReclaimed    410: the past was cleaned up
+      ResourceLimit                 413: a configured ceiling
+      RecoveryRequired              503: an unfinished write must be recovered first
+      StorageError                  the store failed; `kind` says how
+      FormatVersionError            a storage format this build does not read
+      SidecarCorrupt, SidecarTooNew, InvariantViolation
+      InitializationCommitted, InitializationIndeterminate
+      HandleForked                  a handle from before `fork` was used in the child
+      UnsupportedError              not offered here
 """
 
 from collections.abc import Sequence
@@ -28,6 +53,7 @@ class OmnigraphError(Exception):
     """The root of every error that Omnigraph raises on purpose; never raised itself."""
 
     code: ClassVar[str | None] = "internal"
+    detail: ClassVar[str | None] = None
     status: ClassVar[int] = 500
     exit_code: ClassVar[int] = 1
 
@@ -130,6 +156,31 @@ class ParameterError(ExecutionError):
         self.name = name
 
 
+class ValidationError(ExecutionError):
+    """Rows break the rules of the schema; the first violation gives message and fields.
+
+    `violations` lists the first of them in order, `total` counts all.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        kind: str,
+        table_key: str | None = None,
+        row_id: str | None = None,
+        file: str | None = None,
+        line: int | None = None,
+        violations: Sequence[object] = (),
+        total: int = 1,
+    ) -> None:
+        """Take the first violation's place; kind is one of the constraint kinds of `validate`."""
+        super().__init__(message)
+        self.kind, self.table_key, self.row_id = kind, table_key, row_id
+        self.file, self.line = file, line
+        self.violations, self.total = tuple(violations), total
+
+
 class SchemaError(BadRequest):
     """A migration that is not supported; `steps` is the whole plan, the blocking steps included."""
 
@@ -154,3 +205,277 @@ class QueryNotFound(NotFoundError):
         listed = ", ".join(f"'{other}'" for other in known) or "none"
         super().__init__(f"query '{name}' not found; declared: {listed}")
         self.name = name
+
+
+class BranchNotFound(NotFoundError):
+    """No branch of that name."""
+
+    def __init__(self, branch: str) -> None:
+        """Take the graph branch."""
+        super().__init__(f"branch '{branch}' not found")
+        self.branch = branch
+
+
+class CommitNotFound(NotFoundError):
+    """No commit of that id is visible."""
+
+    def __init__(self, commit_id: str) -> None:
+        """Take the commit id asked for."""
+        super().__init__(f"commit '{commit_id}' not found")
+        self.commit_id = commit_id
+
+
+class VersionNotFound(NotFoundError):
+    """The branch has no such manifest version."""
+
+
+class GraphNotFound(NotFoundError):
+    """No graph lives at this place."""
+
+
+class PolicyDenied(OmnigraphError):
+    """The policy says no; nothing was done."""
+
+    code = "forbidden"
+    status = 403
+
+    def __init__(self, *, action: str, actor: str | None, branch: str | None) -> None:
+        """Take who wanted to do what where."""
+        super().__init__(f"policy denied action '{action}' on branch '{branch}' for actor '{actor}'")
+        self.action, self.actor, self.branch = action, actor, branch
+
+
+class ConflictError(OmnigraphError):
+    """Somebody else was there first; nothing of this call became visible."""
+
+    code = "conflict"
+    status = 409
+
+    recovery_operation_id: str | None = None  # set when effects of this call wait for recovery
+
+
+class ExpectedVersionMismatch(ConflictError):
+    """A table moved since it was read. Reading again and retrying is safe."""
+
+    detail = "manifest_conflict"
+
+    def __init__(
+        self, *, table_key: str, expected: int, actual: int, in_flight_operation_id: str | None = None
+    ) -> None:
+        """Take the table's pin as read and as found; an in-flight operation is a live writer's."""
+        busy = f" (operation {in_flight_operation_id} is committing)" if in_flight_operation_id else ""
+        super().__init__(f"{table_key} moved: expected version {expected}, found {actual}{busy}")
+        self.table_key, self.expected, self.actual = table_key, expected, actual
+        self.in_flight_operation_id = in_flight_operation_id
+
+
+class ReadSetChanged(ConflictError):
+    """Something this write only read has moved, before any effect."""
+
+    detail = "read_set_conflict"
+
+    def __init__(self, *, member: str, expected: object, actual: object) -> None:
+        """Take what moved, and both of its values."""
+        super().__init__(
+            f"{member} changed while this write was prepared: expected {expected}, found {actual}"
+        )
+        self.member, self.expected, self.actual = member, expected, actual
+
+
+class RowLevelCasContention(ConflictError):
+    """Another publish took a manifest row between our look and our write."""
+
+
+class PublishRetriesExhausted(ConflictError):
+    """Every attempt to publish lost its race."""
+
+    def __init__(self, attempts: int) -> None:
+        """Take how often it was tried."""
+        super().__init__(f"the publish lost {attempts} attempts in a row (retry budget {attempts - 1})")
+        self.attempts = attempts
+
+
+class CommitConflict(ConflictError):
+    """Another commit of this table came first; nothing of ours landed."""
+
+
+class StaleCommit(ConflictError):
+    """Our commit landed behind another one, on rows it was not prepared for; it must not be published."""
+
+    def __init__(self, message: str, *, expected: int, actual: int) -> None:
+        """Take the version that was expected and the one that came out."""
+        super().__init__(message)
+        self.expected, self.actual = expected, actual
+
+
+class KeyConflict(ConflictError):
+    """A strict insert met an existing id."""
+
+    detail = "key_conflict"
+
+    def __init__(
+        self, *, table_key: str, row_id: str, file: str | None = None, line: int | None = None
+    ) -> None:
+        """Take the table and the id, and where the input has lines the place of the record."""
+        place = "" if line is None else f"line {line}: " if file is None else f"{file}:{line}: "
+        super().__init__(f"{place}{table_key} already has id '{row_id}'")
+        self.table_key, self.row_id = table_key, row_id
+        self.file, self.line = file, line
+
+
+class AlreadyExistsError(ConflictError):
+    """The name or place is taken."""
+
+
+class AlreadyInitialized(AlreadyExistsError):
+    """A graph, or what is left of one, lives at this place."""
+
+
+class InitializationClaimed(AlreadyExistsError):
+    """Another init is at work here, or died without saying how it ended."""
+
+
+class SchemaApplyInProgress(ConflictError):
+    """A schema change is being applied; try again when it is done."""
+
+
+class SchemaContractConflict(ConflictError):
+    """The schema files and the manifest do not describe the same tables."""
+
+
+class ClusterManaged(ConflictError):
+    """A cluster manages this graph; it is changed through the cluster's configuration."""
+
+
+class DriftNeedsRepair(ConflictError):
+    """A table is ahead of its pin and nothing says why."""
+
+    def __init__(self, *, table_key: str, pin: int, head: int) -> None:
+        """Take the published version and the table's newest one."""
+        super().__init__(f"{table_key} is at {head}, published at {pin}: run omnigraph repair")
+        self.table_key, self.pin, self.head = table_key, pin, head
+
+
+class WriterLeaseHeld(ConflictError):
+    """Another process writes this graph on an object store, or took the lease from this one."""
+
+    def __init__(self, *, host: str, pid: int, expires_at: str) -> None:
+        """Take who holds the lease, and until when."""
+        super().__init__(f"held by {host} (pid {pid}) until {expires_at}: open read-only or stop it")
+        self.host, self.pid, self.expires_at = host, pid, expires_at
+
+
+class PreconditionFailed(OmnigraphError):
+    """The branch is not at the commit that the caller required; nothing was done."""
+
+    code = None
+    detail = "precondition_failure"
+    status = 412
+    exit_code = 4
+
+    def __init__(self, *, branch: str, expected: str, actual: str) -> None:
+        """Take the head that was required and the one found."""
+        super().__init__(f"branch '{branch}': expected head {expected}, found {actual}")
+        self.branch, self.expected, self.actual = branch, expected, actual
+
+
+class HistoricalVersionReclaimed(OmnigraphError):
+    """A past version of a table was cleaned up."""
+
+    code = None
+    detail = "version_reclaimed"
+    status = 410
+
+    def __init__(self, *, table_key: str, version: int) -> None:
+        """Take the table and the version that is gone."""
+        super().__init__(f"{table_key} version {version} was cleaned up")
+        self.table_key, self.version = table_key, version
+
+
+class ResourceLimit(OmnigraphError):
+    """A configured ceiling, met before any effect."""
+
+    code = "bad_request"
+    detail = "resource_limit"
+    status = 413
+
+    def __init__(self, *, resource: str, limit: int, actual: int) -> None:
+        """Take what is limited, to how much, and how much was asked for."""
+        super().__init__(f"{resource}: {actual} over {limit}")
+        self.resource, self.limit, self.actual = resource, limit, actual
+
+
+class RecoveryRequired(OmnigraphError):
+    """An unfinished write blocks this one, or this write's own outcome is unknown."""
+
+    code = None
+    detail = "recovery_required"
+    status = 503
+
+    def __init__(self, operation_id: str, reason: str) -> None:
+        """Take the operation that must be recovered, and why."""
+        super().__init__(f"operation {operation_id}: {reason}")
+        self.operation_id = operation_id
+
+
+class StorageError(OmnigraphError):
+    """The store failed; the kind alone never permits a replay.
+
+    Kinds: transient, configuration, not_found, precondition, permanent, unknown.
+    """
+
+    def __init__(self, message: str, *, kind: str) -> None:
+        """Take what failed and how."""
+        super().__init__(message)
+        self.kind = kind
+
+
+class FormatVersionError(OmnigraphError):
+    """The graph's storage format is not one that this build reads."""
+
+    def __init__(self, message: str, *, found: object, floor: int, ceiling: int) -> None:
+        """Take the stamp found and the bounds of this build."""
+        super().__init__(message)
+        self.found, self.floor, self.ceiling = found, floor, ceiling
+
+
+class SidecarCorrupt(OmnigraphError):
+    """A recovery sidecar cannot be understood; it stays where it is."""
+
+    def __init__(self, uri: str, reason: str) -> None:
+        """Take the file and what is wrong with it."""
+        super().__init__(f"{uri} is not a valid recovery sidecar: {reason}")
+        self.uri = uri
+
+
+class SidecarTooNew(OmnigraphError):
+    """A recovery sidecar was written by a newer build; it stays where it is."""
+
+    def __init__(self, uri: str, found: int) -> None:
+        """Take the file and its format."""
+        super().__init__(f"{uri} has format {found}: upgrade omnigraph to recover it")
+        self.uri, self.found = uri, found
+
+
+class InvariantViolation(OmnigraphError):
+    """The stored state breaks a promise of the engine; nobody goes on from here."""
+
+
+class InitializationCommitted(OmnigraphError):
+    """The graph was created, but something behind that failed: open it."""
+
+
+class InitializationIndeterminate(OmnigraphError):
+    """Nobody knows whether the graph was created; the claim stays."""
+
+
+class HandleForked(OmnigraphError):
+    """A handle opened before `fork` was used in the child."""
+
+    def __init__(self) -> None:
+        """Say what to do instead."""
+        super().__init__("this handle was opened before fork: open a new one in the child")
+
+
+class UnsupportedError(OmnigraphError):
+    """Not offered here."""

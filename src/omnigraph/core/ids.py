@@ -11,6 +11,8 @@ from omnigraph.core.clock import now_micros
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # Crockford's base 32: no I, L, O, U
 _RANDOM_BITS = 80
+_PAIRS = tuple(high + low for high in _ALPHABET for low in _ALPHABET)  # two characters a step
+_SHIFTS = tuple(range(120, -1, -10))
 
 
 class UlidSource:
@@ -34,7 +36,7 @@ class UlidSource:
             else:
                 self._random += 1
             value = self._millisecond << _RANDOM_BITS | self._random
-        return "".join(_ALPHABET[value >> shift & 31] for shift in range(125, -1, -5))
+        return "".join([_PAIRS[value >> shift & 1023] for shift in _SHIFTS])
 
 
 new_ulid = UlidSource()

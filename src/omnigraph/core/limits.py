@@ -14,3 +14,9 @@ JSON_INTEGER_MAX = 2**53 - 1  # the largest integer that a client with double nu
 
 VECTOR_DIMENSION_MAX = I32_MAX  # Arrow's fixed-size lists count their items in a signed 32-bit integer
 CARDINALITY_MAX = U32_MAX
+
+MAX_FRAGMENT_ROWS = (
+    131_072  # a one-row write rewrites a fragment's row-id and deletion metadata: keep that small
+)
+SMALL_FRAGMENT_ROWS = 16_384  # upkeep folds fragments below it; rewriting larger ones is left to optimize
+SMALL_DELTA_ROWS = 1_000  # up to here looking ids up beats a merge, which reads the whole id column
