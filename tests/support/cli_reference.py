@@ -15,12 +15,15 @@ in [surfaces, section 1](../spec/surfaces.md).
 
 | Exit code | When |
 |---|---|
-| 0 | success, warnings and unsupported plans included |
-| 1 | any failure: an unreadable file, a wrong schema or query, a file that `fmt --check` would change |
-| 2 | usage: an unknown command or flag, a missing one, `-` for two things |
+| 0 | success, warnings, unsupported plans and mutations that match nothing included |
+| 1 | any failure: an unreadable file, wrong data, a wrong schema or query, a conflict, no graph |
+| 2 | usage: an unknown or missing command or flag, two addresses, an unreadable value, `-` twice |
+| 4 | a lost precondition: `--if-commit`, and only that |
 | 130 | interrupted |
 
-Results go to standard output, everything else to standard error. `python -m omnigraph` is the same program.
+Results go to standard output, everything else to standard error. With `--json` a failure (exit code 1 or 4)
+also prints a document to standard output: `error`, `code` where there is one, and at most one detail such as
+`precondition_failure`. `python -m omnigraph` is the same program.
 """
 
 

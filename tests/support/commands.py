@@ -43,9 +43,9 @@ class Outcome:
     stderr: str
 
 
-def omnigraph(*arguments: str | Path, cwd: Path, stdin: str | bytes = b"") -> Outcome:
-    """Run the installed program to its end."""
-    return run([str(PROGRAM), *map(str, arguments)], cwd=cwd, stdin=stdin)
+def omnigraph(*arguments: str | Path, cwd: Path, stdin: str | bytes = b"", **variables: str) -> Outcome:
+    """Run the installed program to its end, with more environment variables."""
+    return run([str(PROGRAM), *map(str, arguments)], cwd=cwd, stdin=stdin, **variables)
 
 
 def python(*arguments: str | Path, cwd: Path, stdin: str | bytes = b"", **variables: str) -> Outcome:
@@ -63,6 +63,26 @@ def run(command: list[str], *, cwd: Path, stdin: str | bytes = b"", **variables:
     outcome = Outcome(ended.returncode, ended.stdout.decode(), ended.stderr.decode())
     assert "Traceback" not in outcome.stderr, outcome.stderr
     return outcome
+
+
+def start(*arguments: str, cwd: Path) -> subprocess.Popen[bytes]:
+    """Start the installed program, and let Ctrl-C reach it even where the shell of the tests ignores it."""
+    return subprocess.Popen(
+        prepared("import signal; signal.signal(signal.SIGINT, signal.SIG_DFL)", *arguments),
+        cwd=cwd,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def prepared(statement: str, *arguments: str) -> list[str]:
+    """Return the command that runs a statement of Python in a process, which then becomes the program.
+
+    In place of `preexec_fn`, which forks this process: Lance must not be forked.
+    """
+    become = f"import os, sys; {statement}; os.execv(sys.argv[1], sys.argv[1:])"
+    return [sys.executable, "-c", become, str(PROGRAM), *arguments]
 
 
 def write(folder: Path, name: str, text: str | bytes) -> Path:

@@ -1,0 +1,1 @@
+"""Lance tables and control files: the only package that imports lance."""

@@ -1,0 +1,63 @@
+"""What the library's errors mean: the only place that reads their texts.
+
+Lance raises one typed error, and only from one call; everything else is a builtin exception with a text that
+ends in a place of its source. The texts are pinned by `tests/storage/test_guard_error_texts.py`.
+"""
+
+from typing import Literal
+
+from lance.commit import CommitConflictError
+
+from omnigraph.core.errors import OmnigraphError, StorageError
+
+ErrorClass = Literal["conflict", "incompatible", "key_exists", "exists", "not_found", "other"]
+
+LANCE_ERRORS = (OSError, ValueError, RuntimeError, TypeError)  # everything the library raises on its own
+
+_CLASSES: tuple[tuple[str, ErrorClass], ...] = (
+    ("Too many concurrent writers", "conflict"),
+    ("Retryable commit conflict", "conflict"),
+    ("Commit conflict for version", "conflict"),
+    ("Incompatible transaction", "incompatible"),
+    ("Merge insert failed: found matching row", "key_exists"),
+    ("Dataset already exists", "exists"),
+    ("was not found", "not_found"),
+    ("Ref not found", "not_found"),
+    ("Not found:", "not_found"),
+)
+
+_KINDS: tuple[tuple[str, str], ...] = (
+    ("Generic S3 error", "transient"),
+    ("timed out", "transient"),
+    ("Connection", "transient"),
+    ("AccessDenied", "configuration"),
+    ("Permission denied", "configuration"),
+    ("Unable to parse", "configuration"),
+    ("No space left", "permanent"),
+    ("sufficient data", "permanent"),
+    ("Invalid user input", "permanent"),
+    ("LanceError(", "permanent"),
+)
+
+
+def classify(error: BaseException) -> ErrorClass:
+    """Say what a library error means for the caller; `other` where it means nothing we know."""
+    if isinstance(error, CommitConflictError):
+        return "conflict" if error.retryable else "incompatible"
+    text = str(error)
+    return next((found for part, found in _CLASSES if part in text), "other")
+
+
+def translate(error: BaseException, what: str) -> OmnigraphError:
+    """Return the storage error to raise from a library error; `what` says what was being done."""
+    text = str(error)
+    if classify(error) == "not_found":
+        kind = "not_found"
+    else:
+        kind = next((found for part, found in _KINDS if part in text), "unknown")
+    return StorageError(f"{what}: {_without_source_location(text)}", kind=kind)
+
+
+def _without_source_location(text: str) -> str:
+    """Cut the places of the library's own source, which name somebody's build machine."""
+    return text.split(", /", 1)[0]

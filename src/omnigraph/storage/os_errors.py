@@ -1,0 +1,32 @@
+"""What an error of the operating system means for the caller."""
+
+import errno
+
+from omnigraph.core.errors import StorageError
+
+_KINDS = {
+    errno.ENOENT: "not_found",
+    # Somebody must change the machine before it can work.
+    errno.EACCES: "permanent",
+    errno.EPERM: "permanent",
+    errno.EROFS: "permanent",
+    # The file system cannot do what the engine needs of it.
+    errno.ENOLCK: "configuration",
+    errno.ENOTSUP: "configuration",
+    errno.EOPNOTSUPP: "configuration",
+    errno.ENOSYS: "configuration",
+    # It may work later, without a change of ours.
+    errno.ENOSPC: "transient",
+    errno.EDQUOT: "transient",
+    errno.EMFILE: "transient",
+    errno.ENFILE: "transient",
+    errno.EINTR: "transient",
+    errno.EAGAIN: "transient",
+    errno.ETIMEDOUT: "transient",
+}
+
+
+def storage_error(doing: str, error: OSError) -> StorageError:
+    """Return the error to raise; `doing` names the file inside the graph, and no path outside is told."""
+    kind = _KINDS.get(error.errno, "unknown") if error.errno is not None else "unknown"
+    return StorageError(f"cannot {doing}: {error.strerror or type(error).__name__}", kind=kind)

@@ -1,0 +1,50 @@
+"""Whether a store keeps the promises that the engine leans on, found out before anything is written to it.
+
+Some S3-compatible servers accept a condition and ignore it; some network file systems do so with locks.
+"""
+
+from pathlib import Path
+
+from omnigraph.core.errors import StorageError
+from omnigraph.core.ids import new_ulid
+from omnigraph.storage.locks import probe_flock
+from omnigraph.storage.object_store import StorageAdapter
+from omnigraph.storage.uri import GraphRoot
+
+
+def probe_store(adapter: StorageAdapter, root: GraphRoot) -> None:
+    """Try create-if-absent, and what locks the place has: `flock` on a disk, compare-and-swap in a store.
+
+    The probe object is removed again; one of somebody else is left alone.
+
+    Raises:
+        StorageError: a promise does not hold (kind `configuration`), or the store failed.
+    """
+    name = f"__create_if_absent_probe_{new_ulid()}"
+    try:
+        _probe_create(adapter, root, name)
+        if not root.is_local:
+            _probe_swap(adapter, root, name)
+    finally:
+        adapter.discard(name)
+    if root.is_local:
+        probe_flock(Path(root.uri))
+
+
+def _probe_create(adapter: StorageAdapter, root: GraphRoot, name: str) -> None:
+    if not adapter.write_text_if_absent(name, "first"):
+        raise StorageError(
+            f"{root.uri} refuses to create an object that does not exist", kind="configuration"
+        )
+    if adapter.write_text_if_absent(name, "second") or adapter.read_text(name) != "first":
+        raise StorageError(
+            f"{root.uri} overwrites objects that were to be created only", kind="configuration"
+        )
+
+
+def _probe_swap(adapter: StorageAdapter, root: GraphRoot, name: str) -> None:
+    found = adapter.read_text_versioned(name)
+    if found is None or not adapter.write_text_if_match(name, "third", found[1]):
+        raise StorageError(f"{root.uri} refuses to replace an unchanged object", kind="configuration")
+    if adapter.write_text_if_match(name, "fourth", found[1]) or adapter.read_text(name) != "third":
+        raise StorageError(f"{root.uri} replaces objects that have changed", kind="configuration")

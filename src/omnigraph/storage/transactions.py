@@ -1,0 +1,177 @@
+"""Which transaction made a version of a table.
+
+Lance answers for most versions. It cannot show a rewrite that remapped an index, and shows a reserve without
+a name; for those two the transaction file is read directly. It is protobuf: the few fields needed here are
+found by their numbers, everything else is skipped.
+"""
+
+import struct
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, cast
+
+from lance import LanceDataset, LanceOperation
+
+from omnigraph.core.errors import StorageError
+from omnigraph.storage.handle import TableAddress
+from omnigraph.storage.lance_errors import classify, translate
+from omnigraph.storage.protobuf import fields, text
+
+if TYPE_CHECKING:
+    from obstore.store import S3Config  # exists for type checkers only
+
+UNREADABLE = "unreadable"
+
+_OPERATION_BY_CLASS = {
+    LanceOperation.Append: "append",
+    LanceOperation.Delete: "delete",
+    LanceOperation.Overwrite: "overwrite",
+    LanceOperation.CreateIndex: "create_index",
+    LanceOperation.Rewrite: "rewrite",
+    LanceOperation.Merge: "merge",
+    LanceOperation.Restore: "restore",
+    LanceOperation.Update: "update",
+    LanceOperation.Project: "project",
+    LanceOperation.UpdateConfig: "config",
+    LanceOperation.Clone: "clone",
+}
+_OPERATION_BY_TAG = {
+    100: "append",
+    101: "delete",
+    102: "overwrite",
+    103: "create_index",
+    104: "rewrite",
+    105: "merge",
+    106: "restore",
+    107: "reserve",
+    108: "update",
+    109: "project",
+    110: "config",
+    113: "clone",
+}
+
+_FOOTER = struct.Struct("<QHH4s")  # where the manifest message starts, format version, magic
+_MANIFEST_TRANSACTION_FILE = 12
+_TRANSACTION_READ_VERSION, _TRANSACTION_UUID, _TRANSACTION_PROPERTIES = 1, 2, 4
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionInfo:
+    """What is recorded about the commit of one version; `unreadable` where nobody can tell the operation."""
+
+    version: int
+    uuid: str | None
+    read_version: int | None
+    operation: str
+    properties: dict[str, str] = field(default_factory=dict)
+
+
+def read_transaction(dataset: LanceDataset, address: TableAddress, version: int) -> TransactionInfo:
+    """Return what made a version, as far as it can be told.
+
+    Raises:
+        StorageError: the version does not exist (kind `not_found`), or the store failed.
+    """
+    try:
+        found = dataset.read_transaction(version)
+    except TypeError:  # the library cannot construct its own value for a rewrite that remapped an index
+        return _from_file(dataset, address, version)
+    except (OSError, ValueError) as error:
+        if classify(error) == "not_found":
+            raise translate(error, f"transaction of version {version} of {address.open_uri}") from error
+        return _from_file(dataset, address, version)
+    if found is None:
+        return _from_file(dataset, address, version)
+    operation = _OPERATION_BY_CLASS.get(type(found.operation))
+    if operation is None:
+        return _from_file(dataset, address, version)
+    properties = dict(found.transaction_properties or {})
+    return TransactionInfo(version, found.uuid, found.read_version, operation, properties)
+
+
+def version_file(version: int) -> str:
+    """Return the path, inside its table, of a version's own file."""
+    return f"_versions/{2**64 - 1 - version:020d}.manifest"
+
+
+def transaction_file(address: TableAddress, version: int) -> str:
+    """Return the path, inside its local table, of the file that holds a version's transaction.
+
+    Raises:
+        StorageError: the version file cannot be read.
+    """
+    root = address.local_path
+    assert root is not None, "files are synced on a local disk only"
+    try:
+        return _transaction_file((root / version_file(version)).read_bytes())
+    except (OSError, ValueError, LookupError, struct.error) as error:
+        raise StorageError(f"version {version} of {address.open_uri}: {error}", kind="unknown") from error
+
+
+def _from_file(dataset: LanceDataset, address: TableAddress, version: int) -> TransactionInfo:
+    try:
+        name = _transaction_file(_read(dataset, address, version_file(version)))
+        return _decode(_read(dataset, address, name), version)
+    except (FileNotFoundError, ValueError, LookupError, struct.error):
+        # A file that is missing or damaged: the operation cannot be told, and callers treat such a version as
+        # somebody else's.
+        return TransactionInfo(version, None, None, UNREADABLE)
+
+
+def _read(dataset: LanceDataset, address: TableAddress, name: str) -> bytes:
+    """Return a file of a table.
+
+    Raises:
+        FileNotFoundError: there is none.
+        StorageError: it cannot be read, which says nothing about what is in it.
+    """
+    root = address.local_path
+    try:
+        if root is not None:
+            return (root / name).read_bytes()
+        return _read_object(dataset, address, name)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise StorageError(f"cannot read {address.open_uri}/{name}: {error}", kind="unknown") from error
+
+
+def _read_object(dataset: LanceDataset, address: TableAddress, name: str) -> bytes:
+    import obstore
+    from obstore.exceptions import BaseError
+    from obstore.store import S3Store
+
+    options = dict(dataset.initial_storage_options or {})
+    # The library takes this one among the others; obstore wants it apart.
+    allow_http = options.pop("allow_http", "false") == "true"
+    config = cast("S3Config", options)
+    bucket, _, prefix = address.open_uri.removeprefix("s3://").partition("/")
+    try:
+        store = S3Store(bucket, config=config, client_options={"allow_http": allow_http})
+        return bytes(obstore.get(store, f"{prefix}/{name}").bytes())
+    except BaseError as error:
+        raise StorageError(f"cannot read {address.open_uri}/{name}: {error}", kind="transient") from error
+
+
+def _transaction_file(manifest: bytes) -> str:
+    start, _, _, magic = _FOOTER.unpack(manifest[-_FOOTER.size :])
+    if magic != b"LANC":
+        raise ValueError("not a version file")
+    (length,) = struct.unpack_from("<I", manifest, start)
+    values = dict(fields(manifest[start + 4 : start + 4 + length]))
+    return f"_transactions/{text(values[_MANIFEST_TRANSACTION_FILE])}"
+
+
+def _decode(message: bytes, version: int) -> TransactionInfo:
+    uuid, read_version, operation = None, 0, UNREADABLE  # protobuf leaves a zero out
+    properties: dict[str, str] = {}
+    for number, value in fields(message):
+        if number == _TRANSACTION_READ_VERSION and isinstance(value, int):
+            read_version = value
+        elif number == _TRANSACTION_UUID:
+            uuid = text(value)
+        elif number == _TRANSACTION_PROPERTIES and isinstance(value, bytes):
+            entry = dict(fields(value))
+            properties[text(entry[1])] = text(entry[2])
+        elif number >= 100:
+            operation = _OPERATION_BY_TAG.get(number, operation)
+    return TransactionInfo(version, uuid, read_version, operation, properties)

@@ -1,0 +1,168 @@
+"""Where a graph lives: a folder, or a prefix in an S3-compatible store.
+
+U1  Every spelling of one root (relative, absolute, through symlinks, `file://`) has one identity.
+U2  Secrets are read from the environment when they are needed; a root holds none and shows none.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import unquote, urlsplit
+
+from omnigraph.core.errors import BadRequest, StorageError
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]+")
+_TEMPORARY = re.compile(r".+#[0-9]+", re.DOTALL)
+_TRUE = frozenset({"1", "true", "yes", "on"})
+
+# Any of these brings credentials of its own, which both client libraries find by themselves.
+_CREDENTIAL_SOURCES = (
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class GraphRoot:
+    """The normalised place of one graph; equal roots are one graph.
+
+    `uri` is an absolute path without symlinks among its existing ancestors, or `s3://bucket/prefix`.
+    """
+
+    uri: str
+    is_local: bool
+
+    @staticmethod
+    def parse(text: str) -> "GraphRoot":
+        """Read a path, a `file://` or an `s3://` address (U1).
+
+        Raises:
+            BadRequest: the text is neither, or not one that all parts of the engine would read alike.
+        """
+        if not text or any(ord(character) < 32 for character in text):
+            raise BadRequest("a graph address is a path, file:///path or s3://bucket/prefix")
+        scheme = _SCHEME.match(text)
+        if scheme is None:
+            return GraphRoot(_real_path(text), is_local=True)
+        if scheme[1].lower() == "file":
+            return GraphRoot(_real_path(_path_of_file_uri(text)), is_local=True)
+        if scheme[1].lower() == "s3":
+            return GraphRoot(_normal_s3(text[scheme.end() :]), is_local=False)
+        raise BadRequest(f"'{scheme[1]}://' addresses are not supported: use a path, file:// or s3://")
+
+    @property
+    def identity(self) -> str:
+        """What process-wide registries are keyed by: the same for every spelling (U1)."""
+        return self.uri
+
+    @property
+    def bucket(self) -> str:
+        """The bucket of an S3 root."""
+        assert not self.is_local, "a folder has no bucket"
+        return self.uri.removeprefix("s3://").partition("/")[0]
+
+    @property
+    def prefix(self) -> str:
+        """What stands before every key of an S3 root, without slashes around it; empty for a whole bucket."""
+        assert not self.is_local, "a folder has no prefix"
+        return self.uri.removeprefix("s3://").partition("/")[2]
+
+    def child(self, relative: str) -> str:
+        """Return the path or address of something inside the graph, as lance takes it."""
+        return f"{self.uri.rstrip('/')}/{relative}"
+
+    @property
+    def storage_options(self) -> dict[str, str]:
+        """What lance and obstore must be told to reach this root, from the environment (U2); empty on a disk.
+
+        Raises:
+            StorageError: settings are missing; the message names them.
+        """
+        return {} if self.is_local else _s3_options(self.bucket, os.environ)
+
+
+def name_parts(name: str) -> list[str]:
+    """Split the name of a control file into its segments.
+
+    Raises:
+        BadRequest: it leads out of the graph, or is one of a temporary file.
+    """
+    parts = name.split("/")
+    if any(part in {"", ".", ".."} or "\0" in part or is_temporary(part) for part in parts):
+        raise BadRequest(f"'{name}' is not a name inside a graph")
+    return parts
+
+
+def is_temporary(segment: str) -> bool:
+    """Say whether a file of this name is one in the making: `name#<digits>`."""
+    return _TEMPORARY.fullmatch(segment) is not None
+
+
+def _real_path(text: str) -> str:
+    path = os.path.realpath(text)
+    # POSIX keeps two leading slashes apart from one; no system of ours gives them a meaning.
+    return "/" + path.lstrip("/")
+
+
+def _path_of_file_uri(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.netloc not in {"", "localhost"}:
+        raise BadRequest(f"'{text}' names another host: write file:///path, with three slashes")
+    if parts.query or parts.fragment:
+        raise BadRequest(f"'{text}' is not a plain file address: write '?' as %3F and '#' as %23")
+    path = unquote(parts.path)
+    if not path.startswith("/") or "\0" in path:
+        raise BadRequest(f"'{text}' has no absolute path: write file:///path")
+    return path
+
+
+def _normal_s3(text: str) -> str:
+    bucket, _, key = text.partition("/")
+    # The text is not quoted here: somebody may have put a password before an '@'.
+    if not _BUCKET.fullmatch(bucket):
+        raise BadRequest("an S3 address is s3://bucket/prefix, with credentials in the environment")
+    segments = [segment for segment in key.split("/") if segment]
+    if any(segment in {".", ".."} or set(segment) & set("%?#\\") for segment in segments):
+        raise BadRequest("an S3 prefix must not contain '.' or '..' segments, '%', '?', '#' or backslashes")
+    return "/".join(["s3:/", bucket, *segments])
+
+
+def _s3_options(bucket: str, environment: Mapping[str, str]) -> dict[str, str]:
+    def read(*names: str) -> str:
+        return next((environment[name] for name in names if environment.get(name)), "")
+
+    options = {
+        "aws_access_key_id": read("AWS_ACCESS_KEY_ID"),
+        "aws_secret_access_key": read("AWS_SECRET_ACCESS_KEY"),
+        "aws_session_token": read("AWS_SESSION_TOKEN"),
+        "aws_region": read("AWS_REGION", "AWS_DEFAULT_REGION"),
+        "aws_endpoint": read("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"),
+    }
+    if options["aws_endpoint"] and not options["aws_region"]:
+        options["aws_region"] = "us-east-1"  # other servers sign with it and do not look at it
+    _refuse_missing(options, has_other_credentials=bool(read(*_CREDENTIAL_SOURCES)))
+    if options["aws_endpoint"].startswith("http://"):
+        if read("AWS_ALLOW_HTTP").lower() not in _TRUE:
+            raise StorageError("the S3 endpoint is plain http: set AWS_ALLOW_HTTP=true", kind="configuration")
+        options["allow_http"] = "true"
+    path_style = read("AWS_S3_FORCE_PATH_STYLE").lower()
+    if path_style and path_style not in _TRUE:
+        options["aws_virtual_hosted_style_request"] = "true"
+        scheme, _, host = options["aws_endpoint"].partition("://")
+        if host:  # the client libraries want the bucket in the endpoint then
+            options["aws_endpoint"] = f"{scheme}://{bucket}.{host}"
+    return {name: value for name, value in options.items() if value}
+
+
+def _refuse_missing(options: Mapping[str, str], *, has_other_credentials: bool) -> None:
+    missing = [] if options["aws_region"] else ["AWS_REGION"]
+    if not has_other_credentials:
+        keys = ("aws_access_key_id", "aws_secret_access_key")
+        missing += [name.upper() for name in keys if not options[name]]
+    if missing:
+        raise StorageError(
+            f"an s3:// graph needs {', '.join(missing)} in the environment", kind="configuration"
+        )

@@ -1,0 +1,243 @@
+"""What one version of a Lance dataset consists of, read from its version file without the library.
+
+The library fails in several ways on a damaged newest version, and opens one full of zeros as an empty table.
+Here a version is read as the bytes it is: transaction and index sections, the manifest message behind its
+length, and a footer of 16 bytes (position of the manifest, format numbers, `LANC`).
+"""
+
+import struct
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+VERSIONS_DIR = "_versions"
+MAGIC = b"LANC"
+ARROW_MAGIC = b"ARROW1"
+
+_FOOTER = struct.Struct("<QHH4s")
+_LENGTH = struct.Struct("<I")
+_ROARING = struct.Struct("<II")
+_ROARING_COOKIE = 12346  # bitmaps without run containers, the only ones that the library writes
+_ROARING_ARRAY_MAX = 4096  # values in a container that is kept as a list and not as 65,536 bits
+
+
+class HollowContent(Exception):
+    """A file that was never written to its end, or not at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedFile:
+    """A data, deletion or index file of a version; size is none where the version does not record it."""
+
+    path: str
+    size: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class VersionFile:
+    """One decoded version: its number, and the files inside the dataset's own folder that it names.
+
+    Files that a fork shares with what it was forked from lie elsewhere and are not listed. Transactions are
+    part of the version file; the library never needs the copies in `_transactions`.
+    """
+
+    version: int
+    files: tuple[NamedFile, ...]
+
+
+def version_file_name(version: int) -> str:
+    """Return the path of a version's file inside its dataset."""
+    return f"{VERSIONS_DIR}/{2**64 - 1 - version:020}.manifest"
+
+
+def version_of_file_name(name: str) -> int | None:
+    """Return the version that a file in `_versions` holds; none for hints, temporary and detached ones."""
+    stem, _, suffix = name.partition(".")
+    if suffix != "manifest" or len(stem) != 20 or not stem.isdecimal():
+        return None
+    return 2**64 - 1 - int(stem)
+
+
+def decode_version(data: bytes) -> VersionFile:
+    """Read a version file.
+
+    Raises:
+        HollowContent: these are not the bytes of a whole version file.
+    """
+    try:
+        return _decode(memoryview(data))
+    except (LookupError, ArithmeticError, struct.error, ValueError, TypeError) as error:
+        raise HollowContent("does not decode") from error
+
+
+def check_file(folder: Path, file: NamedFile) -> None:
+    """Make sure that a named file was written to its end.
+
+    Raises:
+        HollowContent: it is missing, shorter than recorded, or without its closing magic.
+        OSError: it cannot be read, which says nothing about its content.
+    """
+    try:
+        with (folder / file.path).open("rb") as opened:
+            size = opened.seek(0, 2)
+            if file.size is not None and size != file.size:
+                raise HollowContent(f"'{file.path}' has {size} of {file.size} bytes")
+            if file.path.endswith(".bin"):
+                opened.seek(0)
+                is_whole = _is_whole_bitmap(opened.read())
+            else:
+                magic = ARROW_MAGIC if file.path.endswith(".arrow") else MAGIC
+                opened.seek(max(0, size - len(magic)))
+                is_whole = opened.read() == magic
+    except FileNotFoundError:
+        raise HollowContent(f"'{file.path}' is missing") from None
+    if not is_whole:
+        raise HollowContent(f"'{file.path}' was not written to its end")
+
+
+def _decode(data: memoryview) -> VersionFile:
+    if len(data) < _FOOTER.size:
+        raise HollowContent(f"has {len(data)} bytes")
+    end = len(data) - _FOOTER.size
+    position, _, _, magic = _FOOTER.unpack(data[end:])
+    if magic != MAGIC:
+        raise HollowContent("does not end in its magic")
+    manifest = _sized(data, position)
+    if position + _LENGTH.size + len(manifest) != end:
+        raise HollowContent("does not decode")
+    version, files = 0, list[NamedFile]()
+    for number, value in _fields(manifest):
+        match number, value:
+            case 2, memoryview():
+                files += _fragment_files(value)
+            case 3, int():
+                version = value
+            case 6, int():
+                files += _index_files(_sized(data, value))
+            case _:
+                pass
+    return VersionFile(version, tuple(files))
+
+
+def _fragment_files(fragment: memoryview) -> Iterator[NamedFile]:
+    fragment_id = 0
+    deletion: memoryview | None = None
+    for number, value in _fields(fragment):
+        match number, value:
+            case 1, int():
+                fragment_id = value
+            case 2, memoryview():
+                yield from _data_file(value)
+            case 3, memoryview():
+                deletion = value
+            case 11, memoryview():  # an overlay, whose values are a data file of their own
+                yield from _data_file(_message(value, 1))
+            case _:
+                pass
+    if deletion is not None:
+        yield from _deletion_file(deletion, fragment_id)
+
+
+def _data_file(data_file: memoryview) -> Iterator[NamedFile]:
+    values = dict(_fields(data_file))
+    if 7 not in values:  # the base of a file that lies in another dataset
+        size = values.get(6)
+        yield NamedFile(f"data/{_text(values[1])}", size if isinstance(size, int) and size else None)
+
+
+def _deletion_file(deletion: memoryview, fragment_id: int) -> Iterator[NamedFile]:
+    values = dict(_fields(deletion))
+    if 7 not in values:
+        suffix = "bin" if values.get(1) == 1 else "arrow"
+        name = f"_deletions/{fragment_id}-{values.get(2, 0)}-{values.get(3, 0)}.{suffix}"
+        yield NamedFile(name, None)
+
+
+def _index_files(section: memoryview) -> Iterator[NamedFile]:
+    for number, index in _fields(section):
+        if number != 1 or not isinstance(index, memoryview):
+            continue
+        values = list(_fields(index))
+        if any(part == 9 for part, _ in values):  # the base of an index that lies in another dataset
+            continue
+        folder = uuid.UUID(bytes=bytes(_message(_message(index, 1), 1)))
+        for part, file in values:
+            if part == 10 and isinstance(file, memoryview):
+                entry = dict(_fields(file))
+                size = entry.get(2)
+                name = f"_indices/{folder}/{_text(entry[1])}"
+                yield NamedFile(name, size if isinstance(size, int) else None)
+
+
+def _is_whole_bitmap(data: bytes) -> bool:
+    """Compare a bitmap's length with what its header says; the format has no closing magic."""
+    if len(data) < _ROARING.size:
+        return False
+    cookie, containers = map(int, _ROARING.unpack_from(data))
+    header_end = _ROARING.size + 4 * containers
+    if cookie != _ROARING_COOKIE or not containers or len(data) < header_end:
+        return False
+    cardinalities = [
+        1 + int.from_bytes(data[at + 2 : at + 4], "little") for at in range(_ROARING.size, header_end, 4)
+    ]
+    values = sum(8192 if count > _ROARING_ARRAY_MAX else 2 * count for count in cardinalities)
+    offsets = 4 * len(cardinalities)
+    return len(data) == header_end + offsets + values
+
+
+# Protocol buffers, as far as they are needed: numbered values, each a number or a run of bytes.
+
+
+def _fields(message: memoryview) -> Iterator[tuple[int, int | memoryview]]:
+    at = 0
+    while at < len(message):
+        key, at = _varint(message, at)
+        match key & 7:
+            case 0:
+                value, at = _varint(message, at)
+                yield key >> 3, value
+            case 2:
+                length, at = _varint(message, at)
+                if at + length > len(message):
+                    raise ValueError("cut off")
+                yield key >> 3, message[at : at + length]
+                at += length
+            case 1:
+                at += 8
+            case 5:
+                at += 4
+            case other:
+                raise ValueError(f"wire type {other}")
+
+
+def _varint(message: memoryview, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = message[at]
+        at += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, at
+        shift += 7
+
+
+def _sized(data: memoryview, position: int) -> memoryview:
+    (length,) = _LENGTH.unpack_from(data, position)
+    message = data[position + _LENGTH.size : position + _LENGTH.size + length]
+    if len(message) != length:
+        raise ValueError("cut off")
+    return message
+
+
+def _message(outer: memoryview, number: int) -> memoryview:
+    inner = dict(_fields(outer))[number]
+    if not isinstance(inner, memoryview):
+        raise TypeError("not a message")
+    return inner
+
+
+def _text(value: int | memoryview) -> str:
+    if not isinstance(value, memoryview):
+        raise TypeError("not a text")
+    return bytes(value).decode()

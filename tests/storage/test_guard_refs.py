@@ -1,0 +1,113 @@
+"""What Lance does with its refs: the flat, never re-used names of forks rest on it."""
+
+from pathlib import Path
+
+import lance
+import pytest
+from lance import LanceDataset
+
+from tests.support.raw_lance import anchored, append, ids_of, new_dataset, reopened
+
+pytestmark = pytest.mark.case("engine", 78)
+
+
+def test_a_ref_and_a_version_together_cannot_be_opened(tmp_path: Path) -> None:
+    dataset = new_dataset(tmp_path)
+    fork = append(dataset.create_branch("fork"), ["c"])
+
+    with pytest.raises(OSError, match="version must be an integer or a string"):
+        lance.dataset(dataset.uri, version=("fork", 2))  # type: ignore[arg-type]
+
+    assert fork.uri == f"{dataset.uri}/tree/fork"
+    assert ids_of(lance.dataset(fork.uri, version=2)) == ["a", "b", "c"]
+
+
+def test_numbers_continue_from_the_fork_and_the_parent_is_referenced(tmp_path: Path) -> None:
+    dataset = append(new_dataset(tmp_path), ["c"])
+    fork = dataset.create_branch("fork")
+
+    fork = append(fork, ["d"])
+
+    assert fork.version == 3
+    assert len(list(Path(fork.uri).glob("data/*.lance"))) == 1
+    assert [fragment.metadata.files[0].base_id for fragment in fork.get_fragments()] == [0, 0, None]
+    assert reopened(dataset).version == 2
+
+
+def test_rows_written_below_another_ref_commit_and_cannot_be_read(tmp_path: Path) -> None:
+    dataset = new_dataset(tmp_path)
+    fork = dataset.create_branch("fork")
+
+    landed = LanceDataset.commit(fork, anchored(dataset, ["x"]), max_retries=0)
+
+    with pytest.raises((OSError, ValueError), match="Not found"):
+        landed.to_table()
+
+
+def test_a_nested_ref_lives_inside_the_outer_one(tmp_path: Path) -> None:
+    dataset = new_dataset(tmp_path)
+    dataset.create_branch("a")
+    dataset.create_branch("a/b")
+
+    dataset.branches.delete("a")
+
+    assert (Path(dataset.uri) / "tree" / "a").is_dir()
+    with pytest.raises((OSError, ValueError)):
+        dataset.create_branch("a")
+
+
+def test_a_name_used_again_takes_commits_of_an_old_handle(tmp_path: Path) -> None:
+    dataset = new_dataset(tmp_path)
+    old = dataset.create_branch("fork")
+    staged = anchored(old, ["stale"])
+    dataset.branches.delete("fork")
+    again = dataset.create_branch("fork")
+
+    landed = LanceDataset.commit(old, staged, max_retries=0)
+
+    assert landed.version == again.version + 1
+    with pytest.raises((OSError, ValueError), match="Not found"):
+        lance.dataset(again.uri).to_table()
+
+
+def test_a_commit_on_a_deleted_ref_lands_and_cannot_be_read(tmp_path: Path) -> None:
+    dataset = new_dataset(tmp_path)
+    fork = append(dataset.create_branch("fork"), ["c"])
+    staged = anchored(fork, ["late"])
+    dataset.branches.delete("fork")
+
+    landed = LanceDataset.commit(fork, staged, max_retries=0)
+
+    assert landed.version == 3
+    with pytest.raises((OSError, ValueError), match="Not found"):
+        landed.to_table()
+
+
+def test_a_ref_without_its_ref_file_is_still_readable(tmp_path: Path) -> None:
+    dataset = new_dataset(tmp_path)
+    fork = append(dataset.create_branch("fork"), ["c"])
+
+    (Path(dataset.uri) / "_refs" / "branches" / "fork.json").unlink()
+
+    assert ids_of(lance.dataset(fork.uri)) == ["a", "b", "c"]
+    assert dataset.branches.list() == {}
+
+
+def test_creating_a_ref_twice_gives_no_clean_error(tmp_path: Path) -> None:
+    dataset = new_dataset(tmp_path)
+    dataset.create_branch("fork")
+
+    with pytest.raises((OSError, ValueError)) as refused:
+        dataset.create_branch("fork")
+
+    assert "already exists" not in str(refused.value)
+
+
+def test_missing_refs_and_refs_with_children_are_told_by_text(tmp_path: Path) -> None:
+    dataset = new_dataset(tmp_path)
+    dataset.create_branch("parent").create_branch("child")
+
+    with pytest.raises(ValueError, match="Ref not found"):
+        dataset.branches.delete("absent")
+    with pytest.raises(OSError, match="Ref conflict"):
+        dataset.branches.delete("parent")
