@@ -101,6 +101,16 @@ class Catalog:
     edges_by_lower_name: Mapping[str, EdgeType]
     shape_hash: str
 
+    @property
+    def types(self) -> "tuple[NodeType | EdgeType, ...]":
+        """Every type that has a table: nodes, then edges, each by name."""
+        return (*self.nodes.values(), *self.edges.values())
+
+    def type_of(self, table_key: str) -> NodeType | EdgeType:
+        """Return the type behind a table key."""
+        kind, name = table_key.split(":", 1)
+        return self.nodes[name] if kind == "node" else self.edges[name]
+
     def edge(self, word: str) -> EdgeType | None:
         """Return the edge that a traversal names: exactly, else whatever the case."""
         return self.edges.get(word) or self.edges_by_lower_name.get(word.lower())

@@ -1,0 +1,1 @@
+"""Which version of what is the graph: the manifest, snapshots, commits."""

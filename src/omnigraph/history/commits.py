@@ -1,0 +1,116 @@
+"""Graph commits: a projection of the manifest's rows, never stored elsewhere.
+
+C1  The lineage key (manifest version, time, id) is the one order of commits, for heads and for lists.
+C2  The metadata of a commit is decoded when somebody asks for that commit.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+
+import pyarrow as pa
+
+from omnigraph.history.manifest_rows import COMMIT
+from omnigraph.history.select import descending, greatest, position_of, where_at_most, where_equal
+
+MAINTENANCE_ACTOR = "omnigraph:maintenance"
+RECOVERY_ACTOR = "omnigraph:recovery"
+RESERVED_ACTOR_PREFIX = "omnigraph:"
+_COLUMNS = ["object_id", "table_version", "table_branch", "metadata"]
+_CHUNKS_MAX = 64  # advances between two merges of the log
+
+
+@dataclass(frozen=True, slots=True)
+class GraphCommit:
+    """One publish: what it continues, who asked for it, when, and where it landed."""
+
+    graph_commit_id: str
+    manifest_branch: str | None
+    manifest_version: int
+    parent_commit_id: str | None
+    merged_parent_commit_id: str | None
+    actor_id: str | None
+    created_at: int
+    message: str | None
+
+    @property
+    def lineage_key(self) -> tuple[int, int, str]:
+        """The place of this commit in the order of all (C1)."""
+        return self.manifest_version, self.created_at, self.graph_commit_id
+
+
+@dataclass(frozen=True, slots=True)
+class CommitLog:
+    """The commit rows of a branch, undecoded; `head` is the greatest by lineage key."""
+
+    chunks: tuple[pa.Table, ...] = ()
+    head: GraphCommit | None = None
+
+    def with_rows(self, rows: pa.Table) -> "CommitLog":
+        """Return the log with the commits among further manifest rows."""
+        added = where_equal(rows, "object_type", COMMIT).select(_COLUMNS)
+        if not added.num_rows:
+            return self
+        chunks = (*self.chunks, added)
+        if len(chunks) > _CHUNKS_MAX:
+            chunks = (pa.concat_tables(chunks).combine_chunks(),)
+        return CommitLog(chunks, self._newer(added))
+
+    def find(self, commit_id: str) -> GraphCommit | None:
+        """Return the commit of an id, or none."""
+        for chunk in reversed(self.chunks):
+            position = position_of(chunk, "object_id", commit_id)
+            if position >= 0:
+                return _decode(chunk, position)
+        return None
+
+    def newest_first(self, up_to: int | None = None) -> Iterator[GraphCommit]:
+        """Yield commits by lineage key, greatest first, each decoded when its turn comes (C2)."""
+        if not self.chunks:
+            return
+        rows = pa.concat_tables(self.chunks)
+        if up_to is not None:
+            rows = where_at_most(rows, "table_version", up_to)
+        versions = rows["table_version"].to_pylist()
+        for _, group in groupby(descending(rows, "table_version"), key=lambda position: versions[position]):
+            commits = [_decode(rows, position) for position in group]
+            yield from sorted(commits, key=lambda commit: commit.lineage_key, reverse=True)
+
+    def head_at(self, version: int) -> GraphCommit | None:
+        """Return the newest commit of a past manifest version."""
+        return next(self.newest_first(version), None)
+
+    def effective(self, commit: GraphCommit) -> GraphCommit:
+        """Return the commit that last changed rows: maintenance commits show what their parent shows."""
+        while commit.actor_id == MAINTENANCE_ACTOR and commit.parent_commit_id is not None:
+            parent = self.find(commit.parent_commit_id)
+            if parent is None:
+                return commit
+            commit = parent
+        return commit
+
+    def __len__(self) -> int:
+        """Return the number of commits."""
+        return sum(chunk.num_rows for chunk in self.chunks)
+
+    def _newer(self, added: pa.Table) -> GraphCommit:
+        candidates = where_equal(added, "table_version", greatest(added, "table_version"))
+        commits = [_decode(candidates, position) for position in range(candidates.num_rows)]
+        if self.head is not None:
+            commits.append(self.head)
+        return max(commits, key=lambda commit: commit.lineage_key)
+
+
+def _decode(rows: pa.Table, position: int) -> GraphCommit:
+    metadata = json.loads(str(rows["metadata"][position].as_py()))
+    return GraphCommit(
+        graph_commit_id=str(rows["object_id"][position].as_py()),
+        manifest_branch=rows["table_branch"][position].as_py(),
+        manifest_version=int(str(rows["table_version"][position].as_py())),
+        parent_commit_id=metadata.get("parent_commit_id"),
+        merged_parent_commit_id=metadata.get("merged_parent_commit_id"),
+        actor_id=metadata.get("actor_id"),
+        created_at=metadata["created_at"],
+        message=metadata.get("message"),
+    )

@@ -1,0 +1,101 @@
+"""The schema contract: three files that say which schema the graph has accepted.
+
+N1  The files agree with one another and with the manifest, or the graph is not served: a mismatch is named.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from omnigraph.catalog.build import build_catalog, read_schema
+from omnigraph.catalog.identity import AcceptedSchema
+from omnigraph.catalog.ir import IDENTITY_VERSION, ir_hash, ir_text, read_ir
+from omnigraph.catalog.model import Catalog
+from omnigraph.core.errors import NotFoundError, SchemaContractConflict
+from omnigraph.core.span import Source
+from omnigraph.history.identity import TableIdentity, identity_of
+from omnigraph.history.state import Snapshot
+from omnigraph.storage.object_store import StorageAdapter
+
+SCHEMA_SOURCE, SCHEMA_IR, SCHEMA_STATE = "_schema.pg", "_schema.ir.json", "__schema_state.json"
+SCHEMA_FILES = (SCHEMA_SOURCE, SCHEMA_IR, SCHEMA_STATE)
+STATE_FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """An accepted schema as its files hold it."""
+
+    source: str
+    accepted: AcceptedSchema
+    catalog: Catalog
+
+    @staticmethod
+    def of(source: str, accepted: AcceptedSchema) -> "Contract":
+        """Return the contract of a schema that was just accepted."""
+        return Contract(source, accepted, build_catalog(accepted))
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """The text of each file, by name, in the order they are written."""
+        ir = ir_text(self.accepted)
+        state = {
+            "format_version": STATE_FORMAT,
+            "schema_shape_hash": self.catalog.shape_hash,
+            "schema_ir_hash": ir_hash(ir),
+            "schema_identity_version": IDENTITY_VERSION,
+            "schema_identity_domain": self.accepted.domain,
+        }
+        return {SCHEMA_SOURCE: self.source, SCHEMA_IR: ir, SCHEMA_STATE: json.dumps(state, indent=1)}
+
+    def tables(self) -> dict[str, TableIdentity]:
+        """Return the lifetime of every table that the schema asks for, by table key."""
+        return {type_.table_key: identity_of(type_) for type_ in self.catalog.types}
+
+
+def read_contract(adapter: StorageAdapter) -> Contract:
+    """Return the accepted schema.
+
+    Raises:
+        NotFoundError: a file is missing.
+        SchemaContractConflict: the files contradict one another (N1).
+    """
+    texts = {name: adapter.read_text_if_exists(name) for name in SCHEMA_FILES}
+    missing = [name for name, text in texts.items() if text is None]
+    if missing:
+        expected = ", ".join(SCHEMA_FILES)
+        raise NotFoundError(f"{', '.join(missing)} is missing: put the schema files {expected} back")
+    source, ir, state = (str(texts[name]) for name in SCHEMA_FILES)
+    try:
+        recorded: dict[str, Any] = json.loads(state)
+        accepted = read_ir(ir)
+    except ValueError as error:
+        raise SchemaContractConflict(f"the schema files cannot be read: {error}") from error
+    contract = Contract.of(source, accepted)
+    facts = {
+        "schema_ir_hash": ir_hash(ir),
+        "schema_shape_hash": read_schema(Source(source, SCHEMA_SOURCE)).shape.hash,
+        "schema_identity_domain": accepted.domain,
+    }
+    for name, actual in facts.items():
+        if recorded.get(name) != actual:
+            message = f"{SCHEMA_STATE} records {name} {recorded.get(name)}, found {actual}"
+            raise SchemaContractConflict(message)
+    return contract
+
+
+def check_against_manifest(contract: Contract, snapshot: Snapshot) -> None:
+    """Check that schema and manifest name the same tables.
+
+    Raises:
+        SchemaContractConflict: naming the first table that only one of them has, or that is another lifetime.
+    """
+    wanted = contract.tables()
+    for table_key in sorted(wanted.keys() | snapshot.entries.keys()):
+        entry = snapshot.entries.get(table_key)
+        if entry is None:
+            raise SchemaContractConflict(f"the schema has {table_key}, the manifest has not")
+        if table_key not in wanted:
+            raise SchemaContractConflict(f"the manifest has {table_key}, the schema has not")
+        if entry.identity != wanted[table_key]:
+            raise SchemaContractConflict(f"{table_key} of the manifest is another table than the schema's")

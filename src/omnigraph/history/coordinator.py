@@ -1,0 +1,71 @@
+"""The warm state of every branch that a handle has looked at.
+
+G1  A probe of the newest manifest version comes before every use of a warm state; equal means current.
+G2  States are values: whoever holds one keeps it, whatever the coordinator learns meanwhile.
+"""
+
+import threading
+
+from omnigraph.history.manifest_rows import MANIFEST_DIR
+from omnigraph.history.stamp import read_stamp, refuse_if_stamp_unsupported
+from omnigraph.history.state import ManifestState
+from omnigraph.storage.handle import TableAddress
+from omnigraph.storage.manifest_table import ManifestHandle, ManifestTable
+from omnigraph.storage.uri import GraphRoot
+
+MAIN = "main"
+
+
+class Coordinator:
+    """Reads the manifests of one graph; safe to share between threads."""
+
+    def __init__(self, root: GraphRoot, manifest: ManifestTable) -> None:
+        """Take the graph and the raw access to its manifest."""
+        self._root = root
+        self.manifest = manifest
+        self._states: dict[str | None, ManifestState] = {}
+        self._lock = threading.Lock()
+
+    def address(self, ref: str | None = None) -> TableAddress:
+        """Return where the manifest of a ref lies; none is main."""
+        return TableAddress(self._root.child(MANIFEST_DIR), ref)
+
+    def state(self, branch: str | None = None, ref: str | None = None) -> ManifestState:
+        """Return the newest state of a branch: the warm one if nothing moved, else with the new rows (G1)."""
+        warm = self._warm(branch, ref)
+        if warm is not None and self.manifest.latest_version(self.address(ref)) == warm.version:
+            return warm
+        return self.advance(branch, ref, self.manifest.open_fresh(self.address(ref)))
+
+    def advance(self, branch: str | None, ref: str | None, handle: ManifestHandle) -> ManifestState:
+        """Return the state of a manifest that was just opened, reading the fragments not seen yet.
+
+        Raises:
+            FormatVersionError: this build does not read that format.
+        """
+        refuse_if_stamp_unsupported(read_stamp(handle.schema_metadata))
+        warm = self._warm(branch, ref) or ManifestState(branch, ref, 0)
+        if warm.version >= handle.version:  # a neighbour may have looked after this handle was opened
+            return warm
+        present = frozenset(handle.fragment_ids)
+        unseen = sorted(present - warm.fragments)
+        rows = self.manifest.read(handle, fragment_ids=unseen)
+        return self.adopt(warm.with_rows(rows, version=handle.version, fragments=present))
+
+    def adopt(self, state: ManifestState) -> ManifestState:
+        """Keep a state as the warm one, unless a newer one is there already, and return it."""
+        with self._lock:
+            warm = self._states.get(state.branch)
+            if warm is None or warm.ref != state.ref or warm.version < state.version:
+                self._states[state.branch] = state
+        return state
+
+    def forget(self) -> None:
+        """Drop every warm state; the next use reads afresh."""
+        with self._lock:
+            self._states.clear()
+
+    def _warm(self, branch: str | None, ref: str | None) -> ManifestState | None:
+        with self._lock:
+            state = self._states.get(branch)
+        return state if state is not None and state.ref == ref else None

@@ -1,0 +1,168 @@
+"""The fold: rows of the manifest to the state of the tables, for scans, time travel and publishes alike.
+
+O1  One function folds. State at manifest version v keeps the rows with `published_at <= v`; per lifetime the
+    greatest `published_at` decides name and pin; a tombstone not older than the pin ends the lifetime.
+O2  Folding rows onto a state equals folding all rows at once: the order in which rows arrive does not matter.
+O3  A row of a known kind that breaks its shape is a loud error that names it. Unknown kinds are passed over.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from omnigraph.core.errors import InvariantViolation
+from omnigraph.history.identity import TableIdentity
+from omnigraph.history.manifest_rows import TABLE, TABLE_KINDS, TABLE_VERSION, Pin, Row
+from omnigraph.history.select import where_at_most, where_null, where_one_of
+
+_ROWS_TO_GROUP = 256  # below this, looking at every row is cheaper than grouping them
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """The name and place of a lifetime, as of a manifest version."""
+
+    table_key: str
+    location: str
+    published_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class TableEntry:
+    """One visible table: what it is called, where it lies, which version counts."""
+
+    identity: TableIdentity
+    table_key: str
+    location: str
+    pin: Pin
+
+    @property
+    def version(self) -> int:
+        """The pinned Lance version."""
+        return self.pin.version
+
+    @property
+    def owner(self) -> str | None:
+        """The Lance ref that holds the pinned version; none is main."""
+        return self.pin.ref
+
+    @property
+    def row_count(self) -> int:
+        """Rows at that version."""
+        return self.pin.row_count
+
+
+@dataclass(frozen=True, slots=True)
+class TableStates:
+    """Every lifetime that the rows name, dead ones included."""
+
+    registrations: Mapping[TableIdentity, Registration] = field(default_factory=dict)
+    pins: Mapping[TableIdentity, Pin] = field(default_factory=dict)
+    tombstones: Mapping[TableIdentity, tuple[int, int]] = field(default_factory=dict)
+
+    def is_dead(self, identity: TableIdentity) -> bool:
+        """Return whether a tombstone ends this lifetime."""
+        pin = self.pins.get(identity)
+        tombstone = self.tombstones.get(identity)
+        return tombstone is not None and (pin is None or tombstone[1] >= pin.published_at)
+
+    def entries(self) -> tuple[TableEntry, ...]:
+        """Return the visible tables by name.
+
+        Raises:
+            InvariantViolation: a pin has no registration, or two lifetimes have one name.
+        """
+        found: dict[str, TableEntry] = {}
+        for identity, pin in self.pins.items():
+            if self.is_dead(identity):
+                continue
+            registration = self.registrations.get(identity)
+            if registration is None:
+                raise InvariantViolation(
+                    f"manifest: table {identity.object_part} is pinned but not registered"
+                )
+            entry = TableEntry(identity, registration.table_key, registration.location, pin)
+            if entry.table_key in found:
+                raise InvariantViolation(f"manifest: two tables are called {entry.table_key}")
+            found[entry.table_key] = entry
+        return tuple(found[key] for key in sorted(found))
+
+
+def fold(base: TableStates, rows: pa.Table, up_to: int | None = None) -> TableStates:
+    """Return the state with more rows in it (O1, O2)."""
+    selected = where_one_of(rows, "object_type", TABLE_KINDS)
+    if up_to is not None:
+        selected = where_at_most(selected, "published_at", up_to)
+    registrations, pins, tombstones = dict(base.registrations), dict(base.pins), dict(base.tombstones)
+    for row in _checked(_decisive(selected)):
+        identity = TableIdentity(row["stable_table_id"], row["table_incarnation_id"])
+        at = row["published_at"]
+        if row["object_type"] == TABLE:
+            known = registrations.get(identity)
+            if known is None or at >= known.published_at:
+                registrations[identity] = Registration(row["table_key"], row["location"], at)
+        elif row["object_type"] == TABLE_VERSION:
+            pinned = pins.get(identity)
+            if pinned is None or at >= pinned.published_at:
+                pins[identity] = _pin(row)
+        else:
+            ended = tombstones.get(identity)
+            if ended is None or at >= ended[1]:
+                tombstones[identity] = (row["table_version"], at)
+    return TableStates(registrations, pins, tombstones)
+
+
+def _decisive(rows: pa.Table) -> pa.Table:
+    """Return, of many rows, those that can decide a fold: per lifetime and kind the newest one.
+
+    Rows that are malformed stay, so that they are found (O3).
+    """
+    if rows.num_rows <= _ROWS_TO_GROUP:
+        return rows
+    keys = ["object_type", "stable_table_id", "table_incarnation_id"]
+    newest = rows.group_by(keys).aggregate([("published_at", "max")])
+    newest = newest.rename_columns([*keys, "published_at"])
+    columns = [*keys, "published_at"]
+    decisive = rows.drop_columns(["base_objects"]).join(newest, columns, columns, join_type="left semi")
+    malformed = where_null(rows, "published_at", "stable_table_id").select(decisive.column_names)
+    return pa.concat_tables([decisive, malformed.cast(decisive.schema)])  # a join forgets what is never null
+
+
+def _pin(row: Row) -> Pin:
+    metadata = json.loads(row["metadata"])
+    return Pin(
+        version=row["table_version"],
+        ref=row["table_branch"],
+        row_count=row["row_count"] or 0,
+        transaction_uuid=metadata.get("transaction_uuid"),
+        branch=metadata.get("branch"),
+        published_at=row["published_at"],
+    )
+
+
+def _checked(rows: pa.Table) -> Iterator[Row]:
+    for row in rows.to_pylist():
+        fault = _fault(row)
+        if fault:
+            raise InvariantViolation(f"manifest row {row['object_id']!r}: {fault}")
+        yield row
+
+
+def _fault(row: Row) -> str | None:
+    kind = row["object_type"]
+    if not row["stable_table_id"] or not row["table_incarnation_id"]:
+        return "a table row without identity"
+    if row["published_at"] is None:
+        return "no published_at"
+    identity = TableIdentity(row["stable_table_id"], row["table_incarnation_id"])
+    if not row["object_id"].startswith(f"{kind}:{identity.object_part}:"):
+        return "the object id does not begin with its type and identity"
+    if kind == TABLE:
+        if row["location"] != identity.location(row["table_key"]):
+            return f"path {row['location']!r} is not that of its identity"
+        return None
+    if row["table_version"] is None:
+        return "no table version"
+    return "no metadata" if kind == TABLE_VERSION and row["metadata"] is None else None

@@ -1,0 +1,141 @@
+"""The rows of `__manifest`: columns, object ids, and how each kind of row is written.
+
+R1  Every row but `graph_head` is written once and never changed: the keys of table rows carry `published_at`.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from omnigraph.history.identity import TableIdentity
+
+MANIFEST_DIR = "__manifest"
+STAMP_KEY = "omnigraph:internal_schema_version"
+PRIMARY_KEY = {b"lance-schema:unenforced-primary-key": b"true"}
+
+TABLE, TABLE_VERSION, TOMBSTONE = "table", "table_version", "table_tombstone"
+SCHEMA, COMMIT, HEAD = "schema", "graph_commit", "graph_head"
+TABLE_KINDS = (TABLE, TABLE_VERSION, TOMBSTONE)
+
+SCHEMA_OF_MANIFEST = pa.schema(
+    [
+        pa.field("object_id", pa.utf8(), nullable=False, metadata=PRIMARY_KEY),
+        pa.field("object_type", pa.utf8(), nullable=False),
+        pa.field("location", pa.utf8()),
+        pa.field("metadata", pa.utf8()),
+        pa.field("base_objects", pa.list_(pa.utf8())),
+        pa.field("table_key", pa.utf8(), nullable=False),
+        pa.field("stable_table_id", pa.uint64()),
+        pa.field("table_incarnation_id", pa.uint64()),
+        pa.field("table_version", pa.uint64()),
+        pa.field("table_branch", pa.utf8()),
+        pa.field("row_count", pa.uint64()),
+        pa.field("published_at", pa.uint64()),
+    ]
+)
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """A published version of a table: on which Lance ref, with how many rows, from which transaction."""
+
+    version: int
+    ref: str | None
+    row_count: int
+    transaction_uuid: str | None
+    branch: str | None
+    published_at: int = 0
+
+    def names_same(self, other: "Pin") -> bool:
+        """Return whether both pin one version of one ref."""
+        return (self.version, self.ref) == (other.version, other.ref)
+
+    def is_same(self, other: "Pin") -> bool:
+        """Return whether both pin the same content."""
+        mine = (self.row_count, self.transaction_uuid)
+        return self.names_same(other) and mine == (other.row_count, other.transaction_uuid)
+
+
+def registration_row(identity: TableIdentity, table_key: str, *, at: int) -> Row:
+    """Return the row that registers a lifetime, or gives it another name."""
+    return _row(
+        f"{TABLE}:{identity.object_part}:{at:020d}",
+        TABLE,
+        location=identity.location(table_key),
+        metadata="{}",
+        table_key=table_key,
+        identity=identity,
+        published_at=at,
+    )
+
+
+def pin_row(identity: TableIdentity, table_key: str, pin: Pin, *, at: int) -> Row:
+    """Return the row that pins a table to a version."""
+    metadata = {
+        "branch": pin.branch,
+        "manifest_path": None,
+        "manifest_size": None,
+        "e_tag": None,
+        "naming_scheme": "V2",
+        "transaction_uuid": pin.transaction_uuid,
+    }
+    return _row(
+        f"{TABLE_VERSION}:{identity.object_part}:{at:020d}",
+        TABLE_VERSION,
+        metadata=_json(metadata),
+        table_key=table_key,
+        identity=identity,
+        table_version=pin.version,
+        table_branch=pin.ref,
+        row_count=pin.row_count,
+        published_at=at,
+    )
+
+
+def schema_row(ir_text: str, *, at: int) -> Row:
+    """Return the row that holds the accepted schema from here on."""
+    return _row(f"{SCHEMA}:{at:020d}", SCHEMA, metadata=ir_text, published_at=at)
+
+
+def commit_row(commit_id: str, branch: str | None, metadata: dict[str, Any], *, at: int) -> Row:
+    """Return the lineage row of a commit; members that are none are left out."""
+    kept = {name: value for name, value in metadata.items() if value is not None}
+    return _row(
+        commit_id, COMMIT, metadata=_json(kept), table_version=at, table_branch=branch, published_at=at
+    )
+
+
+def head_row(branch: str | None, commit_id: str, parent_id: str | None) -> Row:
+    """Return the one mutable row of a branch: what its head is now."""
+    metadata = {"head_commit_id": commit_id}
+    if parent_id is not None:
+        metadata["parent_commit_id"] = parent_id
+    return _row(f"{HEAD}:{branch or 'main'}", HEAD, metadata=_json(metadata))
+
+
+def rows_table(rows: list[Row]) -> pa.Table:
+    """Return rows as a table of the manifest's schema."""
+    return pa.Table.from_pylist(rows, schema=SCHEMA_OF_MANIFEST)
+
+
+def _row(
+    object_id: str,
+    object_type: str,
+    *,
+    identity: TableIdentity | None = None,
+    table_key: str = "",
+    **values: object,
+) -> Row:
+    row: Row = dict.fromkeys(SCHEMA_OF_MANIFEST.names)
+    row |= {"object_id": object_id, "object_type": object_type, "table_key": table_key, **values}
+    if identity is not None:
+        row["stable_table_id"] = identity.stable_table_id
+        row["table_incarnation_id"] = identity.table_incarnation_id
+    return row
+
+
+def _json(document: dict[str, Any]) -> str:
+    return json.dumps(document, separators=(",", ":"), ensure_ascii=False)

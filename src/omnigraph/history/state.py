@@ -1,0 +1,125 @@
+"""The decoded manifest of one branch: an immutable value that advances by the rows it has not seen.
+
+S1  A state never changes; advancing gives another one.
+S2  An advanced state equals a cold one: rows are written once and publishes are numbered upwards, so it reads
+    the fragments it has not seen and keeps the rows above its own newest publish.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from omnigraph.core.errors import InvariantViolation, VersionNotFound
+from omnigraph.history.commits import CommitLog, GraphCommit
+from omnigraph.history.fold import TableEntry, TableStates, fold
+from omnigraph.history.manifest_rows import HEAD, SCHEMA, TABLE_KINDS
+from omnigraph.history.select import where_above_or_equal_to, where_equal, where_one_of
+
+_LOG_CHUNKS_MAX = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One immutable view of the graph: a branch at a manifest version."""
+
+    branch: str | None
+    manifest_version: int
+    entries: Mapping[str, TableEntry]
+    head: GraphCommit
+
+    def entry(self, table_key: str) -> TableEntry:
+        """Return a table of the snapshot; the catalog and the manifest name the same ones."""
+        entry = self.entries.get(table_key)
+        if entry is None:
+            raise InvariantViolation(f"snapshot {self.manifest_version} has no table {table_key}")
+        return entry
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestState:
+    """Everything that the rows of a branch's manifest say, as of a Lance version of it."""
+
+    branch: str | None
+    ref: str | None
+    version: int
+    fragments: frozenset[int] = frozenset()
+    tables: TableStates = field(default_factory=TableStates)
+    commits: CommitLog = field(default_factory=CommitLog)
+    heads: Mapping[str, str] = field(default_factory=dict)
+    log: tuple[pa.Table, ...] = ()
+
+    @property
+    def head(self) -> GraphCommit:
+        """The newest commit."""
+        if self.commits.head is None:
+            raise InvariantViolation("the manifest has no commit")
+        return self.commits.head
+
+    @property
+    def sequence(self) -> int:
+        """The greatest manifest version that a commit recorded; the Lance version may be higher."""
+        return self.head.manifest_version
+
+    def snapshot(self) -> Snapshot:
+        """Return the newest view."""
+        entries = {entry.table_key: entry for entry in self.tables.entries()}
+        return Snapshot(self.branch, self.sequence, entries, self.head)
+
+    def snapshot_at(self, version: int) -> Snapshot:
+        """Return the view at a past manifest version, folded from rows.
+
+        Raises:
+            VersionNotFound: the branch has no such version.
+        """
+        head = self.commits.head_at(version) if 1 <= version <= self.version else None
+        if head is None:
+            raise VersionNotFound(f"manifest version {version} is not between 1 and {self.version}")
+        tables = fold(TableStates(), self._table_rows(), up_to=version)
+        return Snapshot(self.branch, version, {entry.table_key: entry for entry in tables.entries()}, head)
+
+    def schema_text_at(self, version: int) -> str:
+        """Return the accepted schema's text as of a manifest version; the oldest for one before it."""
+        rows = self._rows_of(SCHEMA).select(["published_at", "metadata"]).to_pylist()
+        texts = sorted((row["published_at"], row["metadata"]) for row in rows)
+        known = [text for at, text in texts if at <= version]
+        return str(known[-1] if known else texts[0][1])
+
+    def with_rows(
+        self, rows: pa.Table, *, version: int, fragments: frozenset[int], ref: str | None = None
+    ) -> "ManifestState":
+        """Return the state with further rows; those that it has are passed over (S1, S2)."""
+        rows = self._unseen(rows)
+        heads = dict(self.heads)
+        for row in where_equal(rows, "object_type", HEAD).select(["object_id", "metadata"]).to_pylist():
+            heads[row["object_id"].removeprefix(f"{HEAD}:")] = json.loads(row["metadata"])["head_commit_id"]
+        kept = where_one_of(rows, "object_type", [*TABLE_KINDS, SCHEMA])
+        log = (*self.log, kept) if kept.num_rows else self.log
+        if len(log) > _LOG_CHUNKS_MAX:
+            log = (pa.concat_tables(log).combine_chunks(),)
+        return ManifestState(
+            self.branch,
+            ref if ref is not None else self.ref,
+            version,
+            fragments,
+            fold(self.tables, rows),
+            self.commits.with_rows(rows),
+            heads,
+            log,
+        )
+
+    def _unseen(self, rows: pa.Table) -> pa.Table:
+        """Return the rows above the newest publish that this state knows, and heads.
+
+        Every publish loads a version not below the real one of its predecessor: its number is greater.
+        """
+        if self.commits.head is None:
+            return rows
+        return where_above_or_equal_to(rows, "published_at", self.sequence, "object_type", HEAD)
+
+    def _table_rows(self) -> pa.Table:
+        return pa.concat_tables(self.log)
+
+    def _rows_of(self, kind: str) -> pa.Table:
+        return where_equal(self._table_rows(), "object_type", kind)
