@@ -1,0 +1,108 @@
+"""From the columns of one input to rows with ids: the end that every reader shares."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.catalog.arrow_schema import arrow_schema
+from omnigraph.catalog.model import EdgeType, NodeType
+from omnigraph.validate.columns import Column, Mask, Rows, charge, true_positions
+from omnigraph.validate.ids import derive_ids
+from omnigraph.validate.values import quote
+from omnigraph.validate.violations import Kind, ViolationLog
+
+Flaw = tuple[int, str, str]  # row, property, message
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """The columns of one type from one input, with the values that could not be converted.
+
+    `columns` are the properties, and `src` and `dst` of edges. `given_ids` has a null for a row without an
+    id, or is nothing when no row has one.
+    """
+
+    type: NodeType | EdgeType
+    columns: Mapping[str, Column]
+    flaws: Sequence[Flaw]
+    given_ids: Column | None
+    lines: npt.NDArray[np.int64]
+
+
+def assemble(converted: Converted, *, file: int, make_id: Callable[[], str], log: ViolationLog) -> Rows:
+    """Return the rows with their ids, and report the flaws.
+
+    A keyed node whose given id is not the one of its key is a violation of its record; the record goes no
+    further.
+    """
+    type_, count = converted.type, len(converted.lines)
+    if isinstance(type_, NodeType) and type_.key is not None:
+        ids = derive_ids(type_, converted.columns)
+        is_fresh = False
+    else:
+        ids, is_fresh = _given_or_made(converted.given_ids, count, make_id)
+    schema = arrow_schema(type_)
+    columns = [ids, *(converted.columns[name] for name in schema.names[1:])]
+    table = pa.Table.from_arrays(columns, schema=schema)
+    files = np.full(count, file, dtype=np.int32)
+    rows = Rows(type_, table, files, converted.lines, _masks(converted.flaws, count), is_fresh)
+    wrong = _wrong_ids(rows, converted, log)
+    _report_flaws(rows, converted.flaws, wrong, log)
+    return rows.filter(~wrong)
+
+
+def _given_or_made(given: Column | None, count: int, make_id: Callable[[], str]) -> tuple[Column, bool]:
+    if given is None:
+        return pa.array([make_id() for _ in range(count)], pa.utf8()), True
+    if given.null_count == 0:
+        return given, False
+    return pa.array([make_id() if id_ is None else id_ for id_ in given.to_pylist()], pa.utf8()), False
+
+
+def _masks(flaws: Sequence[Flaw], count: int) -> dict[str, Mask]:
+    masks: dict[str, Mask] = {}
+    for row, name, _ in flaws:
+        masks.setdefault(name, np.zeros(count, dtype=np.bool_))[row] = True
+    return masks
+
+
+def _wrong_ids(rows: Rows, converted: Converted, log: ViolationLog) -> Mask:
+    given = converted.given_ids
+    wrong = np.zeros(rows.count, dtype=np.bool_)
+    if given is None or not isinstance(rows.type, NodeType) or rows.type.key is None:
+        return wrong
+    positions = true_positions(pc.not_equal(given, rows.ids))
+    wrong[positions] = True
+    key = ", ".join(rows.type.key)
+    charge(
+        rows,
+        positions,
+        log,
+        kind=Kind.RECORD,
+        message=lambda row: (
+            f"{rows.type.name} has id {quote(given[row])}, but its key ({key}) gives {quote(rows.ids[row])}"
+        ),
+    )
+    return wrong
+
+
+def _report_flaws(rows: Rows, flaws: Sequence[Flaw], wrong: Mask, log: ViolationLog) -> None:
+    constraints = {name: position for position, name in enumerate(rows.type.properties)}
+    texts: dict[str, dict[int, str]] = {}
+    for row, name, message in flaws:
+        if not wrong[row]:
+            texts.setdefault(name, {})[row] = message
+    for name, messages in texts.items():
+        positions = np.fromiter(messages, dtype=np.int64, count=len(messages))
+        charge(
+            rows,
+            positions,
+            log,
+            kind=Kind.TYPE,
+            message=messages.__getitem__,
+            constraint=constraints[name],
+        )

@@ -1,0 +1,80 @@
+"""Validation of a whole write: every check over everything, before anything is chosen or raised.
+
+W1  The delta alone is looked at: rows that the write brings, ids that it removes, and what they meet.
+W2  A row that fails a value check takes no part in the set checks; neither does a record that was refused.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from omnigraph.catalog.model import Catalog
+from omnigraph.validate.columns import Column, Rows, TableChange, make_rows
+from omnigraph.validate.set_checks import (
+    Delta,
+    check_cardinality,
+    check_endpoints,
+    check_retained,
+    check_strict_ids,
+    check_unique,
+)
+from omnigraph.validate.sets import NO_IDS, KeyOps, earlier_positions, is_not_among, tuple_codes
+from omnigraph.validate.values import check_values
+from omnigraph.validate.violations import ViolationLog
+
+__all__ = ["TableChange", "fold_by_id", "validate_changeset"]
+
+
+def validate_changeset(
+    changes: Mapping[str, TableChange], catalog: Catalog, key_ops: KeyOps, log: ViolationLog
+) -> dict[str, Rows]:
+    """Report everything that a write breaks; return its rows by table, the last one of each id (W1, W2).
+
+    Nothing is raised: the caller asks the log, when all inputs were read and all checks were made.
+    """
+    deltas = {table_key: _delta(changes[table_key], log) for table_key in sorted(changes)}
+    for delta in deltas.values():
+        check_strict_ids(delta, key_ops, log)
+        check_unique(delta, key_ops, log)
+    written = {table_key: delta.folded.ids for table_key, delta in deltas.items()}
+    removed = {table_key: delta.removed_ids for table_key, delta in deltas.items()}
+    for edge in catalog.edges.values():
+        own = deltas.get(edge.table_key)
+        if own is None or not own.is_overwrite:
+            check_retained(edge, removed, NO_IDS if own is None else own.touched_ids, key_ops, log)
+        if own is not None:
+            check_endpoints(own, written, key_ops, log)
+            check_cardinality(own, removed.get(f"node:{edge.source}", NO_IDS), key_ops, log)
+    return {table_key: delta.folded for table_key, delta in deltas.items()}
+
+
+def fold_by_id(rows: Rows) -> Rows:
+    """Return the last row of each id in the order of the input; these very rows when no id is repeated."""
+    if rows.has_fresh_ids or rows.count < 2:
+        return rows
+    replaced = earlier_positions(tuple_codes(rows.table.select(["id"])))
+    if len(replaced) == 0:
+        return rows
+    last = np.ones(rows.count, dtype=np.bool_)
+    last[replaced] = False
+    return rows.filter(last)
+
+
+def _delta(change: TableChange, log: ViolationLog) -> Delta:
+    rows = make_rows(change.type, {}, lines=[]) if change.rows is None else change.rows.in_order()
+    if change.coalesce:
+        rows = fold_by_id(rows)
+    rows = rows.filter(check_values(rows, log))
+    folded = fold_by_id(rows)
+    return Delta(
+        type=change.type,
+        rows=rows,
+        folded=folded,
+        removed_ids=_without(change.removed_ids, folded.ids),
+        is_strict=change.mode in {"append", "overwrite"},
+        is_overwrite=change.mode == "overwrite",
+    )
+
+
+def _without(ids: Column, others: Column) -> Column:
+    return ids if len(ids) == 0 or len(others) == 0 else ids.filter(is_not_among(ids, others))

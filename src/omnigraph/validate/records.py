@@ -1,0 +1,330 @@
+"""The strict NDJSON reader: lines of text to rows, type by type.
+
+R1  Every refusal is a violation of kind `record` at its line; a line has one at most, and then no other.
+R2  A member that stands twice in an object is refused at any depth, however it is spelled.
+R3  Lines are counted as an editor does: blank ones too.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+import numpy as np
+import orjson
+import pyarrow as pa
+
+from omnigraph.catalog.model import Catalog, EdgeType, NodeType
+from omnigraph.catalog.scope import nearest_name
+from omnigraph.core.errors import ResourceLimit
+from omnigraph.validate.assemble import Converted, Flaw, assemble
+from omnigraph.validate.coerce import coerce_column, json_name
+from omnigraph.validate.columns import Column, Rows, concat_rows
+from omnigraph.validate.values import quote
+from omnigraph.validate.violations import Kind, Violation, ViolationLog
+
+BLOCK_BYTES = 4 * 1024 * 1024  # what is held as Python objects at a time; larger blocks are no faster
+
+_ENDPOINT_NAMES = frozenset({"src", "dst", "from", "to"})
+_RESERVED_PREFIX = "_row"  # of Lance's own columns; the schema language admits no such property
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"')
+_STRUCTURAL = (b"{", b"}", b"[", b"]", b":", b",")
+_NO_DATA: dict[str, object] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class ReadLimits:
+    """Ceilings of one line; zero is none."""
+
+    line_bytes_max: int = 0
+    line_tokens_max: int = 0
+
+
+UNLIMITED = ReadLimits()
+
+
+def read_ndjson(
+    data: bytes | Iterable[bytes],
+    *,
+    file: int,
+    file_name: str | None,
+    catalog: Catalog,
+    make_id: Callable[[], str],
+    log: ViolationLog,
+    limits: ReadLimits = UNLIMITED,
+    first_line: int = 1,
+) -> dict[str, Rows]:
+    """Return the rows of a file by table key; what cannot be read is reported (R1, R2, R3).
+
+    Raises:
+        ResourceLimit: a line is above a limit.
+    """
+    log.open_file(file, file_name)
+    reader = _Reader(file, file_name, catalog, log, limits)
+    parts: dict[str, list[Rows]] = {}
+    for number, lines in _blocks(data, first_line):
+        for batch in reader.read(number, lines):
+            rows = assemble(_convert(batch), file=file, make_id=make_id, log=log)
+            parts.setdefault(batch.type.table_key, []).append(rows)
+    return {table_key: concat_rows(pieces) for table_key, pieces in parts.items()}
+
+
+class _BadRecord(Exception):
+    """Why a line is no record; knows the table when the line got that far.
+
+    `name` is a word that is none of the `known` ones: what it may have meant is only looked for when the
+    message will be shown.
+    """
+
+    def __init__(
+        self, message: str, table_key: str | None = None, *, name: str = "", known: Iterable[str] = ()
+    ) -> None:
+        super().__init__(message)
+        self.table_key, self.name, self.known = table_key, name, known
+
+
+@dataclass(slots=True)
+class _Batch:
+    """The records of one type in one block."""
+
+    type: NodeType | EdgeType
+    allowed: frozenset[str]
+    data: list[dict[str, object]] = field(default_factory=list)
+    lines: list[int] = field(default_factory=list)
+    sources: list[str] = field(default_factory=list)
+    targets: list[str] = field(default_factory=list)
+    has_ids: bool = False
+
+    @property
+    def is_edge(self) -> bool:
+        """Whether the records have ends."""
+        return isinstance(self.type, EdgeType)
+
+
+class _Reader:
+    """Sorts the lines of one file by type."""
+
+    def __init__(
+        self, file: int, file_name: str | None, catalog: Catalog, log: ViolationLog, limits: ReadLimits
+    ) -> None:
+        self._file, self._file_name = file, file_name
+        self._catalog, self._log, self._limits = catalog, log, limits
+        self._batches: dict[str, _Batch] = {}
+        self._known: dict[tuple[str, str], _Batch] = {}  # by the word and the name as written
+
+    def read(self, first: int, lines: list[bytes]) -> list[_Batch]:
+        """Return the records of some lines; the number of the first of them is given."""
+        self._batches, self._known = {}, {}
+        loads, place, is_limited = orjson.loads, self._place, self._limits != UNLIMITED
+        for number, line in enumerate(lines, first):
+            if is_limited:
+                self._check_limits(line, number)
+            try:
+                try:
+                    record = loads(line)
+                except orjson.JSONDecodeError as error:
+                    if not line.strip(b" \t\r"):
+                        continue
+                    record = _second_look(line, error)
+                place(record, line, number)
+            except _BadRecord as bad:
+                self._refuse(bad, number)
+        return list(self._batches.values())
+
+    def _place(self, record: object, line: bytes, number: int) -> None:
+        if type(record) is not dict:
+            _refuse_repeated(line)
+            raise _BadRecord(f"a record is an object, not {json_name(record)}")
+        data = record.get("data", _NO_DATA)
+        if type(data) is not dict:
+            _refuse_repeated(line)
+            raise _BadRecord(f"'data' is an object, not {json_name(data)}")
+        members = len(record) + len(data)
+        if line.count(b":") != members and _may_repeat(line, members):
+            _refuse_repeated(line)
+        batch = self._edges(record) if "edge" in record else self._nodes(record)
+        if not batch.allowed.issuperset(data):
+            _refuse_property(batch, data)
+        if "id" in data:
+            if type(data["id"]) is not str:
+                raise _BadRecord(f"'id' is a string, not {json_name(data['id'])}", batch.type.table_key)
+            batch.has_ids = True
+        if batch.is_edge:
+            batch.sources.append(record["from"])
+            batch.targets.append(record["to"])
+        batch.data.append(data)
+        batch.lines.append(number)
+
+    def _nodes(self, record: dict[str, Any]) -> _Batch:
+        """Return the batch of a node record whose envelope is in order."""
+        if "type" not in record:
+            raise _BadRecord("a record has 'type' or 'edge'")
+        name = record["type"]
+        if type(name) is not str:
+            raise _BadRecord(f"'type' is a string, not {json_name(name)}")
+        if len(record) > 1 + ("data" in record):
+            _refuse_member(record, ("type", "data"))
+        return self._known.get(("type", name)) or self._open("type", name)
+
+    def _edges(self, record: dict[str, Any]) -> _Batch:
+        """Return the batch of an edge record whose envelope is in order."""
+        if "type" in record:
+            raise _BadRecord("a record has 'type' or 'edge', not both")
+        name = record["edge"]
+        if type(name) is not str:
+            raise _BadRecord(f"'edge' is a string, not {json_name(name)}")
+        for end in ("from", "to"):
+            if type(record.get(end)) is not str:
+                found = json_name(record[end]) if end in record else "missing"
+                raise _BadRecord(f"'{end}' of an edge is the id of a node, a string, not {found}")
+        if len(record) > 3 + ("data" in record):
+            _refuse_member(record, ("edge", "from", "to", "data"))
+        return self._known.get(("edge", name)) or self._open("edge", name)
+
+    def _open(self, word: str, name: str) -> _Batch:
+        """Return the batch of a type on its first record, or refuse its name."""
+        type_: NodeType | EdgeType | None = (
+            self._catalog.nodes.get(name) if word == "type" else self._catalog.edge(name)
+        )
+        if type_ is None:
+            _refuse_type(word, name, self._catalog)
+        batch = self._batches.get(type_.table_key) or _Batch(type_, frozenset({*type_.properties, "id"}))
+        self._batches[type_.table_key] = batch
+        self._known[word, name] = batch
+        return batch
+
+    def _refuse(self, bad: _BadRecord, number: int) -> None:
+        if not self._log.has_room(file=self._file, line=number):
+            self._log.extend((), more=1)
+            return
+        help = nearest_name(bad.name, bad.known)
+        message = f"{bad}; {help}" if help else str(bad)
+        place = (self._file, number, self._file_name)
+        self._log.add(Violation(Kind.RECORD, message, bad.table_key, None, *place))
+
+    def _check_limits(self, line: bytes, number: int) -> None:
+        place = f"line {number}" if self._file_name is None else f"{self._file_name}:{number}"
+        size, most = len(line.removesuffix(b"\r")), self._limits.line_bytes_max
+        if most and size > most:
+            raise ResourceLimit(resource=f"bytes of {place}", limit=most, actual=size)
+        most = self._limits.line_tokens_max
+        if most and _token_count(line) > most:  # with those inside of texts: never too few
+            tokens = _token_count(_STRING.sub(b"", line))
+            if tokens > most:
+                raise ResourceLimit(resource=f"structural tokens of {place}", limit=most, actual=tokens)
+
+
+def _blocks(data: bytes | Iterable[bytes], first: int) -> Iterator[tuple[int, list[bytes]]]:
+    """Yield lines without their ends, with the number of the first of them (R3)."""
+    pending: list[bytes] = []
+    number, size = first, 0
+    for piece in _pieces(data):
+        pending.append(piece)
+        size += len(piece)
+        if size < BLOCK_BYTES or b"\n" not in piece:
+            continue
+        *lines, rest = b"".join(pending).split(b"\n")
+        yield number, lines
+        number += len(lines)
+        pending, size = [rest], len(rest)
+    yield number, b"".join(pending).split(b"\n")
+
+
+def _pieces(data: bytes | Iterable[bytes]) -> Iterable[bytes]:
+    if not isinstance(data, bytes):
+        return data
+    return (data[start : start + BLOCK_BYTES] for start in range(0, len(data), BLOCK_BYTES))
+
+
+def _convert(batch: _Batch) -> Converted:
+    columns: dict[str, Column] = {}
+    flaws: list[Flaw] = []
+    for name, item in batch.type.properties.items():
+        values = [data.get(name) for data in batch.data]
+        columns[name], problems = coerce_column(values, item, f"{batch.type.name}.{name}")
+        flaws += ((row, name, message) for row, message in problems)
+    if batch.is_edge:
+        columns["src"], columns["dst"] = (
+            pa.array(batch.sources, pa.utf8()),
+            pa.array(batch.targets, pa.utf8()),
+        )
+    ids: list[Any] = [data.get("id") for data in batch.data] if batch.has_ids else []
+    given = pa.array(ids, pa.utf8()) if batch.has_ids else None
+    return Converted(batch.type, columns, flaws, given, np.array(batch.lines, dtype=np.int64))
+
+
+def _may_repeat(line: bytes, members: int) -> bool:
+    """Return whether a member may stand twice in a line that was read as so many members (R2).
+
+    Each member of the text is a closing quote and a colon, unless there is a space between them. Texts can
+    only add to that number (one that starts with a colon, an escaped quote before one), and so do members
+    further down. So when it equals the number of members read, none of them was lost.
+    """
+    return line.count(b'":') != members or b" :" in line or b"\t:" in line or b"\r:" in line
+
+
+def _refuse_repeated(line: bytes) -> None:
+    """Raise if a member stands twice in an object (R2)."""
+    try:
+        _parse(line)
+    except RecursionError:  # the fast parser goes a little deeper
+        raise _BadRecord("invalid JSON: nested too deeply") from None
+
+
+def _second_look(line: bytes, error: orjson.JSONDecodeError) -> object:
+    """Return what a line holds whose numbers are too large for the fast parser; refuse every other one."""
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        raise _BadRecord("invalid UTF-8") from None
+    try:
+        value = _parse(line)
+        json.dumps(value, ensure_ascii=False).encode()
+    except (ValueError, RecursionError):
+        raise _BadRecord(f"invalid JSON: {error.msg} at column {error.colno}") from None
+    return value
+
+
+def _parse(line: bytes) -> object:
+    return json.loads(line.decode(), object_pairs_hook=_distinct, parse_constant=_refuse_constant)
+
+
+def _distinct(members: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(members)
+    if len(found) < len(members):
+        names = [name for name, _ in members]
+        twice = next(name for position, name in enumerate(names) if name in names[:position])
+        raise _BadRecord(f"member {quote(twice)} stands twice in one object")
+    return found
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(name)  # NaN and Infinity, which are no JSON
+
+
+def _token_count(line: bytes) -> int:
+    return sum(map(line.count, _STRUCTURAL))
+
+
+def _refuse_member(record: Mapping[str, object], known: tuple[str, ...]) -> NoReturn:
+    name = next(name for name in record if name not in known)
+    raise _BadRecord(f"unknown member {quote(name)}: a record of '{known[0]}' has {', '.join(known)}")
+
+
+def _refuse_type(word: str, name: str, catalog: Catalog) -> NoReturn:
+    known: Mapping[str, NodeType | EdgeType] = catalog.nodes if word == "type" else catalog.edges
+    kind = "node" if word == "type" else "edge"
+    raise _BadRecord(f"unknown {kind} type {quote(name)}", name=name, known=known)
+
+
+def _refuse_property(batch: _Batch, data: Mapping[str, object]) -> NoReturn:
+    type_ = batch.type
+    name = next(name for name in data if name not in batch.allowed)
+    if batch.is_edge and name in _ENDPOINT_NAMES:
+        message = f"'{name}' is no property of {type_.name}: 'from' and 'to' stand beside 'data'"
+        raise _BadRecord(message, type_.table_key)
+    if name.startswith(_RESERVED_PREFIX):
+        raise _BadRecord(f"'{name}' is a reserved name", type_.table_key)
+    message = f"{type_.name} has no property {quote(name)}"
+    raise _BadRecord(message, type_.table_key, name=name, known=type_.properties)

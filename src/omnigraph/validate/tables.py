@@ -1,0 +1,196 @@
+"""Arrow tables as input: the same records as lines of JSON, without the text.
+
+A column that Arrow can convert without bending a value is converted whole; any other is read value by value,
+as JSON is (C1, C2 of `coerce`).
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.catalog.arrow_schema import arrow_type
+from omnigraph.catalog.model import EdgeType, NodeType, Property
+from omnigraph.catalog.scope import nearest_name
+from omnigraph.core.values import FLOATS, INTEGERS, Scalar, ValueType
+from omnigraph.validate.assemble import Converted, Flaw, assemble
+from omnigraph.validate.coerce import Problems, coerce_column
+from omnigraph.validate.columns import Column, Mask, Rows, make_rows, to_mask
+from omnigraph.validate.values import quote
+from omnigraph.validate.violations import Kind, Violation, ViolationLog
+
+_ENDS = {"from": "src", "to": "dst"}
+
+
+def read_table(
+    table: pa.Table,
+    type_: NodeType | EdgeType,
+    *,
+    file: int,
+    file_name: str | None,
+    make_id: Callable[[], str],
+    log: ViolationLog,
+    first_line: int = 1,
+) -> Rows:
+    """Return the rows of a table of one type; its rows count as lines.
+
+    A table with a wrong column is refused once, at its first row. An edge without an end, or an id that is no
+    text, is refused at its own.
+    """
+    log.open_file(file, file_name)
+    wrong = wrong_columns(table, type_)
+    if wrong:
+        log.add(Violation(Kind.RECORD, wrong[0], type_.table_key, None, file, first_line, file_name))
+        return make_rows(type_, {}, file=file, lines=[])
+    lines = np.arange(first_line, first_line + table.num_rows, dtype=np.int64)
+    refused = np.zeros(table.num_rows, dtype=np.bool_)
+    for name in _text_columns(type_):
+        absent = _absent(table, name)
+        for row in np.flatnonzero(absent & ~refused):
+            message = f"'{name}' of {type_.name} is missing"
+            log.add(Violation(Kind.RECORD, message, type_.table_key, None, file, int(lines[row]), file_name))
+        refused |= absent
+    if refused.any():
+        table, lines = table.filter(pa.array(~refused)), lines[~refused]
+    columns, flaws = coerce_table(table, type_)
+    given = columns.pop("id", None)
+    return assemble(Converted(type_, columns, flaws, given, lines), file=file, make_id=make_id, log=log)
+
+
+def wrong_columns(table: pa.Table, type_: NodeType | EdgeType) -> list[str]:
+    """Return what is wrong with the columns of a table, one message for each."""
+    known = {"id", *type_.properties, *(_ENDS if isinstance(type_, EdgeType) else ())}
+    messages = []
+    for position, name in enumerate(table.column_names):
+        if name in table.column_names[:position]:
+            messages.append(f"column {quote(name)} stands twice in the table for {type_.name}")
+        elif name not in known:
+            help = nearest_name(name, known)
+            messages.append(f"{type_.name} has no property {quote(name)}{f'; {help}' if help else ''}")
+    ends = _text_columns(type_)
+    messages += [
+        f"the table for {type_.name} has no column '{name}'"
+        for name in ends
+        if name not in table.column_names
+    ]
+    messages += [
+        f"column '{item.name}' of {type_.name} is {item.type}, not a text"
+        for item in table.schema
+        if item.name in {"id", *ends} and not _is_text(item.type)
+    ]
+    return messages
+
+
+def coerce_table(table: pa.Table, type_: NodeType | EdgeType) -> tuple[dict[str, Column], list[Flaw]]:
+    """Return the columns of a type from a table whose columns are in order, and the values that do not fit.
+
+    The ends of an edge become `src` and `dst`; `id` is there if it was given; a property that is not in the
+    table is null.
+    """
+    columns: dict[str, Column] = {}
+    flaws: list[Flaw] = []
+    for name, item in type_.properties.items():
+        if name not in table.column_names:
+            columns[name] = pa.array([None] * table.num_rows, arrow_type(item.type))
+            continue
+        columns[name], problems = _coerce(table.column(name), item, f"{type_.name}.{name}")
+        flaws += ((row, name, message) for row, message in problems)
+    for name in _text_columns(type_):
+        columns[_ENDS[name]] = table.column(name).cast(pa.utf8())
+    if "id" in table.column_names and table.column("id").null_count < table.num_rows:
+        columns["id"] = table.column("id").cast(pa.utf8())
+    return columns, flaws
+
+
+def _text_columns(type_: NodeType | EdgeType) -> tuple[str, ...]:
+    """Return the columns that a row cannot be without."""
+    return tuple(_ENDS) if isinstance(type_, EdgeType) else ()
+
+
+def _absent(table: pa.Table, name: str) -> Mask:
+    return to_mask(table.column(name).is_null())
+
+
+def _coerce(column: Column, item: Property, where: str) -> tuple[Column, Problems]:
+    plain = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+    try:
+        converted = _cast(plain, item.type)
+    except pa.ArrowException:
+        converted = None  # a value does not fit: the walk says which
+    return coerce_column(plain.to_pylist(), item, where) if converted is None else (converted, [])
+
+
+def _cast(column: Column, type_: ValueType) -> Column | None:
+    """Return a column converted whole, or nothing where its values must be read one by one."""
+    target, source = arrow_type(type_), column.type
+    if source == target or pa.types.is_null(source):
+        return column.cast(target)
+    if type_.is_list or type_.is_vector:
+        scalar = Scalar.F32 if type_.is_vector else type_.scalar
+        is_plain = _is_list(source) and _is_plain(source.value_type, scalar)
+        return column.cast(target) if is_plain else None
+    match type_.scalar:
+        case Scalar.DATE:
+            return _days(column)
+        case Scalar.DATETIME:
+            return _millis(column)
+        case Scalar.F32 if pa.types.is_integer(source):
+            return column.cast(pa.float64(), safe=False).cast(target, safe=False)
+        case scalar if _is_plain(source, scalar):
+            return column.cast(target, safe=scalar not in FLOATS)
+        case _:
+            return None
+
+
+def _is_plain(source: pa.DataType, scalar: Scalar) -> bool:
+    """Return whether every value of the one type is a value of the other, but for its width."""
+    if scalar in INTEGERS:
+        return pa.types.is_integer(source)
+    if scalar in FLOATS:
+        return pa.types.is_integer(source) or pa.types.is_floating(source)
+    if scalar is Scalar.STRING:
+        return _is_text(source)
+    if scalar is Scalar.BLOB:
+        return pa.types.is_binary(source) or pa.types.is_large_binary(source)
+    return scalar is Scalar.BOOL and pa.types.is_boolean(source)
+
+
+def _is_text(type_: pa.DataType) -> bool:
+    if pa.types.is_dictionary(type_):
+        return _is_text(type_.value_type)
+    is_text = pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_)
+    return is_text or pa.types.is_null(type_)
+
+
+def _is_list(type_: pa.DataType) -> bool:
+    return pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_fixed_size_list(type_)
+
+
+def _days(column: Column) -> Column | None:
+    if pa.types.is_integer(column.type):
+        return column.cast(pa.int32()).cast(pa.date32())
+    moments = _moments(column)
+    return None if moments is None else pc.floor_temporal(moments, unit="day").cast(pa.date32())
+
+
+def _millis(column: Column) -> Column | None:
+    if pa.types.is_integer(column.type):
+        return column.cast(pa.int64()).cast(pa.date64())
+    moments = _moments(column)
+    if moments is None:
+        return None
+    floored: Column = pc.floor_temporal(moments, unit="millisecond")
+    return floored.cast(pa.timestamp("ms")).cast(pa.int64()).cast(pa.date64())
+
+
+def _moments(column: Column) -> Column | None:
+    """Return points in time as UTC without a zone; a zone says how a point is shown, not where it lies."""
+    source = column.type
+    if pa.types.is_date64(source):
+        return column.cast(pa.int64()).cast(pa.timestamp("ms"))
+    if pa.types.is_date32(source):
+        return column.cast(pa.timestamp("ms"))
+    if pa.types.is_timestamp(source):
+        return column.cast(pa.int64()).cast(pa.timestamp(source.unit))
+    return None

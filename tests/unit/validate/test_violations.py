@@ -1,0 +1,165 @@
+"""The order of violations and the errors they become."""
+
+import itertools
+import pickle
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omnigraph.core.errors import KeyConflict, ValidationError
+from omnigraph.validate.violations import NOWHERE, KeyConflictViolation, Kind, Violation, ViolationLog
+
+
+def violation(
+    kind: Kind = Kind.TYPE,
+    *,
+    file: int = 0,
+    line: int = 1,
+    row_id: str | None = "a",
+    constraint: int = 0,
+    table_key: str = "node:Book",
+    message: str = "wrong",
+    file_name: str | None = None,
+) -> Violation:
+    return Violation(kind, message, table_key, row_id, file, line, file_name, constraint)
+
+
+def test_the_order_is_file_line_id_kind_constraint_then_what_has_no_row_by_table_and_id() -> None:
+    ordered = [
+        violation(Kind.CARDINALITY, file=0, line=1, row_id="a"),
+        violation(Kind.REQUIRED, file=0, line=2, row_id="a"),
+        violation(Kind.TYPE, file=0, line=2, row_id="a", constraint=1),
+        violation(Kind.TYPE, file=0, line=2, row_id="a", constraint=2),
+        violation(Kind.RECORD, file=0, line=2, row_id="b"),
+        violation(Kind.RECORD, file=0, line=10, row_id=None),
+        violation(Kind.RECORD, file=1, line=1, row_id=None),
+        violation(Kind.CARDINALITY, file=NOWHERE, line=NOWHERE, table_key="edge:A", row_id="z"),
+        violation(Kind.ENDPOINT, file=NOWHERE, line=NOWHERE, table_key="edge:B", row_id="a"),
+        violation(Kind.ENDPOINT, file=NOWHERE, line=NOWHERE, table_key="edge:B", row_id="b"),
+    ]
+
+    for shuffled in itertools.islice(itertools.permutations(ordered), 0, 3_628_800, 90_001):
+        log = ViolationLog()
+        log.extend(shuffled)
+
+        assert list(log.first_violations()) == ordered
+
+
+def test_the_kinds_are_in_the_order_of_the_specification() -> None:
+    ordered = ["record", "required", "type", "enum", "range", "check", "unique", "endpoint", "cardinality"]
+
+    log = ViolationLog()
+    log.extend(violation(kind) for kind in sorted(Kind))
+
+    assert [found.kind for found in log.first_violations()] == ordered
+
+
+@given(lines=st.lists(st.integers(1, 50), max_size=60), limit=st.integers(1, 10))
+def test_a_log_keeps_the_first_and_counts_all(lines: list[int], limit: int) -> None:
+    log = ViolationLog(limit)
+
+    for line in lines:
+        log.add(violation(line=line))
+
+    assert [found.line for found in log.first_violations()] == sorted(lines)[:limit]
+    assert log.total == len(lines)
+
+
+@given(lines=st.lists(st.integers(1, 30), max_size=40), limit=st.integers(1, 5), line=st.integers(1, 31))
+def test_a_log_has_room_for_everything_that_could_be_among_the_first(
+    lines: list[int], limit: int, line: int
+) -> None:
+    log = ViolationLog(limit)
+    for earlier in lines:
+        log.add(violation(line=earlier))
+
+    is_first = len(lines) < limit or line < sorted(lines)[limit - 1]
+
+    assert log.has_room(file=0, line=line) or not is_first
+
+
+def test_logs_of_parts_of_an_input_make_one() -> None:
+    left, right = ViolationLog(limit=2), ViolationLog(limit=2)
+    left.extend(violation(line=line) for line in (5, 1, 9))
+    right.open_file(0, "a.ndjson")
+    right.extend(violation(line=line) for line in (2, 7))
+
+    left.merge(right)
+
+    assert [found.line for found in left.first_violations()] == [1, 2]
+    assert left.total == 5
+    assert left.file_name(0) == "a.ndjson"
+
+
+def test_no_violation_raises_nothing() -> None:
+    ViolationLog().raise_if_any()
+
+
+def test_the_error_has_the_fields_of_the_first_violation() -> None:
+    log = ViolationLog()
+    log.open_file(1, "more.ndjson")
+    log.add(violation(file=1, line=8, file_name="more.ndjson", message="later"))
+    log.add(violation(Kind.ENUM, file=1, line=7, file_name="more.ndjson", message="first", row_id="x"))
+
+    with pytest.raises(ValidationError) as caught:
+        log.raise_if_any()
+
+    error = caught.value
+    assert str(error) == "execution error: more.ndjson:7: first"
+    assert (error.kind, error.table_key, error.row_id) == ("enum", "node:Book", "x")
+    assert (error.file, error.line) == ("more.ndjson", 7)
+    assert error.violations == log.first_violations()
+    assert error.total == 2
+
+
+def test_a_file_without_a_name_is_told_by_its_line() -> None:
+    log = ViolationLog()
+    log.open_file(0, None)
+    log.add(violation(line=3, message="wrong"))
+
+    with pytest.raises(ValidationError, match=r"^execution error: line 3: wrong$") as caught:
+        log.raise_if_any()
+
+    assert (caught.value.file, caught.value.line) == (None, 3)
+
+
+def test_a_mutation_has_no_lines_to_show() -> None:
+    log = ViolationLog()
+    log.add(violation(line=3, message="wrong"))
+
+    with pytest.raises(ValidationError, match=r"^execution error: wrong$") as caught:
+        log.raise_if_any()
+
+    assert caught.value.line is None
+
+
+def test_a_violation_without_a_row_has_no_line_to_show_either() -> None:
+    log = ViolationLog()
+    log.open_file(0, "a.ndjson")
+    log.add(violation(file=NOWHERE, line=NOWHERE, message="wrong"))
+
+    with pytest.raises(ValidationError, match=r"^execution error: wrong$") as caught:
+        log.raise_if_any()
+
+    assert (caught.value.file, caught.value.line) == (None, None)
+
+
+def test_a_key_conflict_has_its_place_among_the_others() -> None:
+    conflict = KeyConflictViolation(Kind.UNIQUE, "twice", "node:Note", "n1", 0, 2, constraint=-1)
+    log = ViolationLog()
+    log.extend([violation(Kind.UNIQUE, line=2, row_id="n1"), conflict, violation(line=3)])
+
+    with pytest.raises(KeyConflict) as caught:
+        log.raise_if_any()
+
+    assert (caught.value.table_key, caught.value.row_id) == ("node:Note", "n1")
+    log.add(violation(line=1))
+    with pytest.raises(ValidationError):
+        log.raise_if_any()
+
+
+def test_violations_travel_between_processes() -> None:
+    conflict = KeyConflictViolation(Kind.UNIQUE, "twice", "node:Note", "n1", 0, 2)
+
+    assert pickle.loads(pickle.dumps([violation(), conflict])) == [violation(), conflict]
