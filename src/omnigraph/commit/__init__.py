@@ -1,0 +1,1 @@
+"""The publish protocol: sidecars, the one door, recovery."""

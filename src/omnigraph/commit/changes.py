@@ -1,0 +1,175 @@
+"""What a publish can change, and the rows that say so."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from omnigraph.core.errors import ExpectedVersionMismatch, InvariantViolation
+from omnigraph.history.fold import TableStates
+from omnigraph.history.identity import TableIdentity
+from omnigraph.history.manifest_rows import (
+    TOMBSTONE,
+    Pin,
+    Row,
+    pin_row,
+    registration_row,
+    schema_row,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SetSchema:
+    """The accepted schema from here on."""
+
+    ir_text: str
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterTable:
+    """A new lifetime with its first pin."""
+
+    identity: TableIdentity
+    table_key: str
+    pin: Pin
+
+
+@dataclass(frozen=True, slots=True)
+class RenameTable:
+    """Another name for a lifetime."""
+
+    identity: TableIdentity
+    expected_key: str
+    new_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateTable:
+    """A new pin."""
+
+    identity: TableIdentity
+    table_key: str
+    pin: Pin
+
+
+@dataclass(frozen=True, slots=True)
+class TombstoneTable:
+    """The end of a lifetime; `version` is its last pin plus one."""
+
+    identity: TableIdentity
+    table_key: str
+    version: int
+
+
+Change = SetSchema | RegisterTable | RenameTable | UpdateTable | TombstoneTable
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """The version that a table must be published at; 0 is "not there"."""
+
+    table_key: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class LineageIntent:
+    """The commit that a publish will add: its id and time are minted once, before the first attempt."""
+
+    graph_commit_id: str
+    branch: str | None
+    actor_id: str | None
+    created_at: int
+    merged_parent_commit_id: str | None = None
+    message: str | None = None
+    metadata: Mapping[str, object] = field(default_factory=dict)
+
+
+def check_expectations(tables: TableStates, expected: Mapping[TableIdentity, Expectation]) -> None:
+    """Compare every expectation with the published state.
+
+    Raises:
+        ExpectedVersionMismatch: the first table that is elsewhere.
+    """
+    for identity, expectation in sorted(expected.items(), key=lambda item: item[1].table_key):
+        actual = published_version(tables, identity)
+        if actual != expectation.version:
+            raise ExpectedVersionMismatch(
+                table_key=expectation.table_key, expected=expectation.version, actual=actual
+            )
+
+
+def published_version(tables: TableStates, identity: TableIdentity) -> int:
+    """Return the version a lifetime is published at: 0 if unknown, its tombstone's if it has ended."""
+    if tables.is_dead(identity):
+        return tables.tombstones[identity][0]
+    pin = tables.pins.get(identity)
+    return 0 if pin is None else pin.version
+
+
+def change_rows(tables: TableStates, changes: Iterable[Change], *, at: int) -> list[Row]:
+    """Return the rows of a batch of changes: registrations and renames first.
+
+    Raises:
+        InvariantViolation: the batch contradicts itself or the published state.
+    """
+    order = {SetSchema: 0, RegisterTable: 1, RenameTable: 2, UpdateTable: 3, TombstoneTable: 4}
+    rows: list[Row] = []
+    touched: set[tuple[str, TableIdentity]] = set()
+    registered = {identity for identity in tables.registrations if not tables.is_dead(identity)}
+    for change in sorted(changes, key=lambda change: order[type(change)]):
+        if not isinstance(change, SetSchema):
+            _refuse_second(change, touched)
+        match change:
+            case SetSchema(ir_text):
+                rows.append(schema_row(ir_text, at=at))
+            case RegisterTable(identity, table_key, pin):
+                registered.add(identity)
+                rows += [
+                    registration_row(identity, table_key, at=at),
+                    pin_row(identity, table_key, pin, at=at),
+                ]
+            case RenameTable(identity, expected_key, new_key):
+                _require(identity in registered, f"{expected_key} is renamed but not registered")
+                rows.append(registration_row(identity, new_key, at=at))
+            case UpdateTable(identity, table_key, pin):
+                _require(identity in registered, f"{table_key} is updated but not registered")
+                rows += _update_rows(tables, change, at)
+            case TombstoneTable(identity, table_key, version):
+                _require(identity in registered, f"{table_key} is dropped but not registered")
+                rows.append(_tombstone_row(identity, table_key, version, at))
+    return rows
+
+
+def _update_rows(tables: TableStates, change: UpdateTable, at: int) -> list[Row]:
+    current = tables.pins.get(change.identity)
+    if current is not None and current.names_same(change.pin):
+        if current.is_same(change.pin):
+            return []
+        raise ExpectedVersionMismatch(
+            table_key=change.table_key, expected=change.pin.version, actual=current.version
+        )
+    return [pin_row(change.identity, change.table_key, change.pin, at=at)]
+
+
+def _tombstone_row(identity: TableIdentity, table_key: str, version: int, at: int) -> Row:
+    row = pin_row(identity, table_key, Pin(version, None, 0, None, None), at=at)
+    return row | {
+        "object_id": f"{TOMBSTONE}:{identity.object_part}:{version:020d}",
+        "object_type": TOMBSTONE,
+        "metadata": None,
+        "row_count": None,
+    }
+
+
+def _refuse_second(
+    change: RegisterTable | RenameTable | UpdateTable | TombstoneTable,
+    touched: set[tuple[str, TableIdentity]],
+) -> None:
+    binding = "name" if isinstance(change, RenameTable) else "version"
+    key = (binding, change.identity)
+    _require(key not in touched, f"{change.identity.object_part} is changed twice in one publish")
+    touched.add(key)
+
+
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise InvariantViolation(f"publish: {message}")

@@ -1,0 +1,72 @@
+"""The drift guard: a writer looks once more before its first effect.
+
+The order is HEAD, then the sidecars, then the pin: a sidecar is durable before HEAD moves and goes only
+after the pin has moved, so a live writer is always seen by one of the two looks.
+"""
+
+from collections.abc import Iterable
+
+from omnigraph.commit.parts import Parts
+from omnigraph.commit.recovery.pending import PendingSidecar, list_pending
+from omnigraph.core.errors import (
+    ConflictError,
+    DriftNeedsRepair,
+    ExpectedVersionMismatch,
+    InvariantViolation,
+    OmnigraphError,
+    RecoveryRequired,
+)
+from omnigraph.history.fold import TableEntry
+
+_ROLLBACK = "a pending recovery sidecar requires rollback — reopen the graph read-write"
+
+
+def refuse_drift(parts: Parts, entries: Iterable[TableEntry], branch: str | None, ref: str | None) -> None:
+    """Compare HEAD with the pin of every table that is about to be written.
+
+    Raises:
+        ExpectedVersionMismatch: a live writer is between its commit and its publish, or has just finished.
+        RecoveryRequired: a dead writer's movement must be undone by a read-write open.
+        DriftNeedsRepair: nobody says why the table moved.
+        InvariantViolation: HEAD is behind the pin.
+    """
+    for entry in entries:
+        head = parts.store.latest_version(parts.address(entry))
+        if head < entry.version:
+            raise InvariantViolation(
+                f"{entry.table_key} is at {head}, behind its published version {entry.version}"
+            )
+        if head > entry.version:
+            _explain(parts, entry, head, branch, ref)
+
+
+def _explain(parts: Parts, entry: TableEntry, head: int, branch: str | None, ref: str | None) -> None:
+    try:
+        pending = list_pending(parts)
+    except OmnigraphError as error:
+        message = (
+            f"{entry.table_key} is at {head}, published at {entry.version}: repair or recovery could apply"
+        )
+        raise ConflictError(f"{message}, but the pending sidecars cannot be listed ({error})") from error
+    naming = [sidecar for sidecar in pending if _names(sidecar, entry)]
+    for sidecar in naming:
+        if sidecar.is_alive:
+            raise ExpectedVersionMismatch(
+                table_key=entry.table_key,
+                expected=entry.version,
+                actual=head,
+                in_flight_operation_id=sidecar.operation_id,
+            )
+    if naming:
+        raise RecoveryRequired(naming[0].operation_id, _ROLLBACK)
+    published = parts.coordinator.state(branch, ref).tables.pins.get(entry.identity)
+    if published is not None and published.version != entry.version:
+        raise ExpectedVersionMismatch(
+            table_key=entry.table_key, expected=entry.version, actual=published.version
+        )
+    raise DriftNeedsRepair(table_key=entry.table_key, pin=entry.version, head=head)
+
+
+def _names(sidecar: PendingSidecar, entry: TableEntry) -> bool:
+    tables = sidecar.sidecar.tables
+    return any((table.identity, table.table_branch) == (entry.identity, entry.owner) for table in tables)

@@ -1,0 +1,87 @@
+"""What the commit protocol works with: the stores, clocks and locks of one open graph."""
+
+import os
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from omnigraph.commit.queues import WriteQueueManager
+from omnigraph.core.clock import now_micros
+from omnigraph.core.ids import new_ulid
+from omnigraph.history.coordinator import Coordinator
+from omnigraph.history.fold import TableEntry
+from omnigraph.storage.audit_table import AuditTable
+from omnigraph.storage.durability import Syncer
+from omnigraph.storage.handle import TableAddress
+from omnigraph.storage.lease import WriterLease
+from omnigraph.storage.object_store import StorageAdapter
+from omnigraph.storage.residual import InlineCommitResidual
+from omnigraph.storage.stage import TableStager
+from omnigraph.storage.table import TableStore
+from omnigraph.storage.uri import GraphRoot
+
+RECOVERIES_DATASET = "_graph_commit_recoveries.lance"
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Everything of one open graph that a writer or a healer touches."""
+
+    root: GraphRoot
+    adapter: StorageAdapter
+    store: TableStore
+    stager: TableStager
+    residual: InlineCommitResidual
+    coordinator: Coordinator
+    audit: AuditTable
+    syncer: Syncer
+    queues: WriteQueueManager
+    clock: Callable[[], int] = now_micros
+    new_id: Callable[[], str] = new_ulid
+    warn: Callable[[str], None] = field(default=lambda _message: None)
+    upkeep: bool = True
+    lease: WriterLease | None = None
+
+    def check_lease(self) -> None:
+        """Make sure that this process is still the writer; a local disk has no lease.
+
+        Raises:
+            WriterLeaseHeld: another process has taken over.
+        """
+        if self.lease is not None:
+            self.lease.check()
+
+    @property
+    def local_root(self) -> Path | None:
+        """The graph's directory, or none on an object store."""
+        return Path(self.root.uri) if self.root.is_local else None
+
+    def address(self, entry: TableEntry) -> TableAddress:
+        """Return where the pinned version of a table lies."""
+        return TableAddress(self.root.child(entry.location), entry.owner)
+
+    def address_of(self, path: str, ref: str | None) -> TableAddress:
+        """Return where a table of a graph-relative path lies."""
+        return TableAddress(self.root.child(path), ref)
+
+    @property
+    def audit_address(self) -> TableAddress:
+        """Where finished recoveries are recorded."""
+        return TableAddress(self.root.child(RECOVERIES_DATASET))
+
+
+def host_name() -> str:
+    """Return this machine's name, for messages."""
+    return socket.gethostname()
+
+
+def boot_id() -> str:
+    """Return what tells this boot of the machine from others, where the system says so."""
+    return _BOOT_ID.read_text().strip() if _BOOT_ID.exists() else "unknown"
+
+
+def process_id() -> int:
+    """Return the id of this process."""
+    return os.getpid()

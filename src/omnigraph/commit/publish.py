@@ -1,0 +1,231 @@
+"""The one door: every change of the graph becomes visible here.
+
+P1  A write is visible when one merge-insert on `__manifest` has landed, and not before: pins and commit
+    together.
+P2  A publish that loses the race leaves nothing visible and says who won.
+P3  The id and time of a commit are minted once; its parent is the head of the state it is committed against.
+P4  Three outcomes stay three: it landed (a value), it did not (an error), nobody knows (`PublishUnknown`).
+"""
+
+import random
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+import pyarrow as pa
+
+from omnigraph.commit.changes import (
+    Change,
+    Expectation,
+    LineageIntent,
+    change_rows,
+    check_expectations,
+)
+from omnigraph.core.errors import (
+    OmnigraphError,
+    PublishRetriesExhausted,
+    RowLevelCasContention,
+    StorageError,
+)
+from omnigraph.core.failpoint import hit
+from omnigraph.history.commits import GraphCommit
+from omnigraph.history.coordinator import MAIN, Coordinator
+from omnigraph.history.identity import TableIdentity
+from omnigraph.history.manifest_rows import commit_row, head_row, rows_table
+from omnigraph.history.state import ManifestState
+from omnigraph.storage.added_files import manifest_files
+from omnigraph.storage.durability import Syncer
+from omnigraph.storage.locks import PublishLock
+from omnigraph.storage.manifest_table import ManifestHandle, boot_clock
+from omnigraph.storage.table import TableStore
+
+PUBLISHER_RETRY_BUDGET = 5  # at about 50 ms a try, a quarter second of contention before we say so
+PAUSE_S_MAX = 0.05  # the longest pause after the first lost attempt; it grows with the attempts
+UPKEEP_INTERVAL = 64  # live fragments of a manifest, or commits of a table, between two rounds of upkeep
+LOCKS_DIR = "__locks"
+HORIZON_S = 24 * 3600.0  # manifest versions younger than this are never trimmed
+
+
+class PublishUnknown(StorageError):
+    """Nobody knows whether the publish landed: the store failed, and cannot be asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublishOutcome:
+    """A publish that landed: the state it made, and its commit."""
+
+    state: ManifestState
+    commit: GraphCommit
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """What one publish is to make visible, the same in every attempt (P3)."""
+
+    branch: str | None
+    ref: str | None
+    changes: tuple[Change, ...]
+    expected: Mapping[TableIdentity, Expectation]
+    lineage: LineageIntent
+
+
+class ManifestPublisher:
+    """Publishes on the branches of one graph."""
+
+    def __init__(
+        self,
+        coordinator: Coordinator,
+        store: TableStore,
+        syncer: Syncer,
+        *,
+        local_root: Path | None,
+        warn: Callable[[str], None],
+        boot_clock: Callable[[], float] = boot_clock,
+        horizon_s: float = HORIZON_S,
+    ) -> None:
+        """Take the manifest's reader and writer; the clock must count sleep."""
+        self._coordinator = coordinator
+        self._manifest = coordinator.manifest
+        self._store = store
+        self._syncer = syncer
+        self._local_root = local_root
+        self._warn = warn
+        self._boot_clock = boot_clock
+        self._horizon_s = horizon_s
+        self._synced: dict[str | None, int] = {}  # the newest manifest version that this process has synced
+        self._random = random.Random()  # noqa: S311 - pauses, not secrets
+        self._pause = threading.Event()
+
+    def publish(
+        self,
+        branch: str | None,
+        ref: str | None,
+        changes: Iterable[Change],
+        expected: Mapping[TableIdentity, Expectation],
+        lineage: LineageIntent,
+    ) -> PublishOutcome:
+        """Make changes visible, with one commit, if every expected table is where it should be.
+
+        Raises:
+            ExpectedVersionMismatch: a table is elsewhere; final.
+            PublishRetriesExhausted: every attempt lost its race.
+            StorageError: the store failed and the commit is not there.
+            PublishUnknown: the store failed and cannot be asked.
+        """
+        batch = _Batch(branch, ref, tuple(changes), expected, lineage)
+        for attempt in range(1, PUBLISHER_RETRY_BUDGET + 2):
+            try:
+                outcome = self._attempt(batch, attempt)
+            except RowLevelCasContention:
+                self._pause.wait(self._random.uniform(0, PAUSE_S_MAX * attempt))
+                continue
+            self._compact_if_due(branch, ref, outcome)
+            return outcome
+        raise PublishRetriesExhausted(PUBLISHER_RETRY_BUDGET + 1)
+
+    def _attempt(self, batch: _Batch, attempt: int) -> PublishOutcome:
+        branch, ref, lineage = batch.branch, batch.ref, batch.lineage
+        with self._publish_lock(branch):
+            opened_at = self._boot_clock()
+            handle = self._manifest.open_fresh(self._coordinator.address(ref))
+            hit("publish.load_state_retryable_contention")
+            state = self._coordinator.advance(branch, ref, handle)
+            check_expectations(state.tables, batch.expected)
+            at = handle.version + 1
+            rows = change_rows(state.tables, batch.changes, at=at)
+            rows += [
+                commit_row(lineage.graph_commit_id, branch, _commit_metadata(lineage, state.head), at=at),
+                head_row(branch, lineage.graph_commit_id, state.head.graph_commit_id),
+            ]
+            table = rows_table(rows)
+            folded = state.with_rows(table, version=at, fragments=state.fragments)
+            folded.snapshot()  # a batch that contradicts itself fails before it is written
+            hit("publish.post_open_pre_merge")
+            if self._boot_clock() - opened_at > self._horizon_s / 2:
+                raise RowLevelCasContention("the manifest handle grew too old to publish on")
+            hit("publish.before_merge")
+            version = self._merge(branch, ref, handle, table, lineage.graph_commit_id)
+            self._sync(branch, ref, version)
+            fragments = self._fragments(ref, version) or state.fragments
+        published = state.with_rows(table, version=version, fragments=fragments)
+        commit = published.commits.find(lineage.graph_commit_id)
+        assert commit is not None, "the commit is among the rows just folded"
+        return PublishOutcome(self._coordinator.adopt(published), commit, attempt)
+
+    def _merge(
+        self, branch: str | None, ref: str | None, handle: ManifestHandle, rows: pa.Table, commit_id: str
+    ) -> int:
+        """Write the rows; an error that is no conflict is settled by looking for the commit (P4)."""
+        try:
+            version = self._manifest.merge(handle, rows)
+            hit("publish.after_merge_ack_lost")
+        except RowLevelCasContention:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever failed, the question is whether it landed
+            return self._settle(branch, ref, commit_id, error)
+        return version
+
+    def _settle(self, branch: str | None, ref: str | None, commit_id: str, error: Exception) -> int:
+        try:
+            state = self._coordinator.state(branch, ref)
+        except OmnigraphError as unreadable:
+            message = f"the publish of {commit_id} was not answered, and the manifest cannot be read"
+            raise PublishUnknown(message, kind="unknown") from unreadable
+        if state.commits.find(commit_id) is not None:
+            return state.version
+        if isinstance(error, OmnigraphError):
+            raise error
+        raise StorageError(f"the publish of {commit_id} failed: {error}", kind="unknown") from error
+
+    def _sync(self, branch: str | None, ref: str | None, version: int) -> None:
+        """Make the new manifest version durable, with all that others published since we did so last.
+
+        Whoever published in between may have died before its own sync, and this version builds on theirs.
+        """
+        if not self._syncer.is_active:
+            return
+        address = self._coordinator.address(ref)
+        files = manifest_files(self._store, address, synced=self._synced.get(branch), newest=version)
+        self._syncer.sync(files, stage="manifest")
+        self._synced[branch] = version
+
+    def _fragments(self, ref: str | None, version: int) -> frozenset[int] | None:
+        """Return the fragments of the version just made, unless somebody else has moved on already."""
+        handle = self._manifest.open_fresh(self._coordinator.address(ref))
+        return frozenset(handle.fragment_ids) if handle.version == version else None
+
+    @contextmanager
+    def _publish_lock(self, branch: str | None) -> Iterator[None]:
+        """Take turns with other processes of this host; the compare-and-swap stays the authority."""
+        if self._local_root is None:
+            yield
+            return
+        folder = self._local_root / LOCKS_DIR
+        with PublishLock(folder / f"publish-{quote(branch or MAIN, safe='')}.lock"):
+            yield
+
+    def _compact_if_due(self, branch: str | None, ref: str | None, outcome: PublishOutcome) -> None:
+        """Fold the manifest's fragments; a failure is a warning, and the next publish tries again."""
+        if len(outcome.state.fragments) < UPKEEP_INTERVAL:
+            return
+        try:
+            hit("publish.before_auto_compaction")
+            with self._publish_lock(branch):
+                version = self._manifest.compact(self._coordinator.address(ref))
+                self._sync(branch, ref, version)
+        except Exception as error:  # noqa: BLE001 - upkeep never fails the publish before it
+            self._warn(f"the manifest could not be compacted: {error}")
+
+
+def _commit_metadata(lineage: LineageIntent, head: GraphCommit) -> dict[str, object]:
+    return {
+        "parent_commit_id": head.graph_commit_id,
+        "merged_parent_commit_id": lineage.merged_parent_commit_id,
+        "actor_id": lineage.actor_id,
+        "created_at": lineage.created_at,
+        "message": lineage.message,
+    }

@@ -1,0 +1,1 @@
+"""Finish, or undo, what a dead writer left."""

@@ -1,0 +1,112 @@
+"""The audit: one row for every finished recovery."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+import pyarrow as pa
+
+from omnigraph.commit.parts import Parts
+from omnigraph.commit.sidecar import Outcome, Sidecar
+from omnigraph.core.failpoint import hit
+from omnigraph.storage.added_files import files_between
+
+_FIELDS: "list[pa.Field[pa.DataType]]" = [
+    pa.field("graph_commit_id", pa.utf8()),
+    pa.field("recovery_kind", pa.utf8(), nullable=False),
+    pa.field("recovery_for_actor", pa.utf8()),
+    pa.field("operation_id", pa.utf8(), nullable=False),
+    pa.field("sidecar_writer_kind", pa.utf8()),
+    pa.field("per_table_outcomes_json", pa.utf8(), nullable=False),
+    pa.field("created_at", pa.timestamp("us"), nullable=False),
+]
+AUDIT_SCHEMA = pa.schema(_FIELDS)
+
+
+class RecoveryKind(StrEnum):
+    """How a recovery ended, as stored."""
+
+    ROLLED_FORWARD = "RolledForward"
+    ROLLED_BACK = "RolledBack"
+    ORPHANED_BRANCH_DISCARDED = "OrphanedBranchDiscarded"
+    VERSION_QUARANTINED = "VersionQuarantined"
+
+    @property
+    def wire(self) -> str:
+        """The spelling of results and JSON."""
+        return "".join(f"_{c.lower()}" if c.isupper() else c for c in self.value).lstrip("_")
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryRecord:
+    """One finished recovery."""
+
+    operation_id: str
+    recovery_kind: RecoveryKind
+    graph_commit_id: str | None
+    recovery_for_actor: str | None
+    writer_kind: str | None
+    created_at: int
+    outcomes: tuple[Outcome, ...]
+
+
+def record(
+    parts: Parts, sidecar: Sidecar, kind: RecoveryKind, commit_id: str, outcomes: Sequence[Outcome]
+) -> None:
+    """Write the row of a finished recovery, unless it is there: a second pass adds none."""
+    hit("recovery.record_audit")
+    if any(found.operation_id == sidecar.operation_id for found in read_records(parts)):
+        return
+    _append(
+        parts,
+        graph_commit_id=commit_id,
+        recovery_kind=kind.value,
+        recovery_for_actor=sidecar.actor_id,
+        operation_id=sidecar.operation_id,
+        sidecar_writer_kind=sidecar.writer_kind.value,
+        per_table_outcomes_json=json.dumps([asdict(outcome) for outcome in outcomes]),
+    )
+
+
+def record_quarantine(parts: Parts, quarantine_id: str, outcome: Outcome) -> None:
+    """Write the row of a dataset whose hollow versions were moved aside."""
+    _append(
+        parts,
+        recovery_kind=RecoveryKind.VERSION_QUARANTINED.value,
+        operation_id=quarantine_id,
+        per_table_outcomes_json=json.dumps([asdict(outcome)]),
+    )
+
+
+def read_records(parts: Parts) -> list[RecoveryRecord]:
+    """Return every finished recovery, newest first."""
+    table = parts.audit.scan(parts.audit_address)
+    if table is None:
+        return []
+    micros = [int(str(at)) for at in table["created_at"].cast(pa.int64()).to_pylist()]
+    records = [_decode(row, at) for row, at in zip(table.to_pylist(), micros, strict=True)]
+    return sorted(records, key=lambda found: (found.created_at, found.operation_id), reverse=True)
+
+
+def _append(parts: Parts, **values: str | None) -> None:
+    row = dict.fromkeys(AUDIT_SCHEMA.names) | values | {"created_at": parts.clock()}
+    address = parts.audit_address
+    parts.audit.append(address, pa.Table.from_pylist([row], schema=AUDIT_SCHEMA))
+    if parts.syncer.is_active:
+        newest = parts.store.latest_version(address)
+        parts.syncer.sync(files_between(parts.store, address, older=None, newer=newest), stage="table")
+
+
+def _decode(row: dict[str, Any], created_at: int) -> RecoveryRecord:
+    outcomes = tuple(Outcome(**outcome) for outcome in json.loads(row["per_table_outcomes_json"]))
+    return RecoveryRecord(
+        operation_id=row["operation_id"],
+        recovery_kind=RecoveryKind(row["recovery_kind"]),
+        graph_commit_id=row["graph_commit_id"],
+        recovery_for_actor=row["recovery_for_actor"],
+        writer_kind=row["sidecar_writer_kind"],
+        created_at=created_at,
+        outcomes=outcomes,
+    )

@@ -1,0 +1,73 @@
+"""A dead writer's tables as they are now."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from omnigraph.commit.parts import Parts
+from omnigraph.commit.recovery.classify import Classification, Found, classify, mode_of
+from omnigraph.commit.sidecar import Sidecar, SidecarTable
+from omnigraph.history.manifest_rows import Pin
+from omnigraph.history.state import ManifestState
+from omnigraph.storage.handle import TableAddress
+
+OPERATION_PROPERTY = "omnigraph.operation_id"
+_LAYOUT_OPERATIONS = frozenset({"reserve", "rewrite", "create_index", "config"})
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedTable:
+    """One table of a sidecar: what was found, and what it means."""
+
+    table: SidecarTable
+    address: TableAddress
+    pin: Pin | None
+    head: int
+    classification: Classification
+
+    @property
+    def pinned_version(self) -> int:
+        """The published version; 0 when the table is not registered."""
+        return 0 if self.pin is None else self.pin.version
+
+    @property
+    def has_moved(self) -> bool:
+        """Whether HEAD is ahead of the pin."""
+        return self.head > self.pinned_version
+
+
+def observe(parts: Parts, sidecar: Sidecar, state: ManifestState) -> tuple[ObservedTable, ...]:
+    """Look at every table of a sidecar and classify it."""
+    return tuple(_observe(parts, sidecar, table, state) for table in sidecar.tables)
+
+
+def _observe(parts: Parts, sidecar: Sidecar, table: SidecarTable, state: ManifestState) -> ObservedTable:
+    address = parts.address_of(table.table_path, table.table_branch)
+    pin = state.tables.pins.get(table.identity)
+    pinned = 0 if pin is None else pin.version
+    head = parts.store.latest_version(address)
+    found = Found(
+        head=head,
+        pin=pinned,
+        head_has_our_uuid=_has_our_uuid(parts, address, table, head),
+        is_ours=_ours(parts, address, sidecar, range(pinned + 1, head + 1)),
+    )
+    mode = mode_of(sidecar.writer_kind, sidecar.schema_version)
+    classification = classify(table, found, sidecar.writer_kind, mode)
+    return ObservedTable(table, address, pin, head, classification)
+
+
+def _has_our_uuid(parts: Parts, address: TableAddress, table: SidecarTable, head: int) -> bool:
+    if table.transaction_uuid is None:
+        return True
+    return parts.store.transaction_info(address, head).uuid == table.transaction_uuid
+
+
+def _ours(parts: Parts, address: TableAddress, sidecar: Sidecar, versions: Sequence[int]) -> tuple[bool, ...]:
+    """Return for each version whether it is this operation's, or an unmarked layout commit of the library."""
+    found = []
+    for version in versions:
+        info = parts.store.transaction_info(address, version)
+        owner = info.properties.get(OPERATION_PROPERTY)
+        is_layout = owner is None and info.operation in _LAYOUT_OPERATIONS
+        found.append(owner == sidecar.operation_id or is_layout)
+    return tuple(found)

@@ -1,0 +1,211 @@
+"""What recovery does once it has decided: go forward, go back, or finish the books.
+
+Y1  The plan is written into the sidecar before the first effect, so that every later pass says the same.
+Y2  Order: publish, audit, delete. Each step looks whether an earlier pass has done it.
+Y3  After recovery pin = HEAD for every table that the sidecar names.
+"""
+
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+
+from omnigraph.commit.changes import (
+    Change,
+    Expectation,
+    LineageIntent,
+    UpdateTable,
+    published_version,
+)
+from omnigraph.commit.parts import Parts
+from omnigraph.commit.publish import ManifestPublisher
+from omnigraph.commit.recovery.audit import RecoveryKind, record
+from omnigraph.commit.recovery.classify import Classification, is_layout_only
+from omnigraph.commit.recovery.observe import ObservedTable
+from omnigraph.commit.sidecar import Outcome, RecoveryPlan, Sidecar
+from omnigraph.core.errors import ExpectedVersionMismatch
+from omnigraph.core.failpoint import hit
+from omnigraph.history.commits import RECOVERY_ACTOR
+from omnigraph.history.identity import TableIdentity
+from omnigraph.history.manifest_rows import Pin
+from omnigraph.history.state import ManifestState
+from omnigraph.storage.added_files import files_between
+
+
+class Result(StrEnum):
+    """How a pass over one sidecar ended."""
+
+    DONE = "done"
+    LEFT_ALIVE = "left to its live writer"
+    UNRESOLVED = "unresolved"
+
+
+def finish(parts: Parts, publisher: ManifestPublisher, sidecar: Sidecar, state: ManifestState) -> Result:
+    """Finish a sidecar whose writer had published: a commit and a row that say so."""
+    outcomes = [
+        Outcome(table.table_key, table.expected_version, state.tables.pins[table.identity].version)
+        for table in sidecar.tables
+    ]
+    sidecar = _plan(parts, sidecar, RecoveryKind.ROLLED_FORWARD, outcomes)
+    _publish(parts, publisher, sidecar, (), {})
+    return complete(parts, sidecar)
+
+
+def finish_effect_free(parts: Parts, publisher: ManifestPublisher, sidecar: Sidecar) -> Result:
+    """Finish a sidecar whose tables never moved."""
+    sidecar = _plan(parts, sidecar, RecoveryKind.ROLLED_BACK, [])
+    _publish(parts, publisher, sidecar, (), {})
+    return complete(parts, sidecar)
+
+
+def roll_forward(
+    parts: Parts,
+    publisher: ManifestPublisher,
+    sidecar: Sidecar,
+    observed: Sequence[ObservedTable],
+    *,
+    may_restore: bool,
+) -> Result:
+    """Publish what the writer had committed, at the versions seen when it was classified.
+
+    A table that the write was validated against may have moved since: then its rows may no longer fit, and
+    the write goes back instead.
+    """
+    moved = [found for found in observed if found.classification is Classification.ROLLED_PAST_EXPECTED]
+    is_layout = is_layout_only(sidecar.writer_kind)
+    outcomes = [Outcome(f.table.table_key, f.table.expected_version, f.head) for f in moved]
+    sidecar = _plan(parts, sidecar, RecoveryKind.ROLLED_FORWARD, outcomes)
+    # The dead writer may not have synced what it committed: nobody builds on unsynced work of somebody else.
+    files = [
+        file
+        for found in moved
+        for file in files_between(parts.store, found.address, older=found.pinned_version, newer=found.head)
+    ]
+    parts.syncer.sync(files, stage="table")
+    changes = [_update(parts, sidecar, found, found.head) for found in moved]
+    expected = {
+        found.table.identity: Expectation(
+            found.table.table_key, found.pinned_version if is_layout else found.table.expected_version
+        )
+        for found in moved
+    }
+    for table in sidecar.read_set:
+        expected[table.identity] = Expectation(table.table_key, table.expected_version)
+    hit("recovery.before_roll_forward_publish")
+    try:
+        _publish(parts, publisher, sidecar, changes, expected)
+    except ExpectedVersionMismatch:
+        return _converge(parts, publisher, sidecar, moved, may_restore=may_restore)
+    return complete(parts, sidecar)
+
+
+def roll_back(
+    parts: Parts,
+    publisher: ManifestPublisher,
+    sidecar: Sidecar,
+    observed: Sequence[ObservedTable],
+    *,
+    may_restore: bool,
+) -> Result:
+    """Bring every table that moved back to its published content, and publish that.
+
+    Where one of them needs a restore and none is allowed here, nothing is done.
+    """
+    moved = [found for found in observed if found.has_moved]
+    undo = []
+    for found in moved:
+        head = parts.store.open_at(found.address, found.head)
+        pinned = parts.store.open_at(found.address, found.pinned_version)
+        staged, kind = parts.stager.stage_rollback(head, pinned)
+        if kind == "restore" and not may_restore:
+            return Result.UNRESOLVED
+        undo.append((found, staged))
+    outcomes = [Outcome(f.table.table_key, f.head, f.pinned_version) for f in moved]
+    sidecar = _plan(parts, sidecar, RecoveryKind.ROLLED_BACK, outcomes)
+    hit("recovery.post_plan_pre_undo")
+    changes: list[Change] = []
+    for found, staged in undo:
+        committed = parts.stager.commit_staged(
+            staged, operation_id=sidecar.operation_id, writer_kind=sidecar.writer_kind.value
+        )
+        parts.syncer.sync([*staged.files, *committed.files], stage="table")
+        changes.append(_update(parts, sidecar, found, committed.version))
+        hit("recovery.post_table_undo_pre_publish")
+    expected = {
+        found.table.identity: Expectation(found.table.table_key, found.pinned_version) for found in moved
+    }
+    _publish(parts, publisher, sidecar, changes, expected)
+    hit("recovery.post_rollback_publish_pre_audit")
+    return complete(parts, sidecar)
+
+
+def complete(parts: Parts, sidecar: Sidecar) -> Result:
+    """Write the audit row of a published recovery and delete its sidecar (Y2)."""
+    plan = sidecar.recovery_plan
+    assert plan is not None, "a recovery is published after its plan is written"
+    record(parts, sidecar, RecoveryKind(plan.kind), sidecar.recovery_commit_id, plan.outcomes)
+    hit("recovery.post_audit_pre_delete")
+    parts.adapter.delete(sidecar.name)
+    return Result.DONE
+
+
+def _plan(parts: Parts, sidecar: Sidecar, kind: RecoveryKind, outcomes: Sequence[Outcome]) -> Sidecar:
+    """Write the plan into the sidecar, or keep the one that an earlier pass wrote (Y1)."""
+    if sidecar.recovery_plan is not None and sidecar.recovery_plan.kind == kind.value:
+        return sidecar
+    planned = sidecar.with_plan(RecoveryPlan(kind.value, tuple(outcomes)))
+    parts.adapter.write_text(planned.name, planned.to_text())
+    return planned
+
+
+def _publish(
+    parts: Parts,
+    publisher: ManifestPublisher,
+    sidecar: Sidecar,
+    changes: Iterable[Change],
+    expected: dict[TableIdentity, Expectation],
+) -> None:
+    lineage = LineageIntent(sidecar.recovery_commit_id, sidecar.branch, RECOVERY_ACTOR, parts.clock())
+    publisher.publish(sidecar.branch, sidecar.branch_ref, changes, expected, lineage)
+
+
+def _update(parts: Parts, sidecar: Sidecar, found: ObservedTable, version: int) -> UpdateTable:
+    handle = parts.store.open_at(found.address, version)
+    pin = Pin(version, found.address.ref, handle.row_count, handle.transaction_uuid, sidecar.branch)
+    return UpdateTable(found.table.identity, found.table.table_key, pin)
+
+
+def _converge(
+    parts: Parts,
+    publisher: ManifestPublisher,
+    sidecar: Sidecar,
+    moved: Sequence[ObservedTable],
+    *,
+    may_restore: bool,
+) -> Result:
+    """Settle a roll-forward that was refused: a rival reached the goal, or the ground has moved."""
+    state = parts.coordinator.state(sidecar.branch, sidecar.branch_ref)
+    pins = state.tables.pins
+    if all(pins[found.table.identity].version >= found.head for found in moved):
+        return _reached_by_rival(parts, sidecar, state)
+    is_stale = any(
+        published_version(state.tables, table.identity) != table.expected_version
+        for table in sidecar.read_set
+    )
+    is_unmoved = all(pins[found.table.identity].version == found.pinned_version for found in moved)
+    if is_stale and is_unmoved:
+        return roll_back(parts, publisher, sidecar, moved, may_restore=may_restore)
+    return Result.UNRESOLVED
+
+
+def _reached_by_rival(parts: Parts, sidecar: Sidecar, state: ManifestState) -> Result:
+    """Finish the books of a goal that somebody else reached; their commit is named, never the branch head."""
+    if parts.adapter.read_text_if_exists(sidecar.name) is None:
+        return Result.DONE
+    commits = state.commits.newest_first()
+    by_recovery = next((commit for commit in commits if commit.actor_id == RECOVERY_ACTOR), None)
+    known = state.commits.find(sidecar.recovery_commit_id) or by_recovery
+    plan = sidecar.recovery_plan
+    assert plan is not None, "the plan was written before the publish"
+    commit_id = known.graph_commit_id if known else sidecar.recovery_commit_id
+    record(parts, sidecar, RecoveryKind(plan.kind), commit_id, plan.outcomes)
+    parts.adapter.delete(sidecar.name)
+    return Result.DONE

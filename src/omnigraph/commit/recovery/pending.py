@@ -1,0 +1,88 @@
+"""Sidecars that are there, and whether their writers live.
+
+V1  A taken writer lock means alive: nobody recovers, repairs or removes anything of its owner.
+V2  A failure to list or read is loud; silence is never taken for absence. A file that is gone when it is read
+    was finished by its writer.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from omnigraph.commit.parts import Parts
+from omnigraph.commit.running import is_running
+from omnigraph.commit.sidecar import RECOVERY_DIR, Sidecar, read_sidecar
+from omnigraph.core.failpoint import hit
+from omnigraph.storage.locks import HeldLock, is_taken, try_lock
+
+
+@dataclass(frozen=True, slots=True)
+class PendingSidecar:
+    """One unfinished write, and where its writer's lock lies (none on an object store)."""
+
+    sidecar: Sidecar
+    lock_path: Path | None
+
+    @property
+    def operation_id(self) -> str:
+        """The id of the write."""
+        return self.sidecar.operation_id
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether its writer, or another healer, is at work (V1)."""
+        if self.lock_path is None:
+            return is_running(self.operation_id)
+        return is_taken(self.lock_path)
+
+    def try_lock(self) -> HeldLock | None:
+        """Take the writer's lock if it is free."""
+        assert self.lock_path is not None
+        return try_lock(self.lock_path)
+
+
+def list_pending(parts: Parts) -> list[PendingSidecar]:
+    """Return every sidecar, oldest first (V2).
+
+    Raises:
+        StorageError: the folder or a file cannot be read.
+        SidecarCorrupt: a file is no sidecar.
+        SidecarTooNew: a newer build wrote one.
+    """
+    hit("recovery.sidecar_list")
+    names = sorted(name for name in parts.adapter.list_dir(RECOVERY_DIR) if name.endswith(".json"))
+    pending = []
+    for name in names:
+        hit("recovery.post_list_pre_read")
+        sidecar = reread(parts, f"{RECOVERY_DIR}/{name}")
+        if sidecar is not None:
+            pending.append(PendingSidecar(sidecar, lock_path(parts, sidecar.operation_id)))
+    return pending
+
+
+def reread(parts: Parts, name: str) -> Sidecar | None:
+    """Return a sidecar as it is now, or none if it is gone."""
+    hit("recovery.sidecar_read")
+    text = parts.adapter.read_text_if_exists(name)
+    return None if text is None else read_sidecar(name, text)
+
+
+def lock_path(parts: Parts, operation_id: str) -> Path | None:
+    """Return the lock file of an operation on a local disk."""
+    root = parts.local_root
+    return None if root is None else root / RECOVERY_DIR / f"{operation_id}.lock"
+
+
+def remove_litter(parts: Parts) -> None:
+    """Remove lock files that belong to no sidecar: a crash just before phase A, or inside phase D."""
+    root = parts.local_root
+    if root is None:
+        return
+    names = set(parts.adapter.list_dir(RECOVERY_DIR))
+    for name in sorted(name for name in names if name.endswith(".lock")):
+        path = root / RECOVERY_DIR / name
+        held = try_lock(path)
+        if held is None:
+            continue
+        # Seen again under the lock: a writer may have written its sidecar since the listing.
+        is_litter = not parts.adapter.exists(f"{RECOVERY_DIR}/{path.stem}.json")
+        held.release(remove=is_litter)

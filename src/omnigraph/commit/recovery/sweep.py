@@ -1,0 +1,161 @@
+"""Healing: go through the sidecars that are there, and finish or undo each.
+
+Z1  The sidecar of a live writer is left alone, whatever it says, and nobody waits for it.
+Z2  Every sidecar is judged against a fresh state of its branch: an earlier one may have published.
+Z3  Entry healing goes forward, finishes the books, and goes back only by strict inverses. A restore waits for
+    a read-write open.
+Z4  Of two healers on one table the one with the older sidecar goes on: the other lets go at once.
+"""
+
+import threading
+from enum import StrEnum
+
+from omnigraph.commit.parts import Parts
+from omnigraph.commit.publish import ManifestPublisher
+from omnigraph.commit.recovery.classify import Decision, decide
+from omnigraph.commit.recovery.observe import observe
+from omnigraph.commit.recovery.outcome import (
+    Result,
+    complete,
+    finish,
+    finish_effect_free,
+    roll_back,
+    roll_forward,
+)
+from omnigraph.commit.recovery.pending import PendingSidecar, list_pending, remove_litter, reread
+from omnigraph.commit.sidecar import Sidecar
+from omnigraph.core.errors import InvariantViolation
+from omnigraph.core.failpoint import hit
+from omnigraph.storage.locks import HeldLock
+
+LOOKS = 3  # at the lock of another sidecar: a healer lets go at once, a writer may not
+PAUSE_S = 0.05  # between two looks
+
+
+class SweepMode(StrEnum):
+    """A read-write open sweeps fully; the entry of a writer heals."""
+
+    FULL = "full"
+    HEAL = "heal"
+
+
+def sweep(parts: Parts, publisher: ManifestPublisher, mode: SweepMode) -> dict[str, Result]:
+    """Process every pending sidecar, oldest first, and return how each pass ended.
+
+    Raises:
+        StorageError: recovery state cannot be read.
+        InvariantViolation: a full sweep met a table behind its pin.
+    """
+    results: dict[str, Result] = {}
+    done: list[PendingSidecar] = []
+    for pending in list_pending(parts):
+        hit("recovery.post_list_pre_lock")
+        follows = any(_share_a_table(pending, other) for other in done)
+        result = _process_if_dead(parts, publisher, pending, mode, follows=follows)
+        results[pending.operation_id] = result
+        if result is Result.DONE:
+            done.append(pending)
+    if mode is SweepMode.FULL:
+        remove_litter(parts)
+    return results
+
+
+def _process_if_dead(
+    parts: Parts, publisher: ManifestPublisher, pending: PendingSidecar, mode: SweepMode, *, follows: bool
+) -> Result:
+    """Take the dead writer's lock and its queues, then process its sidecar (Z1).
+
+    A sidecar that follows one just done is locked at most by a healer that gives way to us (Z4).
+    """
+    if pending.lock_path is None:
+        if pending.is_alive:
+            return Result.LEFT_ALIVE
+        parts.check_lease()
+        return _process_under_queues(parts, publisher, pending.sidecar, mode)
+    lock = _try_lock(pending, looks=LOOKS if follows else 1)
+    if lock is None:
+        return Result.LEFT_ALIVE
+    result = Result.UNRESOLVED
+    try:
+        if _is_shared_with_the_living(parts, pending):
+            return Result.LEFT_ALIVE
+        result = _process_under_queues(parts, publisher, pending.sidecar, mode)
+        return result
+    finally:
+        lock.release(remove=result is Result.DONE)
+
+
+def _try_lock(pending: PendingSidecar, *, looks: int) -> HeldLock | None:
+    for look in range(looks):
+        if look:
+            _pause()
+        lock = pending.try_lock()
+        if lock is not None:
+            return lock
+    return None
+
+
+def _is_shared_with_the_living(parts: Parts, pending: PendingSidecar) -> bool:
+    """Return whether part of the movement may be a live writer's, or an older sidecar comes first (Z4)."""
+    for look in range(LOOKS):
+        if look:
+            _pause()
+        others = [other for other in list_pending(parts) if other.operation_id != pending.operation_id]
+        living = [other for other in others if _share_a_table(pending, other) and other.is_alive]
+        if not living:
+            return False
+        if any(other.operation_id < pending.operation_id for other in living):
+            return True
+    return True
+
+
+def _share_a_table(one: PendingSidecar, other: PendingSidecar) -> bool:
+    ours, theirs = (
+        {(table.identity, table.table_branch) for table in pending.sidecar.tables} for pending in (one, other)
+    )
+    return not ours.isdisjoint(theirs)
+
+
+def _pause() -> None:
+    threading.Event().wait(PAUSE_S)
+
+
+def _process_under_queues(
+    parts: Parts, publisher: ManifestPublisher, sidecar: Sidecar, mode: SweepMode
+) -> Result:
+    keys = [(table.table_key, sidecar.branch) for table in sidecar.tables]
+    with parts.queues.acquire_many(keys):
+        return _process(parts, publisher, sidecar, mode)
+
+
+def _process(parts: Parts, publisher: ManifestPublisher, listed: Sidecar, mode: SweepMode) -> Result:
+    sidecar = reread(parts, listed.name)
+    if sidecar is None:
+        return Result.DONE
+    if (sidecar.writer_kind, sidecar.branch) != (listed.writer_kind, listed.branch):
+        raise InvariantViolation(f"sidecar {listed.operation_id} changed while it was recovered")
+    state = parts.coordinator.state(sidecar.branch, sidecar.branch_ref)
+    if state.commits.find(sidecar.recovery_commit_id) is not None:
+        return complete(parts, sidecar)
+    if state.commits.find(sidecar.graph_commit_id) is not None:
+        return finish(parts, publisher, sidecar, state)
+    observed = observe(parts, sidecar, state)
+    decision = decide(sidecar.writer_kind, tuple(found.classification for found in observed))
+    may_restore = mode is SweepMode.FULL
+    match decision:
+        case Decision.ABORT:
+            return _abort(parts, sidecar, observed, mode)
+        case Decision.ROLL_FORWARD:
+            return roll_forward(parts, publisher, sidecar, observed, may_restore=may_restore)
+        case Decision.EFFECT_FREE:
+            return finish_effect_free(parts, publisher, sidecar)
+        case Decision.ROLL_BACK:
+            return roll_back(parts, publisher, sidecar, observed, may_restore=may_restore)
+
+
+def _abort(parts: Parts, sidecar: Sidecar, observed: object, mode: SweepMode) -> Result:
+    message = f"sidecar {sidecar.operation_id}: a table is behind its published version ({observed})"
+    if mode is SweepMode.FULL:
+        raise InvariantViolation(message)
+    parts.warn(message)
+    return Result.UNRESOLVED

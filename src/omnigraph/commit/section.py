@@ -1,0 +1,257 @@
+"""The commit section: phases A to D, the same for every writer.
+
+A  writer lock taken, sidecar written and synced
+B  one commit per table (or what the library commits in one call), then their version files synced
+C  one publish
+D  sidecar deleted, then the lock file
+
+X1  Nothing moves a HEAD before A is done; what lies between the first commit and the publish is named in the
+    sidecar.
+X2  A failure in B that provably had no effect takes the sidecar back; any doubt leaves it for recovery.
+X3  The sidecar goes after the publish is known to have landed; failing to delete it does not fail the write.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from omnigraph.commit.changes import Expectation, LineageIntent, UpdateTable
+from omnigraph.commit.parts import Parts, boot_id, host_name, process_id
+from omnigraph.commit.publish import ManifestPublisher, PublishOutcome
+from omnigraph.commit.running import running
+from omnigraph.commit.sidecar import RECOVERY_DIR, ReadTable, Sidecar, SidecarTable, WriterKind
+from omnigraph.core.errors import (
+    CommitConflict,
+    ConflictError,
+    ExpectedVersionMismatch,
+    RecoveryRequired,
+    StaleCommit,
+)
+from omnigraph.core.failpoint import hit
+from omnigraph.core.shield import shielded_from_interrupt
+from omnigraph.history.fold import TableEntry
+from omnigraph.history.identity import TableIdentity
+from omnigraph.history.manifest_rows import Pin
+from omnigraph.storage.locks import WriterLock
+from omnigraph.storage.stage import CommittedTable
+
+
+@dataclass(frozen=True, slots=True)
+class TableCommit:
+    """One table of a write: how its HEAD will move.
+
+    `run` makes the commit (or commits) and returns the outcome, or none where nothing was to do after all.
+    """
+
+    entry: TableEntry
+    transaction_uuid: str | None
+    staged_files: tuple[str, ...]
+    run: Callable[[str], CommittedTable | None]
+
+
+@dataclass(frozen=True, slots=True)
+class FailpointNames:
+    """Where tests stop this writer."""
+
+    post_sidecar: str
+    post_table: str | None
+    pre_publish: str
+    post_publish: str
+
+
+@dataclass(frozen=True, slots=True)
+class WriteIntent:
+    """Who writes, where, and what must still hold when it becomes visible."""
+
+    kind: WriterKind
+    branch: str | None
+    branch_ref: str | None
+    lineage: LineageIntent
+    requested_by: str | None
+    expected: Mapping[TableIdentity, Expectation]
+    names: FailpointNames
+
+
+def run_commit_section(
+    parts: Parts, publisher: ManifestPublisher, intent: WriteIntent, commits: Sequence[TableCommit]
+) -> PublishOutcome:
+    """Carry out phases A to D; the caller holds the queues of all tables.
+
+    Raises:
+        ConflictError: somebody else was first; with `recovery_operation_id` where effects wait for recovery.
+        RecoveryRequired: the outcome is unknown or unfinished.
+        StorageError: nothing of this write landed.
+    """
+    with shielded_from_interrupt():
+        parts.syncer.sync([file for commit in commits for file in commit.staged_files], stage="staged")
+        return _Section(parts, publisher, intent, commits).run()
+
+
+class _Section:
+    """One pass through the phases; `is_settled` is whether nothing is left for recovery."""
+
+    def __init__(
+        self, parts: Parts, publisher: ManifestPublisher, intent: WriteIntent, commits: Sequence[TableCommit]
+    ) -> None:
+        self.parts = parts
+        self.publisher = publisher
+        self.intent = intent
+        self.commits = sorted(commits, key=lambda commit: commit.entry.table_key)
+        self.is_settled = True
+
+    def run(self) -> PublishOutcome:
+        folder = self.parts.local_root
+        lock = None
+        if folder is not None:
+            lock = WriterLock.acquire(folder / RECOVERY_DIR, self.parts.new_id)
+        operation_id = self.parts.new_id() if lock is None else lock.operation_id
+        try:
+            with running(operation_id):
+                return self.phases(operation_id)
+        finally:
+            if lock is not None:
+                self.release(lock)
+
+    def phases(self, operation_id: str) -> PublishOutcome:
+        self.parts.check_lease()
+        sidecar = self.sidecar(operation_id)
+        self.write(sidecar)
+        self.is_settled = False
+        try:
+            hit(self.intent.names.post_sidecar)
+            committed = self.commit_tables(sidecar)
+            hit(self.intent.names.pre_publish)
+            self.parts.check_lease()
+            outcome = self.publish(committed)
+            hit(self.intent.names.post_publish)
+        except ConflictError as conflict:
+            if not self.is_settled:
+                conflict.recovery_operation_id = operation_id
+            raise
+        except Exception as error:
+            reason = "the write failed half-way and is finished or undone by the next write or open"
+            raise RecoveryRequired(operation_id, f"{reason} ({error})") from error
+        self.delete(sidecar)
+        return outcome
+
+    # Phase A
+
+    def sidecar(self, operation_id: str) -> Sidecar:
+        intent = self.intent
+        return Sidecar(
+            operation_id=operation_id,
+            writer_kind=intent.kind,
+            started_at=self.parts.clock(),
+            branch=intent.branch,
+            branch_ref=intent.branch_ref,
+            actor_id=intent.requested_by,
+            graph_commit_id=intent.lineage.graph_commit_id,
+            recovery_commit_id=self.parts.new_id(),
+            tables=tuple(_sidecar_table(commit) for commit in self.commits),
+            read_set=self.read_set(),
+            host=host_name(),
+            boot_id=boot_id(),
+            pid=process_id(),
+            writer_epoch=None if self.parts.lease is None else self.parts.lease.epoch,
+        )
+
+    def read_set(self) -> tuple[ReadTable, ...]:
+        """Return what the publish expects besides the tables that move: recovery must expect it, too."""
+        moving = {commit.entry.identity for commit in self.commits}
+        others = sorted(
+            (e.table_key, i, e.version) for i, e in self.intent.expected.items() if i not in moving
+        )
+        return tuple(
+            ReadTable(key, identity.stable_table_id, identity.table_incarnation_id, version)
+            for key, identity, version in others
+        )
+
+    def write(self, sidecar: Sidecar) -> None:
+        try:
+            hit("recovery.sidecar_write")
+            self.parts.adapter.write_text(sidecar.name, sidecar.to_text())
+        except Exception:
+            # The file may be there all the same, if only its folder could not be synced.
+            self.is_settled = False
+            self.delete(sidecar)
+            raise
+
+    # Phase B
+
+    def commit_tables(self, sidecar: Sidecar) -> list[tuple[TableCommit, CommittedTable]]:
+        committed: list[tuple[TableCommit, CommittedTable]] = []
+        for commit in self.commits:
+            try:
+                result = commit.run(sidecar.operation_id)
+            except (CommitConflict, StaleCommit) as conflict:
+                # A staged commit lands whole or not at all; a call of the library may have landed in part.
+                is_whole = isinstance(conflict, CommitConflict) and commit.transaction_uuid is not None
+                if is_whole and not committed:
+                    self.delete(sidecar)
+                raise self.lost(commit) from conflict
+            if result is not None:
+                committed.append((commit, result))
+                if self.intent.names.post_table is not None:
+                    hit(self.intent.names.post_table)
+        files = [file for _, result in committed for file in result.files]
+        self.parts.syncer.sync(files, stage="table")
+        return committed
+
+    def lost(self, commit: TableCommit) -> ExpectedVersionMismatch:
+        entry = commit.entry
+        head = self.parts.store.latest_version(self.parts.address(entry))
+        return ExpectedVersionMismatch(table_key=entry.table_key, expected=entry.version, actual=head)
+
+    # Phase C
+
+    def publish(self, committed: list[tuple[TableCommit, CommittedTable]]) -> PublishOutcome:
+        changes = [
+            UpdateTable(
+                commit.entry.identity,
+                commit.entry.table_key,
+                Pin(
+                    result.version,
+                    result.address.ref,
+                    result.row_count,
+                    result.transaction_uuid,
+                    self.intent.branch,
+                ),
+            )
+            for commit, result in committed
+        ]
+        intent = self.intent
+        return self.publisher.publish(
+            intent.branch, intent.branch_ref, changes, intent.expected, intent.lineage
+        )
+
+    # Phase D
+
+    def delete(self, sidecar: Sidecar) -> None:
+        """Delete the sidecar; if that fails the write stands, and the next one finishes the file (X3)."""
+        try:
+            hit("recovery.sidecar_delete")
+            self.parts.adapter.discard(sidecar.name)
+        except Exception as error:  # noqa: BLE001 - the write has landed; only bookkeeping is left
+            self.parts.warn(f"sidecar {sidecar.operation_id} could not be deleted: {error}")
+            return
+        self.is_settled = True
+
+    def release(self, lock: WriterLock) -> None:
+        """Let go of the writer lock; a file that cannot be removed is litter, and fails no write (X3)."""
+        try:
+            lock.release(remove=self.is_settled)
+        except Exception as error:  # noqa: BLE001 - as above
+            self.parts.warn(f"the lock file of {lock.operation_id} could not be removed: {error}")
+
+
+def _sidecar_table(commit: TableCommit) -> SidecarTable:
+    entry = commit.entry
+    return SidecarTable(
+        table_key=entry.table_key,
+        stable_table_id=entry.identity.stable_table_id,
+        table_incarnation_id=entry.identity.table_incarnation_id,
+        table_path=entry.location,
+        table_branch=entry.owner,
+        expected_version=entry.version,
+        post_commit_pin=entry.version + 1,
+        transaction_uuid=commit.transaction_uuid,
+    )

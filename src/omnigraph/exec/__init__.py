@@ -1,0 +1,1 @@
+"""Plans and snapshots to rows, or to an intended change."""

@@ -1,0 +1,56 @@
+"""Committed rows of one snapshot, as the validator and mutations ask for them."""
+
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+
+from omnigraph.history.fold import TableEntry
+from omnigraph.history.state import Snapshot
+from omnigraph.storage.filter import Filter
+from omnigraph.storage.handle import SnapshotHandle, TableAddress
+from omnigraph.storage.table import TableStore
+from omnigraph.validate.columns import Column
+
+
+class CommittedTables:
+    """Reads of one snapshot: every table at its pin, opened once, never at HEAD."""
+
+    def __init__(
+        self, snapshot: Snapshot, store: TableStore, address_of: Callable[[TableEntry], TableAddress]
+    ) -> None:
+        """Take the snapshot and how its tables are found."""
+        self.snapshot = snapshot
+        self._store = store
+        self._address_of = address_of
+
+    def handle(self, table_key: str) -> SnapshotHandle:
+        """Return a table at its pin."""
+        entry = self.snapshot.entry(table_key)
+        return self._store.open_at(self._address_of(entry), entry.version)
+
+    def scan(
+        self, table_key: str, *, columns: Sequence[str] | None = None, where: Filter | None = None
+    ) -> pa.Table:
+        """Return rows that a filter selects."""
+        return self._store.scan(self.handle(table_key), columns=columns, filter=where)
+
+    def rows_by_values(self, table_key: str, column: str, values: Column, columns: Sequence[str]) -> pa.Table:
+        """Return these columns of the rows whose `column` is one of the distinct values."""
+        return self._store.values_in(self.handle(table_key), column, _plain(values), list(columns))
+
+    def ids_present(self, table_key: str, ids: Column) -> Column:
+        """Return those of the ids that a row has."""
+        found = self._store.existing_ids(self.handle(table_key), ids.to_pylist())
+        return pa.array(sorted(found), pa.utf8())
+
+    def edges_by_endpoint(self, table_key: str, column: str, ids: Column) -> pa.Table:
+        """Return `id`, `src` and `dst` of the edges at these ends."""
+        return self.rows_by_values(table_key, column, ids, ["id", "src", "dst"])
+
+
+def _plain(values: Column) -> list[str | int | float | bool]:
+    """Return values as filters take them: numbers, because Arrow's dates drop the time of day."""
+    if pa.types.is_date(values.type):
+        values = values.cast(pa.int32() if pa.types.is_date32(values.type) else pa.int64())
+    plain: list[str | int | float | bool] = values.to_pylist()
+    return plain

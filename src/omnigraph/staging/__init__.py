@@ -1,0 +1,1 @@
+"""An intended change to durable but invisible effects."""

@@ -1,0 +1,246 @@
+"""What became of a dead writer's tables: the tables of 7.4 and 7.5, and the reader of sidecars."""
+
+import json
+from dataclasses import MISSING, fields, replace
+
+import pytest
+
+from omnigraph.commit.recovery.classify import (
+    Classification,
+    Decision,
+    Found,
+    Mode,
+    classify,
+    decide,
+    is_layout_only,
+    mode_of,
+)
+from omnigraph.commit.sidecar import FORMAT, ReadTable, Sidecar, SidecarTable, WriterKind, read_sidecar
+from omnigraph.core.errors import SidecarCorrupt, SidecarTooNew
+from omnigraph.history.identity import TableIdentity
+
+PIN = 7
+STRICT = (WriterKind.MUTATION, WriterKind.LOAD)
+LAYOUT = (WriterKind.ENSURE_INDICES, WriterKind.OPTIMIZE)
+LOOSE = (WriterKind.SCHEMA_APPLY, *LAYOUT)
+PAST = Classification.ROLLED_PAST_EXPECTED
+UNMOVED = Classification.NO_MOVEMENT
+AT_P1 = Classification.UNEXPECTED_AT_P1
+MULTISTEP = Classification.UNEXPECTED_MULTISTEP
+INCOMPLETE = Classification.INCOMPLETE_PHASE_B
+VIOLATION = Classification.INVARIANT_VIOLATION
+
+
+def table(**changes: object) -> SidecarTable:
+    identity = TableIdentity(3, 1)
+    made = SidecarTable(
+        "node:Person", 3, 1, identity.location("node:Person"), None, PIN, PIN + 1, transaction_uuid="ours"
+    )
+    return replace(made, **changes)  # type: ignore[arg-type]
+
+
+def found(head: int, *, pin: int = PIN, uuid: bool = True, ours: tuple[bool, ...] | None = None) -> Found:
+    return Found(head, pin, uuid, (True,) * (head - pin) if ours is None else ours)
+
+
+def judge(
+    kind: WriterKind, seen: Found, of: SidecarTable | None = None, sidecar_format: int = FORMAT
+) -> Classification:
+    return classify(of or table(), seen, kind, mode_of(kind, sidecar_format))
+
+
+# The table of 7.5
+
+
+@pytest.mark.case("engine", 150)
+@pytest.mark.parametrize("kind", WriterKind)
+def test_a_table_behind_its_pin_breaks_the_invariant_and_one_at_it_has_not_moved(kind: WriterKind) -> None:
+    assert judge(kind, found(PIN - 1)) is VIOLATION
+    assert judge(kind, found(PIN)) is UNMOVED
+
+
+@pytest.mark.case("engine", 150)
+@pytest.mark.parametrize("kind", STRICT)
+def test_a_strict_table_went_past_only_by_its_own_one_commit(kind: WriterKind) -> None:
+    assert judge(kind, found(PIN + 1)) is PAST
+    assert judge(kind, found(PIN + 1), table(expected_version=PIN - 1)) is AT_P1
+    assert judge(kind, found(PIN + 1), table(post_commit_pin=PIN + 2)) is AT_P1
+    assert judge(kind, found(PIN + 2)) is MULTISTEP
+
+
+@pytest.mark.case("engine", 150)
+@pytest.mark.parametrize("kind", LOOSE)
+def test_a_loose_table_went_past_by_any_number_of_its_own_commits(kind: WriterKind) -> None:
+    assert judge(kind, found(PIN + 1)) is PAST
+    assert judge(kind, found(PIN + 3)) is PAST
+    assert judge(kind, found(PIN + 1, ours=(False,))) is AT_P1
+    assert judge(kind, found(PIN + 3, ours=(True, False, True))) is MULTISTEP
+    stale = table(expected_version=PIN - 1)
+    assert judge(kind, found(PIN + 1), stale) is (PAST if kind in LAYOUT else AT_P1)
+    assert judge(kind, found(PIN + 2), stale) is (PAST if kind in LAYOUT else MULTISTEP)
+
+
+@pytest.mark.case("engine", 150)
+@pytest.mark.case("engine", 155)
+def test_a_merge_went_past_to_exactly_what_it_confirmed() -> None:
+    kind = WriterKind.BRANCH_MERGE
+    assert judge(kind, found(PIN + 2)) is INCOMPLETE
+    assert judge(kind, found(PIN + 2), table(confirmed_version=PIN + 2)) is PAST
+    assert judge(kind, found(PIN + 2), table(confirmed_version=PIN + 3)) is MULTISTEP
+    stale = table(confirmed_version=PIN + 2, expected_version=PIN - 1)
+    assert judge(kind, found(PIN + 2), stale) is MULTISTEP
+
+
+@pytest.mark.case("engine", 151)
+def test_every_kind_has_a_mode() -> None:
+    modes = {kind: mode_of(kind, FORMAT) for kind in WriterKind}
+
+    assert modes == {
+        **dict.fromkeys(STRICT, Mode.STRICT),
+        **dict.fromkeys(LOOSE, Mode.LOOSE),
+        WriterKind.BRANCH_MERGE: Mode.CONFIRMED,
+    }
+    assert {kind for kind in WriterKind if is_layout_only(kind)} == set(LAYOUT)
+    with pytest.raises(AssertionError):  # what a kind without a mode meets
+        mode_of("Repair", FORMAT)  # type: ignore[arg-type]
+
+
+@pytest.mark.case("engine", 153)
+@pytest.mark.parametrize("kind", STRICT)
+def test_numbers_alone_prove_nothing(kind: WriterKind) -> None:
+    assert judge(kind, found(PIN + 1, uuid=False)) is AT_P1
+
+
+@pytest.mark.case("engine", 153)
+@pytest.mark.parametrize("kind", LOOSE)
+def test_a_foreign_commit_between_pin_and_head_is_never_published(kind: WriterKind) -> None:
+    assert judge(kind, found(PIN + 2, ours=(False, True))) is MULTISTEP
+    assert judge(kind, found(PIN + 1, ours=())) is AT_P1
+    only_layout = found(PIN + 2, ours=(True, True))
+    assert judge(kind, only_layout) is PAST
+    assert judge(kind, only_layout, table(expected_version=PIN - 2)) is (
+        PAST if kind in LAYOUT else MULTISTEP
+    )
+
+
+@pytest.mark.case("engine", 154)
+def test_a_merge_from_before_confirmation_is_loose() -> None:
+    assert judge(WriterKind.BRANCH_MERGE, found(PIN + 3), sidecar_format=1) is PAST
+    assert decide(WriterKind.BRANCH_MERGE, (PAST, PAST)) is Decision.ROLL_FORWARD
+
+
+# The decision of 7.4
+
+
+@pytest.mark.case("engine", 152)
+@pytest.mark.parametrize("kind", WriterKind)
+def test_the_decision(kind: WriterKind) -> None:
+    unexpected = (AT_P1, MULTISTEP, INCOMPLETE)
+    for other in Classification:
+        assert decide(kind, (other, VIOLATION)) is Decision.ABORT
+    assert decide(kind, (PAST, PAST)) is Decision.ROLL_FORWARD
+    assert decide(kind, (UNMOVED, UNMOVED)) is Decision.EFFECT_FREE
+    partly = Decision.ROLL_FORWARD if kind in LAYOUT else Decision.ROLL_BACK
+    assert decide(kind, (PAST, UNMOVED)) is partly
+    for other in unexpected:
+        assert decide(kind, (PAST, other)) is Decision.ROLL_BACK
+        assert decide(kind, (UNMOVED, other)) is Decision.ROLL_BACK
+        assert decide(kind, (PAST, UNMOVED, other)) is Decision.ROLL_BACK
+
+
+# The reader of sidecars
+
+OPERATION = "01J00000000000000000000000"
+NAME = f"__recovery/{OPERATION}.json"
+SIDECAR = Sidecar(
+    operation_id=OPERATION,
+    writer_kind=WriterKind.MUTATION,
+    started_at=5,
+    branch=None,
+    branch_ref=None,
+    actor_id=None,
+    graph_commit_id="01J00000000000000000000001",
+    recovery_commit_id="01J00000000000000000000002",
+    tables=(table(),),
+    host="here",
+    boot_id="boot",
+    pid=12,
+    read_set=(ReadTable("node:Company", 4, 1, 2),),
+)
+
+REQUIRED_OF_A_TABLE = [item.name for item in fields(SidecarTable) if item.default is MISSING]
+
+
+def written(**changes: object) -> str:
+    return json.dumps(json.loads(SIDECAR.to_text()) | changes)
+
+
+def test_a_sidecar_is_read_as_it_was_written() -> None:
+    assert read_sidecar(NAME, SIDECAR.to_text()) == SIDECAR
+
+
+@pytest.mark.case("engine", 156)
+@pytest.mark.parametrize("field", sorted(json.loads(SIDECAR.to_text())))
+def test_a_sidecar_without_a_field_is_corrupt(field: str) -> None:
+    document = json.loads(SIDECAR.to_text())
+    del document[field]
+
+    with pytest.raises(SidecarCorrupt, match=field) as caught:
+        read_sidecar(NAME, json.dumps(document))
+
+    assert caught.value.uri == NAME
+
+
+@pytest.mark.case("engine", 156)
+@pytest.mark.parametrize("field", [*REQUIRED_OF_A_TABLE, "surprise"])
+def test_a_table_of_a_sidecar_has_exactly_its_fields(field: str) -> None:
+    entry = json.loads(SIDECAR.to_text())["tables"][0]
+    if field in entry:
+        del entry[field]
+    else:
+        entry[field] = 1
+
+    with pytest.raises(SidecarCorrupt, match=field):
+        read_sidecar(NAME, written(tables=[entry]))
+
+
+@pytest.mark.case("engine", 156)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "7",
+        "null",
+        written(surprise=1),
+        written(schema_version="2"),
+        written(writer_kind="Repair"),
+        written(operation_id="01J00000000000000000000009"),
+        written(operation_id=7),
+        written(started_at="soon"),
+        written(tables=[{}]),
+        written(tables=7),
+        written(tables=[json.loads(SIDECAR.to_text())["tables"][0]] * 2),
+        written(tables=[json.loads(SIDECAR.to_text())["tables"][0] | {"table_path": "nodes/elsewhere"}]),
+        written(tables=[json.loads(SIDECAR.to_text())["tables"][0] | {"confirmed_version": 8}]),
+        written(merge_source_commit_id="01J00000000000000000000003"),
+        written(pointer_updates=[{}]),
+        written(renames=[{}]),
+        written(target_schema_ir_hash="00"),
+        written(recovery_plan={"kind": "RolledBack"}),
+    ],
+)
+def test_what_is_no_sidecar_is_corrupt(text: str) -> None:
+    with pytest.raises(SidecarCorrupt) as caught:
+        read_sidecar(NAME, text)
+
+    assert caught.value.uri == NAME
+
+
+@pytest.mark.case("engine", 156)
+def test_a_sidecar_of_a_newer_build_is_too_new() -> None:
+    with pytest.raises(SidecarTooNew) as caught:
+        read_sidecar(NAME, written(schema_version=99, surprise=1))
+
+    assert (caught.value.uri, caught.value.found) == (NAME, 99)

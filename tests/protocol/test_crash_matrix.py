@@ -1,0 +1,196 @@
+"""Every writer, ended at every point between its last look and its last file.
+
+Each cell of the table in 16.9 is shown four times: killed, raised and opened again, raised and followed by
+the next write on the same handle, and stopped while alive.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import omnigraph.graph.graph as graphs
+from omnigraph.core.errors import RecoveryRequired
+from omnigraph.core.failpoint import InjectedFault, failpoint
+from omnigraph.graph.graph import Graph
+from tests.protocol.conftest import NewRoot
+from tests.support.books import assert_reopening_changes_nothing, assert_settled, books, fingerprint
+from tests.support.protocol import (
+    BEFORE,
+    POINTS,
+    WRITERS,
+    Contents,
+    Writer,
+    go_on,
+    killed,
+    stopped,
+    with_extra,
+    write_everywhere,
+)
+
+PUBLISHED = ("P5", "P6", "P7")
+LAYOUT_KINDS = ("EnsureIndices", "Optimize")
+MUTATION_CASES = {"P0": 157, "P1": 158, "P2": 159, "P3": 160, "P5": 161}
+WRITER_CASES = {"delete": 162, "append": 163, "merge": 164, "overwrite": 165}
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One writer at one point, and what the table says about it."""
+
+    writer: Writer
+    point: str
+
+    @property
+    def place(self) -> str:
+        """The failpoint, up to its action."""
+        return self.writer.points[self.point]
+
+    @property
+    def visible(self) -> Contents:
+        """What a reader sees before anybody recovers anything."""
+        lands = self.writer.lands_first or self.point in PUBLISHED
+        return self.writer.after if lands else BEFORE
+
+    @property
+    def recovered(self) -> Contents:
+        """What a reader sees afterwards."""
+        lands = self.writer.lands_first or self.point in ("P3", *PUBLISHED)
+        return self.writer.after if lands else BEFORE
+
+    @property
+    def outcome(self) -> tuple[str, tuple[str, ...]] | None:
+        """The kind of the audit row and its tables, or none where there is nothing to recover."""
+        first = self.writer.tables[:1]
+        is_layout = self.writer.kind in LAYOUT_KINDS
+        outcomes = {
+            "P1": ("RolledBack", ()),
+            "P2": ("RolledForward" if is_layout else "RolledBack", first),
+            "P3": ("RolledForward", self.writer.tables),
+            "P5": ("RolledForward", self.writer.tables),
+            "P6": ("RolledForward", self.writer.tables),
+        }
+        return outcomes.get(self.point)
+
+    @property
+    def waits_for_open(self) -> bool:
+        """Whether only a read-write open can undo it."""
+        return self.point == "P2" and self.writer.needs_restore
+
+
+def cells() -> Iterator[object]:
+    for writer in WRITERS.values():
+        for point in POINTS:
+            case = WRITER_CASES.get(writer.name)
+            if writer.name in {"insert", "update"}:
+                case = MUTATION_CASES.get(point)
+            marks = [] if case is None else [pytest.mark.case("engine", case)]
+            yield pytest.param(Cell(writer, point), id=f"crash[{writer.name},{point}]", marks=marks)
+
+
+each_cell = pytest.mark.parametrize("cell", list(cells()))
+
+
+@each_cell
+def test_a_killed_writer_is_finished_or_undone_by_the_next_open(cell: Cell, root_for: NewRoot) -> None:
+    root = root_for(cell.writer.name)
+    killed(root, cell.writer.name, cell.place)
+    assert books(root).contents == cell.visible
+
+    with graphs.open(root) as graph:
+        assert_recovered(root, cell, cell.recovered)
+        write_everywhere(graph)
+
+    assert_recovered(root, cell, with_extra(cell.recovered))
+    assert_reopening_changes_nothing(root)
+
+
+@each_cell
+def test_a_writer_that_failed_is_finished_or_undone_by_the_next_open(cell: Cell, root_for: NewRoot) -> None:
+    root = root_for(cell.writer.name)
+    with graphs.open(root) as failed, failing(cell):
+        cell.writer.run(failed)
+    assert books(root).contents == cell.visible
+
+    with graphs.open(root) as graph:
+        assert_recovered(root, cell, cell.recovered)
+        write_everywhere(graph)
+
+    assert_recovered(root, cell, with_extra(cell.recovered))
+    assert_reopening_changes_nothing(root)
+
+
+@each_cell
+def test_a_writer_that_failed_is_finished_or_undone_by_the_next_write(cell: Cell, root_for: NewRoot) -> None:
+    root = root_for(cell.writer.name)
+    with graphs.open(root) as graph:
+        with failing(cell):
+            cell.writer.run(graph)
+
+        if cell.waits_for_open:
+            refuses_its_tables_only(root, graph)
+            graphs.open(root).close()
+        write_everywhere(graph)
+
+        if cell.point == "P7":  # a lone lock file waits for the next open
+            graphs.open(root).close()
+        assert_recovered(root, cell, with_extra(cell.recovered))
+        assert_reopening_changes_nothing(root)
+        assert graph.snapshot().head == graphs.open(root).snapshot().head
+
+
+@each_cell
+def test_a_stopped_writer_is_left_alone(cell: Cell, root_for: NewRoot) -> None:
+    root = root_for(cell.writer.name)
+    with stopped(root, cell.writer.name, cell.place) as script:
+        before = fingerprint(root)
+
+        with graphs.open(root) as graph:
+            graph.refresh()
+
+        assert fingerprint(root) == before
+        assert books(root).contents == cell.visible
+        go_on(script)
+    assert_settled(root, cell.writer.after, recoveries=0)
+    with graphs.open(root) as graph:
+        write_everywhere(graph)
+    assert_settled(root, with_extra(cell.writer.after), recoveries=0)
+    assert_reopening_changes_nothing(root)
+
+
+@contextmanager
+def failing(cell: Cell) -> Iterator[None]:
+    """Raise at the place of a cell, and expect what the caller is told."""
+    name, _, skip = cell.place.partition("=")
+    is_told = cell.point not in {"P6", "P7"} and not cell.writer.lands_first
+    with failpoint(name, f"{skip}raise"):
+        if not is_told:
+            yield
+        elif cell.point == "P0":
+            with pytest.raises(InjectedFault):
+                yield
+        else:
+            with pytest.raises(RecoveryRequired, match="finished or undone by the next write or open"):
+                yield
+
+
+def refuses_its_tables_only(root: Path, graph: Graph) -> None:
+    """Check that a sidecar which needs a restore blocks its own table and no other."""
+    before = books(root)
+    with pytest.raises(RecoveryRequired, match="requires rollback — reopen the graph read-write"):
+        graph.mutate('query add() { insert Knows { from: "ann", to: "cid" } }')
+    graph.mutate('query touch() { update Company set { city: "Bonn" } where name = "acme" }')
+    after = books(root)
+    assert (after.contents, after.files, after.recoveries) == (before.contents, before.files, ())
+    assert after.heads["edge:Knows"] == before.heads["edge:Knows"]
+
+
+def assert_recovered(root: Path, cell: Cell, contents: Contents) -> None:
+    found = assert_settled(root, contents, recoveries=0 if cell.outcome is None else 1)
+    if cell.outcome is not None:
+        (recovery,) = found.recoveries
+        assert (recovery.kind, recovery.tables) == cell.outcome
+        assert recovery.writer_kind == cell.writer.kind
+        assert recovery.actor == (None if cell.writer.kind in LAYOUT_KINDS else "writer")
