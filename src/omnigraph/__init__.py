@@ -1,4 +1,163 @@
-"""Omnigraph: a typed property graph with git-style history on open Lance tables."""
+"""Omnigraph: a typed property graph with git-style history on open Lance tables.
+
+`init` and `open` give a `Graph`. Names are looked up when they are first used: importing the package alone
+loads neither Lance nor Arrow.
+"""
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from omnigraph.commit.recovery.audit import RecoveryRecord
+    from omnigraph.core.errors import (
+        AlreadyExistsError,
+        AlreadyInitialized,
+        BadRequest,
+        BranchNotFound,
+        CatalogError,
+        ClusterManaged,
+        CommitConflict,
+        CommitNotFound,
+        ConflictError,
+        DriftNeedsRepair,
+        ExecutionError,
+        ExpectedVersionMismatch,
+        FormatVersionError,
+        GraphNotFound,
+        HandleForked,
+        HistoricalVersionReclaimed,
+        InitializationClaimed,
+        InitializationCommitted,
+        InitializationIndeterminate,
+        InvariantViolation,
+        KeyConflict,
+        MixedMutation,
+        NotFoundError,
+        OmnigraphError,
+        ParameterError,
+        ParseError,
+        PlanError,
+        PolicyDenied,
+        PreconditionFailed,
+        PublishRetriesExhausted,
+        QueryNotFound,
+        ReadSetChanged,
+        RecoveryRequired,
+        ResourceLimit,
+        RowLevelCasContention,
+        SchemaApplyInProgress,
+        SchemaContractConflict,
+        SchemaError,
+        SidecarCorrupt,
+        SidecarTooNew,
+        SourceError,
+        StaleCommit,
+        StorageError,
+        TypeCheckError,
+        UnsupportedError,
+        ValidationError,
+        VersionNotFound,
+        WriterLeaseHeld,
+    )
+    from omnigraph.graph.graph import Graph, init, open
+    from omnigraph.history.commits import GraphCommit
+    from omnigraph.history.state import Snapshot
+    from omnigraph.operations.ensure_indices import IndexResult, PendingIndex
+    from omnigraph.operations.load import LoadMode, LoadResult
+    from omnigraph.operations.mutate import MutationResult
 
 __version__ = "0.1.0"
 INTERNAL_SCHEMA_VERSION = 4
+
+_HOMES = {
+    "Graph": "omnigraph.graph.graph",
+    "init": "omnigraph.graph.graph",
+    "open": "omnigraph.graph.graph",
+    "GraphCommit": "omnigraph.history.commits",
+    "IndexResult": "omnigraph.operations.ensure_indices",
+    "LoadMode": "omnigraph.operations.load",
+    "LoadResult": "omnigraph.operations.load",
+    "MutationResult": "omnigraph.operations.mutate",
+    "PendingIndex": "omnigraph.operations.ensure_indices",
+    "RecoveryRecord": "omnigraph.commit.recovery.audit",
+    "Snapshot": "omnigraph.history.state",
+}
+_ERRORS = "omnigraph.core.errors"
+
+__all__ = [
+    "INTERNAL_SCHEMA_VERSION",
+    "AlreadyExistsError",
+    "AlreadyInitialized",
+    "BadRequest",
+    "BranchNotFound",
+    "CatalogError",
+    "ClusterManaged",
+    "CommitConflict",
+    "CommitNotFound",
+    "ConflictError",
+    "DriftNeedsRepair",
+    "ExecutionError",
+    "ExpectedVersionMismatch",
+    "FormatVersionError",
+    "Graph",
+    "GraphCommit",
+    "GraphNotFound",
+    "HandleForked",
+    "HistoricalVersionReclaimed",
+    "IndexResult",
+    "InitializationClaimed",
+    "InitializationCommitted",
+    "InitializationIndeterminate",
+    "InvariantViolation",
+    "KeyConflict",
+    "LoadMode",
+    "LoadResult",
+    "MixedMutation",
+    "MutationResult",
+    "NotFoundError",
+    "OmnigraphError",
+    "ParameterError",
+    "ParseError",
+    "PendingIndex",
+    "PlanError",
+    "PolicyDenied",
+    "PreconditionFailed",
+    "PublishRetriesExhausted",
+    "QueryNotFound",
+    "ReadSetChanged",
+    "RecoveryRecord",
+    "RecoveryRequired",
+    "ResourceLimit",
+    "RowLevelCasContention",
+    "SchemaApplyInProgress",
+    "SchemaContractConflict",
+    "SchemaError",
+    "SidecarCorrupt",
+    "SidecarTooNew",
+    "Snapshot",
+    "SourceError",
+    "StaleCommit",
+    "StorageError",
+    "TypeCheckError",
+    "UnsupportedError",
+    "ValidationError",
+    "VersionNotFound",
+    "WriterLeaseHeld",
+    "__version__",
+    "init",
+    "open",
+]
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name from its home on first use, and keep it."""
+    if name not in __all__:
+        raise AttributeError(f"module 'omnigraph' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOMES.get(name, _ERRORS)), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """List the public names without importing what is behind them."""
+    return sorted(__all__)

@@ -1,0 +1,1 @@
+"""`Graph`: the object a Python user holds."""

@@ -1,0 +1,222 @@
+"""`Graph`: the object a Python user holds; thin, synchronous, safe to share between threads."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from types import TracebackType
+
+import pyarrow as pa
+
+from omnigraph.catalog.model import Catalog
+from omnigraph.commit.recovery.audit import RecoveryRecord, read_records
+from omnigraph.core.errors import BadRequest, CommitNotFound
+from omnigraph.core.span import Source
+from omnigraph.history.commits import GraphCommit
+from omnigraph.history.state import Snapshot
+from omnigraph.operations import ensure_indices as ensure_indices_verb
+from omnigraph.operations.context import OpenGraph
+from omnigraph.operations.ensure_indices import IndexResult
+from omnigraph.operations.index_status import TableIndexes
+from omnigraph.operations.index_status import index_status as index_status_verb
+from omnigraph.operations.init import init_graph
+from omnigraph.operations.load import LoadInput, LoadMode, LoadResult, RecordInput, TableInput
+from omnigraph.operations.load import load as load_verb
+from omnigraph.operations.mutate import MutationResult
+from omnigraph.operations.mutate import mutate as mutate_verb
+from omnigraph.operations.open import close as close_verb
+from omnigraph.operations.open import make_parts, open_graph
+from omnigraph.operations.open import refresh as refresh_verb
+from omnigraph.storage.durability import Durability
+
+
+def init(
+    uri: str | Path, schema: str | Path, *, force: bool = False, durability: str | None = None
+) -> "Graph":
+    """Create an empty graph and open it; `schema` is the text, or the path of a `.pg` file.
+
+    Raises:
+        ParseError, CatalogError: the schema is none.
+        AlreadyInitialized: a graph lies here.
+    """
+    setting = None if durability is None else Durability(durability)
+    parts = make_parts(str(uri), durability=setting)
+    init_graph(parts, _schema_source(schema), force=force)
+    return open(uri, durability=durability)
+
+
+def open(
+    uri: str | Path, *, read_only: bool = False, durability: str | None = None, upkeep: bool = True
+) -> "Graph":
+    """Open a graph; a read-write open first finishes or undoes what dead writers left.
+
+    Raises:
+        GraphNotFound: there is no graph at this place.
+    """
+    setting = None if durability is None else Durability(durability)
+    return Graph(open_graph(str(uri), is_writable=not read_only, durability=setting, upkeep=upkeep))
+
+
+class Graph:
+    """One open graph."""
+
+    def __init__(self, graph: OpenGraph) -> None:
+        """Take what `open` made; users call `omnigraph.open`."""
+        self._graph = graph
+
+    def __enter__(self) -> "Graph":
+        """Return the graph itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the graph."""
+        self.close()
+
+    def close(self) -> None:
+        """Let go of what is cached, and of the writer's lease on an object store; idempotent."""
+        close_verb(self._graph)
+
+    @property
+    def uri(self) -> str:
+        """Where the graph lies."""
+        return self._graph.parts.root.uri
+
+    @property
+    def catalog(self) -> Catalog:
+        """The types of the accepted schema."""
+        return self._graph.catalog
+
+    # Writes
+
+    def mutate(
+        self,
+        source: str | Source,
+        name: str | None = None,
+        params: Mapping[str, object] | None = None,
+        *,
+        branch: str | None = None,
+        actor: str | None = None,
+        if_commit: str | None = None,
+        message: str | None = None,
+    ) -> MutationResult:
+        """Run one mutation of a `.gq` text as one commit."""
+        return mutate_verb(
+            self._graph,
+            source if isinstance(source, Source) else Source(source),
+            name=name,
+            params=params,
+            branch=branch,
+            actor=actor,
+            if_commit=if_commit,
+            message=message,
+        )
+
+    def load(
+        self,
+        data: "str | Path | bytes | Mapping[str, pa.Table] | Iterable[str | Path | LoadInput]",
+        mode: LoadMode,
+        *,
+        branch: str | None = None,
+        actor: str | None = None,
+        message: str | None = None,
+        index: bool = True,
+    ) -> LoadResult:
+        """Load NDJSON (files or bytes), or Arrow tables by type name, as one commit."""
+        inputs = _inputs(self._graph, data)  # read after the checks at the entry, not before
+        return load_verb(self._graph, inputs, mode, branch=branch, actor=actor, message=message, index=index)
+
+    def ensure_indices(self, *, branch: str | None = None, actor: str | None = None) -> IndexResult:
+        """Build the declared indexes that are missing."""
+        return ensure_indices_verb.ensure_indices(self._graph, branch=branch, actor=actor)
+
+    def refresh(self) -> None:
+        """Look again: heal, and read schema and manifest anew."""
+        refresh_verb(self._graph)
+
+    def index_status(self, *, branch: str | None = None) -> tuple[TableIndexes, ...]:
+        """Return which declared indexes are built, and how much they cover."""
+        return index_status_verb(self._graph, branch=branch)
+
+    # Reads
+
+    def snapshot(self, branch: str | None = None) -> Snapshot:
+        """Return the newest view of a branch."""
+        branch = self._graph.enter(None, "read", branch)
+        return self._graph.state(branch).snapshot()
+
+    def commits(
+        self,
+        *,
+        branch: str | None = None,
+        limit: int | None = None,
+        where: Callable[[GraphCommit], bool] | None = None,
+    ) -> list[GraphCommit]:
+        """Return the commits of a branch, or those for which a condition holds, newest first."""
+        branch = self._graph.enter(None, "read", branch)
+        return list(islice(filter(where, self._graph.state(branch).commits.newest_first()), limit))
+
+    def commit(self, commit_id: str, *, branch: str | None = None) -> GraphCommit:
+        """Return one commit.
+
+        Raises:
+            CommitNotFound: none of that id is visible.
+        """
+        branch = self._graph.enter(None, "read", branch)
+        found = self._graph.state(branch).commits.find(commit_id)
+        if found is None:
+            raise CommitNotFound(commit_id)
+        return found
+
+    def recoveries(self) -> list[RecoveryRecord]:
+        """Return the finished recoveries, newest first."""
+        self._graph.enter(None, "read", None)
+        return read_records(self._graph.parts)
+
+    def table(self, type_name: str, *, branch: str | None = None) -> pa.Table:
+        """Return all rows of a type, by id.
+
+        Raises:
+            BadRequest: there is no such type.
+        """
+        snapshot = self.snapshot(branch)
+        for table_key in (f"node:{type_name}", f"edge:{type_name}"):
+            if table_key in snapshot.entries:
+                entry = snapshot.entry(table_key)
+                store, address = self._graph.parts.store, self._graph.parts.address(entry)
+                return store.scan(store.open_at(address, entry.version)).sort_by("id")
+        raise BadRequest(f"unknown type '{type_name}'")
+
+
+def _schema_source(schema: str | Path) -> Source:
+    if isinstance(schema, Path):
+        return Source(schema.read_text(encoding="utf-8"), str(schema))
+    return Source(schema)
+
+
+def _inputs(
+    graph: OpenGraph, data: "str | Path | bytes | Mapping[str, pa.Table] | Iterable[str | Path | LoadInput]"
+) -> Iterator[LoadInput]:
+    if isinstance(data, bytes):
+        yield RecordInput(data)
+    elif isinstance(data, str | Path):
+        yield RecordInput(_read_file(data), str(data))
+    elif isinstance(data, Mapping):
+        for name, table in data.items():
+            kind = "node" if name in graph.catalog.nodes else "edge"
+            if kind == "edge" and name not in graph.catalog.edges:
+                raise BadRequest(f"unknown type '{name}'")
+            yield TableInput(f"{kind}:{name}", table, name)
+    else:
+        for item in data:
+            if isinstance(item, RecordInput | TableInput):
+                yield item
+            else:
+                yield RecordInput(_read_file(item), str(item))
+
+
+def _read_file(path: str | Path) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise BadRequest(f"cannot read {path}: {error.strerror}") from error

@@ -1,0 +1,1 @@
+"""One file per verb, each reading as the protocol it carries out."""

@@ -1,0 +1,108 @@
+"""What the verbs share: one open graph, its accepted schema, and the checks at every entry."""
+
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from omnigraph.catalog.model import Catalog
+from omnigraph.commit.parts import Parts
+from omnigraph.commit.publish import ManifestPublisher
+from omnigraph.commit.recovery.sweep import SweepMode, sweep
+from omnigraph.core.errors import BadRequest, BranchNotFound, HandleForked
+from omnigraph.history.commits import RESERVED_ACTOR_PREFIX
+from omnigraph.history.contract import Contract
+from omnigraph.history.coordinator import MAIN
+from omnigraph.history.state import ManifestState
+
+SCHEMA_APPLY_LOCK = "__schema_apply_lock__"  # a control object beside those of branches, never a branch
+MESSAGE_BYTES_MAX = 4_096  # a commit message is a note, not a document: it is read with every list
+Authorize = Callable[[str | None, str, str], None]
+
+
+def allow_everything(_actor: str | None, _action: str, _resource: str) -> None:
+    """Stand in for policy until one is installed."""
+
+
+@dataclass(slots=True)
+class OpenGraph:
+    """One open graph: shared by threads, never by processes."""
+
+    parts: Parts
+    publisher: ManifestPublisher
+    contract: Contract
+    is_writable: bool
+    authorize: Authorize = allow_everything
+    process: int = field(default_factory=os.getpid)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def catalog(self) -> Catalog:
+        """The types of the accepted schema."""
+        return self.contract.catalog
+
+    def enter(self, actor: str | None, action: str, branch: str | None) -> str | None:
+        """Check a call before any I/O: process, actor, name of the branch, policy. Return it; none is main.
+
+        Raises:
+            HandleForked: the handle belongs to the parent of this process.
+            BadRequest: the actor's name is the engine's, or the branch's name is reserved.
+            PolicyDenied: the actor may not do this.
+        """
+        if os.getpid() != self.process:
+            raise HandleForked
+        if actor is not None:
+            _check_actor(actor)
+        name = MAIN if branch is None else branch.strip()
+        if name == SCHEMA_APPLY_LOCK:
+            raise BadRequest(f"branch name {name!r} is reserved for the engine")
+        self.authorize(actor, action, name)
+        return None if name == MAIN else name
+
+    def require_branch(self, branch: str | None) -> None:
+        """Refuse a branch that is not there.
+
+        Raises:
+            BranchNotFound: there is none of that name.
+        """
+        if branch is not None:
+            raise BranchNotFound(branch)
+
+    def require_writable(self) -> None:
+        """Refuse a write on a handle that was opened for reading.
+
+        Raises:
+            BadRequest: the graph was opened read-only.
+        """
+        if not self.is_writable:
+            raise BadRequest("this handle is read-only: open the graph read-write to change it")
+
+    def heal(self) -> None:
+        """Finish or undo what dead writers left, before this write looks at anything."""
+        sweep(self.parts, self.publisher, SweepMode.HEAL)
+
+    def state(self, branch: str | None = None) -> ManifestState:
+        """Return the newest state of a branch.
+
+        Raises:
+            BranchNotFound: there is none of that name.
+        """
+        self.require_branch(branch)
+        return self.parts.coordinator.state(branch)
+
+
+def _check_actor(actor: str) -> None:
+    if not actor.strip() or actor.splitlines() != [actor] or actor.startswith(RESERVED_ACTOR_PREFIX):
+        raise BadRequest(
+            f"actor {actor!r} is not allowed: blank, of several lines, or reserved for the engine"
+        )
+
+
+def check_message(message: str | None) -> None:
+    """Refuse a commit message that is too long.
+
+    Raises:
+        BadRequest: it has more than the limit.
+    """
+    if message is not None and len(message.encode()) > MESSAGE_BYTES_MAX:
+        raise BadRequest(f"the message has more than {MESSAGE_BYTES_MAX} bytes")

@@ -1,0 +1,135 @@
+"""`ensure_indices`: build the declared indexes that are missing, as one commit by the engine.
+
+L1  Nothing to build, no sidecar and no commit. A vector index without a vector to train on is pending, not an
+    error.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from omnigraph.catalog.index_kind import index_specs
+from omnigraph.commit.changes import Expectation, LineageIntent
+from omnigraph.commit.drift import refuse_drift
+from omnigraph.commit.section import FailpointNames, TableCommit, WriteIntent, run_commit_section
+from omnigraph.commit.sidecar import WriterKind
+from omnigraph.core.errors import OmnigraphError
+from omnigraph.core.failpoint import hit
+from omnigraph.history.commits import MAINTENANCE_ACTOR, GraphCommit
+from omnigraph.history.fold import TableEntry
+from omnigraph.operations.context import OpenGraph
+from omnigraph.storage.index import IndexRequest
+from omnigraph.storage.staged import StagedWrite
+
+_FAILPOINTS = FailpointNames(
+    post_sidecar="ensure_indices.post_sidecar_pre_commit",
+    post_table="ensure_indices.post_table_commit",
+    pre_publish="ensure_indices.post_phase_b_pre_manifest_commit",
+    post_publish="ensure_indices.post_publish_pre_sidecar_delete",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PendingIndex:
+    """A declared index that is not built, and why."""
+
+    table_key: str
+    property: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class IndexResult:
+    """The commit that built indexes, if any did, and what is still pending."""
+
+    commit: GraphCommit | None
+    pending: tuple[PendingIndex, ...]
+
+
+def ensure_indices(
+    graph: OpenGraph,
+    *,
+    branch: str | None = None,
+    actor: str | None = None,
+    tables: Iterable[str] | None = None,
+) -> IndexResult:
+    """Build what is missing on a branch, or on some of its tables.
+
+    Raises:
+        DriftNeedsRepair, RecoveryRequired: a table is ahead of its pin; nothing is healed here.
+        ConflictError: somebody else was first.
+    """
+    branch = graph.enter(actor, "index", branch)
+    graph.require_writable()
+    return build_missing_indices(graph, branch, tables)
+
+
+def build_missing_indices(
+    graph: OpenGraph, branch: str | None, tables: Iterable[str] | None = None
+) -> IndexResult:
+    """Build what is missing, for a caller that has passed the checks of its own entry."""
+    parts = graph.parts
+    state = graph.state(branch)
+    chosen = None if tables is None else set(tables)
+    staged: list[tuple[TableEntry, StagedWrite]] = []
+    pending: list[PendingIndex] = []
+    for entry in state.tables.entries():
+        if entry.row_count == 0 or (chosen is not None and entry.table_key not in chosen):
+            continue
+        handle = parts.store.open_at(parts.address(entry), entry.version)
+        write, missing = parts.stager.stage_create_indices(handle, _requests(graph, entry.table_key))
+        pending += [PendingIndex(entry.table_key, column.column, column.reason) for column in missing]
+        if write is not None:
+            staged.append((entry, write))
+    hit("ensure_indices.post_stage_pre_commit")
+    if not staged:
+        return IndexResult(None, tuple(pending))
+    entries = [entry for entry, _ in staged]
+    with parts.queues.acquire_many((entry.table_key, branch) for entry in entries):
+        refuse_drift(parts, entries, branch, state.ref)
+        lineage = LineageIntent(parts.new_id(), branch, MAINTENANCE_ACTOR, parts.clock())
+        expected = {entry.identity: Expectation(entry.table_key, entry.version) for entry in entries}
+        intent = WriteIntent(
+            WriterKind.ENSURE_INDICES, branch, state.ref, lineage, None, expected, _FAILPOINTS
+        )
+        commits = [_commit(graph, entry, write) for entry, write in staged]
+        outcome = run_commit_section(parts, graph.publisher, intent, commits)
+    return IndexResult(outcome.commit, tuple(pending))
+
+
+def missing_indices(
+    graph: OpenGraph, branch: str | None, tables: Iterable[str], reason: str
+) -> tuple[PendingIndex, ...]:
+    """Return what is not built on some tables after a build failed; where nobody can look, all of it."""
+    try:
+        entries = {entry.table_key: entry for entry in graph.state(branch).tables.entries()}
+        built = {key: _built(graph, entries[key]) for key in tables}
+    except OmnigraphError:
+        built = {key: frozenset() for key in tables}
+    pending = (
+        PendingIndex(key, request.column, reason)
+        for key, names in built.items()
+        for request in _requests(graph, key)
+        if request.name not in names
+    )
+    return tuple(dict.fromkeys(pending))
+
+
+def _built(graph: OpenGraph, entry: TableEntry) -> frozenset[str]:
+    store = graph.parts.store
+    return frozenset(store.index_coverage(store.open_at(graph.parts.address(entry), entry.version)))
+
+
+def _requests(graph: OpenGraph, table_key: str) -> list[IndexRequest]:
+    specs = index_specs(graph.catalog.type_of(table_key))
+    return [IndexRequest(spec.column, spec.kind.value) for spec in specs]
+
+
+def _commit(graph: OpenGraph, entry: TableEntry, staged: StagedWrite) -> TableCommit:
+    return TableCommit(
+        entry,
+        staged.transaction_uuid,
+        staged.files,
+        lambda operation_id: graph.parts.stager.commit_staged(
+            staged, operation_id=operation_id, writer_kind=WriterKind.ENSURE_INDICES.value
+        ),
+    )

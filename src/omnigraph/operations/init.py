@@ -1,0 +1,156 @@
+"""`init`: an empty graph from a schema.
+
+I1  `__manifest` appears in one write that holds every table's registration and first pin, the schema, the
+    genesis commit, the head and the stamp: before it there is no graph, after it there is a whole one.
+I2  Before the first table is made a failure takes back what this attempt wrote. After that nothing is cleaned
+    up: the answer to "is there a graph?" is looked up, and where it cannot be, the claim stays.
+"""
+
+import json
+
+from omnigraph import INTERNAL_SCHEMA_VERSION
+from omnigraph.catalog.arrow_schema import arrow_schema
+from omnigraph.catalog.build import read_schema
+from omnigraph.catalog.identity import accept_first
+from omnigraph.commit.parts import Parts, host_name, process_id
+from omnigraph.core.errors import (
+    AlreadyExistsError,
+    AlreadyInitialized,
+    InitializationClaimed,
+    InitializationIndeterminate,
+    OmnigraphError,
+)
+from omnigraph.core.failpoint import hit
+from omnigraph.core.span import Source
+from omnigraph.history.contract import SCHEMA_FILES, SCHEMA_IR, Contract
+from omnigraph.history.identity import identity_of
+from omnigraph.history.manifest_rows import (
+    MANIFEST_DIR,
+    STAMP_KEY,
+    Pin,
+    Row,
+    commit_row,
+    head_row,
+    pin_row,
+    registration_row,
+    rows_table,
+    schema_row,
+)
+from omnigraph.operations.managed import refuse_managed
+from omnigraph.storage.probe import probe_store
+from omnigraph.storage.stage import CommittedTable
+
+INIT_CLAIM = "__init_claim.json"
+_WRITER = "init"
+
+
+def init_graph(parts: Parts, schema: Source, *, force: bool = False) -> str:
+    """Create an empty graph and return the id of its genesis commit.
+
+    Raises:
+        ParseError, CatalogError: the schema is none.
+        AlreadyInitialized: a graph, or leftover schema files without `force`, lie here.
+        InitializationClaimed: another init is at work, or died.
+        ClusterManaged: the place belongs to a cluster.
+        InitializationIndeterminate: nobody knows whether the graph was created.
+        StorageError: the store failed, or does not keep its promises.
+    """
+    contract = Contract.of(schema.text, accept_first(read_schema(schema), make_domain=parts.new_id))
+    refuse_managed(parts.root)
+    _refuse_existing(parts, force=force)
+    probe_store(parts.adapter, parts.root)
+    genesis = parts.new_id()
+    claim = {"genesis": genesis, "host": host_name(), "pid": process_id(), "started_at": parts.clock()}
+    if not parts.adapter.write_text_if_absent(INIT_CLAIM, json.dumps(claim)):
+        raise InitializationClaimed(
+            f"{INIT_CLAIM} is there: another init is at work, or died without an answer"
+        )
+    try:
+        _refuse_existing(parts, force=force)
+    except OmnigraphError:
+        parts.adapter.delete(INIT_CLAIM)
+        raise
+    _write_contract(parts, contract)
+    _create_physically(parts, contract, genesis)
+    parts.adapter.delete(INIT_CLAIM)
+    return genesis
+
+
+def _refuse_existing(parts: Parts, *, force: bool) -> None:
+    if parts.adapter.exists(MANIFEST_DIR):
+        raise AlreadyInitialized(f"{parts.root.uri} holds a graph already")
+    leftovers = [name for name in SCHEMA_FILES if parts.adapter.exists(name)]
+    if leftovers and not force:
+        raise AlreadyInitialized(f"{parts.root.uri} holds {', '.join(leftovers)}: use force to replace them")
+
+
+def _write_contract(parts: Parts, contract: Contract) -> None:
+    """Write the schema files; a failure removes them and the claim again (I2)."""
+    written: list[str] = []
+    try:
+        for name, text in contract.texts.items():
+            written.append(name)
+            parts.adapter.write_text(name, text)
+            hit("init.after_schema_contract" if name == SCHEMA_FILES[-1] else "init.after_schema_source")
+    except Exception:
+        # If a removal fails, its error is raised in place of the first one and the claim stays: nobody knows.
+        for name in written:
+            hit("init.schema_cleanup_delete")
+            parts.adapter.delete(name)
+        parts.adapter.delete(INIT_CLAIM)
+        raise
+
+
+def _create_physically(parts: Parts, contract: Contract, genesis: str) -> None:
+    """Create the tables and the manifest; from here on the truth is looked up, not assumed (I2)."""
+    try:
+        rows = _table_rows(parts, contract)
+        rows += [
+            schema_row(contract.texts[SCHEMA_IR], at=1),
+            commit_row(genesis, None, {"created_at": parts.clock()}, at=1),
+            head_row(None, genesis, None),
+        ]
+        stamp = {STAMP_KEY: str(INTERNAL_SCHEMA_VERSION)}
+        address = parts.coordinator.address()
+        version = parts.coordinator.manifest.create(address, rows_table(rows), stamp)
+        hit("init.manifest_create_ack_lost")
+        parts.syncer.sync(parts.coordinator.manifest.files_of(address, version), stage="manifest")
+    except Exception as error:
+        if not _is_ours(parts, genesis, error):
+            raise InitializationIndeterminate(
+                f"init failed half-way ({error}); {INIT_CLAIM} stays: remove {parts.root.uri} and start over"
+            ) from error
+    hit("init.post_manifest_create")
+
+
+def _is_ours(parts: Parts, genesis: str, error: Exception) -> bool:
+    """Return whether the manifest is there with this attempt's genesis."""
+    try:
+        hit("init.manifest_create_probe")
+        if not parts.adapter.exists(MANIFEST_DIR):
+            return False
+        state = parts.coordinator.state()
+    except Exception:  # noqa: BLE001 - the look itself failed: nobody knows
+        return False
+    if state.commits.find(genesis) is None and isinstance(error, AlreadyExistsError):
+        raise AlreadyInitialized(f"{parts.root.uri} was initialized by somebody else") from error
+    return state.commits.find(genesis) is not None
+
+
+def _table_rows(parts: Parts, contract: Contract) -> list[Row]:
+    rows: list[Row] = []
+    for type_ in contract.catalog.types:
+        identity = identity_of(type_)
+        address = parts.address_of(identity.location(type_.table_key), None)
+        staged = parts.stager.stage_create_table(address, arrow_schema(type_))
+        table: CommittedTable = parts.stager.commit_staged(
+            staged, operation_id=parts.new_id(), writer_kind=_WRITER
+        )
+        parts.syncer.sync(table.files, stage="table")
+        hit("init.after_table_create")
+        pin = Pin(table.version, None, table.row_count, table.transaction_uuid, None)
+        rows += [
+            registration_row(identity, type_.table_key, at=1),
+            pin_row(identity, type_.table_key, pin, at=1),
+        ]
+    return rows

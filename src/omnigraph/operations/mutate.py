@@ -1,0 +1,137 @@
+"""`mutate`: one query, one commit or none."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from omnigraph.catalog.bind import bind, find_query
+from omnigraph.catalog.bound import NOW_PARAMETER
+from omnigraph.catalog.params import bind_parameters
+from omnigraph.commit.finalize import WriteRequest, check_if_commit, finalize
+from omnigraph.commit.sidecar import WriterKind
+from omnigraph.core.errors import BadRequest
+from omnigraph.core.span import Source
+from omnigraph.exec.committed import CommittedTables
+from omnigraph.exec.mutation import MutationEffect, execute_mutation
+from omnigraph.history.commits import GraphCommit
+from omnigraph.history.state import Snapshot
+from omnigraph.language import query_ast as ast
+from omnigraph.language.query_parser import parse_queries
+from omnigraph.operations.context import OpenGraph, check_message
+from omnigraph.operations.reprepare import with_repreparation
+from omnigraph.operations.settings import check_ceilings
+from omnigraph.operations.upkeep import run_upkeep
+from omnigraph.plan.logical import InsertOp, MutationPlan
+from omnigraph.plan.lower import lower
+from omnigraph.staging.write_set import work_of
+from omnigraph.validate.changeset import validate_changeset
+from omnigraph.validate.sets import ArrowKeyOps
+from omnigraph.validate.violations import ViolationLog
+
+
+@dataclass(frozen=True, slots=True)
+class MutationResult:
+    """What a mutation did; without a commit it matched nothing."""
+
+    branch: str | None
+    query_name: str
+    affected_nodes: int
+    affected_edges: int
+    commit: GraphCommit | None
+
+
+def mutate(
+    graph: OpenGraph,
+    source: Source,
+    *,
+    name: str | None = None,
+    params: object = None,
+    branch: str | None = None,
+    actor: str | None = None,
+    if_commit: str | None = None,
+    message: str | None = None,
+    reprepare_budget: int = 0,
+) -> MutationResult:
+    """Parse, heal, check, run over one snapshot, validate, publish; then upkeep where it is due.
+
+    Raises:
+        MixedMutation, ParseError: before any I/O.
+        TypeCheckError, ParameterError, ValidationError: nothing was written.
+        ConflictError: somebody else was first; nothing of this mutation is visible.
+        PreconditionFailed: the branch is not at `if_commit`.
+    """
+    branch = graph.enter(actor, "change", branch)
+    graph.require_writable()
+    check_message(message)
+    query = _pick(parse_queries(source), name)
+    graph.require_branch(branch)
+    graph.heal()
+    plan = lower(bind(query, graph.catalog, source))
+    assert isinstance(plan, MutationPlan)
+    parameters = bind_parameters(plan.parameters, params) | {NOW_PARAMETER: graph.parts.clock() // 1_000}
+    make_id = _Ids(graph.parts.new_id)
+
+    def attempt() -> tuple[MutationResult, Snapshot]:
+        state = graph.state(branch)
+        snapshot = state.snapshot()
+        check_if_commit(state, if_commit)
+        committed = CommittedTables(snapshot, graph.parts.store, graph.parts.address)
+        log = ViolationLog()
+        effect = execute_mutation(
+            plan, parameters, graph.catalog, committed, make_id=make_id.again(), log=log
+        )
+        if effect.write_set.is_empty and not log.total:
+            return _result(query, branch, effect, None), snapshot
+        changes = effect.write_set.changes
+        rows = validate_changeset(changes, graph.catalog, ArrowKeyOps(committed, changes), log)
+        log.raise_if_any()
+        check_ceilings(list(work_of(effect.write_set, rows, snapshot.entries)))
+        request = WriteRequest(WriterKind.MUTATION, snapshot, state.ref, actor, message, if_commit)
+        outcome = finalize(graph.parts, graph.publisher, request, effect.write_set, rows)
+        return _result(query, branch, effect, outcome.commit), snapshot
+
+    is_replayable = all(isinstance(operation, InsertOp) for operation in plan.operations)
+    budget = reprepare_budget if is_replayable else 0
+    result, before = with_repreparation(graph, branch, attempt, budget=budget)
+    if result.commit is not None:
+        run_upkeep(graph, before, result.commit)
+    return result
+
+
+def _pick(file: ast.QueryFile, name: str | None) -> ast.Query:
+    """Return the mutation that is meant: by name, or the only one of the source."""
+    if name is None:
+        names = ", ".join(query.name.text for query in file.queries)
+        if len(file.queries) != 1:
+            raise BadRequest(f"the source declares {len(file.queries)} queries; name one of: {names}")
+        query = file.queries[0]
+    else:
+        query = find_query(file, name)
+    if not isinstance(query.body, ast.Mutation):
+        raise BadRequest(f"'{query.name.text}' is a read: use query, not mutate")
+    return query
+
+
+def _result(
+    query: ast.Query, branch: str | None, effect: MutationEffect, commit: GraphCommit | None
+) -> MutationResult:
+    return MutationResult(branch, query.name.text, effect.affected_nodes, effect.affected_edges, commit)
+
+
+class _Ids:
+    """Ids made for one call: a second preparation of the same mutation gets the same ones."""
+
+    def __init__(self, new_id: Callable[[], str]) -> None:
+        self._new_id = new_id
+        self._made: list[str] = []
+
+    def again(self) -> Callable[[], str]:
+        """Return a source that starts with the first id again."""
+        position = iter(range(1 << 62))
+
+        def make() -> str:
+            index = next(position)
+            if index == len(self._made):
+                self._made.append(self._new_id())
+            return self._made[index]
+
+        return make

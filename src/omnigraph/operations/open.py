@@ -1,0 +1,128 @@
+"""`open`: from a place to a graph that can be read, and written.
+
+O1  A dead writer never makes an open fail; a live one never makes it wait.
+O2  A read-only open writes nothing and holds no lock.
+"""
+
+import logging
+import sys
+from dataclasses import replace
+
+from omnigraph.commit.parts import Parts, boot_id, host_name, process_id
+from omnigraph.commit.publish import ManifestPublisher
+from omnigraph.commit.queues import WriteQueueManager
+from omnigraph.commit.recovery.quarantine import quarantine_manifest, quarantine_tables
+from omnigraph.commit.recovery.sweep import SweepMode, sweep
+from omnigraph.core.errors import GraphNotFound, UnsupportedError
+from omnigraph.core.failpoint import hit
+from omnigraph.history.contract import check_against_manifest, read_contract
+from omnigraph.history.coordinator import Coordinator
+from omnigraph.history.manifest_rows import MANIFEST_DIR
+from omnigraph.operations.context import OpenGraph
+from omnigraph.storage.audit_table import AuditTable
+from omnigraph.storage.durability import Durability, Syncer, setting_from_environment
+from omnigraph.storage.lease import WriterLease
+from omnigraph.storage.manifest_table import ManifestTable, boot_clock
+from omnigraph.storage.object_store import open_adapter
+from omnigraph.storage.probe import probe_store
+from omnigraph.storage.residual import InlineCommitResidual
+from omnigraph.storage.stage import TableStager
+from omnigraph.storage.table import TableStore
+from omnigraph.storage.uri import GraphRoot
+
+_log = logging.getLogger("omnigraph")
+
+
+def make_parts(uri: str, *, durability: Durability | None = None, upkeep: bool = True) -> Parts:
+    """Return the parts of a graph at a place, whether or not one is there."""
+    _refuse_windows()
+    root = GraphRoot.parse(uri)
+    durability = durability or setting_from_environment()
+    store = TableStore(root.storage_options)
+    return Parts(
+        root=root,
+        adapter=open_adapter(root, durability),
+        store=store,
+        stager=TableStager(store),
+        residual=InlineCommitResidual(store),
+        coordinator=Coordinator(root, ManifestTable(store)),
+        audit=AuditTable(store),
+        syncer=Syncer(durability, root.is_local, root.uri if root.is_local else None),
+        queues=WriteQueueManager.for_root(root.identity),
+        warn=_log.warning,
+        upkeep=upkeep,
+    )
+
+
+def open_graph(
+    uri: str, *, is_writable: bool = True, durability: Durability | None = None, upkeep: bool = True
+) -> OpenGraph:
+    """Open a graph: probe, sweep what dead writers left, read and check the schema.
+
+    Raises:
+        GraphNotFound: there is no graph at this place.
+        FormatVersionError: this build does not read its format.
+        SchemaContractConflict: schema files and manifest contradict each other.
+        InvariantViolation: a table is behind its published version.
+    """
+    parts = make_parts(uri, durability=durability, upkeep=upkeep)
+    if not parts.adapter.exists(MANIFEST_DIR):
+        raise GraphNotFound(f"no graph at {parts.root.uri}: create one with init")
+    publisher = ManifestPublisher(
+        parts.coordinator, parts.store, parts.syncer, local_root=parts.local_root, warn=parts.warn
+    )
+    if is_writable:
+        probe_store(parts.adapter, parts.root)
+        parts = _with_lease(parts)
+    with parts.queues.schema_gate:
+        if is_writable:
+            quarantine_manifest(parts)
+            quarantine_tables(parts)
+            sweep(parts, publisher, SweepMode.FULL)
+        hit("open.before_schema_contract_read")
+        contract = read_contract(parts.adapter)
+        check_against_manifest(contract, parts.coordinator.state().snapshot())
+    return OpenGraph(parts, publisher, contract, is_writable)
+
+
+def _with_lease(parts: Parts) -> Parts:
+    """Become the one writer process of a graph on an object store; a local disk has locks instead.
+
+    Raises:
+        WriterLeaseHeld: another process is the writer.
+    """
+    if parts.root.is_local:
+        return parts
+    lease = WriterLease.take(
+        parts.adapter,
+        host=host_name(),
+        boot_id=boot_id(),
+        pid=process_id(),
+        clock=parts.clock,
+        boot_clock=boot_clock,
+    )
+    return replace(parts, lease=lease)
+
+
+def close(graph: OpenGraph) -> None:
+    """Let go of what is cached, and of the writer's lease; again, nothing happens."""
+    graph.parts.coordinator.forget()
+    if graph.parts.lease is not None:
+        graph.parts.lease.close()
+
+
+def refresh(graph: OpenGraph) -> None:
+    """Heal, and read schema and manifest again."""
+    graph.enter(None, "read", None)
+    if graph.is_writable:
+        graph.heal()
+    with graph.parts.queues.schema_gate:
+        hit("refresh.before_schema_reload")
+        graph.parts.coordinator.forget()
+        graph.contract = read_contract(graph.parts.adapter)
+        check_against_manifest(graph.contract, graph.state().snapshot())
+
+
+def _refuse_windows() -> None:
+    if sys.platform == "win32":
+        raise UnsupportedError("omnigraph runs on Linux and macOS, not on Windows")

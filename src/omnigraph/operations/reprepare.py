@@ -1,0 +1,85 @@
+"""Preparing a write again.
+
+Index builds and upkeep move tables without changing a row. A write that meets one of them would have to be
+sent again by its caller for no reason the caller could see, so the engine does that itself, a few times. For
+writes that only add rows a caller may allow more: the attempt is discarded and run again from a fresh
+snapshot, validation included.
+"""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from omnigraph.commit.recovery.classify import is_layout_only
+from omnigraph.commit.recovery.pending import lock_path, reread
+from omnigraph.commit.sidecar import RECOVERY_DIR
+from omnigraph.core.errors import BadRequest, ExpectedVersionMismatch, ReadSetChanged
+from omnigraph.history.commits import MAINTENANCE_ACTOR
+from omnigraph.history.state import ManifestState
+from omnigraph.operations.context import OpenGraph
+from omnigraph.storage.locks import wait_for_lock
+
+MAINTENANCE_REPREPARES_MAX = 4  # upkeep runs once in 64 commits: meeting it twice in a row is rare already
+MAX_REPREPARES = 32  # what a caller may ask for; beyond that contention is a design question
+MAINTENANCE_WAIT_S = 5.0  # an index build of a large table takes longer: then the caller is told
+Result = TypeVar("Result")
+
+
+def with_repreparation(
+    graph: OpenGraph, branch: str | None, attempt: Callable[[], Result], *, budget: int = 0
+) -> Result:
+    """Run an attempt, and again from a fresh base where that is safe; nothing is replayed after phase A.
+
+    Raises:
+        BadRequest: the budget is more than a caller may ask for.
+        ConflictError: somebody else's rows came in between, and the budgets are spent.
+    """
+    if not 0 <= budget <= MAX_REPREPARES:
+        raise BadRequest(f"the budget for preparing again is between 0 and {MAX_REPREPARES}")
+    maintenance = MAINTENANCE_REPREPARES_MAX
+    while True:
+        base = graph.state(branch)
+        try:
+            return attempt()
+        except (ExpectedVersionMismatch, ReadSetChanged) as conflict:
+            if conflict.recovery_operation_id is not None:
+                raise
+            if maintenance and _is_maintenance(graph, base, conflict):
+                maintenance -= 1
+            elif budget:
+                budget -= 1
+            else:
+                raise
+
+
+def _is_maintenance(
+    graph: OpenGraph, base: ManifestState, conflict: ExpectedVersionMismatch | ReadSetChanged
+) -> bool:
+    """Return whether only index builds and upkeep are in the way; one that is at work is waited for."""
+    operation_id = getattr(conflict, "in_flight_operation_id", None)
+    if operation_id is not None:
+        return _awaited_layout_write(graph, operation_id)
+    return _only_maintenance_since(base, graph.state(base.branch))
+
+
+def _awaited_layout_write(graph: OpenGraph, operation_id: str) -> bool:
+    sidecar = reread(graph.parts, f"{RECOVERY_DIR}/{operation_id}.json")
+    if sidecar is None:
+        return True
+    path = lock_path(graph.parts, operation_id)
+    if not is_layout_only(sidecar.writer_kind) or path is None:
+        return False
+    held = wait_for_lock(path, MAINTENANCE_WAIT_S)
+    if held is None:
+        return False
+    held.release()
+    return True
+
+
+def _only_maintenance_since(base: ManifestState, now: ManifestState) -> bool:
+    """Return whether the head moved, and every commit since the base is maintenance."""
+    since = []
+    for commit in now.commits.newest_first():
+        if commit.manifest_version <= base.sequence:
+            break
+        since.append(commit)
+    return bool(since) and all(commit.actor_id == MAINTENANCE_ACTOR for commit in since)

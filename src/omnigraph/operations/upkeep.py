@@ -1,0 +1,86 @@
+"""Upkeep: small fragments folded and new rows indexed, every 64 commits of a table, as part of writing.
+
+K1  Whether a table is due is read from its version numbers: every process agrees, a restart forgets nothing.
+K2  Nothing that goes wrong here fails, delays by a reopen, or changes the result of the write before it.
+K3  One sidecar per table: what moved can always go forward.
+"""
+
+from omnigraph.commit.changes import Expectation, LineageIntent, published_version
+from omnigraph.commit.drift import refuse_drift
+from omnigraph.commit.publish import UPKEEP_INTERVAL
+from omnigraph.commit.section import FailpointNames, TableCommit, WriteIntent, run_commit_section
+from omnigraph.commit.sidecar import WriterKind
+from omnigraph.core.failpoint import hit
+from omnigraph.core.limits import SMALL_FRAGMENT_ROWS
+from omnigraph.history.commits import MAINTENANCE_ACTOR, GraphCommit
+from omnigraph.history.fold import TableEntry
+from omnigraph.history.state import ManifestState, Snapshot
+from omnigraph.operations.context import OpenGraph
+from omnigraph.storage.staged import CommittedTable
+
+_FAILPOINTS = FailpointNames(
+    post_sidecar="upkeep.post_sidecar_pre_compact",
+    post_table=None,
+    pre_publish="upkeep.post_phase_b_pre_manifest_commit",
+    post_publish="upkeep.post_publish_pre_sidecar_delete",
+)
+
+
+def run_upkeep(graph: OpenGraph, before: Snapshot, commit: GraphCommit) -> None:
+    """Look after the tables that a commit took across a multiple of the interval (K1, K2)."""
+    branch = before.branch
+    if not graph.parts.upkeep:
+        return
+    try:
+        hit("upkeep.post_write_pre_plan")
+        state = graph.state(branch)
+        due = [entry for entry in state.tables.entries() if _is_due(entry, before, commit)]
+        for entry in due:
+            _run_one(graph, branch, entry)
+    except Exception as error:  # noqa: BLE001 - the write before has landed; this is only upkeep
+        graph.parts.warn(f"upkeep failed and is tried again later: {error}")
+
+
+def _is_due(entry: TableEntry, before: Snapshot, commit: GraphCommit) -> bool:
+    former = before.entries.get(entry.table_key)
+    if former is None or entry.pin.published_at != commit.manifest_version:
+        return False
+    return former.version // UPKEEP_INTERVAL != entry.version // UPKEEP_INTERVAL
+
+
+def _run_one(graph: OpenGraph, branch: str | None, due: TableEntry) -> None:
+    parts = graph.parts
+    with parts.queues.try_one((due.table_key, branch)) as is_held:
+        if not is_held:
+            return
+        state = graph.state(branch)
+        entry = _current(state, due)
+        if entry is None:
+            return
+        refuse_drift(parts, [entry], branch, state.ref)
+        lineage = LineageIntent(parts.new_id(), branch, MAINTENANCE_ACTOR, parts.clock())
+        expected = {entry.identity: Expectation(entry.table_key, entry.version)}
+        intent = WriteIntent(WriterKind.OPTIMIZE, branch, state.ref, lineage, None, expected, _FAILPOINTS)
+        commit = TableCommit(entry, None, (), lambda _operation_id: _fold(graph, entry))
+        run_commit_section(parts, graph.publisher, intent, [commit])
+
+
+def _current(state: ManifestState, due: TableEntry) -> TableEntry | None:
+    """Return the table as it is now, or none if somebody has moved it on."""
+    if published_version(state.tables, due.identity) != due.version:
+        return None
+    return next(entry for entry in state.tables.entries() if entry.identity == due.identity)
+
+
+def _fold(graph: OpenGraph, entry: TableEntry) -> CommittedTable | None:
+    """Fold small fragments, then cover what no index covers."""
+    parts = graph.parts
+    address = parts.address(entry)
+    compaction = parts.residual.compact_files(address, target_rows=SMALL_FRAGMENT_ROWS)
+    hit("upkeep.post_compact_pre_index")
+    folded = parts.residual.optimize_indices(address)
+    if folded.version == entry.version:
+        return None
+    handle = parts.store.open_at(address, folded.version)
+    files = (*compaction.files, *folded.files)
+    return CommittedTable(address, folded.version, handle.row_count, str(handle.transaction_uuid), files)

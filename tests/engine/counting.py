@@ -1,0 +1,56 @@
+"""What the engine asks of the disk, counted where it asks."""
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import pyarrow as pa
+import pytest
+
+from omnigraph.storage.manifest_table import ManifestHandle, ManifestTable
+
+
+class Scans:
+    """The scans of manifests: for each, how many fragments were read of how many."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.made: list[tuple[int, int]] = []
+        inner = ManifestTable.read
+
+        def read(
+            table: ManifestTable, handle: ManifestHandle, *, fragment_ids: Sequence[int] | None = None
+        ) -> pa.Table:
+            whole = len(handle.fragment_ids)
+            self.made.append((whole if fragment_ids is None else len(fragment_ids), whole))
+            return inner(table, handle, fragment_ids=fragment_ids)
+
+        monkeypatch.setattr(ManifestTable, "read", read)
+
+    def taken(self) -> list[tuple[int, int]]:
+        """Return the scans since the last call."""
+        made, self.made = self.made, []
+        return made
+
+
+_listed: list[str] = []
+_is_listening = [False]
+
+
+def _listen(event: str, arguments: tuple[object, ...]) -> None:
+    if _is_listening[0] and event in {"os.scandir", "os.listdir"}:
+        _listed.append(os.fspath(str(arguments[0])))
+
+
+sys.addaudithook(_listen)  # cannot be taken back: it does nothing unless a test listens
+
+
+@contextmanager
+def listings() -> Iterator[list[str]]:
+    """Collect the folders that our own code lists; Lance lists beneath Python."""
+    _listed.clear()
+    _is_listening[0] = True
+    try:
+        yield _listed
+    finally:
+        _is_listening[0] = False

@@ -1,0 +1,95 @@
+"""Every entry asks first; what the engine starts by itself does not ask again."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from omnigraph.core.errors import PolicyDenied, RecoveryRequired
+from omnigraph.core.failpoint import failpoint
+from omnigraph.graph.graph import Graph
+from tests.engine.counting import listings
+from tests.support.engine import chain, counts, files, head, ids, internals, ndjson, node
+from tests.support.queries import mutation
+
+ANN = mutation('insert Person { name: "ann" }')
+RECORDS = ndjson([node("Person", name="ann")])
+
+
+class Policy:
+    """Denies, or allows, and notes what it was asked."""
+
+    def __init__(self, *, is_open: bool) -> None:
+        self.is_open = is_open
+        self.asked: list[tuple[str | None, str, str]] = []
+
+    def __call__(self, actor: str | None, action: str, resource: str) -> None:
+        self.asked.append((actor, action, resource))
+        if not self.is_open:
+            raise PolicyDenied(action=action, actor=actor, branch=resource)
+
+
+def install(graph: Graph, *, is_open: bool) -> Policy:
+    """Put a policy in place of the one that allows everything."""
+    policy = Policy(is_open=is_open)
+    internals(graph).authorize = policy
+    return policy
+
+
+ENTRIES: dict[str, tuple[str, Callable[[Graph, Path], object]]] = {
+    "mutate": ("change", lambda graph, _: graph.mutate(ANN, actor="ann")),
+    "load bytes": ("load", lambda graph, _: graph.load(RECORDS, "append", actor="ann")),
+    "load a file": ("load", lambda graph, path: graph.load(path / "missing", "append", actor="ann")),
+    "load files": ("load", lambda graph, path: graph.load([path / "missing"], "append", actor="ann")),
+    "ensure_indices": ("index", lambda graph, _: graph.ensure_indices(actor="ann")),
+    "index_status": ("read", lambda graph, _: graph.index_status()),
+    "refresh": ("read", lambda graph, _: graph.refresh()),
+    "snapshot": ("read", lambda graph, _: graph.snapshot()),
+    "commits": ("read", lambda graph, _: graph.commits()),
+    "commit": ("read", lambda graph, _: graph.commit("x")),
+    "recoveries": ("read", lambda graph, _: graph.recoveries()),
+    "table": ("read", lambda graph, _: graph.table("Person")),
+}
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_a_denied_call_does_no_io(graph: Graph, tmp_path: Path, entry: str) -> None:
+    action, call = ENTRIES[entry]
+    policy = install(graph, is_open=False)
+    before, on_disk = counts(graph), files(Path(graph.uri))
+
+    with listings() as listed, pytest.raises(PolicyDenied) as caught:
+        call(graph, tmp_path)
+
+    assert listed == []
+    assert caught.value.action == action
+    assert policy.asked == [("ann" if action != "read" else None, action, "main")]
+    assert counts(graph) == before
+    assert files(Path(graph.uri)) == on_disk
+
+
+def test_every_public_entry_is_here() -> None:
+    public = {name for name in vars(Graph) if not name.startswith("_")} - {"close", "uri", "catalog"}
+
+    covered = {name.split()[0] for name in ENTRIES}
+    assert covered == public
+
+
+def test_healing_index_builds_and_upkeep_run_under_the_grant_of_their_caller(graph: Graph) -> None:
+    with pytest.raises(RecoveryRequired), failpoint("mutation.post_finalize_pre_publisher", "raise"):
+        graph.mutate(ANN)
+    policy = install(graph, is_open=True)
+
+    graph.load(ndjson([node("Person", name="bob")]), "append", actor="bob")
+    assert policy.asked == [("bob", "load", "main")]
+    policy.asked.clear()
+    for number in range(64):
+        graph.mutate(mutation(f'insert Person {{ name: "p{number}" }}'), actor="ann")
+    assert policy.asked == [("ann", "change", "main")] * 64
+
+    assert {"ann", "bob"} <= set(ids(graph, "Person"))
+    internals(graph).authorize = Policy(is_open=True)
+    authors = [commit.actor_id for commit in chain(graph)]
+    assert authors.count("omnigraph:recovery") == 1
+    assert authors.count("omnigraph:maintenance") == 2
+    assert head(graph).manifest_version > 64

@@ -1,0 +1,264 @@
+"""History lives in rows: every commit folds to the state that was recorded when it was made."""
+
+import random
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from omnigraph.commit.changes import (
+    Change,
+    RegisterTable,
+    RenameTable,
+    TombstoneTable,
+    UpdateTable,
+)
+from omnigraph.commit.publish import ManifestPublisher
+from omnigraph.core.failpoint import failpoint
+from omnigraph.graph.graph import Graph
+from omnigraph.history import commits as commits_module
+from omnigraph.history.commits import GraphCommit
+from omnigraph.history.fold import TableEntry
+from omnigraph.history.identity import TableIdentity
+from omnigraph.history.manifest_rows import commit_row, rows_table
+from tests.engine.counting import Scans
+from tests.support.engine import (
+    Publisher,
+    cold_state,
+    intent,
+    internals,
+    manifest_path,
+    ndjson,
+    node,
+    pin,
+    reopen,
+    unchanging_rows,
+    view,
+)
+from tests.support.queries import mutation
+
+
+class Recorder:
+    """Publishes changes, and remembers the state that each commit showed."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.publisher = Publisher(graph)
+        self.recorded: list[tuple[GraphCommit, Mapping[str, TableEntry]]] = []
+
+    def publish(self, *changes: Change) -> None:
+        outcome = self.publisher.publish(*changes)
+        self.recorded.append((outcome.commit, outcome.state.snapshot().entries))
+
+    def check(self) -> None:
+        state = cold_state(self.publisher.graph)
+        for commit, entries in self.recorded:
+            snapshot = state.snapshot_at(commit.manifest_version)
+            assert snapshot.entries == entries
+            assert snapshot.head == commit
+
+
+def test_three_hundred_commits_fold_to_what_they_were(graph: Graph) -> None:
+    # Renames, drops, re-adds, repointed pins; the manifest compacts itself on the way. Trimming waits.
+    recorder, choose = Recorder(graph), random.Random(7)
+    live: dict[TableIdentity, str] = {}
+    names = iter(f"node:T{number}" for number in range(1_000))
+    for number in range(300):
+        kind = choose.choice(["register", "rename", "drop", "move", "move", "move"])
+        if kind == "register" or not live:
+            identity = TableIdentity(100 + choose.randrange(40), number + 1)
+            name = choose.choice([next(names), *(f"node:R{n}" for n in range(3))])
+            if name in live.values():
+                continue
+            live[identity] = name
+            recorder.publish(RegisterTable(identity, name, pin(1)))
+            continue
+        identity = choose.choice(list(live))
+        if kind == "rename":
+            new_name = next(names)
+            recorder.publish(RenameTable(identity, live[identity], new_name))
+            live[identity] = new_name
+        elif kind == "drop":
+            entry = recorder.recorded[-1][1][live[identity]]
+            recorder.publish(TombstoneTable(identity, live.pop(identity), entry.version + 1))
+        else:
+            ref = choose.choice([None, "fork"])
+            recorder.publish(UpdateTable(identity, live[identity], pin(choose.randrange(2, 9), ref=ref)))
+
+    assert len(recorder.recorded) > 250
+    recorder.check()
+
+
+@pytest.mark.case("engine", 336)
+def test_every_commit_shows_the_names_of_its_time(graph: Graph) -> None:
+    recorder = Recorder(graph)
+    old, new = TableIdentity(101, 1), TableIdentity(102, 1)
+    aliases: list[dict[str, TableIdentity]] = []
+
+    def publish(expected: dict[str, TableIdentity], *changes: Change) -> None:
+        recorder.publish(*changes)
+        aliases.append(expected)
+
+    publish({"node:A": old}, RegisterTable(old, "node:A", pin(1)))
+    publish({"node:B": old}, RenameTable(old, "node:A", "node:B"))
+    publish({"node:B": old, "node:A": new}, RegisterTable(new, "node:A", pin(1)))
+    publish({"node:A": new}, TombstoneTable(old, "node:B", 2))
+    publish({"node:B": new}, RenameTable(new, "node:A", "node:B"))
+
+    recorder.check()
+    state = cold_state(graph)
+    for (commit, _), expected in zip(recorder.recorded, aliases, strict=True):
+        entries = state.snapshot_at(commit.manifest_version).entries
+        shown = {key: entry.identity for key, entry in entries.items() if entry.identity in (old, new)}
+        assert shown == expected
+
+
+def test_a_pin_that_returns_to_a_version_of_main_leaves_the_commits_between_alone(graph: Graph) -> None:
+    recorder = Recorder(graph)
+    entry = graph.snapshot().entry("node:Person")
+
+    for version, ref in ((3, None), (4, "fork"), (3, None), (5, "fork"), (4, "fork")):
+        recorder.publish(UpdateTable(entry.identity, "node:Person", pin(version, ref=ref)))
+
+    recorder.check()
+
+
+def test_no_publish_changes_a_row_that_is_there(graph: Graph) -> None:
+    publisher = Publisher(graph)
+    entry = graph.snapshot().entry("edge:Knows")
+    new = TableIdentity(101, 1)
+
+    def recover() -> None:
+        with (
+            pytest.raises(Exception, match="half-way"),
+            failpoint("mutation.post_finalize_pre_publisher", "raise"),
+        ):
+            graph.mutate(mutation('insert Person { name: "cut" }'))
+        graph.mutate(mutation('insert Person { name: "healer" }'))
+
+    kinds: dict[str, Any] = {
+        "mutation": lambda: graph.mutate(mutation('insert Person { name: "ann" }')),
+        "load": lambda: graph.load(ndjson([node("Person", name="bob")]), "append", index=False),
+        "index build": graph.ensure_indices,
+        "delete": lambda: graph.mutate(mutation('delete Person where name = "bob"')),
+        "recovery": recover,
+        "registration": lambda: publisher.publish(RegisterTable(new, "node:New", pin(1))),
+        "rename": lambda: publisher.publish(RenameTable(new, "node:New", "node:Newer")),
+        "repointing": lambda: publisher.publish(UpdateTable(new, "node:Newer", pin(7, ref="x"))),
+        "drop": lambda: publisher.publish(TombstoneTable(new, "node:Newer", 8)),
+        "same pin": lambda: publisher.publish(UpdateTable(entry.identity, "edge:Knows", entry.pin)),
+    }
+    for name, publish in kinds.items():
+        before = unchanging_rows(graph)
+        publish()
+        after = unchanging_rows(graph)
+        assert {key: after.get(key) for key in before} == before, name
+        assert len(after) > len(before), name
+
+
+@pytest.mark.case("engine", 340)
+@pytest.mark.parametrize("count", [1, 63, 64, 200])
+def test_a_warm_handle_advances_over_foreign_publishes_by_what_it_has_not_seen(
+    graph: Graph, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warm = reopen(graph)
+    seen = internals(warm).state().fragments
+    publisher, entry = Publisher(graph), graph.snapshot().entry("node:Person")
+    for number in range(count):
+        publisher.publish(UpdateTable(entry.identity, "node:Person", pin(number + 2)))
+    store, scans = internals(warm).parts.store, Scans(monkeypatch)
+
+    advanced = internals(warm).state()
+    after = store.io_stats()
+
+    assert scans.taken() == [(len(advanced.fragments - seen), len(advanced.fragments))]
+    assert len(advanced.fragments) <= 64
+    assert view(advanced) == view(cold_state(graph))
+    scans.taken()
+    assert internals(warm).state() is advanced
+    assert scans.taken() == []
+    assert store.io_stats().read_bytes == after.read_bytes
+
+
+@pytest.mark.case("engine", 343)
+def test_metadata_of_commits_is_decoded_for_those_asked_for(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _add_commits(graph, 10_000)
+    decoded: list[int] = []
+    decode = commits_module._decode
+
+    def counted(rows: pa.Table, position: int) -> GraphCommit:
+        decoded.append(position)
+        return decode(rows, position)
+
+    monkeypatch.setattr(commits_module, "_decode", counted)
+
+    cold = reopen(graph, read_only=True)
+    state = cold_state(graph)
+    assert len(state.commits) == 10_001
+    assert len(decoded) == 2  # the head, once for each of the two that looked
+    decoded.clear()
+    assert len(cold.commits(limit=10)) == 10
+    assert len(decoded) == 10
+    decoded.clear()
+    newest = cold.commits(limit=1)[0]
+    decoded.clear()
+    cold.commit(newest.graph_commit_id)
+    assert len(decoded) == 1
+
+
+def _add_commits(graph: Graph, count: int) -> None:
+    """Put commits into the manifest in one write: their rows are all that counts."""
+    coordinator = internals(graph).parts.coordinator
+    handle = coordinator.manifest.open_fresh(coordinator.address())
+    parent = internals(graph).state().head.graph_commit_id
+    rows = []
+    for number in range(count):
+        commit_id = f"01ARZ3NDEKTSV4RRFFQ{number:07d}"
+        metadata = {"parent_commit_id": parent, "created_at": number + 1}
+        rows.append(commit_row(commit_id, None, metadata, at=number + 2))
+        parent = commit_id
+    coordinator.manifest.merge(handle, rows_table(rows))
+
+
+@pytest.mark.case("engine", 290)
+def test_two_hundred_publishes_keep_the_manifest_compact(graph: Graph) -> None:
+    recorder, entry = Recorder(graph), graph.snapshot().entry("node:Person")
+    store = internals(graph).parts.store
+    reads = []
+    for number in range(200):
+        before = store.io_stats().reads
+        recorder.publish(UpdateTable(entry.identity, "node:Person", pin(number + 2)))
+        reads.append(store.io_stats().reads - before)
+        assert len(internals(graph).state().fragments) < 2 * 64
+
+    recorder.check()
+    periods = [sum(reads[start : start + 64]) for start in (0, 64, 128)]
+    assert max(periods[1:]) <= min(periods[1:]) * 1.02
+    assert not (manifest_path(graph) / "_indices").exists()
+
+
+def test_a_handle_that_grew_old_is_not_published_on(graph: Graph) -> None:
+    parts, now = internals(graph).parts, [0.0]
+    opened: list[int] = []
+    publisher = ManifestPublisher(
+        parts.coordinator,
+        parts.store,
+        parts.syncer,
+        local_root=parts.local_root,
+        warn=print,
+        boot_clock=lambda: now[0],
+        horizon_s=3_600,
+    )
+
+    def sleep_through_half_the_horizon() -> None:
+        opened.append(len(opened))
+        if len(opened) < 3:
+            now[0] += 1_801
+
+    with failpoint("publish.post_open_pre_merge", call=sleep_through_half_the_horizon):
+        outcome = publisher.publish(None, None, [], {}, intent())
+
+    assert outcome.attempts == len(opened) == 3
+    assert len(graph.commits()) == 2

@@ -1,0 +1,186 @@
+"""What a write costs: counts, never times."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from omnigraph.commit.publish import UPKEEP_INTERVAL
+from omnigraph.core.failpoint import failpoint
+from omnigraph.graph.graph import Graph, init
+from omnigraph.graph.graph import open as open_graph
+from omnigraph.history.select import where_equal
+from tests.engine.counting import Scans, listings
+from tests.support.engine import (
+    PEOPLE,
+    counts,
+    internals,
+    ndjson,
+    node,
+    reopen,
+)
+from tests.support.queries import mutation
+
+
+def insert(graph: Graph, number: int) -> None:
+    """Insert one person."""
+    graph.mutate(mutation(f'insert Person {{ name: "p{number}" }}'))
+
+
+@pytest.fixture
+def warm(graph: Graph) -> Graph:
+    """A handle five commits deep that has seen them all."""
+    graph.load(ndjson([node("Person", name="zoe")]), "append")
+    for number in range(5):
+        insert(graph, number)
+    return graph
+
+
+# Scans
+
+
+@pytest.mark.case("engine", 141)
+def test_a_write_on_a_warm_handle_scans_no_fragment_twice(
+    warm: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scans, other = Scans(monkeypatch), reopen(warm)
+    scans.taken()
+
+    insert(warm, 10)
+    assert scans.taken() == []  # what it published itself it has folded already
+
+    for number in range(3):
+        insert(other, 20 + number)
+        scans.taken()
+        insert(warm, 30 + number)
+        made = scans.taken()
+        assert len(made) == 1
+        assert made[0][0] <= 2  # the rival's publish, and on the first round its warm-up
+        assert made[0][0] < made[0][1]
+
+
+@pytest.mark.case("engine", 141)
+def test_each_further_attempt_scans_once_and_only_what_is_new(
+    warm: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    coordinator = internals(reopen(warm)).parts.coordinator
+    scans = Scans(monkeypatch)
+    attempts: list[list[tuple[int, int]]] = []
+
+    def publish_first() -> None:
+        attempts.append(scans.taken())
+        if len(attempts) > 3:
+            return
+        handle = coordinator.manifest.open_fresh(coordinator.address())
+        rows = where_equal(coordinator.manifest.read(handle), "object_type", "graph_head")
+        coordinator.manifest.merge(handle, rows)  # as a publish on another host would
+        scans.taken()
+
+    with failpoint("publish.before_merge", call=publish_first):
+        insert(warm, 10)
+
+    assert [len(made) for made in attempts] == [0, 1, 1, 1]
+    assert all(read == 1 < whole for made in attempts[1:] for read, whole in made)
+
+
+def test_an_uncontended_write_stays_within_its_budget(warm: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    scans = Scans(monkeypatch)
+    insert(warm, 10)
+    scans.taken()
+    before = counts(warm)
+
+    with listings() as listed:
+        insert(warm, 11)
+
+    spent = counts(warm) - before
+    assert len(scans.taken()) <= 2
+    assert spent.reads <= 18, spent
+    assert spent.writes <= 9, spent
+    assert [Path(folder).name for folder in listed] == ["__recovery"]
+
+
+def test_durability_process_syncs_nothing_and_full_a_fixed_number(warm: Graph) -> None:
+    insert(warm, 10)
+    assert counts(warm).fsyncs == 0
+
+    synced = open_graph(warm.uri, durability="full")
+    insert(synced, 11)
+    spent = []
+    for number in range(3):
+        before = counts(synced)
+        insert(synced, 12 + number)
+        spent.append((counts(synced) - before).fsyncs)
+    assert len(set(spent)) == 1
+    assert 0 < spent[0] <= 14
+
+
+# Depth
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one round of upkeep asked of the disk."""
+
+    reads: int
+    writes: int
+    fsyncs: int
+    lists: int
+    commits: int
+
+
+def period(graph: Graph, number: int) -> tuple[Cost, int]:
+    """Return what one whole round of the manifest's upkeep costs, and the next free number.
+
+    It begins right after a compaction and ends with the next one, so that both rounds of a comparison
+    see every phase once.
+    """
+    first = _until_compacted(graph, number)
+    before = counts(graph)
+    with listings() as listed:
+        last = _until_compacted(graph, first)
+    spent = counts(graph) - before
+    return Cost(spent.reads, spent.writes, spent.fsyncs, len(listed), last - first), last
+
+
+def _until_compacted(graph: Graph, number: int) -> int:
+    fragments = len(internals(graph).state().fragments)
+    while True:
+        insert(graph, number)
+        number += 1
+        now = len(internals(graph).state().fragments)
+        if now < fragments:
+            return number
+        fragments = now
+
+
+def _deepen(root: Path, first: int, last: int) -> None:
+    with reopen(root) as graph:
+        for number in range(first, last):
+            insert(graph, number)
+
+
+def _assert_flat(root: Path, depths: Sequence[int]) -> None:
+    with init(root, PEOPLE, durability="process") as graph:
+        graph.load(ndjson([node("Person", name="zoe")]), "append")
+    spent, number = [], 0
+    for depth in depths:
+        _deepen(root, number, depth)
+        with open_graph(root, durability="full") as graph:
+            costs, number = period(graph, max(number, depth))
+        spent.append(costs)
+    # One look for sidecars per write; what upkeep lists besides are the folders of its new index segments.
+    assert all(costs.lists - costs.commits <= 8 for costs in spent), spent
+    for name in ("reads", "writes", "fsyncs"):
+        # A round has 61 or 62 commits, by how the versions of upkeep itself fall: compare 64 of each.
+        found = [getattr(costs, name) * UPKEEP_INTERVAL / costs.commits for costs in spent]
+        assert max(found) <= min(found) * 1.02, (name, depths, spent)
+
+
+def test_a_round_of_upkeep_costs_the_same_at_depth_10_and_300(tmp_path: Path) -> None:
+    _assert_flat(tmp_path / "graph", [10, 300])
+
+
+@pytest.mark.slow
+def test_a_round_of_upkeep_costs_the_same_at_depth_10_1000_and_5000(tmp_path: Path) -> None:
+    _assert_flat(tmp_path / "graph", [10, 1_000, 5_000])

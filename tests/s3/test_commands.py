@@ -1,0 +1,73 @@
+"""The commands on a graph in an S3-compatible store: the same words, and consent before an overwrite."""
+
+from pathlib import Path
+
+import pytest
+
+from omnigraph.storage.durability import Durability
+from omnigraph.storage.object_store import open_adapter
+from omnigraph.storage.uri import GraphRoot
+from tests.support.atlas import ATLAS, MUTATIONS, SEED, SEED_ROWS, commits, lines, row_counts
+from tests.support.commands import Outcome, write
+from tests.support.in_process import invoke
+
+pytestmark = pytest.mark.slow
+
+RENAME = ("rename", "--query", "atlas.gq", "--params", '{"code": "VGR-1", "name": "Voyager"}')
+
+
+@pytest.fixture
+def folder(tmp_path: Path, root: GraphRoot) -> Path:
+    """Write schema, queries and seed, and make a graph with the seed in it."""
+    write(tmp_path, "atlas.pg", ATLAS)
+    write(tmp_path, "atlas.gq", MUTATIONS)
+    write(tmp_path, "seed.jsonl", lines(*SEED))
+    assert invoke("init", root.uri, "--schema", "atlas.pg", cwd=tmp_path).code == 0
+    assert load(tmp_path, root, "append").code == 0
+    return tmp_path
+
+
+def load(folder: Path, root: GraphRoot, mode: str, *flags: str) -> Outcome:
+    """Load the seed."""
+    return invoke("load", root.uri, "--data", "seed.jsonl", "--mode", mode, *flags, cwd=folder)
+
+
+def test_the_line_about_the_target_says_that_it_is_remote(folder: Path, root: GraphRoot) -> None:
+    outcome = load(folder, root, "merge")
+
+    assert outcome.code == 0
+    assert outcome.stderr == f"omnigraph load → {root.uri} (direct, remote)\n"
+
+
+def test_one_command_after_the_other_may_write(folder: Path, root: GraphRoot) -> None:
+    first = invoke("mutate", *RENAME, "--store", root.uri, "--as", "act-mira", cwd=folder)
+    second = invoke("mutate", *RENAME, "--store", root.uri, "--as", "act-tomas", cwd=folder)
+
+    assert (first.code, second.code) == (0, 0)
+    listed = commits(folder, graph=root.uri)
+    assert [commit["actor_id"] for commit in listed[:2]] == ["act-tomas", "act-mira"]
+    assert row_counts(folder, root.uri) == SEED_ROWS
+
+
+def test_an_overwrite_needs_consent(folder: Path, root: GraphRoot) -> None:
+    before = commits(folder, graph=root.uri)
+
+    refused = load(folder, root, "overwrite")
+    between = commits(folder, graph=root.uri)
+    allowed = load(folder, root, "overwrite", "--yes")
+
+    assert (refused.code, refused.stdout) == (1, "")
+    assert "--yes" in refused.stderr
+    assert between == before
+    assert allowed.code == 0
+    assert len(commits(folder, graph=root.uri)) == len(before) + 2
+
+
+def test_a_place_inside_of_a_cluster_is_refused(tmp_path: Path, root: GraphRoot) -> None:
+    write(tmp_path, "atlas.pg", ATLAS)
+    open_adapter(root, Durability.FULL).write_text("__cluster/state.json", "{}")
+
+    outcome = invoke("init", f"{root.uri}/graphs/x.omni", "--schema", "atlas.pg", cwd=tmp_path)
+
+    assert (outcome.code, outcome.stdout) == (1, "")
+    assert "cluster apply" in outcome.stderr

@@ -1,0 +1,105 @@
+"""The write path on an S3-compatible server: one writer process, the same commits, the same recovery."""
+
+import pytest
+
+import omnigraph.graph.graph as graphs
+from omnigraph.commit.recovery.audit import RecoveryKind
+from omnigraph.core.errors import RecoveryRequired, WriterLeaseHeld
+from omnigraph.core.failpoint import failpoint
+from omnigraph.graph.graph import Graph
+from omnigraph.history.commits import RECOVERY_ACTOR
+from omnigraph.storage.uri import GraphRoot
+from tests.support.protocol import BEFORE, SCHEMA, records
+from tests.support.system import Script
+
+pytestmark = pytest.mark.slow
+
+ADD_DEE = """
+query add() {
+    insert Person { name: "dee" }
+    insert Knows { from: "dee", to: "ann" }
+}
+"""
+DIE = """
+import sys
+import omnigraph.graph.graph as graphs
+graphs.open(sys.argv[1]).mutate(sys.argv[2])
+"""
+
+
+@pytest.fixture
+def graph(root: GraphRoot) -> Graph:
+    graph = graphs.init(root.uri, SCHEMA)
+    graph.load(records(BEFORE), "append")
+    return graph
+
+
+def people(graph: Graph) -> list[object]:
+    return graph.table("Person")["name"].to_pylist()
+
+
+def test_a_mutation_is_one_commit_that_a_second_open_reads(graph: Graph, root: GraphRoot) -> None:
+    result = graph.mutate(ADD_DEE, actor="mira", message="a newcomer")
+
+    with graphs.open(root.uri, read_only=True) as reader:
+        assert people(reader) == ["ann", "bob", "cid", "dee"]
+        assert reader.table("Knows").num_rows == 3
+        (newest, *_) = reader.commits()
+    assert result.commit is not None
+    assert (newest.graph_commit_id, newest.actor_id) == (result.commit.graph_commit_id, "mira")
+
+
+def test_each_mode_of_a_load_works(graph: Graph) -> None:
+    graph.load(b'{"type": "Company", "data": {"name": "acme", "city": "Kiel"}}\n', "merge")
+    graph.load(b'{"type": "Company", "data": {"name": "zoo"}}\n', "append")
+
+    assert graph.table("Company").select(["name", "city"]).to_pylist() == [
+        {"name": "acme", "city": "Kiel"},
+        {"name": "ibex", "city": None},
+        {"name": "zoo", "city": None},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("point", "kind", "is_visible"),
+    [
+        ("mutation.post_sidecar_pre_commit", RecoveryKind.ROLLED_BACK, False),
+        ("mutation.post_table_commit", RecoveryKind.ROLLED_BACK, False),
+        ("mutation.post_finalize_pre_publisher", RecoveryKind.ROLLED_FORWARD, True),
+        ("mutation.post_publish_pre_sidecar_delete", RecoveryKind.ROLLED_FORWARD, True),
+    ],
+)
+def test_a_write_that_fails_half_way_is_healed_by_the_next_one(
+    graph: Graph, point: str, kind: RecoveryKind, *, is_visible: bool
+) -> None:
+    with failpoint(point, "raise:once"), pytest.raises(RecoveryRequired):
+        graph.mutate(ADD_DEE)
+
+    graph.mutate('query add() { insert Company { name: "yak" } }')
+
+    assert ("dee" in people(graph)) is is_visible
+    assert [record.recovery_kind for record in graph.recoveries()] == [kind]
+    assert sum(commit.actor_id == RECOVERY_ACTOR for commit in graph.commits()) == 1
+
+
+def test_a_second_writer_is_refused_and_a_reader_is_not(graph: Graph, root: GraphRoot) -> None:
+    with pytest.raises(WriterLeaseHeld):
+        graphs.open(root.uri)
+
+    with graphs.open(root.uri, read_only=True) as reader:
+        assert len(people(reader)) == 3
+    graph.close()
+    with graphs.open(root.uri) as successor:
+        assert len(people(successor)) == 3
+
+
+def test_a_killed_writer_is_recovered_by_the_next_holder_of_the_lease(graph: Graph, root: GraphRoot) -> None:
+    graph.close()
+    with Script(
+        DIE, root.uri, ADD_DEE, OMNIGRAPH_FAILPOINTS="mutation.post_finalize_pre_publisher=exit"
+    ) as writer:
+        assert writer.wait() == 86
+
+    with graphs.open(root.uri) as successor:
+        assert "dee" in people(successor)
+        assert [record.recovery_kind for record in successor.recoveries()] == [RecoveryKind.ROLLED_FORWARD]
