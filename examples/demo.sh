@@ -1,10 +1,14 @@
 #!/usr/bin/env bash
-# A tour of the two languages on the seed bank in examples/seedbank. Run it with `make demo`.
+# A tour on the seed bank in examples/seedbank: its languages, its data, and a writer that dies half-way.
+# Run it with `make demo`.
 #
 # Every step states the exit code it expects; the tour stops at the first one that behaves otherwise.
 set -euo pipefail
 
 BANK=examples/seedbank
+WORK=$(mktemp -d)
+trap 'rm -rf "$WORK"' EXIT
+GRAPH=$WORK/seedbank.omni
 
 say() {
     printf '\n==> %s\n' "$*"
@@ -36,22 +40,17 @@ contains() {
     done
 }
 
+# value NAME: the first value of a member in the last output, a JSON document.
+value() {
+    sed -n "s/^ *\"$1\": \"\([^\"]*\)\".*/\1/p" <<<"$output" | head -n 1
+}
+
 say "Which build is this?"
 expect 0 omnigraph version
 
-say "Seven files of queries, checked against the schema. No graph is needed."
-expect 0 omnigraph lint --schema "$BANK/schema.pg" --query "$BANK/queries"
-
-say "A query that does not parse: limit comes after order. The caret shows where reading stopped."
-expect 1 omnigraph lint --schema "$BANK/schema.pg" --query - <<'GQ'
-query oldest_lots() {
-    match { $a: Accession }
-    return { $a.code, $a.received_at }
-    limit 5
-    order { $a.received_at }
-}
-GQ
-contains "^"
+say "A file of mutations, checked against the schema. No graph is needed."
+expect 0 omnigraph lint --schema "$BANK/schema.pg" --query "$BANK/queries/curation.gq"
+contains "0 errors"
 
 say "A query with a misspelled property. The checker knows what an accession has."
 expect 1 omnigraph lint --schema "$BANK/schema.pg" --query - <<'GQ'
@@ -63,16 +62,54 @@ query large_lots($seeds: U32) {
     return { $a.code }
 }
 GQ
-contains T6 seed_cuont
+contains T6 seed_cuont "^"
 
 say "The next version of the schema: what would change, step by step."
 expect 0 omnigraph schema plan --from "$BANK/schema.pg" --schema "$BANK/schema-next.pg"
 
-say "A version that cannot be applied. Planning succeeds and says why; applying would fail."
-expect 0 omnigraph schema plan --from "$BANK/schema.pg" --schema "$BANK/schema-unsupported.pg"
-contains OG-MF-103 OG-MF-106
+say "A graph is a folder. Create one, and load the bank: all of it is one commit, its indexes are a second one."
+expect 0 omnigraph init --schema "$BANK/schema.pg" "$GRAPH"
+expect 0 omnigraph load "$GRAPH" --data "$BANK/seed" --mode append --as mira --message "the bank as it was"
+contains node:Accession "indexes built"
 
-say "All of these files are in the canonical format."
-expect 0 omnigraph fmt --check "$BANK"
+say "Data that breaks a rule of the schema is refused as a whole; the graph stays as it was."
+expect 1 omnigraph load "$GRAPH" --data - --mode merge --quiet <<'NDJSON'
+{"type": "Person", "data": {"handle": "ines", "name": "Ines Alder", "active": true}}
+{"edge": "Mentors", "from": "ines", "to": "nobody", "data": {}}
+NDJSON
+contains nobody
+
+say "A mutation is a named query with parameters, and one commit."
+expect 0 omnigraph mutate weigh_lot --query "$BANK/queries/curation.gq" --store "$GRAPH" --as mira \
+    --params '{"code": "SB-2013-0001", "seed_count": 1200, "seed_mass": 3.5}' --message "weighed again"
+contains "1 node"
+expect 0 omnigraph commit list "$GRAPH"
+contains "weighed again" omnigraph:maintenance
+
+say "Now a writer dies in the middle of its commit: its tables have moved, the graph has not."
+expect 86 env OMNIGRAPH_FAILPOINTS="mutation.post_finalize_pre_publisher=exit" \
+    omnigraph mutate regenerate_lot --query "$BANK/queries/curation.gq" --store "$GRAPH" --as tomas \
+    --params '{"parent": "SB-2013-0001", "child": "SB-2026-0001", "barcode": 900001, "day": "2026-05-04"}'
+
+say "Nobody sees half of it: the newest commit is still the one from before."
+expect 0 omnigraph commit list "$GRAPH" --limit 1
+contains "weighed again"
+
+say "The next write, whoever makes it, first finishes what was left, and then does its own work."
+expect 0 omnigraph mutate link_copies --query "$BANK/queries/curation.gq" --store "$GRAPH" --as mira \
+    --params '{"code": "SB-2026-0001", "copy": "SB-2013-0001"}' --message "uses the lot of the dead writer"
+contains "1 edge"
+
+say "History shows the recovery as a commit of its own; the audit names the operation and its author."
+expect 0 omnigraph commit list "$GRAPH" --limit 2
+contains omnigraph:recovery
+expect 0 omnigraph recovery list "$GRAPH"
+contains rolled_forward mutation tomas node:Accession edge:DerivedFrom
+
+say "The same for programs: a conditional write against a head that has moved is refused, with exit code 4."
+expect 0 omnigraph commit list "$GRAPH" --filter actor=omnigraph:recovery --json
+expect 4 omnigraph mutate link_copies --query "$BANK/queries/curation.gq" --store "$GRAPH" \
+    --params '{"code": "SB-2026-0001", "copy": "SB-2013-0002"}' --if-commit "$(value graph_commit_id)" --json
+contains precondition_failure
 
 say "Done: every step behaved as intended."

@@ -1,13 +1,12 @@
 """`omnigraph fmt`: what it writes, what it leaves alone, and how it ends."""
 
 import os
-import resource
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.support.commands import PROGRAM, READ, SCHEMA, omnigraph, write
+from tests.support.commands import READ, SCHEMA, omnigraph, prepared, write
 
 UGLY_SCHEMA = """\
 node Craft{code:String@key
@@ -163,13 +162,12 @@ def test_a_disk_that_takes_no_more_leaves_the_file_as_it_was(tmp_path: Path) -> 
     path = write(tmp_path, "s.pg", UGLY_SCHEMA)
 
     ended = subprocess.run(
-        [str(PROGRAM), "fmt", "s.pg"],
+        prepared("import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))", "fmt", "s.pg"),
         cwd=tmp_path,
         capture_output=True,
         check=False,
         text=True,
         env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"},
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)),
     )
 
     assert (ended.returncode, ended.stdout) == (1, "")

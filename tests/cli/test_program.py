@@ -3,7 +3,6 @@
 import os
 import re
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,12 +11,12 @@ from omnigraph import __version__
 from omnigraph.cli.main import COMMANDS
 from tests.support.commands import (
     NO_SUCH_PROPERTY,
-    PROGRAM,
     READ,
     SCHEMA,
     UNPARSABLE,
     omnigraph,
     python,
+    start,
     write,
 )
 
@@ -179,15 +178,3 @@ def test_what_goes_to_a_pipe_or_a_file_has_no_colours(text: str, tmp_path: Path)
     outcome = omnigraph("lint", "--schema", "s.pg", "--query", "-", cwd=tmp_path, stdin=text)
 
     assert "\x1b" not in outcome.stdout + outcome.stderr
-
-
-def start(*arguments: str, cwd: Path) -> subprocess.Popen[bytes]:
-    """Start the program, and let Ctrl-C reach it even where the shell of the tests ignores it."""
-    return subprocess.Popen(
-        [str(PROGRAM), *arguments],
-        cwd=cwd,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509  takes no lock
-    )

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from omnigraph.cli.main import COMMANDS
 from tests.support.commands import PROGRAM, READ, SCHEMA, python, write
 
 HELP_CPU_S_MAX = 0.150
@@ -55,7 +56,13 @@ def test_help_imports_of_ours_no_more_than_the_command_table(tmp_path: Path) -> 
     modules = imported(tmp_path, "--help")
 
     ours = {module for module in modules if module.startswith("omnigraph")}
-    assert ours == {"omnigraph", "omnigraph.cli", "omnigraph.cli.main", "omnigraph.cli.exit_codes"}
+    table = {"main", "exit_codes", "global_flags", "invocation"}
+    assert ours == {"omnigraph", "omnigraph.cli", *(f"omnigraph.cli.{name}" for name in table)}
+
+
+@pytest.mark.parametrize("command", list(COMMANDS))
+def test_the_help_of_a_command_imports_no_heavy_library(command: str, tmp_path: Path) -> None:
+    assert packages(imported(tmp_path, command, "--help")).intersection(HEAVY) == set()
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@
 
 import importlib
 import sys
+from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import NamedTuple, NoReturn
 
@@ -12,6 +13,8 @@ import click
 
 from omnigraph import __version__
 from omnigraph.cli.exit_codes import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_USAGE
+from omnigraph.cli.global_flags import ForwardingGroup
+from omnigraph.cli.invocation import Invocation
 
 
 class CommandEntry(NamedTuple):
@@ -22,28 +25,34 @@ class CommandEntry(NamedTuple):
     section: str
 
 
+_GRAPH = "Reading and writing a graph"
+_STORAGE = "Making and looking after a graph (its storage)"
 _OFFLINE = "Schemas and queries (files only, no graph needed)"
 _PROGRAM = "This program"
 
+
+def _entry(name: str, help: str, section: str) -> CommandEntry:
+    return CommandEntry(f"omnigraph.cli.commands.{name}:{name}", help, section)
+
+
 COMMANDS = {
-    "lint": CommandEntry("omnigraph.cli.commands.lint:lint", "Check query files against a schema.", _OFFLINE),
-    "fmt": CommandEntry("omnigraph.cli.commands.fmt:fmt", "Rewrite files in the canonical layout.", _OFFLINE),
-    "schema": CommandEntry("omnigraph.cli.commands.schema:schema", "Plan changes of a schema.", _OFFLINE),
-    "version": CommandEntry("omnigraph.cli.commands.version:version", "Print the version.", _PROGRAM),
+    "load": _entry("load", "Load data from files, as one commit.", _GRAPH),
+    "mutate": _entry("mutate", "Run a mutation, as one commit.", _GRAPH),
+    "commit": _entry("commit", "List the commits of a graph, or show one.", _GRAPH),
+    "snapshot": _entry("snapshot", "Show the version and the tables of a graph.", _GRAPH),
+    "init": _entry("init", "Create an empty graph from a schema.", _STORAGE),
+    "index": _entry("index", "Build missing indexes, or say which there are.", _STORAGE),
+    "recovery": _entry("recovery", "List what was recovered after interrupted writes.", _STORAGE),
+    "lint": _entry("lint", "Check query files against a schema.", _OFFLINE),
+    "fmt": _entry("fmt", "Rewrite files in the canonical layout.", _OFFLINE),
+    "schema": _entry("schema", "Plan changes of a schema.", _OFFLINE),
+    "version": _entry("version", "Print the version.", _PROGRAM),
 }
-DEPRECATED = {"check": "lint"}
-GLOBAL_FLAGS = frozenset({"--json"})  # accepted before the command as well as behind it
+DEPRECATED = {"check": "lint", "change": "mutate"}
 
 
-class LazyGroup(click.Group):
+class LazyGroup(ForwardingGroup):
     """A group whose commands are imported when they are called."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Hand the global flags that stand before the command on to it."""
-        leading = 0
-        while leading < len(args) and args[leading] in GLOBAL_FLAGS:
-            leading += 1
-        return super().parse_args(ctx, args[leading:] + args[:leading] if leading < len(args) else args)
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
         """Return the names of the table."""
@@ -87,19 +96,23 @@ class LazyGroup(click.Group):
 @click.version_option(__version__, "-v", "--version", prog_name="omnigraph", message="%(prog)s %(version)s")
 @click.pass_context
 def omnigraph(ctx: click.Context) -> None:
-    """A typed property graph with git-style history on open Lance tables."""
+    """A typed property graph with git-style history on open Lance tables.
+
+    The flags --store, --uri, --as, --yes, --quiet and --json may stand before the command, too.
+    """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
         ctx.exit(EXIT_USAGE)
 
 
-def main() -> NoReturn:
-    """Run the command line and exit with its code."""
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line, with the arguments of the process or with these, and exit with its code."""
     if sys.platform == "win32":
         click.echo("error: omnigraph runs on Linux and macOS, not on Windows", err=True)
         sys.exit(EXIT_FAILURE)
+    invocation = Invocation()
     try:
-        sys.exit(omnigraph.main(standalone_mode=False))
+        sys.exit(omnigraph.main(arguments, "omnigraph", standalone_mode=False, obj=invocation))
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
@@ -110,14 +123,23 @@ def main() -> NoReturn:
         sys.stderr.close()
         sys.exit(EXIT_FAILURE)
     except Exception as error:  # noqa: BLE001 - the outermost edge: typed errors become text and exit code
-        sys.exit(_report(error))
+        sys.exit(_report(error, invocation))
 
 
-def _report(error: Exception) -> int:
-    """Print a typed error and return its exit code; anything else is a defect and keeps its traceback."""
-    from omnigraph.core.errors import OmnigraphError, SourceError
+def _report(error: Exception, invocation: Invocation) -> int:
+    """Print a typed error and return its exit code; anything else is a defect and keeps its traceback.
+
+    The text goes to standard error. A run that was asked for a document also gets one, where it looks for it.
+    """
+    from omnigraph.cli.render.errors import render_error
+    from omnigraph.core.errors import OmnigraphError
 
     if not isinstance(error, OmnigraphError):
         raise error
-    click.echo(error.render() if isinstance(error, SourceError) else f"error: {error}", err=True)
+    click.echo(render_error(error), err=True)
+    if invocation.is_json:
+        from omnigraph.cli.error_document import error_document
+        from omnigraph.cli.printing import print_document
+
+        print_document(error_document(error))
     return error.exit_code

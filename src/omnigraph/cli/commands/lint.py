@@ -1,7 +1,5 @@
 """`omnigraph lint`: query files against a schema, with nothing else running."""
 
-import json
-
 import click
 
 from omnigraph.catalog.build import compile_schema
@@ -9,6 +7,8 @@ from omnigraph.catalog.lint import LintReport, unreadable
 from omnigraph.catalog.lint import lint as lint_source
 from omnigraph.catalog.model import Catalog
 from omnigraph.cli.exit_codes import EXIT_FAILURE
+from omnigraph.cli.options import json_option
+from omnigraph.cli.printing import print_document
 from omnigraph.cli.render.lint import render_report, render_summary
 from omnigraph.cli.sources import read_source, refuse_second_stdin, source_files
 from omnigraph.core.errors import ParseError
@@ -28,7 +28,7 @@ _QUERY_FILES = frozenset({".gq"})
     metavar="FILE",
     help="A .gq file, a folder of them, or - for standard input; may be repeated.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
+@json_option
 @click.pass_context
 def lint(ctx: click.Context, *, schema_path: str, query_paths: tuple[str, ...], as_json: bool) -> None:
     """Check query files against a schema: syntax, types, and what no query ever sets.
@@ -42,9 +42,7 @@ def lint(ctx: click.Context, *, schema_path: str, query_paths: tuple[str, ...], 
     if as_json:
         documents = [report.to_json() for report in reports]
         is_one_file = len(documents) == 1 and query_paths == (documents[0]["query_path"],)
-        click.echo(
-            json.dumps(documents[0] if is_one_file else {"reports": documents}, indent=2, ensure_ascii=False)
-        )
+        print_document(documents[0] if is_one_file else {"reports": documents})
     else:
         for report in reports:
             click.echo(render_report(report))

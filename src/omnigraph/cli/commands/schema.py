@@ -1,19 +1,20 @@
 """`omnigraph schema`: what a change of schema would do."""
 
-import json
-
 import click
 
 from omnigraph.catalog.build import read_schema
 from omnigraph.catalog.identity import accept_first
 from omnigraph.catalog.migrate import plan_migration
 from omnigraph.catalog.migration_steps import step_json
+from omnigraph.cli.global_flags import ForwardingGroup
+from omnigraph.cli.options import json_option
+from omnigraph.cli.printing import print_document
 from omnigraph.cli.render.migration import render_plan
 from omnigraph.cli.sources import read_source, refuse_second_stdin
 from omnigraph.core.diagnostics import render
 
 
-@click.group(no_args_is_help=True)
+@click.group(cls=ForwardingGroup, no_args_is_help=True)
 def schema() -> None:
     """Plan changes of a schema."""
 
@@ -24,7 +25,7 @@ def schema() -> None:
     "--schema", "schema_path", required=True, metavar="FILE", help="The .pg schema as it should be."
 )
 @click.option("--allow-data-loss", is_flag=True, help="Plan hard drops, which also purge the past.")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
+@json_option
 def plan(*, from_path: str, schema_path: str, allow_data_loss: bool, as_json: bool) -> None:
     """Show the steps from one schema to another; nothing is written.
 
@@ -44,6 +45,6 @@ def plan(*, from_path: str, schema_path: str, allow_data_loss: bool, as_json: bo
             "step_count": len(steps),
             "steps": steps,
         }
-        click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+        print_document(document)
     else:
         click.echo(render_plan(migration))

@@ -6,6 +6,7 @@ from textwrap import indent
 import click
 
 from omnigraph.catalog.lint import LintReport, QueryResult
+from omnigraph.cli.render.columns import count
 from omnigraph.core.diagnostics import Severity
 from omnigraph.core.errors import SourceError
 
@@ -26,8 +27,8 @@ def render_summary(reports: Sequence[LintReport]) -> str:
     """Return the last line: how much was checked and what was found."""
     files, queries = len(reports), sum(len(report.results) for report in reports)
     errors, warnings = sum(report.errors for report in reports), sum(report.warnings for report in reports)
-    where = f"{_count(queries, 'query', 'queries')} in {_count(files, 'file')}"
-    return f"{where}: {_count(errors, 'error')}, {_count(warnings, 'warning')}"
+    where = f"{count(queries, 'query', 'queries')} in {count(files, 'file')}"
+    return f"{where}: {count(errors, 'error')}, {count(warnings, 'warning')}"
 
 
 def _lines(report: LintReport) -> Iterator[str]:
@@ -56,7 +57,3 @@ def _result(result: QueryResult) -> Iterator[str]:
 def _label(severity: Severity) -> str:
     text, color = _LABELS[severity]
     return click.style(f"{text:<5}", fg=color)
-
-
-def _count(number: int, singular: str, plural: str | None = None) -> str:
-    return f"{number} {singular if number == 1 else plural or singular + 's'}"

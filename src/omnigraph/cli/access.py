@@ -1,0 +1,34 @@
+"""Opening the addressed graph for a command."""
+
+import logging
+
+import click
+
+from omnigraph.cli.target import Target
+from omnigraph.graph.graph import Graph
+from omnigraph.graph.graph import open as open_graph
+
+
+def open_for_reading(target: Target) -> Graph:
+    """Open a graph that is only looked at: nothing is healed, locked or written."""
+    _show_warnings()
+    return open_graph(target.uri, read_only=True)
+
+
+def open_for_writing(target: Target) -> Graph:
+    """Open a graph to change it, which first finishes or undoes what dead writers left."""
+    _show_warnings()
+    return open_graph(target.uri)
+
+
+class _Warnings(logging.Handler):
+    """Warnings of the engine as lines on standard error."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print one warning."""
+        click.echo(f"warning: {record.getMessage()}", err=True)
+
+
+def _show_warnings() -> None:
+    """Replace the handlers of the engine's log: a second call changes nothing."""
+    logging.getLogger("omnigraph").handlers = [_Warnings(logging.WARNING)]

@@ -1,0 +1,99 @@
+"""`omnigraph commit`: the history of a graph."""
+
+from collections.abc import Sequence
+
+import click
+
+from omnigraph.cli.global_flags import ForwardingGroup
+from omnigraph.cli.options import (
+    READS_HAVE_NO_ACTOR,
+    GraphCommand,
+    address_options,
+    branch_option,
+    json_option,
+    uri_argument,
+)
+from omnigraph.cli.printing import print_document
+from omnigraph.cli.target import resolve
+
+_REFUSED = {"--as": READS_HAVE_NO_ACTOR}
+
+
+@click.group(cls=ForwardingGroup, no_args_is_help=True)
+def commit() -> None:
+    """List the commits of a graph, or show one."""
+
+
+@commit.command("list", cls=GraphCommand, refuses=_REFUSED)
+@uri_argument
+@click.option(
+    "--filter",
+    "filters",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Only commits that fit: actor=, branch=, since= and until= (ISO times), merge=true|false.",
+)
+@click.option("--limit", type=click.IntRange(min=0), metavar="N", help="At most so many.")
+@branch_option
+@address_options
+@json_option
+def list_commits(
+    *,
+    uri: str | None,
+    filters: Sequence[str],
+    limit: int | None,
+    branch: str | None,
+    uris: Sequence[str],
+    stores: Sequence[str],
+    quiet: bool,  # noqa: ARG001 - accepted everywhere; there is no line to leave out
+    as_json: bool,
+) -> None:
+    """List the commits of the graph at URI, newest first."""
+    from omnigraph.cli.access import open_for_reading
+    from omnigraph.cli.documents import commit_document
+    from omnigraph.cli.filters import all_of
+    from omnigraph.cli.render.history import render_commits
+
+    condition = all_of(filters)
+    target = resolve(uri, uris, stores)
+    with open_for_reading(target) as graph:
+        commits = graph.commits(branch=branch, limit=limit, where=condition)
+    if as_json:
+        print_document({"commits": [commit_document(found) for found in commits]})
+    else:
+        click.echo(render_commits(commits))
+
+
+@commit.command("show", cls=GraphCommand, refuses=_REFUSED)
+@click.argument("words", nargs=-1, metavar="[URI] ID")
+@branch_option
+@address_options
+@json_option
+def show(
+    *,
+    words: Sequence[str],
+    branch: str | None,
+    uris: Sequence[str],
+    stores: Sequence[str],
+    quiet: bool,  # noqa: ARG001 - accepted everywhere; there is no line to leave out
+    as_json: bool,
+) -> None:
+    """Show the commit ID of the graph at URI."""
+    match words:
+        case [commit_id]:
+            positional = None
+        case [positional, commit_id]:
+            pass
+        case _:
+            raise click.UsageError("commit show takes the id of a commit, and before it perhaps a graph")
+    target = resolve(positional, uris, stores)
+    from omnigraph.cli.access import open_for_reading
+    from omnigraph.cli.documents import commit_document
+    from omnigraph.cli.render.history import render_commit
+
+    with open_for_reading(target) as graph:
+        found = graph.commit(commit_id, branch=branch)
+    if as_json:
+        print_document(commit_document(found))
+    else:
+        click.echo(render_commit(found))

@@ -1,0 +1,141 @@
+"""The documents of results: what `--json` prints is what HTTP answers.
+
+Field names are the vocabulary of tables, times are microseconds, and a commit on main has no branch. Of what
+may be empty only `message`, `reason` and what a recovery lacks are left out; the rest is null.
+"""
+
+from collections.abc import Iterable
+
+from omnigraph import INTERNAL_SCHEMA_VERSION
+from omnigraph.commit.recovery.audit import RecoveryRecord
+from omnigraph.commit.sidecar import WriterKind
+from omnigraph.history.commits import GraphCommit
+from omnigraph.history.coordinator import MAIN
+from omnigraph.history.state import Snapshot
+from omnigraph.operations.ensure_indices import IndexResult, PendingIndex
+from omnigraph.operations.index_status import TableIndexes
+from omnigraph.operations.load import LoadResult
+from omnigraph.operations.mutate import MutationResult
+
+Json = dict[str, object]
+
+
+def commit_document(commit: GraphCommit) -> Json:
+    """Return one commit."""
+    document: Json = {
+        "graph_commit_id": commit.graph_commit_id,
+        "manifest_branch": commit.manifest_branch,
+        "manifest_version": commit.manifest_version,
+        "parent_commit_id": commit.parent_commit_id,
+        "merged_parent_commit_id": commit.merged_parent_commit_id,
+        "actor_id": commit.actor_id,
+        "created_at": commit.created_at,
+    }
+    if commit.message is not None:
+        document["message"] = commit.message
+    return document
+
+
+def mutation_document(result: MutationResult, actor: str | None) -> Json:
+    """Return what a mutation did."""
+    return {
+        "branch": result.branch or MAIN,
+        "query_name": result.query_name,
+        "affected_nodes": result.affected_nodes,
+        "affected_edges": result.affected_edges,
+        "actor_id": actor,
+        "commit": _commit_or_null(result.commit),
+    }
+
+
+def load_document(result: LoadResult, uri: str) -> Json:
+    """Return what a load did."""
+    return {
+        "uri": uri,
+        "branch": result.branch or MAIN,
+        "mode": result.mode,
+        "base_branch": None,
+        "branch_created": False,
+        "tables": [{"table_key": key, "rows_loaded": count} for key, count in result.tables],
+        "commit": _commit_or_null(result.commit),
+        "index_commit": _commit_or_null(result.index_commit),
+        "pending_indexes": _pending(result.pending_indexes),
+        "warnings": list(result.warnings),
+    }
+
+
+def snapshot_document(snapshot: Snapshot) -> Json:
+    """Return a view: its version and every table."""
+    tables = [
+        {
+            "table_key": entry.table_key,
+            "table_path": entry.location,
+            "table_version": entry.version,
+            "table_branch": entry.pin.branch,
+            "row_count": entry.row_count,
+        }
+        for entry in snapshot.entries.values()
+    ]
+    return {
+        "branch": snapshot.branch or MAIN,
+        "manifest_version": snapshot.head.manifest_version,
+        "internal_schema_version": INTERNAL_SCHEMA_VERSION,
+        "tables": tables,
+    }
+
+
+def recovery_document(record: RecoveryRecord) -> Json:
+    """Return one finished recovery."""
+    writer = None if record.writer_kind is None else WriterKind(record.writer_kind).wire
+    optional: Json = {
+        "graph_commit_id": record.graph_commit_id,
+        "recovery_for_actor": record.recovery_for_actor,
+        "writer_kind": writer,
+    }
+    tables = [
+        {"table_key": found.table_key, "from_version": found.from_version, "to_version": found.to_version}
+        for found in record.outcomes
+    ]
+    return {
+        "operation_id": record.operation_id,
+        "recovery_kind": record.recovery_kind.wire,
+        **{name: value for name, value in optional.items() if value is not None},
+        "created_at": record.created_at,
+        "tables": tables,
+    }
+
+
+def index_status_document(tables: Iterable[TableIndexes], *, uri: str, branch: str | None) -> Json:
+    """Return every declared index with what it covers."""
+    return {"uri": uri, "branch": branch or MAIN, "tables": [_table_indexes(table) for table in tables]}
+
+
+def index_result_document(result: IndexResult, *, uri: str, branch: str | None) -> Json:
+    """Return what an index build did, and what it could not do."""
+    return {
+        "uri": uri,
+        "branch": branch or MAIN,
+        "pending": _pending(result.pending),
+        "commit": _commit_or_null(result.commit),
+    }
+
+
+def _table_indexes(table: TableIndexes) -> Json:
+    indexes: list[Json] = []
+    for index in table.indexes:
+        document: Json = {"property": index.property, "kind": index.kind, "coverage": index.coverage}
+        if index.reason is not None:
+            document["reason"] = index.reason
+        indexes.append(document)
+    return {"table_key": table.table_key, "indexes": indexes}
+
+
+def _commit_or_null(commit: GraphCommit | None) -> Json | None:
+    return None if commit is None else commit_document(commit)
+
+
+def _pending(indexes: Iterable[PendingIndex]) -> list[Json]:
+    return [
+        {"table_key": index.table_key, "property": index.property, "reason": index.reason}
+        for index in indexes
+    ]

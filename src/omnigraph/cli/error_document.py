@@ -1,0 +1,25 @@
+"""An error as the document that `--json` prints, the same as the body of an HTTP error."""
+
+from omnigraph.core.errors import OmnigraphError
+
+Json = dict[str, object]
+
+_FIELDS = {
+    "manifest_conflict": ("table_key", "expected", "actual"),
+    "read_set_conflict": ("member", "expected", "actual"),
+    "key_conflict": ("table_key", "row_id"),
+    "precondition_failure": ("expected", "actual"),
+    "version_reclaimed": ("table_key", "version"),
+    "resource_limit": ("resource", "limit", "actual"),
+    "recovery_required": ("operation_id",),
+}
+
+
+def error_document(error: OmnigraphError) -> Json:
+    """Return message, code and at most one detail object; an error without a code has none here either."""
+    document: Json = {"error": str(error)}
+    if error.code is not None:
+        document["code"] = error.code
+    if error.detail is not None:
+        document[error.detail] = {name: getattr(error, name) for name in _FIELDS[error.detail]}
+    return document

@@ -1,0 +1,83 @@
+"""The flags and arguments that commands share, and the refusal of those that do not fit a command."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import click
+
+from omnigraph.cli.invocation import Invocation
+
+Decorated = Callable[..., Any]
+
+_BY_ADDRESS = "is not in this version: name the graph's storage by its path, file:// or s3:// URI"
+_NOT_YET = {
+    "--server": _BY_ADDRESS,
+    "--graph": _BY_ADDRESS,
+    "--cluster": _BY_ADDRESS,
+    "--profile": _BY_ADDRESS,
+    "--target": _BY_ADDRESS,
+    "--config": "is not in this version: give every setting as a flag",
+    "--policy": "is not in this version: a direct open of a graph's storage has no policy",
+    "--yes": "is for commands that ask before they destroy something; this one asks nothing",
+}
+READS_HAVE_NO_ACTOR = "is for writes: a read is not recorded"
+
+
+class GraphCommand(click.Command):
+    """A command on a graph: it says of a flag that it cannot use why, and what to use instead."""
+
+    def __init__(
+        self,
+        name: str | None,
+        *,
+        refuses: Mapping[str, str] | None = None,
+        **settings: Any,  # noqa: ANN401 - what click takes
+    ) -> None:
+        """Take, besides what every command takes, the flags that are refused with a reason of their own."""
+        super().__init__(name, **settings)
+        self._refused = {**_NOT_YET, **(refuses or {})}
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the command line; a refused flag is a mistake in usage that names the alternative."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            if error.option_name not in self._refused:
+                raise
+            reason = self._refused[error.option_name]
+            raise click.UsageError(f"{error.option_name} {reason}", ctx) from error
+
+
+def _note_json(ctx: click.Context, _parameter: click.Parameter, value: bool) -> bool:
+    ctx.ensure_object(Invocation).is_json |= value
+    return value
+
+
+json_option = click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    is_eager=True,
+    callback=_note_json,
+    help="Print a JSON document; errors become documents, too.",
+)
+uri_argument = click.argument("uri", required=False)
+branch_option = click.option("--branch", metavar="NAME", help="The branch; main if not given.")
+actor_option = click.option("--as", "actor", metavar="ACTOR", help="Who is recorded as the author.")
+message_option = click.option("--message", metavar="TEXT", help="A note that is kept with the commit.")
+yes_option = click.option(
+    "--yes", is_flag=True, help="Consent to destroying data that is not on this machine."
+)
+
+
+def address_options(command: Decorated) -> Decorated:
+    """Add the ways to name a graph besides a positional argument, and `--quiet`."""
+    command = click.option("--quiet", is_flag=True, help="Do not say on standard error what is worked on.")(
+        command
+    )
+    command = click.option("--store", "stores", multiple=True, metavar="URI", help="The same as --uri.")(
+        command
+    )
+    return click.option(
+        "--uri", "uris", multiple=True, metavar="URI", help="The graph: a path, file:// or s3:// URI."
+    )(command)

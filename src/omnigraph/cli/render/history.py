@@ -1,0 +1,81 @@
+"""Commits, snapshots and recoveries as text."""
+
+from collections.abc import Iterator, Sequence
+
+import click
+
+from omnigraph.cli.render.columns import columns, count, moment
+from omnigraph.commit.recovery.audit import RecoveryRecord
+from omnigraph.commit.sidecar import WriterKind
+from omnigraph.history.commits import GraphCommit
+from omnigraph.history.coordinator import MAIN
+from omnigraph.history.state import Snapshot
+
+_NOBODY = "-"
+
+
+def render_commits(commits: Sequence[GraphCommit]) -> str:
+    """Return one line per commit."""
+    if not commits:
+        return "no commits"
+    rows = [
+        [
+            commit.graph_commit_id,
+            str(commit.manifest_version),
+            moment(commit.created_at),
+            commit.manifest_branch or MAIN,
+            commit.actor_id or _NOBODY,
+            commit.message or "",
+        ]
+        for commit in commits
+    ]
+    head = ["commit", "version", "time", "branch", "actor", "message"]
+    return columns(head, rows, numbers=frozenset({1}))
+
+
+def render_commit(commit: GraphCommit) -> str:
+    """Return every field of one commit, and its message in full."""
+    fields = {
+        "commit": commit.graph_commit_id,
+        "branch": commit.manifest_branch or MAIN,
+        "version": str(commit.manifest_version),
+        "parent": commit.parent_commit_id,
+        "merged": commit.merged_parent_commit_id,
+        "actor": commit.actor_id,
+        "time": moment(commit.created_at),
+    }
+    lines = [f"{click.style(f'{name:<8}', bold=True)}{value or _NOBODY}" for name, value in fields.items()]
+    message = ["", *(f"    {line}" for line in commit.message.splitlines())] if commit.message else []
+    return "\n".join([*lines, *message])
+
+
+def render_snapshot(snapshot: Snapshot, stamp: int) -> str:
+    """Return the version, and one line per table."""
+    head = snapshot.head
+    title = (
+        f"branch {snapshot.branch or MAIN} at version {head.manifest_version}, commit {head.graph_commit_id}"
+    )
+    rows = [
+        [entry.table_key, str(entry.version), entry.pin.branch or MAIN, str(entry.row_count)]
+        for entry in snapshot.entries.values()
+    ]
+    table = columns(["table", "version", "branch", "rows"], rows, numbers=frozenset({1, 3}))
+    return "\n".join([title, f"internal-schema {stamp}", "", table])
+
+
+def render_recoveries(records: Sequence[RecoveryRecord]) -> str:
+    """Return each recovery with what became of its tables."""
+    if not records:
+        return "no recoveries"
+    return "\n".join(line for record in records for line in _recovery(record))
+
+
+def _recovery(record: RecoveryRecord) -> Iterator[str]:
+    writer = "" if record.writer_kind is None else f" of a {WriterKind(record.writer_kind).wire}"
+    author = f" by {record.recovery_for_actor}" if record.recovery_for_actor else ""
+    commit = f", commit {record.graph_commit_id}" if record.graph_commit_id else ""
+    kind = click.style(record.recovery_kind.wire, bold=True)
+    yield f"{moment(record.created_at)}  {kind}{writer}{author}, {count(len(record.outcomes), 'table')}"
+    yield f"  operation {record.operation_id}{commit}"
+    for found in record.outcomes:
+        yield f"  {found.table_key}: version {found.from_version} to {found.to_version}"

@@ -1,0 +1,71 @@
+"""Which graph a command works on, and consent to destroy what is in it."""
+
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import click
+
+from omnigraph.core.errors import BadRequest, UnsupportedError
+from omnigraph.storage.uri import GraphRoot
+
+_SERVED = re.compile(r"https?://", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A graph as it was addressed."""
+
+    uri: str
+    is_local: bool
+
+    @property
+    def access(self) -> str:
+        """How the graph is reached, as the line on standard error says it."""
+        return f"direct, {'local' if self.is_local else 'remote'}"
+
+
+def resolve(positional: str | None, uris: Sequence[str], stores: Sequence[str]) -> Target:
+    """Return the one graph that is addressed.
+
+    Raises:
+        click.UsageError: it is addressed more than once.
+        BadRequest: it is not addressed at all, or by something that is no address.
+        UnsupportedError: the address is that of a server.
+    """
+    given = [("URI", positional)] if positional is not None else []
+    given += [("--uri", uri) for uri in uris] + [("--store", uri) for uri in stores]
+    if not given:
+        raise BadRequest("no graph addressed: name it by a positional URI, --uri or --store")
+    if len(given) > 1:
+        names = " and ".join(name for name, _ in given)
+        raise click.UsageError(f"the graph is addressed more than once, by {names}: give one of them")
+    uri = str(given[0][1])
+    if _SERVED.match(uri):
+        raise UnsupportedError(
+            "graphs behind a server are not in this version: "
+            "name the graph's storage by its path, file:// or s3:// URI"
+        )
+    return Target(uri, GraphRoot.parse(uri).is_local)
+
+
+def announce(command: str, target: Target, *, quiet: bool) -> None:
+    """Say on standard error what a command is about to work on."""
+    if not quiet:
+        click.echo(f"omnigraph {command} → {target.uri} ({target.access})", err=True)
+
+
+def require_consent(what: str, target: Target, *, yes: bool, may_ask: bool) -> None:
+    """Let a destructive command go on: on this machine always, elsewhere with `--yes` or a typed yes.
+
+    Raises:
+        BadRequest: there is no consent and nobody to ask, or the answer was not yes.
+    """
+    if target.is_local or yes:
+        return
+    if not (may_ask and sys.stdin.isatty()):
+        raise BadRequest(f"{what} at {target.uri}: say --yes to go on, there is nobody to ask")
+    click.echo(f"{what} at {target.uri}. Type yes to go on: ", nl=False, err=True)
+    if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
+        raise BadRequest("not confirmed; nothing was done")
