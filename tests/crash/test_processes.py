@@ -1,0 +1,190 @@
+"""Several writers on one local disk: processes of which some are killed, and threads."""
+
+import fcntl
+import os
+import random
+import sys
+import threading
+from pathlib import Path
+from time import monotonic
+
+import pytest
+
+from omnigraph.commit.recovery.audit import RecoveryKind
+from omnigraph.core.errors import ConflictError, OmnigraphError
+from omnigraph.graph import graph as omnigraph
+from tests.crash.histories import Reports, check_history
+from tests.crash.workers import OWN_SHARE, Workers
+from tests.crash.writer import Acknowledged, Failed, Message, Request
+from tests.model.contents import OWN_TABLES, SCHEMA, Contents, Refused
+from tests.model.operations import Operation, PutOwn, apply, perform
+from tests.model.programs import Program
+
+
+def fresh_seed() -> int:
+    return int(os.environ.get("CRASH_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 32)
+
+
+def say(title: str, seed: int, reports: Reports, counts: dict[str, int]) -> None:
+    fates = {fate: reports.count(fate) for fate in ("acknowledged", "refused", "unfinished", "killed")}
+    sys.stdout.write(
+        f"\n{title}: seed {seed}; {len(reports.writes)} writes {fates}, {reports.kills} kills\n"
+        f"{title}: errors {dict(reports.errors)}; graph {counts}\n"
+        f"{title}: one chain, every success visible, every refusal invisible, no live sidecar touched\n"
+    )
+    if "RecoveryRequired" in reports.texts:
+        sys.stdout.write(f"{title}: {reports.texts['RecoveryRequired']}\n")
+
+
+def run_with_kills(root: Path, *, duration_s: float, kill_every_s: float) -> None:
+    seed = fresh_seed()
+    omnigraph.init(root, SCHEMA).close()
+    workers = Workers(root, seed, processes=4)
+    end = monotonic() + duration_s
+    while monotonic() < end:
+        workers.work_until(min(monotonic() + kill_every_s, end))
+        victim = workers.random.randrange(4)
+        workers.kill(victim)
+        workers.start(victim)
+    workers.stop()
+
+    with omnigraph.open(root) as graph:
+        counts = check_history(graph, workers.reports)
+
+    say("4 processes", seed, workers.reports, counts)
+    assert workers.reports.count("acknowledged") > 0
+
+
+def test_four_processes_of_which_two_are_killed_keep_one_history(tmp_path: Path) -> None:
+    run_with_kills(tmp_path / "graph", duration_s=6, kill_every_s=2.5)
+
+
+@pytest.mark.crash
+def test_four_processes_of_which_one_is_killed_every_two_seconds_keep_one_history(tmp_path: Path) -> None:
+    run_with_kills(tmp_path / "graph", duration_s=60, kill_every_s=2)
+
+
+def run_threads(root: Path, *, duration_s: float) -> None:
+    seed = fresh_seed()
+    reports = Reports()
+    lock = threading.Lock()
+    failures: list[BaseException] = []
+    omnigraph.init(root, SCHEMA).close()
+    handles = [omnigraph.open(root) for _ in range(2)]  # four threads on each
+    end = monotonic() + duration_s
+
+    def work(place: int) -> None:
+        program = Program(seed + place)
+        program._names = iter(range(place, 1 << 62, 8))  # no two threads use one name
+        drawn = Contents()
+        while monotonic() < end and not failures:
+            with lock:
+                own = PutOwn(place % OWN_TABLES, f"k{len(reports.writes)}", place)
+                operation = own if program.random.random() < OWN_SHARE else program.next(drawn)
+                request = Request(f"thread-{place}-{len(reports.writes)}", operation)
+                reports.asked(request)
+            try:
+                commit_id = perform(handles[place % 2], operation, actor=request.name)
+                said: Message = Acknowledged(request.name, commit_id)
+            except OmnigraphError as error:
+                is_conflict = isinstance(error, ConflictError)
+                said = Failed(request.name, type(error).__name__, str(error), is_conflict)
+            with lock:
+                reports.said(said)
+                if isinstance(said, Acknowledged) and not isinstance(operation, PutOwn):
+                    drawn = _or_same(drawn, operation)
+
+    def guarded(place: int) -> None:
+        try:
+            work(place)
+        except BaseException as failure:
+            failures.append(failure)
+            raise
+
+    threads = [threading.Thread(target=guarded, args=(place,)) for place in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+
+    with omnigraph.open(root) as graph:
+        counts = check_history(graph, reports)
+
+    say("8 threads", seed, reports, counts)
+    assert reports.count("acknowledged") > 0
+
+
+def _or_same(contents: Contents, operation: Operation) -> Contents:
+    try:
+        return apply(contents, operation)
+    except Refused:
+        return contents
+
+
+def test_eight_threads_keep_one_history(tmp_path: Path) -> None:
+    run_threads(tmp_path / "graph", duration_s=4)
+
+
+@pytest.mark.crash
+def test_eight_threads_keep_one_history_for_a_minute(tmp_path: Path) -> None:
+    run_threads(tmp_path / "graph", duration_s=60)
+
+
+@pytest.mark.slow
+@pytest.mark.case("engine", 287)
+def test_two_processes_of_which_one_is_killed_leave_what_they_reported(tmp_path: Path) -> None:
+    root = tmp_path / "graph"
+    seed = fresh_seed()
+    omnigraph.init(root, SCHEMA).close()
+    workers = Workers(root, seed, processes=2, own_share=0.0)
+    workers.work_until(monotonic() + 600, writes_max=20 + workers.random.randrange(100))
+    workers.ask(0)
+    workers.ask(1)
+    workers.work_until(monotonic() + workers.random.random() * 0.1)
+    workers.kill(1)
+    workers.processes = 1
+    workers.work_until(monotonic() + 600, writes_max=200)
+    workers.stop()
+    with omnigraph.open(root, read_only=True) as graph:
+        healed = {record.operation_id for record in graph.recoveries()}
+
+    with omnigraph.open(root) as graph:
+        counts = check_history(graph, workers.reports)
+        restored = [record for record in graph.recoveries() if record.operation_id not in healed]
+
+    say("2 processes", seed, workers.reports, counts)
+    for record in restored:
+        write = workers.reports.writes.get(record.recovery_for_actor or "")
+        sys.stdout.write(f"2 processes: restored at the reopen: {record.writer_kind} {write}\n")
+    # The survivor needs the reopen only for what needs a restore: nothing else stays in its way.
+    assert all(record.recovery_kind is RecoveryKind.ROLLED_BACK for record in restored)
+    fates = [write.fate for write in workers.reports.writes.values()]
+    is_stuck = "unfinished" in fates[-20:] and "acknowledged" not in fates[-20:]
+    assert bool(restored) >= is_stuck
+
+
+@pytest.mark.slow
+@pytest.mark.case("engine", 322)
+def test_four_processes_publish_a_hundred_times_each(tmp_path: Path) -> None:
+    root = tmp_path / "graph"
+    omnigraph.init(root, SCHEMA).close()
+    workers = Workers(root, fresh_seed(), processes=4, own_share=1.0)
+    workers.work_until(monotonic() + 600, writes_max=100)
+
+    assert workers.reports.count("acknowledged") == 400
+    assert not workers.reports.errors
+
+    # A stopped process that holds the publish lock delays the others for ten seconds, not for ever.
+    with (root / "__locks" / "publish-main.lock").open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        started = monotonic()
+        for place in range(4):
+            workers.ask(place)
+        workers.stop()
+        waited_s = monotonic() - started
+
+    assert workers.reports.count("acknowledged") == 404
+    assert waited_s >= 10
+    with omnigraph.open(root) as graph:
+        check_history(graph, workers.reports)

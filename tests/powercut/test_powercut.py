@@ -1,0 +1,154 @@
+"""The power fails at every sync boundary: what was acknowledged is there, and the graph opens."""
+
+import os
+import random
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from omnigraph.core.errors import OmnigraphError
+from omnigraph.core.failpoint import failpoint
+from omnigraph.graph import graph as omnigraph
+from tests.model.operations import (
+    DropPeople,
+    Load,
+    Operation,
+    PutKnows,
+    PutNote,
+    PutOwn,
+    PutPerson,
+    SetAge,
+    apply,
+    perform,
+)
+from tests.model.programs import Program
+from tests.powercut.cuts import Bench
+
+UPKEEP_INTERVAL = 64
+
+WRITES: list[Operation] = [
+    PutPerson("ada", 36, "t1"),
+    PutPerson("ben", None, "t2", "ada", "k1"),
+    Load(
+        "append",
+        {"cy": (50, "t3"), "dot": (20, "t4")},
+        {"red": 3},
+        ("n1", "n2"),
+        {"L1": ("cy", "ada")},
+        {"L2": ("dot", "red")},
+    ),
+    SetAge("ada", 0, 37),
+    PutKnows("k2", ("dot", "cy")),
+    Load("merge", {"cy": (51, "t5"), "eve": (9, "t6")}, {}, (), {"L1": ("cy", "eve")}, {}),
+    DropPeople("cy", 0),
+    Load("overwrite", {}, {"blue": None}, (), {}, {"L3": ("eve", "blue")}, ("Team", "Joined")),
+]
+
+
+@pytest.fixture(params=[pytest.param(6, id="some"), pytest.param(1, id="every", marks=pytest.mark.powercut)])
+def bench(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Bench]:
+    bench = Bench(tmp_path, stride=request.param)
+    yield bench
+    tally = bench.tally
+    sys.stdout.write(
+        f"\npowercut: {tally.cuts} cuts, {tally.images} images opened, {tally.unsafe_files} unsynced files "
+        f"lost or hollow, {tally.quarantined} versions quarantined, {tally.recovered} recoveries; "
+        f"unanswered write absent in {tally.before}, present in {tally.after}; 0 acknowledged commits lost\n"
+    )
+
+
+def cut_through(bench: Bench, graph: omnigraph.Graph, operation: Operation) -> None:
+    after = apply(bench.allowed[-1], operation)
+    bench.cut_during(lambda: perform(graph, operation), after)
+
+
+def quietly(bench: Bench, graph: omnigraph.Graph, operation: Operation) -> None:
+    """Do a write without cutting; the machine is idle for a while after it."""
+    commit_id = perform(graph, operation)
+    assert commit_id is not None
+    bench.acknowledged.add(commit_id)
+    bench.allowed = [apply(bench.allowed[-1], operation)]
+
+
+def test_every_sync_of_a_two_table_commit(bench: Bench) -> None:
+    with omnigraph.open(bench.root) as graph:
+        quietly(bench, graph, WRITES[0])
+        cut_through(bench, graph, WRITES[1])
+
+
+@pytest.mark.slow
+@pytest.mark.case("engine", 294)
+def test_every_sync_of_every_kind_of_write(bench: Bench) -> None:
+    for operation in WRITES:
+        with omnigraph.open(bench.root) as graph:  # a new process each time: nothing is known to be synced
+            cut_through(bench, graph, operation)
+
+
+@pytest.mark.slow
+def test_every_sync_of_upkeep(bench: Bench) -> None:
+    with omnigraph.open(bench.root) as graph:
+        versions = 2
+        while versions % UPKEEP_INTERVAL != UPKEEP_INTERVAL - 1:
+            quietly(bench, graph, PutOwn(0, f"k{versions}", versions))
+            versions = graph.snapshot().entry("node:Own0").version
+        before = len(graph.commits())
+        cut_through(bench, graph, PutOwn(0, "last", 1))
+        assert len(graph.commits()) == before + 2, "the write, and its upkeep"
+
+
+@pytest.mark.slow
+def test_every_sync_of_a_random_program(bench: Bench) -> None:
+    seed = int(os.environ.get("CRASH_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 32)
+    sys.stdout.write(f"\npowercut: seed {seed} (CRASH_SEED repeats it)\n")
+    program = Program(seed)
+    with omnigraph.open(bench.root) as graph:
+        for _ in range(12):
+            cut_through(bench, graph, program.next(bench.allowed[-1]))
+
+
+@pytest.mark.case("engine", 333)
+@pytest.mark.parametrize(
+    "is_warm", [False, True], ids=["a fresh process", "a process that had published before"]
+)
+def test_a_publish_syncs_the_unsynced_one_that_it_builds_on(bench: Bench, is_warm: bool) -> None:
+    with omnigraph.open(bench.root) as graph:
+        quietly(bench, graph, WRITES[0])
+        dead_write, second = PutNote("of the dead"), PutNote("of the living")
+        killed = apply(bench.allowed[-1], dead_write)
+
+        def both() -> str | None:
+            die_at(bench, dead_write, "durability.pre_manifest_sync")
+            if is_warm:
+                return perform(graph, second)
+            with omnigraph.open(bench.root) as fresh:
+                return perform(fresh, second)
+
+        bench.cut_during(both, apply(killed, second), between=[killed])
+
+
+@pytest.mark.case("engine", 334)
+def test_recovery_syncs_what_it_rolls_forward(bench: Bench) -> None:
+    with omnigraph.open(bench.root) as graph:
+        quietly(bench, graph, WRITES[0])
+    operation = WRITES[1]
+    killed = apply(bench.allowed[-1], operation)
+
+    def recover() -> str | None:
+        die_at(bench, operation, "durability.pre_table_sync")
+        with omnigraph.open(bench.root) as graph:
+            assert graph.snapshot().head.actor_id == "omnigraph:recovery"
+            return graph.snapshot().head.graph_commit_id
+
+    bench.cut_during(recover, killed)
+
+
+def die_at(bench: Bench, operation: Operation, place: str) -> None:
+    """Do what a process leaves that dies at a failpoint: it lets go of its locks and cleans nothing up."""
+    with (
+        omnigraph.open(bench.root) as graph,
+        failpoint(place, "raise:once"),
+        pytest.raises(OmnigraphError),
+    ):
+        perform(graph, operation)
