@@ -182,5 +182,5 @@ def test_a_round_of_upkeep_costs_the_same_at_depth_10_and_300(tmp_path: Path) ->
 
 
 @pytest.mark.slow
-def test_a_round_of_upkeep_costs_the_same_at_depth_10_1000_and_5000(tmp_path: Path) -> None:
-    _assert_flat(tmp_path / "graph", [10, 1_000, 5_000])
+def test_a_round_of_upkeep_costs_the_same_at_depth_10_and_1000(tmp_path: Path) -> None:
+    _assert_flat(tmp_path / "graph", [10, 1_000])
