@@ -160,6 +160,7 @@ def test_the_environment_chooses(
 def test_a_malformed_choice_is_full_with_a_warning(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("WARNING")
     monkeypatch.setenv(ENVIRONMENT, "none")
 
     assert setting_from_environment() is Durability.FULL
