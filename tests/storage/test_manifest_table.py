@@ -10,8 +10,9 @@ import pyarrow as pa
 import pytest
 from lance import LanceDataset, LanceOperation
 
+from omnigraph.core.clock import boot_clock
 from omnigraph.core.errors import AlreadyExistsError, RowLevelCasContention, StorageError
-from omnigraph.storage.manifest_table import ManifestHandle, ManifestTable, boot_clock
+from omnigraph.storage.manifest_table import ManifestHandle, ManifestTable
 from omnigraph.storage.table import TableAddress, TableStore
 from tests.support.tables import PRIMARY_KEY
 

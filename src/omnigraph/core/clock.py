@@ -8,3 +8,9 @@ def now_micros() -> int:
     micros = time.time_ns() // 1_000
     assert micros > 0, "the clock is set before the Unix epoch"
     return micros
+
+
+def boot_clock() -> float:
+    """Return seconds since the machine started, sleep included: ages are measured with it."""
+    clock = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.monotonic() if clock is None else time.clock_gettime(clock)

@@ -13,6 +13,7 @@ from omnigraph.commit.publish import ManifestPublisher
 from omnigraph.commit.queues import WriteQueueManager
 from omnigraph.commit.recovery.quarantine import quarantine_manifest, quarantine_tables
 from omnigraph.commit.recovery.sweep import SweepMode, sweep
+from omnigraph.core.clock import boot_clock
 from omnigraph.core.errors import GraphNotFound, UnsupportedError
 from omnigraph.core.failpoint import hit
 from omnigraph.history.contract import check_against_manifest, read_contract
@@ -22,7 +23,7 @@ from omnigraph.operations.context import OpenGraph
 from omnigraph.storage.audit_table import AuditTable
 from omnigraph.storage.durability import Durability, Syncer, setting_from_environment
 from omnigraph.storage.lease import WriterLease
-from omnigraph.storage.manifest_table import ManifestTable, boot_clock
+from omnigraph.storage.manifest_table import ManifestTable
 from omnigraph.storage.object_store import open_adapter
 from omnigraph.storage.probe import probe_store
 from omnigraph.storage.residual import InlineCommitResidual

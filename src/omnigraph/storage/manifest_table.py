@@ -6,7 +6,6 @@ M2  A merge is made on the version that its handle was opened at; each attempt o
 M3  A reader takes whole fragments: those it has seen before it need not read again.
 """
 
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import final
@@ -14,6 +13,7 @@ from typing import final
 import pyarrow as pa
 from lance import LanceDataset
 
+from omnigraph.core.clock import boot_clock
 from omnigraph.core.errors import RowLevelCasContention, StorageError
 from omnigraph.storage.create import create_dataset
 from omnigraph.storage.filter import Compare, IsNull, Or, to_lance
@@ -35,12 +35,6 @@ class ManifestHandle:
     schema_metadata: dict[str, str]
     opened_at: float  # seconds of the boot-time clock, which goes on while the machine sleeps
     _dataset: LanceDataset = field(repr=False)
-
-
-def boot_clock() -> float:
-    """Return seconds since the machine started, sleep included: the age of a handle is measured with it."""
-    clock = getattr(time, "CLOCK_BOOTTIME", None)
-    return time.monotonic() if clock is None else time.clock_gettime(clock)
 
 
 @final

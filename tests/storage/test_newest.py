@@ -1,0 +1,87 @@
+"""The newest version without a listing: the same answer as the library's, whoever commits."""
+
+import json
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+
+from omnigraph.storage import newest as newest_module
+from omnigraph.storage.newest import HINT, TRUSTED_S, NewestVersions
+from omnigraph.storage.table import TableAddress, TableStore
+from omnigraph.storage.version_file import version_file_name
+
+
+@pytest.fixture
+def address(tmp_path: Path) -> TableAddress:
+    path = str(tmp_path / "table")
+    for number in range(3):
+        lance.write_dataset(pa.table({"x": [number]}), path, mode="append" if number else "create")
+    return TableAddress(path)
+
+
+def append(address: TableAddress, count: int = 1) -> None:
+    for _ in range(count):
+        lance.write_dataset(pa.table({"x": [9]}), address.uri, mode="append")
+
+
+def test_it_follows_the_commits_of_others(address: TableAddress) -> None:
+    known = NewestVersions()
+    assert known.find(address) is None  # never seen: the library must look
+    known.saw(address, 1)
+    assert known.find(address) == 3
+    append(address, 2)
+    assert known.find(address) == 5
+
+
+def test_a_store_answers_without_a_listing(address: TableAddress, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = TableStore()
+    assert store.open_head(address).version == 3
+    append(address)
+    monkeypatch.setattr(lance.LanceDataset, "latest_version", property(lambda _: pytest.fail("it listed")))
+    assert store.latest_version(address) == 4
+    assert store.open_head(address).version == 4
+
+
+def test_a_cleanup_in_the_way_is_passed_over_by_the_hint(address: TableAddress) -> None:
+    known = NewestVersions()
+    known.saw(address, 3)
+    append(address, 4)
+    Path(address.uri, version_file_name(4)).unlink()  # as a cleanup half-way: 3 is there, 4 is not
+    assert known.find(address) == 7
+
+
+@pytest.mark.parametrize("hint", [b"", b"no json", b"[]", b'{"version": null}', b'{"version": 99}'])
+def test_a_damaged_hint_is_no_hint(address: TableAddress, hint: bytes) -> None:
+    known = NewestVersions()
+    known.saw(address, 2)
+    Path(address.uri, HINT).write_bytes(hint)
+    assert known.find(address) == 3
+
+
+def test_the_library_looks_when_nothing_known_is_there(address: TableAddress) -> None:
+    known = NewestVersions()
+    known.saw(address, 50)
+    Path(address.uri, HINT).write_text(json.dumps({"version": 60}))
+    assert known.find(address) is None
+    store = TableStore()
+    store._newest.saw(address, 50)
+    assert store.open_head(address).version == 3
+
+
+def test_what_was_seen_long_ago_proves_nothing(
+    address: TableAddress, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [1_000.0]
+    monkeypatch.setattr(newest_module, "boot_clock", lambda: now[0])
+    known = NewestVersions()
+    known.saw(address, 3)
+    now[0] += TRUSTED_S + 1
+    assert known.find(address) is None
+
+
+def test_an_object_store_is_left_to_the_library() -> None:
+    known = NewestVersions()
+    known.saw(TableAddress("s3://bucket/graph/table"), 3)
+    assert known.find(TableAddress("s3://bucket/graph/table")) is None
