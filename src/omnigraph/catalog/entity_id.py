@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
-from omnigraph.catalog.model import NodeType
+from omnigraph.catalog.model import EdgeType, NodeType
 from omnigraph.core.errors import ExecutionError
 from omnigraph.core.values import FLOATS, Scalar
 
@@ -24,6 +24,14 @@ def derive_id(node: NodeType, values: Mapping[str, KeyValue | None]) -> str:
     assert node.key is not None, f"{node.name} has no key"
     texts = [_canonical_text(node, column, values.get(column)) for column in node.key]
     return texts[0] if len(texts) == 1 else _composite(texts)
+
+
+def lookup_column(type_: NodeType | EdgeType, column: str) -> str:
+    """Return the column to compare in place of another: a key of one text is the id, which has a B-tree."""
+    if isinstance(type_, NodeType) and type_.key == (column,):
+        property_ = type_.properties[column].type
+        return "id" if property_.scalar is Scalar.STRING else column
+    return column
 
 
 def _composite(texts: Sequence[str]) -> str:

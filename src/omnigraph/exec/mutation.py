@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog.bound import Expression, LiteralValue, Operator, ParameterValue
+from omnigraph.catalog.entity_id import lookup_column
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType
 from omnigraph.catalog.params import ParameterInput
 from omnigraph.core.failpoint import hit
@@ -138,7 +139,7 @@ class _Run:
         type_ = self.catalog.nodes[operation.type_name]
         key = type_.table_key
         self.touched.add(key)
-        matched = self.matching(key, operation.predicate)
+        matched = self.matching(type_, operation.predicate)
         self.nodes += matched.num_rows
         if not matched.num_rows:
             return
@@ -176,9 +177,10 @@ class _Run:
         self.touched.add(rows.type.table_key)
         self.pending.setdefault(rows.type.table_key, []).append(rows)
 
-    def matching(self, table_key: str, predicate: ColumnPredicate) -> pa.Table:
+    def matching(self, type_: NodeType, predicate: ColumnPredicate) -> pa.Table:
         """Return the rows that satisfy a predicate: committed ones that none shadows, then pending (J1)."""
-        where = self.condition(predicate)
+        table_key = type_.table_key
+        where = self.condition(type_, predicate)
         if where is None:
             return self.committed.handle(table_key).schema.empty_table()
         found = self.committed.scan(table_key, where=where)
@@ -193,9 +195,11 @@ class _Run:
     # Delete
 
     def delete(self, operation: DeleteOp) -> None:
-        key = f"{'edge' if operation.is_edge else 'node'}:{operation.type_name}"
+        types = self.catalog.edges if operation.is_edge else self.catalog.nodes
+        type_ = types[operation.type_name]
+        key = type_.table_key
         self.touched.add(key)
-        where = self.condition(operation.predicate)
+        where = self.condition(type_, operation.predicate)
         matched: Column = (
             NO_IDS if where is None else self.committed.scan(key, columns=["id"], where=where)["id"]
         )
@@ -229,13 +233,14 @@ class _Run:
 
     # Values
 
-    def condition(self, predicate: ColumnPredicate) -> Filter | None:
+    def condition(self, type_: NodeType | EdgeType, predicate: ColumnPredicate) -> Filter | None:
         """Return the filter of a predicate; null matches nothing."""
         value = self.value(predicate.value)
         if value is None:
             return None
         assert isinstance(value, str | bool | int | float), "the checker lets scalars through only"
-        return Compare(predicate.column, _COMPARISONS[predicate.operator], value)
+        column = lookup_column(type_, predicate.column)
+        return Compare(column, _COMPARISONS[predicate.operator], value)
 
     def value(self, expression: Expression) -> object:
         match expression:
