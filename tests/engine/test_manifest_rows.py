@@ -58,7 +58,7 @@ def _write(graph: Graph, rows: list[Row]) -> None:
 def _tombstone(identity: TableIdentity, at: int) -> Row:
     row = pin_row(identity, "node:Person", pin(2), at=at)
     return row | {
-        "object_id": f"table_tombstone:{identity.object_part}:{2:020d}",
+        "object_id": f"table_tombstone:{identity.object_part}:{2}",
         "object_type": "table_tombstone",
     }
 

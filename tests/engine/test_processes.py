@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from omnigraph.commit.changes import UpdateTable
+from omnigraph.commit.publish import FRAGMENTS_MAX
 from omnigraph.core.errors import ExpectedVersionMismatch
 from omnigraph.core.failpoint import failpoint
 from omnigraph.graph.graph import Graph
@@ -158,10 +159,10 @@ def test_a_compaction_that_fails_does_not_fail_its_publish(graph: Graph, tmp_pat
     entry, publisher = graph.snapshot().entry("node:Person"), Publisher(graph)
 
     with failpoint("publish.before_auto_compaction", "raise"):
-        for number in range(70):
+        for number in range(FRAGMENTS_MAX + 6):
             publisher.publish(UpdateTable(entry.identity, "node:Person", pin(number + 2)))
 
-    assert len(cold_state(graph).fragments) == 71
+    assert len(cold_state(graph).fragments) == FRAGMENTS_MAX + 7
     publisher.publish()
     assert len(cold_state(graph).fragments) == 1
-    assert len(chain(graph)) == 72
+    assert len(chain(graph)) == FRAGMENTS_MAX + 8

@@ -1,7 +1,7 @@
 """What a publish can change, and the rows that say so."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from omnigraph.core.errors import ExpectedVersionMismatch, InvariantViolation
 from omnigraph.history.fold import TableStates
@@ -147,13 +147,16 @@ def _update_rows(tables: TableStates, change: UpdateTable, at: int) -> list[Row]
         raise ExpectedVersionMismatch(
             table_key=change.table_key, expected=change.pin.version, actual=current.version
         )
-    return [pin_row(change.identity, change.table_key, change.pin, at=at)]
+    pin = change.pin
+    if current is not None and pin.upkeep_version == 0:
+        pin = replace(pin, upkeep_version=current.upkeep_version)
+    return [pin_row(change.identity, change.table_key, pin, at=at)]
 
 
 def _tombstone_row(identity: TableIdentity, table_key: str, version: int, at: int) -> Row:
     row = pin_row(identity, table_key, Pin(version, None, 0, None, None), at=at)
     return row | {
-        "object_id": f"{TOMBSTONE}:{identity.object_part}:{version:020d}",
+        "object_id": f"{TOMBSTONE}:{identity.object_part}:{version}",
         "object_type": TOMBSTONE,
         "metadata": None,
         "row_count": None,

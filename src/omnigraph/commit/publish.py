@@ -24,6 +24,7 @@ from omnigraph.commit.changes import (
     change_rows,
     check_expectations,
 )
+from omnigraph.core.clock import boot_clock
 from omnigraph.core.errors import (
     OmnigraphError,
     PublishRetriesExhausted,
@@ -31,20 +32,24 @@ from omnigraph.core.errors import (
     StorageError,
 )
 from omnigraph.core.failpoint import hit
-from omnigraph.history.commits import GraphCommit
+from omnigraph.history.commits import MAINTENANCE_ACTOR, GraphCommit
 from omnigraph.history.coordinator import MAIN, Coordinator
 from omnigraph.history.identity import TableIdentity
 from omnigraph.history.manifest_rows import commit_row, head_row, rows_table
 from omnigraph.history.state import ManifestState
 from omnigraph.storage.added_files import manifest_files
 from omnigraph.storage.durability import Syncer
-from omnigraph.storage.locks import PublishLock
-from omnigraph.storage.manifest_table import ManifestHandle, boot_clock
+from omnigraph.storage.locks import PUBLISH_LOCK_WAIT_S, PublishLock
+from omnigraph.storage.manifest_table import ManifestHandle
 from omnigraph.storage.table import TableStore
 
 PUBLISHER_RETRY_BUDGET = 5  # at about 50 ms a try, a quarter second of contention before we say so
 PAUSE_S_MAX = 0.05  # the longest pause after the first lost attempt; it grows with the attempts
-UPKEEP_INTERVAL = 64  # live fragments of a manifest, or commits of a table, between two rounds of upkeep
+UPKEEP_INTERVAL = 64  # commits of a table between two rounds of upkeep
+# The manifest is folded with the tables, after a publish of upkeep: so one round of 64 commits costs what the
+# next one costs. Where no table falls due for long, it is folded by itself.
+FRAGMENTS_WORTH_FOLDING = UPKEEP_INTERVAL // 2
+FRAGMENTS_MAX = UPKEEP_INTERVAL + 16
 LOCKS_DIR = "__locks"
 HORIZON_S = 24 * 3600.0  # manifest versions younger than this are never trimmed
 
@@ -199,24 +204,29 @@ class ManifestPublisher:
         return frozenset(handle.fragment_ids) if handle.version == version else None
 
     @contextmanager
-    def _publish_lock(self, branch: str | None) -> Iterator[None]:
-        """Take turns with other processes of this host; the compare-and-swap stays the authority."""
+    def _publish_lock(self, branch: str | None, wait_s: float = PUBLISH_LOCK_WAIT_S) -> Iterator[bool]:
+        """Take turns with other processes of this host; the compare-and-swap stays the authority.
+
+        Yields whether the lock is held; without a disk there is none to hold.
+        """
         if self._local_root is None:
-            yield
+            yield True
             return
         folder = self._local_root / LOCKS_DIR
-        with PublishLock(folder / f"publish-{quote(branch or MAIN, safe='')}.lock"):
-            yield
+        with PublishLock(folder / f"publish-{quote(branch or MAIN, safe='')}.lock", wait_s) as is_obtained:
+            yield is_obtained
 
     def _compact_if_due(self, branch: str | None, ref: str | None, outcome: PublishOutcome) -> None:
         """Fold the manifest's fragments; a failure is a warning, and the next publish tries again."""
-        if len(outcome.state.fragments) < UPKEEP_INTERVAL:
+        is_upkeep = outcome.commit.actor_id == MAINTENANCE_ACTOR
+        if len(outcome.state.fragments) < (FRAGMENTS_WORTH_FOLDING if is_upkeep else FRAGMENTS_MAX):
             return
         try:
             hit("publish.before_auto_compaction")
-            with self._publish_lock(branch):
-                version = self._manifest.compact(self._coordinator.address(ref))
-                self._sync(branch, ref, version)
+            with self._publish_lock(branch, wait_s=0) as is_obtained:
+                if is_obtained:
+                    version = self._manifest.compact(self._coordinator.address(ref))
+                    self._sync(branch, ref, version)
         except Exception as error:  # noqa: BLE001 - upkeep never fails the publish before it
             self._warn(f"the manifest could not be compacted: {error}")
 

@@ -204,6 +204,8 @@ class _Section:
     # Phase C
 
     def publish(self, committed: list[tuple[TableCommit, CommittedTable]]) -> PublishOutcome:
+        intent = self.intent
+        is_upkeep = intent.kind is WriterKind.OPTIMIZE
         changes = [
             UpdateTable(
                 commit.entry.identity,
@@ -213,12 +215,12 @@ class _Section:
                     result.address.ref,
                     result.row_count,
                     result.transaction_uuid,
-                    self.intent.branch,
+                    intent.branch,
+                    upkeep_version=result.version if is_upkeep else 0,
                 ),
             )
             for commit, result in committed
         ]
-        intent = self.intent
         return self.publisher.publish(
             intent.branch, intent.branch_ref, changes, intent.expected, intent.lineage
         )

@@ -139,6 +139,7 @@ def _pin(row: Row) -> Pin:
         transaction_uuid=metadata.get("transaction_uuid"),
         branch=metadata.get("branch"),
         published_at=row["published_at"],
+        upkeep_version=metadata.get("upkeep_version", 0),
     )
 
 

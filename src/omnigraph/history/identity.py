@@ -19,7 +19,7 @@ class TableIdentity:
     @property
     def object_part(self) -> str:
         """The identity inside a manifest object id."""
-        return f"{self.stable_table_id:016x}:{self.table_incarnation_id:016x}"
+        return f"{self.stable_table_id:x}:{self.table_incarnation_id:x}"
 
     def location(self, table_key: str) -> str:
         """Return the graph-relative path of the table; the kind of a type never changes."""

@@ -1,6 +1,7 @@
 """Upkeep: small fragments folded and new rows indexed, every 64 commits of a table, as part of writing.
 
-K1  Whether a table is due is read from its version numbers: every process agrees, a restart forgets nothing.
+K1  Whether a table is due is read from its pins: every process agrees, a restart forgets nothing. A round is
+    due 64 versions after the one before; a failed one is tried again after 64 more.
 K2  Nothing that goes wrong here fails, delays by a reopen, or changes the result of the write before it.
 K3  One sidecar per table: what moved can always go forward.
 """
@@ -27,7 +28,7 @@ _FAILPOINTS = FailpointNames(
 
 
 def run_upkeep(graph: OpenGraph, before: Snapshot, commit: GraphCommit) -> None:
-    """Look after the tables that a commit took across a multiple of the interval (K1, K2)."""
+    """Look after the tables that a commit took to the end of an interval (K1, K2)."""
     branch = before.branch
     if not graph.parts.upkeep:
         return
@@ -45,7 +46,8 @@ def _is_due(entry: TableEntry, before: Snapshot, commit: GraphCommit) -> bool:
     former = before.entries.get(entry.table_key)
     if former is None or entry.pin.published_at != commit.manifest_version:
         return False
-    return former.version // UPKEEP_INTERVAL != entry.version // UPKEEP_INTERVAL
+    start = entry.pin.upkeep_version
+    return (former.version - start) // UPKEEP_INTERVAL != (entry.version - start) // UPKEEP_INTERVAL
 
 
 def _run_one(graph: OpenGraph, branch: str | None, due: TableEntry) -> None:
