@@ -166,6 +166,31 @@ def test_a_dead_table_is_not_updated(publisher: Publisher, person: TableEntry) -
     refused(publisher, InvariantViolation, move(person, 3))
 
 
+def test_an_identity_is_registered_once(publisher: Publisher, person: TableEntry) -> None:
+    again = RegisterTable(person.identity, "node:Again", pin(9))
+
+    assert "in use (node:Person)" in refused(publisher, InvariantViolation, again)
+    new = RegisterTable(NEW, "node:New", pin(1)), RegisterTable(NEW, "node:Newer", pin(1))
+    assert "twice" in refused(publisher, InvariantViolation, *new)
+
+    publisher.publish(TombstoneTable(person.identity, person.table_key, 2))
+    assert "in use (dropped)" in refused(publisher, InvariantViolation, again)
+
+
+def test_a_rename_names_the_table_as_it_is_called(publisher: Publisher, person: TableEntry) -> None:
+    publisher.publish(RenameTable(person.identity, "node:Person", "node:Human"))
+    stale = RenameTable(person.identity, "node:Person", "node:Being")
+
+    assert "is called node:Human" in refused(publisher, InvariantViolation, stale)
+
+    publisher.publish(
+        RegisterTable(NEW, "node:New", pin(1)),
+        RenameTable(NEW, "node:New", "node:Newer"),
+        RenameTable(person.identity, "node:Human", "node:Being"),
+    )
+    assert {"node:Newer", "node:Being"} <= publisher.graph.snapshot().entries.keys()
+
+
 @pytest.mark.case("engine", 130)
 def test_naming_the_current_pin_writes_no_row_and_other_content_is_refused(
     publisher: Publisher, person: TableEntry

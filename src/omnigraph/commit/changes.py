@@ -114,7 +114,7 @@ def change_rows(tables: TableStates, changes: Iterable[Change], *, at: int) -> l
     order = {SetSchema: 0, RegisterTable: 1, RenameTable: 2, UpdateTable: 3, TombstoneTable: 4}
     rows: list[Row] = []
     touched: set[tuple[str, TableIdentity]] = set()
-    registered = {identity for identity in tables.registrations if not tables.is_dead(identity)}
+    names = {i: found.table_key for i, found in tables.registrations.items() if not tables.is_dead(i)}
     for change in sorted(changes, key=lambda change: order[type(change)]):
         if not isinstance(change, SetSchema):
             _refuse_second(change, touched)
@@ -122,19 +122,23 @@ def change_rows(tables: TableStates, changes: Iterable[Change], *, at: int) -> l
             case SetSchema(ir_text):
                 rows.append(schema_row(ir_text, at=at))
             case RegisterTable(identity, table_key, pin):
-                registered.add(identity)
+                known = names.get(identity, "dropped" if identity in tables.registrations else None)
+                _require(known is None, f"{table_key} is registered under an identity in use ({known})")
+                names[identity] = table_key
                 rows += [
                     registration_row(identity, table_key, at=at),
                     pin_row(identity, table_key, pin, at=at),
                 ]
             case RenameTable(identity, expected_key, new_key):
-                _require(identity in registered, f"{expected_key} is renamed but not registered")
+                _require(identity in names, f"{expected_key} is renamed but not registered")
+                current = names[identity]
+                _require(current == expected_key, f"{expected_key} is renamed but is called {current}")
                 rows.append(registration_row(identity, new_key, at=at))
             case UpdateTable(identity, table_key, pin):
-                _require(identity in registered, f"{table_key} is updated but not registered")
+                _require(identity in names, f"{table_key} is updated but not registered")
                 rows += _update_rows(tables, change, at)
             case TombstoneTable(identity, table_key, version):
-                _require(identity in registered, f"{table_key} is dropped but not registered")
+                _require(identity in names, f"{table_key} is dropped but not registered")
                 rows.append(_tombstone_row(identity, table_key, version, at))
     return rows
 
