@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Literal
 
-from omnigraph.commit.recovery.audit import RecoveryKind
+from omnigraph.commit.recovery.kinds import RecoveryKind
 from omnigraph.graph.graph import Graph
 from tests.crash.writer import Acknowledged, Failed, Message, Request, Started, Touched
 from tests.model.contents import Contents, difference

@@ -13,7 +13,7 @@ from time import monotonic
 
 import pytest
 
-from omnigraph.commit.recovery.audit import RecoveryKind
+from omnigraph.commit.recovery.kinds import RecoveryKind
 from omnigraph.graph import graph as omnigraph
 from tests.crash.writer import Acknowledged, Opened, Request, Started, WriterProcess
 from tests.model.contents import SCHEMA, Contents, difference

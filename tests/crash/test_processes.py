@@ -10,7 +10,7 @@ from time import monotonic
 
 import pytest
 
-from omnigraph.commit.recovery.audit import RecoveryKind
+from omnigraph.commit.recovery.kinds import RecoveryKind
 from omnigraph.core.errors import ConflictError, OmnigraphError
 from omnigraph.graph import graph as omnigraph
 from tests.crash.histories import Reports, check_history

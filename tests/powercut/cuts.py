@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from omnigraph.commit.recovery.audit import RecoveryKind
+from omnigraph.commit.recovery.kinds import RecoveryKind
 from omnigraph.graph import graph as omnigraph
 from tests.model.contents import SCHEMA, Contents, difference
 from tests.model.operations import PutNote, apply, perform

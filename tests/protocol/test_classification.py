@@ -1,7 +1,6 @@
-"""What became of a dead writer's tables: the tables of 7.4 and 7.5, and the reader of sidecars."""
+"""What became of a dead writer's tables: the tables of 7.4 and 7.5."""
 
-import json
-from dataclasses import MISSING, fields, replace
+from dataclasses import replace
 
 import pytest
 
@@ -15,8 +14,7 @@ from omnigraph.commit.recovery.classify import (
     is_layout_only,
     mode_of,
 )
-from omnigraph.commit.sidecar import FORMAT, ReadTable, Sidecar, SidecarTable, WriterKind, read_sidecar
-from omnigraph.core.errors import SidecarCorrupt, SidecarTooNew
+from omnigraph.commit.sidecar import SidecarTable, WriterKind
 from omnigraph.history.identity import TableIdentity
 
 PIN = 7
@@ -43,10 +41,8 @@ def found(head: int, *, pin: int = PIN, uuid: bool = True, ours: tuple[bool, ...
     return Found(head, pin, uuid, (True,) * (head - pin) if ours is None else ours)
 
 
-def judge(
-    kind: WriterKind, seen: Found, of: SidecarTable | None = None, sidecar_format: int = FORMAT
-) -> Classification:
-    return classify(of or table(), seen, kind, mode_of(kind, sidecar_format))
+def judge(kind: WriterKind, seen: Found, of: SidecarTable | None = None) -> Classification:
+    return classify(of or table(), seen, kind, mode_of(kind))
 
 
 # The table of 7.5
@@ -93,7 +89,7 @@ def test_a_merge_went_past_to_exactly_what_it_confirmed() -> None:
 
 @pytest.mark.case("engine", 151)
 def test_every_kind_has_a_mode() -> None:
-    modes = {kind: mode_of(kind, FORMAT) for kind in WriterKind}
+    modes = {kind: mode_of(kind) for kind in WriterKind}
 
     assert modes == {
         **dict.fromkeys(STRICT, Mode.STRICT),
@@ -102,7 +98,7 @@ def test_every_kind_has_a_mode() -> None:
     }
     assert {kind for kind in WriterKind if is_layout_only(kind)} == set(LAYOUT)
     with pytest.raises(AssertionError):  # what a kind without a mode meets
-        mode_of("Repair", FORMAT)  # type: ignore[arg-type]
+        mode_of("Repair")  # type: ignore[arg-type]
 
 
 @pytest.mark.case("engine", 153)
@@ -123,12 +119,6 @@ def test_a_foreign_commit_between_pin_and_head_is_never_published(kind: WriterKi
     )
 
 
-@pytest.mark.case("engine", 154)
-def test_a_merge_from_before_confirmation_is_loose() -> None:
-    assert judge(WriterKind.BRANCH_MERGE, found(PIN + 3), sidecar_format=1) is PAST
-    assert decide(WriterKind.BRANCH_MERGE, (PAST, PAST)) is Decision.ROLL_FORWARD
-
-
 # The decision of 7.4
 
 
@@ -146,101 +136,3 @@ def test_the_decision(kind: WriterKind) -> None:
         assert decide(kind, (PAST, other)) is Decision.ROLL_BACK
         assert decide(kind, (UNMOVED, other)) is Decision.ROLL_BACK
         assert decide(kind, (PAST, UNMOVED, other)) is Decision.ROLL_BACK
-
-
-# The reader of sidecars
-
-OPERATION = "01J00000000000000000000000"
-NAME = f"__recovery/{OPERATION}.json"
-SIDECAR = Sidecar(
-    operation_id=OPERATION,
-    writer_kind=WriterKind.MUTATION,
-    started_at=5,
-    branch=None,
-    branch_ref=None,
-    actor_id=None,
-    graph_commit_id="01J00000000000000000000001",
-    recovery_commit_id="01J00000000000000000000002",
-    tables=(table(),),
-    host="here",
-    boot_id="boot",
-    pid=12,
-    read_set=(ReadTable("node:Company", 4, 1, 2),),
-)
-
-REQUIRED_OF_A_TABLE = [item.name for item in fields(SidecarTable) if item.default is MISSING]
-
-
-def written(**changes: object) -> str:
-    return json.dumps(json.loads(SIDECAR.to_text()) | changes)
-
-
-def test_a_sidecar_is_read_as_it_was_written() -> None:
-    assert read_sidecar(NAME, SIDECAR.to_text()) == SIDECAR
-
-
-@pytest.mark.case("engine", 156)
-@pytest.mark.parametrize("field", sorted(json.loads(SIDECAR.to_text())))
-def test_a_sidecar_without_a_field_is_corrupt(field: str) -> None:
-    document = json.loads(SIDECAR.to_text())
-    del document[field]
-
-    with pytest.raises(SidecarCorrupt, match=field) as caught:
-        read_sidecar(NAME, json.dumps(document))
-
-    assert caught.value.uri == NAME
-
-
-@pytest.mark.case("engine", 156)
-@pytest.mark.parametrize("field", [*REQUIRED_OF_A_TABLE, "surprise"])
-def test_a_table_of_a_sidecar_has_exactly_its_fields(field: str) -> None:
-    entry = json.loads(SIDECAR.to_text())["tables"][0]
-    if field in entry:
-        del entry[field]
-    else:
-        entry[field] = 1
-
-    with pytest.raises(SidecarCorrupt, match=field):
-        read_sidecar(NAME, written(tables=[entry]))
-
-
-@pytest.mark.case("engine", 156)
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "{",
-        "[]",
-        "7",
-        "null",
-        written(surprise=1),
-        written(schema_version="2"),
-        written(writer_kind="Repair"),
-        written(operation_id="01J00000000000000000000009"),
-        written(operation_id=7),
-        written(started_at="soon"),
-        written(tables=[{}]),
-        written(tables=7),
-        written(tables=[json.loads(SIDECAR.to_text())["tables"][0]] * 2),
-        written(tables=[json.loads(SIDECAR.to_text())["tables"][0] | {"table_path": "nodes/elsewhere"}]),
-        written(tables=[json.loads(SIDECAR.to_text())["tables"][0] | {"confirmed_version": 8}]),
-        written(merge_source_commit_id="01J00000000000000000000003"),
-        written(pointer_updates=[{}]),
-        written(renames=[{}]),
-        written(target_schema_ir_hash="00"),
-        written(recovery_plan={"kind": "RolledBack"}),
-    ],
-)
-def test_what_is_no_sidecar_is_corrupt(text: str) -> None:
-    with pytest.raises(SidecarCorrupt) as caught:
-        read_sidecar(NAME, text)
-
-    assert caught.value.uri == NAME
-
-
-@pytest.mark.case("engine", 156)
-def test_a_sidecar_of_a_newer_build_is_too_new() -> None:
-    with pytest.raises(SidecarTooNew) as caught:
-        read_sidecar(NAME, written(schema_version=99, surprise=1))
-
-    assert (caught.value.uri, caught.value.found) == (NAME, 99)

@@ -6,8 +6,10 @@ import pytest
 
 import omnigraph.graph.graph as graphs
 from omnigraph.commit.changes import Change, Expectation, LineageIntent, UpdateTable
-from omnigraph.commit.recovery.audit import RecoveryKind, record
-from omnigraph.commit.sidecar import Outcome, Sidecar, read_sidecar
+from omnigraph.commit.recovery.audit import record
+from omnigraph.commit.recovery.kinds import RecoveryKind
+from omnigraph.commit.sidecar import Outcome, Sidecar
+from omnigraph.commit.sidecar_reader import read_sidecar
 from omnigraph.core.failpoint import ENVIRONMENT, EXIT_STATUS, InjectedFault, failpoint
 from omnigraph.core.ids import new_ulid
 from omnigraph.graph.graph import Graph

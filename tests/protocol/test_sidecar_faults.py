@@ -136,7 +136,9 @@ def test_a_sidecar_that_is_gone_when_it_is_read_was_finished_by_its_writer(entry
     assert_settled(root, with_extra(BEFORE) if entry == "heal" else BEFORE, recoveries=0)
 
 
-@pytest.mark.parametrize("text", ["", "{", '{"schema_version": 2}', "no json", "[]"])
+@pytest.mark.case("engine", 154)
+@pytest.mark.case("engine", 192)
+@pytest.mark.parametrize("text", ["", "{", '{"schema_version": 2}', '{"schema_version": 1}', "no json", "[]"])
 def test_a_corrupt_sidecar_stops_writers_and_stays(text: str, root: Path) -> None:
     graph = graphs.open(root)
     path = _put(root, text)

@@ -3,7 +3,7 @@
 import pytest
 
 import omnigraph.graph.graph as graphs
-from omnigraph.commit.recovery.audit import RecoveryKind
+from omnigraph.commit.recovery.kinds import RecoveryKind
 from omnigraph.core.errors import RecoveryRequired, WriterLeaseHeld
 from omnigraph.core.failpoint import failpoint
 from omnigraph.graph.graph import Graph

@@ -3,12 +3,12 @@
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from enum import StrEnum
 from typing import Any
 
 import pyarrow as pa
 
 from omnigraph.commit.parts import Parts
+from omnigraph.commit.recovery.kinds import RecoveryKind
 from omnigraph.commit.sidecar import Outcome, Sidecar
 from omnigraph.core.failpoint import hit
 from omnigraph.storage.added_files import files_between
@@ -23,20 +23,6 @@ _FIELDS: "list[pa.Field[pa.DataType]]" = [
     pa.field("created_at", pa.timestamp("us"), nullable=False),
 ]
 AUDIT_SCHEMA = pa.schema(_FIELDS)
-
-
-class RecoveryKind(StrEnum):
-    """How a recovery ended, as stored."""
-
-    ROLLED_FORWARD = "RolledForward"
-    ROLLED_BACK = "RolledBack"
-    ORPHANED_BRANCH_DISCARDED = "OrphanedBranchDiscarded"
-    VERSION_QUARANTINED = "VersionQuarantined"
-
-    @property
-    def wire(self) -> str:
-        """The spelling of results and JSON."""
-        return "".join(f"_{c.lower()}" if c.isupper() else c for c in self.value).lstrip("_")
 
 
 @dataclass(frozen=True, slots=True)

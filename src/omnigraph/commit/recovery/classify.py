@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import assert_never
 
-from omnigraph.commit.sidecar import CONFIRMATION_FORMAT, SidecarTable, WriterKind
+from omnigraph.commit.sidecar import SidecarTable, WriterKind
 
 
 class Mode(StrEnum):
@@ -52,7 +52,7 @@ class Found:
     is_ours: tuple[bool, ...] = ()
 
 
-def mode_of(kind: WriterKind, sidecar_format: int) -> Mode:
+def mode_of(kind: WriterKind) -> Mode:
     """Return how the tables of a writer are judged; a new kind must say so here."""
     match kind:
         case WriterKind.MUTATION | WriterKind.LOAD:
@@ -60,7 +60,7 @@ def mode_of(kind: WriterKind, sidecar_format: int) -> Mode:
         case WriterKind.SCHEMA_APPLY | WriterKind.ENSURE_INDICES | WriterKind.OPTIMIZE:
             return Mode.LOOSE
         case WriterKind.BRANCH_MERGE:
-            return Mode.CONFIRMED if sidecar_format >= CONFIRMATION_FORMAT else Mode.LOOSE
+            return Mode.CONFIRMED
         case _:
             assert_never(kind)
 

@@ -51,7 +51,7 @@ def _observe(parts: Parts, sidecar: Sidecar, table: SidecarTable, state: Manifes
         head_has_our_uuid=_has_our_uuid(parts, address, table, head),
         is_ours=_ours(parts, address, sidecar, range(pinned + 1, head + 1)),
     )
-    mode = mode_of(sidecar.writer_kind, sidecar.schema_version)
+    mode = mode_of(sidecar.writer_kind)
     classification = classify(table, found, sidecar.writer_kind, mode)
     return ObservedTable(table, address, pin, head, classification)
 

@@ -17,8 +17,9 @@ from omnigraph.commit.changes import (
 )
 from omnigraph.commit.parts import Parts
 from omnigraph.commit.publish import ManifestPublisher
-from omnigraph.commit.recovery.audit import RecoveryKind, record
+from omnigraph.commit.recovery.audit import record
 from omnigraph.commit.recovery.classify import Classification, is_layout_only
+from omnigraph.commit.recovery.kinds import RecoveryKind
 from omnigraph.commit.recovery.observe import ObservedTable
 from omnigraph.commit.sidecar import Outcome, RecoveryPlan, Sidecar
 from omnigraph.core.errors import ExpectedVersionMismatch
@@ -141,7 +142,7 @@ def complete(parts: Parts, sidecar: Sidecar) -> Result:
     """Write the audit row of a published recovery and delete its sidecar (Y2)."""
     plan = sidecar.recovery_plan
     assert plan is not None, "a recovery is published after its plan is written"
-    record(parts, sidecar, RecoveryKind(plan.kind), sidecar.recovery_commit_id, plan.outcomes)
+    record(parts, sidecar, plan.kind, sidecar.recovery_commit_id, plan.outcomes)
     hit("recovery.post_audit_pre_delete")
     parts.adapter.delete(sidecar.name)
     return Result.DONE
@@ -149,9 +150,9 @@ def complete(parts: Parts, sidecar: Sidecar) -> Result:
 
 def _plan(parts: Parts, sidecar: Sidecar, kind: RecoveryKind, outcomes: Sequence[Outcome]) -> Sidecar:
     """Write the plan into the sidecar, or keep the one that an earlier pass wrote (Y1)."""
-    if sidecar.recovery_plan is not None and sidecar.recovery_plan.kind == kind.value:
+    if sidecar.recovery_plan is not None and sidecar.recovery_plan.kind is kind:
         return sidecar
-    planned = sidecar.with_plan(RecoveryPlan(kind.value, tuple(outcomes)))
+    planned = sidecar.with_plan(RecoveryPlan(kind, tuple(outcomes)))
     parts.adapter.write_text(planned.name, planned.to_text())
     return planned
 
@@ -206,6 +207,6 @@ def _reached_by_rival(parts: Parts, sidecar: Sidecar, state: ManifestState) -> R
     plan = sidecar.recovery_plan
     assert plan is not None, "the plan was written before the publish"
     commit_id = known.graph_commit_id if known else sidecar.recovery_commit_id
-    record(parts, sidecar, RecoveryKind(plan.kind), commit_id, plan.outcomes)
+    record(parts, sidecar, plan.kind, commit_id, plan.outcomes)
     parts.adapter.delete(sidecar.name)
     return Result.DONE

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from omnigraph.commit.parts import Parts
 from omnigraph.commit.running import is_running
-from omnigraph.commit.sidecar import RECOVERY_DIR, Sidecar, read_sidecar
+from omnigraph.commit.sidecar import RECOVERY_DIR, Sidecar
+from omnigraph.commit.sidecar_reader import read_sidecar
 from omnigraph.core.failpoint import hit
 from omnigraph.storage.locks import HeldLock, is_taken, try_lock
 

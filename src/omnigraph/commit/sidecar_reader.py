@@ -1,0 +1,222 @@
+"""Reading a sidecar back: every member, with its type, or none of it.
+
+K1  The answer is a sidecar that says what the file says, or a typed error that names the file, which stays.
+K2  What this build could not write back is refused: recovery rewrites a sidecar with its plan, and a member
+    that it dropped would be lost to the build that knows it.
+"""
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any, TypeVar
+
+from omnigraph.commit.recovery.kinds import RecoveryKind
+from omnigraph.commit.sidecar import (
+    FORMAT,
+    OF_MERGES,
+    OF_SCHEMA_APPLIES,
+    Outcome,
+    ReadTable,
+    RecoveryPlan,
+    Sidecar,
+    SidecarTable,
+    WriterKind,
+)
+from omnigraph.core.errors import SidecarCorrupt, SidecarTooNew
+
+_ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
+_TABLE_KEY = re.compile(r"(?:node|edge):\S+")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_NUMBER_MAX = 2**64 - 1  # versions, identities and times are stored in 64 bits
+_UNSET = OF_MERGES | OF_SCHEMA_APPLIES
+_PLANS = {RecoveryKind.ROLLED_FORWARD, RecoveryKind.ROLLED_BACK}
+Value = TypeVar("Value")
+
+
+class _Mistake(Exception):
+    """Something in the text is not what a sidecar says there."""
+
+
+def read_sidecar(name: str, text: str) -> Sidecar:
+    """Return the sidecar of a file (K1).
+
+    Raises:
+        SidecarTooNew: a newer build wrote it.
+        SidecarCorrupt: it is not a sidecar, or contradicts itself.
+    """
+    try:
+        document = _document(text)
+        version = _number("schema_version", document.get("schema_version"))
+        if version > FORMAT:
+            raise SidecarTooNew(name, version)
+        if version < FORMAT:
+            raise _Mistake(f"no release wrote format {version}; the first one is {FORMAT}")
+        sidecar = _sidecar(document)
+        _check(name, sidecar)
+    except _Mistake as mistake:
+        raise SidecarCorrupt(name, str(mistake)) from mistake
+    return sidecar
+
+
+def _document(text: str) -> dict[str, Any]:
+    try:
+        document = json.loads(text, object_pairs_hook=_members)
+    except (ValueError, RecursionError) as error:
+        raise _Mistake(f"no JSON ({error!s:.80})") from error
+    return _object("the file", document)
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise _Mistake("a member is there twice")
+    return members
+
+
+def _sidecar(document: dict[str, Any]) -> Sidecar:
+    names = {field.name for field in fields(Sidecar)}
+    _exactly("the file", document, names | {"schema_version"} | _UNSET.keys())
+    for key, unset in _UNSET.items():
+        if document[key] != unset or type(document[key]) is not type(unset):
+            raise _Mistake(f"no writer of this build sets {key}")
+    return Sidecar(
+        operation_id=_ulid("operation_id", document["operation_id"]),
+        writer_kind=_kind(document["writer_kind"]),
+        started_at=_number("started_at", document["started_at"]),
+        branch=_or_none(_text, "branch", document["branch"]),
+        branch_ref=_or_none(_text, "branch_ref", document["branch_ref"]),
+        actor_id=_or_none(_text, "actor_id", document["actor_id"]),
+        graph_commit_id=_ulid("graph_commit_id", document["graph_commit_id"]),
+        recovery_commit_id=_ulid("recovery_commit_id", document["recovery_commit_id"]),
+        tables=_each(_table, "tables", document["tables"]),
+        host=_text("host", document["host"]),
+        boot_id=_text("boot_id", document["boot_id"]),
+        pid=_number("pid", document["pid"]),
+        read_set=_each(_read_table, "read_set", document["read_set"]),
+        writer_epoch=_or_none(_number, "writer_epoch", document["writer_epoch"]),
+        recovery_plan=_or_none(_plan, "recovery_plan", document["recovery_plan"]),
+    )
+
+
+def _table(place: str, value: object) -> SidecarTable:
+    entry = _exactly(place, value, {field.name for field in fields(SidecarTable)})
+    return SidecarTable(
+        table_key=_table_key(f"{place}.table_key", entry["table_key"]),
+        stable_table_id=_identity(f"{place}.stable_table_id", entry["stable_table_id"]),
+        table_incarnation_id=_identity(f"{place}.table_incarnation_id", entry["table_incarnation_id"]),
+        table_path=_text(f"{place}.table_path", entry["table_path"]),
+        table_branch=_or_none(_text, f"{place}.table_branch", entry["table_branch"]),
+        expected_version=_number(f"{place}.expected_version", entry["expected_version"]),
+        post_commit_pin=_number(f"{place}.post_commit_pin", entry["post_commit_pin"]),
+        transaction_uuid=_or_none(_text, f"{place}.transaction_uuid", entry["transaction_uuid"]),
+        confirmed_version=_or_none(_number, f"{place}.confirmed_version", entry["confirmed_version"]),
+    )
+
+
+def _read_table(place: str, value: object) -> ReadTable:
+    entry = _exactly(place, value, {field.name for field in fields(ReadTable)})
+    return ReadTable(
+        table_key=_table_key(f"{place}.table_key", entry["table_key"]),
+        stable_table_id=_identity(f"{place}.stable_table_id", entry["stable_table_id"]),
+        table_incarnation_id=_identity(f"{place}.table_incarnation_id", entry["table_incarnation_id"]),
+        expected_version=_number(f"{place}.expected_version", entry["expected_version"]),
+    )
+
+
+def _plan(place: str, value: object) -> RecoveryPlan:
+    entry = _exactly(place, value, {field.name for field in fields(RecoveryPlan)})
+    kind = _text(f"{place}.kind", entry["kind"])
+    if kind not in _PLANS:
+        raise _Mistake(f"{place}.kind is none of {', '.join(sorted(_PLANS))}")
+    return RecoveryPlan(RecoveryKind(kind), _each(_outcome, f"{place}.outcomes", entry["outcomes"]))
+
+
+def _outcome(place: str, value: object) -> Outcome:
+    entry = _exactly(place, value, {field.name for field in fields(Outcome)})
+    return Outcome(
+        table_key=_table_key(f"{place}.table_key", entry["table_key"]),
+        from_version=_number(f"{place}.from_version", entry["from_version"]),
+        to_version=_number(f"{place}.to_version", entry["to_version"]),
+    )
+
+
+# Single values
+
+
+def _object(place: str, value: object) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise _Mistake(f"{place} is not an object")
+    return value
+
+
+def _exactly(place: str, value: object, names: set[str]) -> dict[str, Any]:
+    entry = _object(place, value)
+    if entry.keys() != names:
+        raise _Mistake(f"{place} has missing or unknown members: {sorted(entry.keys() ^ names)!s:.120}")
+    return entry
+
+
+def _each(read: Callable[[str, object], Value], place: str, value: object) -> tuple[Value, ...]:
+    if not isinstance(value, list):
+        raise _Mistake(f"{place} is not a list")
+    return tuple(read(f"{place}[{number}]", item) for number, item in enumerate(value))
+
+
+def _or_none(read: Callable[[str, object], Value], place: str, value: object) -> Value | None:
+    return None if value is None else read(place, value)
+
+
+def _text(place: str, value: object) -> str:
+    # A lone surrogate can be escaped in JSON, but the file could not be written back (K2).
+    if not isinstance(value, str) or not value or _SURROGATE.search(value):
+        raise _Mistake(f"{place} is not a text")
+    return value
+
+
+def _ulid(place: str, value: object) -> str:
+    if not isinstance(value, str) or _ULID.fullmatch(value) is None:
+        raise _Mistake(f"{place} is not a ULID")
+    return value
+
+
+def _table_key(place: str, value: object) -> str:
+    text = _text(place, value)
+    if _TABLE_KEY.fullmatch(text) is None:
+        raise _Mistake(f"{place} is not the key of a table")
+    return text
+
+
+def _kind(value: object) -> WriterKind:
+    if not isinstance(value, str) or value not in set(WriterKind):
+        raise _Mistake(f"writer_kind is none of {', '.join(WriterKind)}")
+    return WriterKind(value)
+
+
+def _number(place: str, value: object) -> int:
+    if type(value) is not int or not 0 <= value <= _NUMBER_MAX:
+        raise _Mistake(f"{place} is not a number of 64 bits")
+    return value
+
+
+def _identity(place: str, value: object) -> int:
+    number = _number(place, value)
+    if number == 0:
+        raise _Mistake(f"{place} is zero")
+    return number
+
+
+# The whole
+
+
+def _check(name: str, sidecar: Sidecar) -> None:
+    if name.rsplit("/", 1)[-1] != f"{sidecar.operation_id}.json":
+        raise _Mistake(f"it belongs to operation {sidecar.operation_id}")
+    identities = [table.identity for table in sidecar.tables] + [table.identity for table in sidecar.read_set]
+    if len(set(identities)) != len(identities):
+        raise _Mistake("a table is listed twice")
+    for table in sidecar.tables:
+        if table.table_path != table.identity.location(table.table_key):
+            raise _Mistake(f"{table.table_path} is not the path of {table.table_key}")
+        if table.confirmed_version is not None and sidecar.writer_kind is not WriterKind.BRANCH_MERGE:
+            raise _Mistake("only a merge confirms versions")

@@ -1,0 +1,225 @@
+"""The reader of sidecars: what the file says, or a typed error that names it."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omnigraph.commit.recovery.kinds import RecoveryKind
+from omnigraph.commit.sidecar import (
+    FORMAT,
+    Outcome,
+    ReadTable,
+    RecoveryPlan,
+    Sidecar,
+    SidecarTable,
+    WriterKind,
+)
+from omnigraph.commit.sidecar_reader import read_sidecar
+from omnigraph.core.errors import SidecarCorrupt, SidecarTooNew
+from omnigraph.history.identity import TableIdentity
+
+OPERATION = "01J00000000000000000000000"
+NAME = f"__recovery/{OPERATION}.json"
+TABLE = SidecarTable(
+    "node:Person", 3, 1, TableIdentity(3, 1).location("node:Person"), None, 7, 8, transaction_uuid="ours"
+)
+SIDECAR = Sidecar(
+    operation_id=OPERATION,
+    writer_kind=WriterKind.MUTATION,
+    started_at=5,
+    branch=None,
+    branch_ref=None,
+    actor_id=None,
+    graph_commit_id="01J00000000000000000000001",
+    recovery_commit_id="01J00000000000000000000002",
+    tables=(TABLE,),
+    host="here",
+    boot_id="boot",
+    pid=12,
+    read_set=(ReadTable("node:Company", 4, 1, 2),),
+)
+PLANNED = replace(
+    SIDECAR,
+    branch="review/june",
+    branch_ref="b-01",
+    actor_id="mira",
+    writer_epoch=3,
+    recovery_plan=RecoveryPlan(RecoveryKind.ROLLED_BACK, (Outcome("node:Person", 8, 7),)),
+)
+DOCUMENT: dict[str, Any] = json.loads(PLANNED.to_text())
+
+
+def written(**changes: object) -> str:
+    return json.dumps(DOCUMENT | changes)
+
+
+def entry(**changes: object) -> dict[str, object]:
+    return {**DOCUMENT["tables"][0], **changes}
+
+
+def places(value: object, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """Yield the place of every value inside a document."""
+    yield path
+    items: Any = (
+        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    )
+    for key, inner in items:
+        yield from places(inner, (*path, key))
+
+
+PLACES = [path for path in places(DOCUMENT) if path]
+LISTS = {
+    "tables",
+    "read_set",
+    "outcomes",
+    "pointer_updates",
+    "additional_registrations",
+    "renames",
+    "tombstones",
+}
+MEMBERS = [path for path in PLACES if isinstance(path[-1], str)]
+
+
+def changed(path: tuple[str | int, ...], value: object, *, is_removed: bool = False) -> dict[str, Any]:
+    """Return the document with another value at a place, or with nothing there."""
+    document: dict[str, Any] = json.loads(json.dumps(DOCUMENT))
+    holder: Any = document
+    for step in path[:-1]:
+        holder = holder[step]
+    if is_removed:
+        del holder[path[-1]]
+    else:
+        holder[path[-1]] = value
+    return document
+
+
+@pytest.mark.parametrize("sidecar", [SIDECAR, PLANNED], ids=["fresh", "planned"])
+def test_a_sidecar_is_read_as_it_was_written(sidecar: Sidecar) -> None:
+    assert read_sidecar(NAME, sidecar.to_text()) == sidecar
+
+
+@pytest.mark.case("engine", 156)
+@pytest.mark.parametrize("path", MEMBERS, ids=str)
+def test_a_missing_member_is_named(path: tuple[str | int, ...]) -> None:
+    with pytest.raises(SidecarCorrupt, match=str(path[-1])) as caught:
+        read_sidecar(NAME, json.dumps(changed(path, None, is_removed=True)))
+
+    assert caught.value.uri == NAME
+
+
+@pytest.mark.case("engine", 156)
+@pytest.mark.parametrize(
+    "path",
+    [(), ("tables", 0), ("read_set", 0), ("recovery_plan",), ("recovery_plan", "outcomes", 0)],
+    ids=str,
+)
+def test_an_unknown_member_is_named(path: tuple[str | int, ...]) -> None:
+    with pytest.raises(SidecarCorrupt, match="surprise"):
+        read_sidecar(NAME, json.dumps(changed((*path, "surprise"), 1)))
+
+
+@pytest.mark.case("engine", 156)
+@pytest.mark.parametrize("wrong", [True, 1.0, -1, 2**64, "", [], {}, "\ud800"], ids=repr)
+@pytest.mark.parametrize("path", MEMBERS, ids=str)
+def test_no_member_takes_a_value_of_another_type(path: tuple[str | int, ...], wrong: object) -> None:
+    if wrong == [] and path[-1] in LISTS:
+        return
+
+    with pytest.raises(SidecarCorrupt):
+        read_sidecar(NAME, json.dumps(changed(path, wrong)))
+
+
+@pytest.mark.case("engine", 156)
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "no JSON"),
+        ("{", "no JSON"),
+        ("[]", "not an object"),
+        ("null", "not an object"),
+        ("[" * 100_000, "no JSON"),
+        ("9" * 5_000, "no JSON"),
+        ("{}", "schema_version"),
+        (SIDECAR.to_text().replace("{", '{"pid": 1,', 1), "twice"),
+        (written(writer_kind="Repair"), "writer_kind is none of Mutation, Load"),
+        (written(operation_id="01J00000000000000000000009"), "belongs to operation"),
+        (written(graph_commit_id="not a ulid"), "graph_commit_id is not a ULID"),
+        (written(tables=[entry(), entry()]), "listed twice"),
+        (written(tables=[entry(stable_table_id=4, table_path="nodes/4-1")], read_set=[]), "not the path"),
+        (written(tables=[entry(stable_table_id=0)]), "stable_table_id is zero"),
+        (written(tables=[entry(table_key="Person")]), "not the key of a table"),
+        (written(tables=[entry(confirmed_version=8)]), "only a merge confirms"),
+        (written(read_set=[{**DOCUMENT["read_set"][0], "stable_table_id": 3}]), "listed twice"),
+        (written(recovery_plan={"kind": "VersionQuarantined", "outcomes": []}), "none of Rolled"),
+        (written(merge_source_commit_id="01J00000000000000000000003"), "sets merge_source_commit_id"),
+        (written(pointer_updates=[{}], writer_kind="BranchMerge"), "sets pointer_updates"),
+        (written(renames=[{}], writer_kind="SchemaApply"), "sets renames"),
+    ],
+)
+def test_what_is_no_sidecar_is_corrupt_and_says_why(text: str, reason: str) -> None:
+    with pytest.raises(SidecarCorrupt, match=reason) as caught:
+        read_sidecar(NAME, text)
+
+    assert caught.value.uri == NAME
+
+
+@pytest.mark.case("engine", 155)
+def test_a_merge_carries_its_confirmation() -> None:
+    merge = replace(
+        SIDECAR, writer_kind=WriterKind.BRANCH_MERGE, tables=(replace(TABLE, confirmed_version=9),)
+    )
+
+    assert read_sidecar(NAME, merge.to_text()) == merge
+
+
+@pytest.mark.case("engine", 156)
+@pytest.mark.case("engine", 193)
+def test_a_sidecar_of_a_newer_build_is_too_new() -> None:
+    with pytest.raises(SidecarTooNew) as caught:
+        read_sidecar(NAME, written(schema_version=99, surprise=1))
+
+    assert (caught.value.uri, caught.value.found) == (NAME, 99)
+
+
+@pytest.mark.case("engine", 154)
+@pytest.mark.parametrize("version", [0, 1])
+def test_a_format_that_no_release_wrote_is_corrupt(version: int) -> None:
+    with pytest.raises(SidecarCorrupt, match=f"no release wrote format {version}; the first one is {FORMAT}"):
+        read_sidecar(NAME, written(schema_version=version))
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-1, 9) | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=5,
+)
+CUTS = st.integers(0, len(PLANNED.to_text()))
+
+
+def read_or_refuse(text: str) -> None:
+    """Read a text: the answer is a sidecar that can be written and read back, or a typed error."""
+    try:
+        sidecar = read_sidecar(NAME, text)
+    except (SidecarCorrupt, SidecarTooNew):
+        return
+    assert read_sidecar(NAME, sidecar.to_text().encode().decode()) == sidecar
+    assert json.loads(sidecar.to_text()) == json.loads(text)
+
+
+@given(path=st.sampled_from(PLACES), value=JSON, is_removed=st.booleans())
+def test_a_changed_document_is_read_for_what_it_says_or_refused(
+    path: tuple[str | int, ...], value: object, is_removed: bool
+) -> None:
+    read_or_refuse(json.dumps(changed(path, value, is_removed=is_removed)))
+
+
+@given(at=CUTS, until=CUTS, replacement=st.text(max_size=6))
+def test_a_damaged_text_is_read_for_what_it_says_or_refused(at: int, until: int, replacement: str) -> None:
+    text = PLANNED.to_text()
+
+    read_or_refuse(text[:at] + replacement + text[max(at, until) :])
