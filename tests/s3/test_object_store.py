@@ -86,15 +86,6 @@ def test_a_store_that_ignores_conditions_is_refused(root: GraphRoot) -> None:
     assert raised.value.kind == "configuration"
 
 
-def test_a_missing_bucket_is_an_error_and_not_an_empty_graph(root: GraphRoot) -> None:
-    adapter = open_adapter(GraphRoot.parse("s3://no-such-bucket/graph"), Durability.FULL)
-
-    with pytest.raises(StorageError):
-        adapter.list_dir("__recovery")
-    with pytest.raises(StorageError):
-        adapter.write_text("a.json", "x")
-
-
 def test_lance_reaches_the_same_place(root: GraphRoot, adapter: StorageAdapter) -> None:
     table = pa.table({"id": ["a", "b"]})
 

@@ -1,14 +1,20 @@
 """The texts and types that Lance raises, and what we make of them."""
 
+import errno
+import subprocess
 from pathlib import Path
 
 import lance
+import pyarrow as pa
 import pytest
 from lance import LanceDataset, LanceOperation
 from lance.commit import CommitConflictError
 
 from omnigraph.core.errors import StorageError
+from omnigraph.storage.durability import Durability
 from omnigraph.storage.lance_errors import classify, translate
+from omnigraph.storage.local_files import LocalFiles
+from omnigraph.storage.os_errors import storage_error
 from tests.support.raw_lance import anchored, append, new_dataset, publish, reopened
 from tests.support.tables import SCHEMA, rows
 
@@ -114,6 +120,41 @@ def test_a_wrong_column_is_permanent(tmp_path: Path) -> None:
     error = translate(raised.value, "scan")
     assert isinstance(error, StorageError)
     assert error.kind == "permanent"
+
+
+def test_a_full_disk_means_the_same_to_the_library_and_to_us(tmp_path: Path) -> None:
+    disk = tmp_path / "small"
+    disk.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(disk)], check=False, capture_output=True
+    )
+    if mounted.returncode != 0:
+        pytest.skip("needs the right to mount a small disk")
+    try:
+        with pytest.raises(OSError, match="No space left on device") as of_the_library:
+            lance.write_dataset(pa.table({"id": range(100_000)}), str(disk / "table"))
+        files = LocalFiles(disk, Durability.PROCESS)
+        with pytest.raises(StorageError, match="No space left on device") as ours:
+            files.write_text("a.json", "x" * 100_000)
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+    translated = translate(of_the_library.value, "write the table")
+    assert isinstance(translated, StorageError)
+    assert translated.kind == ours.value.kind == "permanent"
+
+
+@pytest.mark.parametrize(
+    ("number", "kind"),
+    [(errno.ENOSPC, "permanent"), (errno.EACCES, "permanent"), (errno.EMFILE, "transient"), (999, "unknown")],
+)
+def test_a_number_of_the_system_has_one_kind(number: int, kind: str) -> None:
+    of_the_library = OSError(f"LanceError(IO): something (os error {number}), /src/x.rs:1:2")
+
+    translated = translate(of_the_library, "write the table")
+
+    assert isinstance(translated, StorageError)
+    assert (translated.kind, storage_error("write 'a'", OSError(number, "something")).kind) == (kind, kind)
 
 
 def test_a_creation_over_a_dataset_is_not_a_conflict_but_an_unfound_base(tmp_path: Path) -> None:

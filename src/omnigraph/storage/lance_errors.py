@@ -4,11 +4,14 @@ Lance raises one typed error, and only from one call; everything else is a built
 ends in a place of its source. The texts are pinned by `tests/storage/test_guard_error_texts.py`.
 """
 
+import re
 from typing import Literal
 
 from lance.commit import CommitConflictError
 
 from omnigraph.core.errors import OmnigraphError, StorageError
+from omnigraph.storage.os_errors import kind_of
+from omnigraph.storage.s3_errors import read_answer
 
 ErrorClass = Literal["conflict", "incompatible", "key_exists", "exists", "not_found", "other"]
 
@@ -26,14 +29,14 @@ _CLASSES: tuple[tuple[str, ErrorClass], ...] = (
     ("Not found:", "not_found"),
 )
 
+_OS_ERROR = re.compile(r"\(os error (\d+)\)")
+_ANSWER = "status code: "  # of a server
+
 _KINDS: tuple[tuple[str, str], ...] = (
     ("Generic S3 error", "transient"),
     ("timed out", "transient"),
     ("Connection", "transient"),
-    ("AccessDenied", "configuration"),
-    ("Permission denied", "configuration"),
     ("Unable to parse", "configuration"),
-    ("No space left", "permanent"),
     ("sufficient data", "permanent"),
     ("Invalid user input", "permanent"),
     ("LanceError(", "permanent"),
@@ -51,11 +54,19 @@ def classify(error: BaseException) -> ErrorClass:
 def translate(error: BaseException, what: str) -> OmnigraphError:
     """Return the storage error to raise from a library error; `what` says what was being done."""
     text = str(error)
+    if _ANSWER in text:
+        answer = read_answer(text)
+        return StorageError(f"{what}: {answer.says}", kind=answer.kind or _kind(error, text))
+    return StorageError(f"{what}: {_without_source_location(text)}", kind=_kind(error, text))
+
+
+def _kind(error: BaseException, text: str) -> str:
     if classify(error) == "not_found":
-        kind = "not_found"
-    else:
-        kind = next((found for part, found in _KINDS if part in text), "unknown")
-    return StorageError(f"{what}: {_without_source_location(text)}", kind=kind)
+        return "not_found"
+    system = _OS_ERROR.search(text)
+    if system is not None:
+        return kind_of(int(system[1]))
+    return next((found for part, found in _KINDS if part in text), "unknown")
 
 
 def _without_source_location(text: str) -> str:

@@ -1,7 +1,8 @@
 """Control files: what the engine asks of a store, and how an S3-compatible one does it.
 
 O1  Creating and replacing under a condition is decided by the store in one request.
-O2  *Missing* is said only when the store says so; every other failure is raised with its kind.
+O2  *Missing* is said only when the store says so of this object; every other failure is raised with its
+    kind. In a bucket that does not exist nothing is missing.
 """
 
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from omnigraph.core.errors import StorageError
 from omnigraph.storage.durability import Durability
+from omnigraph.storage.s3_errors import is_missing_bucket, read_answer
 from omnigraph.storage.uri import GraphRoot, name_parts
 
 if TYPE_CHECKING:
@@ -86,7 +88,7 @@ class ObjectStore:
         Raises:
             StorageError: settings are missing from the environment.
         """
-        self._prefix = root.prefix
+        self._bucket, self._prefix = root.bucket, root.prefix
         self._store = _s3_store(root) if store is None else store
 
     def read_text(self, name: str) -> str:
@@ -105,7 +107,7 @@ class ObjectStore:
         """Replace or create."""
         import obstore
 
-        with _translated("write", name):
+        with self._translated("write", name):
             obstore.put(self._store, self._key(name), text.encode())
 
     def write_text_if_absent(self, name: str, text: str) -> bool:
@@ -117,7 +119,7 @@ class ObjectStore:
         import obstore
         from obstore.exceptions import AlreadyExistsError
 
-        with _translated("create", name):
+        with self._translated("create", name):
             try:
                 obstore.put(self._store, self._key(name), text.encode(), mode="create")
             except AlreadyExistsError:
@@ -129,10 +131,11 @@ class ObjectStore:
         import obstore
 
         key = self._key(name)
-        with _translated("look for", name):
+        with self._translated("look for", name):
             try:
                 obstore.head(self._store, key)
-            except FileNotFoundError:
+            except FileNotFoundError as error:
+                _refuse_missing_bucket(error)
                 return any(len(batch) > 0 for batch in obstore.list(self._store, prefix=key, chunk_size=1))
             return True
 
@@ -140,18 +143,18 @@ class ObjectStore:
         """Copy, then delete the source: whoever finds both finishes the job."""
         import obstore
 
-        with _translated("rename", source):
+        with self._translated("rename", source):
             obstore.rename(self._store, self._key(source), self._key(target), overwrite=True)
 
     def delete(self, name: str) -> None:
         """Remove; success when absent."""
         import obstore
 
-        with _translated("delete", name):
+        with self._translated("delete", name):
             try:
                 obstore.delete(self._store, self._key(name))
-            except FileNotFoundError:
-                return
+            except FileNotFoundError as error:
+                _refuse_missing_bucket(error)
 
     def discard(self, name: str) -> None:
         """Remove, as `delete` does: a store has nothing to sync."""
@@ -161,7 +164,7 @@ class ObjectStore:
         """Return the base names of the objects right below a prefix, unordered."""
         import obstore
 
-        with _translated("list", name):
+        with self._translated("list", name):
             listing = obstore.list_with_delimiter(self._store, prefix=self._key(name))
         return [entry["path"].rpartition("/")[2] for entry in listing["objects"]]
 
@@ -169,7 +172,7 @@ class ObjectStore:
         """Remove everything below a prefix."""
         import obstore
 
-        with _translated("delete", name):
+        with self._translated("delete", name):
             for batch in obstore.list(self._store, prefix=self._key(name)):
                 obstore.delete(self._store, [entry["path"] for entry in batch])
 
@@ -177,10 +180,11 @@ class ObjectStore:
         """Return a text with its entity tag, or none where the store says that there is none (O2)."""
         import obstore
 
-        with _translated("read", name):
+        with self._translated("read", name):
             try:
                 answer = obstore.get(self._store, self._key(name))
-            except FileNotFoundError:
+            except FileNotFoundError as error:
+                _refuse_missing_bucket(error)
                 return None
             token = answer.meta["e_tag"]
             data = bytes(answer.bytes())
@@ -196,18 +200,34 @@ class ObjectStore:
         import obstore
         from obstore.exceptions import PreconditionError
 
-        with _translated("replace", name):
+        with self._translated("replace", name):
             try:
                 obstore.put(self._store, self._key(name), text.encode(), mode={"e_tag": token})
-            except (PreconditionError, FileNotFoundError):
+            except (PreconditionError, FileNotFoundError) as error:
+                _refuse_missing_bucket(error)
                 return False
             return True
+
+    @contextmanager
+    def _translated(self, verb: str, name: str) -> Iterator[None]:
+        from obstore import exceptions
+
+        try:
+            yield
+        except (exceptions.BaseError, OSError) as error:
+            text = str(error)
+            if isinstance(error, FileNotFoundError) and not is_missing_bucket(text):
+                raise StorageError(f"cannot {verb} '{name}': no such object", kind="not_found") from error
+            answer = read_answer(text, self._bucket)
+            kind = answer.kind or _kind(error)
+            raise StorageError(f"cannot {verb} '{name}': {answer.says}", kind=kind) from error
 
     def _key(self, name: str) -> str:
         return "/".join([self._prefix, *name_parts(name)] if self._prefix else name_parts(name))
 
 
 def _s3_store(root: GraphRoot) -> "S3Store":
+    from obstore.exceptions import BaseError
     from obstore.store import S3Store
 
     options = root.storage_options
@@ -227,27 +247,22 @@ def _s3_store(root: GraphRoot) -> "S3Store":
         "max_retries": RETRIES_MAX,
         "retry_timeout": timedelta(seconds=RETRY_TIMEOUT_S),
     }
-    with _translated("use", root.uri):
+    try:
         return S3Store(
             root.bucket,
             config=config,
             client_options={"allow_http": "allow_http" in options},
             retry_config=retries,
         )
+    except BaseError as error:
+        text = str(error).partition("\n")[0]
+        raise StorageError(f"cannot use {root.uri}: {text}", kind="configuration") from error
 
 
-@contextmanager
-def _translated(verb: str, name: str) -> Iterator[None]:
-    from obstore import exceptions
-
-    try:
-        yield
-    except FileNotFoundError as error:
-        raise StorageError(f"cannot {verb} '{name}': no such object", kind="not_found") from error
-    except (exceptions.BaseError, OSError) as error:
-        # The rest is a dump of the request, for developers of the library.
-        text = str(error).partition("\n\nDebug source:")[0]
-        raise StorageError(f"cannot {verb} '{name}': {text}", kind=_kind(error)) from error
+def _refuse_missing_bucket(error: Exception) -> None:
+    """Raise the error again where it is not about the object (O2)."""
+    if is_missing_bucket(str(error)):
+        raise error
 
 
 def _kind(error: Exception) -> str:

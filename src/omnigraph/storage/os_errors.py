@@ -1,4 +1,4 @@
-"""What an error of the operating system means for the caller."""
+"""What an error of the operating system means for the caller, whoever met it: we or the library."""
 
 import errno
 
@@ -10,14 +10,14 @@ _KINDS = {
     errno.EACCES: "permanent",
     errno.EPERM: "permanent",
     errno.EROFS: "permanent",
+    errno.ENOSPC: "permanent",
+    errno.EDQUOT: "permanent",
     # The file system cannot do what the engine needs of it.
     errno.ENOLCK: "configuration",
     errno.ENOTSUP: "configuration",
     errno.EOPNOTSUPP: "configuration",
     errno.ENOSYS: "configuration",
     # It may work later, without a change of ours.
-    errno.ENOSPC: "transient",
-    errno.EDQUOT: "transient",
     errno.EMFILE: "transient",
     errno.ENFILE: "transient",
     errno.EINTR: "transient",
@@ -28,5 +28,11 @@ _KINDS = {
 
 def storage_error(doing: str, error: OSError) -> StorageError:
     """Return the error to raise; `doing` names the file inside the graph, and no path outside is told."""
-    kind = _KINDS.get(error.errno, "unknown") if error.errno is not None else "unknown"
-    return StorageError(f"cannot {doing}: {error.strerror or type(error).__name__}", kind=kind)
+    return StorageError(
+        f"cannot {doing}: {error.strerror or type(error).__name__}", kind=kind_of(error.errno)
+    )
+
+
+def kind_of(number: int | None) -> str:
+    """Return the kind of a storage error from the system's number for it."""
+    return "unknown" if number is None else _KINDS.get(number, "unknown")
