@@ -53,6 +53,7 @@ def test_commits_are_listed_newest_first_and_the_first_one_has_no_parent(tmp_pat
     )
 
 
+@pytest.mark.case("engine", 345)
 def test_a_commit_has_the_documented_fields_and_a_message_only_if_it_was_given(tmp_path: Path) -> None:
     place_atlas(tmp_path)
     plain, noted = rename(tmp_path, "A"), rename(tmp_path, "B", "--message", "fix")
@@ -64,6 +65,7 @@ def test_a_commit_has_the_documented_fields_and_a_message_only_if_it_was_given(t
     assert abs(plain["created_at"] / 1e6 - datetime.now(UTC).timestamp()) < 3_600
 
 
+@pytest.mark.case("engine", 345)
 def test_commits_are_listed_in_aligned_columns(tmp_path: Path) -> None:
     place_atlas(tmp_path)
     commit = rename(tmp_path, "A", "--as", "act-mira", "--message", "one\ntwo")
@@ -147,6 +149,7 @@ def test_a_limit_counts_what_the_filters_left(tmp_path: Path) -> None:
     assert invoke("commit", "list", GRAPH, "--limit", "few", cwd=tmp_path).code == 2
 
 
+@pytest.mark.case("engine", 345)
 @pytest.mark.case("surfaces", 67)
 def test_a_commit_is_shown_the_same_however_the_graph_is_named(tmp_path: Path) -> None:
     place_atlas(tmp_path)

@@ -7,9 +7,12 @@ import pytest
 
 from omnigraph.core.errors import PolicyDenied, RecoveryRequired
 from omnigraph.core.failpoint import failpoint
+from omnigraph.core.span import Source
 from omnigraph.graph.graph import Graph
+from omnigraph.operations.init import init_graph
+from omnigraph.operations.open import make_parts
 from tests.engine.counting import listings
-from tests.support.engine import chain, counts, files, head, ids, internals, ndjson, node
+from tests.support.engine import PEOPLE, chain, counts, files, head, ids, internals, ndjson, node
 from tests.support.queries import mutation
 
 ANN = mutation('insert Person { name: "ann" }')
@@ -38,10 +41,10 @@ def install(graph: Graph, *, is_open: bool) -> Policy:
 
 ENTRIES: dict[str, tuple[str, Callable[[Graph, Path], object]]] = {
     "mutate": ("change", lambda graph, _: graph.mutate(ANN, actor="ann")),
-    "load bytes": ("load", lambda graph, _: graph.load(RECORDS, "append", actor="ann")),
-    "load a file": ("load", lambda graph, path: graph.load(path / "missing", "append", actor="ann")),
-    "load files": ("load", lambda graph, path: graph.load([path / "missing"], "append", actor="ann")),
-    "ensure_indices": ("index", lambda graph, _: graph.ensure_indices(actor="ann")),
+    "load bytes": ("change", lambda graph, _: graph.load(RECORDS, "append", actor="ann")),
+    "load a file": ("change", lambda graph, path: graph.load(path / "missing", "append", actor="ann")),
+    "load files": ("change", lambda graph, path: graph.load([path / "missing"], "append", actor="ann")),
+    "ensure_indices": ("admin", lambda graph, _: graph.ensure_indices(actor="ann")),
     "index_status": ("read", lambda graph, _: graph.index_status()),
     "refresh": ("read", lambda graph, _: graph.refresh()),
     "snapshot": ("read", lambda graph, _: graph.snapshot()),
@@ -52,6 +55,7 @@ ENTRIES: dict[str, tuple[str, Callable[[Graph, Path], object]]] = {
 }
 
 
+@pytest.mark.case("engine", 359)
 @pytest.mark.parametrize("entry", ENTRIES)
 def test_a_denied_call_does_no_io(graph: Graph, tmp_path: Path, entry: str) -> None:
     action, call = ENTRIES[entry]
@@ -68,6 +72,20 @@ def test_a_denied_call_does_no_io(graph: Graph, tmp_path: Path, entry: str) -> N
     assert files(Path(graph.uri)) == on_disk
 
 
+@pytest.mark.case("engine", 359)
+def test_a_denied_init_does_no_io(tmp_path: Path) -> None:
+    policy = Policy(is_open=False)
+    parts = make_parts(str(tmp_path / "denied"))
+
+    with listings() as listed, pytest.raises(PolicyDenied):
+        init_graph(parts, Source(PEOPLE), actor="ann", authorize=policy)
+
+    assert (listed, files(tmp_path)) == ([], {})
+    assert policy.asked == [("ann", "admin", "main")]
+    assert not (tmp_path / "denied").exists()
+
+
+@pytest.mark.case("engine", 359)
 def test_every_public_entry_is_here() -> None:
     public = {name for name in vars(Graph) if not name.startswith("_")} - {"close", "uri", "catalog"}
 
@@ -75,13 +93,14 @@ def test_every_public_entry_is_here() -> None:
     assert covered == public
 
 
+@pytest.mark.case("engine", 359)
 def test_healing_index_builds_and_upkeep_run_under_the_grant_of_their_caller(graph: Graph) -> None:
     with pytest.raises(RecoveryRequired), failpoint("mutation.post_finalize_pre_publisher", "raise"):
         graph.mutate(ANN)
     policy = install(graph, is_open=True)
 
     graph.load(ndjson([node("Person", name="bob")]), "append", actor="bob")
-    assert policy.asked == [("bob", "load", "main")]
+    assert policy.asked == [("bob", "change", "main")]
     policy.asked.clear()
     for number in range(64):
         graph.mutate(mutation(f'insert Person {{ name: "p{number}" }}'), actor="ann")

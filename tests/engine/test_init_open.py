@@ -307,6 +307,7 @@ def _lock_that_everybody_gets(_descriptor: int, _operation: int) -> None:
     pass
 
 
+@pytest.mark.case("engine", 13)
 @pytest.mark.parametrize(
     ("broken", "stand_in"), [("os.link", _link_that_replaces), ("fcntl.flock", _lock_that_everybody_gets)]
 )

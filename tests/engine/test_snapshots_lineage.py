@@ -59,6 +59,7 @@ def test_a_snapshot_shows_what_it_showed(library: Graph) -> None:
     assert "ada" not in rows_at(library, library.snapshot(), "node:Author")
 
 
+@pytest.mark.case("engine", 51)
 def test_each_write_adds_one_commit_and_index_builds_are_the_engines(library: Graph) -> None:
     assert [commit.actor_id for commit in chain(library)] == [None, None, MAINTENANCE_ACTOR]
 
@@ -225,6 +226,7 @@ def test_commits_are_listed_newest_first_and_found_by_id(graph: Graph) -> None:
         graph.commit("01ARZ3NDEKTSV4RRFFQ69G5FAV")
 
 
+@pytest.mark.case("engine", 345)
 def test_a_message_is_part_of_the_commit(graph: Graph) -> None:
     graph.mutate(ANN, message="first ✓")
     assert head(graph).message == "first ✓"

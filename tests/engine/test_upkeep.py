@@ -80,6 +80,8 @@ def maintenance(graph: Graph) -> int:
 # The work
 
 
+@pytest.mark.case("engine", 51)
+@pytest.mark.case("engine", 349)
 def test_the_commit_that_crosses_the_interval_is_followed_by_one_of_the_engine(due: Graph) -> None:
     before, rows_before = maintenance(due), due.table("Person").to_pylist()
     large = [part.fragment_id for part in person_table(due).get_fragments() if part.count_rows() >= LARGE]
@@ -101,6 +103,7 @@ def test_the_commit_that_crosses_the_interval_is_followed_by_one_of_the_engine(d
     assert_settled(due)
 
 
+@pytest.mark.case("engine", 349)
 def test_between_two_crossings_nothing_happens(due: Graph) -> None:
     write_person(due, "last")
     before = maintenance(due)
@@ -311,6 +314,7 @@ def test_a_kill_during_upkeep_is_finished_by_the_next_write_of_anybody(due: Grap
     assert_settled(due)
 
 
+@pytest.mark.case("engine", 355)
 def test_mutations_build_no_index(graph: Graph) -> None:
     for number in range(3):
         write(graph, f"w{number}")

@@ -87,6 +87,8 @@ def cells() -> Iterator[object]:
             if writer.name in {"insert", "update"}:
                 case = MUTATION_CASES.get(point)
             marks = [] if case is None else [pytest.mark.case("engine", case)]
+            if point == "P6":
+                marks.append(pytest.mark.case("engine", 189))
             yield pytest.param(Cell(writer, point), id=f"crash[{writer.name},{point}]", marks=marks)
 
 

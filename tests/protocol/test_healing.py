@@ -10,6 +10,8 @@ import lance
 import pytest
 
 import omnigraph.graph.graph as graphs
+from omnigraph.catalog.build import read_schema
+from omnigraph.catalog.identity import accept_first
 from omnigraph.commit.queues import WriteQueueManager
 from omnigraph.core.errors import (
     CommitConflict,
@@ -19,7 +21,11 @@ from omnigraph.core.errors import (
     RecoveryRequired,
 )
 from omnigraph.core.failpoint import failpoint
+from omnigraph.core.span import Source
 from omnigraph.graph.graph import Graph
+from omnigraph.history.contract import Contract, read_contract
+from omnigraph.operations.index_status import IndexState
+from omnigraph.operations.refresh import refresh_coordinator_only
 from tests.support.books import (
     assert_reopening_changes_nothing,
     assert_settled,
@@ -29,6 +35,7 @@ from tests.support.books import (
 )
 from tests.support.protocol import (
     BEFORE,
+    SCHEMA,
     TABLE_KEYS,
     WRITERS,
     give_up,
@@ -50,7 +57,9 @@ COMPANY_TOUCHED = frozenset({("acme", "Graz"), ("ibex", None)})
 # Entries
 
 
-@pytest.mark.parametrize("entry", ["load", "mutate", "refresh"])
+@pytest.mark.parametrize(
+    "entry", ["load", "mutate", pytest.param("refresh", marks=pytest.mark.case("engine", 206))]
+)
 def test_an_entry_heals_without_a_reopen(entry: str, root: Path) -> None:
     graph = graphs.open(root)
     give_up(root, "insert", "P3")
@@ -72,6 +81,27 @@ def test_an_entry_heals_without_a_reopen(entry: str, root: Path) -> None:
     assert_settled(root, expected, recoveries=1)
 
 
+@pytest.mark.case("engine", 206)
+def test_a_refresh_follows_the_schema_files(root: Path) -> None:
+    graph = graphs.open(root)
+    give_up(root, "insert", "P3")
+    accepted = read_contract(graph._graph.parts.adapter).accepted
+    text = SCHEMA.replace("city: String?", "city: String? @index")
+    indexed = accept_first(read_schema(Source(text)), make_domain=lambda: accepted.domain)
+    for name, content in Contract.of(text, indexed).texts.items():
+        (root / name).write_text(content)
+
+    graph.refresh()
+
+    assert [found.property for found in _declared(graph, "node:Company")] == ["id", "city", "name"]
+    assert contents_of(graph) == AFTER_INSERT
+    assert_settled(root, AFTER_INSERT, recoveries=1)
+
+
+def _declared(graph: Graph, table_key: str) -> tuple[IndexState, ...]:
+    return next(found.indexes for found in graph.index_status() if found.table_key == table_key)
+
+
 def test_a_read_heals_nothing(root: Path) -> None:
     graph = graphs.open(root)
     give_up(root, "insert", "P3")
@@ -84,6 +114,41 @@ def test_a_read_heals_nothing(root: Path) -> None:
     graphs.open(root, read_only=True).refresh()
 
     assert fingerprint(root) == before
+
+
+@pytest.mark.case("engine", 211)
+@pytest.mark.parametrize("point", ["P1", "P2", "P3", "P5"])
+def test_a_refresh_of_the_coordinator_alone_touches_no_sidecar(point: str, root: Path) -> None:
+    graph = graphs.open(root)
+    stale = graph.snapshot()
+    graphs.open(root).mutate(TOUCH_COMPANY)
+    give_up(root, "insert", point)
+    before = fingerprint(root)
+
+    with failpoint("recovery.sidecar_list", "raise"):  # not even a look
+        state = refresh_coordinator_only(graph._graph)
+
+    assert fingerprint(root) == before
+    published = books(root).pins
+    assert {entry.table_key: entry.version for entry in state.tables.entries()} == published
+    assert state.version > stale.manifest_version
+
+
+@pytest.mark.case("engine", 211)
+def test_a_writer_may_refresh_the_coordinator_over_its_own_sidecar(root: Path) -> None:
+    graph = graphs.open(root)
+    seen: list[tuple[bool, int]] = []
+
+    def look() -> None:
+        before = fingerprint(root)
+        state = refresh_coordinator_only(graph._graph)
+        seen.append((fingerprint(root) == before, state.version))
+
+    with paused_at("mutation.post_finalize_pre_publisher", "call", look):
+        WRITERS["insert"].run(graph)
+
+    assert [is_untouched for is_untouched, _ in seen] == [True]
+    assert_settled(root, AFTER_INSERT, recoveries=0)
 
 
 @pytest.mark.case("engine", 207)
@@ -161,6 +226,7 @@ WRITES_OF_PERSON: dict[str, Callable[[Graph], object]] = {
 }
 
 
+@pytest.mark.case("engine", 213)
 @pytest.mark.parametrize("writer", WRITES_OF_PERSON)
 def test_drift_that_nobody_explains_is_refused_before_any_effect(writer: str, root: Path) -> None:
     graph = graphs.open(root)
@@ -176,6 +242,7 @@ def test_drift_that_nobody_explains_is_refused_before_any_effect(writer: str, ro
     graph.mutate(TOUCH_COMPANY)
 
 
+@pytest.mark.case("engine", 213)
 def test_drift_under_the_index_build_of_a_load_is_a_warning(root: Path) -> None:
     graph = graphs.open(root)
 

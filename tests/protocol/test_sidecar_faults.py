@@ -37,6 +37,7 @@ OPERATION = "01J00000000000000000000000"
 # Phase A
 
 
+@pytest.mark.case("engine", 187)
 @pytest.mark.parametrize("writer", WRITERS.values(), ids=str)
 @pytest.mark.parametrize(
     "place", ["recovery.sidecar_write", "lock.post_create_pre_flock", "lock.post_flock_pre_sidecar"]

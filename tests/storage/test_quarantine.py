@@ -14,22 +14,11 @@ from omnigraph.core.errors import StorageError
 from omnigraph.core.failpoint import InjectedFault, failpoint
 from omnigraph.storage.quarantine import Verdict, decide, find_hollow, move_to_quarantine
 from omnigraph.storage.version_file import HollowContent, decode_version, version_file_name
+from tests.support.hollow import cut_in_half, empty, fill_with_zeros
 from tests.support.system import unprivileged
 
 DATASET = "nodes/1-2"
 ROWS_OF_BITMAP = 40_000  # so many deletions are kept as a bitmap and not as a list
-
-
-def empty(path: Path) -> None:
-    path.write_bytes(b"")
-
-
-def cut_in_half(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-
-
-def fill_with_zeros(path: Path) -> None:
-    path.write_bytes(bytes(path.stat().st_size))
 
 
 def zero_up_to_the_magic(path: Path) -> None:
@@ -172,6 +161,7 @@ def test_a_hollow_newest_version_is_moved_and_the_one_before_is_served(
     assert ids_in(path) == ["a", "b", "z"]
 
 
+@pytest.mark.case("engine", 328)
 @pytest.mark.parametrize(
     "damage", [empty, cut_in_half, lose_the_middle, fill_with_zeros, zero_the_end, remove]
 )
@@ -215,6 +205,7 @@ def test_a_hollow_index_file_makes_its_version_hollow(tmp_path: Path, damage: Ca
     assert hollow_versions(path, pin=2) == [3]
 
 
+@pytest.mark.case("engine", 328)
 def test_a_hollow_compaction_is_moved(tmp_path: Path) -> None:
     path = make_dataset(tmp_path, 4)
     lance.dataset(str(path)).optimize.compact_files()
@@ -228,6 +219,7 @@ def test_a_hollow_compaction_is_moved(tmp_path: Path) -> None:
     assert ids_in(path) == ["a", "b", "c", "d"]
 
 
+@pytest.mark.case("engine", 329)
 def test_two_hollow_versions_are_both_moved(tmp_path: Path) -> None:
     path = make_dataset(tmp_path, 4)
     empty(path / version_file_name(4))
@@ -250,6 +242,7 @@ def test_a_version_built_on_hollow_data_is_hollow_too(tmp_path: Path) -> None:
     assert hollow_versions(path, pin=0) == [4, 3]
 
 
+@pytest.mark.case("engine", 328)
 def test_files_of_older_versions_are_not_opened(tmp_path: Path) -> None:
     path = make_dataset(tmp_path, 1)
     data_of_one = newest_data_file(path)
@@ -260,6 +253,7 @@ def test_files_of_older_versions_are_not_opened(tmp_path: Path) -> None:
     assert hollow_versions(path, pin=2) == []
 
 
+@pytest.mark.case("engine", 329)
 @pytest.mark.parametrize(
     ("damaged", "pin"),
     [
@@ -300,6 +294,7 @@ def test_a_dataset_that_was_never_published_may_lose_every_version(tmp_path: Pat
         find_hollow(str(path), pin=1)
 
 
+@pytest.mark.case("engine", 330)
 def test_what_may_not_be_read_is_not_hollow(tmp_path: Path) -> None:
     path = make_dataset(tmp_path, 3)
     (path / version_file_name(3)).chmod(0)
@@ -325,6 +320,7 @@ def test_data_that_cannot_be_read_is_not_hollow(tmp_path: Path) -> None:
     assert "hollow" not in str(raised.value)
 
 
+@pytest.mark.case("engine", 327)
 def test_a_fork_is_checked_on_its_own(tmp_path: Path) -> None:
     path = make_dataset(tmp_path, 2)
     lance.dataset(str(path)).create_branch("review-01")

@@ -58,7 +58,7 @@ def ensure_indices(
         DriftNeedsRepair, RecoveryRequired: a table is ahead of its pin; nothing is healed here.
         ConflictError: somebody else was first.
     """
-    branch = graph.enter(actor, "index", branch)
+    branch = graph.enter(actor, "admin", branch)
     graph.require_writable()
     return build_missing_indices(graph, branch, tables)
 

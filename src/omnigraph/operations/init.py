@@ -23,6 +23,7 @@ from omnigraph.core.errors import (
 from omnigraph.core.failpoint import hit
 from omnigraph.core.span import Source
 from omnigraph.history.contract import SCHEMA_FILES, SCHEMA_IR, Contract
+from omnigraph.history.coordinator import MAIN
 from omnigraph.history.identity import identity_of
 from omnigraph.history.manifest_rows import (
     MANIFEST_DIR,
@@ -36,6 +37,7 @@ from omnigraph.history.manifest_rows import (
     rows_table,
     schema_row,
 )
+from omnigraph.operations.context import Authorize, allow_everything
 from omnigraph.operations.managed import refuse_managed
 from omnigraph.storage.probe import probe_store
 from omnigraph.storage.stage import CommittedTable
@@ -44,10 +46,18 @@ INIT_CLAIM = "__init_claim.json"
 _WRITER = "init"
 
 
-def init_graph(parts: Parts, schema: Source, *, force: bool = False) -> str:
+def init_graph(
+    parts: Parts,
+    schema: Source,
+    *,
+    force: bool = False,
+    actor: str | None = None,
+    authorize: Authorize = allow_everything,
+) -> str:
     """Create an empty graph and return the id of its genesis commit.
 
     Raises:
+        PolicyDenied: the actor may not do this.
         ParseError, CatalogError: the schema is none.
         AlreadyInitialized: a graph, or leftover schema files without `force`, lie here.
         InitializationClaimed: another init is at work, or died.
@@ -55,6 +65,7 @@ def init_graph(parts: Parts, schema: Source, *, force: bool = False) -> str:
         InitializationIndeterminate: nobody knows whether the graph was created.
         StorageError: the store failed, or does not keep its promises.
     """
+    authorize(actor, "admin", MAIN)
     contract = Contract.of(schema.text, accept_first(read_schema(schema), make_domain=parts.new_id))
     refuse_managed(parts.root)
     _refuse_existing(parts, force=force)

@@ -81,7 +81,7 @@ def load(
         KeyConflict: a strict insert met an id.
         ConflictError: somebody else was first; nothing of this load is visible.
     """
-    branch = graph.enter(actor, "load", branch)
+    branch = graph.enter(actor, "change", branch)
     graph.require_writable()
     check_message(message)
     if mode not in MODES:

@@ -6,7 +6,8 @@ M2  A merge is made on the version that its handle was opened at; each attempt o
 M3  A reader takes whole fragments: those it has seen before it need not read again.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import final
 
@@ -19,6 +20,7 @@ from omnigraph.storage.create import create_dataset
 from omnigraph.storage.filter import Compare, IsNull, Or, to_lance
 from omnigraph.storage.handle import TableAddress
 from omnigraph.storage.lance_errors import LANCE_ERRORS, classify, translate
+from omnigraph.storage.quarantine import find_hollow
 from omnigraph.storage.staged import files_added
 from omnigraph.storage.table import TableStore, translated
 
@@ -62,7 +64,8 @@ class ManifestTable:
             StorageError: there is no manifest (kind `not_found`), or it cannot be read.
         """
         opened_at = boot_clock()  # before the look: a handle is never younger than it says
-        dataset = self._store.open_unshared(address)
+        with _hollow_is_told(address):
+            dataset = self._store.open_unshared(address)
         self._store.count_io(dataset)
         fragment_ids = tuple(fragment.fragment_id for fragment in dataset.get_fragments())
         metadata = {key.decode(): value.decode() for key, value in (dataset.schema.metadata or {}).items()}
@@ -103,7 +106,7 @@ class ManifestTable:
         if published_after is not None:
             newer = Or((Compare("published_at", "gt", published_after), IsNull("published_at")))
             text = to_lance(newer, dataset.schema)
-        with translated(f"read {handle.address.open_uri}"):
+        with _hollow_is_told(handle.address), translated(f"read {handle.address.open_uri}"):
             rows = dataset.scanner(
                 columns=None if columns is None else list(columns), filter=text, fragments=chosen
             ).to_table()
@@ -196,6 +199,27 @@ class ManifestTable:
                 raise
             before = None  # the first version, or the first of a ref
         return files_added(address, before, after)
+
+
+@contextmanager
+def _hollow_is_told(address: TableAddress) -> Iterator[None]:
+    """Name the remedy where a power cut has left the newest version hollow: only an open moves it aside."""
+    try:
+        yield
+    except StorageError as error:
+        if not _is_hollow(address):
+            raise
+        remedy = "open the graph read-write, which moves it aside"
+        message = f"a power cut left the newest version of {address.open_uri} hollow: {remedy}"
+        raise StorageError(message, kind="permanent") from error
+
+
+def _is_hollow(address: TableAddress) -> bool:
+    path = address.local_path
+    if path is not None:
+        with suppress(StorageError):  # what cannot be read is not hollow
+            return bool(find_hollow(str(path), pin=0))
+    return False
 
 
 def _empty(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Table:

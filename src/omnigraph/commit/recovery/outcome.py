@@ -22,13 +22,15 @@ from omnigraph.commit.recovery.classify import Classification, is_layout_only
 from omnigraph.commit.recovery.kinds import RecoveryKind
 from omnigraph.commit.recovery.observe import ObservedTable
 from omnigraph.commit.sidecar import Outcome, RecoveryPlan, Sidecar
-from omnigraph.core.errors import ExpectedVersionMismatch
+from omnigraph.core.errors import CommitConflict, ExpectedVersionMismatch, StaleCommit
 from omnigraph.core.failpoint import hit
 from omnigraph.history.commits import RECOVERY_ACTOR
 from omnigraph.history.identity import TableIdentity
 from omnigraph.history.manifest_rows import Pin
 from omnigraph.history.state import ManifestState
 from omnigraph.storage.added_files import files_between
+from omnigraph.storage.stage import CommittedTable
+from omnigraph.storage.staged import StagedWrite
 
 
 class Result(StrEnum):
@@ -109,6 +111,9 @@ def roll_back(
     """Bring every table that moved back to its published content, and publish that.
 
     Where one of them needs a restore and none is allowed here, nothing is done.
+
+    Raises:
+        ExpectedVersionMismatch: somebody moved a table since it was classified.
     """
     moved = [found for found in observed if found.has_moved]
     undo = []
@@ -124,9 +129,7 @@ def roll_back(
     hit("recovery.post_plan_pre_undo")
     changes: list[Change] = []
     for found, staged in undo:
-        committed = parts.stager.commit_staged(
-            staged, operation_id=sidecar.operation_id, writer_kind=sidecar.writer_kind.value
-        )
+        committed = _undo(parts, sidecar, found, staged)
         parts.syncer.sync([*staged.files, *committed.files], stage="table")
         changes.append(_update(parts, sidecar, found, committed.version))
         hit("recovery.post_table_undo_pre_publish")
@@ -136,6 +139,19 @@ def roll_back(
     _publish(parts, publisher, sidecar, changes, expected)
     hit("recovery.post_rollback_publish_pre_audit")
     return complete(parts, sidecar)
+
+
+def _undo(parts: Parts, sidecar: Sidecar, found: ObservedTable, staged: StagedWrite) -> CommittedTable:
+    """Commit an inverse or a restore; refused, the sidecar stays and the next pass classifies again."""
+    try:
+        return parts.stager.commit_staged(
+            staged, operation_id=sidecar.operation_id, writer_kind=sidecar.writer_kind.value
+        )
+    except (CommitConflict, StaleCommit) as conflict:
+        head = parts.store.latest_version(found.address)
+        refused = ExpectedVersionMismatch(table_key=found.table.table_key, expected=found.head, actual=head)
+        refused.recovery_operation_id = sidecar.operation_id
+        raise refused from conflict
 
 
 def complete(parts: Parts, sidecar: Sidecar) -> Result:

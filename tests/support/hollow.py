@@ -1,0 +1,21 @@
+"""What a power cut leaves of a file that was never synced."""
+
+from pathlib import Path
+
+
+def empty(path: Path) -> None:
+    """Leave the name and nothing of the content."""
+    path.write_bytes(b"")
+
+
+def cut_in_half(path: Path) -> None:
+    """Leave the first half."""
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def fill_with_zeros(path: Path) -> None:
+    """Leave the length and nothing else."""
+    path.write_bytes(bytes(path.stat().st_size))
+
+
+DAMAGES = {"empty": empty, "cut in half": cut_in_half, "zero-filled": fill_with_zeros}
