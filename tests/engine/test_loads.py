@@ -4,10 +4,12 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
+import lance
 import pyarrow as pa
 import pytest
 
 from omnigraph.core.errors import BranchNotFound, KeyConflict, OmnigraphError, StorageError, ValidationError
+from omnigraph.core.limits import MAX_FRAGMENT_ROWS
 from omnigraph.graph.graph import Graph
 from omnigraph.operations.load import MODES, LoadMode
 from omnigraph.storage.handle import SnapshotHandle
@@ -28,6 +30,7 @@ from tests.support.engine import (
     pins,
     reopen,
     rows,
+    table_path,
 )
 from tests.support.library import LIB
 
@@ -157,6 +160,20 @@ def test_overwriting_edges_looks_for_their_ends_among_committed_nodes(graph: Gra
     assert isinstance(error, ValidationError)
     assert error.kind == "endpoint"
     assert ids(graph, "WorksAt") == ["w5"]
+
+
+@pytest.mark.case("engine", 348)
+@pytest.mark.parametrize("mode", MODES)
+def test_a_load_writes_no_fragment_above_the_limit(graph: Graph, mode: LoadMode) -> None:
+    graph.load({"Person": people("p000000", "zoe")}, "append", index=False)
+    names = [f"q{number:06d}" for number in range(MAX_FRAGMENT_ROWS + 3)]
+
+    graph.load({"Person": people(*names)}, mode, index=False)
+
+    dataset = lance.dataset(str(table_path(graph, "node:Person")))
+    sizes = [fragment.count_rows() for fragment in dataset.get_fragments()]
+    assert max(sizes) <= MAX_FRAGMENT_ROWS
+    assert sum(sizes) == len(names) + (0 if mode == "overwrite" else 2)
 
 
 @pytest.mark.parametrize("mode", MODES)

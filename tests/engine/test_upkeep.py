@@ -10,6 +10,7 @@ import lance
 import pytest
 
 from omnigraph.commit.publish import UPKEEP_INTERVAL
+from omnigraph.core.errors import ConflictError, DriftNeedsRepair
 from omnigraph.core.failpoint import failpoint
 from omnigraph.core.limits import SMALL_FRAGMENT_ROWS
 from omnigraph.graph.graph import Graph
@@ -30,6 +31,7 @@ from tests.support.engine import (
     recovery_files,
     reopen,
     table_path,
+    together,
 )
 from tests.support.queries import mutation
 from tests.support.system import Script
@@ -164,6 +166,63 @@ write(reopen(Path(sys.argv[1])), sys.argv[2])
 def _write_and_die(graph: Graph, failpoints: str) -> None:
     with Script(WRITER, graph.uri, "last", OMNIGRAPH_FAILPOINTS=failpoints) as script:
         assert script.wait() == 86
+
+
+# Beside other writers
+
+CROWD = """
+import sys
+from pathlib import Path
+import omnigraph.operations.upkeep
+from tests.engine.test_upkeep import OFTEN, write_many
+from tests.support.engine import reopen
+omnigraph.operations.upkeep.UPKEEP_INTERVAL = OFTEN
+print("ready", flush=True)
+sys.stdin.readline()
+print(write_many(reopen(Path(sys.argv[1])), sys.argv[2]), flush=True)
+"""
+WRITES_EACH = 20
+OFTEN = 3  # commits between two rounds, so that writers and upkeep meet all the time
+
+
+def write_many(graph: Graph, prefix: str) -> int:
+    """Write rows one by one, retrying what a caller may retry, and return how many conflicts there were."""
+    conflicts = 0
+    for number in range(WRITES_EACH):
+        while True:
+            try:
+                write_person(graph, f"{prefix}{number}")
+                break
+            except DriftNeedsRepair:
+                raise
+            except ConflictError:
+                conflicts += 1
+    return conflicts
+
+
+@pytest.mark.case("engine", 148)
+def test_upkeep_beside_other_handles_and_processes_loses_and_invents_no_row(
+    due: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("omnigraph.operations.upkeep.UPKEEP_INTERVAL", OFTEN)
+    before, rows_before = maintenance(due), set(ids(due, "Person"))
+    other = reopen(due)
+
+    with Script(CROWD, due.uri, "process") as script:
+        assert script.read_line() == "ready"
+        script.write_line()
+        outcomes = together(lambda: write_many(due, "one"), lambda: write_many(other, "two"))
+        conflicts = script.read_line()
+        assert script.wait() == 0
+
+    assert all(isinstance(outcome, int) for outcome in outcomes), outcomes
+    assert int(conflicts) >= 0
+    written = {f"{prefix}{number}" for prefix in ("one", "two", "process") for number in range(WRITES_EACH)}
+    assert set(ids(due, "Person")) == rows_before | written
+    assert len(chain(due)) > 3 * WRITES_EACH
+    assert maintenance(due) > before
+    reopen(due).close()
+    assert_settled(due)
 
 
 # Whatever goes wrong

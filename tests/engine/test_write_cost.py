@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from omnigraph.commit.publish import UPKEEP_INTERVAL
@@ -14,6 +16,7 @@ from omnigraph.history.select import where_equal
 from tests.engine.counting import Scans, listings
 from tests.support.engine import (
     PEOPLE,
+    Counts,
     counts,
     internals,
     ndjson,
@@ -198,3 +201,43 @@ def test_an_update_by_key_looks_the_row_up(tmp_path: Path) -> None:
         graph.mutate(update)
 
         assert store.io_stats().read_bytes - before < 100_000  # the keys alone have eight times as much
+
+
+def _costs_of_updates(root: Path, size: int, places: Sequence[float]) -> list[Counts]:
+    """Return what updates of one row cost in a table of some size, one after the other on a warm handle."""
+    names = pc.utf8_lpad(pa.array(range(size)).cast(pa.utf8()), 7, "0")
+    with init(root, PEOPLE, durability="process") as graph:
+        graph.load({"Person": pa.table({"name": names})}, "append")
+    costs = []
+    with open_graph(root, durability="full") as graph:
+        for age, place in enumerate([0.5, *places]):
+            before = counts(graph)
+            graph.mutate(mutation(f'update Person set {{ age: {age} }} where name = "{int(place):07}"'))
+            costs.append(counts(graph) - before)
+    return costs[1:]
+
+
+@pytest.mark.slow
+@pytest.mark.case("engine", 347)
+def test_an_update_by_key_costs_the_same_at_100_000_and_at_1_000_000_rows(tmp_path: Path) -> None:
+    small, large = 100_000, 1_000_000
+    near = [12_345, 50_000, 77, 99_999, 23]
+
+    few = _costs_of_updates(tmp_path / "few", small, near)
+    many = _costs_of_updates(tmp_path / "many", large, near)
+
+    assert many == few
+
+
+@pytest.mark.slow
+@pytest.mark.case("engine", 347)
+def test_rows_all_over_a_table_cost_one_more_fragment_each_and_no_more(tmp_path: Path) -> None:
+    shares = [0.1, 0.9, 0.3, 0.7, 0.25, 0.75]
+    small, large = 100_000, 1_000_000
+
+    few = _costs_of_updates(tmp_path / "few", small, [share * small for share in shares])
+    many = _costs_of_updates(tmp_path / "many", large, [share * large for share in shares])
+
+    assert [(cost.writes, cost.fsyncs) for cost in many] == [(cost.writes, cost.fsyncs) for cost in few]
+    # The first look into a fragment opens its file; the number of rows has no part in that.
+    assert all(more.reads - less.reads <= 6 for more, less in zip(many, few, strict=True)), (few, many)

@@ -1,13 +1,17 @@
 """The write path on an S3-compatible server: one writer process, the same commits, the same recovery."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 import omnigraph.graph.graph as graphs
 from omnigraph.commit.recovery.kinds import RecoveryKind
-from omnigraph.core.errors import RecoveryRequired, WriterLeaseHeld
+from omnigraph.core.errors import ConflictError, RecoveryRequired, StorageError, WriterLeaseHeld
 from omnigraph.core.failpoint import failpoint
 from omnigraph.graph.graph import Graph
 from omnigraph.history.commits import RECOVERY_ACTOR
+from omnigraph.storage.object_store import ObjectStore
 from omnigraph.storage.uri import GraphRoot
 from tests.support.protocol import BEFORE, SCHEMA, records
 from tests.support.system import Script
@@ -80,6 +84,54 @@ def test_a_write_that_fails_half_way_is_healed_by_the_next_one(
     assert ("dee" in people(graph)) is is_visible
     assert [record.recovery_kind for record in graph.recoveries()] == [kind]
     assert sum(commit.actor_id == RECOVERY_ACTOR for commit in graph.commits()) == 1
+
+
+@pytest.mark.case("engine", 13)
+def test_a_store_that_ignores_conditions_is_refused_for_writing(
+    graph: Graph, root: GraphRoot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph.close()
+    new = GraphRoot.parse(f"s3://{root.bucket}/another/graph")
+
+    def create_anyway(store: ObjectStore, name: str, text: str) -> bool:
+        store.write_text(name, text)
+        return True
+
+    monkeypatch.setattr(ObjectStore, "write_text_if_absent", create_anyway)
+
+    for attempt in (lambda: graphs.init(new.uri, SCHEMA), lambda: graphs.open(root.uri)):
+        with pytest.raises(StorageError, match="overwrites objects") as raised:
+            attempt()
+        assert raised.value.kind == "configuration"
+
+    assert not ObjectStore(GraphRoot.parse(f"s3://{root.bucket}")).exists("another")
+    with graphs.open(root.uri, read_only=True) as reader:
+        assert len(people(reader)) == 3
+
+
+@pytest.mark.case("engine", 137)
+def test_eight_writers_of_eight_tables_make_one_chain(root: GraphRoot) -> None:
+    graph = graphs.init(root.uri, "".join(f"node T{n} {{ k: String @key }}\n" for n in range(8)))
+    barrier = threading.Barrier(8, timeout=60)
+
+    def write(number: int) -> int:
+        barrier.wait()
+        for attempt in range(20):
+            try:
+                graph.mutate(f'query add() {{ insert T{number} {{ k: "x" }} }}')
+            except ConflictError:
+                continue
+            return attempt
+        raise AssertionError(f"writer {number} lost twenty times")
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(write, range(8)))
+
+    commits = list(reversed(graph.commits()))
+    assert len(commits) == 9
+    assert [later.parent_commit_id for later in commits[1:]] == [c.graph_commit_id for c in commits[:-1]]
+    assert [graph.table(f"T{number}").num_rows for number in range(8)] == [1] * 8
+    assert graph._graph.state().heads == {"main": commits[-1].graph_commit_id}
 
 
 def test_a_second_writer_is_refused_and_a_reader_is_not(graph: Graph, root: GraphRoot) -> None:

@@ -21,6 +21,7 @@ from omnigraph.storage.locks import (
     probe_flock,
     try_lock,
     wait_for_lock,
+    wait_until_free,
 )
 from tests.support.system import Script, unprivileged
 
@@ -123,6 +124,25 @@ def test_a_healer_makes_the_lock_file_that_a_copied_graph_lacks(tmp_path: Path) 
 def test_looking_creates_nothing(tmp_path: Path) -> None:
     assert not is_taken(tmp_path / "op1.lock")
     assert not is_taken(tmp_path / "no folder" / "op1.lock")
+    assert names(tmp_path) == []
+
+
+def test_waiting_until_a_lock_is_free_takes_and_makes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "op1.lock"
+    time = FakeTime()
+    assert wait_until_free(path, 5.0, clock=time.clock, pause=time.pause)
+    assert names(tmp_path) == []
+    held = try_lock(path)
+    assert held is not None
+
+    assert not wait_until_free(path, 5.0, clock=time.clock, pause=time.pause)
+    assert time.now == pytest.approx(5.0)
+
+    def finish(seconds: float) -> None:
+        time.pause(seconds)
+        held.release(remove=True)
+
+    assert wait_until_free(path, 5.0, clock=time.clock, pause=finish)
     assert names(tmp_path) == []
 
 

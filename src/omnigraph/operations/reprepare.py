@@ -16,7 +16,7 @@ from omnigraph.core.errors import BadRequest, ExpectedVersionMismatch, ReadSetCh
 from omnigraph.history.commits import MAINTENANCE_ACTOR
 from omnigraph.history.state import ManifestState
 from omnigraph.operations.context import OpenGraph
-from omnigraph.storage.locks import wait_for_lock
+from omnigraph.storage.locks import wait_until_free
 
 MAINTENANCE_REPREPARES_MAX = 4  # upkeep runs once in 64 commits: meeting it twice in a row is rare already
 MAX_REPREPARES = 32  # what a caller may ask for; beyond that contention is a design question
@@ -68,11 +68,7 @@ def _awaited_layout_write(graph: OpenGraph, operation_id: str) -> bool:
     path = lock_path(graph.parts, operation_id)
     if not is_layout_only(sidecar.writer_kind) or path is None:
         return False
-    held = wait_for_lock(path, MAINTENANCE_WAIT_S)
-    if held is None:
-        return False
-    held.release()
-    return True
+    return wait_until_free(path, MAINTENANCE_WAIT_S)
 
 
 def _only_maintenance_since(base: ManifestState, now: ManifestState) -> bool:

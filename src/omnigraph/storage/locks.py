@@ -12,7 +12,7 @@ import fcntl
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -202,15 +202,37 @@ def wait_for_lock(
     Raises:
         OSError: the file cannot be made or locked.
     """
-    deadline = clock() + timeout_s
-    next_pause_s = PAUSE_FIRST_S
-    while True:
+    for _ in _looks(timeout_s, clock, pause):
         descriptor = _take_verified(path)
         if descriptor is not None:
             return FileLock(path, descriptor)
+    return None
+
+
+def wait_until_free(
+    path: Path,
+    timeout_s: float,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    pause: Callable[[float], None] = time.sleep,
+) -> bool:
+    """Wait until nobody holds a lock; nothing is taken and no file is made. False when the time is over (K4).
+
+    Raises:
+        StorageError: nobody knows whether it is taken.
+    """
+    return any(not is_taken(path) for _ in _looks(timeout_s, clock, pause))
+
+
+def _looks(timeout_s: float, clock: Callable[[], float], pause: Callable[[float], None]) -> Iterator[None]:
+    """Yield for every look at something, with growing pauses between, until the time is over."""
+    deadline = clock() + timeout_s
+    next_pause_s = PAUSE_FIRST_S
+    while True:
+        yield
         left_s = deadline - clock()
         if left_s <= 0:
-            return None
+            return
         pause(min(next_pause_s, left_s))
         next_pause_s = min(next_pause_s * PAUSE_GROWTH, PAUSE_MAX_S)
 
