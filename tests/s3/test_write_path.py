@@ -1,6 +1,7 @@
 """The write path on an S3-compatible server: one writer process, the same commits, the same recovery."""
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -99,7 +100,11 @@ def test_a_store_that_ignores_conditions_is_refused_for_writing(
 
     monkeypatch.setattr(ObjectStore, "write_text_if_absent", create_anyway)
 
-    for attempt in (lambda: graphs.init(new.uri, SCHEMA), lambda: graphs.open(root.uri)):
+    attempts: list[Callable[[], Graph]] = [
+        lambda: graphs.init(new.uri, SCHEMA),
+        lambda: graphs.open(root.uri),
+    ]
+    for attempt in attempts:
         with pytest.raises(StorageError, match="overwrites objects") as raised:
             attempt()
         assert raised.value.kind == "configuration"
