@@ -12,7 +12,16 @@ from omnigraph.core.failpoint import failpoint
 from omnigraph.history.commits import MAINTENANCE_ACTOR
 from tests.protocol.conftest import NewRoot
 from tests.support.books import assert_settled, books, contents_of
-from tests.support.protocol import BEFORE, WRITERS, go_on, paused_at, sidecars, stopped
+from tests.support.protocol import (
+    BEFORE,
+    WRITERS,
+    go_on,
+    paused_at,
+    sidecars,
+    stopped,
+    with_extra,
+    write_everywhere,
+)
 from tests.support.system import Script
 
 AGE_ANN = 'query touch() { update Person set { age: 31 } where name = "ann" }'
@@ -37,6 +46,19 @@ with graphs.open(sys.argv[1]) as graph, paused_at(place, "call", tell_and_wait):
         graph.ensure_indices()
     except ExpectedVersionMismatch as conflict:
         say(f"{conflict.table_key} {conflict.recovery_operation_id}")
+"""
+
+UPKEEP_IN_STEPS = """
+import sys
+from omnigraph.core.failpoint import failpoint
+from tests.support.protocol import WRITERS, tell_and_wait
+import omnigraph.graph.graph as graphs
+with (
+    graphs.open(sys.argv[1]) as graph,
+    failpoint("upkeep.post_sidecar_pre_compact", "call", tell_and_wait),
+    failpoint("upkeep.post_phase_b_pre_manifest_commit", "call", tell_and_wait),
+):
+    WRITERS["upkeep"].run(graph)
 """
 
 
@@ -173,3 +195,29 @@ def test_an_index_that_lands_over_unpublished_rows_does_not_publish_them(root: P
     assert recovery.tables == ("edge:Knows",)
     indexes = {table.table_key: table.indexes for table in writer.index_status()}
     assert {index.coverage for index in indexes["edge:Knows"]} <= {"indexed", "degraded"}
+
+
+@pytest.mark.case("engine", 321)
+def test_a_compaction_over_unpublished_rows_of_the_dead_is_undone_with_them(root_for: NewRoot) -> None:
+    root = root_for("upkeep")
+    with Script(UPKEEP_IN_STEPS, root) as upkeep:
+        assert upkeep.read_line() == "paused"  # its sidecar is written, nothing has moved
+        with stopped(root, "update", "mutation.post_finalize_pre_publisher=") as writer:
+            upkeep.write_line()
+            assert upkeep.read_line() == "paused"  # its compaction lies over the writer's commit
+            writer.kill()
+        upkeep.kill()
+    assert len(sidecars(root)) == 2
+    before = books(root)
+    assert before.contents == WRITERS["upkeep"].after
+    assert before.heads["node:Person"] > before.pins["node:Person"] + 1
+
+    graphs.open(root).close()
+
+    found = assert_settled(root, WRITERS["upkeep"].after, recoveries=2)
+    assert {recovery.kind for recovery in found.recoveries} == {"RolledBack"}
+    undone = [table for recovery in found.recoveries for table in recovery.tables]
+    assert undone.count("node:Person") == 1
+    with graphs.open(root) as graph:
+        write_everywhere(graph)
+    assert_settled(root, with_extra(WRITERS["upkeep"].after), recoveries=2)

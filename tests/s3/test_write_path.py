@@ -3,16 +3,22 @@
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 
 import pytest
 
 import omnigraph.graph.graph as graphs
 from omnigraph.commit.recovery.kinds import RecoveryKind
+from omnigraph.commit.sidecar import RECOVERY_DIR
+from omnigraph.commit.sidecar_reader import read_sidecar
+from omnigraph.core.clock import now_micros
 from omnigraph.core.errors import ConflictError, RecoveryRequired, StorageError, WriterLeaseHeld
 from omnigraph.core.failpoint import failpoint
 from omnigraph.graph.graph import Graph
 from omnigraph.history.commits import RECOVERY_ACTOR
-from omnigraph.storage.object_store import ObjectStore
+from omnigraph.storage.durability import Durability
+from omnigraph.storage.lease import LEASE_LIFETIME, WriterLease
+from omnigraph.storage.object_store import ObjectStore, open_adapter
 from omnigraph.storage.uri import GraphRoot
 from tests.support.protocol import BEFORE, SCHEMA, records
 from tests.support.system import Script
@@ -139,6 +145,7 @@ def test_eight_writers_of_eight_tables_make_one_chain(root: GraphRoot) -> None:
     assert graph._graph.state().heads == {"main": commits[-1].graph_commit_id}
 
 
+@pytest.mark.case("engine", 324)
 def test_a_second_writer_is_refused_and_a_reader_is_not(graph: Graph, root: GraphRoot) -> None:
     with pytest.raises(WriterLeaseHeld):
         graphs.open(root.uri)
@@ -150,6 +157,7 @@ def test_a_second_writer_is_refused_and_a_reader_is_not(graph: Graph, root: Grap
         assert len(people(successor)) == 3
 
 
+@pytest.mark.case("engine", 324)
 def test_a_killed_writer_is_recovered_by_the_next_holder_of_the_lease(graph: Graph, root: GraphRoot) -> None:
     graph.close()
     with Script(
@@ -158,5 +166,76 @@ def test_a_killed_writer_is_recovered_by_the_next_holder_of_the_lease(graph: Gra
         assert writer.wait() == 86
 
     with graphs.open(root.uri) as successor:
+        lease = successor._graph.parts.lease
+        assert lease is not None
+        assert lease.epoch == 3  # the fixture's, the killed writer's, ours
         assert "dee" in people(successor)
         assert [record.recovery_kind for record in successor.recoveries()] == [RecoveryKind.ROLLED_FORWARD]
+
+
+def lose_the_lease(graph: Graph, root: GraphRoot) -> None:
+    """Let somebody take over who saw nothing of the holder for a whole lifetime, and let the holder wake."""
+    lease, far = graph._graph.parts.lease, 10 * LEASE_LIFETIME
+    assert lease is not None
+    ticks = count(0, far)
+    taker = WriterLease.take(
+        open_adapter(root, Durability.FULL),
+        host="elsewhere",
+        boot_id="another boot",
+        pid=1,
+        clock=lambda: now_micros() + int(far * 1_000_000),
+        boot_clock=lambda: float(next(ticks)),
+        wait=lambda _seconds: None,
+    )
+    assert taker.epoch == lease.epoch + 1
+    taker.close()
+    awake = lease._boot_clock
+    lease._boot_clock = lambda: awake() + far
+
+
+@pytest.mark.case("engine", 325)
+def test_a_holder_that_wakes_after_a_takeover_is_refused_before_any_effect(
+    graph: Graph, root: GraphRoot
+) -> None:
+    before = graph.snapshot()
+    lose_the_lease(graph, root)
+
+    with pytest.raises(WriterLeaseHeld) as caught:
+        graph.mutate(ADD_DEE)
+
+    assert caught.value.recovery_operation_id is None
+    assert open_adapter(root, Durability.FULL).list_dir(RECOVERY_DIR) == []
+    with graphs.open(root.uri) as successor:
+        assert successor.snapshot() == before
+        assert successor.recoveries() == []
+
+
+@pytest.mark.case("engine", 325)
+@pytest.mark.parametrize("point", ["mutation.post_table_commit", "mutation.post_finalize_pre_publisher"])
+def test_a_holder_that_loses_its_lease_in_phase_b_publishes_nothing(
+    graph: Graph, root: GraphRoot, point: str
+) -> None:
+    lost: list[bool] = []
+
+    def lose() -> None:
+        if not lost:
+            lost.append(True)
+            lose_the_lease(graph, root)
+
+    commits = len(graph.commits())
+    with failpoint(point, call=lose), pytest.raises(WriterLeaseHeld) as caught:
+        graph.mutate(ADD_DEE)
+
+    assert len(graph.commits()) == commits
+    adapter = open_adapter(root, Durability.FULL)
+    name = f"{RECOVERY_DIR}/{caught.value.recovery_operation_id}.json"
+    sidecar = read_sidecar(name, adapter.read_text(name))
+    with graphs.open(root.uri) as successor:
+        lease = successor._graph.parts.lease
+        assert lease is not None
+        assert sidecar.writer_epoch is not None
+        assert sidecar.writer_epoch < lease.epoch
+        assert "dee" in people(successor)  # both tables were committed before the lease was looked at
+        assert [record.recovery_kind for record in successor.recoveries()] == [RecoveryKind.ROLLED_FORWARD]
+    with graphs.open(root.uri) as third:
+        assert len(third.recoveries()) == 1

@@ -14,7 +14,7 @@ from omnigraph.history.fold import TableEntry
 from omnigraph.storage.audit_table import AuditTable
 from omnigraph.storage.durability import Syncer
 from omnigraph.storage.handle import TableAddress
-from omnigraph.storage.lease import WriterLease
+from omnigraph.storage.lease import WriterLease, boot_identity
 from omnigraph.storage.object_store import StorageAdapter
 from omnigraph.storage.residual import InlineCommitResidual
 from omnigraph.storage.stage import TableStager
@@ -22,7 +22,6 @@ from omnigraph.storage.table import TableStore
 from omnigraph.storage.uri import GraphRoot
 
 RECOVERIES_DATASET = "_graph_commit_recoveries.lance"
-_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +77,8 @@ def host_name() -> str:
 
 
 def boot_id() -> str:
-    """Return what tells this boot of the machine from others, where the system says so."""
-    return _BOOT_ID.read_text().strip() if _BOOT_ID.exists() else "unknown"
+    """Name this start of this machine, and the space that its pids are counted in; empty where unknown."""
+    return boot_identity()
 
 
 def process_id() -> int:

@@ -149,7 +149,7 @@ class _Section:
             tables=tuple(_sidecar_table(commit) for commit in self.commits),
             read_set=self.read_set(),
             host=host_name(),
-            boot_id=boot_id(),
+            boot_id=boot_id() or "unknown",
             pid=process_id(),
             writer_epoch=None if self.parts.lease is None else self.parts.lease.epoch,
         )
