@@ -102,6 +102,7 @@ class ManifestPublisher:
         self._boot_clock = boot_clock
         self._horizon_s = horizon_s
         self._synced: dict[str | None, int] = {}  # the newest manifest version that this process has synced
+        self._turns: dict[str | None, threading.Lock] = {}
         self._random = random.Random()  # noqa: S311 - pauses, not secrets
         self._pause = threading.Event()
 
@@ -205,12 +206,18 @@ class ManifestPublisher:
 
     @contextmanager
     def _publish_lock(self, branch: str | None, wait_s: float = PUBLISH_LOCK_WAIT_S) -> Iterator[bool]:
-        """Take turns with other processes of this host; the compare-and-swap stays the authority.
+        """Take turns with other writers of this host; the compare-and-swap stays the authority.
 
-        Yields whether the lock is held; without a disk there is none to hold.
+        Yields whether the lock is held. On an object store one process writes, and its threads take turns.
         """
         if self._local_root is None:
-            yield True
+            turn = self._turns.setdefault(branch, threading.Lock())
+            is_held = turn.acquire(timeout=wait_s)
+            try:
+                yield is_held
+            finally:
+                if is_held:
+                    turn.release()
             return
         folder = self._local_root / LOCKS_DIR
         with PublishLock(folder / f"publish-{quote(branch or MAIN, safe='')}.lock", wait_s) as is_obtained:
