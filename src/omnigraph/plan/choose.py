@@ -1,0 +1,375 @@
+"""The order of a pattern's operators: where to start, and what to follow next.
+
+O1  Every variable is introduced once, before anything speaks of it. Every traversal, condition and negation
+    of the pattern is in the pipeline once.
+O2  A traversal that is not reversible is followed from its left end, or closed.
+O3  The order is a function of pattern, catalog and statistics: ties go to what the query says first.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import chain
+from math import prod
+
+from omnigraph.catalog.model import EdgeType, NodeType
+from omnigraph.plan.estimate import Estimator
+from omnigraph.plan.logical import Condition
+from omnigraph.plan.pattern import Pattern, Traversal, is_anonymous
+from omnigraph.plan.physical import AntiJoin, Close, Expand, Filter, Join, JoinKey, Keep, Operator, Scan
+from omnigraph.plan.place import Placed, join_key, place
+
+ROOTS_TRIED_MAX = 3  # the smallest scans and the one that the query names first: more are rarely better
+REROOTING_COST_MAX = (
+    0.8  # estimates are rough: another root than the query names must promise to save a fifth
+)
+ESTIMATE_MAX = 1e300  # products of products stay numbers
+
+
+def pipeline_of(
+    pattern: Pattern, estimator: Estimator, *, needed: frozenset[str], keep: Keep
+) -> tuple[Operator, ...]:
+    """Return the operators of a whole match, from the root that is estimated to make the fewest rows."""
+    problem = _problem(pattern, estimator, {}, needed, keep)
+    if not pattern.nodes:
+        return tuple(_Arrangement(problem, ()).run().operators)
+    first, *others = (_Arrangement(problem, ()).run(root) for root in _roots(problem))
+    best = min(others, key=lambda attempt: attempt.cost, default=first)
+    return tuple((best if best.cost < first.cost * REROOTING_COST_MAX else first).operators)
+
+
+def scaled(operators: Iterable[Operator], factor: float) -> tuple[Operator, ...]:
+    """Return operators that were estimated for one row, estimated for more."""
+    return tuple(_scaled(operator, factor) for operator in operators)
+
+
+def _scaled(operator: Operator, factor: float) -> Operator:
+    estimate = _bounded(operator.estimate * factor)
+    if isinstance(operator, AntiJoin):
+        return replace(operator, inner=scaled(operator.inner, factor), estimate=estimate)
+    return replace(operator, estimate=estimate)
+
+
+def _bounded(estimate: float) -> float:
+    return min(estimate, ESTIMATE_MAX)
+
+
+# What is known before an order is chosen
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """A traversal in one direction, and the rows it gives for each one before it."""
+
+    start: str
+    end: str
+    is_forward: bool
+    factor: float
+    work: float  # what it looks at to give them, per row
+    keep: Keep
+
+
+@dataclass(frozen=True, slots=True)
+class _Without:
+    """A negation whose inside is arranged, for one row."""
+
+    on: tuple[str, ...]
+    inner: tuple[Operator, ...]
+    factor: float
+    starts_max: float  # the inside runs once for different values of `on`
+
+
+@dataclass(frozen=True, slots=True)
+class _Problem:
+    """A pattern with its factors."""
+
+    pattern: Pattern
+    placed: Placed
+    scans: Mapping[str, float]
+    shared: tuple[tuple[frozenset[str], Condition, float], ...]
+    ways: tuple[tuple[_Way, ...], ...]
+    leads: Mapping[str, tuple[str, ...]]
+    closings: tuple[tuple[float, float], ...]  # the factor and the work of each traversal between bound nodes
+    negations: tuple[_Without, ...]
+
+
+def _problem(
+    pattern: Pattern,
+    estimator: Estimator,
+    outer_types: Mapping[str, NodeType | EdgeType],
+    needed: frozenset[str],
+    keep: Keep,
+) -> _Problem:
+    catalog = estimator.catalog
+    types: dict[str, NodeType | EdgeType] = dict(outer_types)
+    types.update((name, catalog.nodes[type_name]) for name, type_name in pattern.nodes.items())
+    types.update((name, catalog.edges[type_name]) for name, type_name in pattern.edges.items())
+    placed = place(pattern.conditions, pattern.nodes.keys() | pattern.edges.keys())
+    shares = {name: estimator.share(types[name], conditions) for name, conditions in placed.own.items()}
+    uses = _uses(pattern, placed, needed)
+
+    def edge_share(traversal: Traversal) -> float:
+        return 1.0 if traversal.edge_binding is None else shares.get(traversal.edge_binding, 1.0)
+
+    def way(traversal: Traversal, is_forward: bool) -> _Way:
+        left, right = traversal.left, traversal.right
+        start, end = (left, right) if is_forward else (right, left)
+        work = factor = estimator.fan_out(traversal, is_forward=is_forward)
+        factor *= shares.get(end, 1.0) * edge_share(traversal)
+        is_leaf = uses[end] == 1 and (traversal.edge_binding is None or uses[traversal.edge_binding] == 0)
+        is_question = is_anonymous(end) and traversal.edge_binding is None
+        kept = Keep.EXISTS if is_question else keep
+        if not is_leaf or kept is Keep.ROWS:
+            return _Way(start, end, is_forward, factor, work, Keep.ROWS)
+        is_degree = traversal.max_hops == 1 and factor == work
+        return _Way(start, end, is_forward, min(1.0, factor), 1.0 if is_degree else work, kept)
+
+    def closing(traversal: Traversal) -> tuple[float, float]:
+        work = 1.0 if traversal.max_hops == 1 else estimator.fan_out(traversal, is_forward=True)
+        return estimator.closed_share(traversal) * edge_share(traversal), work
+
+    def without(on: tuple[str, ...], inside: Pattern) -> _Without:
+        inner = _Arrangement(_problem(inside, estimator, types, frozenset(), Keep.EXISTS), on).run()
+        starts_max = prod(estimator.rows(types[name].table_key) for name in on)
+        return _Without(on, tuple(inner.operators), 1 / (1 + inner.rows), starts_max)
+
+    def scan(name: str) -> float:
+        rows = estimator.rows(types[name].table_key)
+        return max(min(1.0, rows), rows * shares.get(name, 1.0))
+
+    ways = tuple(
+        tuple(way(item, is_forward) for is_forward in ((True, False) if item.is_reversible else (True,)))
+        for item in pattern.traversals
+    )
+    leads: dict[str, tuple[str, ...]] = {}
+    for one in chain.from_iterable(ways):
+        leads[one.start] = (*leads.get(one.start, ()), one.end)
+    return _Problem(
+        pattern,
+        placed,
+        {name: scan(name) for name in pattern.nodes},
+        tuple((names, item, estimator.shared_share(item, types)) for names, item in placed.shared),
+        ways,
+        leads,
+        tuple(closing(item) for item in pattern.traversals),
+        tuple(without(negation.on, negation.pattern) for negation in pattern.negations),
+    )
+
+
+def _uses(pattern: Pattern, placed: Placed, needed: frozenset[str]) -> dict[str, int]:
+    """Return how many traversals, shared conditions, negations and results speak of each variable."""
+    uses = dict.fromkeys((*pattern.outer, *pattern.nodes, *pattern.edges), 0)
+    for traversal in pattern.traversals:
+        uses[traversal.left] += 1
+        uses[traversal.right] += 1
+    others = [names for names, _ in placed.shared] + [frozenset(n.on) for n in pattern.negations] + [needed]
+    for names in others:
+        for name in names:
+            uses[name] = uses.get(name, 0) + 1
+    return uses
+
+
+def _roots(problem: _Problem) -> list[str]:
+    """Return the variables to try as the first scan, in the order of the query."""
+    names = list(problem.scans)
+    smallest = sorted(names, key=lambda name: problem.scans[name])[:ROOTS_TRIED_MAX]
+    return [name for name in names if name in smallest or name == names[0]]
+
+
+# One order
+
+
+class _Arrangement:
+    """Operators in the making: greedy, the least growth first."""
+
+    def __init__(self, problem: _Problem, bound: Iterable[str]) -> None:
+        self.problem = problem
+        self.bound = set(bound)
+        self.reached: set[str] = set()
+        self.rows = 1.0
+        self.cost = 0.0
+        self.operators: list[Operator] = []
+        self.traversals = dict(enumerate(problem.pattern.traversals))
+        self.shared = list(problem.shared)
+        self.negations = list(problem.negations)
+        self.unbound = dict.fromkeys(problem.pattern.nodes)
+        self.reach(self.bound)
+
+    def run(self, root: str | None = None) -> "_Arrangement":
+        """Arrange everything, starting with the scan of a root where nothing is bound."""
+        if self.problem.placed.constant:
+            self.operators.append(Filter(self.problem.placed.constant, 1.0))
+        if root is not None:
+            self.multiply(self.problem.scans[root])
+            self.operators.append(self.scan(root, self.rows))
+            self.bind(root)
+            self.reach((root,))
+        self.settle()
+        while self.unbound or self.negations:
+            self.step()
+            self.settle()
+        assert not self.traversals, "every end of a traversal is a variable of the pattern"
+        assert not self.shared, "every condition speaks of variables of the pattern"
+        return self
+
+    def multiply(self, factor: float, work: float = 0.0) -> float:
+        """Go on to more or fewer rows; `work` is what each row before looks at."""
+        self.cost += self.rows * work
+        self.rows = _bounded(self.rows * factor)
+        self.cost += self.rows
+        return self.rows
+
+    def bind(self, *names: str | None) -> None:
+        for name in names:
+            if name is not None:
+                self.bound.add(name)
+                self.unbound.pop(name, None)
+
+    # What costs no rows
+
+    def settle(self) -> None:
+        """Test and close all that the bound variables allow."""
+        while self.test() or self.close():
+            pass
+
+    def test(self) -> bool:
+        ready = [item for item in self.shared if item[0] <= self.bound]
+        if not ready:
+            return False
+        self.shared = [item for item in self.shared if not item[0] <= self.bound]
+        for _, _, factor in ready:
+            self.rows *= factor
+        self.operators.append(Filter(tuple(condition for _, condition, _ in ready), self.multiply(1.0)))
+        return True
+
+    def close(self) -> bool:
+        ready = [
+            i
+            for i, traversal in self.traversals.items()
+            if traversal.left in self.bound and traversal.right in self.bound
+        ]
+        if not ready:
+            return False
+        chosen = min(ready, key=lambda i: self.problem.closings[i])
+        traversal = self.traversals.pop(chosen)
+        estimate = self.multiply(*self.problem.closings[chosen])
+        self.operators.append(
+            Close(
+                traversal.left,
+                traversal.left_type,
+                traversal.right,
+                traversal.right_type,
+                traversal.edge_type,
+                traversal.direction,
+                traversal.min_hops,
+                traversal.max_hops,
+                traversal.edge_binding,
+                self.own(traversal.edge_binding),
+                estimate,
+            )
+        )
+        self.bind(traversal.edge_binding)
+        return True
+
+    # What may
+
+    def step(self) -> None:
+        """Take the traversal or join that grows the rows least; negations go before what grows them."""
+        followed = self.best_way()
+        joined = self.best_join()
+        growth = min((option[0] for option in (followed, joined) if option is not None), default=1.0)
+        ready = [item for item in self.negations if self.bound.issuperset(item.on)]
+        if ready and growth >= 1.0:
+            self.exclude(ready[0])
+        elif followed is not None and (joined is None or followed[0] <= joined[0]):
+            self.follow(followed[1], followed[2])
+        else:
+            assert joined is not None, "what is not bound can be joined or reached"
+            self.join(joined[1])
+
+    def best_way(self) -> tuple[float, int, _Way] | None:
+        best: tuple[float, int, _Way] | None = None
+        for index, traversal in self.traversals.items():
+            for way in self.problem.ways[index]:
+                if way.start in self.bound and way.end not in self.bound:
+                    factor = way.factor * self.gained(way.end, traversal.edge_binding)
+                    if best is None or factor < best[0]:
+                        best = (factor, index, way)
+        return best
+
+    def best_join(self) -> tuple[float, str] | None:
+        """Return the cheapest scan of a variable that no traversal leads to, one with a key before others."""
+        names = [name for name in self.unbound if name not in self.reached]
+        names = [name for name in names if self.has_key(name)] or names
+        options = [(self.problem.scans[name] * self.gained(name), name) for name in names]
+        return min(options, key=lambda option: option[0], default=None)
+
+    def has_key(self, variable: str) -> bool:
+        return any(join_key(condition, variable, self.bound) for _, condition, _ in self.shared)
+
+    def reach(self, names: Iterable[str]) -> None:
+        """Note the variables that traversals lead to from new ones."""
+        waiting = list(names)
+        while waiting:
+            name = waiting.pop()
+            if name not in self.reached:
+                self.reached.add(name)
+                waiting.extend(self.problem.leads.get(name, ()))
+
+    def gained(self, *names: str | None) -> float:
+        """Return the factor of the conditions that become ready with more variables."""
+        factor = 1.0
+        for needs, _, share in self.shared:
+            if (needs - self.bound).issubset(names):
+                factor *= share
+        return factor
+
+    def follow(self, index: int, way: _Way) -> None:
+        traversal = self.traversals.pop(index)
+        is_forward = way.is_forward
+        self.operators.append(
+            Expand(
+                way.start,
+                traversal.left_type if is_forward else traversal.right_type,
+                way.end,
+                traversal.right_type if is_forward else traversal.left_type,
+                traversal.edge_type,
+                traversal.direction if is_forward else traversal.direction.reversed,
+                traversal.min_hops,
+                traversal.max_hops,
+                traversal.edge_binding,
+                self.own(way.end),
+                self.own(traversal.edge_binding),
+                way.keep,
+                self.multiply(way.factor, way.work),
+            )
+        )
+        self.bind(way.end, traversal.edge_binding)
+
+    def join(self, variable: str) -> None:
+        keys: list[JoinKey] = []
+        others: list[tuple[frozenset[str], Condition, float]] = []
+        factor = self.problem.scans[variable]
+        for item in self.shared:
+            key = join_key(item[1], variable, self.bound)
+            if key is None:
+                others.append(item)
+            else:
+                keys.append(key)
+                factor *= item[2]
+        self.shared = others
+        scan = self.scan(variable, self.problem.scans[variable])
+        self.cost += scan.estimate
+        self.operators.append(Join(scan, tuple(keys), self.multiply(factor)))
+        self.bind(variable)
+        self.reach((variable,))
+
+    def exclude(self, negation: _Without) -> None:
+        self.negations.remove(negation)
+        inner = scaled(negation.inner, min(self.rows, negation.starts_max))
+        self.operators.append(AntiJoin(negation.on, inner, self.multiply(negation.factor)))
+
+    def scan(self, variable: str, estimate: float) -> Scan:
+        return Scan(variable, self.problem.pattern.nodes[variable], self.own(variable), estimate)
+
+    def own(self, variable: str | None) -> tuple[Condition, ...]:
+        return () if variable is None else self.problem.placed.own.get(variable, ())

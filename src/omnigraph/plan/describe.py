@@ -1,0 +1,215 @@
+"""`explain`: a physical plan for people and for programs.
+
+E1  The members of the JSON form are stable: one may be added, none is renamed or changes its meaning.
+E2  No value of a parameter is in an explanation; a plan holds none.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from omnigraph.catalog.bound import Direction
+from omnigraph.plan.logical import Condition
+from omnigraph.plan.physical import AntiJoin, Close, Expand, Filter, Join, Keep, Operator, PhysicalPlan, Scan
+from omnigraph.plan.written import written, written_ordering, written_projection
+
+_INDENT = "  "
+_KEPT = {
+    Keep.ROWS: "",
+    Keep.COUNT: ", counted",
+    Keep.EXISTS: ", if any",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """A plan that can be shown."""
+
+    plan: PhysicalPlan
+
+    def to_text(self) -> str:
+        """Return the operators in the order they run, one to a line, each with its estimate.
+
+        What belongs to an operator stands below it, indented: conditions that it tests itself, and the
+        operators inside an anti-join.
+        """
+        return "\n".join(_plan_lines(self.plan))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the plan as a document."""
+        plan = self.plan
+        return {
+            "query_name": plan.name,
+            "params": [{"name": name, "type": str(type_)} for name, type_ in plan.parameters.items()],
+            "variables": [
+                {"name": v.name, "kind": "edge" if v.is_edge else "node", "type": v.type_name}
+                for v in plan.variables.values()
+            ],
+            "pipeline": [_document(operator) for operator in plan.pipeline],
+            "return": [written_projection(projection) for projection in plan.projections],
+            "order": [written_ordering(ordering) for ordering in plan.orderings],
+            "limit": plan.limit,
+            "estimated_rows": _number(plan.estimate),
+        }
+
+
+def describe(plan: PhysicalPlan) -> Explanation:
+    """Return the explanation of a plan."""
+    return Explanation(plan)
+
+
+# Text
+
+
+def _plan_lines(plan: PhysicalPlan) -> Iterator[str]:
+    parameters = ", ".join(f"${name}: {type_}" for name, type_ in plan.parameters.items())
+    yield f"query {plan.name}({parameters})  {_rows(plan.estimate)}"
+    yield from _indented(_pipeline_lines(plan.pipeline))
+    yield f"{_INDENT}return {', '.join(written_projection(item) for item in plan.projections)}"
+    if plan.orderings:
+        yield f"{_INDENT}order {', '.join(written_ordering(ordering) for ordering in plan.orderings)}"
+    if plan.limit is not None:
+        yield f"{_INDENT}limit {plan.limit}"
+
+
+def _pipeline_lines(operators: Iterable[Operator]) -> Iterator[str]:
+    for operator in operators:
+        yield f"{_head(operator)}  {_rows(operator.estimate)}{_kept(operator)}"
+        yield from _indented(_details(operator))
+
+
+def _head(operator: Operator) -> str:
+    match operator:
+        case Scan():
+            return f"scan ${operator.variable}: {operator.type_name}"
+        case Join(scan, keys):
+            kind = "join" if keys else "cross"
+            return f"{kind} ${scan.variable}: {scan.type_name}"
+        case Expand():
+            return f"expand ${operator.src_var} {_arrow(operator)} ${operator.dst_var}: {operator.dst_type}"
+        case Close():
+            return f"close ${operator.left_var} {_arrow(operator)} ${operator.right_var}"
+        case Filter():
+            return "filter"
+        case AntiJoin(on):
+            return f"anti-join on {', '.join(f'${name}' for name in on)}"
+
+
+def _arrow(operator: Expand | Close) -> str:
+    hops = (operator.min_hops, operator.max_hops)
+    bounds = "" if hops == (1, 1) else f"{{{hops[0]},{hops[1]}}}"
+    binding = "" if operator.edge_binding is None else f"${operator.edge_binding}:"
+    tail = "<-" if operator.direction is Direction.IN else "-"
+    tip = "->" if operator.direction is Direction.OUT else "-"
+    return f"{tail}[{binding}{operator.edge_type}{bounds}]{tip}"
+
+
+def _details(operator: Operator) -> Iterator[str]:
+    match operator:
+        case Scan(conditions=conditions) | Filter(conditions=conditions):
+            yield from _where(conditions)
+        case Join(scan, keys):
+            for key in keys:
+                yield f"on {written(key.own)} = {written(key.other)}"
+            yield from _where(scan.conditions)
+        case Expand():
+            yield from _where(operator.edge_conditions)
+            yield from _where(operator.dst_conditions)
+        case Close():
+            yield from _where(operator.edge_conditions)
+        case AntiJoin(inner=inner):
+            yield from _pipeline_lines(inner)
+
+
+def _where(conditions: Iterable[Condition]) -> Iterator[str]:
+    for condition in conditions:
+        yield f"where {written(condition)}"
+
+
+def _kept(operator: Operator) -> str:
+    return _KEPT[operator.keep] if isinstance(operator, Expand) else ""
+
+
+def _rows(estimate: float) -> str:
+    """Return an estimate that says no more than it knows: at most two digits of a large or a small one."""
+    if 0 < estimate < 0.05:
+        return "<0.1 rows"
+    if estimate >= 1e7:
+        return f"~{estimate:.1e} rows".replace("e+0", "e").replace("e+", "e")
+    shown = f"{estimate:.0f}" if estimate >= 10 else f"{estimate:.1f}".removesuffix(".0")
+    return f"~{shown} {'row' if shown == '1' else 'rows'}"
+
+
+def _indented(lines: Iterable[str]) -> Iterator[str]:
+    for line in lines:
+        yield f"{_INDENT}{line}"
+
+
+# JSON
+
+
+def _document(operator: Operator) -> dict[str, Any]:
+    document: dict[str, Any]
+    match operator:
+        case Scan():
+            document = {
+                "operator": "scan",
+                "variable": operator.variable,
+                "type": operator.type_name,
+                "conditions": _conditions(operator.conditions),
+            }
+        case Join(scan, keys):
+            document = {
+                "operator": "join",
+                "variable": scan.variable,
+                "type": scan.type_name,
+                "conditions": _conditions(scan.conditions),
+                "keys": [f"{written(key.own)} = {written(key.other)}" for key in keys],
+                "estimated_scan_rows": _number(scan.estimate),
+            }
+        case Expand():
+            document = {
+                "operator": "expand",
+                "from": operator.src_var,
+                "to": operator.dst_var,
+                "to_type": operator.dst_type,
+                **_followed(operator),
+                "conditions": _conditions(operator.dst_conditions),
+                "keep": str(operator.keep),
+            }
+        case Close():
+            document = {
+                "operator": "close",
+                "from": operator.left_var,
+                "to": operator.right_var,
+                **_followed(operator),
+            }
+        case Filter(conditions):
+            document = {"operator": "filter", "conditions": _conditions(conditions)}
+        case AntiJoin(on, inner):
+            document = {
+                "operator": "anti_join",
+                "on": list(on),
+                "inner": [_document(inside) for inside in inner],
+            }
+    return {**document, "estimated_rows": _number(operator.estimate)}
+
+
+def _followed(operator: Expand | Close) -> dict[str, Any]:
+    return {
+        "edge_type": operator.edge_type,
+        "direction": str(operator.direction),
+        "min_hops": operator.min_hops,
+        "max_hops": operator.max_hops,
+        "edge_variable": operator.edge_binding,
+        "edge_conditions": _conditions(operator.edge_conditions),
+    }
+
+
+def _conditions(conditions: Iterable[Condition]) -> list[str]:
+    return [written(condition) for condition in conditions]
+
+
+def _number(estimate: float) -> float:
+    """Return an estimate with the digits that a reader could compare: six."""
+    return float(f"{estimate:.6g}")

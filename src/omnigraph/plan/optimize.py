@@ -1,0 +1,81 @@
+"""Logical plan to physical plan.
+
+The steps are functions of their own: the plan becomes a pattern (`pattern`), conditions move to what
+introduces their variable (`place`), the result says what it needs of a row (`needed`), and the cheapest order
+of operators is chosen (`choose`) by estimated rows (`estimate`).
+"""
+
+from collections.abc import Iterable, Iterator
+
+from omnigraph.catalog.bound import AggregateValue, EntityValue, PropertyValue
+from omnigraph.catalog.model import Catalog, EdgeType, NodeType
+from omnigraph.plan.choose import pipeline_of
+from omnigraph.plan.estimate import Estimator
+from omnigraph.plan.logical import ReadPlan
+from omnigraph.plan.needed import keep_of_leaves, needed_by_result
+from omnigraph.plan.pattern import pattern_of
+from omnigraph.plan.physical import Close, Expand, Join, Operator, PhysicalPlan, Scan, Variable
+from omnigraph.plan.statistics import Statistics
+
+
+def plan_read(read: ReadPlan, catalog: Catalog, statistics: Statistics) -> PhysicalPlan:
+    """Return the plan that gives the rows of a logical one with the least work that we know of."""
+    estimator = Estimator(catalog, statistics)
+    operators = pipeline_of(
+        pattern_of(read.pipeline), estimator, needed=needed_by_result(read), keep=keep_of_leaves(read)
+    )
+    variables = {variable.name: variable for variable in _introduced(operators)}
+    estimate = _result_rows(read, operators, variables, estimator)
+    return PhysicalPlan(
+        read.name,
+        read.parameters,
+        variables,
+        operators,
+        read.projections,
+        read.orderings,
+        read.limit,
+        estimate,
+    )
+
+
+def _introduced(operators: Iterable[Operator]) -> Iterator[Variable]:
+    for operator in operators:
+        match operator:
+            case Scan():
+                yield Variable(operator.variable, operator.type_name, is_edge=False)
+            case Join(scan=scan):
+                yield Variable(scan.variable, scan.type_name, is_edge=False)
+            case Expand():
+                yield Variable(operator.dst_var, operator.dst_type, is_edge=False)
+            case _:
+                pass
+        match operator:
+            case Expand(edge_binding=str() as name) | Close(edge_binding=str() as name):
+                yield Variable(name, operator.edge_type, is_edge=True)
+            case _:
+                pass
+
+
+def _result_rows(
+    read: ReadPlan, operators: tuple[Operator, ...], variables: dict[str, Variable], estimator: Estimator
+) -> float:
+    rows = operators[-1].estimate if operators else 1.0
+    if any(isinstance(projection.expression, AggregateValue) for projection in read.projections):
+        groups = estimator.groups(_group_keys(read, variables, estimator.catalog))
+        rows = rows if groups is None else min(rows, groups)
+        if all(isinstance(projection.expression, AggregateValue) for projection in read.projections):
+            rows = 1.0
+    return rows if read.limit is None else min(rows, float(read.limit))
+
+
+def _group_keys(
+    read: ReadPlan, variables: dict[str, Variable], catalog: Catalog
+) -> Iterator[tuple[NodeType | EdgeType, PropertyValue | None]]:
+    for projection in read.projections:
+        match projection.expression:
+            case (PropertyValue(variable=name) | EntityValue(variable=name)) as key:
+                variable = variables[name]
+                types = catalog.edges if variable.is_edge else catalog.nodes
+                yield types[variable.type_name], key if isinstance(key, PropertyValue) else None
+            case _:
+                pass

@@ -1,0 +1,138 @@
+"""The operators of a physical plan: what runs, in which order, and how much of it is kept.
+
+P1  A physical plan gives the rows of the logical plan that it was made from.
+P2  It looks at statistics of pinned versions, never at parameters: a choice that depends on a value (index or
+    plain scan, index hop or adjacency) is made when the query runs.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from omnigraph.catalog.bound import BoundOrdering, BoundProjection, Direction, Expression, PropertyValue
+from omnigraph.core.values import ValueType
+from omnigraph.plan.logical import Condition
+
+
+class Keep(StrEnum):
+    """What of a traversal later operators need."""
+
+    ROWS = "rows"  # one row per destination or edge
+    COUNT = "count"  # how many there are: rows stay, their weight is multiplied
+    EXISTS = "exists"  # whether there is one: rows without are dropped
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """What a variable of a plan ranges over."""
+
+    name: str
+    type_name: str
+    is_edge: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """The nodes of a type that pass conditions on this variable alone. The first operator of a pipeline."""
+
+    variable: str
+    type_name: str
+    conditions: tuple[Condition, ...]
+    estimate: float
+
+
+@dataclass(frozen=True, slots=True)
+class JoinKey:
+    """An equality between a property of the joined variable and an expression over variables bound before."""
+
+    own: PropertyValue
+    other: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Every row with every node of a scan whose keys are equal; without keys the cross product."""
+
+    scan: Scan
+    keys: tuple[JoinKey, ...]
+    estimate: float
+
+
+@dataclass(frozen=True, slots=True)
+class Expand:
+    """The nodes that an edge type leads to from a bound variable.
+
+    Set semantics per row, unless the edge is bound: then one row per stored edge.
+    """
+
+    src_var: str
+    src_type: str
+    dst_var: str
+    dst_type: str
+    edge_type: str
+    direction: Direction
+    min_hops: int
+    max_hops: int
+    edge_binding: str | None
+    dst_conditions: tuple[Condition, ...]
+    edge_conditions: tuple[Condition, ...]
+    keep: Keep
+    estimate: float
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """Both ends are bound: keep the rows whose right node is among the destinations of the left one.
+
+    With an edge binding one row per such edge. Hops as in `Expand`, counted from the left end.
+    """
+
+    left_var: str
+    left_type: str
+    right_var: str
+    right_type: str
+    edge_type: str
+    direction: Direction
+    min_hops: int
+    max_hops: int
+    edge_binding: str | None
+    edge_conditions: tuple[Condition, ...]
+    estimate: float
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Rows for which every condition is true; conditions over several variables."""
+
+    conditions: tuple[Condition, ...]
+    estimate: float
+
+
+@dataclass(frozen=True, slots=True)
+class AntiJoin:
+    """Rows from which `inner` yields nothing; `on` are the outer variables that it mentions.
+
+    `inner` starts from the rows themselves (distinct by `on`), so that its first operator may be an Expand,
+    a Join or a Filter over outer variables.
+    """
+
+    on: tuple[str, ...]
+    inner: "tuple[Operator, ...]"
+    estimate: float
+
+
+Operator = Scan | Join | Expand | Close | Filter | AntiJoin
+
+
+@dataclass(frozen=True, slots=True)
+class PhysicalPlan:
+    """A read, ready to run on any snapshot that has the schema it was made for."""
+
+    name: str
+    parameters: Mapping[str, ValueType]
+    variables: Mapping[str, Variable]  # those of the pipeline, not of the inside of anti-joins
+    pipeline: tuple[Operator, ...]
+    projections: tuple[BoundProjection, ...]
+    orderings: tuple[BoundOrdering, ...]
+    limit: int | None
+    estimate: float
