@@ -12,7 +12,7 @@ from itertools import groupby
 import pyarrow as pa
 
 from omnigraph.history.manifest_rows import COMMIT
-from omnigraph.history.select import descending, greatest, position_of, where_at_most, where_equal
+from omnigraph.history.select import descending, greatest, least, position_of, where_at_most, where_equal
 
 MAINTENANCE_ACTOR = "omnigraph:maintenance"
 RECOVERY_ACTOR = "omnigraph:recovery"
@@ -80,6 +80,14 @@ class CommitLog:
     def head_at(self, version: int) -> GraphCommit | None:
         """Return the newest commit of a past manifest version."""
         return next(self.newest_first(version), None)
+
+    @property
+    def genesis_id(self) -> str:
+        """The id of the oldest commit, which names the graph wherever it lies."""
+        oldest = min(least(chunk, "table_version") for chunk in self.chunks)
+        genesis = self.head_at(oldest)
+        assert genesis is not None, "a graph has a commit from its beginning"
+        return genesis.graph_commit_id
 
     def effective(self, commit: GraphCommit) -> GraphCommit:
         """Return the commit that last changed rows: maintenance commits show what their parent shows."""

@@ -46,6 +46,11 @@ def greatest(rows: pa.Table, column: str) -> int:
     return int(_compute.max(rows[column]).as_py())
 
 
+def least(rows: pa.Table, column: str) -> int:
+    """Return the smallest value of a column."""
+    return int(_compute.min(rows[column]).as_py())
+
+
 def position_of(rows: pa.Table, column: str, value: str) -> int:
     """Return where a value stands first, or -1."""
     return int(_compute.index(rows[column], value).as_py())

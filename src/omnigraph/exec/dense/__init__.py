@@ -1,0 +1,11 @@
+"""Dense ids, adjacency and columns: what queries derive from pinned tables."""
+
+from omnigraph.exec.dense.adjacency import Adjacency
+from omnigraph.exec.dense.counts import DerivedCounts
+from omnigraph.exec.dense.derived import Derived
+from omnigraph.exec.dense.ids import IdIndex
+from omnigraph.exec.dense.pins import PinnedTable
+from omnigraph.exec.dense.settings import CacheSettings
+from omnigraph.exec.dense.slots import Slots
+
+__all__ = ["Adjacency", "CacheSettings", "Derived", "DerivedCounts", "IdIndex", "PinnedTable", "Slots"]

@@ -1,0 +1,60 @@
+"""The arrays that the dense structures are made of, and how many values fit one."""
+
+from typing import Any, TypeAlias, TypeVar, cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from omnigraph.core.limits import I32_MAX
+from omnigraph.storage.rows import RowIds
+
+__all__ = [
+    "Bools",
+    "Ints",
+    "Positions",
+    "RowIds",
+    "SlotArray",
+    "Values",
+    "check_slots",
+    "empty_slots",
+    "plain",
+    "taken",
+    "words",
+]
+
+Ints: TypeAlias = npt.NDArray[np.integer[Any]]  # numbers of any width, as callers have them
+SlotArray: TypeAlias = npt.NDArray[np.int32]
+Positions: TypeAlias = npt.NDArray[np.int64]
+Bools: TypeAlias = npt.NDArray[np.bool_]
+Values: TypeAlias = "pa.Array[Any]"
+N = TypeVar("N", bound="np.generic[Any]")
+
+
+def empty_slots() -> SlotArray:
+    """Return no slots."""
+    return np.empty(0, np.int32)
+
+
+def check_slots(count: int) -> None:
+    """Make sure that slots fit their 32 bits."""
+    assert count <= I32_MAX, f"{count} rows of one table do not fit 32-bit slots"
+
+
+def plain(values: "pa.ChunkedArray[Any] | Values") -> Values:
+    """Return one array of many pieces."""
+    if not isinstance(values, pa.ChunkedArray):
+        return values
+    if values.num_chunks == 1:
+        return cast("Values", values.chunk(0))
+    return values.combine_chunks()
+
+
+def taken(values: Values, index: Positions) -> Values:
+    """Return values by position; null where it is -1."""
+    return values.take(cast("pa.Int64Array", pa.array(index, mask=index < 0)))
+
+
+def words(buffer: pa.Buffer | None, dtype: "np.dtype[N]") -> "npt.NDArray[N]":
+    """Return the numbers in a buffer of Arrow; without one there are none."""
+    return np.empty(0, dtype) if buffer is None else np.frombuffer(memoryview(buffer), dtype)

@@ -1,0 +1,170 @@
+"""Whole columns in memory, indexed by slot: a base array and the values written since.
+
+C1  A view is immutable and right for its pin; advancing shares the base, so that older snapshots stay right.
+C2  What a view costs to advance follows the rows that changed.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.exec.dense.arrays import SlotArray, Values, empty_slots, plain, taken
+from omnigraph.exec.dense.delta import TableDelta
+from omnigraph.exec.dense.pins import Pin, PinnedTable
+from omnigraph.exec.dense.slots import Slots
+from omnigraph.storage.rows import Layout, read_rows, row_ids_of, take_rows
+
+PATCHES_MAX = 4_096  # values beside the base; more are folded into a new one
+SAMPLE_ROWS = 512
+TEXT_BYTES_MAX = 128  # mean length of strings that are worth keeping
+REPEATS_SAMPLE = 8_192
+REPEATS_MIN = 4  # rows per distinct string from which codes are smaller than strings
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """One column as of one pin. Slots without a row give null or a value of the past."""
+
+    pin: Pin
+    name: str
+    base: Values
+    patched: SlotArray  # ascending
+    patch: Values
+    layout: Layout
+    slots: Slots
+
+    @property
+    def pins(self) -> tuple[Pin, ...]:
+        """The version that it is a function of."""
+        return (self.pin,)
+
+    def parts(self) -> dict[int, int]:
+        """Return the bytes of the pieces of memory it uses, by their identity."""
+        parts = {id(self.base): self.base.nbytes, id(self.patch): self.patch.nbytes + self.patched.nbytes}
+        whole = self.__dict__.get("whole")
+        return parts if whole is None else {**parts, id(whole): whole.nbytes}
+
+    def take(self, slots: SlotArray) -> Values:
+        """Return the values of slots in their order, never dictionary-encoded."""
+        count = len(self.base)
+        if not len(self.patched) and self.slots.size == count:
+            return _decoded(self.base.take(slots))
+        places = np.searchsorted(self.patched, slots)
+        places[places == len(self.patched)] = 0
+        is_patched = self.patched[places] == slots if len(self.patched) else np.zeros(len(slots), np.bool_)
+        is_base = ~is_patched & (slots < count)
+        if is_base.all():
+            return _decoded(self.base.take(slots))
+        parts = pa.concat_arrays(
+            [
+                _decoded(self.base.take(slots[is_base])),
+                self.patch.take(places[is_patched]),
+            ]
+        )
+        index = np.full(len(slots), -1, np.int64)
+        index[is_base] = np.arange(int(is_base.sum()))
+        index[is_patched] = int(is_base.sum()) + np.arange(int(is_patched.sum()))
+        return taken(parts, index)
+
+    @cached_property
+    def whole(self) -> Values:
+        """The value of every slot; null where it has no row. May be dictionary-encoded."""
+        values = self.folded().base
+        if not len(self.slots.dead):
+            return values
+        index = np.arange(self.slots.size)
+        index[self.slots.dead] = -1
+        return taken(values, index)
+
+    def folded(self) -> "Column":
+        """Return the same column with everything in its base."""
+        size, count = self.slots.size, len(self.base)
+        if not len(self.patched) and size == count:
+            return self
+        index = np.arange(size, dtype=np.int64)
+        index[count:] = -1
+        index[self.patched] = count + np.arange(len(self.patched))
+        base = taken(_joined(self.base, self.patch), index)
+        return Column(
+            self.pin, self.name, base, empty_slots(), self.patch.slice(0, 0), self.layout, self.slots
+        )
+
+
+def build_column(table: PinnedTable, slots: Slots, name: str) -> Column:
+    """Read a column of a version."""
+    rows = read_rows(table.handle, [name])
+    values = by_slot(plain(rows[name]), slots.of_row_ids(row_ids_of(rows)), slots.size)
+    empty = values.slice(0, 0)
+    return Column(slots.pin, name, _encoded(values), empty_slots(), empty, slots.layout, slots)
+
+
+def advance_column(column: Column, slots: Slots, delta: TableDelta, name: str) -> Column:
+    """Return the column as of a later pin, where it may have another name (C2)."""
+    row_ids, rows = delta.changed([name])
+    return patched_column(column, slots, slots.of_row_ids(row_ids), plain(rows[name]))
+
+
+def patched_column(column: Column, slots: Slots, changed: SlotArray, values: Values) -> Column:
+    """Return the column at a later pin with other values for some slots."""
+    assert (changed >= 0).all(), "a row of the version has no slot"
+    patched, patch = column.patched, column.patch
+    if len(changed):
+        kept = np.flatnonzero(~np.isin(patched, changed))
+        patched = np.concatenate([patched[kept], changed])
+        order = np.argsort(patched, kind="stable")
+        patched = patched[order]
+        patch = pa.concat_arrays([patch.take(kept), values]).take(order)
+    advanced = Column(slots.pin, column.name, column.base, patched, patch, slots.layout, slots)
+    return advanced.folded() if len(patched) > PATCHES_MAX else advanced
+
+
+def by_slot(values: Values, slots: SlotArray, size: int) -> Values:
+    """Return values ordered by slot; null where none is given."""
+    if len(slots) == size and bool((slots == np.arange(size, dtype=np.int32)).all()):
+        return values
+    assert (slots >= 0).all(), "a row of the version has no slot"
+    index = np.full(size, -1, np.int64)
+    index[slots] = np.arange(len(slots))
+    return taken(values, index)
+
+
+def is_worth_keeping(table: PinnedTable, slots: Slots, name: str, bytes_max: int) -> bool:
+    """Say whether a column is short enough to be kept: fixed-width always, strings by a sample."""
+    type_ = table.handle.schema.field(name).type
+    if pa.types.is_primitive(type_):
+        return slots.size * 8 <= bytes_max
+    if not (pa.types.is_string(type_) or pa.types.is_large_string(type_)):
+        return False
+    live = slots.all()
+    if not len(live):
+        return True
+    sample = live[:: max(1, len(live) // SAMPLE_ROWS)][:SAMPLE_ROWS]
+    taken = take_rows(table.handle, slots.row_ids(sample), [name])
+    mean = (pc.sum(pc.binary_length(taken[name])).as_py() or 0) / len(sample)
+    return mean <= TEXT_BYTES_MAX and mean * slots.size <= bytes_max
+
+
+def _encoded(values: Values) -> Values:
+    """Return strings that repeat as codes of a dictionary, anything else as it is."""
+    if not pa.types.is_string(values.type) or len(values) < REPEATS_MIN:
+        return values
+    sample = values.slice(0, REPEATS_SAMPLE)
+    if len(sample.unique()) * REPEATS_MIN > len(sample):
+        return values
+    encoded = values.dictionary_encode()
+    return values if len(encoded.dictionary) * REPEATS_MIN > len(values) else encoded
+
+
+def _decoded(values: Values) -> Values:
+    return values.dictionary_decode() if isinstance(values, pa.DictionaryArray) else values
+
+
+def _joined(base: Values, patch: Values) -> Values:
+    """Return base and patch as one array of the base's kind."""
+    if not isinstance(base, pa.DictionaryArray):
+        return pa.concat_arrays([base, patch])
+    pieces = pa.chunked_array([base, patch.dictionary_encode()]).unify_dictionaries()
+    return pa.concat_arrays(pieces.chunks)

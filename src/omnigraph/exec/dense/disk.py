@@ -1,0 +1,217 @@
+"""Derived arrays kept in files, so that a restart reads instead of building.
+
+F1  A file is a guess that must prove itself: format, name, length and checksums are checked before any use,
+    and whatever does not fit, or cannot be read, counts as absent.
+F2  Files are written beside their place and renamed; nobody sees half of one.
+F3  Nothing here fails a query: a directory that is missing, full or read-only only costs time.
+F4  All graphs together stay below a number of bytes; what was not used for longest goes first.
+"""
+
+import hashlib
+import json
+import os
+import secrets
+import struct
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+FORMAT = 1
+_MAGIC = b"OGDENSE1"
+_HEAD = struct.Struct("<8sQ32s")  # magic, bytes of the header, digest of the header
+_HEADER_MAX = 64 * 1024 * 1024
+_ALIGN = 64
+_BLOCK_WORDS = 8_192  # 64 KiB are summed at a time; the digest covers the sums in their order
+
+Bytes: TypeAlias = npt.NDArray[np.uint8]
+Arrays: TypeAlias = Mapping[str, npt.NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The content of a file: what it says about itself, and its arrays."""
+
+    about: dict[str, Any]
+    arrays: Arrays
+
+
+class DiskCache:
+    """The files of one graph; safe to share between threads."""
+
+    def __init__(self, directory: Path | None, graph_id: str, bytes_max: int) -> None:
+        """Take the cache directory, none for no files, and the bytes that all graphs may use in it."""
+        self._root = directory
+        self._folder = None if directory is None else directory / _safe(graph_id)
+        self._bytes_max = bytes_max
+        self._writers: list[threading.Thread] = []
+        self._lock = threading.Lock()
+
+    def load(self, name: str) -> Stored | None:
+        """Return a file that proves itself, or none (F1)."""
+        if self._folder is None:
+            return None
+        path = self._folder / _safe(name)
+        try:
+            stored = _decoded(np.fromfile(path, np.uint8), name)
+            os.utime(path)
+        except (OSError, ValueError, LookupError, TypeError, struct.error):
+            return None
+        return stored
+
+    def about(self, name: str) -> dict[str, Any] | None:
+        """Return what a file says about itself, its arrays unread; none where there is no such file."""
+        if self._folder is None:
+            return None
+        try:
+            with (self._folder / _safe(name)).open("rb") as opened:
+                length = _header_length(opened.read(_HEAD.size))
+                opened.seek(0)
+                header, _ = _header(opened.read(_HEAD.size + length), name)
+        except (OSError, ValueError, LookupError, TypeError, struct.error):
+            return None
+        about: dict[str, Any] = header["about"]
+        return about
+
+    def save(self, name: str, about: dict[str, Any], arrays: Arrays) -> None:
+        """Write a file in a thread of its own; `close` waits for it."""
+        if self._folder is None:
+            return
+        writer = threading.Thread(
+            target=self._write, args=(name, about, arrays), name="omnigraph-cache-writer", daemon=False
+        )
+        with self._lock:
+            self._writers = [known for known in self._writers if known.is_alive()]
+            self._writers.append(writer)
+            writer.start()
+
+    def close(self) -> None:
+        """Wait for files that are being written."""
+        with self._lock:
+            writers, self._writers = self._writers, []
+        for writer in writers:
+            writer.join()
+
+    def _write(self, name: str, about: dict[str, Any], arrays: Arrays) -> None:
+        assert self._folder is not None
+        final = self._folder / _safe(name)
+        partial = self._folder / f".{_safe(name)}.{secrets.token_hex(8)}"
+        pieces, size = _encoded(name, about, arrays)
+        if size > self._bytes_max:
+            return
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # ids are the user's own business
+            with partial.open("xb") as opened:
+                for piece in pieces:
+                    opened.write(piece)
+            partial.replace(final)
+            self._trim()
+        except OSError:  # F3
+            _remove(partial)
+
+    def _trim(self) -> None:
+        """Remove what was not used for longest until the rest fits (F4)."""
+        assert self._root is not None
+        found = []
+        for path in self._root.glob("*/*"):
+            try:
+                status = path.stat()
+            except OSError:  # somebody else removed it
+                continue
+            found.append((status.st_mtime_ns, status.st_size, path))
+        excess = sum(size for _, size, _ in found) - self._bytes_max
+        for _, size, path in sorted(found):
+            if excess <= 0:
+                return
+            _remove(path)
+            excess -= size
+
+
+def _encoded(name: str, about: dict[str, Any], arrays: Arrays) -> tuple[list[bytes | memoryview], int]:
+    """Return the pieces of a file, and its length."""
+    data: list[bytes | memoryview] = []
+    described: dict[str, list[Any]] = {}
+    offset = 0
+    digest = hashlib.blake2b(digest_size=16)
+    for key, array in arrays.items():
+        raw = np.ascontiguousarray(array).view(np.uint8)
+        described[key] = [array.dtype.str, len(array), offset]
+        digest.update(_sums(raw))
+        padding = -len(raw) % _ALIGN
+        data += [raw.data, bytes(padding)]
+        offset += len(raw) + padding
+    header = {
+        "format": FORMAT,
+        "name": name,
+        "about": about,
+        "arrays": described,
+        "bytes": offset,
+        "digest": digest.hexdigest(),
+    }
+    text = json.dumps(header).encode()
+    text += b" " * (-(len(text) + _HEAD.size) % _ALIGN)
+    head = _HEAD.pack(_MAGIC, len(text), hashlib.blake2b(text, digest_size=32).digest())
+    return [head, text, *data], len(head) + len(text) + offset
+
+
+def _decoded(content: Bytes, name: str) -> Stored:
+    length = _header_length(content[: _HEAD.size].tobytes())
+    header, start = _header(content[: _HEAD.size + length].tobytes(), name)
+    data = content[start:]
+    if len(data) != header["bytes"]:
+        raise ValueError("cut short")
+    digest = hashlib.blake2b(digest_size=16)
+    arrays: dict[str, npt.NDArray[Any]] = {}
+    for key, (type_, count, offset) in header["arrays"].items():
+        dtype = np.dtype(type_)
+        raw = data[offset : offset + count * dtype.itemsize]
+        digest.update(_sums(raw))
+        array = raw.view(dtype)
+        array.flags.writeable = False
+        arrays[key] = array
+    if digest.hexdigest() != header["digest"]:
+        raise ValueError("damaged")
+    return Stored(header["about"], arrays)
+
+
+def _header_length(head: bytes) -> int:
+    magic, length, _ = _HEAD.unpack(head)
+    if magic != _MAGIC or length > _HEADER_MAX:
+        raise ValueError("not a cache file")
+    return int(length)
+
+
+def _header(content: bytes, name: str) -> tuple[dict[str, Any], int]:
+    """Return the header of a file and where its data begin."""
+    _, length, digest = _HEAD.unpack(content[: _HEAD.size])
+    text = content[_HEAD.size : _HEAD.size + length]
+    if hashlib.blake2b(text, digest_size=32).digest() != digest:
+        raise ValueError("damaged")
+    header: dict[str, Any] = json.loads(text)
+    if header["format"] != FORMAT or header["name"] != name:
+        raise ValueError("another file")
+    return header, _HEAD.size + length
+
+
+def _sums(raw: Bytes) -> bytes:
+    """Return sums over blocks: reading memory once is all that this costs."""
+    whole = len(raw) // (8 * _BLOCK_WORDS) * 8 * _BLOCK_WORDS
+    sums = np.add.reduce(raw[:whole].view(np.uint64).reshape(-1, _BLOCK_WORDS), axis=1, dtype=np.uint64)
+    return bytes(sums.tobytes()) + hashlib.blake2b(raw[whole:].tobytes(), digest_size=16).digest()
+
+
+def _safe(name: str) -> str:
+    """Return a file name for a name of ours."""
+    plain = "".join(letter if letter.isalnum() or letter in "-_" else "_" for letter in name)
+    return f"{plain[:80]}-{hashlib.blake2b(name.encode(), digest_size=8).hexdigest()}"
+
+
+def _remove(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError:  # F3: a file that stays is found again by the next trim
+        return

@@ -1,0 +1,216 @@
+"""Ids to slots and back.
+
+I1  An id is found by its hash in a sorted array and then compared: a collision costs a step, never an answer.
+I2  An id never changes its row. One that was deleted and inserted again has a new slot; the tombstone of the
+    old one is passed over.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.exec.dense.arrays import Positions, SlotArray, Values, empty_slots, plain
+from omnigraph.exec.dense.columns import Column, build_column, patched_column
+from omnigraph.exec.dense.delta import TableDelta
+from omnigraph.exec.dense.hashing import Hashes, hash_strings, hash_text
+from omnigraph.exec.dense.pins import Pin, PinnedTable
+from omnigraph.exec.dense.slots import Slots
+
+ID = "id"
+TAIL_MAX_SHARE = 0.1  # of the base; a longer tail is merged into it
+TAIL_FREE = 4_096
+_BULK = 1 << 20  # keys looked up at a time
+_BUCKETS_FROM = 512  # keys from which a table of first positions is worth its building
+
+
+@dataclass(frozen=True, eq=False)
+class HashTable:
+    """Hashes ascending, and the slot of each."""
+
+    hashes: Hashes
+    slots: SlotArray
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory."""
+        return self.hashes.nbytes + self.slots.nbytes
+
+    @cached_property
+    def _shift(self) -> np.uint64:
+        return np.uint64(64 - max(1, len(self.hashes).bit_length()))
+
+    @cached_property
+    def _starts(self) -> Positions:
+        """Where the hashes of each leading bit pattern begin."""
+        buckets = 1 << (64 - int(self._shift))
+        starts = np.zeros(buckets + 1, np.int64)
+        counts = np.bincount((self.hashes >> self._shift).astype(np.int64), minlength=buckets)
+        np.cumsum(counts, out=starts[1:])
+        return starts
+
+    def first(self, hashes: Hashes) -> Positions:
+        """Return the first position of each hash; the length where there is none."""
+        count = len(self.hashes)
+        if not count:
+            return np.zeros(len(hashes), np.int64)
+        if len(hashes) < _BUCKETS_FROM:
+            found = np.searchsorted(self.hashes, hashes)
+            return np.where(self.hashes[np.minimum(found, count - 1)] == hashes, found, count)
+        bucket = (hashes >> self._shift).astype(np.int64)
+        at, end = self._starts[bucket], self._starts[bucket + 1]
+        result = np.full(len(hashes), count, np.int64)
+        open_ = np.flatnonzero(at < end)
+        at, end, wanted = at[open_], end[open_], hashes[open_]
+        while len(open_):
+            is_hit = self.hashes[at] == wanted
+            result[open_[is_hit]] = at[is_hit]
+            at = at + 1
+            goes_on = ~is_hit & (at < end)
+            open_, at, end, wanted = open_[goes_on], at[goes_on], end[goes_on], wanted[goes_on]
+        return result
+
+    def candidates(self, value: int) -> Iterable[int]:
+        """Yield the slots of one hash."""
+        key = np.uint64(value)
+        at = int(np.searchsorted(self.hashes, key))
+        while at < len(self.hashes) and self.hashes[at] == key:
+            yield int(self.slots[at])
+            at += 1
+
+    def merged(self, hashes: Hashes, slots: SlotArray) -> "HashTable":
+        """Return the table with more entries, for a number that is small beside its own."""
+        order = np.argsort(hashes, kind="stable")
+        places = np.searchsorted(self.hashes, hashes[order], side="right")
+        return HashTable(
+            np.insert(self.hashes, places, hashes[order]), np.insert(self.slots, places, slots[order])
+        )
+
+
+class IdIndex:
+    """The ids of one table as of one pin."""
+
+    def __init__(self, column: Column, base: HashTable, tail: HashTable) -> None:
+        """Take the ids by slot, and the hashes of those in the base and of later ones."""
+        self.column = column
+        self._base, self._tail = base, tail
+
+    @property
+    def pin(self) -> Pin:
+        """The version it stands at."""
+        return self.column.pin
+
+    @property
+    def base(self) -> HashTable:
+        """The large part of the hashes."""
+        return self._base
+
+    @property
+    def is_folded(self) -> bool:
+        """Whether everything is in the base."""
+        return not len(self._tail.hashes) and not len(self.column.patched)
+
+    @property
+    def pins(self) -> tuple[Pin, ...]:
+        """The version that it is a function of."""
+        return (self.pin,)
+
+    def parts(self) -> dict[int, int]:
+        """Return the bytes of the pieces of memory it uses, by their identity."""
+        tables = {id(table): table.nbytes for table in (self._base, self._tail)}
+        return {**self.column.parts(), **tables}
+
+    def slot(self, id: str) -> int:
+        """Return the slot of an id, or -1."""
+        value = hash_text(id)
+        for table in (self._tail, self._base):
+            for slot in table.candidates(value):
+                if self._is_live(slot) and self._id_of(slot) == id:
+                    return slot
+        return -1
+
+    def slots(self, ids: "Iterable[str] | Values") -> SlotArray:
+        """Return the slots of ids; -1 where there is no row, or no id."""
+        keys = ids if isinstance(ids, pa.Array) else pa.array(list(ids), pa.utf8())
+        parts = [self._find(keys.slice(start, _BULK)) for start in range(0, len(keys), _BULK)]
+        return np.concatenate(parts) if parts else empty_slots()
+
+    def take(self, slots: SlotArray) -> Values:
+        """Return the ids of slots, in their order."""
+        return self.column.take(slots)
+
+    def _is_live(self, slot: int) -> bool:
+        slots = self.column.slots
+        return slot < slots.size and not bool(slots.is_dead(np.array([slot], np.int32))[0])
+
+    def _id_of(self, slot: int) -> str:
+        column = self.column
+        if slot < len(column.base):  # ids are not updated: what the base has is right
+            return cast("str", column.base[slot].as_py())
+        return cast("str", column.take(np.array([slot], np.int32))[0].as_py())
+
+    def _find(self, keys: Values) -> SlotArray:
+        if keys.null_count:
+            keys = keys.fill_null("")  # the empty string is nobody's id
+        hashes = hash_strings(keys)
+        found = np.full(len(keys), -1, np.int32)
+        for table in (self._base, self._tail):
+            if len(table.hashes):
+                self._find_in(table, keys, hashes, found)
+        return found
+
+    def _find_in(self, table: HashTable, keys: Values, hashes: Hashes, found: SlotArray) -> None:
+        at = table.first(hashes)
+        asked = np.flatnonzero((at < len(table.hashes)) & (found < 0))
+        at = at[asked]
+        while len(asked):
+            slots = table.slots[at]
+            wanted = keys if len(asked) == len(keys) else keys.take(asked)
+            is_same = pc.equal(self.column.take(slots), wanted).fill_null(False)
+            is_hit = is_same.to_numpy(zero_copy_only=False) & ~self.column.slots.is_dead(slots)
+            found[asked[is_hit]] = slots[is_hit]
+            at = at + 1
+            goes_on = ~is_hit & (at < len(table.hashes))
+            goes_on[goes_on] = table.hashes[at[goes_on]] == hashes[asked[goes_on]]
+            asked, at = asked[goes_on], at[goes_on]
+
+
+def build_ids(table: PinnedTable, slots: Slots) -> IdIndex:
+    """Read and index the ids of a version."""
+    return index_of(build_column(table, slots, ID))
+
+
+def index_of(column: Column) -> IdIndex:
+    """Index a column of ids."""
+    column = column.folded()
+    live = column.slots.all()
+    ids = column.base if len(live) == len(column.base) else column.base.take(live)
+    hashes = hash_strings(ids)
+    order = np.argsort(hashes, kind="stable")
+    return IdIndex(column, HashTable(hashes[order], live[order]), _empty())
+
+
+def restored(column: Column, base: HashTable) -> IdIndex:
+    """Return an index of which everything is known."""
+    return IdIndex(column, base, _empty())
+
+
+def advance_ids(index: IdIndex, slots: Slots, delta: TableDelta) -> IdIndex:
+    """Return the index as of a later pin."""
+    row_ids, rows = delta.changed([ID])
+    changed = slots.of_row_ids(row_ids)
+    is_new = np.flatnonzero(changed >= index.column.slots.size)
+    new, ids = changed[is_new], plain(rows[ID]).take(is_new)
+    column = patched_column(index.column, slots, new, ids)
+    added = len(index._tail.hashes) + len(new)
+    if added > TAIL_FREE + TAIL_MAX_SHARE * len(index._base.hashes):
+        return index_of(column)
+    return IdIndex(column, index._base, index._tail.merged(hash_strings(ids), new))
+
+
+def _empty() -> HashTable:
+    return HashTable(np.empty(0, np.uint64), empty_slots())

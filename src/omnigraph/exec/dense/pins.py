@@ -1,0 +1,45 @@
+"""What names a version of a table for good: a number alone does not."""
+
+from dataclasses import dataclass
+
+from omnigraph.history.fold import TableEntry
+from omnigraph.history.identity import TableIdentity
+from omnigraph.storage.handle import SnapshotHandle
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """The versions that follow one another: one lifetime of a table on one Lance ref.
+
+    Two forks go on with the same version numbers and the same row ids; nothing is shared between them.
+    """
+
+    identity: TableIdentity
+    owner: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """One version of a lineage, and the transaction that made it."""
+
+    version: int
+    uuid: str
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedTable:
+    """One table of a snapshot, opened at its pin."""
+
+    entry: TableEntry
+    handle: SnapshotHandle
+
+    @property
+    def lineage(self) -> Lineage:
+        """The lineage that the pin belongs to."""
+        return Lineage(self.entry.identity, self.entry.owner)
+
+    @property
+    def pin(self) -> Pin:
+        """The version and its transaction."""
+        uuid = self.entry.pin.transaction_uuid or self.handle.transaction_uuid
+        return Pin(self.entry.version, uuid or "")

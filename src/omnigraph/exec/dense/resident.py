@@ -1,0 +1,183 @@
+"""What is in memory: families of views, each a function of pins, within a number of bytes.
+
+M1  A view is found under the very pins it was made for: version and transaction, never a number alone.
+M2  A family is made or brought forward by one thread at a time; others wait for it and find it done.
+M3  What was not used for longest goes first; a view in use stays alive with whoever holds it.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, Literal, Protocol, TypeVar
+
+from omnigraph.exec.dense.pins import Lineage, Pin
+
+Pins = tuple[Pin, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """What a family is of: its kind, each table with the generation of its slots, and which part of it."""
+
+    kind: Literal["slots", "ids", "column", "adjacency"]
+    tables: tuple[tuple[Lineage, Pin | None], ...]
+    part: str | int = ""
+
+    def is_about(self, lineage: Lineage, generation: Pin) -> bool:
+        """Say whether it holds rows of a table under a generation."""
+        return self.tables[0] == (lineage, generation)
+
+
+class View(Protocol):
+    """Something derived; `parts` are its pieces by identity, because views share them."""
+
+    @property
+    def pins(self) -> Pins:
+        """The versions that it is a function of."""
+        ...
+
+    def parts(self) -> dict[int, int]:
+        """Return the bytes of each piece, by the identity of the piece."""
+        ...
+
+
+V = TypeVar("V", bound=View)
+
+
+class Family(Generic[V]):
+    """The views of one structure at several pins."""
+
+    def __init__(self, views_max: int) -> None:
+        """Take how many views are kept."""
+        self.lock = threading.Lock()  # of whoever makes a view
+        self.nbytes = 0
+        self._guard = threading.Lock()
+        self._views: OrderedDict[Pins, V] = OrderedDict()
+        self._views_max = views_max
+
+    def get(self, pins: Pins) -> V | None:
+        """Return the view at these very pins; it counts as used."""
+        with self._guard:
+            view = self._views.get(pins)
+            if view is not None:
+                self._views.move_to_end(pins)
+            return view
+
+    def before(self, pins: Pins) -> V | None:
+        """Return the newest view from which one can go forward to these pins.
+
+        A version that is known under another transaction means that the table was replaced: there is none.
+        """
+        best: V | None = None
+        for view in self.views():
+            known = view.pins
+            if any(k.version == p.version and k.uuid != p.uuid for k, p in zip(known, pins, strict=True)):
+                return None
+            if all(k.version <= p.version for k, p in zip(known, pins, strict=True)) and (
+                best is None or _versions(known) > _versions(best.pins)
+            ):
+                best = view
+        return best
+
+    def put(self, view: V) -> None:
+        """Keep a view; the one that was not used for longest goes."""
+        with self._guard:
+            self._views[view.pins] = view
+            self._views.move_to_end(view.pins)
+            while len(self._views) > self._views_max:
+                self._views.popitem(last=False)
+        pieces: dict[int, int] = {}
+        for kept in self.views():
+            pieces.update(kept.parts())
+        self.nbytes = sum(pieces.values())
+
+    def views(self) -> list[V]:
+        """Return the views that are kept."""
+        with self._guard:
+            return list(self._views.values())
+
+
+class Residents:
+    """All families of one open graph."""
+
+    def __init__(self, *, bytes_max: int, views_max: int) -> None:
+        """Take the limits."""
+        self._bytes_max, self._views_max = bytes_max, views_max
+        self._lock = threading.Lock()
+        self._families: OrderedDict[Key, Family[View]] = OrderedDict()
+
+    def family(self, key: Key) -> Family[View]:
+        """Return a family, new if need be; it counts as used."""
+        with self._lock:
+            family = self._families.get(key)
+            if family is None:
+                family = self._families[key] = Family(self._views_max)
+            self._families.move_to_end(key)
+            return family
+
+    def known(self, key: Key) -> Family[View] | None:
+        """Return a family if it is there."""
+        with self._lock:
+            return self._families.get(key)
+
+    def all_keys(self) -> list[Key]:
+        """Return the keys of all families."""
+        with self._lock:
+            return list(self._families)
+
+    def forget(self, lineage: Lineage, alive: set[Pin]) -> None:
+        """Let go of what stands on generations of a lineage that no slots have any more."""
+        with self._lock:
+            for key in list(self._families):
+                for known, generation in key.tables:
+                    if known == lineage and generation is not None and generation not in alive:
+                        self._families.pop(key, None)
+
+    def trim(self) -> None:
+        """Let families go until the rest fits (M3); the one used last stays."""
+        with self._lock:
+            total = sum(family.nbytes for family in self._families.values())
+            # Everything else stands on the slots: they go last.
+            for key in sorted(list(self._families)[:-1], key=lambda key: key.kind == "slots"):
+                if total <= self._bytes_max:
+                    return
+                total -= self._families.pop(key).nbytes
+
+    def clear(self) -> None:
+        """Let everything go."""
+        with self._lock:
+            self._families.clear()
+
+
+def derive(
+    family: Family[V],
+    pins: Pins,
+    *,
+    advance: Callable[[V], V | None],
+    load: Callable[[], V | None],
+    build: Callable[[], V],
+) -> V:
+    """Return the view at some pins: kept, brought forward from one that is kept or on disk, or built (M2)."""
+    view = family.get(pins)
+    if view is not None:
+        return view
+    with family.lock:
+        view = family.get(pins)
+        if view is not None:
+            return view
+        start = family.before(pins) or load()
+        if start is not None:
+            family.put(start)
+            if start.pins == pins:
+                return start
+            view = advance(start)
+        if view is None:
+            view = build()
+        assert view.pins == pins, "a view was made for other pins"
+        family.put(view)
+        return view
+
+
+def _versions(pins: Pins) -> tuple[int, ...]:
+    return tuple(pin.version for pin in pins)

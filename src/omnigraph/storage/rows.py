@@ -1,0 +1,112 @@
+"""Rows by their stable row ids, and what changed between two versions of a table.
+
+R1  A row id names one row of a lineage for good: updates and compaction keep it, inserts get greater ones.
+R2  A fragment with the same data files holds the same rows with the same values; which of them are deleted is
+    told by its deletion file. So two layouts show, without a read, where versions differ.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from omnigraph.core.errors import InvariantViolation
+from omnigraph.storage.handle import SnapshotHandle
+from omnigraph.storage.table import translated
+
+ROW_ID = "_rowid"
+CREATED_AT = "_row_created_at_version"
+UPDATED_AT = "_row_last_updated_at_version"
+
+RowIds: TypeAlias = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentState:
+    """What tells the content of a fragment: its data files, and which rows of them are deleted."""
+
+    files: tuple[str, ...]
+    deletion: str  # empty while no row is deleted
+    rows: int
+    deleted: int
+
+    @property
+    def live(self) -> int:
+        """How many rows it shows."""
+        return self.rows - self.deleted
+
+
+Layout: TypeAlias = Mapping[int, FragmentState]
+
+
+def layout_of(handle: SnapshotHandle) -> Layout:
+    """Return the fragments of a version by number; read from its metadata."""
+    layout: dict[int, FragmentState] = {}
+    for fragment in handle._dataset.get_fragments():
+        metadata = fragment.metadata
+        deletion = metadata.deletion_file
+        layout[fragment.fragment_id] = FragmentState(
+            tuple(file.path for file in metadata.files),
+            "" if deletion is None else f"{deletion.read_version}-{deletion.id}",
+            metadata.physical_rows,
+            0 if deletion is None else int(deletion.num_deleted_rows or 0),
+        )
+    return layout
+
+
+def read_rows(
+    handle: SnapshotHandle,
+    columns: Sequence[str],
+    *,
+    fragments: Collection[int] | None = None,
+    with_versions: bool = False,
+) -> pa.Table:
+    """Return columns of all rows, or of those in some fragments, with their row ids; in no promised order."""
+    special = [ROW_ID, *([CREATED_AT, UPDATED_AT] if with_versions else [])]
+    chosen = None
+    if fragments is not None:
+        wanted = set(fragments)
+        chosen = [part for part in handle._dataset.get_fragments() if part.fragment_id in wanted]
+    limit = 0 if chosen == [] else None  # to the library no fragments are all of them
+    with translated(f"scan of {handle.address.open_uri}"):
+        return handle._dataset.scanner(
+            columns=[*columns, *special], fragments=chosen or None, limit=limit
+        ).to_table()
+
+
+def row_ids_of(rows: pa.Table, column: str = ROW_ID) -> RowIds:
+    """Return the row ids of rows, or another of their numbers, as an array."""
+    numbers: RowIds = rows[column].to_numpy().astype(np.int64)
+    return numbers
+
+
+def take_rows(handle: SnapshotHandle, row_ids: RowIds, columns: Sequence[str]) -> pa.Table:
+    """Return columns of rows by row id, in the order asked for; an id may repeat.
+
+    Raises:
+        InvariantViolation: the version has no row of some id.
+    """
+    with translated(f"fetch of rows of {handle.address.open_uri}"):
+        taken = handle._dataset._take_rows(row_ids.tolist(), columns=list(columns))
+    if taken.num_rows != len(row_ids):  # the library leaves out what it does not find
+        raise InvariantViolation(
+            f"{handle.address.open_uri} at {handle.version} has {taken.num_rows} of {len(row_ids)} rows"
+        )
+    return taken
+
+
+def deleted_row_ids(handle: SnapshotHandle, *, since: int) -> RowIds:
+    """Return the ids of rows that a version had and this one has not; wrong across a restore."""
+    with translated(f"changes of {handle.address.open_uri} since version {since}"):
+        deleted = handle._dataset.delta(compared_against=since).get_deleted_row_ids().read_all()
+    return row_ids_of(deleted)
+
+
+def field_id(handle: SnapshotHandle, column: str) -> int:
+    """Return the number that a column keeps when it is renamed, and never shares with another."""
+    field = handle._dataset.lance_schema.field(column)
+    assert field is not None, f"{handle.address.open_uri} has no column {column}"
+    return int(field.id())
