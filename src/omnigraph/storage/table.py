@@ -24,6 +24,7 @@ from omnigraph.storage.handle import SnapshotHandle, TableAddress
 from omnigraph.storage.lance_errors import LANCE_ERRORS, translate
 from omnigraph.storage.lookup import find_rows
 from omnigraph.storage.newest import NewestVersions
+from omnigraph.storage.search_words import AnalysisCache
 from omnigraph.storage.transactions import TransactionInfo, read_transaction
 
 __all__ = [
@@ -78,6 +79,7 @@ class TableStore:
         """Take the options of the object store; none for a local disk."""
         self._storage_options = storage_options
         self._session = Session()
+        self.analyses = AnalysisCache()  # words of texts that are searched without an index
         self._lock = threading.Lock()
         self._handles: OrderedDict[tuple[str, int], SnapshotHandle] = OrderedDict()
         self._probes: OrderedDict[str, SnapshotHandle] = (

@@ -1,0 +1,147 @@
+"""Rows by the Euclidean distance of their vectors from another.
+
+V1  Distances are computed here, in double precision, from the stored vectors: whatever found the candidates,
+    equal vectors tie and the reported distance is the same.
+V2  A row without a vector is in no ranking.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from omnigraph.core.errors import ExecutionError
+from omnigraph.exec.search.ranked import NOTHING, Ranked, cuts_a_group, settle
+from omnigraph.storage.handle import SnapshotHandle
+from omnigraph.storage.row_set import RowIds, allowed_rows
+from omnigraph.storage.search import (
+    Numbers,
+    partitions,
+    search_vector,
+    vector_cover,
+    vectors_of,
+)
+from omnigraph.storage.table import TableStore
+
+FEW_ROWS = 128  # reading so many vectors costs less than a search
+EXACT_ROWS = (
+    2_048  # up to here all partitions of an index are searched: the restriction leaves little in each
+)
+# Vectors without any clusters give a recall of 0.95 only when most partitions are searched, which is cheap in
+# a small index. In a large one more are searched, four times as many each time, until the answer stays.
+FIXED_PARTITIONS, FIXED_SHARE = 400, 0.75
+FIRST_PROBES, PROBES_GROWTH = 16, 4
+MARGIN = 6  # candidates beyond the limit: single precision may have swapped near ones
+GROWTH = 8  # of what is asked for where a tie runs over the end
+TIE_TOLERANCE = 1e-6  # between single-precision distances
+
+
+def nearest(  # noqa: PLR0917 - called like every search of a column
+    store: TableStore,
+    handle: SnapshotHandle,
+    field: str,
+    vector: Sequence[float],
+    within: RowIds | None = None,
+    limit: int | None = None,
+    exact: bool = False,
+) -> Ranked:
+    """Return rows by the distance of their vectors, closest first: all of them, or the closest.
+
+    With an index the closest are found approximately, unless `exact`. `within` lists the rows to choose from;
+    none stands for all.
+
+    Raises:
+        ExecutionError: the vector has another length than the stored ones, or a component is not finite.
+    """
+    query = _checked(handle, field, vector)
+    choice = handle.row_count if within is None else len(within)
+    if choice == 0 or limit == 0:
+        return NOTHING
+    if limit is None or limit >= choice or (within is not None and len(within) <= FEW_ROWS):
+        return settle(handle, _compared(handle, field, query, within), limit)
+    cover = None if exact else vector_cover(handle, field)
+    allowed = allowed_rows(store.analyses, handle, within)
+    search = _Search(handle, field, query, allowed, limit)
+    if cover is None:
+        return search.closest(None)
+    probes = partitions(cover)
+    if within is not None and len(within) <= EXACT_ROWS:
+        return search.closest(probes)
+    if probes <= FIXED_PARTITIONS:
+        return search.closest(max(1, int(FIXED_SHARE * probes)))
+    return search.until_settled(probes)
+
+
+def _checked(handle: SnapshotHandle, field: str, vector: Sequence[float]) -> Numbers:
+    query = np.asarray(vector, np.float64)
+    column_type = cast("pa.FixedSizeListType[Any]", handle.schema.field(field).type)
+    if query.shape != (column_type.list_size,):
+        raise ExecutionError(
+            f"nearest on {field} takes a vector of {column_type.list_size} numbers, not of {query.size}"
+        )
+    if not (np.abs(query) <= np.finfo(np.float32).max).all():
+        raise ExecutionError(
+            f"the vector given to nearest on {field} has a component that is not finite in single precision"
+        )
+    return query
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Search:
+    """A search for the closest rows of a column."""
+
+    handle: SnapshotHandle
+    field: str
+    query: Numbers
+    allowed: bytes
+    limit: int
+
+    def closest(self, probes: int | None) -> Ranked:
+        """Return the closest rows that so many partitions hold; without partitions those of the table."""
+        return self._ranked(self._candidates(probes))
+
+    def until_settled(self, partition_count: int) -> Ranked:
+        """Return the closest rows, searching more partitions until that changes nothing."""
+        probes = FIRST_PROBES
+        candidates = self._candidates(probes)
+        while probes < partition_count:
+            before, probes = candidates, PROBES_GROWTH * probes
+            candidates = self._candidates(min(probes, partition_count))
+            if np.array_equal(before, candidates):
+                break
+        return self._ranked(candidates)
+
+    def _candidates(self, probes: int | None) -> RowIds:
+        """Return at least so many rows as are wanted, among them all that tie with the last one."""
+        asked = self.limit + MARGIN
+        while True:
+            row_ids, distances = search_vector(
+                self.handle,
+                self.field,
+                self.query.astype(np.float32),
+                allowed=self.allowed,
+                limit=asked,
+                probes=probes,
+            )
+            if len(row_ids) < asked or not cuts_a_group(distances, self.limit, TIE_TOLERANCE):
+                return row_ids
+            asked *= GROWTH
+
+    def _ranked(self, candidates: RowIds) -> Ranked:
+        return settle(self.handle, _compared(self.handle, self.field, self.query, candidates), self.limit)
+
+
+def _compared(handle: SnapshotHandle, field: str, query: Numbers, row_ids: RowIds | None) -> Ranked:
+    """Return rows, those given or all, by their distances in double precision (V1, V2)."""
+    found, vectors = vectors_of(handle, field, row_ids)
+    distances = _distances(vectors, query)
+    order = np.argsort(distances, kind="stable")
+    return Ranked(found[order], distances[order])
+
+
+def _distances(vectors: npt.NDArray[np.float32], query: Numbers) -> Numbers:
+    difference = vectors.astype(np.float64) - query
+    return cast("Numbers", np.sqrt(np.square(difference).sum(axis=1)))
