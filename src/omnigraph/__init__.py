@@ -14,12 +14,15 @@ if TYPE_CHECKING:
         AlreadyInitialized,
         BadRequest,
         BranchNotFound,
+        CartesianProductRefused,
         CatalogError,
         ClusterManaged,
         CommitConflict,
         CommitNotFound,
         ConflictError,
         DriftNeedsRepair,
+        EmbeddingError,
+        EmbeddingModelMismatch,
         ExecutionError,
         ExpectedVersionMismatch,
         FormatVersionError,
@@ -40,7 +43,9 @@ if TYPE_CHECKING:
         PolicyDenied,
         PreconditionFailed,
         PublishRetriesExhausted,
+        QueryMemoryExceeded,
         QueryNotFound,
+        QueryTimeout,
         ReadSetChanged,
         RecoveryRequired,
         ResourceLimit,
@@ -59,12 +64,16 @@ if TYPE_CHECKING:
         VersionNotFound,
         WriterLeaseHeld,
     )
+    from omnigraph.embedding import EmbeddingConfig
     from omnigraph.graph.graph import Graph, init, open
+    from omnigraph.graph.result import Result
+    from omnigraph.graph.snapshot_view import SnapshotView
     from omnigraph.history.commits import GraphCommit
     from omnigraph.history.state import Snapshot
     from omnigraph.operations.ensure_indices import IndexResult, PendingIndex
     from omnigraph.operations.load import LoadMode, LoadResult
     from omnigraph.operations.mutate import MutationResult
+    from omnigraph.plan.describe import Explanation
 
 __version__ = "0.1.0"
 INTERNAL_SCHEMA_VERSION = 4
@@ -73,6 +82,7 @@ _HOMES = {
     "Graph": "omnigraph.graph.graph",
     "init": "omnigraph.graph.graph",
     "open": "omnigraph.graph.graph",
+    "EmbeddingConfig": "omnigraph.embedding",
     "GraphCommit": "omnigraph.history.commits",
     "IndexResult": "omnigraph.operations.ensure_indices",
     "LoadMode": "omnigraph.operations.load",
@@ -80,7 +90,10 @@ _HOMES = {
     "MutationResult": "omnigraph.operations.mutate",
     "PendingIndex": "omnigraph.operations.ensure_indices",
     "RecoveryRecord": "omnigraph.commit.recovery.audit",
+    "Result": "omnigraph.graph.result",
     "Snapshot": "omnigraph.history.state",
+    "SnapshotView": "omnigraph.graph.snapshot_view",
+    "Explanation": "omnigraph.plan.describe",
 }
 _ERRORS = "omnigraph.core.errors"
 
@@ -90,14 +103,19 @@ __all__ = [
     "AlreadyInitialized",
     "BadRequest",
     "BranchNotFound",
+    "CartesianProductRefused",
     "CatalogError",
     "ClusterManaged",
     "CommitConflict",
     "CommitNotFound",
     "ConflictError",
     "DriftNeedsRepair",
+    "EmbeddingConfig",
+    "EmbeddingError",
+    "EmbeddingModelMismatch",
     "ExecutionError",
     "ExpectedVersionMismatch",
+    "Explanation",
     "FormatVersionError",
     "Graph",
     "GraphCommit",
@@ -123,11 +141,14 @@ __all__ = [
     "PolicyDenied",
     "PreconditionFailed",
     "PublishRetriesExhausted",
+    "QueryMemoryExceeded",
     "QueryNotFound",
+    "QueryTimeout",
     "ReadSetChanged",
     "RecoveryRecord",
     "RecoveryRequired",
     "ResourceLimit",
+    "Result",
     "RowLevelCasContention",
     "SchemaApplyInProgress",
     "SchemaContractConflict",
@@ -135,6 +156,7 @@ __all__ = [
     "SidecarCorrupt",
     "SidecarTooNew",
     "Snapshot",
+    "SnapshotView",
     "SourceError",
     "StaleCommit",
     "StorageError",

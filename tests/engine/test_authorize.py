@@ -13,7 +13,7 @@ from omnigraph.operations.init import init_graph
 from omnigraph.operations.open import make_parts
 from tests.engine.counting import listings
 from tests.support.engine import PEOPLE, chain, counts, files, head, ids, internals, ndjson, node
-from tests.support.queries import mutation
+from tests.support.queries import mutation, read
 
 ANN = mutation('insert Person { name: "ann" }')
 RECORDS = ndjson([node("Person", name="ann")])
@@ -39,12 +39,16 @@ def install(graph: Graph, *, is_open: bool) -> Policy:
     return policy
 
 
+READ = read("$p: Person", "return { $p.name }")
 ENTRIES: dict[str, tuple[str, Callable[[Graph, Path], object]]] = {
     "mutate": ("change", lambda graph, _: graph.mutate(ANN, actor="ann")),
     "load bytes": ("change", lambda graph, _: graph.load(RECORDS, "append", actor="ann")),
     "load a file": ("change", lambda graph, path: graph.load(path / "missing", "append", actor="ann")),
     "load files": ("change", lambda graph, path: graph.load([path / "missing"], "append", actor="ann")),
     "ensure_indices": ("admin", lambda graph, _: graph.ensure_indices(actor="ann")),
+    "query": ("read", lambda graph, _: graph.query(READ)),
+    "explain": ("read", lambda graph, _: graph.explain(READ)),
+    "at": ("read", lambda graph, _: graph.at("x")),
     "index_status": ("read", lambda graph, _: graph.index_status()),
     "refresh": ("read", lambda graph, _: graph.refresh()),
     "snapshot": ("read", lambda graph, _: graph.snapshot()),

@@ -14,6 +14,8 @@ object that an HTTP body carries besides.
         ExecutionError              evaluation of values
           ParameterError            missing, undeclared or of the wrong type
           ValidationError           rows that break the schema's rules
+          EmbeddingModelMismatch    a text for vectors of another model
+          EmbeddingError            internal, 500: no provider or key, or the provider failed
         SchemaError                 an unsupported migration
       PolicyDenied                  forbidden, 403
       NotFoundError                 not_found, 404
@@ -33,6 +35,9 @@ object that an HTTP body carries besides.
       PreconditionFailed            412, exit 4: a lost `if_commit`
       HistoricalVersionReclaimed    410: the past was cleaned up
       ResourceLimit                 413: a configured ceiling
+        QueryTimeout                a query that took longer than it may
+        QueryMemoryExceeded         a query that needs more memory than it may
+        CartesianProductRefused     a match of unconnected parts with too many combinations
       RecoveryRequired              503: an unfinished write must be recovered first
       StorageError                  the store failed; `kind` says how
       FormatVersionError            a storage format this build does not read
@@ -179,6 +184,27 @@ class ValidationError(ExecutionError):
         self.kind, self.table_key, self.row_id = kind, table_key, row_id
         self.file, self.line = file, line
         self.violations, self.total = tuple(violations), total
+
+
+class EmbeddingModelMismatch(ExecutionError):
+    """A text was to be embedded by another model than the vectors it is compared with."""
+
+    def __init__(self, *, property: str, recorded: str, actual: str) -> None:
+        """Take the property, the model it records, and the one that is configured."""
+        super().__init__(f"{property} was built with {recorded!r}, this embedder is {actual!r}")
+        self.property, self.recorded, self.actual = property, recorded, actual
+
+
+class EmbeddingError(ExecutionError):
+    """A text cannot be embedded: no such provider, no key, or the provider failed."""
+
+    code = "internal"
+    status = 500
+
+    def __init__(self, message: str, *, provider: str) -> None:
+        """Take what failed and the kind of the provider."""
+        super().__init__(message)
+        self.provider = provider
 
 
 class SchemaError(BadRequest):
@@ -403,6 +429,35 @@ class ResourceLimit(OmnigraphError):
         """Take what is limited, to how much, and how much was asked for."""
         super().__init__(f"{resource}: {actual} over {limit}")
         self.resource, self.limit, self.actual = resource, limit, actual
+
+
+class QueryTimeout(ResourceLimit):
+    """A query took longer than its limit; it changed nothing."""
+
+    def __init__(self, *, limit_ms: int, elapsed_ms: int) -> None:
+        """Take the limit and when it was found to be passed."""
+        super().__init__(resource="query time in ms", limit=limit_ms, actual=elapsed_ms)
+
+
+class QueryMemoryExceeded(ResourceLimit):
+    """A query needs more memory than its limit, found before the memory was taken."""
+
+    def __init__(self, *, limit: int, needed: int) -> None:
+        """Take the limit and what the next step would have brought it to, in bytes."""
+        super().__init__(resource="query memory in bytes", limit=limit, actual=needed)
+
+
+class CartesianProductRefused(ResourceLimit):
+    """Parts of a match that no traversal or equality connects have too many combinations."""
+
+    def __init__(self, *, variable: str, limit: int, estimate: int) -> None:
+        """Take the variable that is combined with all rows before it, and how many rows that would be."""
+        super().__init__(
+            resource=f"rows of a Cartesian product with '${variable}'; connect it or narrow it down",
+            limit=limit,
+            actual=estimate,
+        )
+        self.variable = variable
 
 
 class RecoveryRequired(OmnigraphError):

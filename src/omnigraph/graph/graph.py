@@ -11,6 +11,10 @@ from omnigraph.catalog.model import Catalog
 from omnigraph.commit.recovery.audit import RecoveryRecord, read_records
 from omnigraph.core.errors import BadRequest, CommitNotFound
 from omnigraph.core.span import Source
+from omnigraph.embedding import EmbeddingConfig
+from omnigraph.graph.result import Result
+from omnigraph.graph.snapshot_view import SnapshotView
+from omnigraph.graph.source import query_source, read_file
 from omnigraph.history.commits import GraphCommit
 from omnigraph.history.state import Snapshot
 from omnigraph.operations import ensure_indices as ensure_indices_verb
@@ -26,6 +30,10 @@ from omnigraph.operations.mutate import mutate as mutate_verb
 from omnigraph.operations.open import close as close_verb
 from omnigraph.operations.open import make_parts, open_graph
 from omnigraph.operations.open import refresh as refresh_verb
+from omnigraph.operations.query import SnapshotLike, resolve_snapshot
+from omnigraph.operations.query import explain as explain_verb
+from omnigraph.operations.query import query as query_verb
+from omnigraph.plan.describe import Explanation
 from omnigraph.storage.durability import Durability
 
 
@@ -45,15 +53,30 @@ def init(
 
 
 def open(
-    uri: str | Path, *, read_only: bool = False, durability: str | None = None, upkeep: bool = True
+    uri: str | Path,
+    *,
+    read_only: bool = False,
+    durability: str | None = None,
+    upkeep: bool = True,
+    embedding: EmbeddingConfig | None = None,
 ) -> "Graph":
     """Open a graph; a read-write open first finishes or undoes what dead writers left.
+
+    Texts given to `nearest` are embedded by the provider of `embedding`, else by that of the environment.
 
     Raises:
         GraphNotFound: there is no graph at this place.
     """
     setting = None if durability is None else Durability(durability)
-    return Graph(open_graph(str(uri), is_writable=not read_only, durability=setting, upkeep=upkeep))
+    return Graph(
+        open_graph(
+            str(uri),
+            is_writable=not read_only,
+            durability=setting,
+            upkeep=upkeep,
+            embedding=embedding,
+        )
+    )
 
 
 class Graph:
@@ -101,7 +124,7 @@ class Graph:
         message: str | None = None,
     ) -> MutationResult:
         """Run one mutation of a `.gq` text as one commit."""
-        return mutate_verb(
+        result = mutate_verb(
             self._graph,
             source if isinstance(source, Source) else Source(source),
             name=name,
@@ -111,6 +134,9 @@ class Graph:
             if_commit=if_commit,
             message=message,
         )
+        if result.commit is not None:
+            self._graph.follow_write()
+        return result
 
     def load(
         self,
@@ -124,7 +150,11 @@ class Graph:
     ) -> LoadResult:
         """Load NDJSON (files or bytes), or Arrow tables by type name, as one commit."""
         inputs = _inputs(self._graph, data)  # read after the checks at the entry, not before
-        return load_verb(self._graph, inputs, mode, branch=branch, actor=actor, message=message, index=index)
+        result = load_verb(
+            self._graph, inputs, mode, branch=branch, actor=actor, message=message, index=index
+        )
+        self._graph.follow_write()
+        return result
 
     def ensure_indices(self, *, branch: str | None = None, actor: str | None = None) -> IndexResult:
         """Build the declared indexes that are missing."""
@@ -139,6 +169,68 @@ class Graph:
         return index_status_verb(self._graph, branch=branch)
 
     # Reads
+
+    def query(
+        self,
+        source: str | Path | Source,
+        name: str | None = None,
+        params: Mapping[str, object] | None = None,
+        *,
+        branch: str | None = None,
+        snapshot: SnapshotLike | None = None,
+        actor: str | None = None,
+        timeout_ms: int | None = None,
+        memory_bytes: int | None = None,
+        exact: bool = False,
+    ) -> Result:
+        """Run one read of a `.gq` text or file, on the newest snapshot of a branch or on a past one.
+
+        Limits are those of the settings unless given. With `exact` vectors are compared one by one, whatever
+        index there is.
+        """
+        answer = query_verb(
+            self._graph,
+            query_source(source),
+            name=name,
+            params=params,
+            branch=branch,
+            snapshot=snapshot,
+            actor=actor,
+            timeout_ms=timeout_ms,
+            memory_bytes=memory_bytes,
+            exact=exact,
+        )
+        return Result(answer)
+
+    def explain(
+        self,
+        source: str | Path | Source,
+        name: str | None = None,
+        params: Mapping[str, object] | None = None,
+        *,
+        branch: str | None = None,
+        snapshot: SnapshotLike | None = None,
+        actor: str | None = None,
+    ) -> Explanation:
+        """Return how a read would be carried out; parameters may be left out."""
+        return explain_verb(
+            self._graph,
+            query_source(source),
+            name=name,
+            params=params,
+            branch=branch,
+            snapshot=snapshot,
+            actor=actor,
+        )
+
+    def at(self, snapshot: SnapshotLike) -> SnapshotView:
+        """Return a read-only view of one snapshot, which never looks at the branch again.
+
+        Raises:
+            CommitNotFound, VersionNotFound: there is no such snapshot.
+        """
+        self._graph.enter(None, "read", None)
+        return SnapshotView(self._graph, resolve_snapshot(self._graph, None, snapshot))
 
     def snapshot(self, branch: str | None = None) -> Snapshot:
         """Return the newest view of a branch."""
@@ -200,7 +292,7 @@ def _inputs(
     if isinstance(data, bytes):
         yield RecordInput(data)
     elif isinstance(data, str | Path):
-        yield RecordInput(_read_file(data), str(data))
+        yield RecordInput(read_file(data), str(data))
     elif isinstance(data, Mapping):
         for name, table in data.items():
             kind = "node" if name in graph.catalog.nodes else "edge"
@@ -212,11 +304,4 @@ def _inputs(
             if isinstance(item, RecordInput | TableInput):
                 yield item
             else:
-                yield RecordInput(_read_file(item), str(item))
-
-
-def _read_file(path: str | Path) -> bytes:
-    try:
-        return Path(path).read_bytes()
-    except OSError as error:
-        raise BadRequest(f"cannot read {path}: {error.strerror}") from error
+                yield RecordInput(read_file(item), str(item))

@@ -9,11 +9,13 @@ from omnigraph.catalog.model import Catalog
 from omnigraph.commit.parts import Parts
 from omnigraph.commit.publish import ManifestPublisher
 from omnigraph.commit.recovery.sweep import SweepMode, sweep
-from omnigraph.core.errors import BadRequest, BranchNotFound, HandleForked
+from omnigraph.core.errors import BadRequest, BranchNotFound, HandleForked, OmnigraphError
+from omnigraph.embedding import EmbeddingConfig
 from omnigraph.history.commits import RESERVED_ACTOR_PREFIX
 from omnigraph.history.contract import Contract
 from omnigraph.history.coordinator import MAIN
 from omnigraph.history.state import ManifestState
+from omnigraph.operations.reading import Reading
 
 SCHEMA_APPLY_LOCK = "__schema_apply_lock__"  # a control object beside those of branches, never a branch
 MESSAGE_BYTES_MAX = 4_096  # a commit message is a note, not a document: it is read with every list
@@ -33,13 +35,45 @@ class OpenGraph:
     contract: Contract
     is_writable: bool
     authorize: Authorize = allow_everything
+    embedding: EmbeddingConfig | None = None
     process: int = field(default_factory=os.getpid)
     lock: threading.Lock = field(default_factory=threading.Lock)
+    _reading: Reading | None = None
 
     @property
     def catalog(self) -> Catalog:
         """The types of the accepted schema."""
         return self.contract.catalog
+
+    @property
+    def reading(self) -> Reading:
+        """What queries share; made when the first one comes."""
+        if self._reading is None:
+            state = self.state()
+            with self.lock:
+                if self._reading is None:
+                    self._reading = Reading.of(self.parts, state, self.embedding)
+        return self._reading
+
+    def follow_write(self) -> None:
+        """Bring what queries of this handle use to what was just written.
+
+        The write pays for its consequences, not the next query. It has landed: an error here is a warning.
+        """
+        reading = self._reading
+        if reading is None:
+            return
+        try:
+            reading.follow(self.state(), self.catalog)
+        except OmnigraphError as error:
+            self.parts.warn(f"what queries derive is brought forward by the next one: {error}")
+
+    def close_reading(self) -> None:
+        """Let go of what queries have kept; the next query begins anew."""
+        with self.lock:
+            reading, self._reading = self._reading, None
+        if reading is not None:
+            reading.close()
 
     def enter(self, actor: str | None, action: str, branch: str | None) -> str | None:
         """Check a call before any I/O: process, actor, name of the branch, policy. Return it; none is main.

@@ -16,6 +16,7 @@ from omnigraph.commit.recovery.sweep import SweepMode, sweep
 from omnigraph.core.clock import boot_clock
 from omnigraph.core.errors import GraphNotFound, UnsupportedError
 from omnigraph.core.failpoint import hit
+from omnigraph.embedding import EmbeddingConfig
 from omnigraph.history.contract import check_against_manifest, read_contract
 from omnigraph.history.coordinator import Coordinator
 from omnigraph.history.manifest_rows import MANIFEST_DIR
@@ -56,7 +57,12 @@ def make_parts(uri: str, *, durability: Durability | None = None, upkeep: bool =
 
 
 def open_graph(
-    uri: str, *, is_writable: bool = True, durability: Durability | None = None, upkeep: bool = True
+    uri: str,
+    *,
+    is_writable: bool = True,
+    durability: Durability | None = None,
+    upkeep: bool = True,
+    embedding: EmbeddingConfig | None = None,
 ) -> OpenGraph:
     """Open a graph: probe, sweep what dead writers left, read and check the schema.
 
@@ -83,7 +89,7 @@ def open_graph(
         hit("open.before_schema_contract_read")
         contract = read_contract(parts.adapter)
         check_against_manifest(contract, parts.coordinator.state().snapshot())
-    return OpenGraph(parts, publisher, contract, is_writable)
+    return OpenGraph(parts, publisher, contract, is_writable, embedding=embedding)
 
 
 def _with_lease(parts: Parts) -> Parts:
@@ -107,6 +113,7 @@ def _with_lease(parts: Parts) -> Parts:
 
 def close(graph: OpenGraph) -> None:
     """Let go of what is cached, and of the writer's lease; again, nothing happens."""
+    graph.close_reading()
     graph.parts.coordinator.forget()
     if graph.parts.lease is not None:
         graph.parts.lease.close()

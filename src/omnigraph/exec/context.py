@@ -1,0 +1,26 @@
+"""What the operators of one running query share."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from omnigraph.exec.budget import Budget
+from omnigraph.exec.operand import Parameters
+from omnigraph.exec.view import GraphView
+
+# The text, the dimension, the model recorded for the property if any, and the name of the property.
+Embed: TypeAlias = Callable[[str, int, str | None, str], Sequence[float]]
+
+
+@dataclass(frozen=True, slots=True)
+class QueryContext:
+    """One query on one snapshot: its parameters, its limits, and who embeds its texts.
+
+    An exact query compares all vectors instead of asking an approximate index.
+    """
+
+    view: GraphView
+    parameters: Parameters
+    budget: Budget
+    embed: Embed
+    is_exact: bool = False

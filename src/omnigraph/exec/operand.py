@@ -1,0 +1,60 @@
+"""The sides of a condition and the arguments of a search: constants of the query, or columns of rows."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.catalog.arrow_schema import arrow_type
+from omnigraph.catalog.bound import (
+    EntityValue,
+    Expression,
+    IdValue,
+    LiteralValue,
+    ParameterValue,
+    PropertyValue,
+)
+from omnigraph.catalog.params import ParameterInput
+from omnigraph.core.values import Scalar, ValueType
+from omnigraph.exec.rows import Values
+
+Parameters: TypeAlias = Mapping[str, ParameterInput]
+ConstantValue: TypeAlias = str | int | float | bool | tuple[str | int | float | bool, ...] | None
+COLUMNS = (PropertyValue, IdValue, EntityValue)
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """The same value for every row."""
+
+    value: ConstantValue
+
+
+def constant(expression: Expression, parameters: Parameters) -> Constant | None:
+    """Return the value of a literal or parameter, or none for an expression over variables."""
+    match expression:
+        case LiteralValue(value):
+            return Constant(value)
+        case ParameterValue(name):
+            given = parameters[name]
+            return Constant(tuple(given) if isinstance(given, list) else given)
+        case _:
+            return None
+
+
+def constant_column(expression: LiteralValue | ParameterValue, parameters: Parameters, size: int) -> Values:
+    """Return a column that repeats a literal or parameter, in its declared type."""
+    found = constant(expression, parameters)
+    assert found is not None
+    type_ = column_type(expression.type)
+    value = list(found.value) if isinstance(found.value, tuple) else found.value
+    if size == 1:
+        return pa.array([value], type_)
+    return pa.array([value], type_).take(np.zeros(size, np.int32))
+
+
+def column_type(type_: ValueType) -> pa.DataType:
+    """Return the Arrow type of a column of a result; texts that stand for bytes stay texts."""
+    return pa.utf8() if type_.scalar is Scalar.BLOB and not type_.is_list else arrow_type(type_)

@@ -1,0 +1,220 @@
+"""One snapshot as queries read it: its tables at their pins, with what is derived from them.
+
+V1  Every read of a query goes through one view, so all of them see the same commit.
+V2  A view is a function of the snapshot; what it keeps is shared by threads and never changes an answer.
+"""
+
+import math
+import time
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from omnigraph.catalog.bound import BoundProjection, Direction
+from omnigraph.catalog.index_kind import IndexKind, index_specs
+from omnigraph.catalog.model import Catalog, EdgeType
+from omnigraph.core.errors import HistoricalVersionReclaimed, StorageError
+from omnigraph.exec.dense import Adjacency, Derived, IdIndex, PinnedTable, Slots
+from omnigraph.exec.dense.arrays import plain
+from omnigraph.exec.dense.columns import Column
+from omnigraph.exec.hop_costs import HopCosts
+from omnigraph.exec.result_schema import result_schema
+from omnigraph.exec.rows import SlotArray, Values
+from omnigraph.exec.settings import QuerySettings
+from omnigraph.history.fold import TableEntry
+from omnigraph.history.state import Snapshot
+from omnigraph.storage.handle import TableAddress
+from omnigraph.storage.rows import take_rows
+from omnigraph.storage.table import TableStore
+
+SCHEMAS_MAX = 256
+REMEMBERED_S = 1.0  # how long a view goes without asking for what it was given
+
+
+class GraphView:
+    """The tables of a snapshot."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        catalog: Catalog,
+        *,
+        store: TableStore,
+        address_of: Callable[[TableEntry], TableAddress],
+        derived: Derived,
+        costs: HopCosts,
+        settings: QuerySettings,
+    ) -> None:
+        """Take the snapshot, its types, and where to find and remember things."""
+        self.snapshot = snapshot
+        self.catalog = catalog
+        self.store = store
+        self.derived = derived
+        self.costs = costs
+        self.settings = settings
+        self._address_of = address_of
+        self._tables: dict[str, PinnedTable] = {}
+        self._slots: dict[str, Slots] = {}
+        self._adjacency: dict[tuple[str, Direction], weakref.ref[Adjacency]] = {}
+        self._columns: dict[tuple[str, str], weakref.ref[Column | IdIndex]] = {}
+        self._schemas: dict[int, tuple[tuple[BoundProjection, ...], pa.Schema]] = {}
+        self._fresh_until = 0.0
+        self.was_asked = False
+
+    def table(self, table_key: str) -> PinnedTable:
+        """Return a table at its pin.
+
+        Raises:
+            HistoricalVersionReclaimed: the version of an old snapshot was cleaned up.
+        """
+        table = self._tables.get(table_key)
+        if table is None:
+            entry = self.snapshot.entry(table_key)
+            try:
+                handle = self.store.open_at(self._address_of(entry), entry.version)
+            except StorageError as error:
+                if error.kind == "not_found":
+                    raise HistoricalVersionReclaimed(table_key=table_key, version=entry.version) from error
+                raise
+            table = self._tables[table_key] = PinnedTable(entry, handle)
+        return table
+
+    def slots(self, table_key: str) -> Slots:
+        """Return the dictionary of a table's rows."""
+        slots = self._slots.get(table_key)
+        if slots is None:
+            slots = self._slots[table_key] = self.derived.slots(self.table(table_key))
+        return slots
+
+    def column(self, table_key: str, name: str, slots: SlotArray) -> Values:
+        """Return the values of a column for slots, in their order, never as a dictionary."""
+        kept = self._resident(table_key, name)
+        return (
+            kept.take(slots) if kept is not None else self.derived.column(self.table(table_key), name, slots)
+        )
+
+    def columns(self, table_key: str, names: Sequence[str], slots: SlotArray) -> list[Values]:
+        """Return several columns for slots; those that are not in memory are fetched together."""
+        kept = {name: self._resident(table_key, name) for name in names}
+        fetched = [name for name, column in kept.items() if column is None]
+        rows: dict[str, Values] = {}
+        if fetched:
+            row_ids = self.slots(table_key).row_ids(slots)
+            table = take_rows(self.table(table_key).handle, row_ids, fetched)
+            rows = {name: plain(table[name]) for name in fetched}
+        return [column.take(slots) if column is not None else rows[name] for name, column in kept.items()]
+
+    def find(self, table_key: str, id: str) -> int:
+        """Return the slot of one id, or -1."""
+        kept = self._resident(table_key, "id")
+        return kept.slot(id) if isinstance(kept, IdIndex) else self.derived.find(self.table(table_key), id)
+
+    def _resident(self, table_key: str, name: str) -> "Column | IdIndex | None":
+        known = self._columns.get((table_key, name))
+        kept = None if known is None else known()
+        if kept is None:
+            kept = self.derived.resident(self.table(table_key), name)
+            if kept is not None:
+                self._columns[table_key, name] = weakref.ref(kept)
+        return kept
+
+    def row_ids(self, table_key: str, slots: SlotArray) -> npt.NDArray[np.int64]:
+        """Return the stable row ids of slots."""
+        return self.slots(table_key).row_ids(slots)
+
+    def edge_type(self, name: str) -> EdgeType:
+        """Return an edge type."""
+        return self.catalog.edges[name]
+
+    def ends(self, edge: EdgeType) -> tuple[PinnedTable, PinnedTable, PinnedTable]:
+        """Return the tables of an edge type, of its sources and of its targets."""
+        return (
+            self.table(edge.table_key),
+            self.table(f"node:{edge.source}"),
+            self.table(f"node:{edge.target}"),
+        )
+
+    def adjacency(self, edge: EdgeType, direction: Direction) -> Adjacency:
+        """Return the arrays of an edge type in one direction."""
+        known = self.known_adjacency(edge, direction)
+        if known is None:
+            known = self.derived.adjacency(*self.ends(edge), direction)
+            self._adjacency[edge.name, direction] = weakref.ref(known)
+        return known
+
+    def known_adjacency(self, edge: EdgeType, direction: Direction) -> Adjacency | None:
+        """Return the arrays if a query of this snapshot had them a moment ago and they are still there."""
+        known = self._adjacency.get((edge.name, direction))
+        return None if known is None else known()
+
+    def schema_of(self, projections: tuple[BoundProjection, ...]) -> pa.Schema:
+        """Return the schema of a result; that of a plan is worked out once."""
+        known = self._schemas.get(id(projections))
+        if known is None or known[0] is not projections:
+            if len(self._schemas) > SCHEMAS_MAX:
+                self._schemas.clear()
+            known = self._schemas[id(projections)] = (projections, result_schema(projections, self.catalog))
+        return known[1]
+
+    def begin(self) -> None:
+        """Say that a query begins.
+
+        Now and then what is derived is asked for anew, so that what is in use does not count as forgotten.
+        """
+        self.was_asked = True
+        now = time.monotonic()
+        if now > self._fresh_until:
+            self._adjacency.clear()
+            self._columns.clear()
+            self._fresh_until = now + REMEMBERED_S
+
+    def magnitudes(self, table_keys: Iterable[str]) -> tuple[int, ...]:
+        """Return the sizes of tables, so roughly that a small write changes none.
+
+        Statistics follow from them and from the schema: plans made for equal magnitudes are equally good.
+        """
+        entries = self.snapshot.entries
+        return tuple(round(math.log2(entries[key].row_count + 1) * 8) for key in table_keys)
+
+    def follow(self, other: "GraphView") -> None:
+        """Derive now what queries of the snapshot before had in use, so that the next one finds it done."""
+        for table_key in list(other._slots):
+            self.slots(table_key)
+        for edge_name, direction in list(other._adjacency):
+            self.adjacency(self.edge_type(edge_name), direction)
+        for table_key, name in list(other._columns):
+            self._resident(table_key, name)
+        self._fresh_until = time.monotonic() + REMEMBERED_S
+
+    # What the planner asks
+
+    def rows(self, table_key: str) -> int:
+        """Return how many rows a table has."""
+        return self.snapshot.entry(table_key).row_count
+
+    def distinct(self, table_key: str, column: str) -> float | None:
+        """Return how many values a column has, where the schema says so."""
+        type_ = self.catalog.type_of(table_key)
+        if column == "id" or (column,) in type_.unique or (column,) == getattr(type_, "key", None):
+            return float(self.rows(table_key))
+        item = type_.properties.get(column)
+        if item is not None and item.type.enum_values is not None:
+            return float(len(item.type.enum_values))
+        return None
+
+    def is_indexed(self, table_key: str, column: str) -> bool:
+        """Return whether a column has, or is to have, an index that finds values."""
+        return (table_key, column) in self._indexed
+
+    @cached_property
+    def _indexed(self) -> frozenset[tuple[str, str]]:
+        return frozenset(
+            (type_.table_key, spec.column)
+            for type_ in self.catalog.types
+            for spec in index_specs(type_)
+            if spec.kind is IndexKind.BTREE
+        )

@@ -1,0 +1,118 @@
+"""Columns of results as plain values: JSON for documents, Python objects for programs.
+
+Arrow's own conversion drops the time of day of a `DateTime`, which is stored as milliseconds in a date type;
+both conversions here keep it.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.core.limits import JSON_INTEGER_MAX
+from omnigraph.core.temporal import format_date, format_datetime
+
+Column: TypeAlias = "pa.Array[Any]"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def json_rows(table: pa.Table) -> list[list[object]]:
+    """Return rows of JSON values, in the order of the columns."""
+    return _rows(table, json_values)
+
+
+def python_rows(table: pa.Table) -> list[list[object]]:
+    """Return rows of Python values; a `DateTime` is an aware one in UTC."""
+    return _rows(table, python_values)
+
+
+def _rows(table: pa.Table, values: Callable[[Column], list[object]]) -> list[list[object]]:
+    columns = [values(_whole(column)) for column in table.columns]
+    return [list(row) for row in zip(*columns, strict=True)] if columns else [[]] * table.num_rows
+
+
+def _whole(column: "pa.ChunkedArray[Any]") -> Column:
+    whole: Column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
+    return whole
+
+
+def json_values(column: Column) -> list[object]:
+    """Return the values of a column as JSON carries them."""
+    type_ = column.type
+    if pa.types.is_int64(type_) or pa.types.is_uint64(type_):
+        return [_integer(value) for value in column.to_pylist()]
+    if pa.types.is_floating(type_):
+        return [_float(value) for value in column.to_pylist()]
+    if pa.types.is_date32(type_):
+        return _each(column.cast(pa.int32()), format_date)
+    if pa.types.is_date64(type_):
+        return _each(column.cast(pa.int64()), format_datetime)
+    if pa.types.is_fixed_size_list(type_):
+        return _lists(column, _component_values)
+    if pa.types.is_list(type_):
+        return _lists(column, json_values)
+    if pa.types.is_struct(type_):
+        return _objects(column, json_values)
+    return column.to_pylist()
+
+
+def python_values(column: Column) -> list[object]:
+    """Return the values of a column as a program wants them."""
+    type_ = column.type
+    if pa.types.is_date64(type_):
+        return _each(column.cast(pa.int64()), _moment)
+    if pa.types.is_list(type_) or pa.types.is_fixed_size_list(type_):
+        return _lists(column, python_values)
+    if pa.types.is_struct(type_):
+        return _objects(column, python_values)
+    return column.to_pylist()
+
+
+def _each(column: Column, convert: Callable[[int], object]) -> list[object]:
+    return [None if value is None else convert(value) for value in column.to_pylist()]
+
+
+def _integer(value: int | None) -> int | str | None:
+    return str(value) if value is not None and abs(value) > JSON_INTEGER_MAX else value
+
+
+def _float(value: float | None) -> float | str | None:
+    if value is None or math.isfinite(value):
+        return value
+    if math.isnan(value):
+        return "NaN"
+    return "Infinity" if value > 0 else "-Infinity"
+
+
+def _component_values(column: Column) -> list[object]:
+    """Return the components of vectors; one that is no number is null."""
+    return [value if value is not None and math.isfinite(value) else None for value in column.to_pylist()]
+
+
+def _moment(millis: int) -> datetime:
+    return _EPOCH + timedelta(milliseconds=millis)
+
+
+def _lists(column: Column, values: Callable[[Column], list[object]]) -> list[object]:
+    items = values(pc.list_flatten(column))
+    lengths: Sequence[int | None] = pc.list_value_length(column).to_pylist()
+    lists: list[object] = []
+    start = 0
+    for length in lengths:
+        lists.append(None if length is None else items[start : start + length])
+        start += length or 0
+    return lists
+
+
+def _objects(column: Column, values: Callable[[Column], list[object]]) -> list[object]:
+    names = [field.name for field in column.type]
+    assert isinstance(column, pa.StructArray)
+    members = zip(*(values(column.field(place)) for place in range(len(names))), strict=True)
+    objects: list[object] = [dict(zip(names, row, strict=True)) for row in members]
+    if column.null_count:
+        known = column.is_valid().to_pylist()
+        return [found if is_known else None for found, is_known in zip(objects, known, strict=True)]
+    return objects

@@ -1,0 +1,178 @@
+"""`Result`: the rows of a read as Arrow, and every form that people and programs want them in."""
+
+import importlib
+from collections.abc import Iterator, Mapping
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from omnigraph.core.errors import BadRequest, UnsupportedError
+from omnigraph.graph.encode import json_rows, python_rows
+from omnigraph.operations.query import QueryAnswer
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+HTML_ROWS_MAX = 50  # rows that a notebook shows; the count below says how many there are
+
+Row = dict[str, object]
+
+
+class Result:
+    """The answer of one read: an immutable table, and what it was read from.
+
+    Iterating gives the rows as dictionaries of Python values. Column names may repeat; a dictionary then has
+    the last of them, `to_arrow()` has all.
+    """
+
+    __slots__ = ("_answer",)
+
+    def __init__(self, answer: QueryAnswer) -> None:
+        """Take what the query gave."""
+        self._answer = answer
+
+    @property
+    def query_name(self) -> str:
+        """The name of the query."""
+        return self._answer.query_name
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns in the order of the projections."""
+        return self._answer.table.column_names
+
+    @property
+    def row_count(self) -> int:
+        """How many rows there are."""
+        return self._answer.table.num_rows
+
+    @property
+    def target(self) -> Mapping[str, str | None]:
+        """What was read: the newest of a `branch`, or the commit of a `snapshot`."""
+        target = self._answer.target
+        return {"branch": target.branch, "snapshot": target.snapshot}
+
+    @property
+    def commit_id(self) -> str:
+        """The graph commit that the rows are of."""
+        return self._answer.commit_id
+
+    # Rows
+
+    @property
+    def rows(self) -> list[Row]:
+        """The rows as dictionaries of Python values."""
+        return list(self)
+
+    def __iter__(self) -> Iterator[Row]:
+        names = self.columns
+        for row in python_rows(self._answer.table):
+            yield dict(zip(names, row, strict=True))
+
+    def __len__(self) -> int:
+        return self.row_count
+
+    def to_pylist(self) -> list[Row]:
+        """Return the rows as dictionaries of Python values."""
+        return self.rows
+
+    def first(self) -> Row | None:
+        """Return the first row, or none without rows."""
+        return next(iter(Result(self._sliced(1))), None)
+
+    def one(self) -> Row:
+        """Return the only row.
+
+        Raises:
+            BadRequest: there is none, or more than one.
+        """
+        if self.row_count != 1:
+            raise BadRequest(f"'{self.query_name}' gave {self.row_count} rows where exactly one was expected")
+        return self.rows[0]
+
+    def scalar(self) -> object:
+        """Return the only value of the only row.
+
+        Raises:
+            BadRequest: there is not exactly one row, or not exactly one column.
+        """
+        if len(self.columns) != 1:
+            raise BadRequest(f"'{self.query_name}' gave {len(self.columns)} columns where one was expected")
+        self.one()
+        return python_rows(self._answer.table)[0][0]
+
+    # Other forms
+
+    def to_arrow(self) -> pa.Table:
+        """Return the table itself; nothing is copied."""
+        return self._answer.table
+
+    def to_batches(self, max_chunksize: int | None = None) -> list[pa.RecordBatch]:
+        """Return the table in pieces."""
+        return self._answer.table.to_batches(max_chunksize)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        table: Any = self._answer.table
+        return table.__arrow_c_stream__(requested_schema)
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """Return a data frame; a `DateTime` becomes a timestamp in UTC."""
+        table = self._answer.table
+        for place, field in enumerate(table.schema):
+            if pa.types.is_date64(field.type):  # pandas would get days from it
+                moments = table.column(place).cast(pa.int64()).cast(pa.timestamp("ms", "UTC"))
+                table = table.set_column(place, field.name, moments)
+        return table.to_pandas()
+
+    def to_polars(self) -> Any:  # noqa: ANN401 - polars is optional, and so are its types
+        """Return a polars data frame.
+
+        Raises:
+            UnsupportedError: polars is not installed.
+            BadRequest: two columns have one name, which polars does not allow.
+        """
+        try:
+            polars = importlib.import_module("polars")
+        except ImportError as error:
+            raise UnsupportedError("polars is not installed: pip install polars") from error
+        repeated = sorted({name for name in self.columns if self.columns.count(name) > 1})
+        if repeated:
+            raise BadRequest(f"two columns are called '{repeated[0]}': give one an alias with 'as'")
+        return polars.from_arrow(self._answer.table)
+
+    def json_rows(self) -> list[list[object]]:
+        """Return rows of JSON values, in the order of the columns."""
+        return json_rows(self._answer.table)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the document that every surface answers a read with."""
+        names = self.columns
+        return {
+            "query_name": self.query_name,
+            "target": dict(self.target),
+            "row_count": self.row_count,
+            "columns": names,
+            "rows": [dict(zip(names, row, strict=True)) for row in self.json_rows()],
+            "graph_commit_id": self.commit_id,
+        }
+
+    def __repr__(self) -> str:
+        return f"Result({self.query_name}: {self.row_count} rows of {', '.join(self.columns)})"
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{escape(name)}</th>" for name in self.columns)
+        shown = Result(self._sliced(HTML_ROWS_MAX)).json_rows()
+        body = "".join(
+            f"<tr>{''.join(f'<td>{escape(_cell(value))}</td>' for value in row)}</tr>" for row in shown
+        )
+        count = f"<p>{self.row_count} rows</p>"
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{count}"
+
+    def _sliced(self, count: int) -> QueryAnswer:
+        answer = self._answer
+        return QueryAnswer(answer.query_name, answer.table.slice(0, count), answer.target, answer.commit_id)
+
+
+def _cell(value: object) -> str:
+    return "" if value is None else str(value)

@@ -1,0 +1,200 @@
+"""`query`: one read, on one snapshot.
+
+Parse, bind and lower (or take the plan that was made before), bind the parameters, pin a snapshot, choose the
+physical plan for its tables, run.
+"""
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from omnigraph.catalog.bind import bind, find_query
+from omnigraph.catalog.bound import NOW_PARAMETER
+from omnigraph.catalog.model import Catalog
+from omnigraph.catalog.params import bind_parameters
+from omnigraph.core.errors import BadRequest, CommitNotFound
+from omnigraph.core.span import Source
+from omnigraph.exec.budget import Budget
+from omnigraph.exec.context import QueryContext
+from omnigraph.exec.run import execute
+from omnigraph.exec.view import GraphView
+from omnigraph.history.state import Snapshot
+from omnigraph.language import query_ast as ast
+from omnigraph.language.query_parser import parse_queries
+from omnigraph.operations.context import OpenGraph
+from omnigraph.plan.cache import PhysicalKey
+from omnigraph.plan.describe import Explanation, describe
+from omnigraph.plan.logical import ReadPlan
+from omnigraph.plan.lower import lower
+from omnigraph.plan.mentions import tables_of
+from omnigraph.plan.optimize import plan_read
+from omnigraph.plan.physical import PhysicalPlan
+
+SnapshotLike = Snapshot | str | int  # a snapshot, the id of a commit, or a manifest version
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedRead:
+    """What a query's text means under a schema, and the tables it reads."""
+
+    plan: ReadPlan
+    tables: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTarget:
+    """What was asked to be read: the newest of a branch, or a snapshot."""
+
+    branch: str | None
+    snapshot: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class QueryAnswer:
+    """The rows of a read, and the commit that they are of."""
+
+    query_name: str
+    table: pa.Table
+    target: ReadTarget
+    commit_id: str
+
+
+def query(
+    graph: OpenGraph,
+    source: Source,
+    *,
+    name: str | None = None,
+    params: object = None,
+    branch: str | None = None,
+    snapshot: SnapshotLike | None = None,
+    actor: str | None = None,
+    timeout_ms: int | None = None,
+    memory_bytes: int | None = None,
+    exact: bool = False,
+) -> QueryAnswer:
+    """Run one read.
+
+    Raises:
+        ParseError, TypeCheckError, PlanError: the text is no query of this graph.
+        ParameterError: a parameter is missing, undeclared or of the wrong type; nothing was read.
+        BadRequest: the query is a mutation, or both a branch and a snapshot are named.
+        BranchNotFound, CommitNotFound, VersionNotFound: there is nothing of that name to read.
+        QueryTimeout, QueryMemoryExceeded, CartesianProductRefused: it needs more than it may.
+    """
+    named = _enter(graph, actor, branch, snapshot)
+    prepared = _prepare(graph, source, name)
+    parameters = bind_parameters(prepared.plan.parameters, params)
+    parameters[NOW_PARAMETER] = graph.parts.clock() // 1_000
+    view = _view(graph, named, snapshot)
+    view.begin()
+    plan = _physical(graph, source, name, prepared, view)
+    settings = graph.reading.settings
+    budget = Budget(
+        settings.memory_bytes if memory_bytes is None else memory_bytes,
+        settings.timeout_ms if timeout_ms is None else timeout_ms,
+    )
+    table = execute(plan, QueryContext(view, parameters, budget, graph.reading.embedder.embed_query, exact))
+    commit_id = view.snapshot.head.graph_commit_id
+    return QueryAnswer(plan.name, table, _target(named, snapshot, commit_id), commit_id)
+
+
+def explain(
+    graph: OpenGraph,
+    source: Source,
+    *,
+    name: str | None = None,
+    params: object = None,
+    branch: str | None = None,
+    snapshot: SnapshotLike | None = None,
+    actor: str | None = None,
+) -> Explanation:
+    """Return how a read would be carried out; parameters may be left out, those given are checked.
+
+    Raises:
+        ParseError, TypeCheckError, PlanError: the text is no query of this graph.
+        ParameterError: a parameter that was given is undeclared or of the wrong type.
+        BadRequest: the query is a mutation.
+        BranchNotFound, CommitNotFound, VersionNotFound: there is nothing of that name to read.
+    """
+    named = _enter(graph, actor, branch, snapshot)
+    prepared = _prepare(graph, source, name)
+    if params is not None:
+        declared = prepared.plan.parameters
+        given = params if isinstance(params, dict) else {}
+        bind_parameters({key: type_ for key, type_ in declared.items() if key in given}, params)
+    view = _view(graph, named, snapshot)
+    return describe(plan_read(prepared.plan, view.catalog, view))  # anew: its estimates are those of today
+
+
+def resolve_snapshot(graph: OpenGraph, branch: str | None, snapshot: SnapshotLike) -> Snapshot:
+    """Return the snapshot that is meant.
+
+    Raises:
+        CommitNotFound: no commit of that id is visible.
+        VersionNotFound: the branch has no such manifest version.
+    """
+    if isinstance(snapshot, Snapshot):
+        return snapshot
+    state = graph.state(branch)
+    if isinstance(snapshot, int):
+        return state.snapshot_at(snapshot)
+    commit = state.commits.find(snapshot)
+    if commit is None:
+        raise CommitNotFound(snapshot)
+    return state.snapshot_at(commit.manifest_version)
+
+
+def _enter(
+    graph: OpenGraph, actor: str | None, branch: str | None, snapshot: SnapshotLike | None
+) -> str | None:
+    if branch is not None and snapshot is not None:
+        raise BadRequest("a branch and a snapshot exclude each other: a snapshot names its branch itself")
+    return graph.enter(actor, "read", branch)
+
+
+def _view(graph: OpenGraph, branch: str | None, snapshot: SnapshotLike | None) -> GraphView:
+    if snapshot is None:
+        return graph.reading.newest(graph.state(branch), graph.catalog)
+    return graph.reading.view(resolve_snapshot(graph, branch, snapshot), graph.catalog)
+
+
+def _target(branch: str | None, snapshot: SnapshotLike | None, commit_id: str) -> ReadTarget:
+    return ReadTarget(branch or "main", None) if snapshot is None else ReadTarget(None, commit_id)
+
+
+# Plans
+
+
+def _prepare(graph: OpenGraph, source: Source, name: str | None) -> PreparedRead:
+    catalog = graph.catalog
+    return graph.reading.plans.logical(
+        source.text, name, catalog.shape_hash, lambda: _read_plan(source, name, catalog)
+    )
+
+
+def _read_plan(source: Source, name: str | None, catalog: Catalog) -> PreparedRead:
+    picked = _pick(parse_queries(source), name)
+    plan = lower(bind(picked, catalog, source))
+    assert isinstance(plan, ReadPlan)
+    return PreparedRead(plan, tables_of(plan))
+
+
+def _physical(
+    graph: OpenGraph, source: Source, name: str | None, prepared: PreparedRead, view: GraphView
+) -> PhysicalPlan:
+    key = PhysicalKey(source.text, name, view.catalog.shape_hash, view.magnitudes(prepared.tables))
+    return graph.reading.plans.physical(key, lambda: plan_read(prepared.plan, view.catalog, view))
+
+
+def _pick(file: ast.QueryFile, name: str | None) -> ast.Query:
+    """Return the read that is meant: by name, or the only one of the source."""
+    if name is not None:
+        query = find_query(file, name)
+    elif len(file.queries) == 1:
+        query = file.queries[0]
+    else:
+        names = ", ".join(query.name.text for query in file.queries)
+        raise BadRequest(f"the source declares {len(file.queries)} queries; name one of: {names}")
+    if isinstance(query.body, ast.Mutation):
+        raise BadRequest(f"'{query.name.text}' is a mutation: use mutate, not query")
+    return query

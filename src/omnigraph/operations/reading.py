@@ -1,0 +1,89 @@
+"""What the queries of one open graph share: derived structures, plans, costs and settings.
+
+D1  All of it may be dropped at any time and changes no answer.
+"""
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+from omnigraph.catalog.model import Catalog
+from omnigraph.commit.parts import Parts
+from omnigraph.embedding import Embedder, EmbeddingConfig
+from omnigraph.exec.dense import CacheSettings, Derived
+from omnigraph.exec.hop_costs import HopCosts
+from omnigraph.exec.settings import QuerySettings
+from omnigraph.exec.view import GraphView
+from omnigraph.history.state import ManifestState, Snapshot
+from omnigraph.operations.query_settings import query_settings
+from omnigraph.plan.cache import PlanCache
+
+VIEWS_MAX = 8  # snapshots whose tables stay open; each holds no rows of its own
+
+
+@dataclass(slots=True)
+class Reading:
+    """The shared part of queries; safe for threads."""
+
+    parts: Parts
+    derived: Derived
+    embedder: Embedder
+    settings: QuerySettings = field(default_factory=query_settings)
+    plans: PlanCache = field(default_factory=PlanCache)
+    costs: HopCosts = field(default_factory=HopCosts)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _views: "OrderedDict[tuple[str, str, int], GraphView]" = field(default_factory=OrderedDict)
+    _newest: tuple[ManifestState, Catalog, GraphView] | None = None
+
+    @staticmethod
+    def of(parts: Parts, state: ManifestState, embedding: EmbeddingConfig | None) -> "Reading":
+        """Return what queries of a graph share at first: settings, and nothing derived yet."""
+        derived = Derived(parts.store, state.commits.genesis_id, CacheSettings.from_environment())
+        return Reading(parts, derived, Embedder(embedding))
+
+    def newest(self, state: ManifestState, catalog: Catalog) -> GraphView:
+        """Return the view of a branch's newest snapshot; the same one while nothing moved."""
+        newest = self._newest
+        if newest is not None and newest[0] is state and newest[1] is catalog:
+            return newest[2]
+        view = self.view(state.snapshot(), catalog)
+        self._newest = (state, catalog, view)
+        return view
+
+    def follow(self, state: ManifestState, catalog: Catalog) -> None:
+        """Bring what the last queries used to a newer state; nothing, if none came since the last time."""
+        newest = self._newest
+        if newest is None or newest[0] is state or newest[1] is not catalog or not newest[2].was_asked:
+            return
+        self.newest(state, catalog).follow(newest[2])
+
+    def view(self, snapshot: Snapshot, catalog: Catalog) -> GraphView:
+        """Return the view of a snapshot."""
+        key = (catalog.shape_hash, snapshot.head.graph_commit_id, snapshot.manifest_version)
+        with self._lock:
+            view = self._views.get(key)
+            if view is not None:
+                self._views.move_to_end(key)
+                return view
+        made = GraphView(
+            snapshot,
+            catalog,
+            store=self.parts.store,
+            address_of=self.parts.address,
+            derived=self.derived,
+            costs=self.costs,
+            settings=self.settings,
+        )
+        with self._lock:
+            self._views[key] = made
+            while len(self._views) > VIEWS_MAX:
+                self._views.popitem(last=False)
+        return made
+
+    def close(self) -> None:
+        """Let go of everything."""
+        with self._lock:
+            self._views.clear()
+        self._newest = None
+        self.derived.close()
+        self.embedder.close()
