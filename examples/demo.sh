@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# A tour on the seed bank in examples/seedbank: its languages, its data, and a writer that dies half-way.
+# A tour on the seed bank in examples/seedbank: its languages, its data, questions and answers, and a writer
+# that dies half-way.
 # Run it with `make demo`.
 #
 # Every step states the exit code it expects; the tour stops at the first one that behaves otherwise.
@@ -38,6 +39,14 @@ contains() {
             exit 1
         fi
     done
+}
+
+# lacks TEXT: the last output must not show it.
+lacks() {
+    if [[ $output == *"$1"* ]]; then
+        printf 'demo: %s should not be in the output above\n' "$1" >&2
+        exit 1
+    fi
 }
 
 # value NAME: the first value of a member in the last output, a JSON document.
@@ -79,12 +88,64 @@ expect 1 omnigraph load "$GRAPH" --data - --mode merge --quiet <<'NDJSON'
 NDJSON
 contains nobody
 
+# ask FILE NAME ARGUMENTS...: run a read of the example.
+ask() {
+    expect 0 omnigraph query "$2" --query "$BANK/queries/$1.gq" --store "$GRAPH" "${@:3}"
+}
+
+say "One lot, by the number on its label."
+ask lookups accession_by_code --params '{"code": "SB-2013-0001"}' --format kv
+contains '"code":"SB-2013-0001"'
+
+say "From a site to its lots, and on to their names: two hops."
+ask traversal accessions_from_site --params '{"site": "ST-003"}'
+contains "via accessions_from_site" "Papaver rhoeas"
+
+say "All species below a family, however deep."
+ask traversal species_below --params '{"taxon": "Papaveraceae"}'
+contains "Papaver alpinum" "Glaucium flavum"
+
+say "What is missing: banked lots that nobody ever tested."
+ask gaps never_tested
+contains "via never_tested"
+
+say "Totals: lots and seeds of every genus."
+ask reports lots_per_genus --format csv
+contains "g.name,lots,seeds"
+
+say "Words, in any form: notes about acorns."
+ask search notes_with_words --params '{"words": "acorn"}'
+contains "Acorns floated"
+
+say "Meaning: more taxa like the cowslip. Its own vector is the question."
+ask search profile_vector_of --params '{"taxon": "Primula veris"}' --format csv
+point=$(tail -n 1 <<<"$output" | tr -d '"')
+ask search taxa_near_vector --params "{\"point\": $point}"
+contains "Primula veris"
+
+say "Words and meaning together, inside a traversal: notes about lots from forests. The model is a stand-in (mock)."
+export OMNIGRAPH_EMBED_PROVIDER=mock OMNIGRAPH_EMBED_MODEL=mock-16
+ask search notes_from_habitat_for_question --params '{"habitat": "forest", "question": "acorns in the leaf litter"}'
+contains "3 rows" "Acorns small"
+
+say "How that is carried out."
+expect 0 omnigraph explain notes_from_habitat_for_question --query "$BANK/queries/search.gq" --store "$GRAPH"
+
 say "A mutation is a named query with parameters, and one commit."
+expect 0 omnigraph snapshot "$GRAPH" --json
+before=$(sed -n 's/^ *"manifest_version": \([0-9]*\).*/\1/p' <<<"$output" | head -n 1)
 expect 0 omnigraph mutate weigh_lot --query "$BANK/queries/curation.gq" --store "$GRAPH" --as mira \
     --params '{"code": "SB-2013-0001", "seed_count": 1200, "seed_mass": 3.5}' --message "weighed again"
 contains "1 node"
 expect 0 omnigraph commit list "$GRAPH"
 contains "weighed again" omnigraph:maintenance
+
+say "The lot as it is, and as it was before: any past commit can be asked."
+SEEDS='query seeds() { match { $a: Accession { code: "SB-2013-0001" } } return { $a.seed_count } }'
+expect 0 omnigraph query -e "$SEEDS" --store "$GRAPH" --format csv
+contains 1200
+expect 0 omnigraph query -e "$SEEDS" --store "$GRAPH" --format csv --snapshot "$before"
+lacks 1200
 
 say "Now a writer dies in the middle of its commit: its tables have moved, the graph has not."
 expect 86 env OMNIGRAPH_FAILPOINTS="mutation.post_finalize_pre_publisher=exit" \

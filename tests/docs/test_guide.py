@@ -1,7 +1,8 @@
 """The examples of the guide are right, laid out as `omnigraph fmt` would, and its links lead somewhere.
 
 A `pg` block is a whole schema, a `gq` block a whole query file. Queries are checked against the last schema
-above them on the page, or against the first one of the page about schemas.
+above them on the page, or against the first one of the page about schemas; those of the page about querying
+against the example that they run on.
 """
 
 from pathlib import Path
@@ -20,10 +21,14 @@ PAGES = [README, REPOSITORY / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
 EXAMPLES = [block for page in [*GUIDE, README] for block in blocks(page)]
 SCHEMAS = [block for block in EXAMPLES if block.language == "pg"]
 QUERIES = [block for block in EXAMPLES if block.language == "gq"]
+QUERYING = "docs/guide/querying.md"
+SEEDBANK = REPOSITORY / "examples" / "seedbank" / "schema.pg"
 
 
 def schema_for(query: Block) -> Block:
     """Return the schema that a block of queries is checked against."""
+    if query.page == QUERYING:
+        return Block(name_of(SEEDBANK), 1, "pg", SEEDBANK.read_text(encoding="utf-8"))
     above = [schema for schema in SCHEMAS if schema.page == query.page and schema.line < query.line]
     return above[-1] if above else next(s for s in SCHEMAS if s.page == "docs/guide/schemas.md")
 

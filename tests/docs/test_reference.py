@@ -13,6 +13,8 @@ from tests.support import cli_reference
 from tests.support.pages import DOCS, REPOSITORY
 
 REFERENCE = DOCS / "reference"
+SETTING = re.compile(r'"(OMNIGRAPH_[A-Z_]*[A-Z])"')
+NOT_FOR_USERS = {"OMNIGRAPH_FAILPOINTS"}
 TYPE_CODES = [f"T{number}" for number in range(1, 25)]
 
 
@@ -92,6 +94,16 @@ def test_every_limit_is_on_its_page_with_its_value() -> None:
     listed = {name: number(cells[0]) for name, cells in rows("limits.md", "[A-Z]").items()}
 
     assert listed == {name: value for name, value in vars(limits).items() if name.isupper()}
+
+
+def test_every_setting_is_on_its_page() -> None:
+    sources = (REPOSITORY / "src").rglob("*.py")
+    page = (REFERENCE / "limits.md").read_text(encoding="utf-8")
+
+    read = {name for path in sources for name in SETTING.findall(path.read_text(encoding="utf-8"))}
+
+    assert len(read) >= 5
+    assert sorted(name for name in read - NOT_FOR_USERS if f"`{name}`" not in page) == []
 
 
 def number(cell: str) -> int:

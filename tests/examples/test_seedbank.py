@@ -164,6 +164,7 @@ def test_the_check_of_the_seed_would_notice(index: int, change: dict[str, Any], 
     assert any(complaint in line for line in violations(catalog(), changed))
 
 
+@pytest.mark.timeout(400)  # thirty starts of the program, which a busy machine makes slow
 def test_the_tour_runs_to_its_end() -> None:
     path = f"{PROGRAM.parent}{os.pathsep}{os.environ['PATH']}"
 
@@ -178,7 +179,7 @@ def test_the_tour_runs_to_its_end() -> None:
 
     assert (tour.returncode, tour.stderr) == (0, "")
     assert tour.stdout.splitlines()[-1].startswith("==> Done")
-    assert tour.stdout.count("(exit code ") >= 7
+    assert tour.stdout.count("(exit code ") >= 20
 
 
 def test_the_tour_stops_at_the_first_step_that_behaves_otherwise(tmp_path: Path) -> None:

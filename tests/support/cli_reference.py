@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import click
 
-from omnigraph.cli.main import COMMANDS, DEPRECATED, omnigraph
+from omnigraph.cli.main import COMMANDS, DEPRECATED, DEPRECATED_PAIRS, omnigraph
 
 WIDTH = 90
 HEAD = """\
@@ -46,6 +46,7 @@ def _sections(context: click.Context, command: click.Command) -> Iterator[str]:
 
 
 def _old_names() -> str:
-    rows = [f"| `{old}` | `{new}` | {COMMANDS[new].help} |" for old, new in sorted(DEPRECATED.items())]
+    old_names = DEPRECATED | {" ".join(old): new for old, new in DEPRECATED_PAIRS.items()}
+    rows = [f"| `{old}` | `{new}` | {COMMANDS[new].help} |" for old, new in sorted(old_names.items())]
     table = "\n".join(["| Old name | Use | |", "|---|---|---|", *rows])
     return f"## Old names\n\nThey work as ever, with one warning on standard error.\n\n{table}\n"

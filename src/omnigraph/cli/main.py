@@ -36,6 +36,8 @@ def _entry(name: str, help: str, section: str) -> CommandEntry:
 
 
 COMMANDS = {
+    "query": _entry("query", "Run a read and print its rows.", _GRAPH),
+    "explain": _entry("explain", "Show how a read would be carried out.", _GRAPH),
     "load": _entry("load", "Load data from files, as one commit.", _GRAPH),
     "mutate": _entry("mutate", "Run a mutation, as one commit.", _GRAPH),
     "commit": _entry("commit", "List the commits of a graph, or show one.", _GRAPH),
@@ -48,7 +50,8 @@ COMMANDS = {
     "schema": _entry("schema", "Plan changes of a schema.", _OFFLINE),
     "version": _entry("version", "Print the version.", _PROGRAM),
 }
-DEPRECATED = {"check": "lint", "change": "mutate"}
+DEPRECATED = {"check": "lint", "change": "mutate", "read": "query"}
+DEPRECATED_PAIRS = {("query", "lint"): "lint", ("query", "check"): "lint"}
 
 
 class LazyGroup(ForwardingGroup):
@@ -61,9 +64,8 @@ class LazyGroup(ForwardingGroup):
     def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import a command; an old spelling works and says what replaces it."""
         if cmd_name in DEPRECATED:
-            replacement = DEPRECATED[cmd_name]
-            click.echo(f"warning: '{cmd_name}' is deprecated, use '{replacement}'", err=True)
-            cmd_name = replacement
+            _warn_of_old_name(cmd_name, DEPRECATED[cmd_name])
+            cmd_name = DEPRECATED[cmd_name]
         entry = COMMANDS.get(cmd_name)
         if entry is None:
             return None
@@ -75,6 +77,9 @@ class LazyGroup(ForwardingGroup):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command, or suggest the one that was probably meant."""
+        if replacement := DEPRECATED_PAIRS.get((args[0], args[1] if len(args) > 1 else "")):
+            _warn_of_old_name(" ".join(args[:2]), replacement)
+            args = [replacement, *args[2:]]
         name = args[0]
         if name not in COMMANDS and name not in DEPRECATED and not name.startswith("-"):
             close = get_close_matches(name, [*COMMANDS, *DEPRECATED], n=1)
@@ -88,6 +93,10 @@ class LazyGroup(ForwardingGroup):
             with formatter.section(section):
                 rows = [(name, entry.help) for name, entry in COMMANDS.items() if entry.section == section]
                 formatter.write_dl(rows)
+
+
+def _warn_of_old_name(name: str, replacement: str) -> None:
+    click.echo(f"warning: '{name}' is deprecated, use '{replacement}'", err=True)
 
 
 @click.group(

@@ -1,11 +1,30 @@
-"""Printing the documents that `--json` asks for."""
+"""Printing documents and long answers, piece by piece: a reader behind a pipe need not wait for the end."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import click
+
+_PIECE_CHARACTERS = 1 << 16  # large enough that writing costs nothing, small enough to be there at once
 
 
 def print_document(document: Mapping[str, object]) -> None:
     """Print one JSON document to standard output."""
-    click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+    _print(json.JSONEncoder(indent=2, ensure_ascii=False).iterencode(document))
+    click.echo()
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print lines to standard output."""
+    _print(f"{line}\n" for line in lines)
+
+
+def _print(texts: Iterable[str]) -> None:
+    piece, size = list[str](), 0
+    for text in texts:
+        piece.append(text)
+        size += len(text)
+        if size >= _PIECE_CHARACTERS:
+            click.echo("".join(piece), nl=False)
+            piece, size = [], 0
+    click.echo("".join(piece), nl=False)

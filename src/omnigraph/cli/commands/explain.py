@@ -1,0 +1,56 @@
+"""`omnigraph explain`: how a read would be carried out."""
+
+from collections.abc import Sequence
+
+import click
+
+from omnigraph.cli.given_query import NO_ALIAS, GivenQuery, query_options
+from omnigraph.cli.options import (
+    READS_HAVE_NO_ACTOR,
+    GraphCommand,
+    address_options,
+    branch_option,
+    json_option,
+)
+from omnigraph.cli.printing import print_document
+from omnigraph.cli.reading import check_reading, snapshot_of, snapshot_option
+from omnigraph.cli.target import resolve
+
+_REFUSED = {
+    "--as": READS_HAVE_NO_ACTOR,
+    "--format": "is for the rows of a query: a plan is text, or a document with --json",
+    "--alias": NO_ALIAS,
+}
+
+
+@click.command(cls=GraphCommand, refuses=_REFUSED)
+@query_options
+@branch_option
+@snapshot_option
+@address_options
+@json_option
+def explain(
+    *,
+    given: GivenQuery,
+    branch: str | None,
+    snapshot: str | None,
+    uris: Sequence[str],
+    stores: Sequence[str],
+    quiet: bool,  # noqa: ARG001 - accepted everywhere; there is no line to leave out
+    as_json: bool,
+) -> None:
+    """Show the plan of the read NAME of a query file; the read itself is not run.
+
+    Parameters are not needed; those that are given are checked.
+    """
+    check_reading(given, branch, snapshot)
+    target = resolve(None, uris, stores)
+    source, params = given.source(), given.params()
+    from omnigraph.cli.access import open_for_reading
+
+    with open_for_reading(target) as graph:
+        plan = graph.explain(source, given.name, params, branch=branch, snapshot=snapshot_of(snapshot))
+    if as_json:
+        print_document(plan.to_json())
+    else:
+        click.echo(plan.to_text())
