@@ -9,12 +9,9 @@ import pyarrow as pa
 
 from omnigraph.catalog.arrow_schema import arrow_type
 from omnigraph.catalog.bound import (
-    EntityValue,
     Expression,
-    IdValue,
     LiteralValue,
     ParameterValue,
-    PropertyValue,
 )
 from omnigraph.catalog.params import ParameterInput
 from omnigraph.core.values import Scalar, ValueType
@@ -22,7 +19,6 @@ from omnigraph.exec.rows import Values
 
 Parameters: TypeAlias = Mapping[str, ParameterInput]
 ConstantValue: TypeAlias = str | int | float | bool | tuple[str | int | float | bool, ...] | None
-COLUMNS = (PropertyValue, IdValue, EntityValue)
 
 
 @dataclass(frozen=True, slots=True)
