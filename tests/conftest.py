@@ -1,6 +1,8 @@
 """What every test may rely on."""
 
+import os
 import signal
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
@@ -16,6 +18,15 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 settings.register_profile("test", deadline=None, derandomize=True)
 settings.register_profile("fuzz", deadline=None, max_examples=2_000)
 settings.load_profile("test")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep what queries derive away from the cache of whoever runs the tests, in every process of a test."""
+    with pytest.MonkeyPatch.context() as patch:
+        if "OMNIGRAPH_CACHE_DIR" not in os.environ:
+            patch.setenv("OMNIGRAPH_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        yield
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -54,7 +54,7 @@ def test_a_graph_from_the_package_alone(tmp_path: Path) -> None:
     with omnigraph.init(tmp_path / "g.omni", ATLAS) as graph:
         loaded: omnigraph.LoadResult = graph.load(lines(*SEED).encode(), "append", actor="act-mira")
 
-    with omnigraph.open(tmp_path / "g.omni", read_only=True) as again:
+    with omnigraph.open(tmp_path / "g.omni", mode="ro") as again:
         newest: omnigraph.Snapshot = again.snapshot()
         with pytest.raises(omnigraph.BadRequest, match="read-only"):
             again.load(b"", "merge")

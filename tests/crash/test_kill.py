@@ -155,7 +155,7 @@ def run(root: Path, rounds: int) -> None:
                 sys.stdout.flush()
     finally:
         crash.close()
-    with omnigraph.open(root, read_only=True) as graph:
+    with omnigraph.open(root, mode="ro") as graph:
         records = graph.recoveries()
         commits = graph.commits()
     forward = sum(record.recovery_kind is RecoveryKind.ROLLED_FORWARD for record in records)

@@ -146,7 +146,7 @@ def test_two_processes_of_which_one_is_killed_leave_what_they_reported(tmp_path:
     workers.processes = 1
     workers.work_until(monotonic() + 600, writes_max=200)
     workers.stop()
-    with omnigraph.open(root, read_only=True) as graph:
+    with omnigraph.open(root, mode="ro") as graph:
         healed = {record.operation_id for record in graph.recoveries()}
 
     with omnigraph.open(root) as graph:

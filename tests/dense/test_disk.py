@@ -272,6 +272,6 @@ def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch, tmp
 
 def test_a_read_only_handle_uses_the_cache(graph: Graph, tmp_path: Path) -> None:
     filled(graph, tmp_path / "cache")
-    with reopen(graph, read_only=True) as other:
+    with reopen(graph, mode="ro") as other:
         assert restarted(other, tmp_path / "cache").csr_loads == 4
     assert internals(graph).is_writable

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.core.errors import PolicyDenied, RecoveryRequired
+from omnigraph.core.errors import BadRequest, PolicyDenied, RecoveryRequired
 from omnigraph.core.failpoint import failpoint
 from omnigraph.core.span import Source
 from omnigraph.graph.graph import Graph
+from omnigraph.graph.graph import open as open_graph
 from omnigraph.operations.init import init_graph
 from omnigraph.operations.open import make_parts
 from tests.engine.counting import listings
@@ -116,3 +117,23 @@ def test_healing_index_builds_and_upkeep_run_under_the_grant_of_their_caller(gra
     assert authors.count("omnigraph:recovery") == 1
     assert authors.count("omnigraph:maintenance") == 2
     assert head(graph).manifest_version > 64
+
+
+def test_a_handle_acts_for_whoever_opened_it(graph: Graph) -> None:
+    with open_graph(graph.uri, actor="mira") as opened:
+        opened.mutate(ANN)
+        opened.mutate(mutation('insert Person { name: "ben" }'), actor="theo")
+        assert [commit.actor_id for commit in opened.commits(limit=2)] == ["theo", "mira"]
+
+
+@pytest.mark.parametrize("text", ["\ud800", "a\udfffb"])
+def test_half_a_surrogate_pair_is_no_actor_and_no_message(graph: Graph, text: str) -> None:
+    with pytest.raises(BadRequest, match="actor"):
+        graph.mutate(ANN, actor=text)
+    with pytest.raises(BadRequest, match="message"):
+        graph.mutate(ANN, message=text)
+
+
+def test_a_mode_is_one_of_two(graph: Graph) -> None:
+    with pytest.raises(BadRequest, match="'rx'"):
+        open_graph(graph.uri, mode="rx")  # type: ignore[arg-type]

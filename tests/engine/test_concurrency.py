@@ -368,7 +368,7 @@ def test_a_table_opened_through_an_attempt_is_at_the_captured_base(library: Grap
             table = attempt.scan(key).sort_by("id").to_pylist()
             assert {row["id"]: row for row in table} == captured[key]
     # Nobody published the last one: every opener, old and new, still shows the pin.
-    for opened in (library, other, reopen(library, read_only=True)):
+    for opened in (library, other, reopen(library, mode="ro")):
         assert rows(opened, "Author") == captured["node:Author"]
         assert opened.snapshot().entry("node:Author").version == snapshot.entry("node:Author").version
         assert opened.index_status()

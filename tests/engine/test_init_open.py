@@ -326,4 +326,4 @@ def test_a_disk_that_keeps_no_promise_is_refused_for_writing(
         assert caught.value.kind == "configuration"
 
     assert files(tmp_path / "new") == {}
-    assert ids(reopen(graph, read_only=True), "Person") == []
+    assert ids(reopen(graph, mode="ro"), "Person") == []

@@ -194,7 +194,7 @@ def test_metadata_of_commits_is_decoded_for_those_asked_for(
 
     monkeypatch.setattr(commits_module, "_decode", counted)
 
-    cold = reopen(graph, read_only=True)
+    cold = reopen(graph, mode="ro")
     state = cold_state(graph)
     assert len(state.commits) == 10_001
     assert len(decoded) == 2  # the head, once for each of the two that looked

@@ -64,7 +64,7 @@ class Bench:
         if commit_id is not None:
             self.acknowledged.add(commit_id)
         self.allowed = [after]
-        with omnigraph.open(self.root, read_only=True) as graph:
+        with omnigraph.open(self.root, mode="ro") as graph:
             self.recovered = {record.operation_id for record in graph.recoveries()}
         self.cut(disk)
         shutil.rmtree(self.folder / "shadow")

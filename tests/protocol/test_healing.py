@@ -111,7 +111,7 @@ def test_a_read_heals_nothing(root: Path) -> None:
     graph.commits()
     graph.recoveries()
     assert contents_of(graph) == BEFORE
-    graphs.open(root, read_only=True).refresh()
+    graphs.open(root, mode="ro").refresh()
 
     assert fingerprint(root) == before
 

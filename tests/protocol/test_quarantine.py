@@ -41,7 +41,7 @@ def newest_data_file(root: Path, dataset: str) -> Path:
 
 def location(root: Path, table_key: str) -> str:
     """Return where a table lies inside of its graph."""
-    with graphs.open(root, read_only=True) as graph:
+    with graphs.open(root, mode="ro") as graph:
         return graph.snapshot().entry(table_key).location
 
 
@@ -238,7 +238,7 @@ def test_a_reader_of_a_hollow_manifest_is_told_who_can_mend_it(part: str, damage
     before = fingerprint(root)
 
     with pytest.raises(StorageError, match="hollow: open the graph read-write") as raised:
-        graphs.open(root, read_only=True)
+        graphs.open(root, mode="ro")
 
     assert raised.value.kind == "permanent"
     assert fingerprint(root) == before

@@ -77,7 +77,7 @@ def test_a_recovery_that_fails_at_every_step_in_turn_converges(
     writer: str, steps: tuple[str, ...], root: Path
 ) -> None:
     give_up(root, writer, "P2" if writer == "delete" else "P3")
-    graph = graphs.open(root, read_only=True)
+    graph = graphs.open(root, mode="ro")
     for step in steps:
         with failpoint(step, "raise"), pytest.raises(InjectedFault):
             graphs.open(root)
@@ -96,7 +96,7 @@ def test_a_recovery_that_fails_at_every_step_in_turn_converges(
 def test_two_sidecars_of_one_table_are_processed_in_time_order(root: Path) -> None:
     """The second moved the table on top of what the first had published: only a fresh snapshot shows that."""
     killed(root, "insert", WRITERS["insert"].points["P5"])
-    with graphs.open(root, read_only=True) as reader:
+    with graphs.open(root, mode="ro") as reader:
         assert reader.snapshot().entry("node:Person").version == 3
     _build_indices_killed(root)
     first, second = sidecars(root)
@@ -136,7 +136,7 @@ def test_a_roll_forward_that_a_rival_has_done_is_counted_once(is_audited: bool, 
     give_up(root, "insert", "P3")
     (path,) = sidecars(root)
     sidecar = _read(path)
-    rival = graphs.open(root, read_only=True)
+    rival = graphs.open(root, mode="ro")
     published: list[str] = []
 
     def win() -> None:
@@ -159,7 +159,7 @@ def test_a_roll_forward_that_a_rival_has_half_done_is_left_for_the_next_open(roo
     give_up(root, "ensure_indices", "P3")
     (path,) = sidecars(root)
     sidecar = _read(path)
-    rival = graphs.open(root, read_only=True)
+    rival = graphs.open(root, mode="ro")
 
     def win_one() -> None:
         _publish_heads(rival, sidecar, only="node:Company", actor="rival")
@@ -195,7 +195,7 @@ def test_the_audit_names_the_recovery_and_not_the_commit_that_followed_it(root: 
     changed = {**AFTER_INSERT, "Company": frozenset({("acme", "Graz"), ("ibex", None)})}
     found = assert_settled(root, changed, recoveries=1)
     assert found.recoveries[0].commit_id == published[0]
-    with graphs.open(root, read_only=True) as reader:
+    with graphs.open(root, mode="ro") as reader:
         assert reader.commits(limit=1)[0].graph_commit_id != published[0]
 
 

@@ -131,7 +131,7 @@ def test_a_sidecar_that_is_gone_when_it_is_read_was_finished_by_its_writer(entry
             write_everywhere(graph)
         else:
             sidecar.unlink() if entry == "read-only" else None
-            graphs.open(root, read_only=entry == "read-only").close()
+            graphs.open(root, mode="ro" if entry == "read-only" else "rw").close()
 
     graphs.open(root).close()
     assert_settled(root, with_extra(BEFORE) if entry == "heal" else BEFORE, recoveries=0)

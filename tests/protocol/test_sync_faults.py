@@ -84,7 +84,7 @@ def test_a_publish_takes_a_fresh_handle_when_its_own_grew_too_old(root: Path) ->
 def hollow(root: Path, table_key: str) -> None:
     """Empty the newest version of a table, as a power cut leaves a file that was never synced."""
     found = books(root)
-    with graphs.open(root, read_only=True) as graph:
+    with graphs.open(root, mode="ro") as graph:
         location = graph.snapshot().entry(table_key).location
     path = root / location / version_file(found.heads[table_key])
     assert found.heads[table_key] > found.pins[table_key], "an acknowledged version is synced"

@@ -28,5 +28,5 @@ def library(library_root: Path, request: pytest.FixtureRequest) -> Iterator[Grap
     """The library graph, for reading; once with adjacency in memory, once with hops through indexes."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OMNIGRAPH_TRAVERSAL_MODE", request.param)
-        with reopen(library_root, read_only=True) as graph:
+        with reopen(library_root, mode="ro") as graph:
             yield graph

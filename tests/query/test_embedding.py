@@ -21,7 +21,7 @@ def unconfigured(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def opened(root: Path, config: EmbeddingConfig | None) -> Graph:
-    return omnigraph.open(root, read_only=True, embedding=config)
+    return omnigraph.open(root, mode="ro", embedding=config)
 
 
 @pytest.fixture

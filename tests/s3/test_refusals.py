@@ -21,7 +21,7 @@ SCHEMA = "node Person { name: String @key }\n"
 ENTRIES: dict[str, Callable[[str], object]] = {
     "init": lambda uri: graphs.init(uri, SCHEMA),
     "open": graphs.open,
-    "open for reading": lambda uri: graphs.open(uri, read_only=True),
+    "open for reading": lambda uri: graphs.open(uri, mode="ro"),
     "look at a table": lambda uri: TableStore(GraphRoot.parse(uri).storage_options).open_head(
         TableAddress(f"{uri}/__manifest")
     ),

@@ -52,7 +52,7 @@ def people(graph: Graph) -> list[object]:
 def test_a_mutation_is_one_commit_that_a_second_open_reads(graph: Graph, root: GraphRoot) -> None:
     result = graph.mutate(ADD_DEE, actor="mira", message="a newcomer")
 
-    with graphs.open(root.uri, read_only=True) as reader:
+    with graphs.open(root.uri, mode="ro") as reader:
         assert people(reader) == ["ann", "bob", "cid", "dee"]
         assert reader.table("Knows").num_rows == 3
         (newest, *_) = reader.commits()
@@ -116,7 +116,7 @@ def test_a_store_that_ignores_conditions_is_refused_for_writing(
         assert raised.value.kind == "configuration"
 
     assert not ObjectStore(GraphRoot.parse(f"s3://{root.bucket}")).exists("another")
-    with graphs.open(root.uri, read_only=True) as reader:
+    with graphs.open(root.uri, mode="ro") as reader:
         assert len(people(reader)) == 3
 
 
@@ -150,7 +150,7 @@ def test_a_second_writer_is_refused_and_a_reader_is_not(graph: Graph, root: Grap
     with pytest.raises(WriterLeaseHeld):
         graphs.open(root.uri)
 
-    with graphs.open(root.uri, read_only=True) as reader:
+    with graphs.open(root.uri, mode="ro") as reader:
         assert len(people(reader)) == 3
     graph.close()
     with graphs.open(root.uri) as successor:

@@ -130,7 +130,7 @@ def row_counts(folder: Path, graph: str = GRAPH) -> dict[str, int]:
 
 def rows(graph: Path, type_name: str) -> list[dict[str, Any]]:
     """Return the rows of a type, as the library reads them."""
-    opened: Graph = open_graph(graph, read_only=True)
+    opened: Graph = open_graph(graph, mode="ro")
     with opened:
         return opened.table(type_name).to_pylist()
 

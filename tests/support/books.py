@@ -43,7 +43,7 @@ class Books:
 
 def books(root: Path) -> Books:
     """Read everything through a handle of its own, oldest recoveries first."""
-    with graphs.open(root, read_only=True) as graph:
+    with graphs.open(root, mode="ro") as graph:
         parts = graph._graph.parts
         entries = graph.snapshot().entries
         commits = graph.commits()

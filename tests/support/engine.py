@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 
@@ -156,10 +156,10 @@ def copy_of(template: Path, root: Path) -> Path:
     return root
 
 
-def reopen(graph: Graph | Path, *, upkeep: bool = True, read_only: bool = False) -> Graph:
+def reopen(graph: Graph | Path, *, upkeep: bool = True, mode: Literal["rw", "ro"] = "rw") -> Graph:
     """Return another handle on a graph, with nothing cached."""
     uri = graph if isinstance(graph, Path) else graph.uri
-    return open_graph(uri, durability="process", upkeep=upkeep, read_only=read_only)
+    return open_graph(uri, durability="process", upkeep=upkeep, mode=mode)
 
 
 def foreign(graph: Graph) -> Graph:

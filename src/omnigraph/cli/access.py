@@ -12,7 +12,7 @@ from omnigraph.graph.graph import open as open_graph
 def open_for_reading(target: Target) -> Graph:
     """Open a graph that is only looked at: nothing is healed, locked or written."""
     _show_warnings()
-    return open_graph(target.uri, read_only=True)
+    return open_graph(target.uri, mode="ro")
 
 
 def open_for_writing(target: Target) -> Graph:

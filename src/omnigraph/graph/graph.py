@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
+from typing import Literal
 
 import pyarrow as pa
 
@@ -55,36 +56,38 @@ def init(
 def open(
     uri: str | Path,
     *,
-    read_only: bool = False,
+    mode: Literal["rw", "ro"] = "rw",
+    actor: str | None = None,
     durability: str | None = None,
     upkeep: bool = True,
     embedding: EmbeddingConfig | None = None,
 ) -> "Graph":
     """Open a graph; a read-write open first finishes or undoes what dead writers left.
 
+    A handle in mode `ro` heals, probes and writes nothing. `actor` is who acts where a call names nobody.
+
     Texts given to `nearest` are embedded by the provider of `embedding`, else by that of the environment.
 
     Raises:
         GraphNotFound: there is no graph at this place.
+        BadRequest: the mode is none.
     """
+    if mode not in {"rw", "ro"}:
+        raise BadRequest(f"mode {mode!r} is neither 'rw' nor 'ro'")
     setting = None if durability is None else Durability(durability)
-    return Graph(
-        open_graph(
-            str(uri),
-            is_writable=not read_only,
-            durability=setting,
-            upkeep=upkeep,
-            embedding=embedding,
-        )
+    opened = open_graph(
+        str(uri), is_writable=mode == "rw", durability=setting, upkeep=upkeep, embedding=embedding
     )
+    return Graph(opened, actor)
 
 
 class Graph:
     """One open graph."""
 
-    def __init__(self, graph: OpenGraph) -> None:
+    def __init__(self, graph: OpenGraph, actor: str | None = None) -> None:
         """Take what `open` made; users call `omnigraph.open`."""
         self._graph = graph
+        self._actor = actor
 
     def __enter__(self) -> "Graph":
         """Return the graph itself."""
@@ -130,7 +133,7 @@ class Graph:
             name=name,
             params=params,
             branch=branch,
-            actor=actor,
+            actor=actor or self._actor,
             if_commit=if_commit,
             message=message,
         )
@@ -151,14 +154,14 @@ class Graph:
         """Load NDJSON (files or bytes), or Arrow tables by type name, as one commit."""
         inputs = _inputs(self._graph, data)  # read after the checks at the entry, not before
         result = load_verb(
-            self._graph, inputs, mode, branch=branch, actor=actor, message=message, index=index
+            self._graph, inputs, mode, branch=branch, actor=actor or self._actor, message=message, index=index
         )
         self._graph.follow_write()
         return result
 
     def ensure_indices(self, *, branch: str | None = None, actor: str | None = None) -> IndexResult:
         """Build the declared indexes that are missing."""
-        return ensure_indices_verb.ensure_indices(self._graph, branch=branch, actor=actor)
+        return ensure_indices_verb.ensure_indices(self._graph, branch=branch, actor=actor or self._actor)
 
     def refresh(self) -> None:
         """Look again: heal, and read schema and manifest anew."""
@@ -195,7 +198,7 @@ class Graph:
             params=params,
             branch=branch,
             snapshot=snapshot,
-            actor=actor,
+            actor=actor or self._actor,
             timeout_ms=timeout_ms,
             memory_bytes=memory_bytes,
             exact=exact,
@@ -220,7 +223,7 @@ class Graph:
             params=params,
             branch=branch,
             snapshot=snapshot,
-            actor=actor,
+            actor=actor or self._actor,
         )
 
     def at(self, snapshot: SnapshotLike) -> SnapshotView:
@@ -229,12 +232,12 @@ class Graph:
         Raises:
             CommitNotFound, VersionNotFound: there is no such snapshot.
         """
-        self._graph.enter(None, "read", None)
-        return SnapshotView(self._graph, resolve_snapshot(self._graph, None, snapshot))
+        self._graph.enter(self._actor, "read", None)
+        return SnapshotView(self._graph, resolve_snapshot(self._graph, None, snapshot), self._actor)
 
     def snapshot(self, branch: str | None = None) -> Snapshot:
         """Return the newest view of a branch."""
-        branch = self._graph.enter(None, "read", branch)
+        branch = self._graph.enter(self._actor, "read", branch)
         return self._graph.state(branch).snapshot()
 
     def commits(
@@ -245,7 +248,7 @@ class Graph:
         where: Callable[[GraphCommit], bool] | None = None,
     ) -> list[GraphCommit]:
         """Return the commits of a branch, or those for which a condition holds, newest first."""
-        branch = self._graph.enter(None, "read", branch)
+        branch = self._graph.enter(self._actor, "read", branch)
         return list(islice(filter(where, self._graph.state(branch).commits.newest_first()), limit))
 
     def commit(self, commit_id: str, *, branch: str | None = None) -> GraphCommit:
@@ -254,7 +257,7 @@ class Graph:
         Raises:
             CommitNotFound: none of that id is visible.
         """
-        branch = self._graph.enter(None, "read", branch)
+        branch = self._graph.enter(self._actor, "read", branch)
         found = self._graph.state(branch).commits.find(commit_id)
         if found is None:
             raise CommitNotFound(commit_id)
@@ -262,7 +265,7 @@ class Graph:
 
     def recoveries(self) -> list[RecoveryRecord]:
         """Return the finished recoveries, newest first."""
-        self._graph.enter(None, "read", None)
+        self._graph.enter(self._actor, "read", None)
         return read_records(self._graph.parts)
 
     def table(self, type_name: str, *, branch: str | None = None) -> pa.Table:

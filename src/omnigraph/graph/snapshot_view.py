@@ -15,10 +15,11 @@ from omnigraph.plan.describe import Explanation
 class SnapshotView:
     """One snapshot of an open graph; what is published later is never seen, nor looked for."""
 
-    def __init__(self, graph: OpenGraph, snapshot: Snapshot) -> None:
+    def __init__(self, graph: OpenGraph, snapshot: Snapshot, actor: str | None = None) -> None:
         """Take the snapshot; users call `Graph.at`."""
         self._graph = graph
         self._snapshot = snapshot
+        self._actor = actor
 
     @property
     def snapshot(self) -> Snapshot:
@@ -43,7 +44,7 @@ class SnapshotView:
             name=name,
             params=params,
             snapshot=self._snapshot,
-            actor=actor,
+            actor=actor or self._actor,
             timeout_ms=timeout_ms,
             memory_bytes=memory_bytes,
             exact=exact,
@@ -60,4 +61,5 @@ class SnapshotView:
     ) -> Explanation:
         """Return how a read would be carried out on the snapshot."""
         source = query_source(source)
+        actor = actor or self._actor
         return explain(self._graph, source, name=name, params=params, snapshot=self._snapshot, actor=actor)

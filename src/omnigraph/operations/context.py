@@ -126,6 +126,7 @@ class OpenGraph:
 
 
 def _check_actor(actor: str) -> None:
+    _check_text(actor, "actor")
     if not actor.strip() or actor.splitlines() != [actor] or actor.startswith(RESERVED_ACTOR_PREFIX):
         raise BadRequest(
             f"actor {actor!r} is not allowed: blank, of several lines, or reserved for the engine"
@@ -133,10 +134,20 @@ def _check_actor(actor: str) -> None:
 
 
 def check_message(message: str | None) -> None:
-    """Refuse a commit message that is too long.
+    """Refuse a commit message that is too long or no text.
 
     Raises:
-        BadRequest: it has more than the limit.
+        BadRequest: it has more than the limit, or half of a surrogate pair.
     """
+    if message is not None:
+        _check_text(message, "message")
     if message is not None and len(message.encode()) > MESSAGE_BYTES_MAX:
         raise BadRequest(f"the message has more than {MESSAGE_BYTES_MAX} bytes")
+
+
+def _check_text(text: str, what: str) -> None:
+    """Refuse what no file can hold: half of a surrogate pair, which broken input decodes to."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise BadRequest(f"the {what} is not valid text: {error.reason}") from error
