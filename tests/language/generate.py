@@ -350,6 +350,8 @@ class QueryWriter(_Writer):
         is_variable = len(left) == 1 and left[0].startswith("$")  # `$a contains` would be a traversal
         is_operator = left[0] in WORD_OPERATORS  # behind a search this word may be its operator
         words = () if is_variable or is_operator else WORD_OPERATORS
+        if is_variable and self.rng.random() < 0.2:
+            return [*left, self.rng.choice(WORD_OPERATORS), self.variable(), ".", self.name()]
         return [*left, self.rng.choice((*COMPARISONS, *words)), *self.expression()]
 
     def text_match(self, depth: int = 1) -> list[str]:

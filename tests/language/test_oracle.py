@@ -186,6 +186,9 @@ $a < e > $b
 $a < e
 $a <= e
 $q contains $m
+$q contains $m.x
+$q starts_with $m . x
+$q contains $m $b: Book
 "a" contains $m
 contains contains contains
 search(a, b) contains = 3
@@ -263,7 +266,9 @@ $a Wrote $b
 $a not $b
 $a > = $b
 $q contains "x"
-$q contains $m.x
+$q contains $m.
+$q wrote $m.x
+$q contains {1,2} $m.x
 $q starts_with a
 a = 1,
 search(a, b) contains contains x

@@ -149,3 +149,28 @@ def test_a_parameter_of_every_type_is_returned_as_it_was_declared(library: Graph
     assert result.columns == ["s", "f", "d", "t", "l", "v", "o", "literal", "now"]
     (row,) = result.json_rows()
     assert row[:8] == ["x", 0.5, "2020-01-02", "2020-01-02T03:04:05.678Z", [1, 2], [1.0, 2.0], None, 1]
+
+
+@pytest.mark.parametrize(
+    ("clauses", "params", "expected"),
+    [
+        ("$codes contains $b.code", {"codes": ["BB-1", "AA-2", "BB-1", "ZZ-9"]}, ["AA-2", "BB-1"]),
+        ("$codes contains $b.code  $b.pages = 120", {"codes": ["AA-1", "AA-2"]}, ["AA-2"]),
+        ("$codes contains $b.code", {"codes": []}, []),
+        ("$codes contains $b.title", {"codes": ["River Songs"]}, ["BB-1"]),
+        ("$codes contains $b.code", {"codes": ["' OR true --"]}, []),
+    ],
+)
+def test_a_list_parameter_selects_many_at_once(
+    library: Graph, clauses: str, params: dict[str, object], expected: list[str]
+) -> None:
+    query = f"query q($codes: [String]) {{ match {{ $b: Book  {clauses} }} return {{ $b.code }} }}"
+
+    assert [row["b.code"] for row in library.query(query, params=params)] == expected
+
+
+def test_a_text_parameter_is_searched_for_a_property(library: Graph) -> None:
+    query = "query q($t: String) { match { $b: Book  $t contains $b.code } return { $b.code } }"
+
+    found = library.query(query, params={"t": "see AA-1 and BB-2"})
+    assert [row["b.code"] for row in found] == ["AA-1", "BB-2"]

@@ -63,6 +63,8 @@ def _bind_items(name: str, type_: ValueType, value: object) -> list[str | int | 
     if type_.dimension is not None and len(value) != type_.dimension:
         _fail(name, f"expected {type_.dimension} numbers, got {len(value)}")
     scalar = Scalar.F32 if type_.is_vector else type_.scalar
+    if scalar is Scalar.STRING and set(map(type, value)) == {str}:  # there may be very many
+        return list(value)
     return [_bind_scalar(f"{name}[{position}]", scalar, item, name) for position, item in enumerate(value)]
 
 

@@ -6,18 +6,19 @@ S2  Whatever way is taken, the conditions are decided in memory in the end: an i
 """
 
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 
 from omnigraph.catalog.bound import Comparison, Expression, Operator, PropertyValue, TextMatchValue
-from omnigraph.catalog.entity_id import KeyValue, derive_id
+from omnigraph.catalog.entity_id import KeyValue, derive_id, lookup_column
 from omnigraph.catalog.model import NodeType
 from omnigraph.core.values import FLOATS
 from omnigraph.exec.comparison import COMPARING
 from omnigraph.exec.condition import column_name, comparison, holds, never_true
 from omnigraph.exec.context import QueryContext
 from omnigraph.exec.operand import constant
-from omnigraph.exec.rows import NO_SLOTS, Mask, SlotArray, Values
+from omnigraph.exec.rows import NO_SLOTS, Mask, SlotArray, Values, distinct
 from omnigraph.exec.text import text_matches
 from omnigraph.plan.logical import Condition
 from omnigraph.storage.filter import And, Compare, Filter
@@ -41,6 +42,9 @@ def select(context: QueryContext, table_key: str, conditions: Sequence[Condition
             return NO_SLOTS
         found = np.array([slot], np.int32)
         return found if len(conditions) == 1 else found[holds(context, table_key, conditions, found)]
+    among = _among_keys(context, table_key, conditions)
+    if among is not None:
+        return among if len(conditions) == 1 else among[holds(context, table_key, conditions, among)]
     few = _by_unique_column(context, table_key, conditions)
     if few is not None:
         return few[holds(context, table_key, conditions, few)]
@@ -113,6 +117,25 @@ def _by_unique_column(
             rows = view.store.values_in(handle, pair[0].property, [pair[1]], ["id"], with_row_id=True)
             slots = view.slots(table_key).of_row_ids(rows["_rowid"].to_numpy().astype(np.int64))
             return slots[slots >= 0]
+    return None
+
+
+def _among_keys(context: QueryContext, table_key: str, conditions: Sequence[Condition]) -> SlotArray | None:
+    """Return the slots whose key a list of the query holds, or nothing without such a condition."""
+    node = context.view.catalog.type_of(table_key)
+    if not isinstance(node, NodeType):
+        return None
+    for condition in conditions:
+        if not isinstance(condition, Comparison) or condition.operator is not Operator.CONTAINS:
+            continue
+        keys, right = constant(condition.left, context.parameters), condition.right
+        if keys is None or not isinstance(right, PropertyValue):
+            continue
+        if lookup_column(node, right.property) == "id":
+            assert isinstance(keys.value, tuple)
+            table = context.view.table(table_key)
+            slots = context.view.derived.ids(table).slots(cast("tuple[str, ...]", keys.value))
+            return distinct(slots[slots >= 0], context.view.slots(table_key).size)
     return None
 
 

@@ -29,7 +29,8 @@ from omnigraph.language.query_ast import (
 from omnigraph.language.tree import Name
 
 COMPARISONS = frozenset({">=", "<=", "!=", ">", "<", "="})
-OPERATORS = COMPARISONS | {"contains", "starts_with"}
+WORD_OPERATORS = frozenset({"contains", "starts_with"})
+OPERATORS = COMPARISONS | WORD_OPERATORS
 AGGREGATES = frozenset({"count", "sum", "avg", "min", "max"})
 _TEXT_MATCHES = frozenset({"search", "fuzzy", "match_text"})
 _RESERVED_PREFIX = "__"
@@ -57,7 +58,8 @@ class ClauseParser(Cursor):
             following = self.ahead()
             if following.text == ":":
                 return self.binding()
-            if following.kind in {"name", "variable"} or self.at_undirected():
+            is_edge = following.kind in {"name", "variable"} and not self.at_parameter_filter()
+            if is_edge or self.at_undirected():
                 return self.traversal()
         left = self.expression("a clause")
         is_predicate = isinstance(left, TextMatch)
@@ -87,6 +89,11 @@ class ClauseParser(Cursor):
                 "a node is bound with '$variable: Type', an edge is followed with a lower-case first letter"
             )
         return None
+
+    def at_parameter_filter(self) -> bool:
+        """Return whether `$parameter contains $variable.property` is next, or the same with `starts_with`."""
+        has_property = self.ahead(2).kind == "variable" and self.ahead(3).text == "."
+        return self.ahead().text in WORD_OPERATORS and has_property
 
     def at_undirected(self) -> bool:
         """Return whether `$variable <edge>` is next."""
@@ -125,9 +132,7 @@ class ClauseParser(Cursor):
         if undirected:
             self.expect(">")
         hops = self.hops() if self.at("{") else None
-        help = (
-            "a variable followed by a word is a traversal: an operator has a property or literal on its left"
-        )
+        help = "a variable followed by a word is a traversal: an operator needs a property or a literal"
         if self.token.kind != "variable":
             raise self.unexpected("the variable that the edge leads to", help=help)
         right = self.declared_variable("a variable")

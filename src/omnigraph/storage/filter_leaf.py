@@ -131,7 +131,10 @@ def comparison(field: "pa.Field[pa.DataType]", operator: Operator, value: Known)
 
 def membership(field: "pa.Field[pa.DataType]", values: Iterable[Known]) -> Tree:
     """Return the leaf for a column among values; those that its type does not hold equal nothing."""
-    held = dict.fromkeys(found for value in values if (found := typed(field, value)) is not None)
+    if pa.types.is_string(field.type):  # texts need no other form, and there may be very many
+        held: dict[Known, None] = dict.fromkeys(values)
+    else:
+        held = dict.fromkeys(found for value in values if (found := typed(field, value)) is not None)
     return Member(field.name, field.type, tuple(held)) if held else Constant(False)
 
 
