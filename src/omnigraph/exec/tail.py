@@ -67,10 +67,10 @@ def _plain(context: QueryContext, plan: PhysicalPlan, rows: Rows) -> list[Values
         value = projection.expression
         if isinstance(value, RANKS) and value not in rankings:
             rankings[value] = rank(context, value, rows, None)
-    keys += [_row_key(context, ordering, rows) for ordering in plan.orderings[len(keys) :]]
-    keys += _ties(context, plan, rows)
-    positions = sorted_positions(rows.size, keys, plan.limit)
-    rows = rows.take(positions)
+    if rows.size > 1 or plan.limit == 0:
+        keys += [_row_key(context, ordering, rows) for ordering in plan.orderings[len(keys) :]]
+        keys += _ties(context, plan, rows)
+        rows = rows.take(sorted_positions(rows.size, keys, plan.limit))
     context.budget.check()
     return [project(context, projection.expression, rows, rankings) for projection in plan.projections]
 

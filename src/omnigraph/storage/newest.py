@@ -4,22 +4,37 @@ N1  A commit takes the number after the newest one, so versions have no gap. Fro
     newest is found by asking for the following ones.
 N2  A version seen long ago proves nothing: cleanup may have removed some of those that lead on from it. The
     library's own hint names a newer start in that case, and without a start that is there the library lists.
+N3  A folder whose time of change is what it was has the same newest version, if that time was well past when
+    the version was looked for: file systems count in milliseconds, and two commits may share one.
 
 A directory of 5,000 versions takes milliseconds to list, and every write looks at least five times.
 """
 
 import json
+import os
 import threading
+import time
 from collections import OrderedDict
-from pathlib import Path
+from dataclasses import dataclass
+from itertools import count
 
 from omnigraph.core.clock import boot_clock
 from omnigraph.storage.handle import TableAddress
-from omnigraph.storage.version_file import version_file_name
+from omnigraph.storage.version_file import VERSIONS_DIR, version_file_name
 
-HINT = "_versions/latest_version_hint.json"
+HINT = f"{VERSIONS_DIR}/latest_version_hint.json"
 TRUSTED_S = 1_800.0  # half the shortest age at which cleanup takes a version of the manifest
+SETTLED_NS = 200_000_000  # many times the coarsest clock of a local file system
 KNOWN_MAX = 1_024  # datasets
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A version that was there, when, and the time of change of its folder if it was the newest then."""
+
+    version: int
+    at: float
+    settled_ns: int | None = None
 
 
 class NewestVersions:
@@ -28,47 +43,61 @@ class NewestVersions:
     def __init__(self) -> None:
         """Know nothing."""
         self._lock = threading.Lock()
-        self._known: OrderedDict[str, tuple[int, float]] = OrderedDict()
+        self._seen: OrderedDict[str, _Seen] = OrderedDict()
 
     def saw(self, address: TableAddress, version: int) -> None:
         """Remember that a version is there."""
-        if address.local_path is None:
-            return
-        now = boot_clock()
-        with self._lock:
-            known, _ = self._known.get(address.open_uri, (0, now))
-            self._known[address.open_uri] = (max(known, version), now)
-            self._known.move_to_end(address.open_uri)
-            while len(self._known) > KNOWN_MAX:
-                self._known.popitem(last=False)
+        if address.local_path is not None:
+            self._remember(address.open_uri, version, None)
 
     def find(self, address: TableAddress) -> int | None:
         """Return the newest version, or none where only the library can tell."""
-        folder = address.local_path
-        start = None if folder is None else self._start(address, folder)
-        if folder is None or start is None:
+        uri = address.open_uri
+        seen = self._seen.get(uri)  # what is on an object store was never seen
+        if seen is None or boot_clock() - seen.at > TRUSTED_S:
             return None
-        while (folder / version_file_name(start + 1)).exists():
-            start += 1
-        self.saw(address, start)
-        return start
+        root = str(address.local_path) if ":" in uri else uri
+        try:
+            changed_ns = os.stat(f"{root}/{VERSIONS_DIR}").st_mtime_ns  # noqa: PTH116 - asked by every query
+        except OSError:
+            return None
+        if seen.settled_ns == changed_ns:
+            return seen.version
+        looked_ns = time.time_ns()
+        newest = _walk(root, seen.version)
+        if newest is not None:
+            is_settled = looked_ns - changed_ns > SETTLED_NS
+            self._remember(uri, newest, changed_ns if is_settled else None)
+        return newest
 
-    def _start(self, address: TableAddress, folder: Path) -> int | None:
-        """Return a version to go on from: the greatest one heard of that is there (N2)."""
+    def _remember(self, uri: str, version: int, settled_ns: int | None) -> None:
+        now = boot_clock()
         with self._lock:
-            known, at = self._known.get(address.open_uri, (0, 0.0))
-        if known == 0 or boot_clock() - at > TRUSTED_S:
-            return None
-        for version in sorted({known, _hinted(folder)}, reverse=True):
-            if version and (folder / version_file_name(version)).exists():
-                return version
-        return None
+            known = self._seen.get(uri)
+            if known is not None and known.version > version:
+                version, settled_ns = known.version, None
+            self._seen[uri] = _Seen(version, now, settled_ns)
+            self._seen.move_to_end(uri)
+            while len(self._seen) > KNOWN_MAX:
+                self._seen.popitem(last=False)
 
 
-def _hinted(folder: Path) -> int:
+def _walk(root: str, known: int) -> int | None:
+    """Return the newest version, from the greatest one heard of that is there (N1, N2)."""
+    for start in sorted({known, _hinted(root)}, reverse=True):
+        if start and _is_there(root, start):
+            return next(version for version in count(start) if not _is_there(root, version + 1))
+    return None
+
+
+def _is_there(root: str, version: int) -> bool:
+    return os.path.exists(f"{root}/{version_file_name(version)}")  # noqa: PTH110 - asked by every write
+
+
+def _hinted(root: str) -> int:
     """Return the version that the library's hint names; 0 for a hint that is missing or damaged."""
     try:
-        hint = json.loads((folder / HINT).read_bytes())
-        return int(hint["version"])
+        with open(f"{root}/{HINT}", "rb") as file:  # noqa: PTH123 - as above
+            return int(json.loads(file.read())["version"])
     except (OSError, ValueError, KeyError, TypeError):
         return 0

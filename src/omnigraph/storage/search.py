@@ -8,6 +8,7 @@ F2  Rows are named by their row ids; a restriction (`row_set.allowed_rows`) hold
 import math
 from dataclasses import dataclass
 from typing import Any, cast
+from weakref import WeakKeyDictionary
 
 import lance
 import numpy as np
@@ -45,6 +46,9 @@ class IndexCover:
     covered: frozenset[int]
     uncovered: tuple[int, ...]
     rows: int
+
+
+_COVERS: "WeakKeyDictionary[SnapshotHandle, dict[str, IndexCover | None]]" = WeakKeyDictionary()
 
 
 def analyse(text: str) -> list[str]:
@@ -154,6 +158,14 @@ def partitions(cover: IndexCover) -> int:
 
 
 def _cover(handle: SnapshotHandle, name: str) -> IndexCover | None:
+    """Return what an index covers; a handle is one version for good, so that once is enough."""
+    known = _COVERS.setdefault(handle, {})
+    if name not in known:
+        known[name] = _described_cover(handle, name)
+    return known[name]
+
+
+def _described_cover(handle: SnapshotHandle, name: str) -> IndexCover | None:
     with translated(f"indexes of {handle.address.open_uri}"):
         described = [item for item in handle._dataset.describe_indices() if item.name == name]
     if not described:
