@@ -6,7 +6,7 @@ V3  Locks are taken in one order: adjacency, ids, column, slots.
 """
 
 import threading
-from typing import TypeVar, assert_never, cast, final
+from typing import TypeVar, cast, final
 
 import numpy as np
 
@@ -18,7 +18,6 @@ from omnigraph.exec.dense.adjacency_build import (
     Resolve,
     advance_adjacency,
     build_adjacency,
-    ends_of,
     turned_round,
 )
 from omnigraph.exec.dense.arrays import SlotArray, Values, plain
@@ -31,6 +30,7 @@ from omnigraph.exec.dense.pins import Lineage, Pin, PinnedTable
 from omnigraph.exec.dense.resident import Family, Key, Residents, View, derive
 from omnigraph.exec.dense.settings import CacheSettings
 from omnigraph.exec.dense.slots import Slots, advance_slots, build_slots
+from omnigraph.exec.dense.wanted import columns_wanted
 from omnigraph.storage.rows import Layout, field_id, layout_of, row_ids_of, take_rows
 from omnigraph.storage.table import TableStore
 
@@ -358,36 +358,13 @@ class Derived:
         """Return what changed since a pin; one object for all that are brought forward over it."""
 
         def make() -> TableDelta:
-            along = self._along(table, generation)
+            along = columns_wanted(self._residents.all_keys(), table, generation)
             after = layout_of(table.handle)
             return TableDelta(
                 since=since.version, before=before, handle=table.handle, after=after, along=along
             )
 
         return self._deltas.get((table.lineage, since, table.pin), make)
-
-    def _along(self, table: PinnedTable, generation: Pin) -> list[str]:
-        """Return the columns that structures in memory will want of changed rows."""
-        wanted: set[str] = set()
-        fields: set[str | int] = set()
-        for key in self._residents.all_keys():
-            if not key.is_about(table.lineage, generation):
-                continue
-            match key.kind:
-                case "ids":
-                    wanted.add(ID)
-                case "column":
-                    fields.add(key.part)
-                case "adjacency":
-                    wanted.update(ends_of(Direction.OUT))
-                case "slots":
-                    pass
-                case _:
-                    assert_never(key.kind)
-        names = table.handle.schema.names
-        if fields:
-            wanted.update(name for name in names if field_id(table.handle, name) in fields)
-        return [name for name in names if name in wanted]
 
     def _family(self, key: Key, _kind: type[V]) -> Family[V]:
         return cast("Family[V]", self._residents.family(key))
