@@ -3,7 +3,8 @@
 import json
 import logging
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -93,8 +94,7 @@ class Bench:
 
     def look(self, image: Path) -> None:
         """Open an image as the next boot would: everything acknowledged is there, and writes go on."""
-        logging.getLogger("omnigraph").setLevel(logging.ERROR)  # each hollow version is a warning
-        with omnigraph.open(image, durability="process") as graph:
+        with quiet(), omnigraph.open(image, durability="process") as graph:
             found = read_contents(graph)
             chain = set(check_whole(graph))
             assert self.acknowledged <= chain, f"lost: {sorted(self.acknowledged - chain)}"
@@ -122,3 +122,15 @@ class Bench:
         assert sorted(name for name, _ in moved) == sorted(row.operation_id for row in rows)
         names = [outcome.table_key for row in rows for outcome in row.outcomes]
         assert len(names) == len(rows), json.dumps(names)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Leave warnings out: each hollow version is one."""
+    logger = logging.getLogger("omnigraph")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)

@@ -103,6 +103,10 @@ class Graph:
         """Let go of what is cached, and of the writer's lease on an object store; idempotent."""
         close_verb(self._graph)
 
+    def _who(self, actor: str | None) -> str | None:
+        """Return who acts: whom a call names, else whom the handle was opened for."""
+        return self._actor if actor is None else actor
+
     @property
     def uri(self) -> str:
         """Where the graph lies."""
@@ -133,7 +137,7 @@ class Graph:
             name=name,
             params=params,
             branch=branch,
-            actor=actor or self._actor,
+            actor=self._who(actor),
             if_commit=if_commit,
             message=message,
         )
@@ -154,14 +158,14 @@ class Graph:
         """Load NDJSON (files or bytes), or Arrow tables by type name, as one commit."""
         inputs = _inputs(self._graph, data)  # read after the checks at the entry, not before
         result = load_verb(
-            self._graph, inputs, mode, branch=branch, actor=actor or self._actor, message=message, index=index
+            self._graph, inputs, mode, branch=branch, actor=self._who(actor), message=message, index=index
         )
         self._graph.follow_write()
         return result
 
     def ensure_indices(self, *, branch: str | None = None, actor: str | None = None) -> IndexResult:
         """Build the declared indexes that are missing."""
-        return ensure_indices_verb.ensure_indices(self._graph, branch=branch, actor=actor or self._actor)
+        return ensure_indices_verb.ensure_indices(self._graph, branch=branch, actor=self._who(actor))
 
     def refresh(self) -> None:
         """Look again: heal, and read schema and manifest anew."""
@@ -198,7 +202,7 @@ class Graph:
             params=params,
             branch=branch,
             snapshot=snapshot,
-            actor=actor or self._actor,
+            actor=self._who(actor),
             timeout_ms=timeout_ms,
             memory_bytes=memory_bytes,
             exact=exact,
@@ -223,7 +227,7 @@ class Graph:
             params=params,
             branch=branch,
             snapshot=snapshot,
-            actor=actor or self._actor,
+            actor=self._who(actor),
         )
 
     def at(self, snapshot: SnapshotLike) -> SnapshotView:

@@ -44,7 +44,7 @@ class SnapshotView:
             name=name,
             params=params,
             snapshot=self._snapshot,
-            actor=actor or self._actor,
+            actor=self._actor if actor is None else actor,
             timeout_ms=timeout_ms,
             memory_bytes=memory_bytes,
             exact=exact,
@@ -61,5 +61,5 @@ class SnapshotView:
     ) -> Explanation:
         """Return how a read would be carried out on the snapshot."""
         source = query_source(source)
-        actor = actor or self._actor
+        actor = self._actor if actor is None else actor
         return explain(self._graph, source, name=name, params=params, snapshot=self._snapshot, actor=actor)
