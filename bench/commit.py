@@ -23,12 +23,14 @@ from omnigraph.graph.graph import Graph
 SCHEMA = """\
 node Person { handle: String @key  age: I64? }
 edge Knows: Person -> Person
+node Filler { name: String @key }
 """
 INSERT = "query m($h: String, $a: I64) { insert Person { handle: $h, age: $a } }"
 PAIR = (
     "query m($h: String, $a: I64) { insert Person { handle: $h, age: $a } "
     'insert Knows { from: $h, to: "first" } }'
 )
+FILL = "query m($n: String) { insert Filler { name: $n } }"
 PERIOD = 64  # commits between two rounds of upkeep
 COUNTS_BAR = 0.02
 MEDIAN_BAR, SEEDED_BAR = 1.25, 1.5
@@ -70,7 +72,7 @@ def build(folder: Path, depths: list[int], seeded: int) -> dict[int, Path]:
             seed_commits(graph, "node:Person", seeded)
         with omnigraph.open(roots[seeded], durability="process") as graph:
             while len(graph._graph.state().fragments) < fragments:  # as far from the next fold as the first
-                graph.mutate(INSERT, params={"h": f"b{next(numbers)}", "a": 1})
+                graph.mutate(FILL, params={"n": f"f{next(numbers)}"})
         print(f"seeded {seeded} commits", flush=True)
     return roots
 

@@ -48,6 +48,15 @@ class IndexCover:
     rows: int
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class NearRows:
+    """Rows that a vector search found; every one of them has a vector."""
+
+    row_ids: RowIds
+    distances: Numbers
+    vectors: npt.NDArray[np.float32]
+
+
 _COVERS: "WeakKeyDictionary[SnapshotHandle, dict[str, IndexCover | None]]" = WeakKeyDictionary()
 
 
@@ -102,8 +111,8 @@ def search_vector(
     allowed: bytes,
     limit: int,
     probes: int | None,
-) -> tuple[RowIds, Numbers]:
-    """Return the nearest rows and their squared Euclidean distances, in single precision, closest first.
+) -> "NearRows":
+    """Return the nearest rows with their vectors and squared distances, in single precision, closest first.
 
     With `probes` at least so many partitions of an index are searched, and rows outside it exactly; without,
     every row is compared.
@@ -112,9 +121,14 @@ def search_vector(
     nearest |= {"use_index": False} if probes is None else {"minimum_nprobes": probes}
     with translated(f"vector search in {handle.address.open_uri}"):
         scanner = handle._dataset.scanner(
-            columns=["_rowid", "_distance"], nearest=nearest, prefilter=True, row_addr_allowlist=allowed
+            columns=["_rowid", "_distance", column],
+            nearest=nearest,
+            prefilter=True,
+            row_addr_allowlist=allowed,
         )
-        return _ranked(scanner.to_table(), "_distance")
+        found = scanner.to_table()
+    row_ids, distances = _ranked(found, "_distance")
+    return NearRows(row_ids, distances, _matrix(handle, column, found)[1])
 
 
 def vectors_of(
@@ -126,14 +140,22 @@ def vectors_of(
             found = handle._dataset.scanner(columns=[column, "_rowid"]).to_table()
         else:
             found = handle._dataset._take_rows(pa.array(row_ids, pa.uint64()), columns=[column, "_rowid"])
+    has_vector, vectors = _matrix(handle, column, found)
+    found_ids = found["_rowid"].to_numpy().astype(np.int64)
+    return found_ids[has_vector], vectors
+
+
+def _matrix(
+    handle: SnapshotHandle, column: str, found: pa.Table
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.float32]]:
+    """Return which rows have a vector, and a matrix of the vectors that there are."""
     column_type = cast("pa.FixedSizeListType[Any]", handle.schema.field(column).type)
     vectors = found[column].combine_chunks()
     has_vector = np.asarray(vectors.is_valid())
     flat = (
         cast("pa.FixedSizeListArray[Any]", vectors).flatten().to_numpy(zero_copy_only=False)
     )  # leaves nulls out
-    found_ids = found["_rowid"].to_numpy().astype(np.int64)
-    return found_ids[has_vector], flat.astype(np.float32, copy=False).reshape(-1, column_type.list_size)
+    return has_vector, flat.astype(np.float32, copy=False).reshape(-1, column_type.list_size)
 
 
 def id_order(handle: SnapshotHandle, row_ids: RowIds) -> RowIds:

@@ -18,6 +18,7 @@ from omnigraph.exec.search.ranked import NOTHING, Ranked, cuts_a_group, settle
 from omnigraph.storage.handle import SnapshotHandle
 from omnigraph.storage.row_set import RowIds, allowed_rows
 from omnigraph.storage.search import (
+    NearRows,
     Numbers,
     partitions,
     search_vector,
@@ -108,17 +109,17 @@ class _Search:
         probes = FIRST_PROBES
         candidates = self._candidates(probes)
         while probes < partition_count:
-            before, probes = candidates, PROBES_GROWTH * probes
+            before, probes = candidates.row_ids, PROBES_GROWTH * probes
             candidates = self._candidates(min(probes, partition_count))
-            if np.array_equal(before, candidates):
+            if np.array_equal(before, candidates.row_ids):
                 break
         return self._ranked(candidates)
 
-    def _candidates(self, probes: int | None) -> RowIds:
+    def _candidates(self, probes: int | None) -> NearRows:
         """Return at least so many rows as are wanted, among them all that tie with the last one."""
         asked = self.limit + MARGIN
         while True:
-            row_ids, distances = search_vector(
+            found = search_vector(
                 self.handle,
                 self.field,
                 self.query.astype(np.float32),
@@ -126,20 +127,25 @@ class _Search:
                 limit=asked,
                 probes=probes,
             )
-            if len(row_ids) < asked or not cuts_a_group(distances, self.limit, TIE_TOLERANCE):
-                return row_ids
+            is_all = len(found.row_ids) < asked
+            if is_all or not cuts_a_group(found.distances, self.limit, TIE_TOLERANCE):
+                return found
             asked *= GROWTH
 
-    def _ranked(self, candidates: RowIds) -> Ranked:
-        return settle(self.handle, _compared(self.handle, self.field, self.query, candidates), self.limit)
+    def _ranked(self, candidates: NearRows) -> Ranked:
+        compared = _by_distance(candidates.row_ids, candidates.vectors, self.query)
+        return settle(self.handle, compared, self.limit)
 
 
 def _compared(handle: SnapshotHandle, field: str, query: Numbers, row_ids: RowIds | None) -> Ranked:
     """Return rows, those given or all, by their distances in double precision (V1, V2)."""
-    found, vectors = vectors_of(handle, field, row_ids)
+    return _by_distance(*vectors_of(handle, field, row_ids), query)
+
+
+def _by_distance(row_ids: RowIds, vectors: npt.NDArray[np.float32], query: Numbers) -> Ranked:
     distances = _distances(vectors, query)
     order = np.argsort(distances, kind="stable")
-    return Ranked(found[order], distances[order])
+    return Ranked(row_ids[order], distances[order])
 
 
 def _distances(vectors: npt.NDArray[np.float32], query: Numbers) -> Numbers:
