@@ -170,7 +170,7 @@ def _uses(pattern: Pattern, placed: Placed, needed: frozenset[str]) -> dict[str,
 
 def _roots(problem: _Problem) -> list[str]:
     """Return the variables to try as the first scan, in the order of the query."""
-    names = list(problem.scans)
+    names = [name for name in problem.scans if name not in problem.pattern.only_reached]
     smallest = sorted(names, key=lambda name: problem.scans[name])[:ROOTS_TRIED_MAX]
     return [name for name in names if name in smallest or name == names[0]]
 
@@ -298,7 +298,8 @@ class _Arrangement:
 
     def best_join(self) -> tuple[float, str] | None:
         """Return the cheapest scan of a variable that no traversal leads to, one with a key before others."""
-        names = [name for name in self.unbound if name not in self.reached]
+        never = self.reached | self.problem.pattern.only_reached
+        names = [name for name in self.unbound if name not in never]
         names = [name for name in names if self.has_key(name)] or names
         options = [(self.problem.scans[name] * self.gained(name), name) for name in names]
         return min(options, key=lambda option: option[0], default=None)

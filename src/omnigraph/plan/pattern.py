@@ -67,6 +67,17 @@ class Pattern:
     negations: tuple[Negation, ...]
 
     @property
+    def only_reached(self) -> frozenset[str]:
+        """The ends that `$_` stands for: a scan of one would make rows of what is only a question (G3).
+
+        Inside of a negation every variable is such a question, and may be scanned.
+        """
+        if self.outer:
+            return frozenset()
+        loose = (item for item in self.traversals if item.edge_binding is None)
+        return frozenset(item.right for item in loose if is_anonymous(item.right))
+
+    @property
     def mentioned(self) -> frozenset[str]:
         """Every variable that occurs, inside negations as well."""
         names = {*self.nodes, *self.edges}
