@@ -44,6 +44,7 @@ object that an HTTP body carries besides.
       SidecarCorrupt, SidecarTooNew, InvariantViolation
       InitializationCommitted, InitializationIndeterminate
       HandleForked                  a handle from before `fork` was used in the child
+      SparkUnavailable              no Java, no session, or an executor that is not like the driver
       UnsupportedError              not offered here
 """
 
@@ -530,6 +531,15 @@ class HandleForked(OmnigraphError):
     def __init__(self) -> None:
         """Say what to do instead."""
         super().__init__("this handle was opened before fork: open a new one in the child")
+
+
+class SparkUnavailable(OmnigraphError):
+    """A bulk operation has no usable Java, session or executor; nothing was written."""
+
+    def __init__(self, reason: str) -> None:
+        """Take what is missing, and where it helps how to get it."""
+        super().__init__(reason)
+        self.reason = reason
 
 
 class UnsupportedError(OmnigraphError):

@@ -10,8 +10,9 @@ import pyarrow.compute as pc
 
 from omnigraph.catalog.arrow_schema import arrow_schema
 from omnigraph.catalog.model import EdgeType, NodeType
-from omnigraph.validate.columns import Column, Mask, Rows, charge, true_positions
+from omnigraph.validate.columns import Column, Mask, Rows, charge, to_mask, true_positions
 from omnigraph.validate.ids import derive_ids
+from omnigraph.validate.new_ids import made_ids
 from omnigraph.validate.values import quote
 from omnigraph.validate.violations import Kind, ViolationLog
 
@@ -57,10 +58,12 @@ def assemble(converted: Converted, *, file: int, make_id: Callable[[], str], log
 
 def _given_or_made(given: Column | None, count: int, make_id: Callable[[], str]) -> tuple[Column, bool]:
     if given is None:
-        return pa.array([make_id() for _ in range(count)], pa.utf8()), True
+        return made_ids(make_id, count), True
     if given.null_count == 0:
         return given, False
-    return pa.array([make_id() if id_ is None else id_ for id_ in given.to_pylist()], pa.utf8()), False
+    absent = to_mask(given.is_null())
+    whole = given.combine_chunks() if isinstance(given, pa.ChunkedArray) else given
+    return pc.replace_with_mask(whole, pa.array(absent), made_ids(make_id, int(absent.sum()))), False
 
 
 def _masks(flaws: Sequence[Flaw], count: int) -> dict[str, Mask]:

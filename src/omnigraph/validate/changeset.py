@@ -9,16 +9,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from omnigraph.catalog.model import Catalog
+from omnigraph.validate.arrow_questions import ArrowQuestions, Delta
 from omnigraph.validate.columns import Column, Rows, TableChange, make_rows
-from omnigraph.validate.set_checks import (
-    Delta,
-    check_cardinality,
-    check_endpoints,
-    check_retained,
-    check_strict_ids,
-    check_unique,
-)
-from omnigraph.validate.sets import NO_IDS, KeyOps, earlier_positions, is_not_among, tuple_codes
+from omnigraph.validate.set_checks import TableTraits, check_sets
+from omnigraph.validate.sets import KeyOps, earlier_positions, is_not_among, tuple_codes
 from omnigraph.validate.values import check_values
 from omnigraph.validate.violations import ViolationLog
 
@@ -33,18 +27,8 @@ def validate_changeset(
     Nothing is raised: the caller asks the log, when all inputs were read and all checks were made.
     """
     deltas = {table_key: _delta(changes[table_key], log) for table_key in sorted(changes)}
-    for delta in deltas.values():
-        check_strict_ids(delta, key_ops, log)
-        check_unique(delta, key_ops, log)
-    written = {table_key: delta.folded.ids for table_key, delta in deltas.items()}
-    removed = {table_key: delta.removed_ids for table_key, delta in deltas.items()}
-    for edge in catalog.edges.values():
-        own = deltas.get(edge.table_key)
-        if own is None or not own.is_overwrite:
-            check_retained(edge, removed, NO_IDS if own is None else own.touched_ids, key_ops, log)
-        if own is not None:
-            check_endpoints(own, written, key_ops, log)
-            check_cardinality(own, removed.get(f"node:{edge.source}", NO_IDS), key_ops, log)
+    traits = {key: _traits(changes[key], delta.rows) for key, delta in deltas.items()}
+    check_sets(traits, catalog, ArrowQuestions(deltas, key_ops, log.limit), log)
     return {table_key: delta.folded for table_key, delta in deltas.items()}
 
 
@@ -64,15 +48,20 @@ def _delta(change: TableChange, log: ViolationLog) -> Delta:
     rows = make_rows(change.type, {}, lines=[]) if change.rows is None else change.rows.in_order()
     if change.coalesce:
         rows = fold_by_id(rows)
-    rows = rows.filter(check_values(rows, log))
+    return delta_of(change, rows.filter(check_values(rows, log)))
+
+
+def delta_of(change: TableChange, rows: Rows) -> Delta:
+    """Return what takes part in the set checks: rows in order that passed the value checks."""
     folded = fold_by_id(rows)
-    return Delta(
-        type=change.type,
-        rows=rows,
-        folded=folded,
-        removed_ids=_without(change.removed_ids, folded.ids),
+    return Delta(rows, folded, _without(change.removed_ids, folded.ids))
+
+
+def _traits(change: TableChange, rows: Rows) -> TableTraits:
+    return TableTraits(
         is_strict=change.mode in {"append", "overwrite"},
         is_overwrite=change.mode == "overwrite",
+        has_fresh_ids=rows.has_fresh_ids,
     )
 
 

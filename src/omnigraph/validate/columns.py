@@ -73,9 +73,9 @@ class Rows:
 class TableChange:
     """What one write does to one table.
 
-    `removed_ids` are ids of committed rows that the write takes away; in overwrite mode those that the input
-    does not name. `coalesce` folds the rows by id before anything is checked, as the statements of a mutation
-    are; a record of bulk input is checked even when a later one replaces it.
+    `removed_ids` are ids of committed rows that the write takes away, but for those that its rows bring back.
+    `coalesce` folds the rows by id before anything is checked, as the statements of a mutation are; a record
+    of bulk input is checked even when a later one replaces it.
     """
 
     type: NodeType | EdgeType
@@ -135,9 +135,7 @@ def charge(
     """Report one violation for each position; only the first ones that the log can keep get a message."""
     if len(positions) == 0:
         return
-    first = positions
-    if len(positions) > log.limit:
-        first = positions[_order(_places(rows, positions), log.limit)]
+    first = first_positions(rows, positions, log.limit)
     ids = rows.ids.take(first).to_pylist()
     found = [
         violation(
@@ -153,6 +151,11 @@ def charge(
         for position, id_ in zip(first, ids, strict=True)
     ]
     log.extend(found, more=len(positions) - len(found))
+
+
+def first_positions(rows: Rows, positions: Positions, limit: int) -> Positions:
+    """Return those of the positions that come first by file, line and id; all of them within the limit."""
+    return positions if len(positions) <= limit else positions[_order(_places(rows, positions), limit)]
 
 
 def true_positions(mask: Column) -> Positions:

@@ -30,6 +30,7 @@ _ENDPOINT_NAMES = frozenset({"src", "dst", "from", "to"})
 _RESERVED_PREFIX = "_row"  # of Lance's own columns; the schema language admits no such property
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"')
 _STRUCTURAL = (b"{", b"}", b"[", b"]", b":", b",")
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _NO_DATA: dict[str, object] = {}
 
 
@@ -274,6 +275,8 @@ def _refuse_repeated(line: bytes) -> None:
 
 def _second_look(line: bytes, error: orjson.JSONDecodeError) -> object:
     """Return what a line holds whose numbers are too large for the fast parser; refuse every other one."""
+    if line.startswith(_BYTE_ORDER_MARK):
+        raise _BadRecord("invalid JSON: a byte order mark, save the file as UTF-8 without one")
     try:
         line.decode()
     except UnicodeDecodeError:

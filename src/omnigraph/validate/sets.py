@@ -18,7 +18,7 @@ NO_IDS: Column = pa.array([], pa.utf8())
 
 
 class KeyOps(Protocol):
-    """What the set checks ask; in process Arrow answers, in a bulk load Spark."""
+    """What the set checks in process look up: keys among each other, and in committed rows."""
 
     def duplicates(self, keys: pa.Table) -> Positions:
         """Return the positions of rows whose tuple stands in an earlier row (K1)."""

@@ -16,10 +16,11 @@ from omnigraph.catalog.scope import nearest_name
 from omnigraph.core.values import FLOATS, INTEGERS, Scalar, ValueType
 from omnigraph.validate.assemble import Converted, Flaw, assemble
 from omnigraph.validate.coerce import Problems, coerce_column
-from omnigraph.validate.columns import Column, Mask, Rows, make_rows, to_mask
+from omnigraph.validate.columns import Column, Mask, Positions, Rows, make_rows, to_mask
 from omnigraph.validate.values import quote
 from omnigraph.validate.violations import Kind, Violation, ViolationLog
 
+Coerce = Callable[[Column, Property, str], tuple[Column, Problems]]
 _ENDS = {"from": "src", "to": "dst"}
 
 
@@ -32,18 +33,21 @@ def read_table(
     make_id: Callable[[], str],
     log: ViolationLog,
     first_line: int = 1,
+    lines: Positions | None = None,
+    coerce: Coerce | None = None,
 ) -> Rows:
-    """Return the rows of a table of one type; its rows count as lines.
+    """Return the rows of a table of one type; its rows count as lines, unless `lines` says where they stand.
 
     A table with a wrong column is refused once, at its first row. An edge without an end, or an id that is no
-    text, is refused at its own.
+    text, is refused at its own. `coerce` converts one column; none is `coerce_values`.
     """
     log.open_file(file, file_name)
     wrong = wrong_columns(table, type_)
     if wrong:
         log.add(Violation(Kind.RECORD, wrong[0], type_.table_key, None, file, first_line, file_name))
         return make_rows(type_, {}, file=file, lines=[])
-    lines = np.arange(first_line, first_line + table.num_rows, dtype=np.int64)
+    if lines is None:
+        lines = np.arange(first_line, first_line + table.num_rows, dtype=np.int64)
     refused = np.zeros(table.num_rows, dtype=np.bool_)
     for name in _text_columns(type_):
         absent = _absent(table, name)
@@ -53,7 +57,7 @@ def read_table(
         refused |= absent
     if refused.any():
         table, lines = table.filter(pa.array(~refused)), lines[~refused]
-    columns, flaws = coerce_table(table, type_)
+    columns, flaws = coerce_table(table, type_, coerce or coerce_values)
     given = columns.pop("id", None)
     return assemble(Converted(type_, columns, flaws, given, lines), file=file, make_id=make_id, log=log)
 
@@ -82,7 +86,9 @@ def wrong_columns(table: pa.Table, type_: NodeType | EdgeType) -> list[str]:
     return messages
 
 
-def coerce_table(table: pa.Table, type_: NodeType | EdgeType) -> tuple[dict[str, Column], list[Flaw]]:
+def coerce_table(
+    table: pa.Table, type_: NodeType | EdgeType, coerce: Coerce
+) -> tuple[dict[str, Column], list[Flaw]]:
     """Return the columns of a type from a table whose columns are in order, and the values that do not fit.
 
     The ends of an edge become `src` and `dst`; `id` is there if it was given; a property that is not in the
@@ -94,7 +100,7 @@ def coerce_table(table: pa.Table, type_: NodeType | EdgeType) -> tuple[dict[str,
         if name not in table.column_names:
             columns[name] = pa.array([None] * table.num_rows, arrow_type(item.type))
             continue
-        columns[name], problems = _coerce(table.column(name), item, f"{type_.name}.{name}")
+        columns[name], problems = coerce(table.column(name), item, f"{type_.name}.{name}")
         flaws += ((row, name, message) for row, message in problems)
     for name in _text_columns(type_):
         columns[_ENDS[name]] = table.column(name).cast(pa.utf8())
@@ -112,7 +118,8 @@ def _absent(table: pa.Table, name: str) -> Mask:
     return to_mask(table.column(name).is_null())
 
 
-def _coerce(column: Column, item: Property, where: str) -> tuple[Column, Problems]:
+def coerce_values(column: Column, item: Property, where: str) -> tuple[Column, Problems]:
+    """Return a column as its property has it, and the rows whose value was refused, each with the reason."""
     plain = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
     try:
         converted = _cast(plain, item.type)
@@ -146,7 +153,7 @@ def _cast(column: Column, type_: ValueType) -> Column | None:
 def _is_plain(source: pa.DataType, scalar: Scalar) -> bool:
     """Return whether every value of the one type is a value of the other, but for its width."""
     if scalar in INTEGERS:
-        return pa.types.is_integer(source)
+        return pa.types.is_integer(source) or (pa.types.is_decimal128(source) and source.scale == 0)
     if scalar in FLOATS:
         return pa.types.is_integer(source) or pa.types.is_floating(source)
     if scalar is Scalar.STRING:

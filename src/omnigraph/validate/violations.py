@@ -117,6 +117,10 @@ class ViolationLog:
         kept = other.first_violations()
         self.extend(kept, more=other.total - len(kept))
 
+    def take_names(self, other: "ViolationLog") -> None:
+        """Know the inputs of another log, and nothing else of it."""
+        self._file_names |= other._file_names
+
     def has_room(self, *, file: int, line: int) -> bool:
         """Return whether a violation at this place could still be among the first ones."""
         return self._horizon is None or (file, line) <= self._horizon

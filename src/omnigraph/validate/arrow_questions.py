@@ -1,0 +1,194 @@
+"""The questions of the set checks, answered from rows in memory and lookups at the pins of a snapshot."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.catalog.model import EdgeType
+from omnigraph.validate.columns import Column, Mask, Positions, Rows, first_positions, true_positions
+from omnigraph.validate.questions import COUNT, FILE, HOLDER, ID, LINE, NOTHING, Found
+from omnigraph.validate.sets import NO_IDS, KeyOps, holds_one_of, is_among, is_not_among
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """The part of a write that one table takes part with in set checks.
+
+    `rows` are in order, with every repetition; `folded` has the last row of each id. `removed_ids` are gone
+    after the write.
+    """
+
+    rows: Rows
+    folded: Rows
+    removed_ids: Column
+
+    @property
+    def replaced_ids(self) -> Column:
+        """The ids under which committed rows may be replaced."""
+        return NO_IDS if self.folded.has_fresh_ids else self.folded.ids
+
+    @property
+    def touched_ids(self) -> Column:
+        """The ids of committed rows that are replaced or removed: all others are outside of the delta."""
+        return concat_ids(self.replaced_ids, self.removed_ids)
+
+
+class ArrowQuestions:
+    """Answers about a write that is held in memory."""
+
+    def __init__(self, deltas: Mapping[str, Delta], ops: KeyOps, limit: int) -> None:
+        """Take the write, the lookups in what is committed, and how many rows an answer may hold."""
+        self._deltas, self._ops, self._limit = deltas, ops, limit
+
+    def duplicates(self, table_key: str, columns: Sequence[str], shown: Sequence[str] = ()) -> Found:
+        """Return the rows whose tuple stands in an earlier row."""
+        rows = self._deltas[table_key].rows
+        return self._found(rows, self._repeated(rows, columns), [*columns, *shown])
+
+    def existing(self, table_key: str, columns: Sequence[str]) -> Found:
+        """Return the rows whose tuple a committed row holds that the write leaves alone."""
+        delta = self._deltas[table_key]
+        by_id = list(columns) == [ID]
+        asked = delta.rows if by_id else delta.folded
+        keys = asked.table.select(list(columns))
+        outside = NO_IDS if by_id else delta.touched_ids
+        found = self._ops.existing(table_key, keys, columns, outside_ids=outside)
+        if found.num_rows == 0:
+            return NOTHING
+        held: Mask = holds_one_of(keys, found)
+        repeated = self._repeated(delta.rows, columns)
+        if len(repeated):  # one violation for one row and constraint
+            held &= ~holds_one_of(_places(asked), _places(delta.rows.take(repeated)))
+        if not held.any():
+            return NOTHING
+        answer = self._found(asked, np.flatnonzero(held), columns)
+        holders = [_holder(found, columns, answer.rows, row) for row in range(answer.rows.num_rows)]
+        return Found(answer.rows.append_column(HOLDER, pa.array(holders, pa.utf8())), answer.total)
+
+    def missing(self, edge: EdgeType) -> tuple[Found, Found]:
+        """Return the edges with an end that is neither written nor committed and kept."""
+        rows = self._deltas[edge.table_key].folded
+        return self._missing(rows, "src", edge.source), self._missing(rows, "dst", edge.target)
+
+    def retained(self, edge: EdgeType) -> tuple[Found, Found]:
+        """Return committed edges outside of the write with an end that it removes."""
+        return self._retained(edge, "src", edge.source), self._retained(edge, "dst", edge.target)
+
+    def counts(self, edge: EdgeType) -> tuple[Found, Found]:
+        """Return the rows beyond the maximum, and the sources below the minimum."""
+        delta = self._deltas[edge.table_key]
+        rows = delta.folded
+        touched: Column = pc.unique(rows.table.column("src"))
+        if edge.low > 0:
+            touched = pc.unique(concat_ids(touched, self._ops.sources(edge.table_key, delta.touched_ids)))
+        removed = self._removed(edge.source)
+        if len(removed):
+            touched = touched.filter(is_not_among(touched, removed))
+        if len(touched) == 0:
+            return NOTHING, NOTHING
+        counted = self._ops.counts(edge.table_key, touched, without_edge_ids=delta.touched_ids)
+        committed = np.zeros(len(touched), dtype=np.int64)
+        committed[_positions_in(counted["src"], touched)] = np.asarray(counted["n"])
+        owners = _positions_in(rows.table.column("src"), touched)
+        added = np.bincount(owners[owners >= 0], minlength=len(touched))
+        totals = committed + added
+        few = np.flatnonzero(totals < edge.low)
+        below = Found(self._sources(touched.take(few), totals[few]), len(few))
+        if edge.high is None:
+            return NOTHING, below
+        beyond = _first_beyond(edge.high, owners=owners, committed=committed, totals=totals)
+        if len(beyond) == 0:
+            return NOTHING, below
+        answer = self._found(rows, beyond, ["src"])
+        found_totals = totals[_positions_in(answer.rows["src"], touched)]
+        return Found(answer.rows.append_column(COUNT, pa.array(found_totals)), answer.total), below
+
+    def folded_count(self, table_key: str) -> int:
+        """Return how many ids the rows of a table have."""
+        return self._deltas[table_key].folded.count
+
+    def _repeated(self, rows: Rows, columns: Sequence[str]) -> Positions:
+        if rows.count < 2 or (rows.has_fresh_ids and list(columns) == [ID]):
+            return np.empty(0, dtype=np.int64)
+        return self._ops.duplicates(rows.table.select(list(columns)))
+
+    def _missing(self, rows: Rows, column: str, node: str) -> Found:
+        table_key = f"node:{node}"
+        values = rows.table.column(column)
+        wanted: Column = pc.unique(values)
+        written = self._deltas.get(table_key)
+        if written is not None and written.folded.count:
+            wanted = wanted.filter(is_not_among(wanted, written.folded.ids))
+        missing = self._ops.missing(table_key, wanted) if len(wanted) else wanted
+        if len(missing) == 0:
+            return NOTHING
+        return self._found(rows, true_positions(is_among(values, missing)), [column])
+
+    def _retained(self, edge: EdgeType, column: str, node: str) -> Found:
+        gone = self._removed(node)
+        if len(gone) == 0:
+            return NOTHING
+        own = self._deltas.get(edge.table_key)
+        touched = NO_IDS if own is None else own.touched_ids
+        keys: pa.Table = pa.table({column: gone})
+        found = self._ops.existing(edge.table_key, keys, [column], outside_ids=touched)
+        return Found(self._first_by_id(found), found.num_rows)
+
+    def _removed(self, node: str) -> Column:
+        delta = self._deltas.get(f"node:{node}")
+        return NO_IDS if delta is None else delta.removed_ids
+
+    def _sources(self, ids: Column, totals: Positions) -> pa.Table:
+        return self._first_by_id(pa.table({ID: ids, COUNT: pa.array(totals)}))
+
+    def _first_by_id(self, found: pa.Table) -> pa.Table:
+        if found.num_rows <= self._limit:
+            return found
+        return found.take(pc.sort_indices(found[ID])[: self._limit])
+
+    def _found(self, rows: Rows, positions: Positions, columns: Sequence[str]) -> Found:
+        if len(positions) == 0:
+            return NOTHING
+        first = first_positions(rows, positions, self._limit)
+        names = [name for name in dict.fromkeys(columns) if name != ID]
+        chosen = rows.table.select([ID, *names]).take(first)
+        arrays: list[Column] = [pa.array(rows.files[first]), pa.array(rows.lines[first]), *chosen.columns]
+        return Found(pa.Table.from_arrays(arrays, names=[FILE, LINE, ID, *names]), len(positions))
+
+
+def concat_ids(left: Column, right: Column) -> Column:
+    """Return two columns of ids as one."""
+    if len(left) == 0 or len(right) == 0:
+        return left if len(right) == 0 else right
+    pieces = [piece for ids in (left, right) for piece in getattr(ids, "chunks", [ids])]
+    return pa.chunked_array(pieces, pa.utf8())
+
+
+def _first_beyond(high: int, *, owners: Positions, committed: Positions, totals: Positions) -> Positions:
+    """Return the position of the first row beyond the maximum of each source that has too many edges."""
+    order = np.argsort(owners, kind="stable")
+    over = np.intersect1d(np.flatnonzero(totals > high), owners)
+    starts = np.searchsorted(owners[order], over)
+    return order[starts + np.maximum(high - committed[over], 0)].astype(np.int64)
+
+
+def _holder(found: pa.Table, columns: Sequence[str], asked: pa.Table, row: int) -> str:
+    """Return the least id among the holders of a tuple."""
+    for name in columns:
+        found = found.filter(pc.equal(found.column(name), asked.column(name)[row]))
+    return min(map(str, found[ID].to_pylist()))
+
+
+def _places(rows: Rows) -> pa.Table:
+    columns: list[Column] = [pa.array(rows.files), pa.array(rows.lines), rows.ids]
+    return pa.Table.from_arrays(columns, names=[FILE, LINE, ID])
+
+
+def _positions_in(values: Column, among: Column) -> Positions:
+    """Return where each value stands among distinct others; -1 where it does not."""
+    whole = among.combine_chunks() if isinstance(among, pa.ChunkedArray) else among
+    found: Column = pc.index_in(values, value_set=whole)
+    return np.asarray(pc.fill_null(found, -1), dtype=np.int64)

@@ -1,0 +1,70 @@
+"""What the set checks ask about the rows of a write, and the answers.
+
+A question is about one table of the write and is answered with the rows that break a rule: the first of them
+in order, and how many there are. In process Arrow answers, in a bulk load Spark; the checks, their texts and
+their order are the same.
+
+A1  A tuple with a null part equals no tuple, not even itself. Both zeros of a float are one value.
+A2  An answer holds at most the rows that a log keeps; `total` counts all.
+A3  Rows of the write are in the order (file, line, id); committed ones by id.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from omnigraph.catalog.model import EdgeType
+
+FILE, LINE, ID = "@file", "@line", "id"  # no property can have such a name
+HOLDER, COUNT = "@holder", "@n"
+_PLACE: list[tuple[str, pa.DataType]] = [(FILE, pa.int32()), (LINE, pa.int64()), (ID, pa.utf8())]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Rows that break a rule: where they stand, their ids, and the columns that were asked about."""
+
+    rows: pa.Table
+    total: int
+
+
+NOTHING = Found(pa.schema(_PLACE).empty_table(), 0)
+
+
+class KeyQuestions(Protocol):
+    """The questions of the set checks."""
+
+    def duplicates(self, table_key: str, columns: Sequence[str], shown: Sequence[str] = ()) -> Found:
+        """Return the rows whose tuple stands in an earlier row, with the columns, and those to show (A1)."""
+        ...
+
+    def existing(self, table_key: str, columns: Sequence[str]) -> Found:
+        """Return the rows whose tuple a committed row holds that the write leaves alone (A1).
+
+        The columns come along, and `HOLDER`, the least id of those committed rows. Rows that are duplicates
+        are left out. Where rows of one id replace each other the last one is asked about; by `id` itself
+        every row is, and every committed row counts.
+        """
+        ...
+
+    def folded_count(self, table_key: str) -> int:
+        """Return how many ids the rows of a table have."""
+        ...
+
+    def missing(self, edge: EdgeType) -> tuple[Found, Found]:
+        """Return the edges whose `src`, and those whose `dst`, is neither written nor committed and kept."""
+        ...
+
+    def retained(self, edge: EdgeType) -> tuple[Found, Found]:
+        """Return committed edges outside of the write whose `src`, or `dst`, is a node that it removes."""
+        ...
+
+    def counts(self, edge: EdgeType) -> tuple[Found, Found]:
+        """Return the first row beyond the maximum of each source, and the sources below the minimum.
+
+        `COUNT` says how many edges the source has after the write. Sources come as `id`, without a place;
+        those that the write removes are left out.
+        """
+        ...
