@@ -1,0 +1,133 @@
+"""The files that a name stands for: one file, a folder, a pattern, or `Type=` and any of these.
+
+N1  A name is taken or refused: of a folder, every file whose suffix says that it is data, and at least one.
+    What begins with a dot or an underscore is no data: writers keep there what they are not done with.
+N2  The order of files is the order of records: as given, and by name inside of a folder or pattern.
+N3  A suffix says the format, and a second one the packing; a file that holds one type and lies in a folder
+    has the type's name, or its folder has.
+"""
+
+import glob
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from omnigraph.bulk.sources_model import Compression, Format, SourceInput
+from omnigraph.catalog.model import Catalog, EdgeType, NodeType
+from omnigraph.catalog.scope import nearest_name
+from omnigraph.core.errors import BadRequest
+
+FORMATS = {
+    ".jsonl": Format.NDJSON,
+    ".ndjson": Format.NDJSON,
+    ".csv": Format.CSV,
+    ".parquet": Format.PARQUET,
+    ".arrow": Format.ARROW,
+    ".feather": Format.ARROW,
+}
+PACKINGS = {".gz": Compression.GZIP, ".zst": Compression.ZSTD}
+_TYPED = re.compile(r"(?P<type>[A-Za-z_][A-Za-z0-9_]*)=(?P<path>.+)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class FileKind:
+    """What the suffixes of a name say, and what is left of it."""
+
+    stem: str
+    format: Format | None
+    compression: Compression | None
+
+
+def resolve_name(name: str, catalog: Catalog) -> Iterator[SourceInput]:
+    """Yield the files of a name, as yet without names for errors and places among the inputs (N1, N2, N3).
+
+    Raises:
+        BadRequest: the name stands for nothing, or the type of a file is not said or not in the schema.
+    """
+    typed = None if Path(name).exists() else _TYPED.fullmatch(name)
+    if typed is not None:
+        yield from typed_files(typed["path"], find_type(typed["type"], catalog, name))
+        return
+    for path in find_files(name):
+        found = kind_of(path)
+        if found.format in {None, Format.NDJSON}:
+            yield SourceInput(str(path), Format.NDJSON, compression=found.compression)
+        else:
+            yield _one(path, _type_by_place(path, name, catalog), found)
+
+
+def typed_files(name: str, type_: NodeType | EdgeType) -> Iterator[SourceInput]:
+    """Yield the files of a name that hold rows of one type; one without a known suffix is Parquet.
+
+    Raises:
+        BadRequest: there is none, or a file names the types of its records itself.
+    """
+    for path in find_files(name):
+        found = kind_of(path)
+        if found.format is Format.NDJSON:
+            raise BadRequest(f"{path} has records that name their types: give it without '{type_.name}='")
+        yield _one(path, type_, found)
+
+
+def find_files(name: str) -> list[Path]:
+    """Return the files of a name, sorted; a file that is named itself may be called as it likes (N1, N2).
+
+    Raises:
+        BadRequest: a folder or a pattern has none.
+    """
+    path = Path(name)
+    if path.is_dir():
+        found = [file for file in path.rglob("*") if _is_data(file, path) and file.is_file()]
+        if not found:
+            raise BadRequest(f"no data in {name}: its files would be {', '.join(FORMATS)}")
+        return sorted(found)
+    if not path.exists() and glob.has_magic(name):
+        found = [Path(match) for match in glob.glob(name, recursive=True)]  # noqa: PTH207 - absolute or not
+        found = [file for file in found if file.is_file()]
+        if not found:
+            raise BadRequest(f"no file matches {name}")
+        return sorted(found)
+    return [path]
+
+
+def kind_of(path: Path) -> FileKind:
+    """Return what the suffixes of a file say (N3)."""
+    compression = PACKINGS.get(path.suffix)
+    rest = path.name if compression is None else path.stem
+    format_ = FORMATS.get(Path(rest).suffix)
+    return FileKind(rest if format_ is None else Path(rest).stem, format_, compression)
+
+
+def find_type(type_name: str, catalog: Catalog, where: str) -> NodeType | EdgeType:
+    """Return a type, as records name types: nodes exactly, edges in any case.
+
+    Raises:
+        BadRequest: there is none.
+    """
+    found = catalog.nodes.get(type_name) or catalog.edge(type_name)
+    if found is None:
+        help = nearest_name(type_name, [*catalog.nodes, *catalog.edges])
+        raise BadRequest(f"{where}: unknown type '{type_name}'{f'; {help}' if help else ''}")
+    return found
+
+
+def _is_data(file: Path, folder: Path) -> bool:
+    is_hidden = any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
+    return kind_of(file).format is not None and not is_hidden
+
+
+def _one(path: Path, type_: NodeType | EdgeType, found: FileKind) -> SourceInput:
+    format_ = found.format or Format.PARQUET
+    if found.compression is not None and not format_.is_text:
+        raise BadRequest(f"{path} is packed: {format_.value} files are packed inside, unpack it first")
+    return SourceInput(str(path), format_, str(path), found.compression, type_.table_key)
+
+
+def _type_by_place(path: Path, name: str, catalog: Catalog) -> NodeType | EdgeType:
+    """Return the type of a file in a folder: `Type.parquet` or `Type/part.parquet` (N3)."""
+    stem = kind_of(path).stem
+    if path == Path(name):
+        raise BadRequest(f"{path} holds rows of one type: say which, as in {stem}={path}")
+    is_known = stem in catalog.nodes or catalog.edge(stem) is not None
+    return find_type(stem if is_known else path.parent.name, catalog, str(path))

@@ -1,0 +1,132 @@
+"""Parquet and Arrow files: their pieces, and the rows of a piece as tables."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from omnigraph.bulk.sources_model import Format, Slice, SourceInput, Survey
+from omnigraph.bulk.sources_text import size_of, unreadable
+
+BATCH_ROWS = 65_536  # what is held as columns at a time
+_IPC_FILE_MAGIC = b"ARROW1"
+
+
+def plan_parquet(source: SourceInput, target_bytes: int) -> Iterator[Slice]:
+    """Yield slices of whole row groups; a file without rows is one slice.
+
+    Raises:
+        BadRequest: the file is no Parquet.
+    """
+    size_of(source)  # says more clearly than Parquet that there is no such file
+    with _reading(source), pq.ParquetFile(source.location) as file:
+        groups = [file.metadata.row_group(number) for number in range(file.num_row_groups)]
+        sizes, rows = [group.total_byte_size for group in groups], [group.num_rows for group in groups]
+    number = before = start = 0
+    for end in _cuts(sizes, target_bytes):
+        yield Slice(source, number, start, end, sum(sizes[start:end]), before)
+        before += sum(rows[start:end])
+        number, start = number + 1, end
+
+
+def plan_arrow(source: SourceInput, target_bytes: int) -> Iterator[Slice]:
+    """Yield slices of whole batches; how many rows lie before one is for a survey to say.
+
+    Raises:
+        BadRequest: the file is no Arrow.
+    """
+    size = size_of(source)
+    with _reading(source), pa.OSFile(source.location, "rb") as file:
+        is_whole = size <= target_bytes or not is_random_access(file)
+        count = 0 if is_whole else pa.ipc.open_file(file).num_record_batches
+    if is_whole or not count:
+        yield Slice(source, 0, 0, None, size)
+        return
+    start = 0
+    for number, end in enumerate(_cuts([size // count] * count, target_bytes)):
+        yield Slice(source, number, start, end, size * (end - start) // count)
+        start = end
+
+
+def survey_arrow(slice_: Slice) -> Survey:
+    """Count the rows of a slice of an Arrow file.
+
+    Raises:
+        BadRequest: the file is no Arrow.
+    """
+    return Survey(sum(batch.num_rows for batch in _arrow_batches(slice_)))
+
+
+def read_schema(source: SourceInput) -> pa.Schema:
+    """Return the columns of a file.
+
+    Raises:
+        BadRequest: the file is not what its name says.
+    """
+    with _reading(source):
+        if source.format is Format.PARQUET:
+            return pq.read_schema(source.location)
+        with pa.OSFile(source.location, "rb") as file:
+            is_random = is_random_access(file)
+            return (pa.ipc.open_file(file) if is_random else pa.ipc.open_stream(file)).schema
+
+
+def read_tables(slice_: Slice, columns: Sequence[str] | None) -> Iterator[pa.Table]:
+    """Yield the rows of a slice, some at a time; none of the columns is all of them.
+
+    Raises:
+        BadRequest: the file is not what its name says.
+    """
+    batches = _parquet_batches(slice_, columns) if slice_.source.format is Format.PARQUET else None
+    for batch in batches or _arrow_batches(slice_):
+        table = pa.Table.from_batches([batch])
+        yield table if columns is None else table.select(list(columns))
+
+
+def is_random_access(file: pa.NativeFile) -> bool:
+    """Return whether an Arrow file has its batches listed; a stream has not."""
+    magic = file.read(len(_IPC_FILE_MAGIC))
+    file.seek(0)
+    return magic == _IPC_FILE_MAGIC
+
+
+def _parquet_batches(slice_: Slice, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
+    assert slice_.end is not None, "row groups are counted"
+    with _reading(slice_.source), pq.ParquetFile(slice_.source.location) as file:
+        yield from file.iter_batches(
+            BATCH_ROWS,
+            row_groups=list(range(slice_.start, slice_.end)),
+            columns=None if columns is None else list(columns),
+            use_threads=False,
+        )
+
+
+def _arrow_batches(slice_: Slice) -> Iterator[pa.RecordBatch]:
+    with _reading(slice_.source), pa.memory_map(slice_.source.location) as file:
+        if not is_random_access(file):
+            yield from pa.ipc.open_stream(file)
+            return
+        reader = pa.ipc.open_file(file)
+        end = reader.num_record_batches if slice_.end is None else slice_.end
+        for number in range(slice_.start, end):
+            yield reader.get_batch(number)
+
+
+def _cuts(sizes: Sequence[int], target_bytes: int) -> Iterator[int]:
+    """Yield the place behind each run of pieces that reaches the target; at least one place."""
+    filled = 0
+    for place, size in enumerate(sizes, 1):
+        filled += size
+        if filled >= target_bytes and place < len(sizes):
+            yield place
+            filled = 0
+    yield len(sizes)
+
+
+@contextmanager
+def _reading(source: SourceInput) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, pa.ArrowException) as error:
+        raise unreadable(source, error) from error

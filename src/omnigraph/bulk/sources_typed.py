@@ -1,0 +1,90 @@
+"""The rows of a slice whose file holds one type: Parquet, Arrow and CSV."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.bulk.mapping import MappedTable, map_columns, needed_columns
+from omnigraph.bulk.sources_csv import read_csv
+from omnigraph.bulk.sources_model import Format, Slice
+from omnigraph.bulk.sources_tables import read_schema, read_tables
+from omnigraph.catalog.model import Catalog
+from omnigraph.validate.columns import Positions, Rows
+from omnigraph.validate.tables import coerce_values, read_table, wrong_columns
+from omnigraph.validate.texts import coerce_texts
+from omnigraph.validate.violations import Kind, Violation, ViolationLog
+
+
+def read_typed(
+    slice_: Slice, catalog: Catalog, *, make_id: Callable[[], str], log: ViolationLog
+) -> Iterator[Rows]:
+    """Yield the rows of a slice, some at a time; the first slice of a file yields at least no rows.
+
+    A file with a wrong column is refused once, by its first slice.
+
+    Raises:
+        BadRequest: the file cannot be read, or lacks a column of its mapping.
+    """
+    source = slice_.source
+    assert source.table_key is not None, f"{source.path} holds rows of one type"
+    type_ = catalog.type_of(source.table_key)
+    schema = _schema(slice_)
+    coerce = coerce_texts if source.format is Format.CSV else coerce_values
+    columns = None
+    if source.mapping is not None:
+        columns = needed_columns(schema.names, source.mapping, type_, source.path)
+
+    def refuse(line: int, message: str) -> None:
+        log.add(Violation(Kind.RECORD, message, type_.table_key, None, source.file, line, source.name))
+
+    def mapped(table: pa.Table, lines: Positions) -> MappedTable:
+        if source.mapping is None:
+            return MappedTable(table, lines)
+        return map_columns(table, lines, source.mapping, type_, catalog=catalog, coerce=coerce, refuse=refuse)
+
+    empty = schema.empty_table()
+    found = mapped(empty if columns is None else empty.select(columns), np.array([], dtype=np.int64))
+    wrong = wrong_columns(found.table, type_)
+    if wrong:
+        if slice_.is_first:
+            refuse(1, wrong[0])
+        return
+
+    def rows_of(given: MappedTable) -> Rows:
+        return read_table(
+            given.table,
+            type_,
+            file=source.file,
+            file_name=source.name,
+            make_id=make_id,
+            log=log,
+            lines=given.lines,
+            coerce=coerce,
+        )
+
+    if slice_.is_first:
+        yield rows_of(found)
+    for table, lines in _tables(slice_, columns, refuse):
+        yield rows_of(mapped(table, lines))
+
+
+def _schema(slice_: Slice) -> pa.Schema:
+    if slice_.source.format is Format.CSV:
+        return pa.schema([pa.field(name, pa.utf8()) for name in slice_.header])
+    return read_schema(slice_.source)
+
+
+def _tables(
+    slice_: Slice,
+    columns: list[str] | None,
+    refuse: Callable[[int, str], None],
+) -> Iterator[tuple[pa.Table, Positions]]:
+    if slice_.source.format is Format.CSV:
+        for table, lines in read_csv(slice_, refuse):
+            yield table if columns is None else table.select(columns), lines
+        return
+    line = 1 + slice_.lines_before
+    for table in read_tables(slice_, columns):
+        yield table, np.arange(line, line + table.num_rows, dtype=np.int64)
+        line += table.num_rows
