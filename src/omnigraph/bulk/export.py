@@ -1,0 +1,60 @@
+"""Export on Spark: each task writes one file from some fragments of one table, whole or not at all."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from omnigraph.bulk.export_files import ExportFormat, whole_file, write_rows
+from omnigraph.bulk.export_sort import sorted_by_id
+from omnigraph.bulk.jobs import Jobs
+from omnigraph.catalog.arrow_schema import arrow_schema
+from omnigraph.catalog.model import EdgeType, NodeType
+from omnigraph.core.errors import SparkUnavailable
+
+if TYPE_CHECKING:
+    from omnigraph.storage.pinned import PinnedTable
+
+
+@dataclass(frozen=True, slots=True)
+class ExportTask:
+    """One file to write: which rows, and where to."""
+
+    table: "PinnedTable"
+    type: NodeType | EdgeType
+    fragments: tuple[int, ...]
+    format: ExportFormat
+    path: str
+
+
+def run_export(jobs: Jobs, tasks: Sequence[ExportTask]) -> list[int]:
+    """Write the files of all tasks and return the rows of each.
+
+    A task that runs twice writes the same file twice, and the last one stays.
+
+    Raises:
+        BadRequest: a file cannot be written.
+        SparkUnavailable: a job failed, or an executor wrote to a disk that this process does not see.
+    """
+    rows = jobs.each(tasks, write_task) if tasks else []
+    unseen = [task.path for task in tasks if not Path(task.path).is_file()]
+    if unseen:
+        raise SparkUnavailable(f"an executor wrote {unseen[0]}, but it is not on a disk that is shared")
+    return rows
+
+
+def write_task(task: ExportTask) -> int:
+    """Write one file and return how many rows it has.
+
+    Raises:
+        StorageError: the table cannot be read.
+        BadRequest: the file cannot be written.
+    """
+    from omnigraph.storage.pinned import read_pieces  # late: a forked worker must not inherit lance
+
+    schema = arrow_schema(task.type)
+    batches = read_pieces(task.table.open(), task.fragments, columns=schema.names)
+    path = Path(task.path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(path) as file:
+        return write_rows(sorted_by_id(batches, schema), task.type, task.format, file)

@@ -1,0 +1,87 @@
+"""`omnigraph export`: the data of a graph, as a load takes it."""
+
+import sys
+from collections.abc import Sequence
+
+import click
+
+from omnigraph.cli.options import (
+    READS_HAVE_NO_ACTOR,
+    GraphCommand,
+    address_options,
+    branch_option,
+    uri_argument,
+)
+from omnigraph.cli.progress import working
+from omnigraph.cli.target import resolve
+
+FORMATS = ("ndjson", "csv", "parquet")
+_REFUSED = {
+    "--as": READS_HAVE_NO_ACTOR,
+    "--json": "is not for export: NDJSON is what it prints",
+}
+
+
+@click.command(cls=GraphCommand, refuses=_REFUSED)
+@uri_argument
+@branch_option
+@click.option("--type", "types", multiple=True, metavar="TYPE", help="Only this type; may be repeated.")
+@click.option(
+    "--format",
+    "format_name",
+    type=click.Choice(FORMATS),
+    default="ndjson",
+    show_default=True,
+    help="What to write; csv and parquet need --out.",
+)
+@click.option(
+    "--out",
+    metavar="PATH",
+    help="A file for NDJSON; for csv, parquet and Spark a new or empty folder with a file for each type.",
+)
+@click.option(
+    "--engine",
+    type=click.Choice(["local", "spark"]),
+    default="local",
+    show_default=True,
+    help="Where the work is done; spark writes files in parallel and needs --out.",
+)
+@click.option("--master", metavar="URL", help="Where Spark runs; it implies --engine spark.")
+@address_options
+def export(
+    *,
+    uri: str | None,
+    branch: str | None,
+    types: Sequence[str],
+    format_name: str,
+    out: str | None,
+    engine: str,
+    master: str | None,
+    uris: Sequence[str],
+    stores: Sequence[str],
+    quiet: bool,
+) -> None:
+    """Print the data of the graph at URI as NDJSON, or write it to files.
+
+    Nodes come before edges, each type by id. `load --mode overwrite` takes all of it back.
+    """
+    target = resolve(uri, uris, stores)
+    is_spark = engine == "spark" or master is not None
+    if out is None and (is_spark or format_name != "ndjson"):
+        what = "--engine spark" if is_spark else f"--format {format_name}"
+        raise click.UsageError(f"{what} writes files: say where to with --out")
+    from omnigraph.bulk.export_files import ExportFormat
+    from omnigraph.cli.access import open_for_reading
+
+    with open_for_reading(target) as graph, working("exporting", quiet=quiet or out is None):
+        wanted = graph.export(branch=branch, types=list(types) or None)
+        format_ = ExportFormat(format_name)
+        if out is None:
+            sys.stdout.buffer.writelines(wanted.lines())
+            sys.stdout.buffer.flush()
+        elif is_spark:
+            wanted.to_folder_on_spark(out, format_, master=master)
+        elif format_ is ExportFormat.NDJSON:
+            wanted.to_file(out)
+        else:
+            wanted.to_folder(out, format_)

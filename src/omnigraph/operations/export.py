@@ -1,0 +1,185 @@
+"""`export`: the rows of a branch, as a load takes them.
+
+H1  One export reads one snapshot, whatever is committed meanwhile.
+H2  Nodes come before edges, types by name, rows by id. On Spark this holds for each file.
+H3  Loading an export in mode overwrite gives an equal graph.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from omnigraph.bulk.export import ExportTask, run_export
+from omnigraph.bulk.export_files import ExportFormat, whole_file, write_rows
+from omnigraph.bulk.export_sort import sorted_by_id
+from omnigraph.bulk.export_values import json_lines, json_records
+from omnigraph.bulk.jobs import Jobs
+from omnigraph.bulk.session import open_session, settings_from
+from omnigraph.catalog.arrow_schema import arrow_schema
+from omnigraph.catalog.model import Catalog, EdgeType, NodeType
+from omnigraph.catalog.scope import nearest_name
+from omnigraph.core.errors import BadRequest
+from omnigraph.core.limits import MAX_FRAGMENT_ROWS
+from omnigraph.history.state import Snapshot
+from omnigraph.operations.context import OpenGraph
+from omnigraph.storage.pinned import PinnedTable, pieces
+
+TASK_ROWS = 4 * MAX_FRAGMENT_ROWS  # of one file that a task of Spark writes; small fragments share one
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedFile:
+    """One file of an export."""
+
+    table_key: str
+    path: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """What is to be exported: some types at one snapshot (H1). Iterating gives the records as dicts (H2)."""
+
+    graph: OpenGraph
+    snapshot: Snapshot
+    types: tuple[NodeType | EdgeType, ...]
+
+    def __iter__(self) -> Iterator[dict[str, object]]:
+        """Yield the records of a load, as JSON has their values."""
+        for type_ in self.types:
+            for batch in self.batches(type_):
+                yield from json_records(batch, type_)
+
+    def batches(self, type_: NodeType | EdgeType) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of one type by id; memory does not grow with the table."""
+        store, entry = self.graph.parts.store, self.snapshot.entry(type_.table_key)
+        handle = store.open_at(self.graph.parts.address(entry), entry.version)
+        schema = arrow_schema(type_)
+        return sorted_by_id(store.scan_batches(handle, columns=schema.names), schema)
+
+    def lines(self) -> Iterator[bytes]:
+        """Yield NDJSON, some records at a time."""
+        for type_ in self.types:
+            for batch in self.batches(type_):
+                yield json_lines(batch, type_)
+
+    def to_file(self, path: str | Path) -> None:
+        """Write one file of NDJSON; it appears when it is complete.
+
+        Raises:
+            BadRequest: it cannot be written.
+        """
+        with whole_file(Path(path)) as file:
+            file.writelines(self.lines())
+
+    def to_folder(self, folder: str | Path, format_: ExportFormat) -> tuple[ExportedFile, ...]:
+        """Write one file for each type, named after it, into an empty or new folder.
+
+        Raises:
+            BadRequest: the folder holds something, or cannot be written.
+        """
+        place = _empty_folder(folder, self.types)
+        written = []
+        for type_ in self.types:
+            path = place / f"{type_.name}{format_.suffix}"
+            with whole_file(path) as file:
+                rows = write_rows(self.batches(type_), type_, format_, file)
+            written.append(ExportedFile(type_.table_key, str(path), rows))
+        return tuple(written)
+
+    def to_folder_on_spark(
+        self, folder: str | Path, format_: ExportFormat, *, master: str | None = None
+    ) -> tuple[ExportedFile, ...]:
+        """Write, for each type, a folder of files from the tasks of Spark, into an empty or new folder.
+
+        Raises:
+            BadRequest: the folder holds something, or cannot be written.
+            SparkUnavailable: there is no Java, or Spark did not start.
+        """
+        place = _empty_folder(folder, self.types)
+        tasks = [task for type_ in self.types for task in self._tasks(type_, place.absolute(), format_)]
+        spark = open_session(settings_from(os.environ, master=master))
+        rows = run_export(Jobs(spark, self.graph.parts.new_id()), tasks)
+        return tuple(
+            ExportedFile(task.type.table_key, task.path, count)
+            for task, count in zip(tasks, rows, strict=True)
+        )
+
+    def _tasks(self, type_: NodeType | EdgeType, folder: Path, format_: ExportFormat) -> Iterator[ExportTask]:
+        """Yield tasks of whole fragments; a type without rows has one, for its empty file."""
+        entry = self.snapshot.entry(type_.table_key)
+        parts = self.graph.parts
+        pinned = PinnedTable(parts.root.uri, parts.address(entry), entry.version)
+        handle = parts.store.open_at(pinned.address, pinned.version)
+        shares = _shares([(piece.number, piece.rows) for piece in pieces(handle)])
+        for number, fragments in enumerate(shares):
+            path = folder / type_.name / f"part-{number:05d}{format_.suffix}"
+            yield ExportTask(pinned, type_, fragments, format_, str(path))
+
+
+def export(
+    graph: OpenGraph,
+    *,
+    branch: str | None = None,
+    types: Sequence[str] | None = None,
+    actor: str | None = None,
+) -> Export:
+    """Pin the newest view of a branch and say what of it is exported; none of the types is all of them.
+
+    Raises:
+        BadRequest: there is no such type.
+        BranchNotFound: there is no such branch.
+        PolicyDenied: the actor may not export.
+    """
+    branch = graph.enter(actor, "export", branch)
+    graph.require_branch(branch)
+    chosen = _types(graph.catalog, types)
+    return Export(graph, graph.state(branch).snapshot(), chosen)
+
+
+def _types(catalog: Catalog, names: Iterable[str] | None) -> tuple[NodeType | EdgeType, ...]:
+    """Return the types of names or table keys, nodes first (H2)."""
+    if names is None:
+        return catalog.types
+    chosen: set[str] = set()
+    for name in names:
+        kind, _, word = name.rpartition(":")
+        node = catalog.nodes.get(word) if kind in {"", "node"} else None
+        edge = catalog.edge(word) if kind in {"", "edge"} else None
+        if node is None and edge is None:
+            help = nearest_name(word, [*catalog.nodes, *catalog.edges])
+            raise BadRequest(f"unknown type '{name}'{f'; {help}' if help else ''}")
+        chosen.update(found.table_key for found in (node, edge) if found is not None)
+    return tuple(type_ for type_ in catalog.types if type_.table_key in chosen)
+
+
+def _empty_folder(folder: str | Path, types: Sequence[NodeType | EdgeType]) -> Path:
+    """Make a folder, or take one without anything in it: what lies there would be loaded along."""
+    names = [type_.name for type_ in types]
+    for name in names:
+        if names.count(name) > 1:
+            raise BadRequest(f"a node and an edge are called '{name}': export them one by one, or as NDJSON")
+    path = Path(folder)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        if any(path.iterdir()):
+            raise BadRequest(f"{folder} is not empty: an export wants a folder of its own")
+    except OSError as error:
+        raise BadRequest(f"cannot write {folder}: {error.strerror}") from error
+    return path
+
+
+def _shares(fragments: Sequence[tuple[int, int]]) -> Iterator[tuple[int, ...]]:
+    """Yield runs of fragments with about as many rows as a task writes; at least one run."""
+    share: list[int] = []
+    rows = 0
+    for number, count in fragments:
+        if share and rows + count > TASK_ROWS:
+            yield tuple(share)
+            share, rows = [], 0
+        share.append(number)
+        rows += count
+    yield tuple(share)
