@@ -1,0 +1,151 @@
+"""Graphs in Spark: `spark.read.format("omnigraph")`, `df.write.format("omnigraph")`, and loading frames.
+
+Importing this module registers the data source with the active session; `register` does it for a session that
+is made later.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, cast
+
+from omnigraph.bulk.read import PUSHDOWN, ReadOptions, TableSource
+from omnigraph.bulk.session import active_session
+from omnigraph.bulk.sink import TableWriter, WriteOptions, WrittenPart
+from omnigraph.bulk.sources import Format, SourceInput
+from omnigraph.bulk.sources_names import find_type
+from omnigraph.bulk.spool import FOLDER
+from omnigraph.core.errors import BadRequest, ExecutionError, UnsupportedError
+from omnigraph.core.ids import new_ulid
+from omnigraph.core.temporal import parse_datetime
+from omnigraph.operations.load import load
+from omnigraph.operations.load_model import FrameInput, LoadMode, LoadOptions, LoadResult
+from omnigraph.operations.open import close, open_graph
+from omnigraph.operations.pin import pin_snapshot, pin_table
+from omnigraph.storage.uri import GraphRoot
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from omnigraph.storage.pinned import PinnedTable
+
+__all__ = ["GraphSource", "GraphWriter", "load_dataframe", "register"]
+
+
+class GraphSource(TableSource):
+    """The data source of a graph that is reached through its storage."""
+
+    def pin(self, options: ReadOptions) -> "PinnedTable":
+        """Open the graph for reading and choose the version of one table.
+
+        Raises:
+            GraphNotFound: there is no graph at this place.
+            BadRequest: there is no such type.
+            NotFoundError: there is no such branch or commit, or none at that time.
+        """
+        graph = open_graph(options.uri, is_writable=False)
+        try:
+            snapshot = pin_snapshot(
+                graph,
+                branch=options.branch,
+                commit_id=options.commit,
+                before_micros=_micros(options.timestamp),
+            )
+            return pin_table(graph, snapshot, options.table)
+        finally:
+            close(graph)
+
+    def sink(self, options: WriteOptions, schema: "StructType") -> "GraphWriter":
+        """Return the writer of this graph; its files lie under the root, which every executor sees.
+
+        Raises:
+            UnsupportedError: the graph is on an object store.
+        """
+        root = GraphRoot.parse(options.uri)
+        if not root.is_local:
+            raise UnsupportedError("a graph on an object store is written by omnigraph.spark.load_dataframe")
+        return GraphWriter(options, schema, root.child(FOLDER.format(new_ulid())))
+
+
+class GraphWriter(TableWriter):
+    """Writes a frame into a graph that is reached through its storage."""
+
+    def load(self, parts: Sequence[WrittenPart]) -> None:
+        """Load the files of all tasks as one commit.
+
+        Raises:
+            ValidationError: rows break the schema's rules; nothing was written.
+            ConflictError: somebody else was first; nothing was written.
+        """
+        options = self.options
+        graph = open_graph(options.uri)
+        try:
+            table_key = find_type(
+                options.table.rpartition(":")[2], graph.catalog, "the option 'type'"
+            ).table_key
+            inputs = [
+                SourceInput(part.path, Format.ARROW, f"partition {part.number}", table_key=table_key)
+                for part in parts
+            ]
+            load(
+                graph,
+                inputs,
+                LoadOptions(cast("LoadMode", options.mode), engine="local"),
+                branch=options.branch,
+                actor=options.actor,
+                message=options.message,
+                index=options.index,
+            )
+        finally:
+            close(graph)
+
+
+def register(spark: "SparkSession") -> None:
+    """Make `format("omnigraph")` known to a session, and let Spark hand filters over to it."""
+    spark.conf.set(PUSHDOWN, "true")
+    spark.dataSource.register(GraphSource)
+
+
+def load_dataframe(
+    spark: "SparkSession",
+    uri: str,
+    frames: "Mapping[str, DataFrame]",
+    *,
+    mode: LoadMode,
+    branch: str | None = None,
+    actor: str | None = None,
+    message: str | None = None,
+    index: bool = True,
+) -> LoadResult:
+    """Load frames by type, nodes and edges together, as one commit; edges have the columns `from` and `to`.
+
+    Raises:
+        BadRequest: there is no such type.
+        ValidationError: rows break the schema's rules; nothing was written.
+        ConflictError: somebody else was first; nothing was written.
+    """
+    assert active_session() is spark, "frames are loaded by the session that is active"
+    graph = open_graph(uri)
+    try:
+        inputs = [
+            FrameInput(find_type(name, graph.catalog, "the frames").table_key, frame, name)
+            for name, frame in frames.items()
+        ]
+        options = LoadOptions(mode, engine="spark")
+        return load(graph, inputs, options, branch=branch, actor=actor, message=message, index=index)
+    finally:
+        close(graph)
+
+
+def _micros(timestamp: str | None) -> int | None:
+    """Return a point in time in microseconds since the epoch: the last one of its millisecond."""
+    if timestamp is None:
+        return None
+    try:
+        return parse_datetime(timestamp) * 1_000 + 999
+    except ExecutionError as error:
+        raise BadRequest(f"the option 'timestamp': {error.message}") from error
+
+
+_session = active_session()
+if _session is not None:
+    register(_session)
