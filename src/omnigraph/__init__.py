@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         SidecarCorrupt,
         SidecarTooNew,
         SourceError,
+        SparkUnavailable,
         StaleCommit,
         StorageError,
         TypeCheckError,
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
     from omnigraph.history.commits import GraphCommit
     from omnigraph.history.state import Snapshot
     from omnigraph.operations.ensure_indices import IndexResult, PendingIndex
+    from omnigraph.operations.export import Export
     from omnigraph.operations.load import LoadMode, LoadResult
     from omnigraph.operations.mutate import MutationResult
     from omnigraph.plan.describe import Explanation
@@ -84,6 +86,7 @@ _HOMES = {
     "open": "omnigraph.graph.graph",
     "EmbeddingConfig": "omnigraph.embedding",
     "GraphCommit": "omnigraph.history.commits",
+    "Export": "omnigraph.operations.export",
     "IndexResult": "omnigraph.operations.ensure_indices",
     "LoadMode": "omnigraph.operations.load",
     "LoadResult": "omnigraph.operations.load",
@@ -116,6 +119,7 @@ __all__ = [
     "ExecutionError",
     "ExpectedVersionMismatch",
     "Explanation",
+    "Export",
     "FormatVersionError",
     "Graph",
     "GraphCommit",
@@ -158,6 +162,7 @@ __all__ = [
     "Snapshot",
     "SnapshotView",
     "SourceError",
+    "SparkUnavailable",
     "StaleCommit",
     "StorageError",
     "TypeCheckError",

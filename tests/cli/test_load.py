@@ -344,17 +344,6 @@ def test_an_actor_of_the_engine_is_refused(actor: str, tmp_path: Path) -> None:
     assert commits(tmp_path) == before
 
 
-def test_spark_is_refused_in_one_sentence(tmp_path: Path) -> None:
-    place_atlas(tmp_path)
-
-    outcome = load(tmp_path, "merge", "--engine", "spark", "--data", "seed.jsonl")
-
-    assert (outcome.code, outcome.stdout) == (1, "")
-    assert outcome.stderr == (
-        "error: bulk loading through Spark is not in this version: use --engine local\n"
-    )
-
-
 @pytest.mark.parametrize("engine", ["auto", "local"])
 def test_the_other_engines_are_this_process(engine: str, tmp_path: Path) -> None:
     place_atlas(tmp_path)

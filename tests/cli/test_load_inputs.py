@@ -1,9 +1,11 @@
 """What `--data` may name: files, folders, patterns, standard input, and Parquet of one type."""
 
+import gzip
 from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
@@ -15,7 +17,8 @@ from tests.support.in_process import invoke
 def load(folder: Path, *names: str, mode: str = "append", stdin: str = "") -> Outcome:
     """Load some inputs."""
     given = [word for name in names for word in ("--data", name)]
-    return invoke("load", GRAPH, "--mode", mode, "--quiet", *given, cwd=folder, stdin=stdin)
+    flags = ("--mode", mode, "--engine", "local", "--quiet")
+    return invoke("load", GRAPH, *flags, *given, cwd=folder, stdin=stdin)
 
 
 def parquet(path: Path, **columns: Sequence[object]) -> None:
@@ -46,11 +49,24 @@ def test_a_folder_stands_for_the_data_below_it(tmp_path: Path) -> None:
     write(tmp_path, "data/b/flights.ndjson", lines(flew("CAS-1", "Saturn")))
     write(tmp_path, "data/a.jsonl", lines(craft("CAS-1")))
     write(tmp_path, "data/README.md", "not data")
+    write(tmp_path, "data/_temporary/0.jsonl", "not done")
+    write(tmp_path, "data/.b.jsonl", "not done")
     parquet(tmp_path / "data" / "Mission.parquet", title=["Saturn"])
 
     outcome = load(tmp_path, "data")
 
     assert outcome.code == 0
+    assert row_counts(tmp_path) == {"node:Craft": 4, "node:Mission": 3, "edge:Flew": 4}
+
+
+def test_a_folder_may_hold_every_format_packed_or_not(tmp_path: Path) -> None:
+    place_atlas(tmp_path)
+    write(tmp_path, "data/Mission.csv", "title\nSaturn\n")
+    (tmp_path / "data" / "more.jsonl.gz").write_bytes(gzip.compress(lines(craft("CAS-1")).encode()))
+    flights = pa.table({"from": ["CAS-1"], "to": ["Saturn"]})
+    pa.feather.write_feather(flights, str(tmp_path / "data" / "Flew.feather"))
+
+    assert load(tmp_path, "data").code == 0
     assert row_counts(tmp_path) == {"node:Craft": 4, "node:Mission": 3, "edge:Flew": 4}
 
 
@@ -104,6 +120,25 @@ def test_a_file_whose_name_looks_like_a_type_and_a_path_is_a_file(tmp_path: Path
     assert row_counts(tmp_path)["node:Craft"] == 4
 
 
+def test_a_mapping_says_what_the_columns_of_a_table_mean(tmp_path: Path) -> None:
+    graph = place_atlas(tmp_path)
+    write(tmp_path, "crm/craft.csv", "nr,label,owner\nCAS-1,one,x\n")
+    write(
+        tmp_path,
+        "crm/load.yaml",
+        "sources: [{path: craft.csv, type: Craft, columns: {code: nr, name: label}}]",
+    )
+    flags = ("--mapping", "crm/load.yaml", "--mode", "append")
+
+    loaded = invoke("load", GRAPH, *flags, cwd=tmp_path)
+    again = invoke("load", GRAPH, *flags, cwd=tmp_path)
+
+    assert loaded.code == 0
+    assert {row["code"]: row["name"] for row in rows(graph, "Craft")}["CAS-1"] == "one"
+    assert again.code == 1
+    assert "craft.csv:2" in again.stderr
+
+
 def test_standard_input_may_stand_beside_files(tmp_path: Path) -> None:
     place_atlas(tmp_path)
     write(tmp_path, "one.jsonl", lines(craft("CAS-1")))
@@ -120,12 +155,13 @@ def test_standard_input_may_stand_beside_files(tmp_path: Path) -> None:
     ("name", "said"),
     [
         ("missing.jsonl", "cannot read missing.jsonl: No such file or directory"),
-        ("empty", "no .jsonl or .ndjson or .parquet file in empty"),
+        ("empty", "no data in empty: its files would be .jsonl, .ndjson, .csv, .parquet, .arrow, .feather"),
         ("nothing-*.jsonl", "no file matches nothing-*.jsonl"),
         ("c.parquet", "c.parquet holds rows of one type: say which, as in c=c.parquet"),
         ("Crafft=c.parquet", "unknown type 'Crafft'"),
-        ("Craft=missing.parquet", "cannot read missing.parquet"),
-        ("Craft=seed.jsonl", "cannot read seed.jsonl as Parquet"),
+        ("Craft=missing.parquet", "cannot read missing.parquet: No such file or directory"),
+        ("Craft=seed.jsonl", "seed.jsonl has records that name their types: give it without 'Craft='"),
+        ("Craft=notes", "cannot read notes as Parquet"),
         ("strange", "unknown type 'strange'"),
         ("Craft=wide.parquet", "colour"),
     ],
@@ -133,6 +169,7 @@ def test_standard_input_may_stand_beside_files(tmp_path: Path) -> None:
 def test_what_cannot_be_taken_is_refused(name: str, said: str, tmp_path: Path) -> None:
     place_atlas(tmp_path)
     (tmp_path / "empty").mkdir()
+    write(tmp_path, "notes", "no table")
     parquet(tmp_path / "c.parquet", code=["CAS-1"], name=["one"])
     parquet(tmp_path / "strange" / "x.parquet", code=["CAS-1"])
     parquet(tmp_path / "wide.parquet", code=["CAS-1"], name=["one"], colour=["red"])

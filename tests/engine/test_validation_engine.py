@@ -216,10 +216,10 @@ def test_files_come_in_the_order_they_were_given(shop: Graph, tmp_path: Path) ->
     second.write_bytes(ndjson(BAD_PAIR))
 
     with pytest.raises(ValidationError) as caught:
-        shop.load([first, second], "append")
+        shop.load([first, second], "append", engine="local")
     assert (caught.value.file, caught.value.line, caught.value.kind) == (str(first), 2, "endpoint")
     with pytest.raises(ValidationError) as caught:
-        shop.load([second, first], "append")
+        shop.load([second, first], "append", engine="local")
     assert (caught.value.file, caught.value.line, caught.value.kind) == (str(second), 2, "unique")
     assert_settled(shop)
 

@@ -49,8 +49,8 @@ def mutation_document(result: MutationResult, actor: str | None) -> Json:
 
 
 def load_document(result: LoadResult, uri: str) -> Json:
-    """Return what a load did."""
-    return {
+    """Return what a load did; what was left out, and that nothing was written, only where it is so."""
+    document: Json = {
         "uri": uri,
         "branch": result.branch or MAIN,
         "mode": result.mode,
@@ -62,6 +62,11 @@ def load_document(result: LoadResult, uri: str) -> Json:
         "pending_indexes": _pending(result.pending_indexes),
         "warnings": list(result.warnings),
     }
+    if result.is_dry_run:
+        document["dry_run"] = True
+    if result.rejected_rows:
+        document["rejected_rows"] = result.rejected_rows
+    return document
 
 
 def snapshot_document(snapshot: Snapshot) -> Json:

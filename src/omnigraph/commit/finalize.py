@@ -21,7 +21,7 @@ from omnigraph.history.fold import TableEntry
 from omnigraph.history.identity import TableIdentity
 from omnigraph.history.state import ManifestState, Snapshot
 from omnigraph.staging.stage import stage_all
-from omnigraph.staging.write_set import TableWork, WriteSet, work_of
+from omnigraph.staging.write_set import WriteSet, work_of
 from omnigraph.storage.staged import StagedWrite
 from omnigraph.validate.columns import Rows
 
@@ -62,17 +62,34 @@ def finalize(
         PreconditionFailed: the branch is not at the commit that the caller requires.
         RecoveryRequired: an unfinished write is in the way, or this one ended unfinished.
     """
-    snapshot = request.snapshot
-    work = list(work_of(write_set, rows, snapshot.entries))
+    work = list(work_of(write_set, rows, request.snapshot.entries))
     staged = stage_all(
         work, parts.store, parts.stager, lambda item: parts.address(item.entry), concurrency=concurrency
     )
+    return finalize_staged(
+        parts, publisher, request, write_set, [(item.entry, write) for item, write in staged]
+    )
+
+
+def finalize_staged(
+    parts: Parts,
+    publisher: ManifestPublisher,
+    request: WriteRequest,
+    write_set: WriteSet,
+    staged: Sequence[tuple[TableEntry, StagedWrite]],
+) -> PublishOutcome:
+    """Publish a write that is staged already, whoever wrote its files; of the set only its tables are used.
+
+    Raises:
+        ExpectedVersionMismatch, ReadSetChanged, PreconditionFailed, RecoveryRequired: as `finalize`.
+    """
+    snapshot = request.snapshot
     hit("mutation.post_stage_pre_gate")
     # Tables that are only read are held, too: inside a process nothing of Q2 can change before the publish,
     # and a write never has to be undone because a neighbour was faster.
     looked_at = sorted(write_set.touched | write_set.read)
     with parts.queues.acquire_many((table_key, snapshot.branch) for table_key in looked_at):
-        _check_again(parts, request, write_set, [item.entry for item, _ in staged])
+        _check_again(parts, request, write_set, [entry for entry, _ in staged])
         hit("mutation.post_gate_pre_sidecar")
         lineage = LineageIntent(
             parts.new_id(), snapshot.branch, request.actor, parts.clock(), message=request.message
@@ -87,7 +104,7 @@ def finalize(
             expected,
             WRITE_FAILPOINTS,
         )
-        commits = [_table_commit(parts, item, write, request.kind) for item, write in staged]
+        commits = [_table_commit(parts, entry, write, request.kind) for entry, write in staged]
         return run_commit_section(parts, publisher, intent, commits)
 
 
@@ -130,9 +147,9 @@ def _expectations(snapshot: Snapshot, write_set: WriteSet) -> dict[TableIdentity
     return {entry.identity: Expectation(entry.table_key, entry.version) for entry in entries}
 
 
-def _table_commit(parts: Parts, item: TableWork, staged: StagedWrite, kind: WriterKind) -> TableCommit:
+def _table_commit(parts: Parts, entry: TableEntry, staged: StagedWrite, kind: WriterKind) -> TableCommit:
     return TableCommit(
-        item.entry,
+        entry,
         staged.transaction_uuid,
         staged.files,
         lambda operation_id: parts.stager.commit_staged(

@@ -1,13 +1,14 @@
 """`Graph`: the object a Python user holds; thin, synchronous, safe to share between threads."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import Literal
+from typing import Literal, Unpack
 
 import pyarrow as pa
 
+from omnigraph.bulk.progress import ProgressCallback, silent
 from omnigraph.catalog.model import Catalog
 from omnigraph.commit.recovery.audit import RecoveryRecord, read_records
 from omnigraph.core.errors import BadRequest, CommitNotFound
@@ -15,17 +16,29 @@ from omnigraph.core.span import Source
 from omnigraph.embedding import EmbeddingConfig
 from omnigraph.graph.result import Result
 from omnigraph.graph.snapshot_view import SnapshotView
-from omnigraph.graph.source import query_source, read_file
+from omnigraph.graph.source import query_source
 from omnigraph.history.commits import GraphCommit
 from omnigraph.history.state import Snapshot
 from omnigraph.operations import ensure_indices as ensure_indices_verb
 from omnigraph.operations.context import OpenGraph
 from omnigraph.operations.ensure_indices import IndexResult
+from omnigraph.operations.export import Export
+from omnigraph.operations.export import export as export_verb
 from omnigraph.operations.index_status import TableIndexes
 from omnigraph.operations.index_status import index_status as index_status_verb
 from omnigraph.operations.init import init_graph
-from omnigraph.operations.load import LoadInput, LoadMode, LoadResult, RecordInput, TableInput
+from omnigraph.operations.load import (
+    LoadInput,
+    LoadMode,
+    LoadOptions,
+    LoadResult,
+    RecordInput,
+    names_many_files,
+)
 from omnigraph.operations.load import load as load_verb
+from omnigraph.operations.load_frames import table_input
+from omnigraph.operations.load_inputs import mapped_sources, named_sources
+from omnigraph.operations.load_model import Engine, LoadKeywords, OnError
 from omnigraph.operations.mutate import MutationResult
 from omnigraph.operations.mutate import mutate as mutate_verb
 from omnigraph.operations.open import close as close_verb
@@ -150,18 +163,61 @@ class Graph:
         data: "str | Path | bytes | Mapping[str, pa.Table] | Iterable[str | Path | LoadInput]",
         mode: LoadMode,
         *,
+        mapping: str | Path | None = None,
         branch: str | None = None,
         actor: str | None = None,
         message: str | None = None,
         index: bool = True,
+        engine: Engine = "auto",
+        master: str | None = None,
+        dry_run: bool = False,
+        on_error: OnError = "fail",
+        rejects: str | Path | None = None,
+        progress: ProgressCallback = silent,
     ) -> LoadResult:
-        """Load NDJSON (files or bytes), or Arrow tables by type name, as one commit."""
-        inputs = _inputs(self._graph, data)  # read after the checks at the entry, not before
-        result = load_verb(
-            self._graph, inputs, mode, branch=branch, actor=self._who(actor), message=message, index=index
+        """Load files (as `omnigraph load --data` names them), NDJSON as bytes, or Arrow tables by type name.
+
+        All of it is one commit. `engine` says where the work is done, `master` where Spark runs. A dry run
+        validates and writes nothing. `on_error="skip"` leaves rows with violations out; `rejects` is a file
+        for all violations. `progress` is told how far each stage is. The files of a mapping come behind the
+        data.
+        """
+        options = LoadOptions(
+            mode,
+            engine=engine,
+            master=master,
+            is_bulk=_is_bulk(data),
+            is_dry_run=dry_run,
+            on_error=on_error,
+            rejects=None if rejects is None else Path(rejects),
+            progress=progress,
         )
-        self._graph.follow_write()
+        inputs = _inputs(self._graph, data, mapping)  # read after the checks at the entry, not before
+        result = load_verb(
+            self._graph, inputs, options, branch=branch, actor=self._who(actor), message=message, index=index
+        )
+        if result.commit is not None:
+            self._graph.follow_write()
         return result
+
+    def load_tables(
+        self, tables: Mapping[str, object], mode: LoadMode, **options: Unpack[LoadKeywords]
+    ) -> LoadResult:
+        """Load tables by type name as one commit: pyarrow, pandas or polars tables, or Spark DataFrames.
+
+        Edges have columns `from` and `to`. The options are those of `load`; a Spark DataFrame needs Spark.
+
+        Raises:
+            BadRequest: a type is not in the schema, or something is no table.
+        """
+        inputs = [table_input(self._graph.catalog, name, table) for name, table in tables.items()]
+        return self.load(inputs, mode, **options)
+
+    def load_dataframes(
+        self, frames: Mapping[str, object], mode: LoadMode, **options: Unpack[LoadKeywords]
+    ) -> LoadResult:
+        """Load Spark DataFrames by type name, nodes and edges together, as one commit."""
+        return self.load_tables(frames, mode, **options)
 
     def ensure_indices(self, *, branch: str | None = None, actor: str | None = None) -> IndexResult:
         """Build the declared indexes that are missing."""
@@ -272,6 +328,16 @@ class Graph:
         self._graph.enter(self._actor, "read", None)
         return read_records(self._graph.parts)
 
+    def export(
+        self, *, branch: str | None = None, types: Sequence[str] | None = None, actor: str | None = None
+    ) -> Export:
+        """Return the records of a branch, pinned now: iterate over dicts, or write them with `to_file`.
+
+        Raises:
+            BadRequest: there is no such type.
+        """
+        return export_verb(self._graph, branch=branch, types=types, actor=self._who(actor))
+
     def table(self, type_name: str, *, branch: str | None = None) -> pa.Table:
         """Return all rows of a type, by id.
 
@@ -293,22 +359,35 @@ def _schema_source(schema: str | Path) -> Source:
     return Source(schema)
 
 
+def _is_bulk(data: object) -> bool:
+    """Return whether names stand for more files than one."""
+    names = [data] if isinstance(data, str | Path) else data if isinstance(data, list | tuple) else []
+    return names_many_files(name for name in names if isinstance(name, str | Path))
+
+
 def _inputs(
+    graph: OpenGraph,
+    data: "str | Path | bytes | Mapping[str, pa.Table] | Iterable[str | Path | LoadInput]",
+    mapping: str | Path | None,
+) -> Iterator[LoadInput]:
+    yield from _data(graph, data)
+    if mapping is not None:
+        yield from mapped_sources(mapping, graph.catalog)
+
+
+def _data(
     graph: OpenGraph, data: "str | Path | bytes | Mapping[str, pa.Table] | Iterable[str | Path | LoadInput]"
 ) -> Iterator[LoadInput]:
     if isinstance(data, bytes):
         yield RecordInput(data)
     elif isinstance(data, str | Path):
-        yield RecordInput(read_file(data), str(data))
+        yield from named_sources(data, graph.catalog)
     elif isinstance(data, Mapping):
         for name, table in data.items():
-            kind = "node" if name in graph.catalog.nodes else "edge"
-            if kind == "edge" and name not in graph.catalog.edges:
-                raise BadRequest(f"unknown type '{name}'")
-            yield TableInput(f"{kind}:{name}", table, name)
+            yield table_input(graph.catalog, name, table)
     else:
         for item in data:
-            if isinstance(item, RecordInput | TableInput):
-                yield item
+            if isinstance(item, str | Path):
+                yield from named_sources(item, graph.catalog)
             else:
-                yield RecordInput(read_file(item), str(item))
+                yield item

@@ -1,72 +1,69 @@
-"""`load` in process: many records, one commit or none."""
+"""`load`: many records, one commit or none, in process or on Spark.
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Literal
+E1  Both engines give the same content, the same counts and the same first error.
+"""
 
-import pyarrow as pa
+import glob
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal, Protocol
 
-from omnigraph.commit.finalize import WriteRequest, finalize
-from omnigraph.commit.sidecar import WriterKind
-from omnigraph.core.errors import BadRequest
+from omnigraph.bulk.progress import ProgressEvent, Stage, silent
+from omnigraph.bulk.session import settings_from
+from omnigraph.bulk.sources import SourceInput
 from omnigraph.core.failpoint import hit
-from omnigraph.exec.committed import CommittedTables
 from omnigraph.history.commits import GraphCommit
 from omnigraph.history.state import Snapshot
 from omnigraph.operations.context import OpenGraph, check_message
 from omnigraph.operations.ensure_indices import PendingIndex, build_missing_indices, missing_indices
+from omnigraph.operations.load_local import LocalLoad
+from omnigraph.operations.load_model import (
+    MODES,
+    FrameInput,
+    LoadInput,
+    LoadMode,
+    LoadOptions,
+    LoadResult,
+    RecordInput,
+    TableInput,
+)
 from omnigraph.operations.reprepare import with_repreparation
-from omnigraph.operations.settings import check_ceilings, load_concurrency, read_limits
+from omnigraph.operations.settings import environment, spark_bytes
 from omnigraph.operations.upkeep import run_upkeep
-from omnigraph.staging.write_set import WriteSet, work_of
-from omnigraph.validate.changeset import validate_changeset
-from omnigraph.validate.columns import Column, Rows, TableChange, concat_rows
-from omnigraph.validate.records import read_ndjson
-from omnigraph.validate.sets import NO_IDS, ArrowKeyOps, is_not_among
-from omnigraph.validate.tables import read_table
-from omnigraph.validate.violations import ViolationLog
 
-LoadMode = Literal["append", "merge", "overwrite"]
-MODES: tuple[LoadMode, ...] = ("append", "merge", "overwrite")
-
-
-@dataclass(frozen=True, slots=True)
-class RecordInput:
-    """NDJSON text of one input, with the name that errors give it."""
-
-    data: bytes
-    name: str | None = None
+__all__ = [
+    "MODES",
+    "FrameInput",
+    "LoadInput",
+    "LoadMode",
+    "LoadOptions",
+    "LoadResult",
+    "RecordInput",
+    "TableInput",
+    "choose_engine",
+    "load",
+    "names_many_files",
+]
 
 
-@dataclass(frozen=True, slots=True)
-class TableInput:
-    """A table of one type."""
+class _Load(Protocol):
+    """One load on one engine."""
 
-    table_key: str
-    table: pa.Table
-    name: str | None = None
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to do and nothing to report."""
+        ...
 
-
-LoadInput = RecordInput | TableInput
-
-
-@dataclass(frozen=True, slots=True)
-class LoadResult:
-    """What a load did. `commit` is its own; indexes are built in a second one."""
-
-    branch: str | None
-    mode: LoadMode
-    tables: tuple[tuple[str, int], ...]
-    commit: GraphCommit | None
-    index_commit: GraphCommit | None = None
-    pending_indexes: tuple[PendingIndex, ...] = ()
-    warnings: tuple[str, ...] = ()
+    def attempt(self) -> tuple[LoadResult, Snapshot]:
+        """Validate against the newest snapshot, and publish."""
+        ...
 
 
 def load(
     graph: OpenGraph,
     inputs: Iterable[LoadInput],
-    mode: LoadMode,
+    options: LoadOptions | LoadMode,
     *,
     branch: str | None = None,
     actor: str | None = None,
@@ -80,98 +77,81 @@ def load(
         ValidationError: with the first violation by file and line; nothing was written.
         KeyConflict: a strict insert met an id.
         ConflictError: somebody else was first; nothing of this load is visible.
+        SparkUnavailable: the load is one for Spark, and there is none to be had.
     """
     branch = graph.enter(actor, "change", branch)
     graph.require_writable()
     check_message(message)
-    if mode not in MODES:
-        raise BadRequest(f"mode {mode!r} is none of {', '.join(MODES)}")
+    if not isinstance(options, LoadOptions):
+        options = LoadOptions(options)
     graph.require_branch(branch)
     graph.heal()
-    log = ViolationLog()
-    rows = _read(graph, inputs, log)
-    has_work = (mode == "overwrite" and bool(rows)) or any(found.count for found in rows.values())
-    if not has_work and not log.total:
-        return LoadResult(branch, mode, (), None)
-
-    def attempt() -> tuple[LoadResult, Snapshot]:
-        state = graph.state(branch)
-        snapshot = state.snapshot()
-        committed = CommittedTables(snapshot, graph.parts.store, graph.parts.address)
-        write_set = _write_set(graph, rows, mode, committed)
-        found = ViolationLog()
-        found.merge(log)
-        key_ops = ArrowKeyOps(committed, write_set.changes)
-        folded = validate_changeset(write_set.changes, graph.catalog, key_ops, found)
-        found.raise_if_any()
-        check_ceilings(list(work_of(write_set, folded, snapshot.entries)))
-        request = WriteRequest(WriterKind.LOAD, snapshot, state.ref, actor, message)
-        outcome = finalize(
-            graph.parts, graph.publisher, request, write_set, folded, concurrency=load_concurrency()
-        )
-        counts = tuple((key, folded[key].count) for key in sorted(rows))
-        return LoadResult(branch, mode, counts, outcome.commit), snapshot
-
-    budget = 0 if mode == "overwrite" else reprepare_budget
-    result, before = with_repreparation(graph, branch, attempt, budget=budget)
+    given = list(inputs)
+    engine = choose_engine(given, options)
+    begun = _begin(engine, graph, given, options, branch=branch, actor=actor, message=message)
+    if begun.is_empty:
+        return LoadResult(branch, options.mode, (), None, engine=engine, is_dry_run=options.is_dry_run)
+    budget = 0 if options.mode == "overwrite" else reprepare_budget
+    result, before = with_repreparation(graph, branch, begun.attempt, budget=budget)
+    result = replace(result, engine=engine)
     commit = result.commit
-    assert commit is not None, "a load with rows publishes"
+    if commit is None:
+        return result
     if index:
+        tell = options.progress if engine == "spark" else silent
+        tell(ProgressEvent(Stage.INDEX))
         result = _with_indices(graph, result)
+        tell(ProgressEvent(Stage.INDEX, is_done=True))
     run_upkeep(graph, before, commit)
     return result
 
 
-def _read(graph: OpenGraph, inputs: Iterable[LoadInput], log: ViolationLog) -> dict[str, Rows]:
-    """Return the rows of all inputs by table; what cannot be read is in the log."""
-    parts: dict[str, list[Rows]] = {}
-    for file, item in enumerate(inputs):
-        if isinstance(item, RecordInput):
-            found: Mapping[str, Rows] = read_ndjson(
-                item.data,
-                file=file,
-                file_name=item.name,
-                catalog=graph.catalog,
-                make_id=graph.parts.new_id,
-                log=log,
-                limits=read_limits(),
-            )
-        else:
-            type_ = graph.catalog.type_of(item.table_key)
-            rows = read_table(
-                item.table, type_, file=file, file_name=item.name, make_id=graph.parts.new_id, log=log
-            )
-            found = {item.table_key: rows}
-        for table_key, rows in found.items():
-            parts.setdefault(table_key, []).append(rows)
-    return {table_key: concat_rows(pieces) for table_key, pieces in parts.items()}
+def choose_engine(inputs: Sequence[LoadInput], options: LoadOptions) -> Literal["spark", "local"]:
+    """Return where a load runs: where the options say, else by what it reads.
+
+    Spark takes DataFrames, folders, patterns, several files, files of a size, and whatever comes while a
+    master or a Connect server is set.
+    """
+    if options.engine != "auto":
+        return options.engine
+    files = [item for item in inputs if isinstance(item, SourceInput)]
+    is_bulk = (
+        options.is_bulk
+        or len(files) > 1
+        or any(isinstance(item, FrameInput) for item in inputs)
+        or settings_from(environment(), master=options.master).is_given
+        or any(_size(item) >= spark_bytes() for item in files)
+    )
+    return "spark" if is_bulk else "local"
 
 
-def _write_set(
-    graph: OpenGraph, rows: Mapping[str, Rows], mode: LoadMode, committed: CommittedTables
-) -> WriteSet:
-    changes = {
-        key: TableChange(found.type, found, _removed(key, found, mode, committed), mode)
-        for key, found in rows.items()
-    }
-    read: set[str] = set()
-    for key in rows:
-        type_ = graph.catalog.type_of(key)
-        if key.startswith("edge:"):
-            edge = graph.catalog.edges[type_.name]
-            read |= {f"node:{edge.source}", f"node:{edge.target}"}
-        elif mode == "overwrite":
-            incident = (e for e in graph.catalog.edges.values() if type_.name in {e.source, e.target})
-            read |= {edge.table_key for edge in incident}
-    return WriteSet(changes, frozenset(rows), frozenset(read - rows.keys()))
+def names_many_files(names: Iterable[str | Path]) -> bool:
+    """Return whether a name stands for a folder or a pattern: more files than one, as a rule."""
+    paths = [str(name) for name in names]
+    paths += [path.partition("=")[2] for path in paths if "=" in path]
+    return any(Path(path).is_dir() or (glob.has_magic(path) and not Path(path).exists()) for path in paths)
 
 
-def _removed(table_key: str, rows: Rows, mode: LoadMode, committed: CommittedTables) -> Column:
-    """Return the committed ids that an overwrite takes away."""
-    if mode != "overwrite":
-        return NO_IDS
-    present = committed.scan(table_key, columns=["id"])["id"].combine_chunks()
-    return present.filter(is_not_among(present, rows.ids)) if rows.count else present
+def _size(source: SourceInput) -> int:
+    path = Path(source.path)
+    return path.stat().st_size if path.exists() else 0
+
+
+def _begin(
+    engine: Literal["spark", "local"],
+    graph: OpenGraph,
+    inputs: Sequence[LoadInput],
+    options: LoadOptions,
+    *,
+    branch: str | None,
+    actor: str | None,
+    message: str | None,
+) -> _Load:
+    if engine == "local":
+        return LocalLoad(graph, inputs, options, branch=branch, actor=actor, message=message)
+    from omnigraph.operations.load_bulk import BulkLoad
+
+    return BulkLoad(graph, inputs, options, branch=branch, actor=actor, message=message)
 
 
 def _with_indices(graph: OpenGraph, result: LoadResult) -> LoadResult:
@@ -194,6 +174,4 @@ def _with(
     pending: tuple[PendingIndex, ...],
     warnings: tuple[str, ...],
 ) -> LoadResult:
-    return LoadResult(
-        result.branch, result.mode, result.tables, result.commit, index_commit, pending, warnings
-    )
+    return replace(result, index_commit=index_commit, pending_indexes=pending, warnings=warnings)

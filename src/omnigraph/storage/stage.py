@@ -63,6 +63,36 @@ class TableStager:
         texts = [text if isinstance(text, str) else json.dumps(text) for text in fragments]
         return _addition(handle, [FragmentMetadata.from_json(text) for text in texts], ())
 
+    def stage_overwrite_fragments(
+        self, handle: SnapshotHandle, schema: pa.Schema, fragments: Sequence[str]
+    ) -> StagedWrite:
+        """Prepare new content under a full schema from fragments that other processes wrote and synced."""
+        read = [FragmentMetadata.from_json(text) for text in fragments]
+        added = sum(fragment.physical_rows for fragment in read)
+        operation = LanceOperation.Overwrite(schema, read)
+        return _staged(handle, "overwrite", operation, (), added=added, removed=handle.row_count)
+
+    def stage_upsert_fragments(
+        self,
+        handle: SnapshotHandle,
+        fragments: Sequence[str],
+        *,
+        removed: Sequence[int],
+        updated: Sequence[str],
+        replaced_rows: int,
+    ) -> StagedWrite:
+        """Prepare rows that other processes wrote and synced, and the deletions of those they replace.
+
+        A written row carries the row id of a committed one exactly when that one is deleted.
+        """
+        new = [FragmentMetadata.from_json(text) for text in fragments]
+        if handle.fragment_count == 0:
+            return _addition(handle, new, (), "upsert")
+        changed = [FragmentMetadata.from_json(text) for text in updated]
+        operation = shapes.replacement(handle._dataset, removed=list(removed), updated=changed, new=new)
+        added = sum(fragment.physical_rows for fragment in new) - replaced_rows
+        return _staged(handle, "upsert", operation, (), added=added)
+
     def stage_upsert(self, handle: SnapshotHandle, table: pa.Table) -> StagedWrite:
         """Prepare rows that replace those of the same id and are added where there is none.
 

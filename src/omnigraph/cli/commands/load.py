@@ -2,10 +2,12 @@
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import click
 
+from omnigraph.cli.load_progress import load_progress
 from omnigraph.cli.options import (
     GraphCommand,
     actor_option,
@@ -17,18 +19,16 @@ from omnigraph.cli.options import (
     yes_option,
 )
 from omnigraph.cli.printing import print_document
-from omnigraph.cli.progress import working
 from omnigraph.cli.sources import STDIN, refuse_second_stdin
 from omnigraph.cli.target import announce, require_consent, resolve
-from omnigraph.core.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from omnigraph.operations.load import LoadMode
+    from omnigraph.operations.load_model import Engine, OnError
 
 MODES = ("append", "merge", "overwrite")
 _REFUSED = {
     "--from": "is not in this version: there is only the branch main",
-    "--master": "is not in this version: there is no bulk loading through Spark",
     "--embed": "is not in this version: vectors are loaded as they are given",
 }
 
@@ -38,10 +38,9 @@ _REFUSED = {
 @click.option(
     "--data",
     "names",
-    required=True,
     multiple=True,
     metavar="INPUT",
-    help="A file, folder or pattern of NDJSON, Type=PATH for Parquet, - for standard input; may be repeated.",
+    help="A file, folder or pattern, Type=PATH for rows of one type, - for standard input; may be repeated.",
 )
 @click.option(
     "--mode",
@@ -55,7 +54,30 @@ _REFUSED = {
     type=click.Choice(["auto", "spark", "local"]),
     default="auto",
     show_default=True,
-    help="Where the work is done; auto is local in this version.",
+    help="Where the work is done: in this process, or on Spark; auto chooses by what is loaded.",
+)
+@click.option(
+    "--master", metavar="URL", help="Where Spark runs, such as local[4], spark://host:7077 or sc://host."
+)
+@click.option(
+    "--mapping",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="A YAML file that says which files and columns become which types and properties.",
+)
+@click.option("--dry-run", is_flag=True, help="Validate and report; write nothing.")
+@click.option(
+    "--on-error",
+    type=click.Choice(["fail", "skip"]),
+    default="fail",
+    show_default=True,
+    help="fail: nothing is loaded; skip: rows with violations are left out and counted.",
+)
+@click.option(
+    "--rejects",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write every violation to a file, as NDJSON.",
 )
 @click.option("--no-index", is_flag=True, help="Do not build missing indexes afterwards.")
 @message_option
@@ -70,6 +92,11 @@ def load(
     mode: str,
     branch: str | None,
     engine: str,
+    master: str | None,
+    mapping: Path | None,
+    dry_run: bool,
+    on_error: str,
+    rejects: Path | None,
     no_index: bool,
     message: str | None,
     actor: str | None,
@@ -86,26 +113,36 @@ def load(
     """
     refuse_second_stdin(*names)
     target = resolve(uri, uris, stores)
-    if engine == "spark":
-        raise UnsupportedError("bulk loading through Spark is not in this version: use --engine local")
+    if not names and mapping is None:
+        raise click.UsageError("nothing to load: name files by --data, or a mapping of them by --mapping")
     if mode == "overwrite":
         may_ask = not as_json and STDIN not in names
         require_consent("load --mode overwrite replaces data", target, yes=yes, may_ask=may_ask)
     from omnigraph.cli.access import open_for_writing
     from omnigraph.cli.documents import load_document
-    from omnigraph.cli.render.writes import render_load, render_pending
+    from omnigraph.cli.render.writes import render_load, render_pending, render_rejected
+    from omnigraph.operations.load import names_many_files
     from omnigraph.operations.load_inputs import read_inputs
 
     announce("load", target, quiet=quiet)
-    with open_for_writing(target) as graph, working("loading", quiet=quiet):
+    is_bulk = engine == "auto" and names_many_files(names)
+    with open_for_writing(target) as graph, load_progress(quiet=quiet, as_json=as_json) as progress:
         result = graph.load(
-            read_inputs(names, graph.catalog, sys.stdin.buffer),
+            read_inputs(names, graph.catalog, sys.stdin.buffer, mapping=mapping),
             cast("LoadMode", mode),
             branch=branch,
             actor=actor,
             message=message,
             index=not no_index,
+            engine="spark" if is_bulk else cast("Engine", engine),
+            master=master,
+            dry_run=dry_run,
+            on_error=cast("OnError", on_error),
+            rejects=rejects,
+            progress=progress,
         )
+    if result.rejected_rows:
+        click.echo(render_rejected(result), err=True)
     if result.pending_indexes:
         click.echo(render_pending(result.pending_indexes), err=True)
     if as_json:

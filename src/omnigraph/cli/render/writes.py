@@ -8,6 +8,9 @@ from omnigraph.operations.ensure_indices import IndexResult, PendingIndex
 from omnigraph.operations.index_status import TableIndexes
 from omnigraph.operations.load import LoadResult
 from omnigraph.operations.mutate import MutationResult
+from omnigraph.validate.violations import Violation
+
+REASONS_MAX = 10  # of rows that were left out; all of them go to the file of --rejects
 
 
 def render_mutation(result: MutationResult) -> str:
@@ -21,17 +24,36 @@ def render_mutation(result: MutationResult) -> str:
 
 def render_load(result: LoadResult) -> str:
     """Return the rows of each table, and the commits."""
-    if result.commit is None:
-        return f"no records in the input: nothing loaded into {result.branch or MAIN}"
+    branch = result.branch or MAIN
+    if result.commit is None and not result.is_dry_run:
+        what = "every row was left out" if result.rejected_rows else "no records in the input"
+        return f"{what}: nothing loaded into {branch}"
     total = count(sum(rows for _, rows in result.tables), "row")
-    title = f"loaded {total} into {result.branch or MAIN} ({result.mode})"
+    title = f"loaded {total} into {branch} ({result.mode})"
+    if result.commit is None:
+        title = f"{total} would be loaded into {branch} ({result.mode}); nothing was written"
     table = columns(
         ["table", "rows"], [[key, str(rows)] for key, rows in result.tables], numbers=frozenset({1})
     )
-    lines = [title, "", table, "", f"commit {result.commit.graph_commit_id}"]
+    lines = [title, "", table]
+    if result.commit is not None:
+        lines += ["", f"commit {result.commit.graph_commit_id}"]
     if result.index_commit is not None:
         lines.append(f"indexes built in commit {result.index_commit.graph_commit_id}")
     return "\n".join(lines)
+
+
+def render_rejected(result: LoadResult) -> str:
+    """Return a warning: how many rows were left out, and the first reasons."""
+    title = f"warning: {count(result.rejected_rows, 'row')} left out"
+    shown = [f"  {_place(violation)}: {violation.message}" for violation in result.violations[:REASONS_MAX]]
+    more = [] if len(result.violations) <= REASONS_MAX else ["  ..."]
+    return "\n".join([title, *shown, *more])
+
+
+def _place(violation: Violation) -> str:
+    name = violation.file_name
+    return f"line {violation.line}" if name is None else f"{name}:{violation.line}"
 
 
 def render_index_result(result: IndexResult) -> str:

@@ -1,0 +1,110 @@
+"""A load on Spark: slices go to executors, fragments and verdicts come back, and the driver publishes once.
+
+    count lines -> read, check values, write fragments -> keys -> endpoints -> cardinality -> stage -> commit
+
+H1  The driver holds descriptions, counts and the first violations, and never rows; but for a merge that fits
+    the setting for it.
+H2  Nothing of a load is visible before its one publish; until then it is files that nothing refers to, and
+    those that the driver knows of are removed when the load fails.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from omnigraph.bulk.jobs import TASKS_PER_CORE, Jobs
+from omnigraph.bulk.probe import probed
+from omnigraph.bulk.progress import ProgressEvent, Stage
+from omnigraph.bulk.session import open_session, settings_from
+from omnigraph.bulk.sources import WHOLE, Slice, SourceInput, needs_survey, place, plan_slices, survey
+from omnigraph.bulk.spool import Spool
+from omnigraph.commit.finalize import WriteRequest, finalize_staged
+from omnigraph.commit.sidecar import WriterKind
+from omnigraph.history.state import Snapshot
+from omnigraph.operations.bulk_run import BulkRun
+from omnigraph.operations.context import OpenGraph
+from omnigraph.operations.load_model import (
+    FrameInput,
+    LoadInput,
+    LoadOptions,
+    LoadResult,
+    RecordInput,
+    TableInput,
+)
+from omnigraph.operations.settings import environment
+
+SLICE_BYTES_MAX = 64 * 1024 * 1024  # what one task reads: enough to fill fragments, cheap enough to repeat
+SLICE_BYTES_MIN = 1024 * 1024  # below, starting a task costs more than it does
+
+
+class BulkLoad:
+    """One load on Spark."""
+
+    def __init__(
+        self,
+        graph: OpenGraph,
+        inputs: Sequence[LoadInput],
+        options: LoadOptions,
+        *,
+        branch: str | None,
+        actor: str | None,
+        message: str | None,
+    ) -> None:
+        """Take what is to be loaded; nothing starts before the first attempt."""
+        self._graph, self._inputs, self._options = graph, inputs, options
+        self._branch, self._actor, self._message = branch, actor, message
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to do and nothing to report: a load without inputs."""
+        return not self._inputs
+
+    def attempt(self) -> tuple[LoadResult, Snapshot]:
+        """Read, validate against the newest snapshot, write, and publish.
+
+        Raises:
+            ValidationError, KeyConflict: nothing is visible, and nothing is left (H2).
+            ConflictError: somebody else was first.
+            SparkUnavailable: there is no Spark, or an executor is not like the driver.
+        """
+        parts, options = self._graph.parts, self._options
+        options.progress(ProgressEvent(Stage.START))
+        spark = open_session(settings_from(environment(), master=options.master))
+        jobs = Jobs(spark, parts.new_id(), options.progress)
+        state = self._graph.state(self._branch)
+        snapshot = state.snapshot()
+        with probed(jobs, parts.root.uri, parts.adapter), Spool(jobs, parts.root) as spool:
+            options.progress(ProgressEvent(Stage.START, is_done=True))
+            run = BulkRun(self._graph, options, jobs, snapshot, self._slices(jobs, spool))
+            try:
+                result = replace(run.validated(), branch=self._branch)
+                if options.is_dry_run or not run.has_work:
+                    return result, snapshot
+                staged = run.staged()
+                request = WriteRequest(WriterKind.LOAD, snapshot, state.ref, self._actor, self._message)
+                with jobs.stage(Stage.COMMIT):
+                    outcome = finalize_staged(parts, self._graph.publisher, request, run.write_set, staged)
+                run.keep_written()
+                return replace(result, commit=outcome.commit), snapshot
+            finally:
+                run.discard_files()
+
+    def _slices(self, jobs: Jobs, spool: Spool) -> tuple[Slice, ...]:
+        """Return the slices of all inputs with exact lines."""
+        for file, item in enumerate(self._inputs):
+            match item:
+                case SourceInput():
+                    spool.take_source(file, item)
+                case RecordInput(data, name):
+                    spool.take_records(file, name, data)
+                case TableInput(table_key, table, name):
+                    spool.take_table(file, name, table_key, table)
+                case FrameInput(table_key, frame, name):
+                    spool.take_frame(file, name, table_key, frame)
+        size = sum(slice_.size for slice_ in plan_slices(spool.sources, target_bytes=WHOLE))
+        wanted = size // (jobs.parallelism * TASKS_PER_CORE)
+        slices = plan_slices(spool.sources, target_bytes=max(SLICE_BYTES_MIN, min(SLICE_BYTES_MAX, wanted)))
+        counted = needs_survey(slices)
+        if counted:
+            with jobs.stage(Stage.SURVEY, bytes_total=sum(slice_.size for slice_ in counted)):
+                surveys = jobs.each(counted, survey)
+        return spool.in_order(place(slices, surveys if counted else ()))

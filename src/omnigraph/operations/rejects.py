@@ -1,0 +1,98 @@
+"""Violations of a load beyond the first: all of them in a file, and the rows they name left out."""
+
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from omnigraph.core.errors import BadRequest
+from omnigraph.operations.load_model import LoadOptions
+from omnigraph.validate.violations import NOWHERE, VIOLATIONS_MAX, Violation, ViolationLog
+
+EVERY = 2**31 - 2  # violations: as many as Spark can count in a limit
+
+Place = tuple[int, int]
+
+
+def new_log(options: LoadOptions) -> ViolationLog:
+    """Return a log that keeps what the options need."""
+    return ViolationLog(EVERY if options.needs_all_violations else VIOLATIONS_MAX)
+
+
+@dataclass(slots=True)
+class Rejection:
+    """The rounds of a load that leaves out rows: what each of them found, and the places of all such rows.
+
+    A row that is left out may be missed by another one, which is found in the next round.
+    """
+
+    options: LoadOptions
+    log: ViolationLog
+    places: set[Place] = field(default_factory=set)
+
+    def take(self, found: ViolationLog) -> bool:
+        """Record a round; return whether another one is needed.
+
+        Raises:
+            ValidationError, KeyConflict: nothing is to be left out, or leaving out rows does not help.
+        """
+        self.log.merge(found)
+        violations = found.first_violations()
+        has_no_row = any(violation.file == NOWHERE for violation in violations)
+        if violations and (self.options.on_error == "fail" or has_no_row):
+            self.write()
+            first = ViolationLog()
+            first.merge(self.log)
+            first.raise_if_any()
+        fresh = {(violation.file, violation.line) for violation in violations} - self.places
+        self.places |= fresh
+        return bool(fresh)
+
+    def lines_of(self, file: int) -> tuple[int, ...]:
+        """Return the lines of an input that are left out."""
+        return tuple(sorted(line for number, line in self.places if number == file))
+
+    def write(self) -> None:
+        """Write every violation to the file that was asked for, in order, one object to a line.
+
+        Raises:
+            BadRequest: the file cannot be written.
+        """
+        path = self.options.rejects
+        if path is not None:
+            write_rejects(path, self.log.first_violations())
+
+    @property
+    def first(self) -> tuple[Violation, ...]:
+        """The first violations, as an error would list them."""
+        return self.log.first_violations()[:VIOLATIONS_MAX]
+
+
+def write_rejects(path: Path, violations: tuple[Violation, ...]) -> None:
+    """Write violations as NDJSON; the file is there as a whole, or as it was.
+
+    Raises:
+        BadRequest: the file cannot be written.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with temporary.open("w", encoding="utf-8") as file:
+            for violation in violations:
+                file.write(json.dumps(_document(violation), ensure_ascii=False) + "\n")
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise BadRequest(f"cannot write {path}: {error.strerror}") from error
+
+
+def _document(violation: Violation) -> dict[str, object]:
+    has_place = violation.file != NOWHERE
+    return {
+        "file": violation.file_name,
+        "input": violation.file if has_place else None,
+        "line": violation.line if has_place else None,
+        "kind": violation.kind.value,
+        "table_key": violation.table_key,
+        "row_id": violation.row_id,
+        "message": violation.message,
+    }

@@ -1,0 +1,75 @@
+"""Fragments written elsewhere to a staged write: checked against the table that they were written for."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from omnigraph.core.errors import InvariantViolation
+from omnigraph.storage.fragments import WrittenFragment
+from omnigraph.storage.handle import SnapshotHandle
+from omnigraph.storage.stage import TableStager
+from omnigraph.storage.staged import StagedWrite
+from omnigraph.validate.columns import Mode
+
+
+@dataclass(frozen=True, slots=True)
+class StagedFragments:
+    """What one task wrote into one table, and what it believed of that table."""
+
+    table_key: str
+    read_version: int
+    schema_fingerprint: str
+    fragments: tuple[WrittenFragment, ...]
+    rows: int
+    task: int
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """The committed rows that written ones replace: fragments that are empty now, and new deletions."""
+
+    removed: tuple[int, ...] = ()
+    updated: tuple[str, ...] = ()
+    rows: int = 0
+
+
+NOTHING_REPLACED = Replaced()
+
+
+def fingerprint(schema: pa.Schema) -> str:
+    """Return what two processes compare to know that they write the same columns."""
+    return hashlib.sha256(schema.serialize().to_pybytes()).hexdigest()
+
+
+def stage_written(
+    stager: TableStager,
+    handle: SnapshotHandle,
+    schema: pa.Schema,
+    parts: Sequence[StagedFragments],
+    *,
+    mode: Mode,
+    replaced: Replaced = NOTHING_REPLACED,
+) -> StagedWrite:
+    """Return one staged write of everything that tasks wrote into a table.
+
+    Raises:
+        InvariantViolation: a task wrote for another version, or for other columns.
+    """
+    expected = fingerprint(schema)
+    for part in parts:
+        if part.read_version != handle.version or part.schema_fingerprint != expected:
+            raise InvariantViolation(
+                f"task {part.task} wrote {part.table_key} for version {part.read_version} "
+                f"with schema {part.schema_fingerprint[:12]}, not for version {handle.version} "
+                f"with schema {expected[:12]}"
+            )
+    texts = [fragment.description for part in parts for fragment in part.fragments]
+    if mode == "overwrite":
+        return stager.stage_overwrite_fragments(handle, schema, texts)
+    if mode == "merge":
+        return stager.stage_upsert_fragments(
+            handle, texts, removed=replaced.removed, updated=replaced.updated, replaced_rows=replaced.rows
+        )
+    return stager.stage_fragments(handle, texts)

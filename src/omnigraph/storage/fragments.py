@@ -1,0 +1,217 @@
+"""Fragments that other processes write: the part of storage that runs inside the tasks of a bulk operation.
+
+G1  A task writes files that nobody sees, syncs them, and then describes them; only descriptions that reach
+    the driver can be committed.
+G2  Beside each fragment lies a file with the place of each of its rows in the input, until the driver removes
+    it. It is never part of a version.
+"""
+
+import json
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from lance.file import LanceFileReader, LanceFileWriter
+from lance.fragment import FragmentMetadata, RowIdSequence, write_fragments
+
+from omnigraph.core.limits import MAX_FRAGMENT_ROWS
+from omnigraph.storage import shapes
+from omnigraph.storage.durability import Durability, Syncer
+from omnigraph.storage.handle import TableAddress
+from omnigraph.storage.staged import fragment_files
+from omnigraph.storage.table import TableStore, translated
+from omnigraph.storage.uri import GraphRoot
+
+READ_ROWS = 65_536  # what is held as columns at a time
+FragmentMode = Literal["append", "overwrite"]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskTable:
+    """A table as a task finds it: its place, the version that the write is prepared on, and the new schema.
+
+    `schema` is the serialised Arrow schema: a description can be sent, a schema with metadata as well.
+    """
+
+    root: str
+    address: TableAddress
+    read_version: int
+    schema: bytes
+    mode: FragmentMode
+    durability: Durability
+
+    def store(self) -> TableStore:
+        """Return a store for this process; secrets come from its own environment."""
+        return TableStore(GraphRoot.parse(self.root).storage_options)
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFragment:
+    """One fragment that a task wrote: description, rows, bytes in memory, and the file of their places."""
+
+    description: str
+    rows: int
+    size: int = 0
+    places: str | None = None
+
+
+class FragmentWriter:
+    """Writes the fragments of one table in one task; `sync` comes before anybody is told of them (G1)."""
+
+    def __init__(self, table: TaskTable) -> None:
+        """Open the table at the version that the write is prepared on."""
+        self._table = table
+        self._dataset = table.store().open_unshared(table.address, table.read_version)
+        self._schema = pa.ipc.read_schema(pa.py_buffer(table.schema))
+        is_local = table.address.local_path is not None
+        self._syncer = Syncer(table.durability, is_local, table.root if is_local else None)
+        self._options = table.store().storage_options
+        self._unsynced: list[str] = []
+
+    def write(
+        self, rows: pa.Table, places: pa.Table | None = None, *, row_ids: Sequence[int] | None = None
+    ) -> WrittenFragment:
+        """Write rows as one fragment; `row_ids` are carried over from rows that it replaces.
+
+        Raises:
+            StorageError: the store failed.
+        """
+        assert 0 < rows.num_rows <= MAX_FRAGMENT_ROWS, "one fragment holds them"
+        uri = self._table.address.open_uri
+        with translated(f"write rows of {uri}"):
+            written = write_fragments(
+                rows.select(self._schema.names).cast(self._schema),
+                self._dataset,
+                mode=self._table.mode,
+                max_rows_per_file=MAX_FRAGMENT_ROWS,
+            )
+        assert isinstance(written, list)
+        (fragment,) = written
+        if row_ids is not None:
+            fragment.row_id_meta = RowIdSequence(list(row_ids)).to_inline_metadata()
+        beside = None
+        if places is not None:
+            beside = f"{uri}/data/{uuid.uuid4()}.lance"
+            with (
+                translated(f"write places of {uri}"),
+                LanceFileWriter(beside, places.schema, storage_options=self._options) as file,
+            ):
+                file.write_batch(places)
+        root = self._table.address.local_path
+        if root is not None:
+            self._unsynced += fragment_files(root, fragment)
+        return WrittenFragment(json.dumps(fragment.to_json()), fragment.physical_rows, rows.nbytes, beside)
+
+    def sync(self) -> None:
+        """Make what was written durable.
+
+        Raises:
+            StorageError: the system failed.
+        """
+        self._syncer.sync(self._unsynced, stage="staged")
+        self._unsynced.clear()
+
+
+def read_written(
+    table: TaskTable, fragment: WrittenFragment, columns: Sequence[str], *, with_places: bool = True
+) -> Iterator[tuple[pa.Table, pa.Table | None]]:
+    """Yield columns of a fragment that is not committed, with the places of the rows where asked.
+
+    Raises:
+        StorageError: the store failed.
+    """
+    options = table.store().storage_options
+    path = data_path(table.address, fragment)
+    with translated(f"read written rows of {table.address.open_uri}"):
+        rows = (
+            LanceFileReader(path, storage_options=options, columns=list(columns))
+            .read_all(batch_size=READ_ROWS)
+            .to_table()
+        )
+        places = None
+        if with_places and fragment.places is not None:
+            places = (
+                LanceFileReader(fragment.places, storage_options=options)
+                .read_all(batch_size=READ_ROWS)
+                .to_table()
+            )
+    for start in range(0, rows.num_rows, READ_ROWS):
+        yield rows.slice(start, READ_ROWS), None if places is None else places.slice(start, READ_ROWS)
+
+
+def data_path(address: TableAddress, fragment: WrittenFragment) -> str:
+    """Return where the rows of a fragment lie that a task wrote: it has one file."""
+    (file,) = FragmentMetadata.from_json(fragment.description).files
+    return f"{address.open_uri}/data/{file.path}"
+
+
+def fragment_numbers(store: TableStore, address: TableAddress, version: int) -> tuple[int, ...]:
+    """Return the numbers of the fragments of a version, for tasks to take their share of."""
+    dataset = store.open_at(address, version)._dataset
+    return tuple(fragment.fragment_id for fragment in dataset.get_fragments())
+
+
+def read_committed(
+    table: TaskTable, numbers: Iterable[int], columns: Sequence[str], *, with_rows: bool = False
+) -> Iterator[pa.RecordBatch]:
+    """Yield columns of committed fragments; with the ids and addresses of their rows where asked.
+
+    Raises:
+        StorageError: the store failed.
+    """
+    dataset = table.store().open_at(table.address, table.read_version)._dataset
+    with translated(f"scan of {table.address.open_uri}"):
+        for number in numbers:
+            fragment = dataset.get_fragment(number)
+            assert fragment is not None, "the numbers are those of this version"
+            yield from fragment.scanner(
+                columns=list(columns), with_row_id=with_rows, with_row_address=with_rows, batch_size=READ_ROWS
+            ).to_batches()
+
+
+def delete_committed(table: TaskTable, addresses: Sequence[int]) -> tuple[list[int], list[str]]:
+    """Write the deletion files for rows and sync them; return the emptied fragments, and the changed ones.
+
+    Raises:
+        StorageError: the store failed.
+    """
+    dataset = table.store().open_unshared(table.address, table.read_version)
+    removed, updated = shapes.delete_addresses(dataset, np.array(addresses, dtype=np.uint64))
+    root = table.address.local_path
+    if root is not None:
+        files = [path for fragment in updated for path in fragment_files(root, fragment)]
+        syncer = Syncer(table.durability, is_local=True, root=table.root)
+        syncer.sync((path for path in files if "/_deletions/" in path), stage="staged")
+    return removed, [json.dumps(fragment.to_json()) for fragment in updated]
+
+
+def rewrite_written(
+    table: TaskTable,
+    fragment: WrittenFragment,
+    *,
+    offsets: "npt.NDArray[np.int64]",
+    row_ids: pa.Int64Array,
+) -> list[WrittenFragment]:
+    """Write some rows of an uncommitted fragment again: those that carry a row id first, on their own.
+
+    Raises:
+        StorageError: the store failed.
+    """
+    writer = FragmentWriter(table)
+    columns = pa.ipc.read_schema(pa.py_buffer(table.schema)).names
+    whole = pa.concat_tables([rows for rows, _ in read_written(table, fragment, columns)])
+    has_id = np.asarray(row_ids.is_valid())
+    order = np.argsort(offsets, kind="stable")
+    carried, fresh = order[has_id[order]], order[~has_id[order]]
+    made = []
+    if len(carried):
+        ids: list[Any] = row_ids.take(pa.array(carried)).to_pylist()
+        made.append(writer.write(whole.take(offsets[carried]), row_ids=ids))
+    if len(fresh):
+        made.append(writer.write(whole.take(offsets[fresh])))
+    writer.sync()
+    return made

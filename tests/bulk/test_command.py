@@ -1,0 +1,76 @@
+"""`omnigraph load` on Spark: the result on standard output, events on standard error."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from omnigraph.core.failpoint import EXIT_STATUS
+from tests.support.commands import SCHEMA, omnigraph
+from tests.support.in_process import invoke
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+CRAFTS = '{"type": "Craft", "data": {"code": "A", "name": "a"}}\n{"type": "Craft", "data": {"code": "B"}}\n'
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    (tmp_path / "atlas.pg").write_text(SCHEMA)
+    assert invoke("init", "g.omni", "--schema", "atlas.pg", cwd=tmp_path).code == 0
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "crafts.jsonl").write_text(CRAFTS)
+    return tmp_path
+
+
+def test_a_folder_goes_to_spark_and_machines_read_events(spark: "SparkSession", place: Path) -> None:
+    arguments = ["load", "g.omni", "--data", "data", "--mode", "append", "--on-error", "skip", "--json"]
+
+    outcome = invoke(*arguments, cwd=place)
+
+    assert outcome.code == 0, outcome.stderr
+    assert json.loads(outcome.stdout)["tables"] == [{"table_key": "node:Craft", "rows_loaded": 1}]
+    assert json.loads(outcome.stdout)["rejected_rows"] == 1
+    lines = outcome.stderr.splitlines()
+    events = [json.loads(line)["progress"] for line in lines if line.startswith('{"progress"')]
+    assert [event["stage"] for event in events if event["done"]][:2] == ["start", "read and check values"]
+    assert "  line 2: missing required property Craft.name" in outcome.stderr
+
+
+def test_a_dry_run_says_what_would_be_loaded(spark: "SparkSession", place: Path) -> None:
+    (place / "data" / "crafts.jsonl").write_text(CRAFTS.splitlines()[0])
+    arguments = ["load", "g.omni", "--data", "data/crafts.jsonl", "--mode", "append", "--dry-run", "--engine"]
+
+    local = invoke(*arguments, "local", cwd=place)
+    spark_ = invoke(*arguments, "spark", cwd=place)
+
+    assert local.stdout == spark_.stdout
+    assert local.stdout.startswith("1 row would be loaded into main (append); nothing was written\n")
+
+
+def test_violations_go_to_the_file_that_was_asked_for(spark: "SparkSession", place: Path) -> None:
+    arguments = ["load", "g.omni", "--data", "data", "--mode", "append", "--rejects", "bad.ndjson"]
+
+    outcome = invoke(*arguments, cwd=place)
+
+    assert outcome.code == 1
+    (line,) = (place / "bad.ndjson").read_text().splitlines()
+    assert (json.loads(line)["line"], json.loads(line)["kind"]) == (2, "required")
+
+
+@pytest.mark.slow
+@pytest.mark.case("engine", 123)
+def test_a_killed_driver_leaves_the_graph_as_it_was(place: Path) -> None:
+    (place / "data" / "crafts.jsonl").write_text(CRAFTS.splitlines()[0] + "\n")
+    arguments = ["load", "g.omni", "--data", "data", "--mode", "append", "--quiet", "--master", "local[1]"]
+    before = invoke("commit", "list", "g.omni", "--json", cwd=place).stdout
+
+    killed = omnigraph(*arguments, cwd=place, OMNIGRAPH_FAILPOINTS="mutation.post_stage_pre_gate=exit")
+
+    assert killed.code == EXIT_STATUS, killed.stderr
+    assert invoke("commit", "list", "g.omni", "--json", cwd=place).stdout == before
+    again = omnigraph(*arguments, cwd=place)
+    assert (again.code, again.stderr) == (0, "")
+    assert "loaded 1 row into main (append)" in again.stdout

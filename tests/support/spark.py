@@ -1,0 +1,15 @@
+"""The one Spark session of a test process."""
+
+from typing import TYPE_CHECKING
+
+from omnigraph.bulk.session import SparkSettings, open_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SETTINGS = SparkSettings("local[2]", None, {"spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "2"})
+
+
+def spark_session() -> "SparkSession":
+    """Return the session, started when a test first asks for one; the end of the process closes it."""
+    return open_session(SETTINGS)
