@@ -7,7 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from multiprocessing import get_context
@@ -28,10 +28,14 @@ _BEFORE_DELETE = (
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One write to do; its name becomes the actor of its commit."""
+    """One write to do; its name becomes the actor of its commit.
+
+    `failpoint` is a place and an action, if the writer is to die on its way.
+    """
 
     name: str
     operation: Operation
+    failpoint: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +95,10 @@ class WriterProcess:
         assert self._process.pid is not None
         self.pid: int = self._process.pid
 
-    def begin(self) -> None:
-        """Let it open the graph."""
+    def begin(self, failpoint: tuple[str, str] | None = None) -> None:
+        """Let it open the graph, and perhaps die of a failpoint in doing so."""
         assert self.receive(60) == Ready()
-        self.pipe.send(None)
+        self.pipe.send(failpoint)
 
     def ask(self, request: Request) -> None:
         """Ask for a write; it is started at once."""
@@ -113,6 +117,13 @@ class WriterProcess:
     def receive_until(self, deadline: float) -> Message | None:
         """Return the next message; none when the time has come."""
         return self.receive(deadline - monotonic())
+
+    def has_died(self) -> bool:
+        """Return whether it has ended at a failpoint; call it when nothing more is received."""
+        from omnigraph.core.failpoint import EXIT_STATUS
+
+        self._process.join(timeout=60)
+        return self._process.exitcode == EXIT_STATUS
 
     def kill(self) -> list[Message]:
         """End it as a power switch would, and return what it had said before."""
@@ -149,21 +160,28 @@ def _run(pipe: Connection, root: str, durability: str) -> None:
     from tests.model.operations import perform
 
     pipe.send(Ready())
-    pipe.recv()
-    graph = omnigraph.open(root, durability=durability)
+    with _armed(pipe.recv()):
+        graph = omnigraph.open(root, durability=durability)
     pipe.send(Opened())
     with _watched(pipe, Path(root, "__recovery")):
         while True:
             request: Request = pipe.recv()
             pipe.send(Started(request.name))
             try:
-                commit_id = perform(graph, request.operation, actor=request.name)
+                with _armed(request.failpoint):
+                    commit_id = perform(graph, request.operation, actor=request.name)
             except OmnigraphError as error:
                 is_conflict = isinstance(error, ConflictError)
                 name = type(error).__name__
                 pipe.send(Failed(request.name, name, str(error), is_conflict))
             else:
                 pipe.send(Acknowledged(request.name, commit_id))
+
+
+def _armed(failpoint: tuple[str, str] | None) -> AbstractContextManager[None]:
+    from omnigraph.core import failpoint as failpoints
+
+    return nullcontext() if failpoint is None else failpoints.failpoint(*failpoint)
 
 
 @contextmanager

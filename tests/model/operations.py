@@ -78,7 +78,10 @@ class PutOwn:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Load rows; `overwrite` replaces exactly the types in `types`, which may have no rows."""
+    """Load rows; `overwrite` replaces exactly the types in `types`, which may have no rows.
+
+    `index` is whether the load builds the indexes that are missing, too: of contents it says nothing.
+    """
 
     mode: "LoadMode"
     people: dict[str, tuple[int | None, str]]
@@ -87,9 +90,15 @@ class Load:
     knows: dict[str, Ends]
     joined: dict[str, Ends]
     types: tuple[str, ...] = ()
+    index: bool = True
 
 
-Operation = PutPerson | SetAge | DropPeople | PutKnows | DropEdge | PutNote | PutOwn | Load
+@dataclass(frozen=True, slots=True)
+class EnsureIndices:
+    """Build the indexes that are missing."""
+
+
+Operation = PutPerson | SetAge | DropPeople | PutKnows | DropEdge | PutNote | PutOwn | Load | EnsureIndices
 
 
 def apply(contents: Contents, operation: Operation) -> Contents:
@@ -129,6 +138,8 @@ def apply(contents: Contents, operation: Operation) -> Contents:
             return replace(contents, own={**contents.own, f"{table}/{key}": value})
         case Load():
             return _loaded(contents, operation)
+        case EnsureIndices():
+            return contents
         case _:
             assert_never(operation)
 
@@ -163,11 +174,14 @@ _FIELDS = {"Person": "people", "Team": "teams", "Note": "notes", "Knows": "knows
 
 def perform(graph: "Graph", operation: Operation, *, actor: str | None = None) -> str | None:
     """Ask the engine for an operation and return the id of its commit, if it made one."""
+    if isinstance(operation, EnsureIndices):
+        built = graph.ensure_indices(actor=actor)
+        return None if built.commit is None else built.commit.graph_commit_id
     if isinstance(operation, Load):
         if operation.mode == "overwrite":
-            loaded = graph.load(_tables(operation), "overwrite", actor=actor)
+            loaded = graph.load(_tables(operation), "overwrite", actor=actor, index=operation.index)
         else:
-            loaded = graph.load(_ndjson(operation), operation.mode, actor=actor)
+            loaded = graph.load(_ndjson(operation), operation.mode, actor=actor, index=operation.index)
         return None if loaded.commit is None else loaded.commit.graph_commit_id
     source, params = _mutation(operation)
     mutated = graph.mutate(source, params=params, actor=actor)
@@ -209,8 +223,8 @@ def _mutation(operation: Operation) -> tuple[str, dict[str, object]]:
         case PutOwn(table, key, value):
             text = f"query m($k: String, $v: I64) {{ insert Own{table} {{ key: $k, value: $v }} }}"
             return text, {"k": key, "v": value}
-        case Load():
-            raise AssertionError("a load is no mutation")
+        case Load() | EnsureIndices():
+            raise AssertionError(f"{operation} is no mutation")
         case _:
             assert_never(operation)
 

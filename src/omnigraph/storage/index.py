@@ -61,7 +61,8 @@ def build_missing(
     if handle.row_count == 0:
         return [], ()
     dataset = handle._own_dataset()
-    existing = {described.name for described in dataset.describe_indices()}
+    with translated(f"indexes of {handle.address.open_uri}"):  # a long version file is read again for them
+        existing = {described.name for described in dataset.describe_indices()}
     built: list[Index] = []
     pending: list[PendingColumn] = []
     for request in requests:

@@ -11,6 +11,7 @@ from lance.fragment import FragmentMetadata
 
 from omnigraph.core.errors import InvariantViolation, StorageError
 from omnigraph.storage.handle import TableAddress
+from omnigraph.storage.lance_errors import LANCE_ERRORS, translate
 from omnigraph.storage.transactions import transaction_file, version_file
 from omnigraph.storage.version_file import HollowContent, decode_version
 
@@ -139,7 +140,11 @@ def _row_files(root: Path, dataset: LanceDataset) -> list[str]:
 
 
 def _segments(dataset: LanceDataset) -> list[str]:
-    return [str(segment.uuid) for item in dataset.describe_indices() for segment in item.segments]
+    try:
+        described = dataset.describe_indices()  # a long version file is read again for them
+    except LANCE_ERRORS as error:
+        raise translate(error, f"indexes of {dataset.uri}") from error
+    return [str(segment.uuid) for item in described for segment in item.segments]
 
 
 def _segment_files(root: Path, version: int, segments: list[str]) -> list[str]:
