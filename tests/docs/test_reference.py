@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,61 @@ def test_every_error_is_on_its_page_with_its_code_status_and_exit() -> None:
         error.__name__: [str(error.code), str(error.status), str(error.exit_code)]
         for error in error_classes()
     }
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """What the table of the specification says of a class."""
+
+    parent: str | None
+    code: str | None
+    detail: str | None
+    status: int
+    exit_code: int
+
+
+def listed_errors() -> dict[str, Listed]:
+    """Return the classes of the specification's table; a blank cell is the parent's."""
+    text = (DOCS / "spec" / "engine.md").read_text(encoding="utf-8")
+    table = text.partition("\n## 14. Errors\n")[2].partition("\n## 15. ")[0]
+    found: dict[str, Listed] = {}
+    path: list[str] = []
+    for line in table.splitlines():
+        first, *cells = [cell.strip() for cell in line.strip("|").split("|")]
+        names = re.findall(r"`([A-Z]\w+)", first)
+        if not line.startswith("| ") or not names:
+            continue
+        path = path[: first.count("·")]
+        parent, _, children = first.partition("→")
+        for name in re.findall(r"`([A-Z]\w+)", parent):
+            found[name] = _listed(found, path[-1] if path else None, *cells[:3])
+        path.append(names[0])
+        for name in re.findall(r"`([A-Z]\w+)", children):
+            found[name] = _listed(found, names[0], "", "", "")
+    return found
+
+
+def _listed(found: dict[str, Listed], parent: str | None, wire: str, status: str, exit_code: str) -> Listed:
+    inherited = Listed(None, "internal", None, 500, 1) if parent is None else found[parent]
+    code, _, detail = (part.strip().strip("`") for part in wire.partition("/"))
+    return Listed(
+        parent,
+        None if code == "none" else inherited.code if code in {"", "–"} else code,
+        re.split(r"[{\[]", detail)[0] or inherited.detail,
+        inherited.status if status in {"", "–"} else int(status),
+        int(exit_code.strip("*") or inherited.exit_code),
+    )
+
+
+@pytest.mark.case("engine", 282)
+def test_every_error_is_what_the_specification_says() -> None:
+    listed = listed_errors()
+
+    assert len(listed) > 60
+    for error in error_classes():
+        parent = next((base.__name__ for base in error.__bases__ if issubclass(base, OmnigraphError)), None)
+        ours = Listed(parent, error.code, error.detail, error.status, error.exit_code)
+        assert listed.get(error.__name__) == ours, error.__name__
 
 
 def test_every_type_code_has_a_meaning() -> None:

@@ -108,6 +108,7 @@ def test_with_an_index_that_is_used_the_guard_fails(graph: Graph) -> None:
     assert not is_fenced(path, raw_merge("object_id", use_index=True))
 
 
+@pytest.mark.case("engine", 341)
 def test_with_a_version_trimmed_between_handle_and_head_the_guard_fails(graph: Graph) -> None:
     publish(graph, 3)
     path = manifest_path(graph)

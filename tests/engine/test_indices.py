@@ -13,6 +13,7 @@ from omnigraph.history.commits import MAINTENANCE_ACTOR
 from tests.support.engine import (
     assert_settled,
     chain,
+    edge,
     head,
     ids,
     ndjson,
@@ -36,12 +37,50 @@ node Doc {
 }
 node Empty { code: String @key }
 """
+EVERY_KIND = """\
+node Item {
+    code:  String @key
+    label: String? @index
+    kind:  enum(a, b)? @index
+    mail:  String? @unique @index
+    nick:  String? @unique
+    state: enum(on, off)? @unique @index
+    row:   I32?
+    seat:  U64?
+    size:  I64? @index
+    ratio: F32? @index
+    open:  Bool? @index
+    day:   Date? @index
+    at:    DateTime? @index
+    tags:  [String]?
+    raw:   Blob?
+    place: Vector(2)? @index
+    plain: I32?
+    @unique(row, seat)
+    @index(plain, size)
+}
+edge Link: Item -> Item {
+    serial: I32? @unique
+    title:  String? @unique @index
+    note:   String? @index
+    rank:   I32?
+    slot:   I32?
+    weight: F64?
+    @unique(rank, slot)
+}
+"""
 
 
 def indexes(graph: Graph, table_key: str) -> list[str]:
     """Return the names of a table's indexes."""
     dataset = lance.dataset(str(table_path(graph, table_key)))
     return sorted(index.name for index in dataset.describe_indices())
+
+
+def index_types(graph: Graph, table_key: str) -> dict[str, str]:
+    """Return what the indexes of a table are to Lance, by name."""
+    dataset = lance.dataset(str(table_path(graph, table_key)))
+    return {index.name: index.index_type for index in dataset.describe_indices()}
 
 
 def actors(graph: Graph) -> list[str | None]:
@@ -115,6 +154,51 @@ def test_an_overwrite_loses_the_indexes_and_builds_them_again(graph: Graph) -> N
 
     assert result.index_commit == head(graph)
     assert indexes(graph, "node:Person") == ["id__btree", "name__fts"]
+
+
+# Which
+
+
+@pytest.mark.case("engine", 257)
+def test_every_column_has_the_indexes_of_its_type_and_no_other(tmp_path: Path) -> None:
+    full = node(
+        "Item",
+        code="one",
+        label="x",
+        kind="a",
+        mail="m",
+        nick="n",
+        state="on",
+        row=1,
+        seat=2,
+        size=3,
+        ratio=0.5,
+        open=True,
+        day="2020-01-01",
+        at="2020-01-01T00:00:00Z",
+        tags=["t"],
+        raw="base64:AAAA",
+        place=[0, 1],
+        plain=4,
+    )
+    link = edge("Link", "one", "one", serial=1, title="t", note="n", rank=1, slot=2, weight=0.5)
+    graph = new_graph(tmp_path / "items", EVERY_KIND)
+
+    result = graph.load(ndjson([full, link]), "append")
+
+    assert (result.pending_indexes, result.warnings) == ((), ())
+    values = ["kind", "size", "ratio", "open", "day", "at"]
+    looked_up = ["id", "mail", "nick", "state", "row", "seat", *values]
+    assert index_types(graph, "node:Item") == {
+        **{f"{column}__btree": "BTree" for column in looked_up},
+        **{f"{column}__fts": "Inverted" for column in ("code", "label", "mail")},
+        "place__vector": "IVF_FLAT",
+    }
+    ends_and_unique = ["id", "src", "dst", "serial", "title", "rank", "slot"]
+    assert index_types(graph, "edge:Link") == {f"{column}__btree": "BTree" for column in ends_and_unique}
+    for table in graph.index_status():
+        assert {index.coverage for index in table.indexes} == {"indexed"}
+        assert len(table.indexes) == len(index_types(graph, table.table_key))
 
 
 # By hand

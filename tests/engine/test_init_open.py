@@ -108,6 +108,7 @@ def test_every_dataset_follows_the_physical_rules(tmp_path: Path) -> None:
         assert not any(name.startswith("lance.auto_cleanup") for name in dataset.config())
 
 
+@pytest.mark.case("engine", 360)
 def test_a_fresh_graph_has_one_schema_row_equal_to_its_file(graph: Graph) -> None:
     rows = [row for row in manifest_rows(graph) if row["object_type"] == "schema"]
 

@@ -1,5 +1,6 @@
 """Loads in process: modes, counts, refusals, and what a failed one leaves."""
 
+import base64
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,10 +9,19 @@ import lance
 import pyarrow as pa
 import pytest
 
-from omnigraph.core.errors import BranchNotFound, KeyConflict, OmnigraphError, StorageError, ValidationError
+from omnigraph.catalog.arrow_schema import PRIMARY_KEY_METADATA, PROPERTY_ID_KEY, arrow_schema
+from omnigraph.core.errors import (
+    BranchNotFound,
+    KeyConflict,
+    OmnigraphError,
+    ResourceLimit,
+    StorageError,
+    ValidationError,
+)
 from omnigraph.core.limits import MAX_FRAGMENT_ROWS
 from omnigraph.graph.graph import Graph
 from omnigraph.operations.load import MODES, LoadMode
+from omnigraph.operations.settings import LINE_MAX_BYTES, LINE_MAX_TOKENS
 from omnigraph.storage.handle import SnapshotHandle
 from omnigraph.storage.stage import CommittedTable, StagedWrite, TableStager
 from tests.support.engine import (
@@ -140,6 +150,39 @@ def test_an_empty_table_overwrites_a_type_by_nothing(graph: Graph) -> None:
     assert load(graph, "append", edge("Knows", "ann", "bob", id="k2")) == {"edge:Knows": 1}
 
 
+STRICT = """\
+node Doc { code: String @key  title: String  note: String? }
+edge Link: Doc -> Doc { weight: I32  note: String? }
+"""
+REQUIRED = {"node:Doc": {"id", "code", "title"}, "edge:Link": {"id", "src", "dst", "weight"}}
+
+
+@pytest.mark.case("engine", 308)
+@pytest.mark.parametrize("count", [0, 2], ids=["by nothing", "by rows"])
+def test_an_overwrite_keeps_key_non_null_flags_and_property_ids(tmp_path: Path, count: int) -> None:
+    records = [node("Doc", code="a", title="A"), edge("Link", "a", "a", weight=1)]
+    graph = new_graph(tmp_path / "docs", STRICT, *records)
+    before = pins(graph)
+    names = pa.array(["b", "c"][:count], pa.utf8())
+    docs = pa.table({"code": names, "title": names})
+    links = pa.table({"from": names, "to": names, "weight": pa.array([1, 2][:count], pa.int32())})
+
+    graph.load({"Doc": docs, "Link": links}, "overwrite", index=False)
+
+    for type_ in graph.catalog.types:
+        key = type_.table_key
+        schema = lance.dataset(str(table_path(graph, key)), version=pins(graph)[key]).schema
+        fields = {name: schema.field(name) for name in schema.names}
+        assert pins(graph)[key] == before[key] + 1
+        assert fields["id"].metadata == PRIMARY_KEY_METADATA
+        assert {name for name, field in fields.items() if not field.nullable} == REQUIRED[key]
+        assert {name: dict(fields[name].metadata or {}) for name in type_.properties} == {
+            item.name: {PROPERTY_ID_KEY: b"%d" % item.id} for item in type_.properties.values()
+        }
+        assert schema.equals(arrow_schema(type_), check_metadata=True)
+    assert load(graph, "append", *records) == {"edge:Link": 1, "node:Doc": 1}
+
+
 @pytest.mark.case("engine", 111)
 def test_overwrite_cannot_drop_a_node_that_a_retained_edge_refers_to(graph: Graph) -> None:
     load(graph, "append", *PEOPLE_AND_WORK)
@@ -209,6 +252,37 @@ def test_a_branch_that_is_missing_is_not_made_by_a_typo(graph: Graph) -> None:
         graph.load(ndjson(PEOPLE_AND_WORK), "append", branch="tpyo")
 
     assert len(chain(graph)) == 1
+
+
+@pytest.mark.case("engine", 302)
+def test_a_record_is_as_large_as_it_wants_unless_a_limit_is_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = new_graph(tmp_path / "files", "node File { name: String @key  raw: Blob?  tags: [String]? }")
+    raw, tags = bytes(range(256)) * (40 * 1024 * 4), [f"t{number}" for number in range(200_000)]
+    small = node("File", name="small", tags=["t"])
+    large = node("File", name="large", raw=f"base64:{base64.b64encode(raw).decode()}")
+    records = {"many": node("File", name="many", tags=tags), "large": large}
+    assert len(raw) == 40 * 1024 * 1024
+
+    for setting, name, resource in (
+        (LINE_MAX_BYTES, "large", "bytes of line 2"),
+        (LINE_MAX_TOKENS, "many", "structural tokens of line 2"),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setenv(setting, "1000")
+            with pytest.raises(ResourceLimit) as caught:
+                load(graph, "append", small, records[name])
+        assert (caught.value.resource, caught.value.limit) == (resource, 1000)
+        assert caught.value.actual > 200_000
+        assert len(chain(graph)) == 1
+        assert_settled(graph)
+
+    assert load(graph, "append", small, *records.values()) == {"node:File": 3}
+    found = rows(graph, "File")
+    assert found["large"]["raw"] == raw
+    assert found["many"]["tags"] == tags
+    assert found["small"] == {"id": "small", "name": "small", "raw": None, "tags": ["t"]}
 
 
 def test_the_library_is_loaded_through_a_file_as_through_bytes(library: Graph, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """History lives in rows: every commit folds to the state that was recorded when it was made."""
 
 import random
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,7 +15,9 @@ from omnigraph.commit.changes import (
     TombstoneTable,
     UpdateTable,
 )
-from omnigraph.commit.publish import FRAGMENTS_MAX, ManifestPublisher
+from omnigraph.commit.publish import FRAGMENTS_MAX, HORIZON_S, UPKEEP_INTERVAL, ManifestPublisher
+from omnigraph.commit.recovery.kinds import RecoveryKind
+from omnigraph.core.errors import RecoveryRequired
 from omnigraph.core.failpoint import failpoint
 from omnigraph.graph.graph import Graph
 from omnigraph.history import commits as commits_module
@@ -22,6 +25,9 @@ from omnigraph.history.commits import GraphCommit
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.identity import TableIdentity
 from omnigraph.history.manifest_rows import commit_row, rows_table
+from omnigraph.operations.load import LoadMode
+from omnigraph.storage.handle import TableAddress
+from omnigraph.storage.manifest_table import ManifestHandle
 from tests.engine.counting import Scans
 from tests.support.engine import (
     Publisher,
@@ -123,25 +129,40 @@ def test_a_pin_that_returns_to_a_version_of_main_leaves_the_commits_between_alon
     recorder.check()
 
 
+@pytest.mark.case("engine", 338)
 def test_no_publish_changes_a_row_that_is_there(graph: Graph) -> None:
     publisher = Publisher(graph)
     entry = graph.snapshot().entry("edge:Knows")
     new = TableIdentity(101, 1)
 
-    def recover() -> None:
-        with (
-            pytest.raises(Exception, match="half-way"),
-            failpoint("mutation.post_finalize_pre_publisher", "raise"),
-        ):
-            graph.mutate(mutation('insert Person { name: "cut" }'))
-        graph.mutate(mutation('insert Person { name: "healer" }'))
+    def load(mode: LoadMode, name: str) -> None:
+        graph.load(ndjson([node("Person", name=name)]), mode, index=False)
+
+    def recover(place: str, kind: RecoveryKind) -> None:
+        two_tables = 'insert Person { name: "cut" } insert Company { name: "cut" }'
+        with pytest.raises(RecoveryRequired), failpoint(place, "raise"):
+            graph.mutate(mutation(two_tables))
+        reopen(graph).close()
+        assert graph.recoveries()[0].recovery_kind is kind
+
+    def upkeep() -> None:
+        kept_up = graph.snapshot().entry("node:Person").pin.upkeep_version
+        for number in range(UPKEEP_INTERVAL):
+            graph.mutate(mutation(f'insert Person {{ name: "p{number}" }}'))
+        assert graph.snapshot().entry("node:Person").pin.upkeep_version > kept_up
+        assert len(internals(graph).state().fragments) < UPKEEP_INTERVAL
 
     kinds: dict[str, Any] = {
-        "mutation": lambda: graph.mutate(mutation('insert Person { name: "ann" }')),
-        "load": lambda: graph.load(ndjson([node("Person", name="bob")]), "append", index=False),
+        "insert": lambda: graph.mutate(mutation('insert Person { name: "ann" }')),
+        "update": lambda: graph.mutate(mutation('update Person set { age: 1 } where name = "ann"')),
+        "append": lambda: load("append", "bob"),
+        "merge": lambda: load("merge", "bob"),
         "index build": graph.ensure_indices,
         "delete": lambda: graph.mutate(mutation('delete Person where name = "bob"')),
-        "recovery": recover,
+        "overwrite": lambda: load("overwrite", "cid"),
+        "roll-forward": lambda: recover("mutation.post_finalize_pre_publisher", RecoveryKind.ROLLED_FORWARD),
+        "roll-back": lambda: recover("mutation.post_table_commit", RecoveryKind.ROLLED_BACK),
+        "upkeep, and a folded manifest": upkeep,
         "registration": lambda: publisher.publish(RegisterTable(new, "node:New", pin(1))),
         "rename": lambda: publisher.publish(RenameTable(new, "node:New", "node:Newer")),
         "repointing": lambda: publisher.publish(UpdateTable(new, "node:Newer", pin(7, ref="x"))),
@@ -244,9 +265,25 @@ def test_two_hundred_publishes_keep_the_manifest_compact(graph: Graph) -> None:
     assert not (manifest_path(graph) / "_indices").exists()
 
 
-def test_a_handle_that_grew_old_is_not_published_on(graph: Graph) -> None:
+@pytest.mark.case("engine", 341)
+def test_a_handle_that_grew_old_is_not_published_on(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     parts, now = internals(graph).parts, [0.0]
     opened: list[int] = []
+    handles: list[ManifestHandle] = []
+    merged: list[ManifestHandle] = []
+    manifest = parts.coordinator.manifest
+    open_fresh, merge = manifest.open_fresh, manifest.merge
+
+    def counted_open(address: TableAddress) -> ManifestHandle:
+        handles.append(open_fresh(address))
+        return handles[-1]
+
+    def counted_merge(handle: ManifestHandle, rows: pa.Table) -> int:
+        merged.append(handle)
+        return merge(handle, rows)
+
+    monkeypatch.setattr(manifest, "open_fresh", counted_open)
+    monkeypatch.setattr(manifest, "merge", counted_merge)
     publisher = ManifestPublisher(
         parts.coordinator,
         parts.store,
@@ -266,4 +303,26 @@ def test_a_handle_that_grew_old_is_not_published_on(graph: Graph) -> None:
         outcome = publisher.publish(None, None, [], {}, intent())
 
     assert outcome.attempts == len(opened) == 3
+    assert merged == [handles[2]]  # one for each attempt; the last one, which is young, is published on
     assert len(graph.commits()) == 2
+
+
+@pytest.mark.case("engine", 341)
+def test_ages_are_measured_with_a_clock_that_counts_sleep(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine that slept: the wall and the monotonic clock may say what they like."""
+    slept = [0.0]
+    monkeypatch.setattr(time, "CLOCK_BOOTTIME", 7, raising=False)
+    monkeypatch.setattr(time, "clock_gettime", lambda clock: 1_000.0 * (clock == 7) + slept[0])
+    places: list[float] = []
+
+    def sleep_once() -> None:
+        places.append(slept[0])
+        slept[0] = HORIZON_S / 2 + 1
+
+    with failpoint("publish.post_open_pre_merge", call=sleep_once):
+        graph.mutate(mutation('insert Person { name: "ann" }'))
+
+    assert places == [0.0, slept[0]]
+    assert [commit.manifest_version for commit in graph.commits()] == [2, 1]

@@ -77,6 +77,7 @@ def test_a_kill_before_the_manifest_is_folded_leaves_that_to_the_next_publish(ro
     assert len(books(root).recoveries) == 1
 
 
+@pytest.mark.case("engine", 208)
 def test_a_writer_that_finishes_between_the_listing_and_the_lock_is_not_recovered(root: Path) -> None:
     with (
         stopped(root, "insert", "mutation.post_finalize_pre_publisher=") as script,

@@ -1,6 +1,8 @@
 """Several processes on one graph: who lives, who waits, who begins again."""
 
+import fcntl
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -8,16 +10,19 @@ import pytest
 import omnigraph.graph.graph as graphs
 from omnigraph.core.errors import ExpectedVersionMismatch
 from omnigraph.core.failpoint import ENVIRONMENT, EXIT_STATUS, failpoint
+from omnigraph.graph.graph import Graph
 from omnigraph.storage.locks import is_taken
 from tests.support.books import (
     assert_reopening_changes_nothing,
     assert_settled,
     books,
+    contents_of,
     fingerprint,
     recovery_files,
 )
 from tests.support.protocol import (
     BEFORE,
+    TABLE_KEYS,
     WRITERS,
     Contents,
     give_up,
@@ -130,6 +135,66 @@ print("done", flush=True)
         assert (found.recoveries[0].kind, found.recoveries[0].outcomes) == ("RolledBack", ())
         assert graph.ensure_indices().commit is None  # every index of the live writer is there
         write_everywhere(graph)
+
+
+# Readers beside a writer
+
+COUNT_PERSONS = "query q() { match { $p: Person } return { count($p) as n } }"
+PUBLISH_LOCK = Path("__locks", "publish-main.lock")
+
+
+def assert_reads_take_no_lock(root: Path, opened: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Open read-only and read, through a handle from before as well; no lock is tried and no file is made."""
+    (sidecar,) = sidecars(root)
+    assert is_taken(sidecar.with_suffix(".lock"))
+    assert is_taken(root / PUBLISH_LOCK)
+    before = fingerprint(root)
+    tried: list[object] = []
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fcntl, "flock", lambda *arguments: tried.append(arguments))
+        with graphs.open(root, mode="ro") as reader:
+            for graph in (reader, opened):
+                assert contents_of(graph) == BEFORE
+                assert graph.query(COUNT_PERSONS).to_pylist() == [{"n": 3}]
+                assert (len(graph.commits()), graph.recoveries()) == (2, [])
+                assert {state.table_key for state in graph.index_status()} == set(TABLE_KEYS)
+            reader.refresh()
+
+    assert tried == []
+    assert fingerprint(root) == before
+
+
+@pytest.mark.case("engine", 323)
+def test_a_reader_does_not_wait_for_a_writer_of_this_process_that_holds_every_lock(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer, opened = graphs.open(root), graphs.open(root)
+    read: list[bool] = []
+
+    def meanwhile() -> None:
+        for table_key in TABLE_KEYS:
+            with writer._graph.parts.queues.try_one((table_key, None)) as is_free:
+                assert not is_free
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(assert_reads_take_no_lock, root, opened, monkeypatch).result(timeout=60)
+        read.append(True)
+
+    with paused_at("publish.before_merge", "call", meanwhile):
+        write_everywhere(writer)
+
+    assert read == [True]
+    assert_settled(root, with_extra(BEFORE), recoveries=0)
+
+
+@pytest.mark.case("engine", 323)
+def test_a_reader_does_not_wait_for_another_process_that_holds_its_locks(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with graphs.open(root) as opened, stopped(root, "delete", "publish.before_merge=") as script:
+        assert_reads_take_no_lock(root, opened, monkeypatch)
+        go_on(script)
+    assert_settled(root, WRITERS["delete"].after, recoveries=0)
 
 
 # Lock files

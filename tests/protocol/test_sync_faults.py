@@ -56,6 +56,7 @@ def test_process_durability_syncs_nothing(root: Path) -> None:
 # The handle that publishes
 
 
+@pytest.mark.case("engine", 341)
 def test_a_publish_takes_a_fresh_handle_when_its_own_grew_too_old(root: Path) -> None:
     """The clock goes on while the machine sleeps between the look at the manifest and the merge."""
     with graphs.open(root) as graph:

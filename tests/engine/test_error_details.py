@@ -1,0 +1,163 @@
+"""What errors carry to a caller who is not on this machine: their details, and no path outside the graph."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import lance
+import pytest
+
+from omnigraph.cli.error_document import error_document
+from omnigraph.core.errors import OmnigraphError
+from omnigraph.core.failpoint import failpoint
+from omnigraph.graph.graph import Graph, init
+from omnigraph.graph.graph import open as open_graph
+from omnigraph.operations.settings import LINE_MAX_BYTES
+from tests.support.engine import PEOPLE, head, ndjson, new_graph, node, reopen, table_path
+from tests.support.queries import mutation, read
+
+ANN = mutation('insert Person { name: "ann" }')
+BOB = mutation('insert Person { name: "bob" }')
+EVERYBODY = read("$p: Person", "return { $p.name }")
+ULID = r"[0-9A-HJKMNP-TV-Z]{26}"
+# A path begins where no name, address or other path goes on.
+ABSOLUTE_PATH = re.compile(r"(?<![\w./:])/[^\s'\",;:)]+")
+
+
+def overtaken(graph: Graph, text: str, rivals: str) -> None:
+    """Run a mutation that a rival overtakes when it has staged."""
+    rival, left = reopen(graph), [rivals]
+
+    def overtake() -> None:
+        if left:
+            rival.mutate(left.pop())
+
+    with failpoint("mutation.post_stage_pre_gate", call=overtake):
+        graph.mutate(text)
+
+
+def lose_a_table(graph: Graph) -> None:
+    overtaken(graph, mutation('update Person set { age: 1 } where name = "zoe"'), ANN)
+
+
+def lose_a_table_that_was_read(graph: Graph) -> None:
+    overtaken(graph, mutation('insert WorksAt { from: "zoe", to: "acme" }'), ANN)
+
+
+def append_an_id_again(graph: Graph) -> None:
+    graph.load(ndjson([node("Person", name="zoe")]), "append")
+
+
+def require_another_head(graph: Graph) -> None:
+    graph.mutate(ANN, if_commit=graph.commits()[-1].graph_commit_id)
+
+
+def read_a_version_that_is_gone(graph: Graph) -> None:
+    before = head(graph).graph_commit_id
+    graph.mutate(ANN)
+    (table_path(graph, "node:Person") / "_versions" / f"{2**64 - 1 - 2:020d}.manifest").unlink()
+    reopen(graph, mode="ro").query(EVERYBODY, snapshot=before)
+
+
+def exceed_a_limit(graph: Graph) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(LINE_MAX_BYTES, "10")
+        graph.load(ndjson([node("Person", name="ann")]), "append")
+
+
+def fail_before_the_publish(graph: Graph) -> None:
+    with failpoint("mutation.post_finalize_pre_publisher", "raise"):
+        graph.mutate(ANN)
+
+
+DETAILS: dict[str, tuple[Callable[[Graph], None], dict[str, object]]] = {
+    "manifest_conflict": (lose_a_table, {"table_key": "node:Person", "expected": 2, "actual": 3}),
+    "read_set_conflict": (lose_a_table_that_was_read, {"member": "node:Person", "expected": 2, "actual": 3}),
+    "key_conflict": (append_an_id_again, {"table_key": "node:Person", "row_id": "zoe"}),
+    "precondition_failure": (require_another_head, {"expected": ULID, "actual": ULID}),
+    "version_reclaimed": (read_a_version_that_is_gone, {"table_key": "node:Person", "version": 2}),
+    "resource_limit": (exceed_a_limit, {"resource": "bytes of line 1", "limit": 10, "actual": 43}),
+    "recovery_required": (fail_before_the_publish, {"operation_id": ULID}),
+}
+
+
+def assert_names_no_path_outside(error: OmnigraphError, graph: Graph) -> None:
+    """Check the message and everything that the error carries besides."""
+    said = [str(error), *map(str, vars(error).values()), str(error_document(error))]
+    paths = {path for text in said for path in ABSOLUTE_PATH.findall(text)}
+    assert {path for path in paths if not Path(path).is_relative_to(graph.uri)} == set()
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> Graph:
+    """A graph with one person and one company."""
+    return new_graph(tmp_path / "people", PEOPLE, node("Person", name="zoe"), node("Company", name="acme"))
+
+
+@pytest.mark.case("engine", 282)
+@pytest.mark.parametrize("detail", DETAILS)
+def test_a_detail_says_which_versions_and_ids_and_no_path(people: Graph, detail: str) -> None:
+    act, expected = DETAILS[detail]
+
+    with pytest.raises(OmnigraphError) as caught:
+        act(people)
+
+    document = error_document(caught.value)
+    assert document.keys() - {"error", "code"} == {detail} == {caught.value.detail}
+    found = document[detail]
+    assert isinstance(found, dict)
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        assert found[name] == value or re.fullmatch(str(value), str(found[name])), name
+    assert_names_no_path_outside(caught.value, people)
+
+
+def test_every_detail_there_is_has_a_situation() -> None:
+    def below(error: type[OmnigraphError]) -> set[str | None]:
+        return {error.detail}.union(*map(below, error.__subclasses__()))
+
+    assert below(OmnigraphError) - {None} == DETAILS.keys()
+
+
+def break_a_data_file(graph: Graph) -> None:
+    for file in (table_path(graph, "node:Person") / "data").iterdir():
+        file.write_bytes(b"nonsense")
+    reopen(graph, mode="ro").query(EVERYBODY)
+
+
+def break_the_manifest(graph: Graph) -> None:
+    for file in (Path(graph.uri) / "__manifest" / "data").iterdir():
+        file.write_bytes(b"")
+    open_graph(graph.uri)
+
+
+def break_a_sidecar(graph: Graph) -> None:
+    folder = Path(graph.uri) / "__recovery"
+    folder.mkdir(exist_ok=True)
+    (folder / "01J00000000000000000000000.json").write_text("{")
+    graph.mutate(ANN)
+
+
+def drop_a_schema_file(graph: Graph) -> None:
+    (Path(graph.uri) / "_schema.pg").unlink()
+    open_graph(graph.uri)
+
+
+def drift(graph: Graph) -> None:
+    lance.dataset(str(table_path(graph, "node:Person"))).delete("id = 'zoe'")
+    graph.mutate(BOB)
+
+
+def init_again(graph: Graph) -> None:
+    init(graph.uri, PEOPLE)
+
+
+@pytest.mark.case("engine", 282)
+@pytest.mark.parametrize(
+    "act", [break_a_data_file, break_the_manifest, break_a_sidecar, drop_a_schema_file, drift, init_again]
+)
+def test_a_broken_graph_names_no_path_outside_of_it(people: Graph, act: Callable[[Graph], None]) -> None:
+    with pytest.raises(OmnigraphError) as caught:
+        act(people)
+
+    assert_names_no_path_outside(caught.value, people)
