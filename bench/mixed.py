@@ -5,7 +5,7 @@ to follow such changes without being built anew: that is counted.
 
 A query that comes 40 ms after the last one is slower than one in a burst, whatever happened in between: the
 caches of the processor are cold. So the same queries are also measured after a write to another graph, which
-changes nothing for them; the bar is against these, and both are printed.
+changes nothing for them; the bar is printed against both.
 """
 
 import argparse
@@ -139,7 +139,8 @@ def print_times(alone: Times, elsewhere: Times, mixed: Times) -> None:
         burst, cold = median(alone[name]), median(elsewhere[name])
         print(
             f"  {name:16s}  {burst:9.2f}  {cold:23.2f}  {median(found):13.2f}  "
-            f"{verdict(median(found) / cold, QUERY_BAR)}; against a burst {median(found) / burst:.2f}x"
+            f"{verdict(median(found) / cold, QUERY_BAR)}; "
+            f"against a burst {verdict(median(found) / burst, QUERY_BAR)}"
         )
 
 
