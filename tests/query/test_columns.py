@@ -147,6 +147,14 @@ def test_a_weighted_sum_is_the_sum_of_the_repeats() -> None:
     assert weighted == _exact_sums(repeated, None, np.zeros(len(repeated), np.int64), 1)
 
 
+def test_a_group_of_tiny_values_counts_beside_one_of_huge_values() -> None:
+    values = np.array([5e-324, 5e-324, 9.2e18, 1e-20])
+
+    sums = _exact_sums(values, None, np.array([0, 0, 1, 2]), 3)
+
+    assert sums.tolist() == [1e-323, 9.2e18, 1e-20]
+
+
 def test_values_become_json() -> None:
     moments = pa.array([0, -1, None, 1_609_459_200_123], pa.int64()).cast(pa.date64())
     vectors = pa.array([[1.0, math.nan], None], pa.list_(pa.float32(), 2))

@@ -18,7 +18,6 @@ from omnigraph.exec.order import sort_codes
 from omnigraph.exec.project import project
 from omnigraph.exec.rows import Mask, Rows, Values
 
-_PARTS = 3  # each holds some thirty bits of a million values: together more than a float has
 _EXACT_BELOW = 2.0**52  # whole floats are added exactly, and faster than integers
 NO_PLACE: Values = pa.array([None], pa.int64())  # taken from a column it gives null
 Counts = npt.NDArray[np.int64]
@@ -84,10 +83,9 @@ def _exact_sums(values: Floats, weight: Counts | None, of_row: Counts, count: in
     total = np.zeros(count, np.float64)
     occurrences = len(values) if weight is None else int(weight.sum())
     rest = values
-    for _ in range(_PARTS):
-        greatest = float(np.abs(rest).max(initial=0.0))
-        if greatest == 0.0:
-            break
+    # As many parts as the values span magnitudes, two or three as a rule: a group of small values counts
+    # beside one of large values.
+    while (greatest := float(np.abs(rest).max(initial=0.0))) > 0.0:
         exponent = int(np.frexp(greatest)[1]) + max(occurrences, 1).bit_length() + 1
         if exponent > 1_000:  # near the end of the range the cut itself would overflow
             return total + np.bincount(of_row, rest if weight is None else rest * weight, count)
