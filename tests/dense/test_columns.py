@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from omnigraph.exec.dense import Derived
 from omnigraph.exec.dense.hashing import hash_strings, hash_text
 from omnigraph.graph.graph import Graph
 from tests.dense.graphs import derived_of, pinned
@@ -75,6 +76,38 @@ def test_a_column_that_is_asked_for_often_is_read_once(graph: Graph) -> None:
         assert derived.column(table, "size", few).to_pylist() == first
 
     assert derived.counts.column_builds == 1
+
+
+def test_columns_of_a_table_in_use_are_kept_earlier(graph: Graph) -> None:
+    """One whose ids are in memory: more of its rows will be asked for (H2)."""
+    one = np.array([5], np.int32)
+
+    def fetches(derived: Derived) -> int:
+        table = pinned(graph, KEY)
+        for number in range(1, 50):
+            derived.column(table, "name", one)
+            if derived.counts.column_builds:
+                return number
+        raise AssertionError("the column was never kept")
+
+    rare, used = derived_of(graph), derived_of(graph)
+    used.ids(pinned(graph, KEY))
+
+    assert fetches(rare) == 7
+    assert fetches(used) == 2
+
+
+def test_one_value_is_an_array_of_its_own(graph: Graph) -> None:
+    """Whoever keeps an answer does not keep the column."""
+    derived, table = derived_of(graph), pinned(graph, KEY)
+    for name, expected in (("name", "d00005"), ("size", 5), ("kind", "kind0"), ("at", None)):
+        whole = derived.cached_column(table, name)
+        assert whole is not None
+
+        value = derived.column(table, name, np.array([5], np.int32))
+
+        assert value.to_pylist() == [expected]
+        assert value.get_total_buffer_size() < 1_000 < whole.get_total_buffer_size()
 
 
 def test_long_text_and_lists_are_fetched_in_order(graph: Graph) -> None:

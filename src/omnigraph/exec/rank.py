@@ -14,10 +14,11 @@ from omnigraph.catalog.bound import Bm25Value, NearestValue, RankValue, RrfValue
 from omnigraph.core.errors import ExecutionError
 from omnigraph.exec.context import QueryContext
 from omnigraph.exec.operand import constant
-from omnigraph.exec.rows import Rows, Values, distinct
-from omnigraph.exec.search import Ranked, bm25, fuse, nearest
+from omnigraph.exec.rows import Rows, SlotArray, Values, distinct
+from omnigraph.exec.search import FEW_ROWS, Ranked, bm25, fuse, nearest, nearest_in_memory
 
 RRF_K_DEFAULT = 60
+COMPARED_ROW_BYTES = 48  # of a row whose vector is compared in memory: squares, products, errors, copies
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +46,11 @@ def rank(context: QueryContext, value: RankValue, rows: Rows, limit: int | None)
     table_key = rows.tables[variable]
     known = context.view.slots(table_key)
     nodes = distinct(rows.slots[variable], known.size)
-    within = None if len(nodes) == known.live_count else known.row_ids(nodes)
     limit = len(nodes) if limit is None else min(limit, len(nodes))
     place = np.full(known.size, -1, np.int64)
     score = np.zeros(known.size, np.float64)
     if limit:
-        ranked = _ranked(context, table_key, value, within, limit)
+        ranked = _ranked(context, table_key, value, nodes, limit)
         slots = known.of_row_ids(ranked.row_ids)
         place[slots] = np.arange(len(slots))
         score[slots] = ranked.scores
@@ -61,31 +61,31 @@ def _ranked(
     context: QueryContext,
     table_key: str,
     value: RankValue,
-    within: npt.NDArray[np.int64] | None,
+    nodes: SlotArray,
     limit: int,
 ) -> Ranked:
     if isinstance(value, RrfValue):
-        arms = [_arm(context, table_key, arm, within, limit) for arm in (value.first, value.second)]
+        arms = [_arm(context, table_key, arm, nodes, limit) for arm in (value.first, value.second)]
         return fuse(arms[0], arms[1], _rrf_k(context, value), limit)
-    return _single(context, table_key, value, within, limit)
+    return _single(context, table_key, value, nodes, limit)
 
 
 def _arm(
     context: QueryContext,
     table_key: str,
     value: NearestValue | Bm25Value,
-    within: npt.NDArray[np.int64] | None,
+    nodes: SlotArray,
     limit: int,
 ) -> Ranked:
     """Rank one side of a fusion: of the texts every match counts, of the vectors the nearest so many."""
-    return _single(context, table_key, value, within, limit if isinstance(value, NearestValue) else None)
+    return _single(context, table_key, value, nodes, limit if isinstance(value, NearestValue) else None)
 
 
 def _single(
     context: QueryContext,
     table_key: str,
     value: NearestValue | Bm25Value,
-    within: npt.NDArray[np.int64] | None,
+    nodes: SlotArray,
     limit: int | None,
 ) -> Ranked:
     view = context.view
@@ -96,6 +96,7 @@ def _single(
     if given.value is None:
         return nothing
     if isinstance(value, Bm25Value):
+        within = _restriction(context, table_key, nodes)
         return bm25(view.store, table.handle, field, str(given.value), within, limit)
     vector = given.value
     if isinstance(vector, str):
@@ -104,7 +105,18 @@ def _single(
         vector = tuple(context.embed(vector, dimension, value.model, f"{table_key.split(':')[1]}.{field}"))
     assert isinstance(vector, tuple)
     numbers = [float(item) for item in vector]
+    block = view.vectors(table_key, field, len(nodes), few=FEW_ROWS)
+    if block is not None:
+        context.budget.allow(len(nodes) * COMPARED_ROW_BYTES)
+        return nearest_in_memory(table.handle, field, block, numbers, nodes, limit)
+    within = _restriction(context, table_key, nodes)
     return nearest(view.store, table.handle, field, numbers, within, limit, exact=context.is_exact)
+
+
+def _restriction(context: QueryContext, table_key: str, nodes: SlotArray) -> npt.NDArray[np.int64] | None:
+    """Return the rows of nodes; none where they are all that the table has."""
+    known = context.view.slots(table_key)
+    return None if len(nodes) == known.live_count else known.row_ids(nodes)
 
 
 def _rrf_k(context: QueryContext, value: RrfValue) -> int:

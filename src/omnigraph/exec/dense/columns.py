@@ -9,17 +9,14 @@ from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from omnigraph.exec.dense.arrays import SlotArray, Values, empty_slots, plain, taken
 from omnigraph.exec.dense.delta import TableDelta
 from omnigraph.exec.dense.pins import Pin, PinnedTable
 from omnigraph.exec.dense.slots import Slots
-from omnigraph.storage.rows import Layout, read_rows, row_ids_of, take_rows
+from omnigraph.storage.rows import Layout, read_rows, row_ids_of
 
 PATCHES_MAX = 4_096  # values beside the base; more are folded into a new one
-SAMPLE_ROWS = 512
-TEXT_BYTES_MAX = 128  # mean length of strings that are worth keeping
 REPEATS_SAMPLE = 8_192
 REPEATS_MIN = 4  # rows per distinct string from which codes are smaller than strings
 
@@ -51,7 +48,7 @@ class Column:
         """Return the values of slots in their order, never dictionary-encoded."""
         count = len(self.base)
         if not len(self.patched) and self.slots.size == count:
-            return _decoded(self.base.take(slots))
+            return _decoded(_one(self.base, int(slots[0])) if len(slots) == 1 else self.base.take(slots))
         places = np.searchsorted(self.patched, slots)
         places[places == len(self.patched)] = 0
         is_patched = self.patched[places] == slots if len(self.patched) else np.zeros(len(slots), np.bool_)
@@ -131,20 +128,9 @@ def by_slot(values: Values, slots: SlotArray, size: int) -> Values:
     return taken(values, index)
 
 
-def is_worth_keeping(table: PinnedTable, slots: Slots, name: str, bytes_max: int) -> bool:
-    """Say whether a column is short enough to be kept: fixed-width always, strings by a sample."""
-    type_ = table.handle.schema.field(name).type
-    if pa.types.is_primitive(type_):
-        return slots.size * 8 <= bytes_max
-    if not (pa.types.is_string(type_) or pa.types.is_large_string(type_)):
-        return False
-    live = slots.all()
-    if not len(live):
-        return True
-    sample = live[:: max(1, len(live) // SAMPLE_ROWS)][:SAMPLE_ROWS]
-    taken = take_rows(table.handle, slots.row_ids(sample), [name])
-    mean = (pc.sum(pc.binary_length(taken[name])).as_py() or 0) / len(sample)
-    return mean <= TEXT_BYTES_MAX and mean * slots.size <= bytes_max
+def _one(values: Values, position: int) -> Values:
+    """Return one value as an array of its own; a fifth of the time of `take`, and nothing holds the rest."""
+    return pa.concat_arrays([values.slice(position, 1), values.slice(0, 0)])
 
 
 def _encoded(values: Values) -> Values:

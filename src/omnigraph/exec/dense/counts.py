@@ -22,6 +22,8 @@ class DerivedCounts:
     csr_loads: int = 0
     column_builds: int = 0
     column_advances: int = 0
+    vector_builds: int = 0
+    vector_advances: int = 0
 
 
 @final

@@ -21,7 +21,7 @@ from omnigraph.exec.dense.adjacency_build import (
     turned_round,
 )
 from omnigraph.exec.dense.arrays import SlotArray, Values, plain
-from omnigraph.exec.dense.columns import Column, advance_column, build_column, is_worth_keeping
+from omnigraph.exec.dense.columns import Column, advance_column, build_column
 from omnigraph.exec.dense.counts import Counter, DerivedCounts
 from omnigraph.exec.dense.delta import DeltaMemo, TableDelta
 from omnigraph.exec.dense.disk import DiskCache
@@ -30,18 +30,16 @@ from omnigraph.exec.dense.pins import Lineage, Pin, PinnedTable
 from omnigraph.exec.dense.resident import Family, Key, Residents, View, derive
 from omnigraph.exec.dense.settings import CacheSettings
 from omnigraph.exec.dense.slots import Slots, advance_slots, build_slots
+from omnigraph.exec.dense.vector_blocks import VectorBlocks
 from omnigraph.exec.dense.wanted import columns_wanted
+from omnigraph.exec.dense.worth import Worth
 from omnigraph.storage.rows import Layout, field_id, layout_of, row_ids_of, take_rows
 from omnigraph.storage.table import TableStore
 
-COLUMN_SHARE = 4  # of the memory that one column may take: a quarter
 SMALL_TABLE = 20_000  # rows up to which building anything takes milliseconds
 LOOKUPS_PER_ROWS = 1_250  # a lookup by B-tree costs what indexing so many ids does
 LOOKUPS_MAX = 300
 FEW_IDS = 64  # ids of edge ends that are looked up one by one while no index of them is there
-
-# Milliseconds, for the choice between fetching rows and reading the whole column; ratios are what counts.
-_FETCH_MS, _FETCH_ROW_MS, _READ_MS, _READ_ROW_MS = 0.5, 0.001, 3.0, 0.00003
 
 V = TypeVar("V", bound=View)
 
@@ -54,6 +52,7 @@ class Derived:
         """Take the store that reads tables, the graph's genesis id, and the limits."""
         self._store = store
         self._settings = settings
+        self._worth = Worth(settings.memory_bytes)
         self._disk = DiskCache(settings.directory, graph_id, settings.disk_bytes)
         self._residents = Residents(bytes_max=settings.memory_bytes, views_max=settings.views_max)
         self._counter = Counter()
@@ -61,8 +60,7 @@ class Derived:
         self._deltas = DeltaMemo()
         self._newest: dict[Lineage, int] = {}
         self._lookups: dict[tuple[Lineage, Pin], int] = {}
-        self._fetched_ms: dict[Key, float] = {}
-        self._is_kept: dict[Key, bool] = {}
+        self.vectors = VectorBlocks(self._residents, self._counter, self._worth, self.slots, self._delta)
 
     @property
     def counts(self) -> DerivedCounts:
@@ -293,15 +291,13 @@ class Derived:
     def column(self, table: PinnedTable, name: str, slots: SlotArray) -> Values:
         """Return the values of a column for slots, in their order; kept where that pays, else fetched."""
         view = self.slots(table)
-        if name == ID and self._residents.known(self._ids_key(table, view)) is not None:
+        has_ids = self._residents.known(self._ids_key(table, view)) is not None
+        if name == ID and has_ids:
             return self.ids(table).take(slots)
         key = self._column_key(table, view, name)
         if self._residents.known(key) is None:
-            with self._lock:
-                spent = self._fetched_ms.get(key, 0.0) + _FETCH_MS + _FETCH_ROW_MS * len(slots)
-                self._fetched_ms[key] = spent
-            is_due = spent >= _READ_MS + _READ_ROW_MS * view.size
-            if not is_due or not self._is_worth_keeping(table, view, name):
+            is_due = self._worth.is_due(key, fetched=len(slots), rows=view.size, is_in_use=has_ids)
+            if not is_due or not self._worth.is_short(key, table, view, name):
                 return plain(take_rows(table.handle, view.row_ids(slots), [name])[name])
         return self._column(table, view, name).take(slots)
 
@@ -320,7 +316,7 @@ class Derived:
         Strings that repeat come dictionary-encoded.
         """
         view = self.slots(table)
-        if not self._is_worth_keeping(table, view, name):
+        if not self._worth.is_short(self._column_key(table, view, name), table, view, name):
             return None
         return self._column(table, view, name).whole
 
@@ -343,14 +339,6 @@ class Derived:
 
     def _column_key(self, table: PinnedTable, view: Slots, name: str) -> Key:
         return Key("column", ((table.lineage, view.generation),), field_id(table.handle, name))
-
-    def _is_worth_keeping(self, table: PinnedTable, view: Slots, name: str) -> bool:
-        key = self._column_key(table, view, name)
-        known = self._is_kept.get(key)
-        if known is None:
-            known = is_worth_keeping(table, view, name, self._settings.memory_bytes // COLUMN_SHARE)
-            self._is_kept[key] = known
-        return known
 
     # What they share
 

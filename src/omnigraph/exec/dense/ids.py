@@ -76,9 +76,12 @@ class HashTable:
 
     def candidates(self, value: int) -> Iterable[int]:
         """Yield the slots of one hash."""
+        hashes = self.hashes
+        if not len(hashes):
+            return
         key = np.uint64(value)
-        at = int(np.searchsorted(self.hashes, key))
-        while at < len(self.hashes) and self.hashes[at] == key:
+        at = int(hashes.searchsorted(key))
+        while at < len(hashes) and hashes[at] == key:
             yield int(self.slots[at])
             at += 1
 
@@ -145,6 +148,8 @@ class IdIndex:
 
     def _is_live(self, slot: int) -> bool:
         slots = self.column.slots
+        if not len(slots.dead):
+            return slot < slots.size
         return slot < slots.size and not bool(slots.is_dead(np.array([slot], np.int32))[0])
 
     def _id_of(self, slot: int) -> str:

@@ -20,7 +20,7 @@ Pins = tuple[Pin, ...]
 class Key:
     """What a family is of: its kind, each table with the generation of its slots, and which part of it."""
 
-    kind: Literal["slots", "ids", "column", "adjacency"]
+    kind: Literal["slots", "ids", "column", "vectors", "adjacency"]
     tables: tuple[tuple[Lineage, Pin | None], ...]
     part: str | int = ""
 

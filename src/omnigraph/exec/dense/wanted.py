@@ -21,7 +21,7 @@ def columns_wanted(keys: Iterable[Key], table: PinnedTable, generation: Pin) -> 
         match key.kind:
             case "ids":
                 wanted.add(ID)
-            case "column":
+            case "column" | "vectors":
                 fields.add(key.part)
             case "adjacency":
                 wanted.update(ends_of(Direction.OUT))

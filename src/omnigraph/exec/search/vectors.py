@@ -14,6 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from omnigraph.core.errors import ExecutionError
+from omnigraph.exec.dense.arrays import SlotArray
+from omnigraph.exec.dense.vectors import VectorBlock
 from omnigraph.exec.search.ranked import NOTHING, Ranked, cuts_a_group, settle
 from omnigraph.storage.handle import SnapshotHandle
 from omnigraph.storage.row_set import RowIds, allowed_rows
@@ -61,7 +63,7 @@ def nearest(  # noqa: PLR0917 - called like every search of a column
     choice = handle.row_count if within is None else len(within)
     if choice == 0 or limit == 0:
         return NOTHING
-    if limit is None or limit >= choice or (within is not None and len(within) <= FEW_ROWS):
+    if limit is None or limit >= choice or choice <= FEW_ROWS:
         return settle(handle, _compared(handle, field, query, within), limit)
     cover = None if exact else vector_cover(handle, field)
     allowed = allowed_rows(store.analyses, handle, within)
@@ -74,6 +76,26 @@ def nearest(  # noqa: PLR0917 - called like every search of a column
     if probes <= FIXED_PARTITIONS:
         return search.closest(max(1, int(FIXED_SHARE * probes)))
     return search.until_settled(probes)
+
+
+def nearest_in_memory(  # noqa: PLR0917 - called like every search of a column
+    handle: SnapshotHandle,
+    field: str,
+    block: VectorBlock,
+    vector: Sequence[float],
+    slots: SlotArray,
+    limit: int | None = None,
+) -> Ranked:
+    """Return rows by the distance of their vectors as `nearest` does, exactly, from vectors in memory.
+
+    Raises:
+        ExecutionError: as `nearest` does.
+    """
+    query = _checked(handle, field, vector)
+    if limit == 0:
+        return NOTHING
+    found = block.candidates(slots, query, limit)
+    return settle(handle, _by_distance(block.slots.row_ids(found), block.take(found), query), limit)
 
 
 def _checked(handle: SnapshotHandle, field: str, vector: Sequence[float]) -> Numbers:
