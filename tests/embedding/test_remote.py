@@ -10,8 +10,8 @@ import pytest
 
 from omnigraph.core.errors import EmbeddingError, ExecutionError
 from omnigraph.embedding.config import EmbeddingConfig
-from omnigraph.embedding.provider import Role
-from omnigraph.embedding.remote import TEXTS_MAX, GeminiProvider, OpenAiProvider
+from omnigraph.embedding.provider import TEXTS_MAX, Role
+from omnigraph.embedding.remote import GeminiProvider, OpenAiProvider
 from tests.embedding.stand_in import Answer, FakeTime, StandIn, stand_in
 
 KEY = "sk-very-secret"

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Literal, Protocol
 
 Role = Literal["query", "document"]
+TEXTS_MAX = 256  # of one request; providers refuse some thousands
 
 
 class Provider(Protocol):

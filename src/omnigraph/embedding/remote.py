@@ -5,11 +5,9 @@ from urllib.parse import quote
 
 from omnigraph.core.errors import EmbeddingError
 from omnigraph.embedding.config import DEFAULTS, EmbeddingConfig
-from omnigraph.embedding.provider import Role
+from omnigraph.embedding.provider import TEXTS_MAX, Role
 from omnigraph.embedding.transport import Timing, Transport
 from omnigraph.embedding.unit_vector import unit_vector
-
-TEXTS_MAX = 256  # of one request; providers refuse some thousands
 
 _TASKS: dict[Role, str] = {"query": "RETRIEVAL_QUERY", "document": "RETRIEVAL_DOCUMENT"}
 

@@ -1,0 +1,204 @@
+"""`omnigraph embed`: vectors for the records of a file, or inside a graph."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import click
+
+from omnigraph.cli.load_progress import load_progress
+from omnigraph.cli.options import (
+    GraphCommand,
+    actor_option,
+    address_options,
+    branch_option,
+    json_option,
+    message_option,
+    uri_argument,
+)
+from omnigraph.cli.printing import print_document
+from omnigraph.cli.progress import working
+from omnigraph.cli.target import announce, resolve
+
+if TYPE_CHECKING:
+    from omnigraph.operations.embed_file import EmbedFile
+    from omnigraph.operations.embed_select import Selector
+    from omnigraph.operations.load_model import Engine
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+_EXISTING = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+def _warn_of_old_spelling(_ctx: click.Context, _parameter: click.Parameter, value: bool) -> bool:
+    if value:
+        click.echo("warning: '--reembed_all' is deprecated, use '--reembed-all'", err=True)
+    return value
+
+
+@click.command(cls=GraphCommand)
+@uri_argument
+@click.option("--seed", type=_EXISTING, metavar="YAML", help="A manifest: which file, which fields.")
+@click.option("--input", "input_", type=_EXISTING, metavar="FILE", help="NDJSON to embed; with --spec.")
+@click.option(
+    "--output", type=_FILE, metavar="FILE", help="Where the records go; with --seed, instead of there."
+)
+@click.option("--spec", type=_EXISTING, metavar="JSON", help="Which types and fields; with --input.")
+@click.option("--reembed-all", is_flag=True, help="Make the vectors that are there anew, too.")
+@click.option("--reembed_all", "old_reembed_all", is_flag=True, hidden=True, callback=_warn_of_old_spelling)
+@click.option("--clean", is_flag=True, help="Take vectors away from the records of a file.")
+@click.option(
+    "--type", "types", multiple=True, metavar="TYPE", help="Only this type; in a graph also Type.property."
+)
+@click.option(
+    "--select",
+    "selects",
+    multiple=True,
+    metavar="[TYPE:]FIELD=VALUE",
+    help="Only what has this value, and that anew; one of several is enough.",
+)
+@click.option(
+    "--batch", type=click.IntRange(min=1), metavar="N", help="How many texts the provider gets at a time."
+)
+@branch_option
+@click.option(
+    "--engine",
+    type=click.Choice(["auto", "spark", "local"]),
+    help="Where a graph's vectors are made; auto chooses by how many there are.",
+)
+@click.option("--master", metavar="URL", help="Where Spark runs, such as local[4] or spark://host:7077.")
+@click.option("--no-index", is_flag=True, help="Do not build missing indexes of a graph afterwards.")
+@message_option
+@actor_option
+@address_options
+@json_option
+def embed(
+    *,
+    uri: str | None,
+    seed: Path | None,
+    input_: Path | None,
+    output: Path | None,
+    spec: Path | None,
+    reembed_all: bool,
+    old_reembed_all: bool,
+    clean: bool,
+    types: Sequence[str],
+    selects: Sequence[str],
+    batch: int | None,
+    branch: str | None,
+    engine: str | None,
+    master: str | None,
+    no_index: bool,
+    message: str | None,
+    actor: str | None,
+    uris: Sequence[str],
+    stores: Sequence[str],
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Make vectors of texts: in the graph at URI, as one commit, or from one file of NDJSON into another.
+
+    In a graph every @embed property that has a text and no vector gets one. Of a file, --seed or --spec say
+    which fields make the text. The provider is that of the variables OMNIGRAPH_EMBED_*.
+    """
+    selectors = _selectors(selects)
+    anew = reembed_all or old_reembed_all
+    of_files = {"--seed": seed, "--input": input_, "--output": output, "--spec": spec, "--clean": clean}
+    if uri is None and not uris and not stores:
+        of_graphs = {
+            "--branch": branch,
+            "--engine": engine,
+            "--master": master,
+            "--no-index": no_index,
+            "--message": message,
+            "--as": actor,
+        }
+        _refuse(of_graphs, "is for a graph, and none is addressed")
+        if clean and anew:
+            raise click.UsageError("--clean and --reembed-all exclude each other")
+        job = replace(
+            _file_job(seed, input_, output, spec),
+            types=tuple(types),
+            selectors=selectors,
+            reembed_all=anew,
+            clean=clean,
+        )
+        _embed_file(job if batch is None else replace(job, batch=batch), quiet=quiet, as_json=as_json)
+        return
+    _refuse(of_files, "is for files, and a graph is addressed")
+    target = resolve(uri, uris, stores)
+    from omnigraph.cli.access import open_for_writing
+    from omnigraph.cli.documents import embed_document
+    from omnigraph.cli.render.embed import render_embed
+    from omnigraph.cli.render.writes import render_pending
+    from omnigraph.operations.embed_model import BATCH_DEFAULT
+
+    announce("embed", target, quiet=quiet)
+    with (
+        open_for_writing(target) as graph,
+        load_progress(quiet=quiet, as_json=as_json, what="embedding") as progress,
+    ):
+        result = graph.embed(
+            types,
+            selects,
+            reembed_all=anew,
+            branch=branch,
+            actor=actor,
+            message=message,
+            index=not no_index,
+            batch=batch or BATCH_DEFAULT,
+            engine=cast("Engine", engine or "auto"),
+            master=master,
+            progress=progress,
+        )
+    if result.pending_indexes:
+        click.echo(render_pending(result.pending_indexes), err=True)
+    if as_json:
+        print_document(embed_document(result, target.uri))
+    else:
+        click.echo(render_embed(result))
+
+
+def _selectors(texts: Sequence[str]) -> "tuple[Selector, ...]":
+    from omnigraph.core.errors import BadRequest
+    from omnigraph.operations.embed_select import parse_selector
+
+    try:
+        return tuple(parse_selector(text) for text in texts)
+    except BadRequest as error:
+        raise click.UsageError(f"--select {error}") from error
+
+
+def _refuse(given: Mapping[str, object], reason: str) -> None:
+    """Refuse flags of the other form of the command by name."""
+    for name, value in given.items():
+        if value not in {None, False}:
+            raise click.UsageError(f"{name} {reason}")
+
+
+def _file_job(seed: Path | None, input_: Path | None, output: Path | None, spec: Path | None) -> "EmbedFile":
+    """Return which file is embedded into which."""
+    from omnigraph.embedding.seed import read_seed, read_spec
+    from omnigraph.operations.embed_file import EmbedFile
+
+    if seed is not None:
+        _refuse({"--input": input_, "--spec": spec}, "and --seed exclude each other: the manifest names both")
+        found = read_seed(seed)
+        return EmbedFile(found.input, output or found.output, found.spec)
+    if input_ is None and output is None and spec is None:
+        raise click.UsageError("nothing to embed: address a graph, or name files by --seed or --input")
+    if input_ is None or output is None or spec is None:
+        raise click.UsageError("--input, --output and --spec go together")
+    return EmbedFile(input_, output, read_spec(spec))
+
+
+def _embed_file(job: "EmbedFile", *, quiet: bool, as_json: bool) -> None:
+    from omnigraph.cli.render.embed import render_file_summary
+    from omnigraph.operations.embed_file import embed_file
+
+    with working("embedding", quiet=quiet):
+        summary = embed_file(job)
+    if as_json:
+        print_document(asdict(summary))
+    else:
+        click.echo(render_file_summary(summary))

@@ -1,0 +1,70 @@
+"""Records of NDJSON as `embed` sees them: their text, whether a vector is missing, and JSON in and out.
+
+T1  The text of a record is `type: <Type>`, and then a line `field: value` for each field that has a value.
+T2  JSON that comes out means what came in; a member that stands twice is refused, because one would be lost.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+
+
+def text_of(type_name: str, fields: Sequence[str], data: Mapping[str, object]) -> str | None:
+    """Return the text of a record (T1), or none where no field has a value."""
+    values = [(field, _value(data.get(field))) for field in fields]
+    lines = [f"{field}: {value}" for field, value in values if value]
+    return "\n".join([f"type: {type_name}", *lines]) if lines else None
+
+
+def is_missing(vector: object) -> bool:
+    """Return whether a record has no vector: the member is not there, null, or an empty array."""
+    return vector is None or vector == []
+
+
+def parse_record(line: bytes) -> object:
+    """Return the JSON of a line (T2).
+
+    Raises:
+        ValueError: it is none; the message says why.
+    """
+    try:
+        text = line.rstrip(b"\r\n").decode()
+    except UnicodeDecodeError as error:
+        raise ValueError("not UTF-8") from error
+    try:
+        return json.loads(text, object_pairs_hook=_members, parse_constant=_refuse_constant)
+    except RecursionError as error:
+        raise ValueError("nested too deep") from error
+    except json.JSONDecodeError as error:
+        raise ValueError(f"invalid JSON at column {error.colno}: {error.msg}") from error
+
+
+def dump_record(record: object, like: bytes) -> bytes:
+    """Return a record as one line that ends as another does."""
+    try:
+        text = json.dumps(record, ensure_ascii=False).encode()
+    except UnicodeEncodeError:  # half of a surrogate pair, which only an escape can write
+        text = json.dumps(record).encode()
+    return text + like[len(like.rstrip(b"\r\n")) :]
+
+
+def _value(value: object) -> str:
+    """Return a value as text; what is empty has none."""
+    if value is None or value in ("", [], {}):
+        return ""
+    if isinstance(value, str):
+        return value if value.strip() else ""
+    if isinstance(value, list):
+        return ", ".join(text for item in value if (text := _value(item)))
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _members(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"member '{next(name for name in names if names.count(name) > 1)}' stands twice")
+    return found
+
+
+def _refuse_constant(text: str) -> object:
+    raise ValueError(f"{text} is not JSON")

@@ -1,0 +1,159 @@
+"""What the file form of `embed` is told: which types get vectors, from which fields, and where files lie.
+
+    sources: {raw_seed: data/seed.jsonl}
+    artifacts: {embedded_seed: build/seed.embedded.jsonl}
+    embeddings:
+      dimension: 384
+      types:
+        Craft: {target: embedding, fields: [name, purpose]}
+
+S1  Paths of a manifest are relative to it.
+S2  A manifest may say more than concerns us; of `embeddings` every member must be known.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from typing import NoReturn
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from omnigraph.core.errors import BadRequest
+from omnigraph.core.limits import VECTOR_DIMENSION_MAX
+
+DEFAULT_OUTPUT = "./build/seed.embedded.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class TypeSpec:
+    """The field that gets the vector of a record, and the fields whose values make its text."""
+
+    target: str
+    fields: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedSpec:
+    """How long vectors are, and what is embedded, by type."""
+
+    dimension: int
+    types: Mapping[str, TypeSpec]
+
+
+@dataclass(frozen=True, slots=True)
+class Seed:
+    """A manifest: the file that is read, the one that is written, and what is embedded."""
+
+    input: Path
+    output: Path
+    spec: EmbedSpec
+
+
+def read_seed(path: Path) -> Seed:
+    """Return what a manifest in YAML says (S1, S2).
+
+    Raises:
+        BadRequest: it cannot be read, or does not say what is to be embedded.
+    """
+    place = _Place(str(path))
+    document = place.mapping(_yaml(path))
+    raw = place.path(document, "sources", "raw_seed") or place.path(document, "seed", "data")
+    if raw is None:
+        place.fail("'sources.raw_seed', or 'seed.data', names the file to embed")
+    output = place.path(document, "artifacts", "embedded_seed") or DEFAULT_OUTPUT
+    if "embeddings" not in document:
+        place.fail("'embeddings' says what is embedded")
+    spec = _spec(document["embeddings"], _Place(f"{path}: embeddings"))
+    return Seed(path.parent / raw, path.parent / output, spec)
+
+
+def read_spec(path: Path) -> EmbedSpec:
+    """Return what a file in JSON says, which has the members of `embeddings`.
+
+    Raises:
+        BadRequest: it cannot be read, or has other members.
+    """
+    try:
+        given = json.loads(_text(path))
+    except json.JSONDecodeError as error:
+        raise BadRequest(f"{path}:{error.lineno}: {error.msg}") from error
+    return _spec(given, _Place(str(path)))
+
+
+def _spec(given: object, place: "_Place") -> EmbedSpec:
+    members = place.mapping(given, ("dimension", "types"))
+    dimension = members.get("dimension")
+    is_number = isinstance(dimension, int) and not isinstance(dimension, bool)
+    if not isinstance(dimension, int) or not is_number or not 1 <= dimension <= VECTOR_DIMENSION_MAX:
+        place.fail(f"'dimension' is a number from 1 to {VECTOR_DIMENSION_MAX}")
+    types = _Place(f"{place.name}: types").mapping(members.get("types"))
+    if not types:
+        place.fail("'types' has at least one type")
+    return EmbedSpec(dimension, {name: _type(name, given, place) for name, given in types.items()})
+
+
+def _type(name: str, given: object, place: "_Place") -> TypeSpec:
+    inner = _Place(f"{place.name}: {name}")
+    members = inner.mapping(given, ("target", "fields"))
+    target, fields = members.get("target"), members.get("fields")
+    if not isinstance(target, str) or not target:
+        inner.fail("'target' is the name of the field for the vector")
+    is_names = isinstance(fields, Sequence) and not isinstance(fields, str)
+    names = [field for field in fields if isinstance(field, str)] if isinstance(fields, Sequence) else []
+    if not isinstance(fields, Sequence) or not is_names or not names or len(names) != len(fields):
+        inner.fail("'fields' is a list of the names of at least one field")
+    if target in names:
+        inner.fail(f"'{target}' cannot be made of itself")
+    return TypeSpec(target, tuple(names))
+
+
+def _yaml(path: Path) -> object:
+    try:
+        return YAML(typ="safe", pure=True).load(StringIO(_text(path)))
+    except YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = "" if mark is None else f":{mark.line + 1}"
+        raise BadRequest(f"{path}{where}: {getattr(error, 'problem', None) or 'no YAML'}") from error
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise BadRequest(f"cannot read {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise BadRequest(f"{path} is not UTF-8") from error
+
+
+class _Place:
+    """A part of a file, for errors."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def fail(self, message: str) -> NoReturn:
+        raise BadRequest(f"{self.name}: {message}")
+
+    def mapping(self, given: object, known: Sequence[str] | None = None) -> Mapping[str, object]:
+        """Return an object; where names are known, with no others."""
+        if not isinstance(given, Mapping):
+            self.fail(f"expected an object{'' if known is None else ' with ' + ', '.join(known)}")
+        for name in given:
+            if not isinstance(name, str):
+                self.fail(f"a name is a text, not {name!r}")
+            if known is not None and name not in known:
+                self.fail(f"unknown member '{name}'; there are {', '.join(known)}")
+        return given
+
+    def path(self, document: Mapping[str, object], section: str, name: str) -> str | None:
+        """Return a path of a section, or none where it does not say."""
+        members = document.get(section)
+        if not isinstance(members, Mapping) or members.get(name) is None:
+            return None
+        found = members[name]
+        if not isinstance(found, str) or not found:
+            self.fail(f"'{section}.{name}' is a path")
+        return found
