@@ -89,7 +89,7 @@ lock: ## Refresh the lock files, keeping the versions that still fit (UPGRADE=1 
 	$(PYTHON) -m venv --clear .venv-lock
 	.venv-lock/bin/pip install --quiet uv
 	printf 'setuptools\nwheel\n' | $(COMPILE) - --output-file build.lock
-	$(COMPILE) pyproject.toml --extra jre --group dev --constraint build.lock --output-file requirements.lock
+	$(COMPILE) pyproject.toml --extra connect --extra jre --group dev --constraint build.lock --output-file requirements.lock
 	rm -rf .venv-lock
 
 # One lock for all platforms and Pythons: names, versions, hashes and markers, and no address.
