@@ -35,7 +35,9 @@ def test_a_folder_goes_to_spark_and_machines_read_events(spark: "SparkSession", 
     assert json.loads(outcome.stdout)["rejected_rows"] == 1
     lines = outcome.stderr.splitlines()
     events = [json.loads(line)["progress"] for line in lines if line.startswith('{"progress"')]
-    assert [event["stage"] for event in events if event["done"]][:2] == ["start", "read and check values"]
+    done = [event["stage"] for event in events if event["done"]]
+    assert done[:3] == ["start", "read and parse", "value checks"]
+    assert done[-4:] == ["write fragments", "stage", "commit", "index"]
     assert "  line 2: missing required property Craft.name" in outcome.stderr
 
 

@@ -11,10 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from omnigraph.bulk.progress import ProgressEvent, Stage
-from omnigraph.core.errors import InvariantViolation, ValidationError
+from omnigraph.core.errors import InvariantViolation, RecoveryRequired, ValidationError
 from omnigraph.core.failpoint import InjectedFault, failpoint
 from omnigraph.core.limits import MAX_FRAGMENT_ROWS
 from omnigraph.graph.graph import Graph, init
+from omnigraph.graph.graph import open as open_graph
 from omnigraph.operations.load import LoadOptions, choose_engine
 from omnigraph.operations.settings import KEY_ROWS, MERGE_BYTES
 from omnigraph.staging.fragments import StagedFragments, fingerprint, stage_written
@@ -147,6 +148,20 @@ def test_a_load_that_fails_before_its_commit_leaves_nothing(spark: "SparkSession
     assert graph.load(people(*range(10)), "append", engine="spark", index=False).commit is not None
 
 
+@pytest.mark.parametrize(
+    "place", ["mutation.post_finalize_pre_publisher", "mutation.post_publish_pre_sidecar_delete"]
+)
+def test_a_load_that_fails_inside_its_commit_keeps_its_files_for_recovery(
+    spark: "SparkSession", graph: Graph, place: str
+) -> None:
+    with failpoint(place, "raise"), pytest.raises(RecoveryRequired):
+        graph.load(people(*range(10)), "append", engine="spark", index=False)
+
+    with open_graph(graph.uri) as healed:
+        assert healed.table("Person").num_rows == 10
+        assert [record.recovery_kind.wire for record in healed.recoveries()] == ["rolled_forward"]
+
+
 def test_an_interrupt_cancels_the_jobs_and_leaves_nothing(spark: "SparkSession", graph: Graph) -> None:
     before = tree(graph)
 
@@ -185,6 +200,8 @@ def test_every_stage_is_told_with_its_rows(spark: "SparkSession", graph: Graph) 
     assert done == [
         Stage.START,
         Stage.READ,
+        Stage.VALUES,
+        Stage.WRITE,
         Stage.KEYS,
         Stage.ENDPOINTS,
         Stage.CARDINALITY,

@@ -2,13 +2,15 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
+from omnigraph.bulk.admission import Probe, driver_versions
 from omnigraph.bulk.jobs import Jobs
-from omnigraph.bulk.probe import Probe, check_executors, driver_versions
-from omnigraph.bulk.session import SparkSettings, active_session, open_session, settings_from
+from omnigraph.bulk.probe import check_executors
+from omnigraph.bulk.session import SparkSettings, active_session, open_session, require_connect, settings_from
 from omnigraph.core.errors import ResourceLimit, SparkUnavailable
 
 if TYPE_CHECKING:
@@ -30,6 +32,16 @@ def test_settings_come_from_the_environment_and_a_given_master_goes_first() -> N
         settings_from({"OMNIGRAPH_SPARK_CONF": "master=x"})
 
 
+def test_a_client_of_connect_that_is_not_complete_is_an_error_that_names_what_is_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for module in ("grpc", "grpc_status", "google", "google.rpc", "zstandard"):
+        monkeypatch.setitem(sys.modules, module, None)
+
+    with pytest.raises(SparkUnavailable, match=r"needs grpcio, grpcio-status, .*pyspark\[connect\]"):
+        require_connect()
+
+
 def test_an_active_session_is_used_whatever_the_settings_say(spark: "SparkSession") -> None:
     assert open_session(SparkSettings("spark://elsewhere:7077")) is spark
     assert active_session() is spark
@@ -49,6 +61,20 @@ def test_an_executor_that_differs_is_named_before_work(spark: "SparkSession", tm
         check_executors(jobs, Probe(str(tmp_path), "token", "yes", (("no-such-package", "1"),)))
 
 
+def test_an_executor_that_comes_later_is_looked_at_before_its_first_task(
+    spark: "SparkSession", tmp_path: "Path"
+) -> None:
+    (tmp_path / "token").write_text("yes")
+    probe = Probe(str(tmp_path), "token", "yes", driver_versions())
+
+    assert Jobs(spark, "same", probe=probe).each([1, 2], str) == ["1", "2"]
+    other = Jobs(spark, "other", probe=replace(probe, versions=(("pyarrow", "0.1"),)))
+    with pytest.raises(SparkUnavailable, match=r"the executor on \S+ has pyarrow .*, not 0\.1"):
+        other.each([1, 2], str)
+    with pytest.raises(SparkUnavailable, match=r"^the executor on \S+ has pyarrow .*, not 0\.1"):
+        other.collect(other.over([1, 2], lambda _number: iter(()), "number long"))
+
+
 def test_errors_of_ours_come_back_from_tasks_as_they_are(spark: "SparkSession") -> None:
     def work(number: int) -> int:
         if number > 1:
@@ -64,6 +90,17 @@ def test_errors_of_ours_come_back_from_tasks_as_they_are(spark: "SparkSession") 
         jobs.each([0, 3, 2, 2], lambda number: work(2 if number == 3 else number))
     with pytest.raises(SparkUnavailable, match="ZeroDivisionError"):
         jobs.each([1], broken)
+
+
+def test_an_interrupt_stays_one_when_spark_tells_of_cancelled_jobs(spark: "SparkSession") -> None:
+    def interrupted() -> None:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise RuntimeError("job 3 was cancelled")
+
+    with pytest.raises(KeyboardInterrupt):
+        Jobs(spark, "interrupted").run(interrupted)
 
 
 def test_nothing_but_bulk_work_imports_pyspark() -> None:

@@ -125,7 +125,7 @@ def test_missing_settings_of_a_store_are_named(words: list[str], tmp_path: Path)
     outcome = omnigraph(*words, REMOTE, cwd=tmp_path, **NO_SETTINGS)
 
     assert (outcome.code, outcome.stdout) == (1, "")
-    assert outcome.stderr.startswith("error: an s3:// graph needs AWS_REGION, AWS_ACCESS_KEY_ID")
+    assert outcome.stderr.startswith("error: an s3:// address needs AWS_REGION, AWS_ACCESS_KEY_ID")
     assert len(outcome.stderr.splitlines()) == 1
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from omnigraph.cli.main import COMMANDS
+from tests.support.atlas import GRAPH, craft, lines, place_atlas
 from tests.support.commands import PROGRAM, READ, SCHEMA, python, write
 
 HELP_CPU_S_MAX = 0.150
@@ -28,6 +29,19 @@ with contextlib.redirect_stdout(open(os.devnull, "w")):
     except SystemExit as end:
         code = end.code or 0
 print(json.dumps({"code": code, "modules": sorted(sys.modules)}))
+"""
+# Several commands in one process: how each ended, and whether PySpark was imported by then.
+RUNNING_ALL = """\
+import contextlib, json, os, sys
+from omnigraph.cli.main import main
+ended = {}
+for name, arguments in json.loads(sys.argv[1]).items():
+    with contextlib.redirect_stdout(open(os.devnull, "w")):
+        try:
+            main(arguments)
+        except SystemExit as end:
+            ended[name] = [end.code or 0, "pyspark" in sys.modules]
+print(json.dumps(ended))
 """
 HEAVY = ("lance", "pyarrow", "pyspark", "fastapi", "mcp", "numpy", "pandas", "rich", "httpx", "obstore")
 
@@ -112,3 +126,34 @@ def cpu_seconds(command: list[str], folder: Path) -> float:
     process.returncode = os.waitstatus_to_exitcode(status)
     assert process.returncode == 0
     return usage.ru_utime + usage.ru_stime
+
+
+@pytest.mark.case("surfaces", 207)
+def test_no_command_but_a_bulk_load_imports_pyspark(tmp_path: Path) -> None:
+    place_atlas(tmp_path)
+    write(tmp_path, "more.jsonl", lines(craft("CAS-1")))
+    store = ["--store", GRAPH]
+    rename = '{"code": "VGR-1", "name": "Voyager"}'
+    everything = "query q() { match { $c: Craft } return { $c } }"
+    runs = {
+        "commit": ["commit", "list", GRAPH],
+        "explain": ["explain", "-e", everything, *store],
+        "export": ["export", GRAPH, "--out", "all.jsonl"],
+        "fmt": ["fmt", "--check", "atlas.pg"],
+        "index": ["index", "status", GRAPH],
+        "init": ["init", "other.omni", "--schema", "atlas.pg"],
+        "lint": ["lint", "--schema", "atlas.pg", "--query", "atlas.gq"],
+        "load": ["load", GRAPH, "--data", "more.jsonl", "--mode", "append"],
+        "mutate": ["mutate", "rename", "--query", "atlas.gq", "--params", rename, *store],
+        "query": ["query", "-e", everything, *store],
+        "recovery": ["recovery", "list", GRAPH],
+        "schema": ["schema", "plan", "--from", "atlas.pg", "--schema", "atlas.pg"],
+        "snapshot": ["snapshot", GRAPH],
+        "version": ["version"],
+    }
+
+    outcome = python("-W", "ignore::ResourceWarning", "-c", RUNNING_ALL, json.dumps(runs), cwd=tmp_path)
+
+    ended = json.loads(outcome.stdout)
+    assert ended == {name: [0, False] for name in runs}
+    assert set(runs) >= set(COMMANDS) - {"embed"}, "every command but embed, which may be bulk work"

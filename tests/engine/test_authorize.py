@@ -46,6 +46,7 @@ ENTRIES: dict[str, tuple[str, Callable[[Graph, Path], object]]] = {
     "load bytes": ("change", lambda graph, _: graph.load(RECORDS, "append", actor="ann")),
     "load a file": ("change", lambda graph, path: graph.load(path / "missing", "append", actor="ann")),
     "load files": ("change", lambda graph, path: graph.load([path / "missing"], "append", actor="ann")),
+    "embed": ("change", lambda graph, _: graph.embed(actor="ann")),
     "ensure_indices": ("admin", lambda graph, _: graph.ensure_indices(actor="ann")),
     "query": ("read", lambda graph, _: graph.query(READ)),
     "explain": ("read", lambda graph, _: graph.explain(READ)),

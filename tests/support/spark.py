@@ -1,4 +1,4 @@
-"""The one Spark session of a test process."""
+"""The one Spark session of a test process; `tests/bulk/conftest.py` has it as a fixture."""
 
 from typing import TYPE_CHECKING
 
@@ -7,7 +7,9 @@ from omnigraph.bulk.session import SparkSettings, open_session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SETTINGS = SparkSettings("local[2]", None, {"spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "2"})
+SETTINGS = SparkSettings(
+    "local[2]", options={"spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "2"}
+)
 
 
 def spark_session() -> "SparkSession":

@@ -1,20 +1,25 @@
 """What a bulk operation tells while it works."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 
+from omnigraph.core.clock import boot_clock
+
 
 class Stage(StrEnum):
-    """The stages of a bulk operation, in their order."""
+    """The stages of a bulk operation, in their order; rows that none can be left out of are written early."""
 
     START = "start"
     SURVEY = "count lines"
-    READ = "read and check values"
+    READ = "read and parse"
+    VALUES = "value checks"
     KEYS = "keys and duplicates"
     ENDPOINTS = "endpoints"
     CARDINALITY = "cardinality"
     WRITE = "write fragments"
+    EMBED = "embed"
     STAGE = "stage"
     COMMIT = "commit"
     INDEX = "index"
@@ -22,7 +27,11 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ProgressEvent:
-    """How far a stage is; totals are zero where nobody knows them."""
+    """How far a stage is; totals are zero where nobody knows them.
+
+    `seconds` is how long the stage has been at it. Where tasks do the work of several stages in one go, each
+    of them gets its share of that time when all are done.
+    """
 
     stage: Stage
     tasks_done: int = 0
@@ -31,6 +40,27 @@ class ProgressEvent:
     bytes_done: int = 0
     bytes_total: int = 0
     is_done: bool = False
+    seconds: float = 0.0
+
+    @property
+    def rows_per_s(self) -> float | None:
+        """How many rows went through in a second, where both are known."""
+        return self.rows / self.seconds if self.rows and self.seconds > 0 else None
+
+    @property
+    def bytes_per_s(self) -> float | None:
+        """How many bytes went through in a second, where both are known."""
+        return self.bytes_done / self.seconds if self.bytes_done and self.seconds > 0 else None
+
+    @property
+    def remaining_s(self) -> float | None:
+        """How long the rest takes if it goes on like this; none before anything is done."""
+        if self.is_done:
+            return 0.0
+        done, total = self.bytes_done, self.bytes_total
+        if not total:
+            done, total = self.tasks_done, self.tasks_total
+        return self.seconds * (total - done) / done if done else None
 
 
 ProgressCallback = Callable[[ProgressEvent], None]
@@ -38,3 +68,36 @@ ProgressCallback = Callable[[ProgressEvent], None]
 
 def silent(_event: ProgressEvent) -> None:
     """Tell nobody."""
+
+
+@contextmanager
+def told(progress: ProgressCallback, stage: Stage) -> Iterator[None]:
+    """Tell that a stage begins, and that it has ended; one that fails does not end."""
+    begun = boot_clock()
+    progress(ProgressEvent(stage))
+    yield
+    progress(ProgressEvent(stage, is_done=True, seconds=boot_clock() - begun))
+
+
+class Laps:
+    """Parts the time of one task among the stages that it works for."""
+
+    def __init__(self) -> None:
+        """Start now."""
+        self.seconds: dict[Stage, float] = {}
+        self._since = boot_clock()
+
+    def end(self, stage: Stage) -> None:
+        """Count the time since the last call for a stage."""
+        now = boot_clock()
+        self.seconds[stage] = self.seconds.get(stage, 0.0) + now - self._since
+        self._since = now
+
+
+def added_up(tasks: Iterable[Mapping[Stage, float]]) -> dict[Stage, float]:
+    """Return the seconds of several tasks together."""
+    total: dict[Stage, float] = {}
+    for seconds in tasks:
+        for stage, spent in seconds.items():
+            total[stage] = total.get(stage, 0.0) + spent
+    return total

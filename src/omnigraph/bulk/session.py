@@ -6,6 +6,7 @@ J3  What the JVM and PySpark have to say goes to a log file, not to the terminal
 """
 
 import atexit
+import importlib
 import os
 import sys
 import tempfile
@@ -27,6 +28,12 @@ PREFIX = "spark."
 REMOTE_VARIABLE, MASTER_VARIABLE = "SPARK_REMOTE", "OMNIGRAPH_SPARK_MASTER"
 CONF_VARIABLE = "OMNIGRAPH_SPARK_CONF"  # key=value pairs, separated by semicolons
 LOCAL_MASTER = "local[*]"
+CONNECT_PACKAGES = {
+    "grpc": "grpcio",
+    "grpc_status": "grpcio-status",
+    "google.rpc": "googleapis-common-protos",
+    "zstandard": "zstandard",
+}
 
 _CALM = {
     "spark.app.name": "omnigraph",
@@ -100,6 +107,23 @@ def open_session(settings: SparkSettings) -> "SparkSession":
         raise SparkUnavailable(f"Spark did not start ({reason}); its log is {log_path()}") from error
 
 
+def require_connect() -> None:
+    """Make sure that the client of Spark Connect is complete; without it PySpark may end the process.
+
+    Raises:
+        SparkUnavailable: with the packages that are missing.
+    """
+    missing = []
+    for module, package in CONNECT_PACKAGES.items():
+        try:
+            importlib.import_module(module)
+        except ImportError:
+            missing.append(package)
+    if missing:
+        needed = ", ".join(missing)
+        raise SparkUnavailable(f"Spark Connect needs {needed}: install them, or pyspark[connect]")
+
+
 def active_session() -> "SparkSession | None":
     """Return the session of this process, if there is one; nothing is imported to find out."""
     if "pyspark.sql" not in sys.modules:
@@ -162,6 +186,7 @@ def _start(settings: SparkSettings) -> "SparkSession":
 def _start_remote(settings: SparkSettings) -> "SparkSession":
     assert settings.remote is not None
     with _calm():
+        require_connect()
         from pyspark.sql import SparkSession
 
         builder = SparkSession.builder.remote(settings.remote)

@@ -1,24 +1,22 @@
 """Inputs that are no files, as files that executors can read, for the time of one load."""
 
-import shutil
-import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from omnigraph.bulk.files import open_output, remove_folder
 from omnigraph.bulk.jobs import Jobs
+from omnigraph.bulk.leftovers import SPOOL
 from omnigraph.bulk.sources import Format, Slice, SourceInput
-from omnigraph.core.errors import UnsupportedError
 from omnigraph.storage.uri import GraphRoot
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-FOLDER = "__spool_{}"  # under the graph root, which every executor sees
+FOLDER = SPOOL + "{}"  # under the graph root, which every executor sees
 ROWS_PER_BATCH = 65_536
 
 
@@ -27,8 +25,9 @@ class Spool:
 
     def __init__(self, jobs: Jobs, root: GraphRoot) -> None:
         """Take the place of the graph; nothing is written before there is something to write."""
-        self._jobs, self._root = jobs, root
-        self._folder: Path | None = None
+        self._jobs = jobs
+        self._folder = root.child(FOLDER.format(jobs.operation_id))
+        self._is_used = False
         self._rows_before: dict[str, int] = {}  # by path: rows of the same input in other files
         self.sources: list[SourceInput] = []
 
@@ -40,8 +39,8 @@ class Spool:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Remove what was written."""
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+        if self._is_used:
+            remove_folder(self._folder)
 
     def take_source(self, file: int, source: SourceInput) -> None:
         """Take a file as it is."""
@@ -50,15 +49,16 @@ class Spool:
     def take_records(self, file: int, name: str | None, data: bytes) -> None:
         """Write NDJSON text to a file."""
         path = self._path(f"{file}.ndjson")
-        path.write_bytes(data)
-        self.sources.append(SourceInput(str(path), Format.NDJSON, name, file=file))
+        with open_output(path) as sink:
+            sink.write(data)
+        self.sources.append(SourceInput(path, Format.NDJSON, name, file=file))
 
     def take_table(self, file: int, name: str | None, table_key: str, table: pa.Table) -> None:
         """Write a table to a file."""
         path = self._path(f"{file}.arrow")
-        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        with open_output(path) as sink, pa.ipc.new_file(sink, table.schema) as writer:
             writer.write_table(table, max_chunksize=ROWS_PER_BATCH)
-        self.sources.append(SourceInput(str(path), Format.ARROW, name, table_key=table_key, file=file))
+        self.sources.append(SourceInput(path, Format.ARROW, name, table_key=table_key, file=file))
 
     def take_frame(self, file: int, name: str | None, table_key: str, frame: "DataFrame") -> None:
         """Let the executors write a DataFrame, each partition to a file of its own.
@@ -66,7 +66,7 @@ class Spool:
         Raises:
             SparkUnavailable: the job failed.
         """
-        folder = str(self._path(f"{file}"))
+        folder = self._path(f"{file}")
         schema = frame.limit(0).toArrow().schema.serialize().to_pybytes()
 
         def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -76,10 +76,9 @@ class Spool:
 
             context = TaskContext.get()
             number = 0 if context is None else context.partitionId()
-            path = Path(folder) / f"{number}-{uuid.uuid4()}.arrow"
-            path.parent.mkdir(parents=True, exist_ok=True)
+            path = f"{folder}/{number}-{uuid.uuid4()}.arrow"
             rows = 0
-            with pa.OSFile(str(path), "wb") as sink:
+            with open_output(path) as sink:
                 writer = None
                 for batch in batches:
                     plain = _plain(batch)
@@ -87,7 +86,7 @@ class Spool:
                     writer.write_batch(plain)
                     rows += plain.num_rows
                 (writer or pa.ipc.new_file(sink, _plain_schema(schema))).close()
-            yield pa.RecordBatch.from_pydict({"number": [number], "path": [str(path)], "rows": [rows]})
+            yield pa.RecordBatch.from_pydict({"number": [number], "path": [path], "rows": [rows]})
 
         made = self._jobs.collect(frame.mapInArrow(write, "number long, path string, rows long"))
         before = 0
@@ -106,22 +105,9 @@ class Spool:
             return slice_
         return replace(slice_, lines_before=slice_.lines_before + before, number=slice_.number + before)
 
-    def _path(self, name: str) -> Path:
-        if self._folder is None:
-            self._folder = self._make_folder()
-        return self._folder / name
-
-    def _make_folder(self) -> Path:
-        name = FOLDER.format(self._jobs.operation_id)
-        if self._root.is_local:
-            folder = Path(self._root.uri) / name
-            folder.mkdir()
-            return folder
-        if not self._jobs.is_local:
-            raise UnsupportedError(
-                "tables are loaded into a graph on an object store from files: write them first"
-            )
-        return Path(tempfile.mkdtemp(prefix=name))
+    def _path(self, name: str) -> str:
+        self._is_used = True
+        return f"{self._folder}/{name}"
 
 
 def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -7,15 +7,17 @@ L3  Edges are sorted by `src` within each fragment. No fragment has more rows th
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from omnigraph.bulk.progress import Laps, Stage
 from omnigraph.bulk.sources import Slice, read_slice
 from omnigraph.catalog.model import Catalog, EdgeType
+from omnigraph.core.failpoint import hit
 from omnigraph.core.limits import MAX_FRAGMENT_ROWS
 from omnigraph.validate.columns import Rows, concat_rows
 from omnigraph.validate.new_ids import IdSource
@@ -54,6 +56,7 @@ class SliceReport:
     """What became of a slice: its rows by table, what was wrong, and what was written.
 
     `rows` counts what passed the value checks; `fresh` names the tables whose rows all have ids made here.
+    `seconds` is where the time went.
     """
 
     rows: Mapping[str, int]
@@ -61,9 +64,12 @@ class SliceReport:
     violations: tuple[Violation, ...]
     total: int
     written: "tuple[StagedFragments, ...]" = ()
+    seconds: Mapping[Stage, float] = field(default_factory=dict)
 
 
-def passing_rows(work: SliceWork, plan: ReadPlan, log: ViolationLog) -> Iterator[Rows]:
+def passing_rows(
+    work: SliceWork, plan: ReadPlan, log: ViolationLog, laps: Laps | None = None
+) -> Iterator[Rows]:
     """Yield the rows of a slice that pass the value checks and were not rejected; the others are in the log.
 
     Raises:
@@ -71,21 +77,25 @@ def passing_rows(work: SliceWork, plan: ReadPlan, log: ViolationLog) -> Iterator
         ResourceLimit: a line is above a limit.
     """
     rejected = np.array(work.rejected, dtype=np.int64)
+    laps = laps or Laps()
     for rows in read_slice(work.slice, plan.catalog, make_id=IdSource(), log=log, limits=plan.limits):
+        laps.end(Stage.READ)
         passing = check_values(rows, log)
         if len(rejected):
             passing &= ~np.isin(rows.lines, rejected)
-        yield rows.filter(passing)
+        kept = rows.filter(passing)
+        laps.end(Stage.VALUES)
+        yield kept
 
 
 def check_slice(work: SliceWork, plan: ReadPlan) -> SliceReport:
     """Read a slice and check its values; write nothing."""
-    log = ViolationLog(plan.violations_max)
+    log, laps = ViolationLog(plan.violations_max), Laps()
     counts: dict[str, int] = {}
     given: set[str] = set()
-    for rows in passing_rows(work, plan, log):
+    for rows in passing_rows(work, plan, log, laps):
         _count(rows, counts, given)
-    return _report(log, counts, given, ())
+    return _report(log, laps, counts, given, ())
 
 
 def write_slice(
@@ -99,12 +109,12 @@ def write_slice(
     from omnigraph.staging.fragments import StagedFragments, fingerprint
     from omnigraph.storage.fragments import FragmentWriter, WrittenFragment
 
-    log = ViolationLog(plan.violations_max)
+    log, laps = ViolationLog(plan.violations_max), Laps()
     counts: dict[str, int] = {}
     given: set[str] = set()
 
     def seen() -> Iterator[Rows]:
-        for rows in passing_rows(work, plan, log):
+        for rows in passing_rows(work, plan, log, laps):
             _count(rows, counts, given)
             yield rows
 
@@ -117,8 +127,11 @@ def write_slice(
         ordered = by_source(chunk)
         places = places_of(ordered) if with_places else None
         written.setdefault(table_key, []).append(writers[table_key].write(ordered.table, places))
+        laps.end(Stage.WRITE)
     for writer in writers.values():
         writer.sync()
+    laps.end(Stage.WRITE)
+    hit("bulk.post_write_pre_report")
     staged = []
     for table_key, fragments in written.items():
         table = tables(table_key)
@@ -129,7 +142,7 @@ def write_slice(
                 table_key, table.read_version, fingerprint(schema), tuple(fragments), rows, work.number
             )
         )
-    return _report(log, counts, given, tuple(staged))
+    return _report(log, laps, counts, given, tuple(staged))
 
 
 def fragment_chunks(parts: Iterable[Rows]) -> Iterator[Rows]:
@@ -195,7 +208,11 @@ def _count(rows: Rows, counts: dict[str, int], given: set[str]) -> None:
 
 
 def _report(
-    log: ViolationLog, counts: Mapping[str, int], given: set[str], written: "tuple[StagedFragments, ...]"
+    log: ViolationLog,
+    laps: Laps,
+    counts: Mapping[str, int],
+    given: set[str],
+    written: "tuple[StagedFragments, ...]",
 ) -> SliceReport:
     fresh = frozenset(counts) - given
-    return SliceReport(dict(counts), fresh, log.first_violations(), log.total, written)
+    return SliceReport(dict(counts), fresh, log.first_violations(), log.total, written, laps.seconds)

@@ -12,6 +12,7 @@ from omnigraph.commit.sidecar import WriterKind
 from omnigraph.history.commits import GraphCommit
 from omnigraph.history.coordinator import MAIN
 from omnigraph.history.state import Snapshot
+from omnigraph.operations.embed_model import EmbedResult
 from omnigraph.operations.ensure_indices import IndexResult, PendingIndex
 from omnigraph.operations.index_status import TableIndexes
 from omnigraph.operations.load import LoadResult
@@ -67,6 +68,25 @@ def load_document(result: LoadResult, uri: str) -> Json:
     if result.rejected_rows:
         document["rejected_rows"] = result.rejected_rows
     return document
+
+
+def embed_document(result: EmbedResult, uri: str) -> Json:
+    """Return which rows of a graph got vectors."""
+    return {
+        "uri": uri,
+        "branch": result.branch or MAIN,
+        "mode": result.mode,
+        "model": result.model,
+        "engine": result.engine,
+        "tables": [
+            {"table_key": table.table_key, "rows_embedded": table.rows, "vectors": table.vectors}
+            for table in result.tables
+        ],
+        "commit": _commit_or_null(result.commit),
+        "index_commit": _commit_or_null(result.index_commit),
+        "pending_indexes": _pending(result.pending_indexes),
+        "warnings": list(result.warnings),
+    }
 
 
 def snapshot_document(snapshot: Snapshot) -> Json:

@@ -1,4 +1,8 @@
-"""How far a load is: bars on a terminal, one event to a line for machines, nothing where it is quiet."""
+"""How far a load, or another bulk operation, is.
+
+Bars on a terminal, one event to a line for machines, one line for each stage that has ended where the output
+is a file or a pipe, and nothing where it is quiet. Standard output is left to the result.
+"""
 
 import json
 import sys
@@ -13,23 +17,31 @@ if TYPE_CHECKING:
 
     from omnigraph.bulk.progress import ProgressCallback, ProgressEvent
 
+_UNITS = ("bytes", "kB", "MB", "GB", "TB")
+
 
 @contextmanager
-def load_progress(*, quiet: bool, as_json: bool) -> "Iterator[ProgressCallback]":
-    """Yield what a load tells its progress to; standard output is left to the result."""
+def load_progress(*, quiet: bool, as_json: bool, what: str = "loading") -> "Iterator[ProgressCallback]":
+    """Yield what a load tells its progress to."""
     from omnigraph.bulk.progress import silent
 
-    if as_json and not quiet:
-        yield _print_event
-    elif quiet or not sys.stderr.isatty():
+    if quiet:
         yield silent
+    elif as_json:
+        yield _print_event
+    elif not sys.stderr.isatty():
+        yield _print_line
     else:
         with _bars() as progress:
-            yield _Bars(progress)
+            bars = _Bars(progress, what)
+            try:
+                yield bars
+            finally:
+                bars.stop_waiting()
 
 
 def event_document(event: "ProgressEvent") -> dict[str, object]:
-    """Return an event as machines read it."""
+    """Return an event as machines read it; what nobody knows is null."""
     return {
         "stage": event.stage.value,
         "done": event.is_done,
@@ -38,27 +50,63 @@ def event_document(event: "ProgressEvent") -> dict[str, object]:
         "rows": event.rows,
         "bytes": event.bytes_done,
         "bytes_total": event.bytes_total,
+        "seconds": round(event.seconds, 3),
+        "rows_per_second": _whole(event.rows_per_s),
+        "bytes_per_second": _whole(event.bytes_per_s),
+        "seconds_left": None if event.remaining_s is None else round(event.remaining_s, 1),
     }
+
+
+def describe(event: "ProgressEvent") -> str:
+    """Return how far a stage is in a few words: rows, bytes, how fast, how long still."""
+    parts = [f"{event.rows:,} rows"] if event.rows else []
+    if event.bytes_total:
+        done = size_text(event.bytes_done)
+        parts.append(done if event.is_done else f"{done} of {size_text(event.bytes_total)}")
+        if event.bytes_per_s is not None:
+            parts.append(f"{size_text(event.bytes_per_s)}/s")
+    elif event.tasks_total:
+        parts.append(f"{event.tasks_done} of {event.tasks_total} tasks")
+    if event.is_done:
+        parts.append(f"{event.seconds:.1f} s")
+    elif event.remaining_s is not None:
+        parts.append(f"{event.remaining_s:.0f} s left")
+    return ", ".join(parts)
+
+
+def size_text(size: float) -> str:
+    """Return a number of bytes for people: 1.5 GB, 320 MB."""
+    unit = 0
+    while size >= 1_000 and unit < len(_UNITS) - 1:
+        size, unit = size / 1_000, unit + 1
+    return f"{size:.0f} {_UNITS[unit]}" if size >= 10 or unit == 0 else f"{size:.1f} {_UNITS[unit]}"
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None else round(value)
 
 
 def _print_event(event: "ProgressEvent") -> None:
     click.echo(json.dumps({"progress": event_document(event)}), err=True)
 
 
+def _print_line(event: "ProgressEvent") -> None:
+    if event.is_done:
+        click.echo(f"{event.stage.value:<22}{describe(event)}", err=True)
+
+
 class _Bars:
     """One bar for each stage that a load has come to."""
 
-    def __init__(self, progress: "Progress") -> None:
+    def __init__(self, progress: "Progress", what: str) -> None:
         self._progress = progress
         self._tasks: dict[str, TaskID] = {}
-        self._waiting: TaskID | None = progress.add_task("loading", total=None, detail="")
+        self._waiting: TaskID | None = progress.add_task(what, total=None, detail="")
 
     def __call__(self, event: "ProgressEvent") -> None:
         """Move the bar of a stage: by bytes where they are known, else by tasks."""
         name = event.stage.value
-        if self._waiting is not None:
-            self._progress.remove_task(self._waiting)
-            self._waiting = None
+        self.stop_waiting()
         if name not in self._tasks:
             self._tasks[name] = self._progress.add_task(name, total=event.bytes_total or None, detail="")
         done, total = event.bytes_done, event.bytes_total
@@ -66,23 +114,22 @@ class _Bars:
             done, total = event.tasks_done, event.tasks_total
         if event.is_done:
             done = total = total or 1
-        detail = f"{event.rows:,} rows" if event.rows else ""
-        if not event.is_done and event.tasks_total:
-            detail = f"{event.tasks_done} of {event.tasks_total} tasks"
-        self._progress.update(self._tasks[name], completed=done, total=total or None, detail=detail)
-        if event.is_done:
-            self._progress.stop_task(self._tasks[name])
+        self._progress.update(self._tasks[name], completed=done, total=total or None, detail=describe(event))
+
+    def stop_waiting(self) -> None:
+        """Take away the line that stands there until the first stage, or the end."""
+        if self._waiting is not None:
+            self._progress.remove_task(self._waiting)
+            self._waiting = None
 
 
 def _bars() -> "Progress":
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, TextColumn
 
     columns = (
-        TextColumn("{task.description:<22}"),
-        BarColumn(),
-        TextColumn("{task.fields[detail]:>16}"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
+        TextColumn("{task.description:<19}"),
+        BarColumn(bar_width=12),
+        TextColumn("{task.fields[detail]}"),
     )
-    return Progress(*columns, console=Console(stderr=True), transient=True)
+    return Progress(*columns, console=Console(stderr=True))

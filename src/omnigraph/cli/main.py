@@ -41,6 +41,7 @@ COMMANDS = {
     "load": _entry("load", "Load data from files, as one commit.", _GRAPH),
     "mutate": _entry("mutate", "Run a mutation, as one commit.", _GRAPH),
     "export": _entry("export", "Write the data of a graph as NDJSON, CSV or Parquet.", _GRAPH),
+    "embed": _entry("embed", "Make vectors of texts, in a graph or in a file.", _GRAPH),
     "commit": _entry("commit", "List the commits of a graph, or show one.", _GRAPH),
     "snapshot": _entry("snapshot", "Show the version and the tables of a graph.", _GRAPH),
     "init": _entry("init", "Create an empty graph from a schema.", _STORAGE),

@@ -108,6 +108,7 @@ CATALOG = frozenset(
         "ensure_indices.post_phase_b_pre_manifest_commit",
         "ensure_indices.post_publish_pre_sidecar_delete",
         "load.post_publish_pre_index",
+        "bulk.post_write_pre_report",
         "upkeep.post_write_pre_plan",
         "upkeep.post_sidecar_pre_compact",
         "upkeep.post_compact_pre_index",

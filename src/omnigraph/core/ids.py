@@ -39,4 +39,14 @@ class UlidSource:
         return "".join([_PAIRS[value >> shift & 1023] for shift in _SHIFTS])
 
 
+def ulid_millis(text: str) -> int | None:
+    """Return the millisecond that a ULID was made in, or none for a text that is none."""
+    if len(text) != 26 or any(character not in _ALPHABET for character in text):
+        return None
+    value = 0
+    for character in text[:10]:
+        value = value << 5 | _ALPHABET.index(character)
+    return value
+
+
 new_ulid = UlidSource()

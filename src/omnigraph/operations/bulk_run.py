@@ -4,7 +4,8 @@ H3  What a dry run, or a load that leaves rows out, has to know is found without
     read again, from the input. Otherwise they are written as they are read, and checked where they lie.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -12,13 +13,13 @@ import pyarrow as pa
 from omnigraph.bulk.frames import FragmentFrames, SliceFrames, WrittenFrames
 from omnigraph.bulk.jobs import Jobs
 from omnigraph.bulk.merge import merge_on_executors
-from omnigraph.bulk.progress import Stage
+from omnigraph.bulk.progress import Stage, added_up
 from omnigraph.bulk.questions import CommittedTable, SparkQuestions
 from omnigraph.bulk.sources import Slice
 from omnigraph.bulk.tasks import ReadPlan, SliceReport, SliceWork, check_slice, write_slice
 from omnigraph.catalog.arrow_schema import arrow_schema
 from omnigraph.catalog.model import EdgeType, NodeType
-from omnigraph.core.errors import StorageError
+from omnigraph.core.errors import StorageError, waits_for_recovery
 from omnigraph.exec.committed import CommittedTables
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.state import Snapshot
@@ -27,7 +28,7 @@ from omnigraph.operations.context import OpenGraph
 from omnigraph.operations.load_local import looked_at
 from omnigraph.operations.load_model import LoadOptions, LoadResult
 from omnigraph.operations.rejects import Rejection, new_log
-from omnigraph.operations.settings import check_row_ceiling, key_rows, merge_bytes, read_limits
+from omnigraph.operations.settings import check_ceiling, key_rows, merge_bytes, read_limits
 from omnigraph.staging.fragments import StagedFragments, fingerprint, stage_written
 from omnigraph.staging.write_set import WriteSet
 from omnigraph.storage.durability import Durability
@@ -57,6 +58,7 @@ class BulkRun:
     snapshot: Snapshot
     slices: tuple[Slice, ...]
     rows: dict[str, int] = field(default_factory=dict)  # by table: what passed the value checks
+    counts: dict[str, int] = field(default_factory=dict)  # by table: what is written, each id once
     fresh: dict[str, bool] = field(default_factory=dict)  # by table: whether all ids were made here
     written: list[StagedFragments] = field(default_factory=list)
     garbage: list[str] = field(default_factory=list)
@@ -93,15 +95,15 @@ class BulkRun:
             if not rejection.take(found):
                 break
         rejection.write()
-        counts = self.rows
+        self.counts = self.rows
         if self.options.mode == "merge":
-            counts = {key: questions.folded_count(key) for key in self.rows}
+            self.counts = {key: questions.folded_count(key) for key in self.rows}
         if not self.is_direct and not self.options.is_dry_run and self.has_work:
             self._read(self._work(rejection), new_log(self.options), rejection, writes=True)
         return LoadResult(
             None,
             self.options.mode,
-            tuple(sorted(counts.items())),
+            tuple(sorted(self.counts.items())),
             None,
             is_dry_run=self.options.is_dry_run,
             rejected_rows=len(rejection.places),
@@ -112,20 +114,29 @@ class BulkRun:
         """Return one staged write for each table that something happens to.
 
         Raises:
-            ResourceLimit: a table gets more rows than a setting allows.
+            ResourceLimit: a table gets more rows or bytes than a setting allows.
             InvariantViolation: a task wrote for another version or other columns.
         """
         with self.jobs.stage(Stage.STAGE):
             found = []
             for table_key, count in sorted(self.rows.items()):
-                check_row_ceiling(table_key, count)
                 if count or self.options.mode == "overwrite":
                     found.append((self.snapshot.entry(table_key), self._stage(table_key)))
             return found
 
-    def keep_written(self) -> None:
-        """Know that what was written is part of a version now."""
-        self.written.clear()
+    @contextmanager
+    def handed_over(self) -> Iterator[None]:
+        """Leave what was written to a commit: it may be part of a version as soon as that has begun.
+
+        A failure that leaves nothing for recovery gives the files back.
+        """
+        written, self.written = self.written, []
+        try:
+            yield
+        except BaseException as error:
+            if not waits_for_recovery(error):
+                self.written = written
+            raise
 
     def discard_files(self) -> None:
         """Remove the files that nothing refers to, as far as the driver knows them; best effort (H2)."""
@@ -153,19 +164,29 @@ class BulkRun:
     ) -> None:
         """Read the slices on executors and check their values; write what passes where that is asked."""
         plan, tables = self._plan(found.limit), self._tables()
-
-        def read(item: SliceWork) -> SliceReport:
-            if not writes:
-                return check_slice(item, plan)
-            return write_slice(item, plan, tables.__getitem__, with_places=True)
-
         size = sum(slice_.size for slice_ in self.slices)
-        with self.jobs.stage(
-            Stage.WRITE if writes and not self.is_direct else Stage.READ, bytes_total=size
-        ) as stage:
-            reports = self.jobs.each(work, read)
+        with self.jobs.stage(*self._read_stages(writes=writes), bytes_total=size) as stage:
+            tally = stage.tally
+
+            def read(item: SliceWork) -> SliceReport:
+                if writes:
+                    report = write_slice(item, plan, tables.__getitem__, with_places=True)
+                else:
+                    report = check_slice(item, plan)
+                if tally is not None:
+                    tally.add(rows=sum(report.rows.values()), size=item.slice.size)
+                return report
+
+            reports = self.jobs.each(work, read, undo=self._know_files)
             self._take(reports, found, rejection)
             stage.rows, stage.bytes = sum(self.rows.values()), size
+            stage.seconds = added_up(report.seconds for report in reports)
+
+    def _read_stages(self, *, writes: bool) -> tuple[Stage, ...]:
+        """Return the stages that a pass over the input is (H3)."""
+        if writes and not self.is_direct:
+            return (Stage.WRITE,)
+        return (Stage.READ, Stage.VALUES, *((Stage.WRITE,) if writes else ()))
 
     def _take(self, reports: Sequence[SliceReport], found: ViolationLog, rejection: Rejection) -> None:
         """Add up what the tasks report, but for violations that an earlier round has reported already."""
@@ -177,6 +198,11 @@ class BulkRun:
             for table_key, count in report.rows.items():
                 self.rows[table_key] = self.rows.get(table_key, 0) + count
                 self.fresh[table_key] = self.fresh.get(table_key, True) and table_key in report.fresh
+        self._know_files(reports)
+
+    def _know_files(self, reports: Sequence[SliceReport]) -> None:
+        """Take note of what tasks have written, to be committed or removed."""
+        for report in reports:
             self.written.extend(report.written)
             self.garbage.extend(
                 item.places for part in report.written for item in part.fragments if item.places is not None
@@ -231,17 +257,22 @@ class BulkRun:
         schema = arrow_schema(type_)
         entry = self.snapshot.entry(table_key)
         handle = graph_parts.store.open_at(graph_parts.address(entry), entry.version)
+        fragments = self._fragments().get(table_key, ())
+        size = sum(item.size for item in fragments)
         if mode != "merge" or self.fresh[table_key]:
+            check_ceiling(table_key, rows=self.counts[table_key], size=size)
             return stage_written(graph_parts.stager, handle, schema, parts, mode=mode)
-        fragments = self._fragments()[table_key]
         table = self._table(table_key)
-        if sum(item.size for item in fragments) <= merge_bytes():
-            return graph_parts.stager.stage_upsert(handle, self._last_rows(type_, table, fragments))
+        if size <= merge_bytes():
+            last = self._last_rows(type_, table, fragments)
+            check_ceiling(table_key, rows=last.num_rows, size=last.nbytes)
+            return graph_parts.stager.stage_upsert(handle, last)
         merged = merge_on_executors(self.jobs, type_, table, fragments, self._committed(table_key))
         rows = sum(item.rows for item in merged.fragments)
         made = StagedFragments(table_key, entry.version, fingerprint(schema), merged.fragments, rows, 0)
         self.garbage.extend(data_path(table.address, item) for item in fragments)
         self.written = [part for part in self.written if part.table_key != table_key] + [made]
+        check_ceiling(table_key, rows=rows, size=sum(item.size for item in merged.fragments))
         return stage_written(graph_parts.stager, handle, schema, [made], mode=mode, replaced=merged.replaced)
 
     def _last_rows(

@@ -9,9 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal, Protocol
 
-from omnigraph.bulk.progress import ProgressEvent, Stage, silent
+from omnigraph.bulk.files import file_exists, file_size, is_folder
+from omnigraph.bulk.progress import Stage, silent, told
 from omnigraph.bulk.session import settings_from
 from omnigraph.bulk.sources import SourceInput
+from omnigraph.core.errors import BadRequest
 from omnigraph.core.failpoint import hit
 from omnigraph.history.commits import GraphCommit
 from omnigraph.history.state import Snapshot
@@ -98,10 +100,8 @@ def load(
     if commit is None:
         return result
     if index:
-        tell = options.progress if engine == "spark" else silent
-        tell(ProgressEvent(Stage.INDEX))
-        result = _with_indices(graph, result)
-        tell(ProgressEvent(Stage.INDEX, is_done=True))
+        with told(options.progress if engine == "spark" else silent, Stage.INDEX):
+            result = _with_indices(graph, result)
     run_upkeep(graph, before, commit)
     return result
 
@@ -129,12 +129,22 @@ def names_many_files(names: Iterable[str | Path]) -> bool:
     """Return whether a name stands for a folder or a pattern: more files than one, as a rule."""
     paths = [str(name) for name in names]
     paths += [path.partition("=")[2] for path in paths if "=" in path]
-    return any(Path(path).is_dir() or (glob.has_magic(path) and not Path(path).exists()) for path in paths)
+    return any((glob.has_magic(path) and not Path(path).exists()) or _is_folder(path) for path in paths)
+
+
+def _is_folder(path: str) -> bool:
+    try:
+        return is_folder(path)
+    except OSError as error:
+        raise BadRequest(f"cannot read {path}: {error.strerror or error}") from error
 
 
 def _size(source: SourceInput) -> int:
-    path = Path(source.path)
-    return path.stat().st_size if path.exists() else 0
+    """Return the bytes of a file; one that is not there is for its reader to report."""
+    try:
+        return file_size(source.location) if file_exists(source.location) else 0
+    except OSError as error:
+        raise BadRequest(f"cannot read {source.path}: {error.strerror or error}") from error
 
 
 def _begin(

@@ -9,11 +9,13 @@ H2  Nothing of a load is visible before its one publish; until then it is files 
 """
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 
 from omnigraph.bulk.jobs import TASKS_PER_CORE, Jobs
+from omnigraph.bulk.leftovers import remove_leftovers
 from omnigraph.bulk.probe import probed
-from omnigraph.bulk.progress import ProgressEvent, Stage
+from omnigraph.bulk.progress import Stage, told
 from omnigraph.bulk.session import open_session, settings_from
 from omnigraph.bulk.sources import WHOLE, Slice, SourceInput, needs_survey, place, plan_slices, survey
 from omnigraph.bulk.spool import Spool
@@ -67,26 +69,25 @@ class BulkLoad:
             SparkUnavailable: there is no Spark, or an executor is not like the driver.
         """
         parts, options = self._graph.parts, self._options
-        options.progress(ProgressEvent(Stage.START))
-        spark = open_session(settings_from(environment(), master=options.master))
-        jobs = Jobs(spark, parts.new_id(), options.progress)
-        state = self._graph.state(self._branch)
-        snapshot = state.snapshot()
-        with probed(jobs, parts.root.uri, parts.adapter), Spool(jobs, parts.root) as spool:
-            options.progress(ProgressEvent(Stage.START, is_done=True))
+        with ExitStack() as held:
+            with told(options.progress, Stage.START):
+                spark = open_session(settings_from(environment(), master=options.master))
+                started = Jobs(spark, parts.new_id(), options.progress)
+                state = self._graph.state(self._branch)
+                snapshot = state.snapshot()
+                remove_leftovers(parts.root, now_micros=parts.clock(), warn=parts.warn)
+                jobs = held.enter_context(probed(started, parts.root, parts.adapter))
+            spool = held.enter_context(Spool(jobs, parts.root))
             run = BulkRun(self._graph, options, jobs, snapshot, self._slices(jobs, spool))
-            try:
-                result = replace(run.validated(), branch=self._branch)
-                if options.is_dry_run or not run.has_work:
-                    return result, snapshot
-                staged = run.staged()
-                request = WriteRequest(WriterKind.LOAD, snapshot, state.ref, self._actor, self._message)
-                with jobs.stage(Stage.COMMIT):
-                    outcome = finalize_staged(parts, self._graph.publisher, request, run.write_set, staged)
-                run.keep_written()
-                return replace(result, commit=outcome.commit), snapshot
-            finally:
-                run.discard_files()
+            held.callback(run.discard_files)
+            result = replace(run.validated(), branch=self._branch)
+            if options.is_dry_run or not run.has_work:
+                return result, snapshot
+            staged = run.staged()
+            request = WriteRequest(WriterKind.LOAD, snapshot, state.ref, self._actor, self._message)
+            with jobs.stage(Stage.COMMIT), run.handed_over():
+                outcome = finalize_staged(parts, self._graph.publisher, request, run.write_set, staged)
+            return replace(result, commit=outcome.commit), snapshot
 
     def _slices(self, jobs: Jobs, spool: Spool) -> tuple[Slice, ...]:
         """Return the slices of all inputs with exact lines."""

@@ -13,11 +13,13 @@ LINE_MAX_BYTES, LINE_MAX_TOKENS = "OMNIGRAPH_LOAD_LINE_MAX_BYTES", "OMNIGRAPH_LO
 KEYED_MAX_ROWS, KEYED_MAX_BYTES = "OMNIGRAPH_KEYED_WRITE_MAX_ROWS", "OMNIGRAPH_KEYED_WRITE_MAX_BYTES"
 SPARK_BYTES, MERGE_BYTES = "OMNIGRAPH_LOAD_SPARK_BYTES", "OMNIGRAPH_BULK_MERGE_BYTES"
 KEY_ROWS = "OMNIGRAPH_BULK_KEY_ROWS"
+EMBED_SPARK_ROWS = "OMNIGRAPH_EMBED_SPARK_ROWS"
 KEY_ROWS_DEFAULT = (
     200_000  # keys of so many rows are compared in the driver, at 50 MB, sooner than a job starts
 )
 SPARK_BYTES_DEFAULT = 32 * 1024 * 1024  # below, starting a JVM takes longer than the load
 MERGE_BYTES_DEFAULT = 256 * 1024 * 1024  # rows that a merge may hold in the memory of one process
+EMBED_SPARK_ROWS_DEFAULT = 20_000  # 80 requests of 256 texts, which would be one after the other
 _log = logging.getLogger("omnigraph")
 
 
@@ -34,6 +36,11 @@ def environment() -> Mapping[str, str]:
 def spark_bytes() -> int:
     """Return the size from which a file is loaded with Spark."""
     return _number(SPARK_BYTES) or SPARK_BYTES_DEFAULT
+
+
+def embed_spark_rows() -> int:
+    """Return the rows from which vectors are made with Spark."""
+    return _number(EMBED_SPARK_ROWS) or EMBED_SPARK_ROWS_DEFAULT
 
 
 def key_rows() -> int:
@@ -57,29 +64,22 @@ def check_ceilings(work: list[TableWork]) -> None:
     Raises:
         ResourceLimit: naming the table.
     """
-    rows_max, bytes_max = _number(KEYED_MAX_ROWS), _number(KEYED_MAX_BYTES)
     for item in work:
-        if item.rows is None:
-            continue
-        key = item.entry.table_key
-        if rows_max and item.rows.count > rows_max:
-            raise ResourceLimit(
-                resource=f"keyed write entities for {key}", limit=rows_max, actual=item.rows.count
-            )
-        size = item.rows.table.nbytes
-        if bytes_max and size > bytes_max:
-            raise ResourceLimit(resource=f"keyed write bytes for {key}", limit=bytes_max, actual=size)
+        if item.rows is not None:
+            check_ceiling(item.entry.table_key, rows=item.rows.count, size=item.rows.table.nbytes)
 
 
-def check_row_ceiling(table_key: str, rows: int) -> None:
-    """Refuse a bulk write above the configured rows of one table, before any effect.
+def check_ceiling(table_key: str, *, rows: int, size: int) -> None:
+    """Refuse rows of one table, or their bytes in memory, above the configured ones.
 
     Raises:
         ResourceLimit: naming the table.
     """
-    rows_max = _number(KEYED_MAX_ROWS)
-    if rows_max and rows > rows_max:
-        raise ResourceLimit(resource=f"keyed write entities for {table_key}", limit=rows_max, actual=rows)
+    limits = (("entities", KEYED_MAX_ROWS, rows), ("bytes", KEYED_MAX_BYTES, size))
+    for what, setting, actual in limits:
+        limit = _number(setting)
+        if limit and actual > limit:
+            raise ResourceLimit(resource=f"keyed write {what} for {table_key}", limit=limit, actual=actual)
 
 
 def _number(name: str) -> int:

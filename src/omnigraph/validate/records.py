@@ -93,14 +93,9 @@ class _Batch:
     allowed: frozenset[str]
     data: list[dict[str, object]] = field(default_factory=list)
     lines: list[int] = field(default_factory=list)
-    sources: list[str] = field(default_factory=list)
-    targets: list[str] = field(default_factory=list)
+    sources: list[str] = field(default_factory=list)  # the records themselves are let go: the collector of
+    targets: list[str] = field(default_factory=list)  # garbage would visit each of them again and again
     has_ids: bool = False
-
-    @property
-    def is_edge(self) -> bool:
-        """Whether the records have ends."""
-        return isinstance(self.type, EdgeType)
 
 
 class _Reader:
@@ -112,11 +107,12 @@ class _Reader:
         self._file, self._file_name = file, file_name
         self._catalog, self._log, self._limits = catalog, log, limits
         self._batches: dict[str, _Batch] = {}
-        self._known: dict[tuple[str, str], _Batch] = {}  # by the word and the name as written
+        self._known_nodes: dict[str, _Batch] = {}  # by the name as written
+        self._known_edges: dict[str, _Batch] = {}
 
     def read(self, first: int, lines: list[bytes]) -> list[_Batch]:
         """Return the records of some lines; the number of the first of them is given."""
-        self._batches, self._known = {}, {}
+        self._batches, self._known_nodes, self._known_edges = {}, {}, {}
         loads, place, is_limited = orjson.loads, self._place, self._limits != UNLIMITED
         for number, line in enumerate(lines, first):
             if is_limited:
@@ -144,14 +140,15 @@ class _Reader:
         members = len(record) + len(data)
         if line.count(b":") != members and _may_repeat(line, members):
             _refuse_repeated(line)
-        batch = self._edges(record) if "edge" in record else self._nodes(record)
+        is_edge = "edge" in record
+        batch = self._edges(record) if is_edge else self._nodes(record)
         if not batch.allowed.issuperset(data):
             _refuse_property(batch, data)
         if "id" in data:
             if type(data["id"]) is not str:
                 raise _BadRecord(f"'id' is a string, not {json_name(data['id'])}", batch.type.table_key)
             batch.has_ids = True
-        if batch.is_edge:
+        if is_edge:
             batch.sources.append(record["from"])
             batch.targets.append(record["to"])
         batch.data.append(data)
@@ -166,7 +163,7 @@ class _Reader:
             raise _BadRecord(f"'type' is a string, not {json_name(name)}")
         if len(record) > 1 + ("data" in record):
             _refuse_member(record, ("type", "data"))
-        return self._known.get(("type", name)) or self._open("type", name)
+        return self._known_nodes.get(name) or self._open("type", name)
 
     def _edges(self, record: dict[str, Any]) -> _Batch:
         """Return the batch of an edge record whose envelope is in order."""
@@ -175,13 +172,11 @@ class _Reader:
         name = record["edge"]
         if type(name) is not str:
             raise _BadRecord(f"'edge' is a string, not {json_name(name)}")
-        for end in ("from", "to"):
-            if type(record.get(end)) is not str:
-                found = json_name(record[end]) if end in record else "missing"
-                raise _BadRecord(f"'{end}' of an edge is the id of a node, a string, not {found}")
+        if type(record.get("from")) is not str or type(record.get("to")) is not str:
+            _refuse_end(record)
         if len(record) > 3 + ("data" in record):
             _refuse_member(record, ("edge", "from", "to", "data"))
-        return self._known.get(("edge", name)) or self._open("edge", name)
+        return self._known_edges.get(name) or self._open("edge", name)
 
     def _open(self, word: str, name: str) -> _Batch:
         """Return the batch of a type on its first record, or refuse its name."""
@@ -192,7 +187,8 @@ class _Reader:
             _refuse_type(word, name, self._catalog)
         batch = self._batches.get(type_.table_key) or _Batch(type_, frozenset({*type_.properties, "id"}))
         self._batches[type_.table_key] = batch
-        self._known[word, name] = batch
+        known = self._known_nodes if word == "type" else self._known_edges
+        known[name] = batch
         return batch
 
     def _refuse(self, bad: _BadRecord, number: int) -> None:
@@ -245,7 +241,7 @@ def _convert(batch: _Batch) -> Converted:
         values = [data.get(name) for data in batch.data]
         columns[name], problems = coerce_column(values, item, f"{batch.type.name}.{name}")
         flaws += ((row, name, message) for row, message in problems)
-    if batch.is_edge:
+    if isinstance(batch.type, EdgeType):
         columns["src"], columns["dst"] = (
             pa.array(batch.sources, pa.utf8()),
             pa.array(batch.targets, pa.utf8()),
@@ -310,6 +306,12 @@ def _token_count(line: bytes) -> int:
     return sum(map(line.count, _STRUCTURAL))
 
 
+def _refuse_end(record: Mapping[str, object]) -> NoReturn:
+    end = next(end for end in ("from", "to") if type(record.get(end)) is not str)
+    found = json_name(record[end]) if end in record else "missing"
+    raise _BadRecord(f"'{end}' of an edge is the id of a node, a string, not {found}")
+
+
 def _refuse_member(record: Mapping[str, object], known: tuple[str, ...]) -> NoReturn:
     name = next(name for name in record if name not in known)
     raise _BadRecord(f"unknown member {quote(name)}: a record of '{known[0]}' has {', '.join(known)}")
@@ -324,7 +326,7 @@ def _refuse_type(word: str, name: str, catalog: Catalog) -> NoReturn:
 def _refuse_property(batch: _Batch, data: Mapping[str, object]) -> NoReturn:
     type_ = batch.type
     name = next(name for name in data if name not in batch.allowed)
-    if batch.is_edge and name in _ENDPOINT_NAMES:
+    if isinstance(type_, EdgeType) and name in _ENDPOINT_NAMES:
         message = f"'{name}' is no property of {type_.name}: 'from' and 'to' stand beside 'data'"
         raise _BadRecord(message, type_.table_key)
     if name.startswith(_RESERVED_PREFIX):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 MODES = ("append", "merge", "overwrite")
 _REFUSED = {
     "--from": "is not in this version: there is only the branch main",
-    "--embed": "is not in this version: vectors are loaded as they are given",
+    "--embed": "is not in this version: load first, and then run omnigraph embed",
 }
 
 
