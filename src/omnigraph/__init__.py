@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from omnigraph.graph.snapshot_view import SnapshotView
     from omnigraph.history.commits import GraphCommit
     from omnigraph.history.state import Snapshot
+    from omnigraph.operations.embed_model import EmbedResult
     from omnigraph.operations.ensure_indices import IndexResult, PendingIndex
     from omnigraph.operations.export import Export
     from omnigraph.operations.load import LoadMode, LoadResult
@@ -84,6 +85,7 @@ _HOMES = {
     "Graph": "omnigraph.graph.graph",
     "init": "omnigraph.graph.graph",
     "open": "omnigraph.graph.graph",
+    "EmbedResult": "omnigraph.operations.embed_model",
     "EmbeddingConfig": "omnigraph.embedding",
     "GraphCommit": "omnigraph.history.commits",
     "Export": "omnigraph.operations.export",
@@ -113,6 +115,7 @@ __all__ = [
     "CommitNotFound",
     "ConflictError",
     "DriftNeedsRepair",
+    "EmbedResult",
     "EmbeddingConfig",
     "EmbeddingError",
     "EmbeddingModelMismatch",

@@ -13,7 +13,7 @@ from omnigraph.bulk.sink import TableWriter, WriteOptions, WrittenPart
 from omnigraph.bulk.sources import Format, SourceInput
 from omnigraph.bulk.sources_names import find_type
 from omnigraph.bulk.spool import FOLDER
-from omnigraph.core.errors import BadRequest, ExecutionError, UnsupportedError
+from omnigraph.core.errors import BadRequest, ExecutionError
 from omnigraph.core.ids import new_ulid
 from omnigraph.core.temporal import parse_datetime
 from omnigraph.operations.load import load
@@ -55,15 +55,9 @@ class GraphSource(TableSource):
             close(graph)
 
     def sink(self, options: WriteOptions, schema: "StructType") -> "GraphWriter":
-        """Return the writer of this graph; its files lie under the root, which every executor sees.
-
-        Raises:
-            UnsupportedError: the graph is on an object store.
-        """
-        root = GraphRoot.parse(options.uri)
-        if not root.is_local:
-            raise UnsupportedError("a graph on an object store is written by omnigraph.spark.load_dataframe")
-        return GraphWriter(options, schema, root.child(FOLDER.format(new_ulid())))
+        """Return the writer of this graph; its files lie under the root, which every executor sees."""
+        folder = GraphRoot.parse(options.uri).child(FOLDER.format(new_ulid()))
+        return GraphWriter(options, schema, folder)
 
 
 class GraphWriter(TableWriter):

@@ -1,48 +1,145 @@
-"""The same inputs through both engines: equal graphs, equal counts, equal violations."""
+"""The same inputs through both engines: equal graphs, equal counts, equal violations.
 
+`BULK_SEED` repeats one case of the quick test; the fuzz test goes on from there.
+"""
+
+import json
+import os
+import random
 import shutil
-from collections.abc import Iterable
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 
-from omnigraph.core.errors import KeyConflict, ValidationError
+from omnigraph.core.errors import KeyConflict, OmnigraphError, ValidationError
 from omnigraph.graph.graph import Graph, init
 from omnigraph.graph.graph import open as open_graph
-from omnigraph.operations.load import MODES, LoadMode, LoadResult
-from omnigraph.operations.load_model import Engine, LoadKeywords
-from tests.bulk.inputs import SCHEMA, Inputs
+from omnigraph.operations import load_bulk
+from omnigraph.operations.load_model import Engine
+from omnigraph.operations.settings import KEY_ROWS, MERGE_BYTES
+from tests.bulk.case_files import write_case
+from tests.bulk.cases import BASE, SCHEMA, Case, random_case
+from tests.support.engine import ndjson
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+QUICK, FUZZ = 30, 1_000
 Outcome = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """An engine, with settings that say where keys are compared and rows merged."""
+
+    name: str
+    engine: Engine
+    settings: tuple[tuple[str, str], ...] = ()
+
+
+LOCAL = Way("local", "local")
+DRIVER = Way("spark, keys in the driver", "spark")
+# One row is the least that a setting can say: from two rows on, keys are joined and rows merged by tasks.
+TASKS = Way("spark, keys in tasks", "spark", ((KEY_ROWS, "1"), (MERGE_BYTES, "1")))
 
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A graph with a few rows in every table; each engine gets a copy."""
-    folder = tmp_path_factory.mktemp("base")
-    inputs = Inputs(1, faults=0.3)
-    with init(folder / "graph", SCHEMA, durability="process") as graph:
-        graph.load(inputs.files(folder, 1, 300), "append", engine="local", on_error="skip")
-    return folder / "graph"
+    """A graph with a few rows in every table; each way gets a copy."""
+    path = tmp_path_factory.mktemp("base") / "graph"
+    with init(path, SCHEMA, durability="process") as graph:
+        graph.load(ndjson(BASE), "append", engine="local", index=False)
+    return path
 
 
-def outcome(graph: Graph, files: list[Path], mode: LoadMode, **options: Unpack[LoadKeywords]) -> Outcome:
-    """Return all that a user sees of a load."""
+@pytest.mark.case("engine", 301)
+@pytest.mark.case("engine", 357)
+@pytest.mark.parametrize(
+    "seed", [int(os.environ["BULK_SEED"])] if "BULK_SEED" in os.environ else range(QUICK)
+)
+def test_both_engines_do_the_same(spark: "SparkSession", base: Path, tmp_path: Path, seed: int) -> None:
+    ways = (LOCAL, DRIVER, TASKS) if seed // 3 % 3 == 0 else (LOCAL, DRIVER)
+
+    assert_equal(random_case(seed), base, tmp_path, ways)
+
+
+@pytest.mark.fuzz
+def test_both_engines_do_the_same_for_long(spark: "SparkSession", base: Path) -> None:
+    first = int(os.environ.get("BULK_SEED", random.randrange(10**9)))
+    count = int(os.environ.get("BULK_CASES", FUZZ))
+    print(f"BULK_SEED={first}")  # noqa: T201 - how to repeat the run
+    done: dict[object, int] = {}
+    for seed in range(first, first + count):
+        ways = (LOCAL, TASKS) if seed // 3 % 5 == 0 else (LOCAL, DRIVER)
+        with tempfile.TemporaryDirectory() as folder:
+            kind = assert_equal(random_case(seed), base, Path(folder), ways)[0]
+        done[kind] = done.get(kind, 0) + 1
+    print(f"{count} loads: {done}")  # noqa: T201
+    assert min(done["loaded"], done["invalid"]) > count // 10
+
+
+def assert_equal(case: Case, base: Path, folder: Path, ways: Sequence[Way]) -> Outcome:
+    """Load a case in some ways, compare all that a user sees of it, and return that."""
+    with open_graph(base, mode="ro") as graph:
+        data, mapping = write_case(case, folder, graph.catalog)
+    seen: list[tuple[Outcome, dict[str, list[str]]]] = []
+    for number, way in enumerate(ways):
+        # A place of its own: what workers remember of a place would be that of another way's graph.
+        graph_path = folder / f"graph{number}.omni"
+        shutil.copytree(base, graph_path)
+        with (
+            pytest.MonkeyPatch.context() as patch,
+            open_graph(graph_path, durability="process", upkeep=False) as graph,
+        ):
+            patch.setattr(load_bulk, "SLICE_BYTES_MIN", case.slice_bytes)
+            patch.setattr(load_bulk, "SLICE_BYTES_MAX", case.slice_bytes)
+            for name, value in way.settings:
+                patch.setenv(name, value)
+            before = tree(graph_path)
+            found = outcome(graph, case, data, mapping, way.engine, folder / "rejects")
+            seen.append((found, content(graph)))
+            if found[0] != "loaded" or case.is_dry_run:
+                assert tree(graph_path) == before, f"BULK_SEED={case.seed}: {way.name} left files behind"
+        shutil.rmtree(graph_path)
+    for way, other in zip(ways[1:], seen[1:], strict=True):
+        assert other == seen[0], f"BULK_SEED={case.seed}: {way.name} is not as {ways[0].name}"
+    return seen[0][0]
+
+
+def outcome(
+    graph: Graph, case: Case, data: Sequence[Any], mapping: Path | None, engine: Engine, rejects: Path
+) -> Outcome:
+    """Load a case and return all that a user is told."""
+    rejects.unlink(missing_ok=True)
+    told: Outcome
     try:
-        result: LoadResult = graph.load(files, mode, **options)
+        result = graph.load(
+            data,
+            case.mode,
+            mapping=mapping,
+            engine=engine,
+            index=False,
+            dry_run=case.is_dry_run,
+            on_error=case.on_error,
+            rejects=rejects if case.has_rejects else None,
+        )
+        told = "loaded", result.tables, result.rejected_rows, shown(result.violations)
     except ValidationError as error:
-        return "invalid", str(error), error.kind, error.file, error.line, error.total, seen(error.violations)
+        told = "invalid", str(error), error.kind, error.file, error.line, error.total, shown(error.violations)
     except KeyConflict as error:
-        return "conflict", str(error), error.table_key, error.row_id
-    return "loaded", result.tables, result.rejected_rows, seen(result.violations)
+        told = "conflict", str(error), error.table_key, error.row_id
+    except OmnigraphError as error:
+        told = "refused", error.code, str(error)
+    written = rejects.read_text().splitlines() if rejects.exists() else []
+    return *told, [{**json.loads(line), "row_id": None} for line in written]
 
 
-def seen(violations: Iterable[Any]) -> list[tuple[object, ...]]:
+def shown(violations: Iterable[Any]) -> list[tuple[object, ...]]:
     """Return violations without ids that were made up."""
     return [(v.file, v.line, v.kind, v.constraint, v.table_key, v.message) for v in violations]
 
@@ -53,51 +150,14 @@ def content(graph: Graph) -> dict[str, list[str]]:
 
 
 def rows_of(table: pa.Table) -> list[str]:
-    def shown(row: dict[str, Any]) -> str:
+    def row_text(row: dict[str, Any]) -> str:
         is_made = len(row["id"]) == 26 and row["id"].startswith("01")
         return repr({**row, "id": None} if is_made else row)
 
-    return sorted(shown(row) for row in table.to_pylist())
+    return sorted(row_text(row) for row in table.to_pylist())
 
 
-def compare(
-    base: Path, folder: Path, files: list[Path], mode: LoadMode, **options: Unpack[LoadKeywords]
-) -> Outcome:
-    """Load on both engines, compare, and return what both did."""
-    outcomes, contents = [], []
-    engines: tuple[Engine, ...] = ("local", "spark")
-    for engine in engines:
-        shutil.copytree(base, folder / engine)
-        with open_graph(folder / engine, durability="process", upkeep=False) as graph:
-            before = sorted(str(path) for path in (folder / engine).rglob("*"))
-            options |= {"engine": engine, "index": False}
-            outcomes.append(outcome(graph, files, mode, **options))
-            contents.append(content(graph))
-            if outcomes[-1][0] != "loaded":
-                assert sorted(str(path) for path in (folder / engine).rglob("*")) == before
-        shutil.rmtree(folder / engine)
-    assert outcomes[0] == outcomes[1]
-    assert contents[0] == contents[1]
-    return outcomes[0]
-
-
-@pytest.mark.case("engine", 301)
-@pytest.mark.case("engine", 357)
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("seed", range(7))
-def test_both_engines_do_the_same_with_faults(
-    spark: "SparkSession", base: Path, tmp_path: Path, seed: int, mode: LoadMode
-) -> None:
-    files = Inputs(seed, faults=0.02 * seed).files(tmp_path, 1 + seed % 3, 150)
-
-    compare(base, tmp_path, files, mode)
-
-
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("seed", range(3))
-def test_both_engines_leave_out_the_same_rows(
-    spark: "SparkSession", base: Path, tmp_path: Path, seed: int, mode: LoadMode
-) -> None:
-    files = Inputs(100 + seed, faults=0.1).files(tmp_path, 2, 150)
-
-    compare(base, tmp_path, files, mode, on_error="skip")
+def tree(folder: Path) -> list[str]:
+    """Return every file, and what lies at the top; a folder that a write made for its files may stay."""
+    found = [*folder.iterdir(), *(path for path in folder.rglob("*") if path.is_file())]
+    return sorted({str(path) for path in found})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import date
 from decimal import Decimal
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,8 @@ from tests.support.spark import spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+
+    from omnigraph.operations.load_model import Engine
 
 
 @pytest.fixture(scope="module")
@@ -181,19 +184,31 @@ def write(rows: DataFrame, graph: Graph, mode: str = "append", **options: str) -
     rows.write.format("omnigraph").option("uri", graph.uri).options(**options).mode(mode).save()
 
 
+@pytest.mark.case("engine", 124)
 @pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize("format_", list(ExportFormat))
-def test_tasks_write_files_that_are_loaded_into_an_equal_graph(
+def test_what_either_engine_writes_either_engine_loads_into_an_equal_graph(
     graph: Graph, format_: ExportFormat, tmp_path: Path
 ) -> None:
-    written = graph.export().to_folder_on_spark(tmp_path / "out", format_)
+    written = graph.export().to_folder_on_spark(tmp_path / "tasks", format_)
+    graph.export().to_folder(tmp_path / "alone", format_)
 
-    other = omnigraph.init(tmp_path / "two.omni", EVERY_TYPE, durability="process")
-    other.load(tmp_path / "out", "overwrite", engine="local", index=False)
-
-    assert lines_of(other) == lines_of(graph)
-    files = sorted(str(path) for path in (tmp_path / "out").rglob("*") if path.is_file())
+    files = sorted(str(path) for path in (tmp_path / "tasks").rglob("*") if path.is_file())
     assert files == sorted(item.path for item in written)
+    engines: tuple[Engine, ...] = ("local", "spark")
+    for folder, engine in product(("tasks", "alone"), engines):
+        path = tmp_path / f"{folder}-{engine}.omni"
+        with omnigraph.init(path, EVERY_TYPE, durability="process") as other:
+            result = other.load(tmp_path / folder, "overwrite", engine=engine, index=False)
+
+            assert result.engine == engine
+            assert lines_of(other) == lines_of(graph)
+            assert dict(result.tables) == rows_by_table(graph)
+
+
+def rows_by_table(graph: Graph) -> dict[str, int]:
+    """Return how many rows every table has."""
+    return {type_.table_key: graph.table(type_.name).num_rows for type_ in graph.catalog.types}
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from omnigraph.bulk.export_files import ExportFormat, whole_file, write_rows
+from omnigraph.bulk.export_files import ExportFormat, write_rows
 from omnigraph.bulk.export_sort import sorted_by_id
+from omnigraph.bulk.files import file_exists, is_object, whole_file
 from omnigraph.bulk.jobs import Jobs
 from omnigraph.catalog.arrow_schema import arrow_schema
 from omnigraph.catalog.model import EdgeType, NodeType
@@ -37,7 +38,7 @@ def run_export(jobs: Jobs, tasks: Sequence[ExportTask]) -> list[int]:
         SparkUnavailable: a job failed, or an executor wrote to a disk that this process does not see.
     """
     rows = jobs.each(tasks, write_task) if tasks else []
-    unseen = [task.path for task in tasks if not Path(task.path).is_file()]
+    unseen = [task.path for task in tasks if not file_exists(task.path)]
     if unseen:
         raise SparkUnavailable(f"an executor wrote {unseen[0]}, but it is not on a disk that is shared")
     return rows
@@ -54,7 +55,7 @@ def write_task(task: ExportTask) -> int:
 
     schema = arrow_schema(task.type)
     batches = read_pieces(task.table.open(), task.fragments, columns=schema.names)
-    path = Path(task.path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(path) as file:
+    if not is_object(task.path):
+        Path(task.path).parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(task.path) as file:
         return write_rows(sorted_by_id(batches, schema), task.type, task.format, file)

@@ -1,15 +1,7 @@
-"""Rows into files: NDJSON, CSV or Parquet, each file whole or not there.
+"""Rows into files: NDJSON, CSV or Parquet."""
 
-A file is written under a name of its own and renamed when it is complete and on the disk: nobody reads half
-of one, and a second attempt at the same file changes nothing.
-"""
-
-import os
-import uuid
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from enum import StrEnum
-from pathlib import Path
 from typing import IO
 
 import pyarrow as pa
@@ -19,7 +11,6 @@ import pyarrow.parquet as pq
 from omnigraph.bulk.export_values import csv_batch, json_lines, parquet_batch
 from omnigraph.catalog.arrow_schema import arrow_schema
 from omnigraph.catalog.model import EdgeType, NodeType
-from omnigraph.core.errors import BadRequest
 
 ROW_GROUP_ROWS = 131_072  # as large as a fragment; a load takes row groups as pieces
 
@@ -48,27 +39,6 @@ def write_rows(
             return _write_csv(batches, type_, file)
         case ExportFormat.PARQUET:
             return _write_parquet(batches, type_, file)
-
-
-@contextmanager
-def whole_file(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file that appears under its name when the block ends well, and not at all otherwise.
-
-    Raises:
-        BadRequest: it cannot be written.
-    """
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    try:
-        try:
-            with temporary.open("xb") as file:
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
-    except OSError as error:
-        raise BadRequest(f"cannot write {path}: {error.strerror or error}") from error
 
 
 def _write_lines(batches: Iterable[pa.RecordBatch], type_: NodeType | EdgeType, file: IO[bytes]) -> int:

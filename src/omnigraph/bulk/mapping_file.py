@@ -11,7 +11,7 @@
         columns: {since: started}
         constants: {source: crm}
 
-M1  Paths are relative to the file.
+M1  Paths are relative to the file; `s3://` addresses are as they stand.
 M2  A member, type or property that does not exist is an error that names the nearest one, before anything is
     read; so is a column that a file lacks, when that file's turn comes.
 """
@@ -25,6 +25,7 @@ from typing import NoReturn
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
+from omnigraph.bulk.files import is_object
 from omnigraph.bulk.sources_model import ColumnMap, EndColumns, SourceInput
 from omnigraph.bulk.sources_names import find_type, resolve_name, typed_files
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType
@@ -67,7 +68,8 @@ def _parse(path: Path) -> object:
 
 def _source(given: object, place: "_Place", folder: Path, catalog: Catalog) -> Iterator[SourceInput]:
     members = place.mapping(given, tuple(dict.fromkeys((*_TYPED_MEMBERS, *_EDGE_MEMBERS))))
-    path = str(folder / place.text(members, "path"))
+    named = place.text(members, "path")
+    path = named if is_object(named) else str(folder / named)
     if "type" not in members:
         others = [name for name in members if name != "path"]
         if others:

@@ -107,13 +107,14 @@ def _rewritten(
             {
                 "description": pa.array([item.description for item in made], pa.string()),
                 "rows": pa.array([item.rows for item in made], pa.int64()),
+                "size": pa.array([item.size for item in made], pa.int64()),
             }
         )
 
     frame = matched.select(FRAGMENT, OFFSET, ROW_ID)
-    made = jobs.collect(frame.groupBy(FRAGMENT).applyInArrow(rewrite, "description string, rows long"))
-    pairs = zip(made["description"].to_pylist(), made["rows"].to_pylist(), strict=True)
-    return tuple(WrittenFragment(str(description), int(rows or 0)) for description, rows in pairs)
+    schema = "description string, rows long, size long"
+    made: list[Any] = jobs.collect(frame.groupBy(FRAGMENT).applyInArrow(rewrite, schema)).to_pylist()
+    return tuple(WrittenFragment(row["description"], row["rows"], row["size"]) for row in made)
 
 
 def _deleted(jobs: Jobs, table: "TaskTable", matched: DataFrame) -> Replaced:

@@ -6,6 +6,7 @@ D2  Only the columns of the frame's schema are read. Spark does not prune a Pyth
 D3  A filter that storage takes over selects exactly the rows that Spark would have selected.
 """
 
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -75,9 +76,9 @@ class TableSource(DataSource):
         self.table = self.pin(self._given)
         self._columns = self.table.open().schema.serialize().to_pybytes()
 
+    @abstractmethod
     def pin(self, options: ReadOptions) -> "PinnedTable":
         """Return the table of one snapshot."""
-        raise NotImplementedError
 
     def schema(self) -> StructType:
         """Return the columns: all of the table, or those of the option."""
@@ -100,9 +101,9 @@ class TableSource(DataSource):
         """Return what writes a frame into the table."""
         return self.sink(write_options(self.options, is_overwrite=overwrite), schema)
 
+    @abstractmethod
     def sink(self, options: WriteOptions, schema: StructType) -> TableWriter:
         """Return the writer of a graph."""
-        raise NotImplementedError
 
     def _stored(self) -> pa.Schema:
         return pa.ipc.read_schema(pa.py_buffer(self._columns))

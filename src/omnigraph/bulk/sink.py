@@ -8,11 +8,10 @@ Rows are validated and published in one process: for nodes and edges together, o
 there is `omnigraph.spark.load_dataframe`.
 """
 
-import shutil
 import uuid
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import cast
 
 import pyarrow as pa
@@ -21,6 +20,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from omnigraph.bulk.files import open_output, remove_folder
 from omnigraph.core.errors import BadRequest
 
 LOAD_MODES = ("append", "merge", "overwrite")
@@ -55,9 +55,9 @@ class TableWriter(DataSourceArrowWriter):
         """Take the options, the columns of the frame, and a folder that every executor sees."""
         self.options, self._schema, self._folder = options, schema, folder
 
+    @abstractmethod
     def load(self, parts: Sequence[WrittenPart]) -> None:
         """Load the files of all tasks as one commit."""
-        raise NotImplementedError
 
     def write(  # type: ignore[override]  # Spark's own Arrow writer takes batches in place of rows
         self, iterator: Iterator[pa.RecordBatch]
@@ -65,13 +65,12 @@ class TableWriter(DataSourceArrowWriter):
         """Write the rows of one task to a file of this attempt (W1)."""
         context = TaskContext.get()
         number = 0 if context is None else context.partitionId()
-        path = Path(self._folder) / f"{number}-{uuid.uuid4().hex}.arrow"
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path = f"{self._folder}/{number}-{uuid.uuid4().hex}.arrow"
         schema = to_arrow_schema(self._schema, timezone="UTC")
-        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as writer:
+        with open_output(path) as file, pa.ipc.new_file(file, schema) as writer:
             for batch in iterator:
                 writer.write_table(pa.Table.from_batches([batch]).cast(schema))
-        return WrittenPart(number, str(path))
+        return WrittenPart(number, path)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Load the rows of all tasks, in the order of the frame's partitions (W1, W2)."""
@@ -86,7 +85,7 @@ class TableWriter(DataSourceArrowWriter):
         self._remove()
 
     def _remove(self) -> None:
-        shutil.rmtree(self._folder, ignore_errors=True)
+        remove_folder(self._folder)
 
 
 def write_options(given: Mapping[str, str], *, is_overwrite: bool) -> WriteOptions:

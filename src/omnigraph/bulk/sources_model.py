@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
+from omnigraph.bulk.files import is_object
+
 
 class Format(StrEnum):
     """What a file holds; the text is what an error calls it."""
@@ -59,7 +61,7 @@ class ColumnMap:
 
 @dataclass(frozen=True, slots=True)
 class SourceInput:
-    """One file of a load: its place among the inputs, and how it is read.
+    """One file of a load, on a disk or in a store: its place among the inputs, and how it is read.
 
     `name` is what errors call it; none says that it is the only one and that lines are enough. `table_key` is
     none for NDJSON, whose records name their types. A relative path counts from `folder`, which is that of
@@ -78,7 +80,7 @@ class SourceInput:
     @property
     def location(self) -> str:
         """Where the file lies, whoever asks."""
-        return str(Path(self.folder) / self.path)
+        return self.path if is_object(self.path) else str(Path(self.folder) / self.path)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,7 @@
 """The files that a name stands for: one file, a folder, a pattern, or `Type=` and any of these.
 
+A name is a path, or an address `s3://bucket/key` in a store, whose keys are folders and names as paths are.
+
 N1  A name is taken or refused: of a folder, every file whose suffix says that it is data, and at least one.
     What begins with a dot or an underscore is no data: writers keep there what they are not done with.
 N2  The order of files is the order of records: as given, and by name inside of a folder or pattern.
@@ -11,8 +13,9 @@ import glob
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
+from omnigraph.bulk.files import is_folder, is_object, objects_below, objects_like
 from omnigraph.bulk.sources_model import Compression, Format, SourceInput
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType
 from omnigraph.catalog.scope import nearest_name
@@ -52,7 +55,7 @@ def resolve_name(name: str, catalog: Catalog) -> Iterator[SourceInput]:
     for path in find_files(name):
         found = kind_of(path)
         if found.format in {None, Format.NDJSON}:
-            yield SourceInput(str(path), Format.NDJSON, compression=found.compression)
+            yield SourceInput(path, Format.NDJSON, compression=found.compression)
         else:
             yield _one(path, _type_by_place(path, name, catalog), found)
 
@@ -70,29 +73,41 @@ def typed_files(name: str, type_: NodeType | EdgeType) -> Iterator[SourceInput]:
         yield _one(path, type_, found)
 
 
-def find_files(name: str) -> list[Path]:
+def find_files(name: str) -> list[str]:
     """Return the files of a name, sorted; a file that is named itself may be called as it likes (N1, N2).
 
     Raises:
-        BadRequest: a folder or a pattern has none.
+        BadRequest: a folder or a pattern has none, or the store cannot be read.
     """
-    path = Path(name)
-    if path.is_dir():
-        found = [file for file in path.rglob("*") if _is_data(file, path) and file.is_file()]
-        if not found:
-            raise BadRequest(f"no data in {name}: its files would be {', '.join(FORMATS)}")
-        return sorted(found)
-    if not path.exists() and glob.has_magic(name):
-        found = [Path(match) for match in glob.glob(name, recursive=True)]  # noqa: PTH207 - absolute or not
-        found = [file for file in found if file.is_file()]
-        if not found:
-            raise BadRequest(f"no file matches {name}")
-        return sorted(found)
-    return [path]
+    try:
+        if is_folder(name):
+            files = objects_below(name) if is_object(name) else _files_below(Path(name))
+            found = [file for file in files if _is_data(file, name)]
+            if not found:
+                raise BadRequest(f"no data in {name}: its files would be {', '.join(FORMATS)}")
+            return found
+        if glob.has_magic(name) and not Path(name).exists():
+            found = objects_like(name) if is_object(name) else _files_like(name)
+            if not found:
+                raise BadRequest(f"no file matches {name}")
+            return found
+    except OSError as error:
+        raise BadRequest(f"cannot read {name}: {error.strerror or error}") from error
+    return [name if is_object(name) else str(Path(name))]
 
 
-def kind_of(path: Path) -> FileKind:
+def _files_below(folder: Path) -> list[str]:
+    return [str(file) for file in sorted(folder.rglob("*")) if file.is_file()]
+
+
+def _files_like(pattern: str) -> list[str]:
+    found = (Path(match) for match in glob.glob(pattern, recursive=True))  # noqa: PTH207 - absolute or not
+    return [str(file) for file in sorted(found) if file.is_file()]
+
+
+def kind_of(name: str) -> FileKind:
     """Return what the suffixes of a file say (N3)."""
+    path = PurePosixPath(name)
     compression = PACKINGS.get(path.suffix)
     rest = path.name if compression is None else path.stem
     format_ = FORMATS.get(Path(rest).suffix)
@@ -112,22 +127,23 @@ def find_type(type_name: str, catalog: Catalog, where: str) -> NodeType | EdgeTy
     return found
 
 
-def _is_data(file: Path, folder: Path) -> bool:
-    is_hidden = any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
+def _is_data(file: str, folder: str) -> bool:
+    below = PurePosixPath(file).relative_to(PurePosixPath(folder)).parts
+    is_hidden = any(part.startswith((".", "_")) for part in below)
     return kind_of(file).format is not None and not is_hidden
 
 
-def _one(path: Path, type_: NodeType | EdgeType, found: FileKind) -> SourceInput:
+def _one(path: str, type_: NodeType | EdgeType, found: FileKind) -> SourceInput:
     format_ = found.format or Format.PARQUET
     if found.compression is not None and not format_.is_text:
         raise BadRequest(f"{path} is packed: {format_.value} files are packed inside, unpack it first")
-    return SourceInput(str(path), format_, str(path), found.compression, type_.table_key)
+    return SourceInput(path, format_, path, found.compression, type_.table_key)
 
 
-def _type_by_place(path: Path, name: str, catalog: Catalog) -> NodeType | EdgeType:
+def _type_by_place(path: str, name: str, catalog: Catalog) -> NodeType | EdgeType:
     """Return the type of a file in a folder: `Type.parquet` or `Type/part.parquet` (N3)."""
     stem = kind_of(path).stem
-    if path == Path(name):
+    if PurePosixPath(path) == PurePosixPath(name):
         raise BadRequest(f"{path} holds rows of one type: say which, as in {stem}={path}")
     is_known = stem in catalog.nodes or catalog.edge(stem) is not None
-    return find_type(stem if is_known else path.parent.name, catalog, str(path))
+    return find_type(stem if is_known else PurePosixPath(path).parent.name, catalog, path)

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from omnigraph.bulk.files import is_object, open_input
 from omnigraph.bulk.sources_model import Format, Slice, SourceInput, Survey
 from omnigraph.bulk.sources_text import size_of, unreadable
 
@@ -20,7 +21,7 @@ def plan_parquet(source: SourceInput, target_bytes: int) -> Iterator[Slice]:
         BadRequest: the file is no Parquet.
     """
     size_of(source)  # says more clearly than Parquet that there is no such file
-    with _reading(source), pq.ParquetFile(source.location) as file:
+    with _reading(source), _parquet(source) as file:
         groups = [file.metadata.row_group(number) for number in range(file.num_row_groups)]
         sizes, rows = [group.total_byte_size for group in groups], [group.num_rows for group in groups]
     number = before = start = 0
@@ -37,7 +38,7 @@ def plan_arrow(source: SourceInput, target_bytes: int) -> Iterator[Slice]:
         BadRequest: the file is no Arrow.
     """
     size = size_of(source)
-    with _reading(source), pa.OSFile(source.location, "rb") as file:
+    with _reading(source), open_input(source.location) as file:
         is_whole = size <= target_bytes or not is_random_access(file)
         count = 0 if is_whole else pa.ipc.open_file(file).num_record_batches
     if is_whole or not count:
@@ -64,12 +65,11 @@ def read_schema(source: SourceInput) -> pa.Schema:
     Raises:
         BadRequest: the file is not what its name says.
     """
-    with _reading(source):
+    with _reading(source), open_input(source.location) as file:
         if source.format is Format.PARQUET:
-            return pq.read_schema(source.location)
-        with pa.OSFile(source.location, "rb") as file:
-            is_random = is_random_access(file)
-            return (pa.ipc.open_file(file) if is_random else pa.ipc.open_stream(file)).schema
+            return pq.read_schema(file)
+        is_random = is_random_access(file)
+        return (pa.ipc.open_file(file) if is_random else pa.ipc.open_stream(file)).schema
 
 
 def read_tables(slice_: Slice, columns: Sequence[str] | None) -> Iterator[pa.Table]:
@@ -93,7 +93,7 @@ def is_random_access(file: pa.NativeFile) -> bool:
 
 def _parquet_batches(slice_: Slice, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
     assert slice_.end is not None, "row groups are counted"
-    with _reading(slice_.source), pq.ParquetFile(slice_.source.location) as file:
+    with _reading(slice_.source), _parquet(slice_.source) as file:
         yield from file.iter_batches(
             BATCH_ROWS,
             row_groups=list(range(slice_.start, slice_.end)),
@@ -103,7 +103,7 @@ def _parquet_batches(slice_: Slice, columns: Sequence[str] | None) -> Iterator[p
 
 
 def _arrow_batches(slice_: Slice) -> Iterator[pa.RecordBatch]:
-    with _reading(slice_.source), pa.memory_map(slice_.source.location) as file:
+    with _reading(slice_.source), _arrow(slice_.source) as file:
         if not is_random_access(file):
             yield from pa.ipc.open_stream(file)
             return
@@ -111,6 +111,20 @@ def _arrow_batches(slice_: Slice) -> Iterator[pa.RecordBatch]:
         end = reader.num_record_batches if slice_.end is None else slice_.end
         for number in range(slice_.start, end):
             yield reader.get_batch(number)
+
+
+@contextmanager
+def _parquet(source: SourceInput) -> Iterator[pq.ParquetFile]:
+    """Open a file; of one in a store the ranges that are needed are fetched ahead, together."""
+    with (
+        open_input(source.location) as file,
+        pq.ParquetFile(file, pre_buffer=is_object(source.location)) as it,
+    ):
+        yield it
+
+
+def _arrow(source: SourceInput) -> pa.NativeFile:
+    return open_input(source.location) if is_object(source.location) else pa.memory_map(source.location)
 
 
 def _cuts(sizes: Sequence[int], target_bytes: int) -> Iterator[int]:

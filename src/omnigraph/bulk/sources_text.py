@@ -7,11 +7,13 @@ X3  Memory is bounded by a block, or by the longest record.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
 from typing import IO, cast
 
 import pyarrow as pa
 
+from omnigraph.bulk.files import file_size, is_object, open_input
 from omnigraph.bulk.sources_model import Format, Slice, SourceInput, Survey
 from omnigraph.core.errors import BadRequest
 from omnigraph.validate.records import BLOCK_BYTES
@@ -67,19 +69,20 @@ def read_first_record(source: SourceInput) -> bytes:
 
 
 def survey_text(slice_: Slice, *, block_bytes: int = BLOCK_BYTES) -> Survey:
-    """Count the line ends and quotes between the bounds of a slice of plain text.
+    """Count the line ends, and in CSV the quotes, between the bounds of a slice of plain text.
 
     Raises:
         BadRequest: the file cannot be read.
     """
     assert slice_.end is not None, "a packed file is one slice"
+    is_csv = slice_.source.format is Format.CSV
     lines = quotes = 0
     with open_text(slice_.source) as stream:
         stream.seek(slice_.start)
         left = slice_.end - slice_.start
         while left > 0 and (chunk := stream.read(min(block_bytes, left))):
             lines += chunk.count(LINE_END)
-            quotes += chunk.count(QUOTE)
+            quotes += chunk.count(QUOTE) if is_csv else 0  # NDJSON is full of them, and they say nothing
             left -= len(chunk)
     return Survey(lines, quotes)
 
@@ -91,7 +94,7 @@ def size_of(source: SourceInput) -> int:
         BadRequest: it is not there.
     """
     try:
-        return Path(source.location).stat().st_size
+        return file_size(source.location)
     except OSError as error:
         raise unreadable(source, error) from error
 
@@ -105,12 +108,15 @@ def open_text(source: SourceInput) -> Iterator[IO[bytes]]:
     """
     packing = source.compression
     try:
-        with Path(source.location).open("rb") as file:
-            yield (
-                file if packing is None else cast("IO[bytes]", pa.CompressedInputStream(file, packing.value))
-            )
+        with _opened(source.location) as file:
+            plain = file if packing is None else pa.CompressedInputStream(file, packing.value)
+            yield cast("IO[bytes]", plain)
     except OSError as error:
         raise unreadable(source, error) from error
+
+
+def _opened(location: str) -> BufferedReader | pa.NativeFile:
+    return open_input(location) if is_object(location) else Path(location).open("rb")
 
 
 def unreadable(source: SourceInput, error: Exception) -> BadRequest:

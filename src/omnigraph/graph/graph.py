@@ -21,6 +21,8 @@ from omnigraph.history.commits import GraphCommit
 from omnigraph.history.state import Snapshot
 from omnigraph.operations import ensure_indices as ensure_indices_verb
 from omnigraph.operations.context import OpenGraph
+from omnigraph.operations.embed import embed as embed_verb
+from omnigraph.operations.embed_model import EmbedKeywords, EmbedResult, embed_options
 from omnigraph.operations.ensure_indices import IndexResult
 from omnigraph.operations.export import Export
 from omnigraph.operations.export import export as export_verb
@@ -218,6 +220,37 @@ class Graph:
     ) -> LoadResult:
         """Load Spark DataFrames by type name, nodes and edges together, as one commit."""
         return self.load_tables(frames, mode, **options)
+
+    def embed(
+        self,
+        type: str | Sequence[str] | None = None,
+        select: str | Sequence[str] | None = None,
+        **options: Unpack[EmbedKeywords],
+    ) -> EmbedResult:
+        """Make the vectors of `@embed` properties that are missing, from their texts, as one commit.
+
+        `type` names types, or one vector of a type as `Type.property`. `select` is `[Type:]field=value`:
+        rows that one of them selects get new vectors. So does every row with `reembed_all`. `batch` is how
+        many texts the provider is given at a time; `engine` and `master` say where the work is done.
+
+        Raises:
+            BadRequest: a type, property or value is none.
+            EmbeddingModelMismatch: a property records another model than the provider's.
+            EmbeddingError: the provider failed, or its key is missing; nothing was written.
+            ConflictError: somebody else was first; nothing of this is visible.
+        """
+        wanted = embed_options(type, select, options)
+        result = embed_verb(
+            self._graph,
+            wanted,
+            branch=options.get("branch"),
+            actor=self._who(options.get("actor")),
+            message=options.get("message"),
+            index=options.get("index", True),
+        )
+        if result.commit is not None:
+            self._graph.follow_write()
+        return result
 
     def ensure_indices(self, *, branch: str | None = None, actor: str | None = None) -> IndexResult:
         """Build the declared indexes that are missing."""

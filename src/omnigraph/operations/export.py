@@ -3,6 +3,8 @@
 H1  One export reads one snapshot, whatever is committed meanwhile.
 H2  Nodes come before edges, types by name, rows by id. On Spark this holds for each file.
 H3  Loading an export in mode overwrite gives an equal graph.
+
+Files and folders are paths, or addresses `s3://bucket/key` in a store.
 """
 
 import os
@@ -13,9 +15,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from omnigraph.bulk.export import ExportTask, run_export
-from omnigraph.bulk.export_files import ExportFormat, whole_file, write_rows
+from omnigraph.bulk.export_files import ExportFormat, write_rows
 from omnigraph.bulk.export_sort import sorted_by_id
 from omnigraph.bulk.export_values import json_lines, json_records
+from omnigraph.bulk.files import is_object, objects_below, whole_file
 from omnigraph.bulk.jobs import Jobs
 from omnigraph.bulk.session import open_session, settings_from
 from omnigraph.catalog.arrow_schema import arrow_schema
@@ -72,7 +75,7 @@ class Export:
         Raises:
             BadRequest: it cannot be written.
         """
-        with whole_file(Path(path)) as file:
+        with whole_file(str(path)) as file:
             file.writelines(self.lines())
 
     def to_folder(self, folder: str | Path, format_: ExportFormat) -> tuple[ExportedFile, ...]:
@@ -84,10 +87,10 @@ class Export:
         place = _empty_folder(folder, self.types)
         written = []
         for type_ in self.types:
-            path = place / f"{type_.name}{format_.suffix}"
+            path = f"{place}/{type_.name}{format_.suffix}"
             with whole_file(path) as file:
                 rows = write_rows(self.batches(type_), type_, format_, file)
-            written.append(ExportedFile(type_.table_key, str(path), rows))
+            written.append(ExportedFile(type_.table_key, path, rows))
         return tuple(written)
 
     def to_folder_on_spark(
@@ -100,7 +103,7 @@ class Export:
             SparkUnavailable: there is no Java, or Spark did not start.
         """
         place = _empty_folder(folder, self.types)
-        tasks = [task for type_ in self.types for task in self._tasks(type_, place.absolute(), format_)]
+        tasks = [task for type_ in self.types for task in self._tasks(type_, place, format_)]
         spark = open_session(settings_from(os.environ, master=master))
         rows = run_export(Jobs(spark, self.graph.parts.new_id()), tasks)
         return tuple(
@@ -108,7 +111,7 @@ class Export:
             for task, count in zip(tasks, rows, strict=True)
         )
 
-    def _tasks(self, type_: NodeType | EdgeType, folder: Path, format_: ExportFormat) -> Iterator[ExportTask]:
+    def _tasks(self, type_: NodeType | EdgeType, folder: str, format_: ExportFormat) -> Iterator[ExportTask]:
         """Yield tasks of whole fragments; a type without rows has one, for its empty file."""
         entry = self.snapshot.entry(type_.table_key)
         parts = self.graph.parts
@@ -116,8 +119,8 @@ class Export:
         handle = parts.store.open_at(pinned.address, pinned.version)
         shares = _shares([(piece.number, piece.rows) for piece in pieces(handle)])
         for number, fragments in enumerate(shares):
-            path = folder / type_.name / f"part-{number:05d}{format_.suffix}"
-            yield ExportTask(pinned, type_, fragments, format_, str(path))
+            path = f"{folder}/{type_.name}/part-{number:05d}{format_.suffix}"
+            yield ExportTask(pinned, type_, fragments, format_, path)
 
 
 def export(
@@ -156,20 +159,27 @@ def _types(catalog: Catalog, names: Iterable[str] | None) -> tuple[NodeType | Ed
     return tuple(type_ for type_ in catalog.types if type_.table_key in chosen)
 
 
-def _empty_folder(folder: str | Path, types: Sequence[NodeType | EdgeType]) -> Path:
+def _empty_folder(folder: str | Path, types: Sequence[NodeType | EdgeType]) -> str:
     """Make a folder, or take one without anything in it: what lies there would be loaded along."""
     names = [type_.name for type_ in types]
     for name in names:
         if names.count(name) > 1:
             raise BadRequest(f"a node and an edge are called '{name}': export them one by one, or as NDJSON")
-    path = Path(folder)
+    place = str(folder).rstrip("/") if is_object(str(folder)) else str(Path(folder).absolute())
     try:
-        path.mkdir(parents=True, exist_ok=True)
-        if any(path.iterdir()):
+        if _has_content(place):
             raise BadRequest(f"{folder} is not empty: an export wants a folder of its own")
     except OSError as error:
-        raise BadRequest(f"cannot write {folder}: {error.strerror}") from error
-    return path
+        raise BadRequest(f"cannot write {folder}: {error.strerror or error}") from error
+    return place
+
+
+def _has_content(folder: str) -> bool:
+    """Return whether anything lies in a folder, which is made; below a prefix of a store there is none."""
+    if is_object(folder):
+        return bool(objects_below(folder))
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    return any(Path(folder).iterdir())
 
 
 def _shares(fragments: Sequence[tuple[int, int]]) -> Iterator[tuple[int, ...]]:

@@ -164,5 +164,5 @@ def _refuse_missing(options: Mapping[str, str], *, has_other_credentials: bool) 
         missing += [name.upper() for name in keys if not options[name]]
     if missing:
         raise StorageError(
-            f"an s3:// graph needs {', '.join(missing)} in the environment", kind="configuration"
+            f"an s3:// address needs {', '.join(missing)} in the environment", kind="configuration"
         )

@@ -1,0 +1,241 @@
+"""The files of users, which a load reads and an export writes: on a disk, or in an S3-compatible store.
+
+I1  An address `s3://bucket/key` is an object; every other name is a path.
+I2  What a store must be told comes from the environment of the process that opens the file, as for graphs: a
+    description of a file holds no secret.
+I3  A file that is written appears under its name when it is complete and durable, and not at all otherwise.
+"""
+
+import errno
+import logging
+import os
+import shutil
+import tempfile
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, cast
+
+import pyarrow as pa
+
+from omnigraph.core.errors import BadRequest
+from omnigraph.storage.uri import GraphRoot
+
+if TYPE_CHECKING:
+    from pyarrow.fs import FileInfo, S3FileSystem
+
+SCHEME = "s3://"
+_log = logging.getLogger("omnigraph")
+_MAGIC = "*?["
+# What the client library says, and what is to be done about it.
+_REFUSALS = {
+    "ACCESS_DENIED": "access was refused: check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and their rights",
+    "NO_SUCH_BUCKET": "the bucket does not exist: create it, or correct the address",
+    "NETWORK_CONNECTION": "the store does not answer: check AWS_ENDPOINT_URL_S3",
+}
+
+
+def is_object(name: str) -> bool:
+    """Return whether a name is the address of an object (I1)."""
+    return name.startswith(SCHEME)
+
+
+def file_size(name: str) -> int:
+    """Return the bytes of a file.
+
+    Raises:
+        OSError: it is not there; `strerror` says what is wrong.
+    """
+    if not is_object(name):
+        return Path(name).stat().st_size
+    info = _info(name)
+    if not info.is_file:
+        raise FileNotFoundError(errno.ENOENT, "no such object", name)
+    return int(info.size or 0)
+
+
+def open_input(name: str) -> pa.NativeFile:
+    """Open a file for reading anywhere in it.
+
+    Raises:
+        OSError: it cannot be opened.
+    """
+    if not is_object(name):
+        return pa.OSFile(name, "rb")
+    with _translated(name):
+        return _store(name).open_input_file(_key(name))
+
+
+def open_output(name: str) -> pa.NativeFile:
+    """Open a file for writing, of which nobody knows before it is closed; its folder is made.
+
+    Raises:
+        OSError: it cannot be opened.
+    """
+    if is_object(name):
+        with _translated(name):
+            return _object_stream(name)
+    Path(name).parent.mkdir(parents=True, exist_ok=True)
+    return pa.OSFile(name, "wb")
+
+
+def remove_folder(name: str) -> None:
+    """Remove a folder of files that nobody needs any more; what cannot be removed is left, with a warning."""
+    try:
+        if is_object(name):
+            with _translated(name):
+                _store(name).delete_dir(_key(name))
+        else:
+            shutil.rmtree(name)
+    except FileNotFoundError:
+        return  # nothing was written
+    except OSError as error:
+        _log.warning("%s was left behind: %s", name, error.strerror or error)
+
+
+def file_exists(name: str) -> bool:
+    """Return whether there is a file of this name.
+
+    Raises:
+        OSError: nobody can tell.
+    """
+    return _info(name).is_file if is_object(name) else Path(name).is_file()
+
+
+def is_folder(name: str) -> bool:
+    """Return whether a name stands for a folder, or for objects below a prefix.
+
+    Raises:
+        OSError: nobody can tell.
+    """
+    if not is_object(name):
+        return Path(name).is_dir()
+    from pyarrow.fs import FileType
+
+    return _info(name).type == FileType.Directory
+
+
+def objects_below(prefix: str) -> list[str]:
+    """Return the addresses of all objects below a prefix, sorted.
+
+    Raises:
+        OSError: they cannot be listed.
+    """
+    from pyarrow.fs import FileSelector
+
+    with _translated(prefix):
+        selector = FileSelector(_key(prefix), allow_not_found=True, recursive=True)
+        found = _store(prefix).get_file_info(selector)
+    return sorted(SCHEME + info.path for info in found if info.is_file)
+
+
+def objects_like(pattern: str) -> list[str]:
+    """Return the addresses that a pattern matches, as one of paths would: `*`, `?`, `[...]`, and `**`.
+
+    Raises:
+        OSError: they cannot be listed.
+    """
+    parts = pattern.split("/")
+    fixed = next(place for place, part in enumerate(parts) if any(sign in part for sign in _MAGIC))
+    return [name for name in objects_below("/".join(parts[:fixed])) if _matches(name.split("/"), parts)]
+
+
+@contextmanager
+def whole_file(name: str) -> Iterator[IO[bytes]]:
+    """Open a file that appears under its name when the block ends well, and not at all otherwise (I3).
+
+    Raises:
+        BadRequest: it cannot be written.
+    """
+    try:
+        with _whole_object(name) if is_object(name) else _whole_path(Path(name)) as file:
+            yield file
+    except OSError as error:
+        raise BadRequest(f"cannot write {name}: {error.strerror or error}") from error
+
+
+@contextmanager
+def _whole_path(path: Path) -> Iterator[IO[bytes]]:
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    try:
+        with temporary.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def _whole_object(name: str) -> Iterator[IO[bytes]]:
+    """Write to a file of this process first: closing the stream of an object makes it, complete or not."""
+    with tempfile.TemporaryFile(prefix="omnigraph-") as file:
+        yield cast("IO[bytes]", file)
+        file.seek(0)
+        with _translated(name), _object_stream(name) as stream:
+            shutil.copyfileobj(file, stream, 8 * 1024 * 1024)
+
+
+def _object_stream(name: str) -> pa.NativeFile:
+    # By default the library packs what has the suffix of a packed file.
+    return _store(name).open_output_stream(_key(name), compression=None)
+
+
+def _matches(name: list[str], pattern: list[str]) -> bool:
+    if not pattern or not name:
+        return not pattern and not name
+    if pattern[0] == "**":
+        is_hidden = name[0].startswith(".")
+        return _matches(name, pattern[1:]) or (not is_hidden and _matches(name[1:], pattern))
+    if name[0].startswith(".") and not pattern[0].startswith("."):
+        return False
+    return fnmatchcase(name[0], pattern[0]) and _matches(name[1:], pattern[1:])
+
+
+def _info(name: str) -> "FileInfo":
+    with _translated(name):
+        return _store(name).get_file_info(_key(name))
+
+
+def _key(name: str) -> str:
+    return name.removeprefix(SCHEME).strip("/")
+
+
+def _store(name: str) -> "S3FileSystem":
+    """Return the store of an address, from the settings of this process (I2).
+
+    Raises:
+        StorageError: settings are missing; the message names them.
+        BadRequest: the address has no bucket.
+    """
+    from pyarrow.fs import S3FileSystem
+
+    bucket = _key(name).partition("/")[0]
+    options = GraphRoot.parse(SCHEME + bucket).storage_options
+    scheme, _, host = options.get("aws_endpoint", "").partition("://")
+    is_virtual = "aws_virtual_hosted_style_request" in options
+    return S3FileSystem(
+        access_key=options.get("aws_access_key_id"),
+        secret_key=options.get("aws_secret_access_key"),
+        session_token=options.get("aws_session_token"),
+        region=options.get("aws_region"),
+        scheme="http" if scheme == "http" else "https",
+        endpoint_override=(host.removeprefix(f"{bucket}.") if is_virtual else host) or None,
+        force_virtual_addressing=is_virtual,
+    )
+
+
+@contextmanager
+def _translated(name: str) -> Iterator[None]:
+    """Give the errors of the client library a text for people; it never has the endpoint in it."""
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, FileNotFoundError):
+            raise FileNotFoundError(errno.ENOENT, "no such object", name) from error
+        text = error.strerror or str(error)
+        known = [says for code, says in _REFUSALS.items() if code in text]
+        raise OSError(error.errno or errno.EIO, known[0] if known else text.partition("\n")[0]) from error
