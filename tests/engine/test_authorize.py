@@ -12,6 +12,7 @@ from omnigraph.graph.graph import Graph
 from omnigraph.graph.graph import open as open_graph
 from omnigraph.operations.init import init_graph
 from omnigraph.operations.open import make_parts
+from tests.changes.test_entries import ENTRIES as ENTRIES_OF_CHANGES
 from tests.engine.counting import listings
 from tests.support.engine import PEOPLE, chain, counts, files, head, ids, internals, ndjson, node
 from tests.support.queries import mutation, read
@@ -61,7 +62,15 @@ ENTRIES: dict[str, tuple[str, Callable[[Graph, Path], object]]] = {
     "load_tables of Arrow": ("change", lambda graph, _: graph.load_tables({}, "append", actor="ann")),
     "load_dataframes": ("change", lambda graph, _: graph.load_dataframes({}, "append", actor="ann")),
     "export": ("export", lambda graph, _: graph.export(actor="ann")),
+    "branches": ("read", lambda graph, _: graph.branches()),
+    "entity_at": ("read", lambda graph, _: graph.entity_at("Person", "x")),
+    "branch that exists": ("read", lambda graph, _: graph.branch("june").__enter__()),
+    "branch from another": ("branch_create", lambda graph, _: graph.branch("june", "main").__enter__()),
+    "create_branch": ("branch_create", lambda graph, _: graph.create_branch("june", actor="ann")),
+    "delete_branch": ("branch_delete", lambda graph, _: graph.delete_branch("june", actor="ann")),
+    "merge": ("branch_merge", lambda graph, _: graph.merge("june", actor="ann")),
 }
+OF_A_BRANCH = {"branch_create", "branch_delete"}  # what is asked about the branch that the call names
 
 
 @pytest.mark.case("engine", 359)
@@ -76,7 +85,9 @@ def test_a_denied_call_does_no_io(graph: Graph, tmp_path: Path, entry: str) -> N
 
     assert listed == []
     assert caught.value.action == action
-    assert policy.asked == [("ann" if action != "read" else None, action, "main")]
+    is_named = action in OF_A_BRANCH or entry == "branch that exists"
+    actor = None if action == "read" or entry == "branch from another" else "ann"
+    assert policy.asked == [(actor, action, "june" if is_named else "main")]
     assert counts(graph) == before
     assert files(Path(graph.uri)) == on_disk
 
@@ -96,9 +107,9 @@ def test_a_denied_init_does_no_io(tmp_path: Path) -> None:
 
 @pytest.mark.case("engine", 359)
 def test_every_public_entry_is_here() -> None:
-    public = {name for name in vars(Graph) if not name.startswith("_")} - {"close", "uri", "catalog"}
+    public = {name for name in dir(Graph) if not name.startswith("_")} - {"close", "uri", "catalog"}
 
-    covered = {name.split()[0] for name in ENTRIES}
+    covered = {name.split()[0] for name in (*ENTRIES, *ENTRIES_OF_CHANGES)}
     assert covered == public
 
 

@@ -59,6 +59,17 @@ def read_a_version_that_is_gone(graph: Graph) -> None:
     reopen(graph, mode="ro").query(EVERYBODY, snapshot=before)
 
 
+def follow_a_feed_into_a_gap(graph: Graph) -> None:
+    graph.mutate(ANN)
+    (table_path(graph, "node:Person") / "_versions" / f"{2**64 - 1 - 2:020d}.manifest").unlink()
+    for _ in reopen(graph, mode="ro").changes(start="beginning"):
+        pass
+
+
+def ask_for_the_changes_of_genesis(graph: Graph) -> None:
+    graph.commit_changes(graph.commits()[-1].graph_commit_id)
+
+
 def exceed_a_limit(graph: Graph) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(LINE_MAX_BYTES, "10")
@@ -70,12 +81,33 @@ def fail_before_the_publish(graph: Graph) -> None:
         graph.mutate(ANN)
 
 
+def disagree_with_a_branch(graph: Graph) -> None:
+    graph.create_branch("june")
+    for branch, age in (("june", 1), (None, 2)):
+        graph.mutate(mutation(f'update Person set {{ age: {age} }} where name = "zoe"'), branch=branch)
+    graph.merge("june")
+
+
 DETAILS: dict[str, tuple[Callable[[Graph], None], dict[str, object]]] = {
     "manifest_conflict": (lose_a_table, {"table_key": "node:Person", "expected": 2, "actual": 3}),
     "read_set_conflict": (lose_a_table_that_was_read, {"member": "node:Person", "expected": 2, "actual": 3}),
     "key_conflict": (append_an_id_again, {"table_key": "node:Person", "row_id": "zoe"}),
+    "merge_conflicts": (
+        disagree_with_a_branch,
+        {
+            "table_key": "node:Person",
+            "row_id": "zoe",
+            "kind": "divergent_update",
+            "message": "both sides changed it, to different values",
+        },
+    ),
     "precondition_failure": (require_another_head, {"expected": ULID, "actual": ULID}),
     "version_reclaimed": (read_a_version_that_is_gone, {"table_key": "node:Person", "version": 2}),
+    "change_diff_refusal": (
+        ask_for_the_changes_of_genesis,
+        {"reason": "parentless_commit", "graph_commit_id": ULID, "type_name": None},
+    ),
+    "change_feed_gap": (follow_a_feed_into_a_gap, {"cursor": ".+", "first_unreadable_commit_id": ULID}),
     "resource_limit": (exceed_a_limit, {"resource": "bytes of line 1", "limit": 10, "actual": 43}),
     "recovery_required": (fail_before_the_publish, {"operation_id": ULID}),
 }
@@ -105,6 +137,8 @@ def test_a_detail_says_which_versions_and_ids_and_no_path(people: Graph, detail:
     document = error_document(caught.value)
     assert document.keys() - {"error", "code"} == {detail} == {caught.value.detail}
     found = document[detail]
+    if isinstance(found, list):
+        (found,) = found
     assert isinstance(found, dict)
     assert found.keys() == expected.keys()
     for name, value in expected.items():

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from omnigraph.core.errors import ExpectedVersionMismatch, InvariantViolation
-from omnigraph.history.fold import TableStates
+from omnigraph.history.fold import TableEntry, TableStates
 from omnigraph.history.identity import TableIdentity
 from omnigraph.history.manifest_rows import (
     TOMBSTONE,
@@ -64,10 +64,27 @@ Change = SetSchema | RegisterTable | RenameTable | UpdateTable | TombstoneTable
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """The version that a table must be published at; 0 is "not there"."""
+    """The version that a table must be published at; 0 is "not there".
+
+    A branch that adopts the version of another ref may show an old number with other rows: where the
+    transaction is known, it must be that one.
+    """
 
     table_key: str
     version: int
+    transaction_uuid: str | None = None
+
+    @staticmethod
+    def of(entry: TableEntry) -> "Expectation":
+        """Return the expectation that a table is where a snapshot shows it."""
+        return Expectation(entry.table_key, entry.version, entry.pin.transaction_uuid)
+
+    def is_met(self, tables: TableStates, identity: TableIdentity) -> bool:
+        """Return whether the published state is the expected one."""
+        if published_version(tables, identity) != self.version:
+            return False
+        pin = tables.pins.get(identity)
+        return self.transaction_uuid is None or pin is None or pin.transaction_uuid == self.transaction_uuid
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +107,8 @@ def check_expectations(tables: TableStates, expected: Mapping[TableIdentity, Exp
         ExpectedVersionMismatch: the first table that is elsewhere.
     """
     for identity, expectation in sorted(expected.items(), key=lambda item: item[1].table_key):
-        actual = published_version(tables, identity)
-        if actual != expectation.version:
+        if not expectation.is_met(tables, identity):
+            actual = published_version(tables, identity)
             raise ExpectedVersionMismatch(
                 table_key=expectation.table_key, expected=expectation.version, actual=actual
             )

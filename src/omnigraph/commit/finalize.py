@@ -5,11 +5,13 @@ Q2  Under the gates every table that was touched or read must still be at its pi
     it.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
 from omnigraph.commit.changes import Expectation, LineageIntent, published_version
 from omnigraph.commit.drift import refuse_drift
+from omnigraph.commit.forks import fork_files, forked, owns
 from omnigraph.commit.parts import Parts
 from omnigraph.commit.publish import ManifestPublisher, PublishOutcome
 from omnigraph.commit.section import FailpointNames, TableCommit, WriteIntent, run_commit_section
@@ -21,7 +23,7 @@ from omnigraph.history.fold import TableEntry
 from omnigraph.history.identity import TableIdentity
 from omnigraph.history.state import ManifestState, Snapshot
 from omnigraph.staging.stage import stage_all
-from omnigraph.staging.write_set import WriteSet, work_of
+from omnigraph.staging.write_set import TableWork, WriteSet, work_of
 from omnigraph.storage.staged import StagedWrite
 from omnigraph.validate.columns import Rows
 
@@ -62,13 +64,19 @@ def finalize(
         PreconditionFailed: the branch is not at the commit that the caller requires.
         RecoveryRequired: an unfinished write is in the way, or this one ended unfinished.
     """
+    branch = request.snapshot.branch
     work = list(work_of(write_set, rows, request.snapshot.entries))
-    staged = stage_all(
-        work, parts.store, parts.stager, lambda item: parts.address(item.entry), concurrency=concurrency
-    )
-    return finalize_staged(
-        parts, publisher, request, write_set, [(item.entry, write) for item, write in staged]
-    )
+    owned = [item for item in work if owns(branch, item.entry)]
+    inherited = [item for item in work if not owns(branch, item.entry)]
+    staged = _stage(parts, owned, concurrency)
+    with (
+        _gates(parts, request, write_set, [entry for entry, _ in staged]),
+        # What is staged for a fork lies in the fork's own place, so the fork comes first.
+        forked(parts, branch, [item.entry for item in inherited]) as forks,
+    ):
+        first = [replace(item, entry=forks[item.entry.table_key]) for item in inherited]
+        staged += _stage(parts, first, concurrency)
+        return _commit(parts, publisher, request, write_set, staged)
 
 
 def finalize_staged(
@@ -80,32 +88,63 @@ def finalize_staged(
 ) -> PublishOutcome:
     """Publish a write that is staged already, whoever wrote its files; of the set only its tables are used.
 
+    An entry whose owner is not that of the snapshot lies on a fork that the caller has made.
+
     Raises:
         ExpectedVersionMismatch, ReadSetChanged, PreconditionFailed, RecoveryRequired: as `finalize`.
     """
-    snapshot = request.snapshot
+    owned = [entry for entry, _ in staged if not _is_first_touch(request, entry)]
+    with _gates(parts, request, write_set, owned):
+        return _commit(parts, publisher, request, write_set, staged)
+
+
+@contextmanager
+def _gates(
+    parts: Parts, request: WriteRequest, write_set: WriteSet, owned: Sequence[TableEntry]
+) -> Iterator[None]:
+    """Hold the queues of every table of a write, and look once more (Q2).
+
+    Tables that are only read are held, too: inside a process nothing of Q2 can change before the publish, and
+    a write never has to be undone because a neighbour was faster.
+    """
     hit("mutation.post_stage_pre_gate")
-    # Tables that are only read are held, too: inside a process nothing of Q2 can change before the publish,
-    # and a write never has to be undone because a neighbour was faster.
     looked_at = sorted(write_set.touched | write_set.read)
-    with parts.queues.acquire_many((table_key, snapshot.branch) for table_key in looked_at):
-        _check_again(parts, request, write_set, [entry for entry, _ in staged])
+    with parts.queues.acquire_many((table_key, request.snapshot.branch) for table_key in looked_at):
+        _check_again(parts, request, write_set, owned)
         hit("mutation.post_gate_pre_sidecar")
-        lineage = LineageIntent(
-            parts.new_id(), snapshot.branch, request.actor, parts.clock(), message=request.message
-        )
-        expected = _expectations(snapshot, write_set)
-        intent = WriteIntent(
-            request.kind,
-            snapshot.branch,
-            request.branch_ref,
-            lineage,
-            request.actor,
-            expected,
-            WRITE_FAILPOINTS,
-        )
-        commits = [_table_commit(parts, entry, write, request.kind) for entry, write in staged]
-        return run_commit_section(parts, publisher, intent, commits)
+        yield
+
+
+def _stage(parts: Parts, work: Sequence[TableWork], concurrency: int) -> list[tuple[TableEntry, StagedWrite]]:
+    staged = stage_all(
+        work, parts.store, parts.stager, lambda item: parts.address(item.entry), concurrency=concurrency
+    )
+    return [(item.entry, write) for item, write in staged]
+
+
+def _commit(
+    parts: Parts,
+    publisher: ManifestPublisher,
+    request: WriteRequest,
+    write_set: WriteSet,
+    staged: Sequence[tuple[TableEntry, StagedWrite]],
+) -> PublishOutcome:
+    snapshot = request.snapshot
+    lineage = LineageIntent(
+        parts.new_id(), snapshot.branch, request.actor, parts.clock(), message=request.message
+    )
+    expected = _expectations(snapshot, write_set)
+    intent = WriteIntent(
+        request.kind,
+        snapshot.branch,
+        request.branch_ref,
+        lineage,
+        request.actor,
+        expected,
+        WRITE_FAILPOINTS,
+    )
+    commits = [_table_commit(parts, request, entry, write) for entry, write in staged]
+    return run_commit_section(parts, publisher, intent, commits)
 
 
 def check_if_commit(state: ManifestState, if_commit: str | None) -> None:
@@ -129,13 +168,15 @@ def _check_again(
 ) -> None:
     """Look once more, under the gates and before the first effect (Q2)."""
     snapshot = request.snapshot
+    if snapshot.branch is not None:
+        parts.branches.require(snapshot.branch, request.branch_ref)
     state = parts.coordinator.state(snapshot.branch, request.branch_ref)
     check_if_commit(state, request.if_commit)
     for table_key in sorted(write_set.touched | write_set.read):
         entry = snapshot.entry(table_key)
-        actual = published_version(state.tables, entry.identity)
-        if actual == entry.version:
+        if Expectation.of(entry).is_met(state.tables, entry.identity):
             continue
+        actual = published_version(state.tables, entry.identity)
         if table_key in write_set.touched:
             raise ExpectedVersionMismatch(table_key=table_key, expected=entry.version, actual=actual)
         raise ReadSetChanged(member=table_key, expected=entry.version, actual=actual)
@@ -144,15 +185,22 @@ def _check_again(
 
 def _expectations(snapshot: Snapshot, write_set: WriteSet) -> dict[TableIdentity, Expectation]:
     entries = [snapshot.entry(table_key) for table_key in write_set.touched | write_set.read]
-    return {entry.identity: Expectation(entry.table_key, entry.version) for entry in entries}
+    return {entry.identity: Expectation.of(entry) for entry in entries}
 
 
-def _table_commit(parts: Parts, entry: TableEntry, staged: StagedWrite, kind: WriterKind) -> TableCommit:
+def _is_first_touch(request: WriteRequest, entry: TableEntry) -> bool:
+    """Return whether a table is written on a fork that the branch does not show yet."""
+    return entry.owner != request.snapshot.entry(entry.table_key).owner
+
+
+def _table_commit(parts: Parts, request: WriteRequest, entry: TableEntry, staged: StagedWrite) -> TableCommit:
+    is_first = _is_first_touch(request, entry)
     return TableCommit(
         entry,
         staged.transaction_uuid,
-        staged.files,
+        (*staged.files, *fork_files(parts, entry)) if is_first else staged.files,
         lambda operation_id: parts.stager.commit_staged(
-            staged, operation_id=operation_id, writer_kind=kind.value
+            staged, operation_id=operation_id, writer_kind=request.kind.value
         ),
+        is_first_touch=is_first,
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 from omnigraph.commit.queues import WriteQueueManager
 from omnigraph.core.clock import now_micros
 from omnigraph.core.ids import new_ulid
+from omnigraph.history.branches import Branches
 from omnigraph.history.coordinator import Coordinator
 from omnigraph.history.fold import TableEntry
 from omnigraph.storage.audit_table import AuditTable
@@ -16,6 +17,7 @@ from omnigraph.storage.durability import Syncer
 from omnigraph.storage.handle import TableAddress
 from omnigraph.storage.lease import WriterLease, boot_identity
 from omnigraph.storage.object_store import StorageAdapter
+from omnigraph.storage.refs import RefStore
 from omnigraph.storage.residual import InlineCommitResidual
 from omnigraph.storage.stage import TableStager
 from omnigraph.storage.table import TableStore
@@ -33,6 +35,8 @@ class Parts:
     store: TableStore
     stager: TableStager
     residual: InlineCommitResidual
+    refs: RefStore
+    branches: Branches
     coordinator: Coordinator
     audit: AuditTable
     syncer: Syncer

@@ -78,6 +78,11 @@ class _Batch:
     lineage: LineageIntent
 
 
+def publish_lock_file(branch: str | None) -> str:
+    """Return the graph-relative name of the file on which the publishers of a branch take turns."""
+    return f"{LOCKS_DIR}/publish-{quote(branch or MAIN, safe='')}.lock"
+
+
 class ManifestPublisher:
     """Publishes on the branches of one graph."""
 
@@ -89,16 +94,21 @@ class ManifestPublisher:
         *,
         local_root: Path | None,
         warn: Callable[[str], None],
+        check_branch: Callable[[str, str | None], object] = lambda _branch, _ref: None,
         boot_clock: Callable[[], float] = boot_clock,
         horizon_s: float = HORIZON_S,
     ) -> None:
-        """Take the manifest's reader and writer; the clock must count sleep."""
+        """Take the manifest's reader and writer; the clock must count sleep.
+
+        `check_branch` raises for a branch that is not there any more.
+        """
         self._coordinator = coordinator
         self._manifest = coordinator.manifest
         self._store = store
         self._syncer = syncer
         self._local_root = local_root
         self._warn = warn
+        self._check_branch = check_branch
         self._boot_clock = boot_clock
         self._horizon_s = horizon_s
         self._synced: dict[str | None, int] = {}  # the newest manifest version that this process has synced
@@ -118,6 +128,7 @@ class ManifestPublisher:
 
         Raises:
             ExpectedVersionMismatch: a table is elsewhere; final.
+            BranchNotFound: the branch is gone, or another one of its name is there.
             PublishRetriesExhausted: every attempt lost its race.
             StorageError: the store failed and the commit is not there.
             PublishUnknown: the store failed and cannot be asked.
@@ -135,7 +146,9 @@ class ManifestPublisher:
 
     def _attempt(self, batch: _Batch, attempt: int) -> PublishOutcome:
         branch, ref, lineage = batch.branch, batch.ref, batch.lineage
-        with self._publish_lock(branch):
+        with self.publish_lock(branch):
+            if branch is not None:
+                self._check_branch(branch, ref)  # whoever deletes it takes this lock before its rows go
             opened_at = self._boot_clock()
             handle = self._manifest.open_fresh(self._coordinator.address(ref))
             hit("publish.load_state_retryable_contention")
@@ -205,7 +218,7 @@ class ManifestPublisher:
         return frozenset(handle.fragment_ids) if handle.version == version else None
 
     @contextmanager
-    def _publish_lock(self, branch: str | None, wait_s: float = PUBLISH_LOCK_WAIT_S) -> Iterator[bool]:
+    def publish_lock(self, branch: str | None, wait_s: float = PUBLISH_LOCK_WAIT_S) -> Iterator[bool]:
         """Take turns with other writers of this host; the compare-and-swap stays the authority.
 
         Yields whether the lock is held. On an object store one process writes, and its threads take turns.
@@ -219,8 +232,7 @@ class ManifestPublisher:
                 if is_held:
                     turn.release()
             return
-        folder = self._local_root / LOCKS_DIR
-        with PublishLock(folder / f"publish-{quote(branch or MAIN, safe='')}.lock", wait_s) as is_obtained:
+        with PublishLock(self._local_root / publish_lock_file(branch), wait_s) as is_obtained:
             yield is_obtained
 
     def _compact_if_due(self, branch: str | None, ref: str | None, outcome: PublishOutcome) -> None:
@@ -230,7 +242,7 @@ class ManifestPublisher:
             return
         try:
             hit("publish.before_auto_compaction")
-            with self._publish_lock(branch, wait_s=0) as is_obtained:
+            with self.publish_lock(branch, wait_s=0) as is_obtained:
                 if is_obtained:
                     version = self._manifest.compact(self._coordinator.address(ref))
                     self._sync(branch, ref, version)

@@ -25,6 +25,7 @@ class WriteQueueManager:
         self.schema_gate = threading.RLock()
         self._lock = threading.Lock()
         self._queues: dict[QueueKey, threading.Lock] = {}
+        self._branch_gates: dict[str | None, threading.Lock] = {}
 
     @classmethod
     def for_root(cls, identity: str) -> "WriteQueueManager":
@@ -34,6 +35,17 @@ class WriteQueueManager:
             if manager is None:
                 manager = _managers[identity] = cls()
             return manager
+
+    @contextmanager
+    def branch_gates(self, branches: Iterable[str | None]) -> Iterator[None]:
+        """Hold the gates of branches, none being main, in sorted order (W1)."""
+        with self._lock:
+            ordered = sorted(set(branches), key=lambda name: name or "")
+            gates = [self._branch_gates.setdefault(name, threading.Lock()) for name in ordered]
+        with ExitStack() as held:
+            for gate in gates:
+                held.enter_context(gate)
+            yield
 
     @contextmanager
     def acquire_many(self, keys: Iterable[QueueKey]) -> Iterator[None]:

@@ -1,7 +1,8 @@
 """The commit section: phases A to D, the same for every writer.
 
 A  writer lock taken, sidecar written and synced
-B  one commit per table (or what the library commits in one call), then their version files synced
+B  one commit per table (or what the library commits in one call, or the steps of a merge), then their version
+   files synced; a merge then confirms the versions that came out in its sidecar
 C  one publish
 D  sidecar deleted, then the lock file
 
@@ -9,6 +10,7 @@ X1  Nothing moves a HEAD before A is done; what lies between the first commit an
     sidecar.
 X2  A failure in B that provably had no effect takes the sidecar back; any doubt leaves it for recovery.
 X3  The sidecar goes after the publish is known to have landed; failing to delete it does not fail the write.
+X4  A merge publishes what it has confirmed: until then its tables may show a part of it, and go back.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +20,14 @@ from omnigraph.commit.changes import Expectation, LineageIntent, UpdateTable
 from omnigraph.commit.parts import Parts, boot_id, host_name, process_id
 from omnigraph.commit.publish import ManifestPublisher, PublishOutcome
 from omnigraph.commit.running import running
-from omnigraph.commit.sidecar import RECOVERY_DIR, ReadTable, Sidecar, SidecarTable, WriterKind
+from omnigraph.commit.sidecar import (
+    RECOVERY_DIR,
+    PointerUpdate,
+    ReadTable,
+    Sidecar,
+    SidecarTable,
+    WriterKind,
+)
 from omnigraph.core.errors import (
     CommitConflict,
     ConflictError,
@@ -40,12 +49,14 @@ class TableCommit:
     """One table of a write: how its HEAD will move.
 
     `run` makes the commit (or commits) and returns the outcome, or none where nothing was to do after all.
+    The entry's owner is the ref that is written on; on a first touch that is a fork nobody else knows.
     """
 
     entry: TableEntry
     transaction_uuid: str | None
     staged_files: tuple[str, ...]
     run: Callable[[str], CommittedTable | None]
+    is_first_touch: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +67,15 @@ class FailpointNames:
     post_table: str | None
     pre_publish: str
     post_publish: str
+    pre_confirm: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class WriteIntent:
-    """Who writes, where, and what must still hold when it becomes visible."""
+    """Who writes, where, and what must still hold when it becomes visible.
+
+    `pointers` are new pins of tables whose HEAD does not move.
+    """
 
     kind: WriterKind
     branch: str | None
@@ -69,6 +84,7 @@ class WriteIntent:
     requested_by: str | None
     expected: Mapping[TableIdentity, Expectation]
     names: FailpointNames
+    pointers: tuple[UpdateTable, ...] = ()
 
 
 def run_commit_section(
@@ -119,11 +135,15 @@ class _Section:
         try:
             hit(self.intent.names.post_sidecar)
             committed = self.commit_tables(sidecar)
+            if self.intent.kind is WriterKind.BRANCH_MERGE:
+                self.confirm(sidecar, committed)
             hit(self.intent.names.pre_publish)
             self.parts.check_lease()
             outcome = self.publish(committed)
             hit(self.intent.names.post_publish)
         except ConflictError as conflict:
+            if not self.is_settled and all(commit.is_first_touch for commit in self.commits):
+                self.delete(sidecar)  # what was committed lies on forks that no pin names
             if not self.is_settled:
                 conflict.recovery_operation_id = operation_id
             raise
@@ -152,6 +172,8 @@ class _Section:
             boot_id=boot_id() or "unknown",
             pid=process_id(),
             writer_epoch=None if self.parts.lease is None else self.parts.lease.epoch,
+            pointer_updates=tuple(_sidecar_pointer(pointer) for pointer in intent.pointers),
+            merge_source_commit_id=intent.lineage.merged_parent_commit_id,
         )
 
     def read_set(self) -> tuple[ReadTable, ...]:
@@ -196,6 +218,15 @@ class _Section:
         self.parts.syncer.sync(files, stage="table")
         return committed
 
+    def confirm(self, sidecar: Sidecar, committed: list[tuple[TableCommit, CommittedTable]]) -> None:
+        """Say in the sidecar which versions are whole (X4)."""
+        if self.intent.names.pre_confirm is not None:
+            hit(self.intent.names.pre_confirm)
+        versions = {commit.entry.identity: result.version for commit, result in committed}
+        confirmed = sidecar.with_confirmed(versions)
+        hit("recovery.sidecar_confirm")
+        self.parts.adapter.write_text(confirmed.name, confirmed.to_text())
+
     def lost(self, commit: TableCommit) -> ExpectedVersionMismatch:
         entry = commit.entry
         head = self.parts.store.latest_version(self.parts.address(entry))
@@ -222,7 +253,7 @@ class _Section:
             for commit, result in committed
         ]
         return self.publisher.publish(
-            intent.branch, intent.branch_ref, changes, intent.expected, intent.lineage
+            intent.branch, intent.branch_ref, [*changes, *intent.pointers], intent.expected, intent.lineage
         )
 
     # Phase D
@@ -256,4 +287,15 @@ def _sidecar_table(commit: TableCommit) -> SidecarTable:
         expected_version=entry.version,
         post_commit_pin=entry.version + 1,
         transaction_uuid=commit.transaction_uuid,
+    )
+
+
+def _sidecar_pointer(pointer: UpdateTable) -> PointerUpdate:
+    return PointerUpdate(
+        table_key=pointer.table_key,
+        stable_table_id=pointer.identity.stable_table_id,
+        table_incarnation_id=pointer.identity.table_incarnation_id,
+        version=pointer.pin.version,
+        table_branch=pointer.pin.ref,
+        row_count=pointer.pin.row_count,
     )

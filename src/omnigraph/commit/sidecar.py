@@ -5,6 +5,7 @@ D2  What cannot be understood is loud and stays where it is (`sidecar_reader`).
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 
@@ -67,6 +68,23 @@ class ReadTable:
 
 
 @dataclass(frozen=True, slots=True)
+class PointerUpdate:
+    """A table that a merge repoints to a version that is there already: its HEAD does not move."""
+
+    table_key: str
+    stable_table_id: int
+    table_incarnation_id: int
+    version: int
+    table_branch: str | None
+    row_count: int
+
+    @property
+    def identity(self) -> TableIdentity:
+        """The lifetime of the table."""
+        return TableIdentity(self.stable_table_id, self.table_incarnation_id)
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """What recovery did with one table."""
 
@@ -102,6 +120,8 @@ class Sidecar:
     read_set: tuple[ReadTable, ...] = ()
     writer_epoch: int | None = None
     recovery_plan: RecoveryPlan | None = None
+    pointer_updates: tuple[PointerUpdate, ...] = ()
+    merge_source_commit_id: str | None = None
 
     @property
     def name(self) -> str:
@@ -112,14 +132,18 @@ class Sidecar:
         """Return the sidecar with what recovery is about to do."""
         return replace(self, recovery_plan=plan)
 
+    def with_confirmed(self, versions: Mapping[TableIdentity, int]) -> "Sidecar":
+        """Return the sidecar with the versions at which its tables are whole."""
+        tables = (replace(table, confirmed_version=versions[table.identity]) for table in self.tables)
+        return replace(self, tables=tuple(tables))
+
     def to_text(self) -> str:
         """Return the file's text."""
-        document = {"schema_version": FORMAT} | asdict(self) | OF_MERGES | OF_SCHEMA_APPLIES
+        document = {"schema_version": FORMAT} | asdict(self) | OF_SCHEMA_APPLIES
         return json.dumps(document, indent=1, ensure_ascii=False)
 
 
 # What a file says besides, and how every writer of this build leaves it.
-OF_MERGES: dict[str, object] = {"pointer_updates": [], "merge_source_commit_id": None}
 OF_SCHEMA_APPLIES: dict[str, object] = {
     "additional_registrations": [],
     "renames": [],

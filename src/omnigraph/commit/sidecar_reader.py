@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 from omnigraph.commit.recovery.kinds import RecoveryKind
 from omnigraph.commit.sidecar import (
     FORMAT,
-    OF_MERGES,
     OF_SCHEMA_APPLIES,
     Outcome,
+    PointerUpdate,
     ReadTable,
     RecoveryPlan,
     Sidecar,
@@ -29,7 +29,7 @@ _ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
 _TABLE_KEY = re.compile(r"(?:node|edge):\S+")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _NUMBER_MAX = 2**64 - 1  # versions, identities and times are stored in 64 bits
-_UNSET = OF_MERGES | OF_SCHEMA_APPLIES
+_UNSET = OF_SCHEMA_APPLIES
 _PLANS = {RecoveryKind.ROLLED_FORWARD, RecoveryKind.ROLLED_BACK}
 Value = TypeVar("Value")
 
@@ -96,6 +96,8 @@ def _sidecar(document: dict[str, Any]) -> Sidecar:
         read_set=_each(_read_table, "read_set", document["read_set"]),
         writer_epoch=_or_none(_number, "writer_epoch", document["writer_epoch"]),
         recovery_plan=_or_none(_plan, "recovery_plan", document["recovery_plan"]),
+        pointer_updates=_each(_pointer, "pointer_updates", document["pointer_updates"]),
+        merge_source_commit_id=_or_none(_ulid, "merge_source_commit_id", document["merge_source_commit_id"]),
     )
 
 
@@ -121,6 +123,18 @@ def _read_table(place: str, value: object) -> ReadTable:
         stable_table_id=_identity(f"{place}.stable_table_id", entry["stable_table_id"]),
         table_incarnation_id=_identity(f"{place}.table_incarnation_id", entry["table_incarnation_id"]),
         expected_version=_number(f"{place}.expected_version", entry["expected_version"]),
+    )
+
+
+def _pointer(place: str, value: object) -> PointerUpdate:
+    entry = _exactly(place, value, {field.name for field in fields(PointerUpdate)})
+    return PointerUpdate(
+        table_key=_table_key(f"{place}.table_key", entry["table_key"]),
+        stable_table_id=_identity(f"{place}.stable_table_id", entry["stable_table_id"]),
+        table_incarnation_id=_identity(f"{place}.table_incarnation_id", entry["table_incarnation_id"]),
+        version=_number(f"{place}.version", entry["version"]),
+        table_branch=_or_none(_text, f"{place}.table_branch", entry["table_branch"]),
+        row_count=_number(f"{place}.row_count", entry["row_count"]),
     )
 
 
@@ -212,11 +226,16 @@ def _identity(place: str, value: object) -> int:
 def _check(name: str, sidecar: Sidecar) -> None:
     if name.rsplit("/", 1)[-1] != f"{sidecar.operation_id}.json":
         raise _Mistake(f"it belongs to operation {sidecar.operation_id}")
-    identities = [table.identity for table in sidecar.tables] + [table.identity for table in sidecar.read_set]
-    if len(set(identities)) != len(identities):
-        raise _Mistake("a table is listed twice")
+    written = [table.identity for table in sidecar.tables]
+    for others in (sidecar.read_set, sidecar.pointer_updates):
+        listed = [*written, *(table.identity for table in others)]
+        if len(set(listed)) != len(listed):
+            raise _Mistake("a table is listed twice")
+    is_merge = sidecar.writer_kind is WriterKind.BRANCH_MERGE
+    if not is_merge and (sidecar.pointer_updates or sidecar.merge_source_commit_id is not None):
+        raise _Mistake("only a merge repoints tables and names a source")
     for table in sidecar.tables:
         if table.table_path != table.identity.location(table.table_key):
             raise _Mistake(f"{table.table_path} is not the path of {table.table_key}")
-        if table.confirmed_version is not None and sidecar.writer_kind is not WriterKind.BRANCH_MERGE:
+        if table.confirmed_version is not None and not is_merge:
             raise _Mistake("only a merge confirms versions")

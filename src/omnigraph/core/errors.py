@@ -17,6 +17,7 @@ object that an HTTP body carries besides.
           EmbeddingModelMismatch    a text for vectors of another model
           EmbeddingError            internal, 500: no provider or key, or the provider failed
         SchemaError                 an unsupported migration
+        ChangeCursorRejected        a cursor or page token that does not belong here
       PolicyDenied                  forbidden, 403
       NotFoundError                 not_found, 404
         QueryNotFound, BranchNotFound, CommitNotFound, VersionNotFound, GraphNotFound
@@ -28,11 +29,14 @@ object that an HTTP body carries besides.
         CommitConflict              another commit of this table came first; nothing of ours landed
         StaleCommit                 our commit landed behind another one
         KeyConflict                 a strict insert met an existing id
+        MergeConflicts              two branches that cannot be merged as they are
         AlreadyExistsError          AlreadyInitialized, InitializationClaimed
         SchemaApplyInProgress, SchemaContractConflict, ClusterManaged
         DriftNeedsRepair            a table is ahead of its pin and no sidecar says why
         WriterLeaseHeld             another process writes this graph on an object store
+        CommitHasNoParent, ChangeSchemaBoundary    a commit whose changes cannot be told
       PreconditionFailed            412, exit 4: a lost `if_commit`
+      ChangeFeedGap                 410: a feed whose history was cleaned up
       HistoricalVersionReclaimed    410: the past was cleaned up
       ResourceLimit                 413: a configured ceiling
         QueryTimeout                a query that took longer than it may
@@ -52,6 +56,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from omnigraph.core.diagnostics import Diagnostic, render
+from omnigraph.core.merge_conflict import MergeConflict
 from omnigraph.core.span import Source
 
 
@@ -256,8 +261,26 @@ class VersionNotFound(NotFoundError):
     """The branch has no such manifest version."""
 
 
+class EntityNotFound(NotFoundError):
+    """No node or edge of that type has this id."""
+
+    def __init__(self, type_name: str, entity_id: str) -> None:
+        """Take the type and the id asked for."""
+        super().__init__(f"{type_name} '{entity_id}' not found")
+        self.type_name, self.entity_id = type_name, entity_id
+
+
 class GraphNotFound(NotFoundError):
     """No graph lives at this place."""
+
+
+class ChangeCursorRejected(BadRequest):
+    """A cursor or page token is damaged, or belongs to another graph, branch, filter or call."""
+
+    def __init__(self, reason: str) -> None:
+        """Take what is wrong with it."""
+        super().__init__(f"change cursor rejected: {reason}")
+        self.reason = reason
 
 
 class PolicyDenied(OmnigraphError):
@@ -350,6 +373,21 @@ class KeyConflict(ConflictError):
         self.file, self.line = file, line
 
 
+class MergeConflicts(ConflictError):
+    """Two branches disagree; nothing was written. Resolve each conflict on one side and merge again."""
+
+    detail = "merge_conflicts"
+
+    def __init__(self, conflicts: Sequence[MergeConflict]) -> None:
+        """Take all conflicts, in order."""
+        assert conflicts, "there is something to disagree about"
+        first = conflicts[0]
+        where = first.table_key if first.row_id is None else f"{first.table_key} '{first.row_id}'"
+        more = f"; and {len(conflicts) - 1} more" if len(conflicts) > 1 else ""
+        super().__init__(f"merge conflicts: {where} ({first.kind}){more}")
+        self.conflicts = tuple(conflicts)
+
+
 class AlreadyExistsError(ConflictError):
     """The name or place is taken."""
 
@@ -360,6 +398,15 @@ class AlreadyInitialized(AlreadyExistsError):
 
 class InitializationClaimed(AlreadyExistsError):
     """Another init is at work here, or died without saying how it ended."""
+
+
+class BranchInUse(ConflictError):
+    """A branch cannot be deleted: something else still needs it."""
+
+    def __init__(self, branch: str, reason: str) -> None:
+        """Take the graph branch and what needs it."""
+        super().__init__(f"branch '{branch}' cannot be deleted: {reason}")
+        self.branch, self.reason = branch, reason
 
 
 class SchemaApplyInProgress(ConflictError):
@@ -392,6 +439,31 @@ class WriterLeaseHeld(ConflictError):
         self.host, self.pid, self.expires_at = host, pid, expires_at
 
 
+class CommitHasNoParent(ConflictError):
+    """A first commit: there is nothing that its changes could be told against."""
+
+    detail = "change_diff_refusal"
+    reason: ClassVar[str] = "parentless_commit"
+    type_name: str | None = None
+
+    def __init__(self, commit_id: str) -> None:
+        """Take the commit."""
+        super().__init__(f"commit '{commit_id}' has no parent: take a baseline")
+        self.graph_commit_id = commit_id
+
+
+class ChangeSchemaBoundary(ConflictError):
+    """A type has other properties on either side, so its rows cannot be compared; nothing is guessed."""
+
+    detail = "change_diff_refusal"
+    reason: ClassVar[str] = "schema_boundary"
+
+    def __init__(self, *, type_name: str, commit_id: str) -> None:
+        """Take the type, and the later of the two commits."""
+        super().__init__(f"the schema of '{type_name}' changed up to commit '{commit_id}': take a baseline")
+        self.type_name, self.graph_commit_id = type_name, commit_id
+
+
 class PreconditionFailed(OmnigraphError):
     """The branch is not at the commit that the caller required; nothing was done."""
 
@@ -404,6 +476,20 @@ class PreconditionFailed(OmnigraphError):
         """Take the head that was required and the one found."""
         super().__init__(f"branch '{branch}': expected head {expected}, found {actual}")
         self.branch, self.expected, self.actual = branch, expected, actual
+
+
+class ChangeFeedGap(OmnigraphError):
+    """The next commit of a feed cannot be read any more; trying again cannot help."""
+
+    code = None
+    detail = "change_feed_gap"
+    status = 410
+
+    def __init__(self, *, cursor: str | None, first_unreadable_commit_id: str) -> None:
+        """Take where the feed stands, if it was given a cursor, and the commit that is gone."""
+        gone = first_unreadable_commit_id
+        super().__init__(f"the changes of commit '{gone}' were cleaned up: take a baseline")
+        self.cursor, self.first_unreadable_commit_id = cursor, first_unreadable_commit_id
 
 
 class HistoricalVersionReclaimed(OmnigraphError):

@@ -20,3 +20,5 @@ MAX_FRAGMENT_ROWS = (
 )
 SMALL_FRAGMENT_ROWS = 16_384  # upkeep folds fragments below it; rewriting larger ones is left to optimize
 SMALL_DELTA_ROWS = 1_000  # up to here looking ids up beats a merge, which reads the whole id column
+MERGE_CHUNK_ROWS = 8_192  # rows of a merge that are read at a time
+MERGE_CHUNK_BYTES = 32 * 1024 * 1024  # what a merge holds of rows before it writes them

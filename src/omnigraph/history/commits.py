@@ -12,7 +12,16 @@ from itertools import groupby
 import pyarrow as pa
 
 from omnigraph.history.manifest_rows import COMMIT
-from omnigraph.history.select import descending, greatest, least, position_of, where_at_most, where_equal
+from omnigraph.history.select import (
+    ascending,
+    descending,
+    greatest,
+    least,
+    position_of,
+    where_above,
+    where_at_most,
+    where_equal,
+)
 
 MAINTENANCE_ACTOR = "omnigraph:maintenance"
 RECOVERY_ACTOR = "omnigraph:recovery"
@@ -65,6 +74,14 @@ class CommitLog:
                 return _decode(chunk, position)
         return None
 
+    def has(self, commit_id: str) -> bool:
+        """Return whether there is a commit of an id; nothing is decoded."""
+        return any(position_of(chunk, "object_id", commit_id) >= 0 for chunk in reversed(self.chunks))
+
+    def rows(self) -> pa.Table:
+        """Return the undecoded rows, in no promised order."""
+        return pa.concat_tables(self.chunks)
+
     def newest_first(self, up_to: int | None = None) -> Iterator[GraphCommit]:
         """Yield commits by lineage key, greatest first, each decoded when its turn comes (C2)."""
         if not self.chunks:
@@ -76,6 +93,19 @@ class CommitLog:
         for _, group in groupby(descending(rows, "table_version"), key=lambda position: versions[position]):
             commits = [_decode(rows, position) for position in group]
             yield from sorted(commits, key=lambda commit: commit.lineage_key, reverse=True)
+
+    def oldest_first(
+        self, *, above: int, up_to: int | None = None, limit: int | None = None
+    ) -> Iterator[GraphCommit]:
+        """Yield the commits above a manifest version, least first, each decoded when its turn comes (C2).
+
+        A branch is one chain of first parents, and along it the versions grow.
+        """
+        rows = where_above(self.rows(), "table_version", above)
+        if up_to is not None:
+            rows = where_at_most(rows, "table_version", up_to)
+        for position in ascending(rows, "table_version")[:limit]:
+            yield _decode(rows, position)
 
     def head_at(self, version: int) -> GraphCommit | None:
         """Return the newest commit of a past manifest version."""

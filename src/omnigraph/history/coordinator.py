@@ -65,6 +65,11 @@ class Coordinator:
         with self._lock:
             self._states.clear()
 
+    def forget_branch(self, branch: str) -> None:
+        """Drop the warm state of a branch that is gone."""
+        with self._lock:
+            self._states.pop(branch, None)
+
     def _warm(self, branch: str | None, ref: str | None) -> ManifestState | None:
         with self._lock:
             state = self._states.get(branch)

@@ -27,6 +27,11 @@ def where_at_most(rows: pa.Table, column: str, value: int) -> pa.Table:
     return rows.filter(_compute.less_equal(rows[column], value))
 
 
+def where_above(rows: pa.Table, column: str, value: int) -> pa.Table:
+    """Return the rows whose column is above a number; null is not among them."""
+    return rows.filter(_compute.greater(rows[column], value))
+
+
 def where_above_or_equal_to(rows: pa.Table, column: str, value: int, other: str, text: str) -> pa.Table:
     """Return the rows whose column is above a number, and those whose other column has a text."""
     is_above = _compute.fill_null(_compute.greater(rows[column], value), False)
@@ -59,4 +64,10 @@ def position_of(rows: pa.Table, column: str, value: str) -> int:
 def descending(rows: pa.Table, column: str) -> list[int]:
     """Return the positions of the rows, greatest value first."""
     order: list[int] = _compute.sort_indices(rows, sort_keys=[(column, "descending")]).to_pylist()
+    return order
+
+
+def ascending(rows: pa.Table, column: str) -> list[int]:
+    """Return the positions of the rows, smallest value first."""
+    order: list[int] = _compute.sort_indices(rows, sort_keys=[(column, "ascending")]).to_pylist()
     return order

@@ -6,7 +6,7 @@ S2  An advanced state equals a cold one: rows are written once and publishes are
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -14,7 +14,8 @@ import pyarrow as pa
 from omnigraph.core.errors import InvariantViolation, VersionNotFound
 from omnigraph.history.commits import CommitLog, GraphCommit
 from omnigraph.history.fold import TableEntry, TableStates, fold
-from omnigraph.history.manifest_rows import HEAD, SCHEMA, TABLE_KINDS
+from omnigraph.history.identity import TableIdentity
+from omnigraph.history.manifest_rows import HEAD, SCHEMA, TABLE_KINDS, TABLE_VERSION
 from omnigraph.history.select import where_above_or_equal_to, where_equal, where_one_of
 
 _LOG_CHUNKS_MAX = 64
@@ -78,6 +79,32 @@ class ManifestState:
             raise VersionNotFound(f"manifest version {version} is not between 1 and {self.version}")
         tables = fold(TableStates(), self._table_rows(), up_to=version)
         return Snapshot(self.branch, version, {entry.table_key: entry for entry in tables.entries()}, head)
+
+    def pinned_refs(self) -> frozenset[str]:
+        """Return the refs that any pin of this branch names, past ones included."""
+        refs = where_equal(self._table_rows(), "object_type", TABLE_VERSION)["table_branch"]
+        return frozenset(str(ref) for ref in refs.unique().drop_null().to_pylist())
+
+    def forks_of(self, branch: str | None) -> frozenset[tuple[TableIdentity, str]]:
+        """Return the forks that a branch published, past ones included: which table, and which ref."""
+        rows = where_equal(self._table_rows(), "object_type", TABLE_VERSION)
+        columns = ["stable_table_id", "table_incarnation_id", "table_branch", "metadata"]
+        return frozenset(
+            (TableIdentity(row["stable_table_id"], row["table_incarnation_id"]), row["table_branch"])
+            for row in rows.select(columns).to_pylist()
+            if row["table_branch"] is not None and json.loads(row["metadata"])["branch"] == branch
+        )
+
+    def snapshots_of(self, commits: Sequence[GraphCommit]) -> Iterator[Snapshot]:
+        """Yield the view of each commit, oldest first; rows are folded once, however many there are."""
+        rows = self._table_rows().sort_by("published_at")
+        published = rows["published_at"].to_numpy()
+        tables, start = TableStates(), 0
+        for commit in commits:
+            end = int(published.searchsorted(commit.manifest_version, side="right"))
+            tables, start = fold(tables, rows.slice(start, end - start)), end
+            entries = {entry.table_key: entry for entry in tables.entries()}
+            yield Snapshot(self.branch, commit.manifest_version, entries, commit)
 
     def schema_text_at(self, version: int) -> str:
         """Return the accepted schema's text as of a manifest version; the oldest for one before it."""

@@ -9,15 +9,15 @@ from omnigraph.catalog.model import Catalog
 from omnigraph.commit.parts import Parts
 from omnigraph.commit.publish import ManifestPublisher
 from omnigraph.commit.recovery.sweep import SweepMode, sweep
-from omnigraph.core.errors import BadRequest, BranchNotFound, HandleForked, OmnigraphError
+from omnigraph.core.errors import BadRequest, HandleForked, OmnigraphError, StorageError
 from omnigraph.embedding import EmbeddingConfig
+from omnigraph.history.branches import SCHEMA_APPLY_LOCK
 from omnigraph.history.commits import RESERVED_ACTOR_PREFIX
 from omnigraph.history.contract import Contract
 from omnigraph.history.coordinator import MAIN
 from omnigraph.history.state import ManifestState
 from omnigraph.operations.reading import Reading
 
-SCHEMA_APPLY_LOCK = "__schema_apply_lock__"  # a control object beside those of branches, never a branch
 MESSAGE_BYTES_MAX = 4_096  # a commit message is a note, not a document: it is read with every list
 Authorize = Callable[[str | None, str, str], None]
 
@@ -55,7 +55,7 @@ class OpenGraph:
                     self._reading = Reading.of(self.parts, state, self.embedding)
         return self._reading
 
-    def follow_write(self) -> None:
+    def follow_write(self, branch: str | None = None) -> None:
         """Bring what queries of this handle use to what was just written.
 
         The write pays for its consequences, not the next query. It has landed: an error here is a warning.
@@ -64,7 +64,7 @@ class OpenGraph:
         if reading is None:
             return
         try:
-            reading.follow(self.state(), self.catalog)
+            reading.follow(self.state(branch), self.catalog)
         except OmnigraphError as error:
             self.parts.warn(f"what queries derive is brought forward by the next one: {error}")
 
@@ -93,14 +93,13 @@ class OpenGraph:
         self.authorize(actor, action, name)
         return None if name == MAIN else name
 
-    def require_branch(self, branch: str | None) -> None:
-        """Refuse a branch that is not there.
+    def require_branch(self, branch: str | None) -> str | None:
+        """Return the manifest ref of a branch; main has none.
 
         Raises:
             BranchNotFound: there is none of that name.
         """
-        if branch is not None:
-            raise BranchNotFound(branch)
+        return None if branch is None else self.parts.branches.require(branch).ref
 
     def require_writable(self) -> None:
         """Refuse a write on a handle that was opened for reading.
@@ -121,8 +120,13 @@ class OpenGraph:
         Raises:
             BranchNotFound: there is none of that name.
         """
-        self.require_branch(branch)
-        return self.parts.coordinator.state(branch)
+        ref = self.require_branch(branch)
+        try:
+            return self.parts.coordinator.state(branch, ref)
+        except StorageError as error:
+            if branch is not None and error.kind == "not_found":
+                self.parts.branches.require(branch, ref)  # deleted since we looked: say so
+            raise
 
 
 def _check_actor(actor: str) -> None:

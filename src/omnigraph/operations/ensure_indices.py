@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from omnigraph.catalog.index_kind import index_specs
 from omnigraph.commit.changes import Expectation, LineageIntent
 from omnigraph.commit.drift import refuse_drift
+from omnigraph.commit.forks import drop_forks, fork_files, forked, owns
 from omnigraph.commit.section import FailpointNames, TableCommit, WriteIntent, run_commit_section
 from omnigraph.commit.sidecar import WriterKind
 from omnigraph.core.errors import OmnigraphError
@@ -70,30 +71,61 @@ def build_missing_indices(
     parts = graph.parts
     state = graph.state(branch)
     chosen = None if tables is None else set(tables)
+    entries = [
+        entry
+        for entry in state.tables.entries()
+        if entry.row_count and (chosen is None or entry.table_key in chosen)
+    ]
+    owned = [entry for entry in entries if owns(branch, entry)]
+    inherited = [entry for entry in entries if not owns(branch, entry) and _lacks_some(graph, entry)]
+    staged, pending = _stage(graph, owned)
+    hit("ensure_indices.post_stage_pre_commit")
+    if not staged and not inherited:
+        return IndexResult(None, tuple(pending))
+    touched = [*(entry for entry, _ in staged), *inherited]
+    with parts.queues.acquire_many((entry.table_key, branch) for entry in touched):
+        refuse_drift(parts, [entry for entry, _ in staged], branch, state.ref)
+        with forked(parts, branch, inherited) as forks:
+            on_forks, pending_there = _stage(graph, forks.values())
+            used = {entry.table_key for entry, _ in on_forks}
+            drop_forks(parts, (fork for key, fork in forks.items() if key not in used))
+            pending += pending_there
+            if not staged and not on_forks:
+                return IndexResult(None, tuple(pending))
+            writes = [*staged, *on_forks]
+            commits = [
+                _commit(graph, entry, write, is_first=entry.table_key in used) for entry, write in writes
+            ]
+            lineage = LineageIntent(parts.new_id(), branch, MAINTENANCE_ACTOR, parts.clock())
+            moving = {entry.table_key for entry, _ in writes}
+            expected = {e.identity: Expectation.of(e) for e in touched if e.table_key in moving}
+            intent = WriteIntent(
+                WriterKind.ENSURE_INDICES, branch, state.ref, lineage, None, expected, _FAILPOINTS
+            )
+            outcome = run_commit_section(parts, graph.publisher, intent, commits)
+    return IndexResult(outcome.commit, tuple(pending))
+
+
+def _stage(
+    graph: OpenGraph, entries: Iterable[TableEntry]
+) -> tuple[list[tuple[TableEntry, StagedWrite]], list[PendingIndex]]:
+    """Build what tables lack, uncommitted; return the writes, and what cannot be built yet."""
+    parts = graph.parts
     staged: list[tuple[TableEntry, StagedWrite]] = []
     pending: list[PendingIndex] = []
-    for entry in state.tables.entries():
-        if entry.row_count == 0 or (chosen is not None and entry.table_key not in chosen):
-            continue
+    for entry in entries:
         handle = parts.store.open_at(parts.address(entry), entry.version)
         write, missing = parts.stager.stage_create_indices(handle, _requests(graph, entry.table_key))
         pending += [PendingIndex(entry.table_key, column.column, column.reason) for column in missing]
         if write is not None:
             staged.append((entry, write))
-    hit("ensure_indices.post_stage_pre_commit")
-    if not staged:
-        return IndexResult(None, tuple(pending))
-    entries = [entry for entry, _ in staged]
-    with parts.queues.acquire_many((entry.table_key, branch) for entry in entries):
-        refuse_drift(parts, entries, branch, state.ref)
-        lineage = LineageIntent(parts.new_id(), branch, MAINTENANCE_ACTOR, parts.clock())
-        expected = {entry.identity: Expectation(entry.table_key, entry.version) for entry in entries}
-        intent = WriteIntent(
-            WriterKind.ENSURE_INDICES, branch, state.ref, lineage, None, expected, _FAILPOINTS
-        )
-        commits = [_commit(graph, entry, write) for entry, write in staged]
-        outcome = run_commit_section(parts, graph.publisher, intent, commits)
-    return IndexResult(outcome.commit, tuple(pending))
+    return staged, pending
+
+
+def _lacks_some(graph: OpenGraph, entry: TableEntry) -> bool:
+    """Return whether an inherited table has work: without any it stays inherited."""
+    built = _built(graph, entry)
+    return any(request.name not in built for request in _requests(graph, entry.table_key))
 
 
 def missing_indices(
@@ -124,12 +156,13 @@ def _requests(graph: OpenGraph, table_key: str) -> list[IndexRequest]:
     return [IndexRequest(spec.column, spec.kind.value) for spec in specs]
 
 
-def _commit(graph: OpenGraph, entry: TableEntry, staged: StagedWrite) -> TableCommit:
+def _commit(graph: OpenGraph, entry: TableEntry, staged: StagedWrite, *, is_first: bool) -> TableCommit:
     return TableCommit(
         entry,
         staged.transaction_uuid,
-        staged.files,
+        (*staged.files, *fork_files(graph.parts, entry)) if is_first else staged.files,
         lambda operation_id: graph.parts.stager.commit_staged(
             staged, operation_id=operation_id, writer_kind=WriterKind.ENSURE_INDICES.value
         ),
+        is_first_touch=is_first,
     )

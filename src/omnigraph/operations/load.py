@@ -13,10 +13,11 @@ from omnigraph.bulk.files import file_exists, file_size, is_folder
 from omnigraph.bulk.progress import Stage, silent, told
 from omnigraph.bulk.session import settings_from
 from omnigraph.bulk.sources import SourceInput
-from omnigraph.core.errors import BadRequest
+from omnigraph.core.errors import AlreadyExistsError, BadRequest
 from omnigraph.core.failpoint import hit
 from omnigraph.history.commits import GraphCommit
 from omnigraph.history.state import Snapshot
+from omnigraph.operations.branches import create_branch
 from omnigraph.operations.context import OpenGraph, check_message
 from omnigraph.operations.ensure_indices import PendingIndex, build_missing_indices, missing_indices
 from omnigraph.operations.load_local import LocalLoad
@@ -68,6 +69,7 @@ def load(
     options: LoadOptions | LoadMode,
     *,
     branch: str | None = None,
+    from_: str | None = None,
     actor: str | None = None,
     message: str | None = None,
     index: bool = True,
@@ -86,16 +88,27 @@ def load(
     check_message(message)
     if not isinstance(options, LoadOptions):
         options = LoadOptions(options)
+    is_created = _create_missing(graph, branch, from_, actor)
     graph.require_branch(branch)
     graph.heal()
     given = list(inputs)
     engine = choose_engine(given, options)
     begun = _begin(engine, graph, given, options, branch=branch, actor=actor, message=message)
+    base = (None if from_ is None else from_.strip()) if is_created else None
     if begun.is_empty:
-        return LoadResult(branch, options.mode, (), None, engine=engine, is_dry_run=options.is_dry_run)
+        return LoadResult(
+            branch,
+            options.mode,
+            (),
+            None,
+            engine=engine,
+            is_dry_run=options.is_dry_run,
+            base_branch=base,
+            branch_created=is_created,
+        )
     budget = 0 if options.mode == "overwrite" else reprepare_budget
     result, before = with_repreparation(graph, branch, begun.attempt, budget=budget)
-    result = replace(result, engine=engine)
+    result = replace(result, engine=engine, base_branch=base, branch_created=is_created)
     commit = result.commit
     if commit is None:
         return result
@@ -104,6 +117,17 @@ def load(
             result = _with_indices(graph, result)
     run_upkeep(graph, before, commit)
     return result
+
+
+def _create_missing(graph: OpenGraph, branch: str | None, from_: str | None, actor: str | None) -> bool:
+    """Make the branch of a load that says from what; without that a typo never makes one."""
+    if from_ is None or branch is None or graph.parts.branches.find(branch) is not None:
+        return False
+    try:
+        create_branch(graph, branch, from_=from_, actor=actor)
+    except AlreadyExistsError:  # another one was faster, with the same wish
+        return False
+    return True
 
 
 def choose_engine(inputs: Sequence[LoadInput], options: LoadOptions) -> Literal["spark", "local"]:

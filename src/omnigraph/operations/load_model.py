@@ -90,6 +90,7 @@ class LoadKeywords(TypedDict, total=False):
     """What a load takes by name, whatever it reads."""
 
     branch: str | None
+    from_: str | None
     actor: str | None
     message: str | None
     index: bool
@@ -119,3 +120,5 @@ class LoadResult:
     is_dry_run: bool = False
     rejected_rows: int = 0
     violations: tuple[Violation, ...] = field(default=(), repr=False)
+    base_branch: str | None = None  # what the branch was made from, if this load made it
+    branch_created: bool = False

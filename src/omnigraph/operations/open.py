@@ -17,6 +17,7 @@ from omnigraph.core.clock import boot_clock
 from omnigraph.core.errors import GraphNotFound, UnsupportedError
 from omnigraph.core.failpoint import hit
 from omnigraph.embedding import EmbeddingConfig
+from omnigraph.history.branches import Branches
 from omnigraph.history.contract import check_against_manifest, read_contract
 from omnigraph.history.coordinator import Coordinator
 from omnigraph.history.manifest_rows import MANIFEST_DIR
@@ -27,6 +28,7 @@ from omnigraph.storage.lease import WriterLease
 from omnigraph.storage.manifest_table import ManifestTable
 from omnigraph.storage.object_store import open_adapter
 from omnigraph.storage.probe import probe_store
+from omnigraph.storage.refs import RefStore
 from omnigraph.storage.residual import InlineCommitResidual
 from omnigraph.storage.stage import TableStager
 from omnigraph.storage.table import TableStore
@@ -41,12 +43,15 @@ def make_parts(uri: str, *, durability: Durability | None = None, upkeep: bool =
     root = GraphRoot.parse(uri)
     durability = durability or setting_from_environment()
     store = TableStore(root.storage_options)
+    adapter = open_adapter(root, durability)
     return Parts(
         root=root,
-        adapter=open_adapter(root, durability),
+        adapter=adapter,
         store=store,
         stager=TableStager(store),
         residual=InlineCommitResidual(store),
+        refs=RefStore(store),
+        branches=Branches(adapter),
         coordinator=Coordinator(root, ManifestTable(store)),
         audit=AuditTable(store),
         syncer=Syncer(durability, root.is_local, root.uri if root.is_local else None),
@@ -76,7 +81,12 @@ def open_graph(
     if not parts.adapter.exists(MANIFEST_DIR):
         raise GraphNotFound(f"no graph at {parts.root.uri}: create one with init")
     publisher = ManifestPublisher(
-        parts.coordinator, parts.store, parts.syncer, local_root=parts.local_root, warn=parts.warn
+        parts.coordinator,
+        parts.store,
+        parts.syncer,
+        local_root=parts.local_root,
+        warn=parts.warn,
+        check_branch=parts.branches.require,
     )
     if is_writable:
         probe_store(parts.adapter, parts.root)

@@ -1,11 +1,86 @@
-"""One snapshot for a read that many take part in: a branch now, a commit, or a moment in the past."""
+"""From a target to one snapshot: a branch now, a commit, a manifest version, or a moment in the past.
+
+A commit is looked for on the branch that is asked first, then on every other one: a branch that inherited it
+shows the same state of it. What a deleted branch alone had is gone.
+"""
+
+from datetime import datetime
 
 from omnigraph.catalog.scope import nearest_name
-from omnigraph.core.errors import BadRequest, CommitNotFound, NotFoundError
+from omnigraph.core.errors import BadRequest, BranchNotFound, CommitNotFound, NotFoundError
 from omnigraph.history.commits import GraphCommit
+from omnigraph.history.coordinator import MAIN
 from omnigraph.history.state import ManifestState, Snapshot
 from omnigraph.operations.context import OpenGraph
 from omnigraph.storage.pinned import PinnedTable
+
+SnapshotLike = Snapshot | str | int | datetime  # also the id of a commit, a manifest version, a moment
+Target = Snapshot | str  # also the name of a branch, or the id of a commit
+
+
+def resolve(graph: OpenGraph, target: Target) -> Snapshot:
+    """Return what a branch shows now, or what a commit showed.
+
+    Raises:
+        NotFoundError: there is neither a branch nor a commit of that name.
+    """
+    if isinstance(target, Snapshot):
+        return target
+    name = target.strip()
+    try:
+        return graph.state(None if name == MAIN else name).snapshot()
+    except BranchNotFound:
+        pass
+    try:
+        return resolve_snapshot(graph, None, name)
+    except CommitNotFound:
+        raise NotFoundError(f"there is neither a branch nor a commit '{name}'") from None
+
+
+def resolve_snapshot(graph: OpenGraph, branch: str | None, snapshot: SnapshotLike) -> Snapshot:
+    """Return a past state; versions and moments are those of the branch.
+
+    Raises:
+        CommitNotFound: no live branch shows a commit of that id.
+        VersionNotFound: the branch has no such manifest version.
+        NotFoundError: the moment is before the first commit.
+    """
+    match snapshot:
+        case Snapshot():
+            return snapshot
+        case datetime():
+            return graph.state(branch).snapshot_at(_version_at(graph, branch, snapshot))
+        case int():
+            return graph.state(branch).snapshot_at(snapshot)
+        case _:
+            state, commit = find_commit(graph, snapshot, branch)
+            return state.snapshot_at(commit.manifest_version)
+
+
+def find_commit(
+    graph: OpenGraph, commit_id: str, branch: str | None = None
+) -> tuple[ManifestState, GraphCommit]:
+    """Return a commit and the state of a branch that shows it, the given branch first.
+
+    Raises:
+        CommitNotFound: no live branch has it.
+    """
+    state = graph.state(branch)
+    commit = state.commits.find(commit_id)
+    if commit is not None:
+        return state, commit
+    for name in graph.parts.branches.names():
+        other = None if name == MAIN else name
+        if other == branch:
+            continue
+        try:
+            state = graph.state(other)
+        except BranchNotFound:  # deleted since it was listed
+            continue
+        commit = state.commits.find(commit_id)
+        if commit is not None:
+            return state, commit
+    raise CommitNotFound(commit_id)
 
 
 def pin_snapshot(
@@ -15,21 +90,18 @@ def pin_snapshot(
     commit_id: str | None = None,
     before_micros: int | None = None,
 ) -> Snapshot:
-    """Return what a branch shows now, at a commit of it, or at a moment: the newest commit not after it.
+    """Return what a branch shows now, at a commit, or at a moment: the newest commit not after it.
 
     Raises:
         BranchNotFound: there is no such branch.
-        CommitNotFound: the branch has no such commit.
+        CommitNotFound: no branch has such a commit.
         NotFoundError: the moment is before the first commit.
     """
     assert commit_id is None or before_micros is None, "one of them says when"
     branch = graph.enter(None, "read", branch)
-    state = graph.state(branch)
     if commit_id is not None:
-        found = state.commits.find(commit_id)
-        if found is None:
-            raise CommitNotFound(commit_id)
-        return state.snapshot_at(found.manifest_version)
+        return resolve_snapshot(graph, branch, commit_id)
+    state = graph.state(branch)
     if before_micros is not None:
         return state.snapshot_at(_commit_at(state, before_micros).manifest_version)
     return state.snapshot()
@@ -49,6 +121,15 @@ def pin_table(graph: OpenGraph, snapshot: Snapshot, name: str) -> PinnedTable:
     known = [*snapshot.entries] if ":" in name else [key.split(":", 1)[1] for key in snapshot.entries]
     help = nearest_name(name, known)
     raise BadRequest(f"unknown type '{name}'{f'; {help}' if help else ''}")
+
+
+def _version_at(graph: OpenGraph, branch: str | None, moment: datetime) -> int:
+    """Return the manifest version of a branch at a moment; one without a zone is UTC."""
+    from datetime import UTC
+
+    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    micros = round((aware - datetime.fromtimestamp(0, UTC)).total_seconds() * 1_000_000)
+    return _commit_at(graph.state(branch), micros).manifest_version
 
 
 def _commit_at(state: ManifestState, micros: int) -> GraphCommit:

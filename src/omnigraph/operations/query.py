@@ -12,16 +12,16 @@ from omnigraph.catalog.bind import bind, find_query
 from omnigraph.catalog.bound import NOW_PARAMETER
 from omnigraph.catalog.model import Catalog
 from omnigraph.catalog.params import bind_parameters
-from omnigraph.core.errors import BadRequest, CommitNotFound
+from omnigraph.core.errors import BadRequest
 from omnigraph.core.span import Source
 from omnigraph.exec.budget import Budget
 from omnigraph.exec.context import QueryContext
 from omnigraph.exec.run import execute
 from omnigraph.exec.view import GraphView
-from omnigraph.history.state import Snapshot
 from omnigraph.language import query_ast as ast
 from omnigraph.language.query_parser import parse_queries
 from omnigraph.operations.context import OpenGraph
+from omnigraph.operations.pin import SnapshotLike, resolve_snapshot
 from omnigraph.plan.cache import PhysicalKey
 from omnigraph.plan.describe import Explanation, describe
 from omnigraph.plan.logical import ReadPlan
@@ -29,8 +29,6 @@ from omnigraph.plan.lower import lower
 from omnigraph.plan.mentions import tables_of
 from omnigraph.plan.optimize import plan_read
 from omnigraph.plan.physical import PhysicalPlan
-
-SnapshotLike = Snapshot | str | int  # a snapshot, the id of a commit, or a manifest version
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,24 +122,6 @@ def explain(
         bind_parameters({key: type_ for key, type_ in declared.items() if key in given}, params)
     view = _view(graph, named, snapshot)
     return describe(plan_read(prepared.plan, view.catalog, view))  # anew: its estimates are those of today
-
-
-def resolve_snapshot(graph: OpenGraph, branch: str | None, snapshot: SnapshotLike) -> Snapshot:
-    """Return the snapshot that is meant.
-
-    Raises:
-        CommitNotFound: no commit of that id is visible.
-        VersionNotFound: the branch has no such manifest version.
-    """
-    if isinstance(snapshot, Snapshot):
-        return snapshot
-    state = graph.state(branch)
-    if isinstance(snapshot, int):
-        return state.snapshot_at(snapshot)
-    commit = state.commits.find(snapshot)
-    if commit is None:
-        raise CommitNotFound(snapshot)
-    return state.snapshot_at(commit.manifest_version)
 
 
 def _enter(

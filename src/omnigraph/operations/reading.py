@@ -33,7 +33,7 @@ class Reading:
     costs: HopCosts = field(default_factory=HopCosts)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _views: "OrderedDict[tuple[str, str, int], GraphView]" = field(default_factory=OrderedDict)
-    _newest: tuple[ManifestState, Catalog, GraphView] | None = None
+    _newest: dict[str | None, tuple[ManifestState, Catalog, GraphView]] = field(default_factory=dict)
 
     @staticmethod
     def of(parts: Parts, state: ManifestState, embedding: EmbeddingConfig | None) -> "Reading":
@@ -43,16 +43,19 @@ class Reading:
 
     def newest(self, state: ManifestState, catalog: Catalog) -> GraphView:
         """Return the view of a branch's newest snapshot; the same one while nothing moved."""
-        newest = self._newest
+        newest = self._newest.get(state.branch)
         if newest is not None and newest[0] is state and newest[1] is catalog:
             return newest[2]
         view = self.view(state.snapshot(), catalog)
-        self._newest = (state, catalog, view)
+        with self._lock:
+            while len(self._newest) >= VIEWS_MAX:
+                self._newest.pop(next(iter(self._newest)))
+            self._newest[state.branch] = (state, catalog, view)
         return view
 
     def follow(self, state: ManifestState, catalog: Catalog) -> None:
         """Bring what the last queries used to a newer state; nothing, if none came since the last time."""
-        newest = self._newest
+        newest = self._newest.get(state.branch)
         if newest is None or newest[0] is state or newest[1] is not catalog or not newest[2].was_asked:
             return
         self.newest(state, catalog).follow(newest[2])
@@ -84,6 +87,6 @@ class Reading:
         """Let go of everything."""
         with self._lock:
             self._views.clear()
-        self._newest = None
+            self._newest.clear()
         self.derived.close()
         self.embedder.close()

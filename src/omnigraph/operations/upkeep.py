@@ -8,6 +8,7 @@ K3  One sidecar per table: what moved can always go forward.
 
 from omnigraph.commit.changes import Expectation, LineageIntent, published_version
 from omnigraph.commit.drift import refuse_drift
+from omnigraph.commit.forks import owns
 from omnigraph.commit.publish import UPKEEP_INTERVAL
 from omnigraph.commit.section import FailpointNames, TableCommit, WriteIntent, run_commit_section
 from omnigraph.commit.sidecar import WriterKind
@@ -46,6 +47,8 @@ def _is_due(entry: TableEntry, before: Snapshot, commit: GraphCommit) -> bool:
     former = before.entries.get(entry.table_key)
     if former is None or entry.pin.published_at != commit.manifest_version:
         return False
+    if not owns(before.branch, entry):  # a merge may have set a branch on versions of main
+        return False
     start = entry.pin.upkeep_version
     return (former.version - start) // UPKEEP_INTERVAL != (entry.version - start) // UPKEEP_INTERVAL
 
@@ -61,7 +64,7 @@ def _run_one(graph: OpenGraph, branch: str | None, due: TableEntry) -> None:
             return
         refuse_drift(parts, [entry], branch, state.ref)
         lineage = LineageIntent(parts.new_id(), branch, MAINTENANCE_ACTOR, parts.clock())
-        expected = {entry.identity: Expectation(entry.table_key, entry.version)}
+        expected = {entry.identity: Expectation.of(entry)}
         intent = WriteIntent(WriterKind.OPTIMIZE, branch, state.ref, lineage, None, expected, _FAILPOINTS)
         commit = TableCommit(entry, None, (), lambda _operation_id: _fold(graph, entry))
         run_commit_section(parts, graph.publisher, intent, [commit])

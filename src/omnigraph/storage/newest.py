@@ -50,6 +50,11 @@ class NewestVersions:
         if address.local_path is not None:
             self._remember(address.open_uri, version, None)
 
+    def forget(self, address: TableAddress) -> None:
+        """Know nothing of a place that is gone."""
+        with self._lock:
+            self._seen.pop(address.open_uri, None)
+
     def find(self, address: TableAddress) -> int | None:
         """Return the newest version, or none where only the library can tell."""
         uri = address.open_uri

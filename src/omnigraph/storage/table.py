@@ -81,7 +81,7 @@ class TableStore:
         self._session = Session()
         self.analyses = AnalysisCache()  # words of texts that are searched without an index
         self._lock = threading.Lock()
-        self._handles: OrderedDict[tuple[str, int], SnapshotHandle] = OrderedDict()
+        self._handles: OrderedDict[tuple[TableAddress, int], SnapshotHandle] = OrderedDict()
         self._probes: OrderedDict[str, SnapshotHandle] = (
             OrderedDict()
         )  # any open version can be asked for news
@@ -95,7 +95,7 @@ class TableStore:
         Raises:
             StorageError: the table or the version does not exist (kind `not_found`), or cannot be read.
         """
-        key = (address.open_uri, version)
+        key = (address, version)
         with self._lock:
             if key in self._handles:
                 self._handles.move_to_end(key)
@@ -274,6 +274,14 @@ class TableStore:
         """Open a dataset for another module of `storage` that moves it: nobody else gets this object."""
         return self._open(address, version)
 
+    def forget(self, address: TableAddress) -> None:
+        """Drop what is kept of a place that is gone."""
+        with self._lock:
+            for key in [key for key in self._handles if key[0] == address]:
+                del self._handles[key]
+            self._probes.pop(address.open_uri, None)
+        self._newest.forget(address)
+
     def count_io(self, dataset: LanceDataset) -> None:
         """Add what a dataset outside the handles has read and written to `io_stats`."""
         self._counter.add(dataset)
@@ -315,7 +323,7 @@ class TableStore:
 
     def _keep(self, address: TableAddress, dataset: LanceDataset) -> SnapshotHandle:
         handle = SnapshotHandle(address, dataset.version, dataset)
-        key = (address.open_uri, handle.version)
+        key = (address, handle.version)
         with self._lock:
             kept = self._handles.setdefault(key, handle)
             self._handles.move_to_end(key)

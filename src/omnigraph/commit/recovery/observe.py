@@ -34,6 +34,11 @@ class ObservedTable:
         """Whether HEAD is ahead of the pin."""
         return self.head > self.pinned_version
 
+    @property
+    def is_first_touch(self) -> bool:
+        """Whether the writer worked on a fork that no pin shows: dropping it undoes everything."""
+        return self.pin is not None and self.pin.ref != self.table.table_branch
+
 
 def observe(parts: Parts, sidecar: Sidecar, state: ManifestState) -> tuple[ObservedTable, ...]:
     """Look at every table of a sidecar and classify it."""
@@ -44,6 +49,12 @@ def _observe(parts: Parts, sidecar: Sidecar, table: SidecarTable, state: Manifes
     address = parts.address_of(table.table_path, table.table_branch)
     pin = state.tables.pins.get(table.identity)
     pinned = 0 if pin is None else pin.version
+    if pin is not None and pin.ref != table.table_branch:
+        if not _is_ref(parts, address):
+            return ObservedTable(table, address, pin, pinned, Classification.NO_MOVEMENT)
+        if pinned != table.expected_version:  # the branch went on without this fork
+            head = parts.store.latest_version(address)
+            return ObservedTable(table, address, pin, head, Classification.UNEXPECTED_MULTISTEP)
     head = parts.store.latest_version(address)
     found = Found(
         head=head,
@@ -54,6 +65,11 @@ def _observe(parts: Parts, sidecar: Sidecar, table: SidecarTable, state: Manifes
     mode = mode_of(sidecar.writer_kind)
     classification = classify(table, found, sidecar.writer_kind, mode)
     return ObservedTable(table, address, pin, head, classification)
+
+
+def _is_ref(parts: Parts, address: TableAddress) -> bool:
+    """Return whether a ref is there, by its table's own list."""
+    return any(ref.name == address.ref for ref in parts.store.list_refs(address))
 
 
 def _has_our_uuid(parts: Parts, address: TableAddress, table: SidecarTable, head: int) -> bool:

@@ -17,11 +17,12 @@ from omnigraph.commit.changes import (
 )
 from omnigraph.commit.parts import Parts
 from omnigraph.commit.publish import ManifestPublisher
+from omnigraph.commit.reclaim import drop_unpublished_forks
 from omnigraph.commit.recovery.audit import record
 from omnigraph.commit.recovery.classify import Classification, is_layout_only
 from omnigraph.commit.recovery.kinds import RecoveryKind
 from omnigraph.commit.recovery.observe import ObservedTable
-from omnigraph.commit.sidecar import Outcome, RecoveryPlan, Sidecar
+from omnigraph.commit.sidecar import Outcome, PointerUpdate, RecoveryPlan, Sidecar
 from omnigraph.core.errors import CommitConflict, ExpectedVersionMismatch, StaleCommit
 from omnigraph.core.failpoint import hit
 from omnigraph.history.commits import RECOVERY_ACTOR
@@ -59,6 +60,15 @@ def finish_effect_free(parts: Parts, publisher: ManifestPublisher, sidecar: Side
     return complete(parts, sidecar)
 
 
+def discard(parts: Parts, publisher: ManifestPublisher, sidecar: Sidecar) -> Result:
+    """Finish a sidecar whose branch is gone: nothing of it can become visible; main's history says so."""
+    sidecar = _plan(parts, sidecar, RecoveryKind.ORPHANED_BRANCH_DISCARDED, [])
+    if parts.coordinator.state().commits.find(sidecar.recovery_commit_id) is None:
+        lineage = LineageIntent(sidecar.recovery_commit_id, None, RECOVERY_ACTOR, parts.clock())
+        publisher.publish(None, None, (), {}, lineage)
+    return complete(parts, sidecar)
+
+
 def roll_forward(
     parts: Parts,
     publisher: ManifestPublisher,
@@ -84,6 +94,7 @@ def roll_forward(
     ]
     parts.syncer.sync(files, stage="table")
     changes = [_update(parts, sidecar, found, found.head) for found in moved]
+    changes += [_repoint(parts, sidecar, pointer) for pointer in sidecar.pointer_updates]
     expected = {
         found.table.identity: Expectation(
             found.table.table_key, found.pinned_version if is_layout else found.table.expected_version
@@ -94,7 +105,7 @@ def roll_forward(
         expected[table.identity] = Expectation(table.table_key, table.expected_version)
     hit("recovery.before_roll_forward_publish")
     try:
-        _publish(parts, publisher, sidecar, changes, expected)
+        _publish(parts, publisher, sidecar, changes, expected, merged_parent=sidecar.merge_source_commit_id)
     except ExpectedVersionMismatch:
         return _converge(parts, publisher, sidecar, moved, may_restore=may_restore)
     return complete(parts, sidecar)
@@ -115,7 +126,7 @@ def roll_back(
     Raises:
         ExpectedVersionMismatch: somebody moved a table since it was classified.
     """
-    moved = [found for found in observed if found.has_moved]
+    moved = [found for found in observed if found.has_moved and not found.is_first_touch]
     undo = []
     for found in moved:
         head = parts.store.open_at(found.address, found.head)
@@ -158,6 +169,8 @@ def complete(parts: Parts, sidecar: Sidecar) -> Result:
     """Write the audit row of a published recovery and delete its sidecar (Y2)."""
     plan = sidecar.recovery_plan
     assert plan is not None, "a recovery is published after its plan is written"
+    if plan.kind is not RecoveryKind.ROLLED_FORWARD:
+        drop_unpublished_forks(parts, sidecar)
     record(parts, sidecar, plan.kind, sidecar.recovery_commit_id, plan.outcomes)
     hit("recovery.post_audit_pre_delete")
     parts.adapter.delete(sidecar.name)
@@ -179,8 +192,16 @@ def _publish(
     sidecar: Sidecar,
     changes: Iterable[Change],
     expected: dict[TableIdentity, Expectation],
+    *,
+    merged_parent: str | None = None,
 ) -> None:
-    lineage = LineageIntent(sidecar.recovery_commit_id, sidecar.branch, RECOVERY_ACTOR, parts.clock())
+    lineage = LineageIntent(
+        sidecar.recovery_commit_id,
+        sidecar.branch,
+        RECOVERY_ACTOR,
+        parts.clock(),
+        merged_parent_commit_id=merged_parent,
+    )
     publisher.publish(sidecar.branch, sidecar.branch_ref, changes, expected, lineage)
 
 
@@ -188,6 +209,16 @@ def _update(parts: Parts, sidecar: Sidecar, found: ObservedTable, version: int) 
     handle = parts.store.open_at(found.address, version)
     pin = Pin(version, found.address.ref, handle.row_count, handle.transaction_uuid, sidecar.branch)
     return UpdateTable(found.table.identity, found.table.table_key, pin)
+
+
+def _repoint(parts: Parts, sidecar: Sidecar, pointer: PointerUpdate) -> UpdateTable:
+    """Return the pin of a table that a merge only points at; its path is that of its identity."""
+    path = pointer.identity.location(pointer.table_key)
+    handle = parts.store.open_at(parts.address_of(path, pointer.table_branch), pointer.version)
+    pin = Pin(
+        pointer.version, pointer.table_branch, pointer.row_count, handle.transaction_uuid, sidecar.branch
+    )
+    return UpdateTable(pointer.identity, pointer.table_key, pin)
 
 
 def _converge(

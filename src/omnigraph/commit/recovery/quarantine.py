@@ -10,9 +10,10 @@ from pathlib import Path
 from omnigraph.commit.parts import RECOVERIES_DATASET, Parts
 from omnigraph.commit.recovery.audit import read_records, record_quarantine
 from omnigraph.commit.recovery.pending import list_pending
-from omnigraph.commit.sidecar import Outcome
+from omnigraph.commit.sidecar import Outcome, SidecarTable
 from omnigraph.core.failpoint import hit
 from omnigraph.history.manifest_rows import MANIFEST_DIR
+from omnigraph.history.state import ManifestState
 from omnigraph.storage.quarantine import QUARANTINE_DIR, find_hollow, move_to_quarantine
 from omnigraph.storage.version_file import version_of_file_name
 
@@ -20,8 +21,10 @@ _FIRST_VERSION = 1  # a manifest's first version was published by whoever opened
 
 
 def quarantine_manifest(parts: Parts) -> None:
-    """Move aside hollow newest versions of main's manifest; nothing needs to be readable yet (A2)."""
+    """Move aside hollow newest versions of the manifests; nothing needs to be readable yet (A2)."""
     _move(parts, MANIFEST_DIR, pin=_FIRST_VERSION)
+    for branch in parts.branches.all():
+        _move(parts, f"{MANIFEST_DIR}/tree/{branch.ref}", pin=branch.parent_manifest_version)
 
 
 def quarantine_tables(parts: Parts) -> None:
@@ -35,12 +38,14 @@ def quarantine_tables(parts: Parts) -> None:
         return
     if (root / RECOVERIES_DATASET).exists():
         _move(parts, RECOVERIES_DATASET, pin=0)
-    state = parts.coordinator.state()
     for pending in list_pending(parts):
-        for table in pending.sidecar.tables:
-            pin = state.tables.pins.get(table.identity)
-            ref = f"/tree/{table.table_branch}" if table.table_branch else ""
-            _move(parts, f"{table.table_path}{ref}", pin=0 if pin is None else pin.version)
+        sidecar = pending.sidecar
+        branch = None if sidecar.branch is None else parts.branches.find(sidecar.branch)
+        if sidecar.branch is not None and (branch is None or branch.ref != sidecar.branch_ref):
+            continue  # nothing of a deleted branch is looked at again
+        state = parts.coordinator.state(sidecar.branch, sidecar.branch_ref)
+        for table in sidecar.tables:
+            _move(parts, _dataset(table), pin=_published(state, table))
     _write_missing_rows(parts, root)
 
 
@@ -64,15 +69,38 @@ def _write_missing_rows(parts: Parts, root: Path) -> None:
         return
     records = read_records(parts)
     known = {(found.operation_id, outcome.table_key) for found in records for outcome in found.outcomes}
-    names = {entry.location: entry.table_key for entry in parts.coordinator.state().tables.entries()}
+    names = _labels(parts)
     for quarantined in sorted(path for path in folder.iterdir() if path.is_dir()):
         for dataset, newest in _moved_datasets(quarantined).items():
-            label = names.get(dataset, dataset)
+            place, _, ref = dataset.partition("/tree/")
+            label = names.get(dataset) or names.get(place, dataset)
             if (quarantined.name, label) in known:
                 continue
-            address = parts.address_of(dataset, None)
+            address = parts.address_of(place, ref or None)
             readable = parts.store.latest_version(address) if parts.store.exists(address) else 0
             record_quarantine(parts, quarantined.name, Outcome(label, newest, readable))
+
+
+def _dataset(table: SidecarTable) -> str:
+    return table.table_path if table.table_branch is None else f"{table.table_path}/tree/{table.table_branch}"
+
+
+def _published(state: ManifestState, table: SidecarTable) -> int:
+    """Return the newest version that was certainly synced: the pin, or where an unpublished fork begins."""
+    pin = state.tables.pins.get(table.identity)
+    if pin is None:
+        return 0
+    return pin.version if pin.ref == table.table_branch else min(pin.version, table.expected_version)
+
+
+def _labels(parts: Parts) -> dict[str, str]:
+    """Return what datasets are called in the audit: tables by name, manifests with their branch."""
+    tables = {entry.location: entry.table_key for entry in parts.coordinator.state().tables.entries()}
+    manifests = {
+        f"{MANIFEST_DIR}/tree/{branch.ref}": f"{MANIFEST_DIR} of {branch.name}"
+        for branch in parts.branches.all()
+    }
+    return tables | manifests
 
 
 def _moved_datasets(folder: Path) -> dict[str, int]:

@@ -17,6 +17,7 @@ from omnigraph.commit.recovery.observe import observe
 from omnigraph.commit.recovery.outcome import (
     Result,
     complete,
+    discard,
     finish,
     finish_effect_free,
     roll_back,
@@ -134,6 +135,8 @@ def _process(parts: Parts, publisher: ManifestPublisher, listed: Sidecar, mode: 
         return Result.DONE
     if (sidecar.writer_kind, sidecar.branch) != (listed.writer_kind, listed.branch):
         raise InvariantViolation(f"sidecar {listed.operation_id} changed while it was recovered")
+    if not _is_branch_live(parts, sidecar):
+        return discard(parts, publisher, sidecar)
     state = parts.coordinator.state(sidecar.branch, sidecar.branch_ref)
     if state.commits.find(sidecar.recovery_commit_id) is not None:
         return complete(parts, sidecar)
@@ -151,6 +154,14 @@ def _process(parts: Parts, publisher: ManifestPublisher, listed: Sidecar, mode: 
             return finish_effect_free(parts, publisher, sidecar)
         case Decision.ROLL_BACK:
             return roll_back(parts, publisher, sidecar, observed, may_restore=may_restore)
+
+
+def _is_branch_live(parts: Parts, sidecar: Sidecar) -> bool:
+    """Return whether the branch that was written is still there, under the same ref."""
+    if sidecar.branch is None:
+        return True
+    found = parts.branches.find(sidecar.branch)
+    return found is not None and found.ref == sidecar.branch_ref
 
 
 def _abort(parts: Parts, sidecar: Sidecar, observed: object, mode: SweepMode) -> Result:

@@ -1,0 +1,77 @@
+"""Forks that nothing names: dropped with the sidecar that made them, or once they are old enough.
+
+R1  A fork that a pin of a live branch names, past pins included, or that a sidecar names, is never dropped.
+R2  A fork is not taken for a leftover before `ORPHAN_GRACE` has passed: a distributed load may hold one for
+    hours without a sidecar, and a commit on a dropped ref lands without an error and cannot be read.
+R3  Where anything cannot be listed or read, nothing is dropped.
+"""
+
+from omnigraph.commit.parts import Parts
+from omnigraph.commit.recovery.pending import list_pending
+from omnigraph.commit.sidecar import Sidecar
+from omnigraph.core.errors import OmnigraphError
+from omnigraph.core.failpoint import hit
+from omnigraph.core.ids import ulid_millis
+from omnigraph.history.fold import TableEntry
+from omnigraph.storage.handle import TableAddress
+
+ORPHAN_GRACE_S = 7 * 24 * 3600  # as long as the library keeps files that no version names
+
+
+def drop_unpublished_forks(parts: Parts, sidecar: Sidecar) -> None:
+    """Drop the forks of a write that came to nothing; a failure is a warning, and cleanup's to mend."""
+    forks = [table for table in sidecar.tables if table.table_branch is not None]
+    if not forks:
+        return
+    try:
+        named = _named_refs(parts, but=sidecar.operation_id)
+    except OmnigraphError as error:
+        parts.warn(f"forks of {sidecar.operation_id} are left for cleanup: {error}")
+        return
+    for table in forks:
+        if table.table_branch not in named:
+            _drop(parts, parts.address_of(table.table_path, table.table_branch))
+
+
+def reclaim_orphaned_forks(parts: Parts, entry: TableEntry) -> None:
+    """Drop forks of a table that nothing names and that are old enough (R1, R2, R3)."""
+    try:
+        refs = [ref.name for ref in parts.store.list_refs(parts.address(entry))]
+        oldest_kept = parts.clock() // 1_000 - ORPHAN_GRACE_S * 1_000
+        old = [ref for ref in refs if _made_at(ref) < oldest_kept]
+        if not old:
+            return
+        hit("fork.before_classify")
+        named = _named_refs(parts)
+        hit("fork.before_reclaim")
+    except Exception as error:  # noqa: BLE001 - R3: doubt keeps everything, and fails no write
+        parts.warn(f"unused forks of {entry.table_key} are left for later: {error}")
+        return
+    for ref in old:
+        if ref not in named:
+            _drop(parts, parts.address_of(entry.location, ref))
+
+
+def _named_refs(parts: Parts, but: str | None = None) -> frozenset[str]:
+    """Return every ref that counts: of live branches, of their pins, of other sidecars."""
+    named: set[str] = set(parts.coordinator.state().pinned_refs())
+    for branch in parts.branches.all():
+        named.add(branch.ref)
+        named |= parts.coordinator.state(branch.name, branch.ref).pinned_refs()
+    for pending in list_pending(parts):
+        if pending.operation_id != but:
+            named.update(table.table_branch for table in pending.sidecar.tables if table.table_branch)
+    return frozenset(named)
+
+
+def _made_at(ref: str) -> int:
+    """Return when a ref was minted, in milliseconds; one that was not minted here is as good as new."""
+    made = ulid_millis(ref.rpartition("-")[2])
+    return (1 << 62) if made is None else made
+
+
+def _drop(parts: Parts, address: TableAddress) -> None:
+    try:
+        parts.refs.drop(address)
+    except OmnigraphError as error:
+        parts.warn(f"an unused fork is left for cleanup: {error}")

@@ -1,0 +1,31 @@
+"""What two branches cannot agree on."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class MergeConflictKind(StrEnum):
+    """Why an entity cannot be merged: both sides changed it, or what both leave breaks the schema."""
+
+    DIVERGENT_INSERT = "divergent_insert"
+    DIVERGENT_UPDATE = "divergent_update"
+    DELETE_VS_UPDATE = "delete_vs_update"
+    ORPHAN_EDGE = "orphan_edge"
+    UNIQUE_VIOLATION = "unique_violation"
+    CARDINALITY_VIOLATION = "cardinality_violation"
+    VALUE_CONSTRAINT_VIOLATION = "value_constraint_violation"
+
+
+@dataclass(frozen=True, slots=True)
+class MergeConflict:
+    """One entity that a merge cannot decide about; resolve it on one side and merge again."""
+
+    table_key: str
+    row_id: str | None
+    kind: MergeConflictKind
+    message: str
+
+    @property
+    def sort_key(self) -> tuple[str, str, str, str]:
+        """The place in the one order of conflicts: table, row, kind."""
+        return self.table_key, self.row_id or "", self.kind.value, self.message

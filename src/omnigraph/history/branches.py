@@ -1,0 +1,211 @@
+"""Which branches exist: one control object each, and nothing else decides.
+
+N1  A branch other than main exists exactly while its control object does. Making it is creating that object
+    under the condition that it is absent; deleting it is removing that object.
+N2  A control object names the manifest ref of one incarnation: a name that was deleted and made again has
+    another ref, so an old handle cannot mistake the one for the other.
+N3  An object that cannot be understood is loud, and never taken for absent.
+"""
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from urllib.parse import unquote
+
+from omnigraph.core.errors import BadRequest, BranchNotFound, InvariantViolation, StorageError
+from omnigraph.core.failpoint import hit
+from omnigraph.history.coordinator import MAIN
+from omnigraph.storage.object_store import StorageAdapter
+
+BRANCHES_DIR = "__branches"
+SCHEMA_APPLY_LOCK = "__schema_apply_lock__"  # a control object beside those of branches, never a branch
+RESERVED = frozenset({MAIN, SCHEMA_APPLY_LOCK})
+NAME_BYTES_MAX = 200  # file systems take 255 bytes for a name; the rest is suffixes
+SLUG_MAX = 40
+LISTINGS_MAX = 3  # of a folder whose objects vanish while they are read
+FORMAT = 1
+_PLAIN = re.compile(r"[a-z0-9._-]")
+_MEMBERS: dict[str, type | tuple[type, ...]] = {
+    "format": int,
+    "name": str,
+    "ref": str,
+    "parent_branch": (str, type(None)),
+    "parent_manifest_version": int,
+    "created_at": int,
+    "actor_id": (str, type(None)),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A live branch: its ref on the manifest, and what it was made from (none is main)."""
+
+    name: str
+    ref: str
+    parent_branch: str | None
+    parent_manifest_version: int
+    created_at: int
+    actor_id: str | None
+
+    @property
+    def file(self) -> str:
+        """The graph-relative name of the control object."""
+        return control_file(self.name)
+
+    def to_text(self) -> str:
+        """Return the text of the control object."""
+        return json.dumps({"format": FORMAT} | asdict(self), ensure_ascii=False)
+
+
+def check_branch_name(name: str) -> str:
+    """Return a name for a new branch without the blanks around it.
+
+    Raises:
+        BadRequest: it is reserved, too long, or not made of segments of letters, digits, `.`, `-` and `_`.
+    """
+    trimmed = name.strip()
+    if trimmed in RESERVED:
+        raise BadRequest(f"branch name '{trimmed}' is reserved")
+    if not trimmed:
+        raise BadRequest("a branch name is not blank")
+    for segment in trimmed.split("/"):
+        is_made_of_them = all(character.isalnum() or character in "._-" for character in segment)
+        if not segment or segment in {".", ".."} or not is_made_of_them:
+            rule = "segments of letters, digits, '.', '-' and '_', with one '/' between two of them"
+            raise BadRequest(f"branch name '{trimmed}' is not allowed: use {rule}")
+    if len(_encode(trimmed)) > NAME_BYTES_MAX:
+        raise BadRequest(f"branch name '{trimmed[:40]}…' has more than {NAME_BYTES_MAX} bytes when encoded")
+    return trimmed
+
+
+def control_file(name: str) -> str:
+    """Return the graph-relative name of the control object of a branch."""
+    return f"{BRANCHES_DIR}/{_encode(name)}.json"
+
+
+def mint_ref(branch: str, ulid: str) -> str:
+    """Return the name of a fresh ref of a branch: readable for people, used once."""
+    slug = re.sub(r"[^a-z0-9]", "-", branch.lower())[:SLUG_MAX]
+    return f"{slug}-{ulid}"
+
+
+class Branches:
+    """The control objects of one graph."""
+
+    def __init__(self, adapter: StorageAdapter) -> None:
+        """Take the graph's control files."""
+        self._adapter = adapter
+
+    def find(self, name: str) -> Branch | None:
+        """Return a live branch, or none.
+
+        Raises:
+            InvariantViolation: its control object is damaged (N3).
+        """
+        text = self._adapter.read_text_if_exists(control_file(name)) if _is_encodable(name) else None
+        return None if text is None else _decode(name, text)
+
+    def require(self, name: str, ref: str | None = None) -> Branch:
+        """Return a live branch; with a ref, the very incarnation that had it (N2).
+
+        Raises:
+            BranchNotFound: there is none, or another one by now.
+        """
+        found = self.find(name)
+        if found is None or (ref is not None and found.ref != ref):
+            raise BranchNotFound(name)
+        return found
+
+    def names(self) -> list[str]:
+        """Return the names of all branches, main among them, sorted; one listing."""
+        return sorted({MAIN, *self._listed()})
+
+    def all(self) -> tuple[Branch, ...]:
+        """Return every branch but main, by name.
+
+        Raises:
+            StorageError: objects kept vanishing between the listing and their reading.
+        """
+        for _ in range(LISTINGS_MAX):
+            names = sorted(self._listed())
+            found = [self.find(name) for name in names]
+            live = tuple(branch for branch in found if branch is not None)
+            if len(live) == len(names):
+                return live
+        raise StorageError("branches come and go too fast to be listed: try again", kind="transient")
+
+    def create(self, branch: Branch) -> bool:
+        """Make a branch exist, unless one of its name does (N1); say whether this one does now.
+
+        Raises:
+            StorageError: nobody knows; the control object cannot be read.
+        """
+        try:
+            is_new = self._adapter.write_text_if_absent(branch.file, branch.to_text())
+            hit("branch_create.control_ack_lost")
+        except Exception:  # noqa: BLE001 - whatever failed, the question is whose object is there
+            is_new = self.find(branch.name) is None and self._adapter.write_text_if_absent(
+                branch.file, branch.to_text()
+            )
+        return is_new or self._is_ours(branch)
+
+    def delete(self, branch: Branch) -> None:
+        """End a branch (N1).
+
+        Raises:
+            StorageError: it may still be there.
+        """
+        try:
+            self._adapter.delete(branch.file)
+            hit("branch_delete.control_ack_lost")
+        except Exception:
+            if self._is_ours(branch):
+                raise
+
+    def _is_ours(self, branch: Branch) -> bool:
+        """Return whether the object that is there is this very branch (a store may repeat a request)."""
+        found = self.find(branch.name)
+        return found is not None and found.ref == branch.ref
+
+    def is_schema_apply_running(self) -> bool:
+        """Return whether a schema change holds its lock."""
+        return self._adapter.read_text_if_exists(control_file(SCHEMA_APPLY_LOCK)) is not None
+
+    def _listed(self) -> Iterable[str]:
+        files = self._adapter.list_dir(BRANCHES_DIR)
+        names = (unquote(file.removesuffix(".json")) for file in files if file.endswith(".json"))
+        return {name for name in names if name != SCHEMA_APPLY_LOCK}
+
+
+def _decode(name: str, text: str) -> Branch:
+    try:
+        document = json.loads(text)
+    except ValueError as error:
+        raise InvariantViolation(f"control object of branch '{name}' is not JSON") from error
+    is_whole = isinstance(document, dict) and document.keys() == _MEMBERS.keys()
+    if not is_whole or not all(isinstance(document[key], kind) for key, kind in _MEMBERS.items()):
+        raise InvariantViolation(f"control object of branch '{name}' does not have its members")
+    if document.pop("format") != FORMAT:
+        raise InvariantViolation(
+            f"control object of branch '{name}' has a format that this build cannot read"
+        )
+    if document["name"] != name:
+        raise InvariantViolation(f"control object of branch '{name}' names branch '{document['name']}'")
+    return Branch(**document)
+
+
+def _encode(name: str) -> str:
+    return "".join(
+        character if _PLAIN.fullmatch(character) else "".join(f"%{byte:02X}" for byte in character.encode())
+        for character in name
+    )
+
+
+def _is_encodable(name: str) -> bool:
+    """Return whether a branch of this name could exist; others need no look at the store."""
+    try:
+        check_branch_name(name)
+    except BadRequest:
+        return False
+    return True

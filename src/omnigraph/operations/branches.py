@@ -1,0 +1,159 @@
+"""Branches: create, list, delete.
+
+J1  A branch costs one ref on the manifest and one control object, whatever the number of tables; the tables
+    are forked when the branch first writes them.
+J2  Logical deletion is one step. What it leaves of storage is invisible, and nobody waits for its removal.
+J3  Storage that another branch came to need while a branch was deleted stays.
+"""
+
+from collections.abc import Iterable
+
+from omnigraph.commit.parts import Parts
+from omnigraph.commit.publish import ManifestPublisher, publish_lock_file
+from omnigraph.commit.recovery.pending import list_pending
+from omnigraph.commit.sidecar import WriterKind
+from omnigraph.core.errors import (
+    AlreadyExistsError,
+    BadRequest,
+    BranchInUse,
+    BranchNotFound,
+    OmnigraphError,
+    SchemaApplyInProgress,
+)
+from omnigraph.core.failpoint import hit
+from omnigraph.history.branches import Branch, check_branch_name, mint_ref
+from omnigraph.history.coordinator import MAIN
+from omnigraph.history.state import ManifestState
+from omnigraph.operations.context import OpenGraph
+from omnigraph.storage.handle import TableAddress
+
+
+def list_branches(graph: OpenGraph, *, actor: str | None = None) -> list[str]:
+    """Return the names of all branches, sorted."""
+    graph.enter(actor, "read", None)
+    return graph.parts.branches.names()
+
+
+def create_branch(
+    graph: OpenGraph, name: str, *, from_: str | None = None, actor: str | None = None
+) -> Branch:
+    """Make a branch that begins as another one is now (J1); no commit is written.
+
+    Raises:
+        BadRequest: the name is reserved or not allowed; nothing was created.
+        AlreadyExistsError: there is a branch of that name.
+        BranchNotFound: there is no branch to begin from.
+        StorageError: nobody knows whether the branch exists.
+    """
+    name = check_branch_name(name)
+    graph.enter(actor, "branch_create", name)
+    graph.require_writable()
+    source = None if from_ is None or from_.strip() == MAIN else from_.strip()
+    graph.heal()
+    parts = graph.parts
+    with parts.queues.schema_gate, parts.queues.branch_gates([source, name]):
+        _refuse_schema_apply(parts)
+        if parts.branches.find(name) is not None:
+            raise _taken(name)
+        state = graph.state(source)
+        branch = Branch(name, mint_ref(name, parts.new_id()), source, state.version, parts.clock(), actor)
+        address = parts.coordinator.address(branch.ref)
+        parts.refs.create(parts.coordinator.address(state.ref), state.version, branch.ref)
+        parts.syncer.sync(parts.refs.files(address, state.version), stage="manifest")
+        hit("branch_create.post_ref_pre_control")
+        if not parts.branches.create(branch):
+            _drop(parts, [address])
+            raise _taken(name)
+        if source is not None and not _is_live(parts, source, state.ref):
+            # Deleted by another process while we were at it: its storage may be going already.
+            parts.branches.delete(branch)
+            _drop(parts, [address])
+            raise BranchNotFound(source)
+    return branch
+
+
+def delete_branch(graph: OpenGraph, name: str, *, actor: str | None = None) -> None:
+    """End a branch with all commits of its own (J2).
+
+    Raises:
+        BadRequest: main is no branch to delete.
+        BranchNotFound: there is none of that name.
+        BranchInUse: another branch was made from it, or still reads its tables.
+    """
+    branch = graph.enter(actor, "branch_delete", name)
+    graph.require_writable()
+    if branch is None:
+        raise BadRequest("branch 'main' cannot be deleted")
+    graph.heal()
+    parts = graph.parts
+    with parts.queues.schema_gate, parts.queues.branch_gates([branch]):
+        _refuse_schema_apply(parts)
+        captured = parts.branches.require(branch)
+        state = graph.state(branch)
+        tables = [(entry.table_key, branch) for entry in state.tables.entries()]
+        with parts.queues.acquire_many(tables):
+            parts.branches.require(branch, captured.ref)
+            _refuse_use(parts, captured, state)
+            parts.branches.delete(captured)
+            hit("branch_delete.post_control_pre_refs")
+            parts.coordinator.forget_branch(branch)
+            _let_go(parts, graph.publisher, captured, state)
+
+
+def _refuse_schema_apply(parts: Parts) -> None:
+    is_pending = any(found.sidecar.writer_kind is WriterKind.SCHEMA_APPLY for found in list_pending(parts))
+    if is_pending or parts.branches.is_schema_apply_running():
+        raise SchemaApplyInProgress("a schema change is at work: branches are made and deleted behind it")
+
+
+def _refuse_use(parts: Parts, branch: Branch, state: ManifestState) -> None:
+    for other in parts.branches.all():
+        if other.parent_branch == branch.name:
+            raise BranchInUse(branch.name, f"branch '{other.name}' was created from it")
+        if other.name != branch.name and _needs(parts, other, state):
+            raise BranchInUse(branch.name, f"branch '{other.name}' still reads its tables")
+
+
+def _needs(parts: Parts, other: Branch, state: ManifestState) -> bool:
+    theirs = parts.coordinator.state(other.name, other.ref)
+    return not theirs.pinned_refs().isdisjoint(_own_refs(state))
+
+
+def _own_refs(state: ManifestState) -> frozenset[str]:
+    """Return the forks that a branch made, all of which go with it."""
+    return frozenset(ref for _, ref in state.forks_of(state.branch))
+
+
+def _let_go(parts: Parts, publisher: ManifestPublisher, branch: Branch, state: ManifestState) -> None:
+    """Remove what a deleted branch leaves; whatever fails is a warning, and cleanup's to remove (J2)."""
+    try:
+        if any(other.parent_branch == branch.name for other in parts.branches.all()):
+            parts.warn(f"branch '{branch.name}' was branched from while it was deleted: its storage stays")
+            return  # J3
+        with publisher.publish_lock(branch.name):  # whoever is publishing on it ends first
+            _drop(parts, [parts.coordinator.address(branch.ref)])
+        places = {identity: found.location for identity, found in state.tables.registrations.items()}
+        forks = state.forks_of(branch.name)
+        _drop(parts, [parts.address_of(places[identity], ref) for identity, ref in sorted(forks)])
+        root = parts.local_root
+        if root is not None:
+            (root / publish_lock_file(branch.name)).unlink(missing_ok=True)
+    except (OmnigraphError, OSError) as error:
+        parts.warn(f"storage of the deleted branch '{branch.name}' is left for cleanup: {error}")
+
+
+def _drop(parts: Parts, addresses: Iterable[TableAddress]) -> None:
+    for address in addresses:
+        try:
+            parts.refs.drop(address)
+        except OmnigraphError as error:
+            parts.warn(f"an unused ref is left for cleanup: {error}")
+
+
+def _is_live(parts: Parts, name: str, ref: str | None) -> bool:
+    found = parts.branches.find(name)
+    return found is not None and found.ref == ref
+
+
+def _taken(name: str) -> AlreadyExistsError:
+    return AlreadyExistsError(f"branch '{name}' exists already")

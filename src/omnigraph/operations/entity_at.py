@@ -1,0 +1,33 @@
+"""`entity_at`: one node or edge as it was, from one table."""
+
+from typing import Any
+
+from omnigraph.core.errors import EntityNotFound, HistoricalVersionReclaimed, StorageError
+from omnigraph.operations.context import OpenGraph
+from omnigraph.operations.pin import Target, pin_table, resolve
+
+
+def entity_at(
+    graph: OpenGraph, type_name: str, entity_id: str, target: Target, *, actor: str | None = None
+) -> dict[str, Any]:
+    """Return the properties of an entity, with its id and the ends of an edge, as a target shows it.
+
+    Raises:
+        BadRequest: the target has no such type.
+        EntityNotFound: it has no such entity.
+        HistoricalVersionReclaimed: the table's version was cleaned up.
+    """
+    graph.enter(actor, "read", target if isinstance(target, str) else None)
+    snapshot = resolve(graph, target)
+    table = pin_table(graph, snapshot, type_name)
+    store = graph.parts.store
+    try:
+        handle = store.open_at(table.address, table.version)
+    except StorageError as error:
+        if error.kind == "not_found":
+            raise HistoricalVersionReclaimed(table_key=type_name, version=table.version) from error
+        raise
+    found = store.rows_by_id(handle, [entity_id]).to_pylist()
+    if not found:
+        raise EntityNotFound(type_name, entity_id)
+    return dict(found[0])

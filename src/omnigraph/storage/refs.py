@@ -1,0 +1,66 @@
+"""Refs: native branches of one table or manifest. Making or dropping one moves no HEAD.
+
+B1  A ref name is minted once and never used again: a library that is asked for a known name damages it.
+B2  A ref is dropped only when nobody can be writing on it: a commit on a dropped ref lands and is unreadable.
+"""
+
+from typing import final
+
+from lance import LanceDataset
+
+from omnigraph.storage.added_files import files_between
+from omnigraph.storage.handle import TableAddress
+from omnigraph.storage.lance_errors import LANCE_ERRORS, classify, translate
+from omnigraph.storage.table import TableStore, translated
+
+
+@final
+class RefStore:
+    """Makes and drops refs."""
+
+    def __init__(self, store: TableStore) -> None:
+        """Take the store that opens the tables."""
+        self._store = store
+
+    def create(self, source: TableAddress, version: int, ref: str) -> TableAddress:
+        """Make a ref that begins as a version of a table, or of another ref of it; return where it lies.
+
+        Raises:
+            StorageError: the store failed; what is left is a ref that nobody names.
+        """
+        address = TableAddress(source.uri, ref)
+        start = version if source.ref is None else (source.ref, version)
+        dataset: LanceDataset = self._store.open_at(source, version)._own_dataset()
+        try:
+            with translated(f"fork {source.open_uri} at version {version}"):
+                dataset.create_branch(ref, start)
+        finally:
+            self._store.count_io(dataset)
+        return address
+
+    def drop(self, address: TableAddress) -> None:
+        """Remove a ref with all that was written on it; success when it is gone already (B2).
+
+        Raises:
+            StorageError: another ref starts from it, or the store failed.
+        """
+        assert address.ref is not None, "main is no ref"
+        dataset = self._store.open_unshared(TableAddress(address.uri))
+        try:
+            dataset.branches.delete(address.ref)
+        except LANCE_ERRORS as error:
+            if classify(error) != "not_found":
+                raise translate(error, f"drop {address.open_uri}") from error
+        finally:
+            self._store.count_io(dataset)
+            self._store.forget(address)
+
+    def files(self, address: TableAddress, version: int) -> tuple[str, ...]:
+        """Return the local files that a new ref consists of, for syncing; none on an object store."""
+        if address.local_path is None:
+            return ()
+        root = TableAddress(address.uri).local_path
+        return (
+            f"{root}/_refs/branches/{address.ref}.json",
+            *files_between(self._store, address, older=None, newer=version),
+        )
