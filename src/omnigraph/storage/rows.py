@@ -18,6 +18,7 @@ from omnigraph.storage.handle import SnapshotHandle
 from omnigraph.storage.table import translated
 
 ROW_ID = "_rowid"
+ROW_ADDRESS = "_rowaddr"
 CREATED_AT = "_row_created_at_version"
 UPDATED_AT = "_row_last_updated_at_version"
 
@@ -96,6 +97,16 @@ def take_rows(handle: SnapshotHandle, row_ids: RowIds, columns: Sequence[str]) -
             f"{handle.address.open_uri} at {handle.version} has {taken.num_rows} of {len(row_ids)} rows"
         )
     return taken
+
+
+def row_addresses(handle: SnapshotHandle, row_ids: RowIds) -> "npt.NDArray[np.uint64]":
+    """Return where rows lie in this version, by row id, in the order asked for.
+
+    Raises:
+        InvariantViolation: the version has no row of some id.
+    """
+    addresses: npt.NDArray[np.uint64] = take_rows(handle, row_ids, [ROW_ADDRESS])[ROW_ADDRESS].to_numpy()
+    return addresses
 
 
 def deleted_row_ids(handle: SnapshotHandle, *, since: int) -> RowIds:

@@ -7,17 +7,14 @@ found by their numbers, everything else is skipped.
 
 import struct
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
 
 from lance import LanceDataset, LanceOperation
 
 from omnigraph.core.errors import StorageError
+from omnigraph.storage.dataset_file import read_file
 from omnigraph.storage.handle import TableAddress
 from omnigraph.storage.lance_errors import classify, translate
 from omnigraph.storage.protobuf import fields, text
-
-if TYPE_CHECKING:
-    from obstore.store import S3Config  # exists for type checkers only
 
 UNREADABLE = "unreadable"
 
@@ -109,47 +106,12 @@ def transaction_file(address: TableAddress, version: int) -> str:
 
 def _from_file(dataset: LanceDataset, address: TableAddress, version: int) -> TransactionInfo:
     try:
-        name = _transaction_file(_read(dataset, address, version_file(version)))
-        return _decode(_read(dataset, address, name), version)
+        name = _transaction_file(read_file(dataset, address, version_file(version)))
+        return _decode(read_file(dataset, address, name), version)
     except (FileNotFoundError, ValueError, LookupError, struct.error):
         # A file that is missing or damaged: the operation cannot be told, and callers treat such a version as
         # somebody else's.
         return TransactionInfo(version, None, None, UNREADABLE)
-
-
-def _read(dataset: LanceDataset, address: TableAddress, name: str) -> bytes:
-    """Return a file of a table.
-
-    Raises:
-        FileNotFoundError: there is none.
-        StorageError: it cannot be read, which says nothing about what is in it.
-    """
-    root = address.local_path
-    try:
-        if root is not None:
-            return (root / name).read_bytes()
-        return _read_object(dataset, address, name)
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        raise StorageError(f"cannot read {address.open_uri}/{name}: {error}", kind="unknown") from error
-
-
-def _read_object(dataset: LanceDataset, address: TableAddress, name: str) -> bytes:
-    import obstore
-    from obstore.exceptions import BaseError
-    from obstore.store import S3Store
-
-    options = dict(dataset.initial_storage_options or {})
-    # The library takes this one among the others; obstore wants it apart.
-    allow_http = options.pop("allow_http", "false") == "true"
-    config = cast("S3Config", options)
-    bucket, _, prefix = address.open_uri.removeprefix("s3://").partition("/")
-    try:
-        store = S3Store(bucket, config=config, client_options={"allow_http": allow_http})
-        return bytes(obstore.get(store, f"{prefix}/{name}").bytes())
-    except BaseError as error:
-        raise StorageError(f"cannot read {address.open_uri}/{name}: {error}", kind="transient") from error
 
 
 def _transaction_file(manifest: bytes) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import click
 
+from omnigraph.cli.change_options import change_options, chosen, limit_option
 from omnigraph.cli.global_flags import ForwardingGroup
 from omnigraph.cli.options import (
     READS_HAVE_NO_ACTOR,
@@ -13,7 +14,7 @@ from omnigraph.cli.options import (
     json_option,
     uri_argument,
 )
-from omnigraph.cli.printing import print_document
+from omnigraph.cli.printing import print_document, print_lines
 from omnigraph.cli.target import resolve
 
 _REFUSED = {"--as": READS_HAVE_NO_ACTOR}
@@ -21,7 +22,7 @@ _REFUSED = {"--as": READS_HAVE_NO_ACTOR}
 
 @click.group(cls=ForwardingGroup, no_args_is_help=True)
 def commit() -> None:
-    """List the commits of a graph, or show one."""
+    """List the commits of a graph, or show one and what it changed."""
 
 
 @commit.command("list", cls=GraphCommand, refuses=_REFUSED)
@@ -79,13 +80,7 @@ def show(
     as_json: bool,
 ) -> None:
     """Show the commit ID of the graph at URI."""
-    match words:
-        case [commit_id]:
-            positional = None
-        case [positional, commit_id]:
-            pass
-        case _:
-            raise click.UsageError("commit show takes the id of a commit, and before it perhaps a graph")
+    positional, commit_id = _graph_and_id(words, "show")
     target = resolve(positional, uris, stores)
     from omnigraph.cli.access import open_for_reading
     from omnigraph.cli.documents import commit_document
@@ -97,3 +92,61 @@ def show(
         print_document(commit_document(found))
     else:
         click.echo(render_commit(found))
+
+
+@commit.command("changes", cls=GraphCommand, refuses=_REFUSED)
+@click.argument("words", nargs=-1, metavar="[URI] ID")
+@change_options
+@limit_option
+@click.option("--page-token", metavar="TOKEN", help="Print only the page that an earlier one names.")
+@address_options
+@json_option
+def changes(
+    *,
+    words: Sequence[str],
+    kinds: Sequence[str],
+    types: Sequence[str],
+    ops: Sequence[str],
+    limit: int | None,
+    page_token: str | None,
+    uris: Sequence[str],
+    stores: Sequence[str],
+    quiet: bool,  # noqa: ARG001 - accepted everywhere; there is no line to leave out
+    as_json: bool,
+) -> None:
+    """Print what the commit ID of the graph at URI changed, compared with its first parent.
+
+    Pages are printed as they come, with --json as one document each.
+    """
+    positional, commit_id = _graph_and_id(words, "changes")
+    target = resolve(positional, uris, stores)
+    from omnigraph.changes.documents import commit_changes_document
+    from omnigraph.changes.pages import PAGE_CHANGES
+    from omnigraph.cli.access import open_for_reading
+    from omnigraph.cli.render.changes import change_lines
+
+    size, token = PAGE_CHANGES if limit is None else limit, page_token
+    with open_for_reading(target) as graph:
+        while True:
+            page = graph.commit_changes_page(
+                commit_id, limit=size, page_token=token, **chosen(kinds, types, ops)
+            )
+            if as_json:
+                print_document(commit_changes_document(page.cause, page.changes, page.next_page_token))
+            else:
+                print_lines(change_lines(page.changes))
+            token = page.next_page_token
+            if token is None or page_token is not None:
+                break
+
+
+def _graph_and_id(words: Sequence[str], command: str) -> tuple[str | None, str]:
+    match words:
+        case [commit_id]:
+            return None, commit_id
+        case [positional, commit_id]:
+            return positional, commit_id
+        case _:
+            raise click.UsageError(
+                f"commit {command} takes the id of a commit, and before it perhaps a graph"
+            )

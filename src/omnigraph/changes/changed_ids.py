@@ -1,0 +1,240 @@
+"""Which ids may differ between two points of one table, found from files and row ids.
+
+N1  Every id whose row differs is reported. `updated` may also hold rows that were written again with equal
+    values; `inserted` and `deleted` are exact.
+N2  The work follows the rows that were written or deleted between the points, not the table and not the
+    number of commits: places that both points show are equal whatever happened in between, and are not read.
+N3  Rows that were only moved are not reported: along a common history the row id and the version of the last
+    change name one content. Row ids mean nothing beyond it, so there ids decide.
+"""
+
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.changes.row_equality import rows_equal
+from omnigraph.core.errors import HistoricalVersionReclaimed, StorageError
+from omnigraph.history.fold import TableEntry
+from omnigraph.storage.handle import SnapshotHandle, TableAddress
+from omnigraph.storage.row_delta import UNKNOWN_VERSION, OwnRows, all_rows, own_rows
+from omnigraph.storage.rows import RowIds, take_rows
+from omnigraph.storage.table import RefInfo, TableStore
+
+__all__ = ["ChangedIds", "TablePoint", "changed_ids", "images", "images_at", "rows_equal"]
+
+_UNBOUNDED = sys.maxsize
+_NO_IDS = pa.array([], pa.utf8())
+_NO_ROWS: RowIds = np.empty(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class TablePoint:
+    """One table as one snapshot pins it."""
+
+    entry: TableEntry
+    address: TableAddress
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedIds:
+    """Ids, ascending, that may differ between two points (N1), and how many rows were looked at for them.
+
+    `rows_before` are the row ids, at the earlier point, of the updated ones and then of the deleted ones;
+    `rows_after`, at the later point, those of the inserted ones and then of the updated ones.
+    """
+
+    inserted: pa.StringArray
+    updated: pa.StringArray
+    deleted: pa.StringArray
+    rows_read: int
+    rows_before: RowIds
+    rows_after: RowIds
+
+    def __len__(self) -> int:
+        """Return how many ids there are."""
+        return len(self.inserted) + len(self.updated) + len(self.deleted)
+
+
+_NOTHING = ChangedIds(_NO_IDS, _NO_IDS, _NO_IDS, 0, _NO_ROWS, _NO_ROWS)
+
+
+def changed_ids(store: TableStore, before: TablePoint | None, after: TablePoint | None) -> ChangedIds:
+    """Return the ids that differ between two points of one table; none is a table that is not there.
+
+    Raises:
+        HistoricalVersionReclaimed: a pinned version was cleaned up.
+        StorageError: the store failed.
+    """
+    if before is None or after is None:
+        return _one_sided(store, before, after)
+    if before.address == after.address and before.entry.version == after.entry.version:
+        return _NOTHING
+    older, newer = open_point(store, before), open_point(store, after)
+    was, now = own_rows(older, newer), own_rows(newer, older)
+    if not len(was) and not len(now):
+        return _NOTHING
+    shared = shared_version(store, before.address, after.address)
+    same_columns = older.schema.equals(newer.schema)
+    candidates = _without_moved(was, now, shared) if same_columns else _Candidates.all_of(was, now)
+    is_one_lineage = shared >= min(older.version, newer.version)
+    return _paired(was, now, candidates, by_row_id=is_one_lineage)
+
+
+def open_point(store: TableStore, point: TablePoint) -> SnapshotHandle:
+    """Open a table where a snapshot pins it.
+
+    Raises:
+        HistoricalVersionReclaimed: the version was cleaned up.
+        StorageError: the store failed.
+    """
+    entry = point.entry
+    try:
+        return store.open_at(point.address, entry.version)
+    except StorageError as error:
+        if error.kind != "not_found":
+            raise
+        raise HistoricalVersionReclaimed(table_key=entry.table_key, version=entry.version) from error
+
+
+def images(store: TableStore, point: TablePoint, ids: pa.StringArray) -> pa.Table:
+    """Return the rows of ids as one point shows them, ascending by id; those it does not have are left out.
+
+    Raises:
+        HistoricalVersionReclaimed: the pinned version was cleaned up.
+        StorageError: the store failed.
+    """
+    handle = open_point(store, point)
+    if not len(ids):
+        return handle.schema.empty_table()
+    found = store.rows_by_id(handle, cast("list[str]", ids.to_pylist()))
+    return found.sort_by("id")
+
+
+def images_at(store: TableStore, point: TablePoint, row_ids: RowIds) -> pa.Table:
+    """Return the rows of row ids as one point shows them, in the order asked for; quicker than by id.
+
+    Raises:
+        HistoricalVersionReclaimed: the pinned version was cleaned up.
+        StorageError: the store failed.
+    """
+    handle = open_point(store, point)
+    return take_rows(handle, row_ids, handle.schema.names) if len(row_ids) else handle.schema.empty_table()
+
+
+def shared_version(store: TableStore, one: TableAddress, other: TableAddress) -> int:
+    """Return the version up to which two refs of a table have one history; 0 where they have none.
+
+    Raises:
+        StorageError: the store failed.
+    """
+    if one.ref == other.ref:
+        return _UNBOUNDED
+    refs = {ref.name: ref for ref in store.list_refs(one)}
+    ancestors = dict(_ancestry(one.ref, refs))
+    for ref, version in _ancestry(other.ref, refs):
+        if ref in ancestors:
+            return min(version, ancestors[ref])
+    return 0
+
+
+def _ancestry(ref: str | None, refs: Mapping[str, RefInfo]) -> Iterator[tuple[str | None, int]]:
+    """Yield a ref and what it was forked from, each with the version up to which they share a history."""
+    version = _UNBOUNDED
+    yield ref, version
+    while ref is not None and ref in refs:
+        version = min(version, refs[ref].parent_version)
+        ref = refs[ref].parent
+        yield ref, version
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidates:
+    """Positions, among the rows of either side, that may differ."""
+
+    was: RowIds
+    now: RowIds
+
+    @staticmethod
+    def all_of(was: OwnRows, now: OwnRows) -> "_Candidates":
+        return _Candidates(np.arange(len(was)), np.arange(len(now)))
+
+
+def _without_moved(was: OwnRows, now: OwnRows, shared: int) -> _Candidates:
+    """Leave out the rows that lie elsewhere and are the same (N3)."""
+    _, at_was, at_now = np.intersect1d(was.row_ids, now.row_ids, assume_unique=True, return_indices=True)
+    version = was.updated_at[at_was]
+    is_moved = (version != UNKNOWN_VERSION) & (version == now.updated_at[at_now]) & (version <= shared)
+    everything = _Candidates.all_of(was, now)
+    return _Candidates(
+        np.delete(everything.was, at_was[is_moved]), np.delete(everything.now, at_now[is_moved])
+    )
+
+
+def _paired(was: OwnRows, now: OwnRows, candidates: _Candidates, *, by_row_id: bool) -> ChangedIds:
+    """Tell updates from inserts and deletes: by row id along one lineage, what is left by id."""
+    left_was, left_now = candidates.was, candidates.now
+    both_was = both_now = _NO_ROWS
+    updated = _NO_IDS
+    if by_row_id:
+        _, at_was, at_now = np.intersect1d(
+            was.row_ids[left_was], now.row_ids[left_now], assume_unique=True, return_indices=True
+        )
+        both_was, both_now = left_was[at_was], left_now[at_now]
+        updated = now.ids_of(both_now)
+        left_was, left_now = np.delete(left_was, at_was), np.delete(left_now, at_now)
+    ids_was, ids_now = was.ids_of(left_was), now.ids_of(left_now)
+    at_was, at_now = _meeting(ids_was, ids_now)
+    updated = pa.concat_arrays([updated, ids_now.take(at_now)])
+    both_was = np.concatenate([both_was, left_was[at_was]])
+    both_now = np.concatenate([both_now, left_now[at_now]])
+    gone, come = np.delete(np.arange(len(left_was)), at_was), np.delete(np.arange(len(left_now)), at_now)
+    inserted, deleted = _Ordered.of(ids_now.take(come)), _Ordered.of(ids_was.take(gone))
+    changed = _Ordered.of(updated)
+    return ChangedIds(
+        inserted=inserted.ids,
+        updated=changed.ids,
+        deleted=deleted.ids,
+        rows_read=was.rows_read + now.rows_read,
+        rows_before=was.row_ids[np.concatenate([both_was[changed.order], left_was[gone[deleted.order]]])],
+        rows_after=now.row_ids[np.concatenate([left_now[come[inserted.order]], both_now[changed.order]])],
+    )
+
+
+def _meeting(ids_was: pa.StringArray, ids_now: pa.StringArray) -> tuple[RowIds, RowIds]:
+    """Return where the ids that are on both sides stand on either."""
+    found = pc.index_in(ids_now, value_set=ids_was)
+    at_now = np.flatnonzero(found.is_valid().to_numpy(zero_copy_only=False))
+    at_was = found.drop_null().to_numpy().astype(np.int64)
+    return at_was, at_now
+
+
+def _one_sided(store: TableStore, before: TablePoint | None, after: TablePoint | None) -> ChangedIds:
+    gone, gone_rows = _all_of(store, before)
+    come, come_rows = _all_of(store, after)
+    return ChangedIds(come, _NO_IDS, gone, len(gone) + len(come), gone_rows, come_rows)
+
+
+def _all_of(store: TableStore, point: TablePoint | None) -> tuple[pa.StringArray, RowIds]:
+    if point is None:
+        return _NO_IDS, _NO_ROWS
+    ids, row_ids = all_rows(open_point(store, point))
+    ordered = _Ordered.of(ids)
+    return ordered.ids, row_ids[ordered.order]
+
+
+@dataclass(frozen=True, slots=True)
+class _Ordered:
+    """Ids in ascending order, and where each stood."""
+
+    ids: pa.StringArray
+    order: RowIds
+
+    @staticmethod
+    def of(ids: pa.StringArray) -> "_Ordered":
+        order = pc.sort_indices(ids)
+        return _Ordered(ids.take(order), order.to_numpy().astype(np.int64))

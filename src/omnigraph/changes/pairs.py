@@ -1,0 +1,95 @@
+"""Which tables two snapshots have in common, and which differ.
+
+J1  Tables are paired by lifetime, never by name: a rename keeps the pair, dropping and adding a type again
+    does not.
+J2  Rows of a pair are compared only where both sides provably have the same properties; otherwise the answer
+    is a typed refusal, never a guess.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from omnigraph.catalog.model import Catalog, EdgeType, NodeType
+from omnigraph.changes.changed_ids import TablePoint
+from omnigraph.changes.model import KINDS, ChangeFilter, TypeRef, type_id
+from omnigraph.core.errors import ChangeSchemaBoundary
+from omnigraph.history.fold import TableEntry
+from omnigraph.history.identity import TableIdentity, identity_of
+from omnigraph.history.state import Snapshot
+from omnigraph.storage.handle import TableAddress
+
+EntityType = NodeType | EdgeType
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of two snapshots, with the schema that was accepted then."""
+
+    snapshot: Snapshot
+    catalog: Catalog
+
+    def tables(self) -> "dict[TableIdentity, tuple[TableEntry, EntityType]]":
+        """Return every table with its type, by lifetime."""
+        types = {identity_of(type_): type_ for type_ in self.catalog.types}
+        entries = self.snapshot.entries.values()
+        return {entry.identity: (entry, types[entry.identity]) for entry in entries}
+
+
+@dataclass(frozen=True, slots=True)
+class TablePair:
+    """One type whose tables differ; `type` is that of the later side, or of the one that has it."""
+
+    kind: str
+    ref: TypeRef
+    type: EntityType
+    before: TablePoint | None
+    after: TablePoint | None
+
+    @property
+    def order(self) -> tuple[int, str]:
+        """Where its changes come: nodes before edges, then by opaque id."""
+        return KINDS.index(self.kind), self.ref.id
+
+
+def differing_tables(
+    before: Side,
+    after: Side,
+    wanted: ChangeFilter,
+    *,
+    domain: str,
+    address_of: Callable[[TableEntry], TableAddress],
+    refuse_drops: bool,
+) -> tuple[TablePair, ...]:
+    """Return the wanted pairs that do not pin the same version, in order (J1).
+
+    Raises:
+        ChangeSchemaBoundary: a type has other properties on either side, or a populated one was dropped
+            where that is refused (J2).
+    """
+    older, newer = before.tables(), after.tables()
+    commit_id = after.snapshot.head.graph_commit_id
+    pairs = []
+    for identity in older.keys() | newer.keys():
+        was, now = older.get(identity), newer.get(identity)
+        type_ = (now or was or _nothing())[1]
+        kind = "node" if isinstance(type_, NodeType) else "edge"
+        ref = TypeRef(type_id(domain, identity), type_.name)
+        if not wanted.wants_table(kind, ref.id):
+            continue
+        if was and now and _properties(was[1]) != _properties(now[1]):
+            raise ChangeSchemaBoundary(type_name=type_.name, commit_id=commit_id)
+        if was and not now and was[0].row_count and refuse_drops:
+            raise ChangeSchemaBoundary(type_name=type_.name, commit_id=commit_id)
+        if was and now and (was[0].version, was[0].owner) == (now[0].version, now[0].owner):
+            continue
+        points = [None if side is None else TablePoint(side[0], address_of(side[0])) for side in (was, now)]
+        pairs.append(TablePair(kind, ref, type_, *points))
+    return tuple(sorted(pairs, key=lambda pair: pair.order))
+
+
+def _properties(type_: EntityType) -> dict[int, object]:
+    return {item.id: item.type for item in type_.properties.values()}
+
+
+def _nothing() -> tuple[TableEntry, EntityType]:
+    raise AssertionError("an identity comes from one of the sides")

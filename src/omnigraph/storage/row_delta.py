@@ -1,0 +1,181 @@
+"""Where two versions of a table show different rows, told by their files.
+
+W1  A data file is written once, under a name that is never used again, and so is a deletion file. A fragment
+    with the same data files holds the same rows with the same values at the same places; its deletion file
+    says which of them a version shows. Rows that both versions show at one place are therefore equal, and all
+    others lie at places that only one of them shows. Nothing is assumed about the commits in between: it
+    holds across overwrites, restores and rollbacks, and between two forks.
+W2  Along one lineage a row id and the version of its last change name one content: a version is made by one
+    commit, and one commit writes a row once. Restores and rollbacks bring back contents, never other ones
+    under the same pair.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, cast
+
+import numpy as np
+import pyarrow as pa
+from lance.fragment import FragmentMetadata, RowIdSequence
+
+from omnigraph.core.errors import InvariantViolation
+from omnigraph.storage.deletions import Places, deleted_places
+from omnigraph.storage.handle import SnapshotHandle
+from omnigraph.storage.rows import UPDATED_AT, RowIds, read_rows, row_ids_of, take_rows
+from omnigraph.storage.table import translated
+
+ALONG_ROWS_MAX = 65_536  # rows of whole fragments up to which ids are read with the row ids, in one scan
+ROWS_PER_TAKE = 64  # of a scan of ids, at the cost of fetching one row by its row id
+UNKNOWN_VERSION = -1  # of rows whose version of last change was not looked up
+
+Ids: TypeAlias = pa.StringArray
+_NO_IDS: Ids = pa.array([], pa.utf8())
+
+Fragments: TypeAlias = dict[int, FragmentMetadata]
+
+
+@dataclass(frozen=True, slots=True)
+class OwnRows:
+    """Rows of one version at places that the other does not show (W1): first those of whole fragments."""
+
+    handle: SnapshotHandle
+    row_ids: RowIds
+    updated_at: RowIds  # UNKNOWN_VERSION where it was not looked up
+    ids: Ids | None  # of the rows of whole fragments, if they were read with the row ids
+    rows_read: int
+    whole: tuple[int, ...] = ()  # the numbers of those fragments
+    whole_rows: int = 0
+
+    def ids_of(self, positions: RowIds) -> Ids:
+        """Return the ids of some of the rows, in order.
+
+        Raises:
+            StorageError: the store failed.
+        """
+        is_whole = positions < self.whole_rows
+        scanned = self._scanned_ids(int(is_whole.sum()))
+        if scanned is None:
+            return self._taken_ids(positions)
+        taken = self._taken_ids(positions[~is_whole])
+        both = pa.concat_arrays([scanned.take(positions[is_whole]), taken])
+        place = np.argsort(np.concatenate([np.flatnonzero(is_whole), np.flatnonzero(~is_whole)]))
+        return both.take(place)
+
+    def _scanned_ids(self, wanted: int) -> Ids | None:
+        """Return the ids of whole fragments, if they are known or a scan is cheaper than fetching each."""
+        if self.ids is not None or wanted * ROWS_PER_TAKE < self.whole_rows or not wanted:
+            return self.ids
+        rows = read_rows(self.handle, ["id"], fragments=self.whole)
+        if not np.array_equal(row_ids_of(rows), self.row_ids[: self.whole_rows]):
+            raise InvariantViolation(f"{self.handle.address.open_uri}: two scans differ in their order")
+        return _column(rows, "id")
+
+    def _taken_ids(self, positions: RowIds) -> Ids:
+        wanted = self.row_ids[positions]
+        return _column(take_rows(self.handle, wanted, ["id"]), "id") if len(wanted) else _NO_IDS
+
+    def __len__(self) -> int:
+        """Return how many rows there are."""
+        return len(self.row_ids)
+
+
+def own_rows(handle: SnapshotHandle, other: SnapshotHandle) -> OwnRows:
+    """Return the rows that a version shows where the other, a version of the same table, shows none.
+
+    Raises:
+        StorageError: the store failed.
+    """
+    mine, theirs = _fragments(handle), _fragments(other)
+    whole = [number for number in mine if not _is_shared(mine[number], theirs.get(number))]
+    parts = [_whole_rows(handle, mine, whole)] if whole else []
+    for number in mine.keys() - set(whole):
+        if _deletion(mine[number]) != _deletion(theirs[number]):
+            places = _places_only_shown_here(handle, mine[number], other, theirs[number])
+            if len(places):
+                parts.append(_rows_at(handle, mine[number], places))
+    if not parts:
+        nothing = np.empty(0, np.int64)
+        return OwnRows(handle, nothing, nothing, None, 0)
+    return OwnRows(
+        handle,
+        np.concatenate([part.row_ids for part in parts]),
+        np.concatenate([part.updated_at for part in parts]),
+        parts[0].ids,
+        sum(part.rows_read for part in parts),
+        tuple(whole),
+        parts[0].whole_rows,
+    )
+
+
+def all_rows(handle: SnapshotHandle) -> tuple[Ids, RowIds]:
+    """Return the ids and row ids of every row of a version, in no promised order.
+
+    Raises:
+        StorageError: the store failed.
+    """
+    rows = read_rows(handle, ["id"])
+    return _column(rows, "id"), row_ids_of(rows)
+
+
+def _fragments(handle: SnapshotHandle) -> Fragments:
+    return {item.fragment_id: item.metadata for item in handle._dataset.get_fragments()}
+
+
+def _is_shared(mine: FragmentMetadata, theirs: FragmentMetadata | None) -> bool:
+    """Say whether two versions have a fragment in common; overlays change values without a new file."""
+    return theirs is not None and not mine.overlays and not theirs.overlays and _files(mine) == _files(theirs)
+
+
+def _files(fragment: FragmentMetadata) -> list[tuple[str, tuple[int, ...]]]:
+    return [(file.path, tuple(file.fields)) for file in fragment.files]
+
+
+def _deletion(fragment: FragmentMetadata) -> tuple[int, int] | None:
+    deletion = fragment.deletion_file
+    return None if deletion is None else (deletion.read_version, deletion.id)
+
+
+def _whole_rows(handle: SnapshotHandle, mine: Fragments, numbers: Sequence[int]) -> OwnRows:
+    count = sum(mine[number].num_rows for number in numbers)
+    columns = ["id"] if count <= ALONG_ROWS_MAX else []
+    rows = read_rows(handle, columns, fragments=numbers, with_versions=True)
+    ids = _column(rows, "id") if columns else None
+    row_ids, versions = row_ids_of(rows), row_ids_of(rows, UPDATED_AT)
+    return OwnRows(handle, row_ids, versions, ids, rows.num_rows, tuple(numbers), rows.num_rows)
+
+
+def _places_only_shown_here(
+    handle: SnapshotHandle, mine: FragmentMetadata, other: SnapshotHandle, theirs: FragmentMetadata
+) -> Places:
+    if theirs.deletion_file is None:  # the other shows every place
+        return np.empty(0, np.int64)
+    gone_there = deleted_places(other, theirs)
+    gone_here = deleted_places(handle, mine)
+    return np.setdiff1d(gone_there, gone_here, assume_unique=True)
+
+
+def _rows_at(handle: SnapshotHandle, fragment: FragmentMetadata, places: Places) -> OwnRows:
+    unknown = np.full(len(places), UNKNOWN_VERSION, np.int64)
+    return OwnRows(handle, _row_ids_at(handle, fragment, places), unknown, None, len(places))
+
+
+def _row_ids_at(handle: SnapshotHandle, fragment: FragmentMetadata, places: Places) -> RowIds:
+    """Return the row ids of places: from the version's metadata, or from a scan of numbers."""
+    if fragment.row_id_meta is not None:
+        try:
+            sequence = RowIdSequence.from_inline_metadata(fragment.row_id_meta).to_pyarrow()
+        except (ValueError, OSError, NotImplementedError):  # kept in a file of its own
+            pass
+        else:
+            return cast("RowIds", sequence.to_numpy()[places].astype(np.int64))
+    with translated(f"row ids of {handle.address.open_uri}"):
+        part = next(item for item in handle._dataset.get_fragments() if item.fragment_id == fragment.id)
+        scanned = handle._dataset.scanner(
+            columns=[], fragments=[part], with_row_id=True, with_row_address=True
+        ).to_table()
+    offsets = row_ids_of(scanned, "_rowaddr") & 0xFFFFFFFF
+    return row_ids_of(scanned)[np.isin(offsets, places)]
+
+
+def _column(rows: pa.Table, name: str) -> Ids:
+    return cast("Ids", rows[name].combine_chunks())
