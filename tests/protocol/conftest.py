@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.protocol import new_due_graph, new_graph
+from tests.support.protocol import new_branched_graph, new_due_graph, new_graph
 
 NewRoot = Callable[[str], Path]
+TEMPLATES = {"upkeep": "due_template", "branch_merge": "branched_template"}
 
 
 @pytest.fixture(scope="session")
@@ -25,6 +26,13 @@ def due_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@pytest.fixture(scope="session")
+def branched_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("branched_template") / "graph"
+    new_branched_graph(root)
+    return root
+
+
 @pytest.fixture
 def root(template: Path, tmp_path: Path) -> Path:
     """The root of a graph with some rows and without indexes."""
@@ -33,10 +41,10 @@ def root(template: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def root_for(request: pytest.FixtureRequest, tmp_path: Path) -> NewRoot:
-    """Return a graph that a writer finds work in: for upkeep, one with a table that is due."""
+    """Return a graph that a writer finds work in: with a table that is due, or a branch to merge."""
 
     def copy(writer: str) -> Path:
-        source = request.getfixturevalue("due_template" if writer == "upkeep" else "template")
+        source = request.getfixturevalue(TEMPLATES.get(writer, "template"))
         return Path(shutil.copytree(source, tmp_path / "graph"))
 
     return copy

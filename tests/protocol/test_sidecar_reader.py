@@ -13,6 +13,7 @@ from omnigraph.commit.recovery.kinds import RecoveryKind
 from omnigraph.commit.sidecar import (
     FORMAT,
     Outcome,
+    PointerUpdate,
     ReadTable,
     RecoveryPlan,
     Sidecar,
@@ -52,6 +53,16 @@ PLANNED = replace(
     recovery_plan=RecoveryPlan(RecoveryKind.ROLLED_BACK, (Outcome("node:Person", 8, 7),)),
 )
 DOCUMENT: dict[str, Any] = json.loads(PLANNED.to_text())
+
+
+POINTER: dict[str, object] = {
+    "table_key": "node:Company",
+    "stable_table_id": 4,
+    "table_incarnation_id": 1,
+    "version": 9,
+    "table_branch": None,
+    "row_count": 2,
+}
 
 
 def written(**changes: object) -> str:
@@ -156,8 +167,14 @@ def test_no_member_takes_a_value_of_another_type(path: tuple[str | int, ...], wr
         (written(tables=[entry(confirmed_version=8)]), "only a merge confirms"),
         (written(read_set=[{**DOCUMENT["read_set"][0], "stable_table_id": 3}]), "listed twice"),
         (written(recovery_plan={"kind": "VersionQuarantined", "outcomes": []}), "none of Rolled"),
-        (written(merge_source_commit_id="01J00000000000000000000003"), "sets merge_source_commit_id"),
-        (written(pointer_updates=[{}], writer_kind="BranchMerge"), "sets pointer_updates"),
+        (written(merge_source_commit_id="01J00000000000000000000003"), "only a merge repoints"),
+        (written(pointer_updates=[POINTER]), "only a merge repoints"),
+        (written(pointer_updates=[POINTER, POINTER], writer_kind="BranchMerge"), "listed twice"),
+        (
+            written(pointer_updates=[{**POINTER, "stable_table_id": 3}], writer_kind="BranchMerge"),
+            "listed twice",
+        ),
+        (written(pointer_updates=[{}], writer_kind="BranchMerge"), "missing or unknown members"),
         (written(renames=[{}], writer_kind="SchemaApply"), "sets renames"),
     ],
 )
@@ -169,12 +186,26 @@ def test_what_is_no_sidecar_is_corrupt_and_says_why(text: str, reason: str) -> N
 
 
 @pytest.mark.case("engine", 155)
-def test_a_merge_carries_its_confirmation() -> None:
+def test_a_merge_carries_its_confirmation_its_source_and_what_it_repoints() -> None:
     merge = replace(
-        SIDECAR, writer_kind=WriterKind.BRANCH_MERGE, tables=(replace(TABLE, confirmed_version=9),)
-    )
+        SIDECAR,
+        writer_kind=WriterKind.BRANCH_MERGE,
+        pointer_updates=(PointerUpdate("node:Company", 4, 1, 9, None, 2),),
+        merge_source_commit_id="01J00000000000000000000003",
+    ).with_confirmed({TABLE.identity: 9})
 
+    assert merge.tables == (replace(TABLE, confirmed_version=9),)
     assert read_sidecar(NAME, merge.to_text()) == merge
+
+
+@pytest.mark.case("engine", 156)
+@pytest.mark.parametrize("wrong", [True, 1.0, -1, 2**64, "", [], {}, "\ud800"], ids=repr)
+@pytest.mark.parametrize("member", list(POINTER))
+def test_no_member_of_a_pointer_takes_a_value_of_another_type(member: str, wrong: object) -> None:
+    text = written(pointer_updates=[{**POINTER, member: wrong}], writer_kind="BranchMerge")
+
+    with pytest.raises(SidecarCorrupt):
+        read_sidecar(NAME, text)
 
 
 @pytest.mark.case("engine", 156)

@@ -79,6 +79,14 @@ def new_due_graph(root: Path) -> None:
             graph.mutate('query touch() { update Person set { age: 30 } where name = "ann" }')
 
 
+def new_branched_graph(root: Path) -> None:
+    """Create the same graph with a branch `june` that added, changed and removed rows."""
+    with new_graph(root) as graph:
+        graph.create_branch("june")
+        graph.load(records(_JUNE), "merge", index=False, branch="june")
+        graph.mutate('query leave() { delete Person where name = "cid" }', branch="june")
+
+
 # Writers
 
 
@@ -118,6 +126,15 @@ _INDEX_POINTS = {
     "P2": "ensure_indices.post_table_commit=",
     "P3": "ensure_indices.post_phase_b_pre_manifest_commit=",
     "P5": "ensure_indices.post_publish_pre_sidecar_delete=",
+    "P6": "recovery.sidecar_delete=",
+    "P7": "lock.post_sidecar_delete_pre_unlink=",
+}
+_MERGE_POINTS = {
+    "P0": "branch_merge.post_capture=",
+    "P1": "branch_merge.post_sidecar_pre_commit=",
+    "P2": "branch_merge.post_table=",
+    "P3": "branch_merge.post_phase_b_pre_manifest_commit=",
+    "P5": "branch_merge.post_publish_pre_sidecar_delete=",
     "P6": "recovery.sidecar_delete=",
     "P7": "lock.post_sidecar_delete_pre_unlink=",
 }
@@ -162,6 +179,11 @@ _MERGED: Contents = {
 _OVERWRITTEN: Contents = {
     "Person": frozenset({("ann", 31), ("bob", 41)}),
     "Knows": frozenset({("bob", "ann", 2004)}),
+}
+
+_JUNE: Contents = {
+    "Person": frozenset({("ann", 31), ("dan", 50)}),
+    "Knows": frozenset({("dan", "ann", 2003)}),
 }
 
 WRITERS = {
@@ -226,6 +248,17 @@ WRITERS = {
             _changed(**_OVERWRITTEN),
             _WRITE_POINTS,
             needs_restore=True,
+        ),
+        Writer(
+            "branch_merge",
+            "BranchMerge",
+            lambda graph: graph.merge("june", actor="writer"),
+            ("edge:Knows", "node:Person"),
+            _changed(
+                Person=[("ann", 31), ("bob", 40), ("dan", 50)],
+                Knows=[("ann", "bob", 2001), ("dan", "ann", 2003)],
+            ),
+            _MERGE_POINTS,
         ),
         Writer(
             "ensure_indices",

@@ -1,6 +1,7 @@
 """An error as the document that `--json` prints, the same as the body of an HTTP error."""
 
-from omnigraph.core.errors import OmnigraphError
+from omnigraph.core.errors import MergeConflicts, OmnigraphError
+from omnigraph.core.merge_conflict import MergeConflict
 
 Json = dict[str, object]
 
@@ -10,6 +11,8 @@ _FIELDS = {
     "key_conflict": ("table_key", "row_id"),
     "precondition_failure": ("expected", "actual"),
     "version_reclaimed": ("table_key", "version"),
+    "change_diff_refusal": ("reason", "graph_commit_id", "type_name"),
+    "change_feed_gap": ("cursor", "first_unreadable_commit_id"),
     "resource_limit": ("resource", "limit", "actual"),
     "recovery_required": ("operation_id",),
 }
@@ -20,6 +23,18 @@ def error_document(error: OmnigraphError) -> Json:
     document: Json = {"error": str(error)}
     if error.code is not None:
         document["code"] = error.code
-    if error.detail is not None:
+    if isinstance(error, MergeConflicts):
+        document["merge_conflicts"] = [conflict_document(conflict) for conflict in error.conflicts]
+    elif error.detail is not None:
         document[error.detail] = {name: getattr(error, name) for name in _FIELDS[error.detail]}
     return document
+
+
+def conflict_document(conflict: MergeConflict) -> Json:
+    """Return one conflict of a merge."""
+    return {
+        "table_key": conflict.table_key,
+        "row_id": conflict.row_id,
+        "kind": conflict.kind.value,
+        "message": conflict.message,
+    }

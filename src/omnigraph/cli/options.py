@@ -1,6 +1,6 @@
 """The flags and arguments that commands share, and the refusal of those that do not fit a command."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import click
@@ -81,3 +81,16 @@ def address_options(command: Decorated) -> Decorated:
     return click.option(
         "--uri", "uris", multiple=True, metavar="URI", help="The graph: a path, file:// or s3:// URI."
     )(command)
+
+
+def graph_and_name(words: Sequence[str], command: str) -> tuple[str | None, str]:
+    """Return the positional graph, if there is one, and the name of the branch behind it."""
+    match words:
+        case [name]:
+            return None, name
+        case [uri, name]:
+            return uri, name
+        case _:
+            raise click.UsageError(
+                f"branch {command} takes the name of a branch, and before it perhaps a graph"
+            )

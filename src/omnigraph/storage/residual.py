@@ -8,6 +8,7 @@ from typing import final
 
 from lance import LanceDataset
 from lance.fragment import LanceFragment
+from lance.optimize import Compaction, CompactionMetrics, CompactionOptions
 
 from omnigraph.core.errors import CommitConflict
 from omnigraph.core.limits import SMALL_FRAGMENT_ROWS
@@ -51,7 +52,8 @@ class InlineCommitResidual:
     ) -> CompactionOutcome:
         """Fold fragments below the target into fragments up to it; larger ones stay as they are.
 
-        With `rewrite_deletions` larger ones with many deleted rows are rewritten too.
+        With `rewrite_deletions` larger ones with many deleted rows are rewritten too. On a fork, fragments
+        that an index of its source covers stay until the fork has an index of its own over them.
 
         Inline because the library makes a reserve and a rewrite commit in one call; HEAD moves by two, or by
         none when there is nothing to fold. A refused one may leave the reserve behind.
@@ -63,9 +65,16 @@ class InlineCommitResidual:
         dataset = self._store.open_unshared(address)
         before = dataset.checkout_version(dataset.version)
         with self._committing(f"compact {address.open_uri}", dataset):
-            metrics = dataset.optimize.compact_files(
-                target_rows_per_fragment=target_rows, materialize_deletions=rewrite_deletions
-            )
+            inherited = _under_inherited_indexes(dataset)
+            if inherited:
+                options = CompactionOptions(
+                    target_rows_per_fragment=target_rows, materialize_deletions=rewrite_deletions
+                )
+                metrics = _compact_beside(dataset, options, inherited)
+            else:
+                metrics = dataset.optimize.compact_files(
+                    target_rows_per_fragment=target_rows, materialize_deletions=rewrite_deletions
+                )
         return CompactionOutcome(
             dataset.version,
             metrics.fragments_removed,
@@ -102,6 +111,29 @@ class InlineCommitResidual:
             raise translate(error, what) from error
         finally:
             self._store.count_io(dataset)
+
+
+def _under_inherited_indexes(dataset: LanceDataset) -> set[int]:
+    """Return the fragments that a segment in another tree covers: a fork has those of its source.
+
+    Compaction writes such a segment anew below the fork and records it as lying below the source, where
+    nobody finds it: every lookup on the fork fails from then on.
+    """
+    return {
+        number
+        for item in dataset.describe_indices()
+        for segment in item.segments
+        if segment.base_id is not None
+        for number in segment.fragment_ids
+    }
+
+
+def _compact_beside(
+    dataset: LanceDataset, options: CompactionOptions, inherited: set[int]
+) -> CompactionMetrics:
+    tasks = Compaction.plan(dataset, options).tasks
+    chosen = [task for task in tasks if inherited.isdisjoint(part.id for part in task.fragments)]
+    return Compaction.commit(dataset, [task.execute(dataset) for task in chosen])
 
 
 def _folds(dataset: LanceDataset, *, merge_segments: bool) -> dict[int, list[str]]:

@@ -9,7 +9,7 @@ W4  Who cannot tell whether a commit landed says so, and never that it did not.
 import json
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, cast, final
+from typing import Literal, TypeAlias, cast, final
 
 import numpy as np
 import pyarrow as pa
@@ -23,11 +23,13 @@ from omnigraph.storage import index, shapes
 from omnigraph.storage.create import commit_first_version
 from omnigraph.storage.index import IndexRequest, PendingColumn
 from omnigraph.storage.lance_errors import LANCE_ERRORS, classify, translate
+from omnigraph.storage.rows import RowIds, row_addresses
 from omnigraph.storage.staged import CommittedTable, StagedWrite, index_files, new_files, version_files
 from omnigraph.storage.table import SnapshotHandle, TableAddress, TableStore, translated
 
 __all__ = ["CommittedTable", "IndexRequest", "PendingColumn", "StagedWrite", "TableStager"]
 
+RowNumbers: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.uint64]]"
 OPERATION_ID_PROPERTY = "omnigraph.operation_id"
 WRITER_KIND_PROPERTY = "omnigraph.writer_kind"
 
@@ -50,8 +52,15 @@ class TableStager:
 
     def stage_append(self, handle: SnapshotHandle, table: pa.Table) -> StagedWrite:
         """Prepare rows whose ids the table does not have."""
-        fragments = shapes.write_rows(handle._dataset, _conform(table, handle.schema))
-        return _addition(handle, fragments, new_files(handle.address, handle._dataset, new=fragments))
+        return self.stage_append_chunks(handle, [table])
+
+    def stage_append_chunks(self, handle: SnapshotHandle, chunks: Iterable[pa.Table]) -> StagedWrite:
+        """Prepare rows whose ids the table does not have, written chunk by chunk as they come."""
+        dataset, schema = handle._dataset, handle.schema
+        fragments = [
+            fragment for chunk in chunks for fragment in shapes.write_rows(dataset, _conform(chunk, schema))
+        ]
+        return _addition(handle, fragments, new_files(handle.address, dataset, new=fragments))
 
     def stage_fragments(
         self, handle: SnapshotHandle, fragments: Sequence[Mapping[str, object] | str]
@@ -107,7 +116,46 @@ class TableStager:
         if SMALL_DELTA_ROWS < rows.num_rows <= MAX_FRAGMENT_ROWS:
             return self._upsert_by_merge(handle, rows)
         # Above the size of a fragment a merge would write larger ones than we allow.
-        return self._upsert_by_lookup(handle, rows)
+        return self.stage_upsert_chunks(handle, [(rows, None)])
+
+    def stage_upsert_chunks(
+        self, handle: SnapshotHandle, chunks: Iterable[tuple[pa.Table, RowIds | None]]
+    ) -> StagedWrite:
+        """Prepare the same for rows that are written chunk by chunk as they come.
+
+        With each chunk come the row ids of the rows that it replaces, all of them, in order; where those are
+        not known they are looked up. No id is in two chunks, and the table has fragments.
+        """
+        dataset = handle._dataset
+        fragments: list[FragmentMetadata] = []
+        addresses: list[RowNumbers] = []
+        added = 0
+        for chunk, row_ids in chunks:
+            rows = _conform(chunk, handle.schema)
+            if row_ids is None:
+                rows, carried, replaced = self._matched_first(handle, rows)
+            else:
+                carried, replaced = row_ids.astype(np.uint64), row_addresses(handle, row_ids)
+            written = shapes.write_rows(dataset, rows)
+            _carry_row_ids(written, carried)
+            fragments += written
+            addresses.append(replaced)
+            added += rows.num_rows - len(replaced)
+        removed, updated = shapes.delete_addresses(dataset, np.concatenate(addresses))
+        operation = shapes.replacement(dataset, removed=removed, updated=updated, new=fragments)
+        files = new_files(handle.address, dataset, new=fragments, updated=updated)
+        return _staged(handle, "upsert", operation, files, added=added)
+
+    def _matched_first(
+        self, handle: SnapshotHandle, rows: pa.Table
+    ) -> tuple[pa.Table, RowNumbers, RowNumbers]:
+        """Return the rows that replace others first, with the ids and addresses of those others."""
+        found = self._store.rows_by_id(handle, _ids(rows), ["id"], with_row_id=True, with_row_address=True)
+        position = pc.index_in(rows["id"], value_set=found["id"].combine_chunks())
+        matched = np.flatnonzero(position.is_valid().to_numpy())
+        fresh = np.flatnonzero(position.is_null().to_numpy())
+        carried = _numbers(found, "_rowid")[position.drop_null().to_numpy()]
+        return rows.take(pa.array(np.concatenate([matched, fresh]))), carried, _numbers(found, "_rowaddr")
 
     def stage_overwrite(
         self, handle: SnapshotHandle, schema: pa.Schema, table: pa.Table | None
@@ -247,20 +295,6 @@ class TableStager:
         """Return the newest version; zero while there is no table."""
         return self._store.open_head(address).version if self._store.exists(address) else 0
 
-    def _upsert_by_lookup(self, handle: SnapshotHandle, rows: pa.Table) -> StagedWrite:
-        dataset = handle._dataset
-        found = self._store.rows_by_id(handle, _ids(rows), ["id"], with_row_id=True, with_row_address=True)
-        position = pc.index_in(rows["id"], value_set=found["id"].combine_chunks())
-        matched = np.flatnonzero(position.is_valid().to_numpy())
-        fresh = np.flatnonzero(position.is_null().to_numpy())
-        fragments = shapes.write_rows(dataset, rows.take(pa.array(np.concatenate([matched, fresh]))))
-        carried = _numbers(found, "_rowid")[position.drop_null().to_numpy()]
-        _carry_row_ids(fragments, carried)
-        removed, updated = shapes.delete_addresses(dataset, _numbers(found, "_rowaddr"))
-        operation = shapes.replacement(dataset, removed=removed, updated=updated, new=fragments)
-        files = new_files(handle.address, dataset, new=fragments, updated=updated)
-        return _staged(handle, "upsert", operation, files, added=len(fresh))
-
     def _upsert_by_merge(self, handle: SnapshotHandle, rows: pa.Table) -> StagedWrite:
         dataset = handle._dataset
         with translated(f"merge into {handle.address.open_uri}"):
@@ -350,13 +384,11 @@ def _ids(rows: pa.Table) -> list[str]:
     return cast("list[str]", rows["id"].to_pylist())
 
 
-def _numbers(found: pa.Table, column: str) -> "np.ndarray[tuple[int], np.dtype[np.uint64]]":
+def _numbers(found: pa.Table, column: str) -> RowNumbers:
     return found[column].to_numpy().astype(np.uint64)
 
 
-def _carry_row_ids(
-    fragments: Iterable[FragmentMetadata], row_ids: "np.ndarray[tuple[int], np.dtype[np.uint64]]"
-) -> None:
+def _carry_row_ids(fragments: Iterable[FragmentMetadata], row_ids: RowNumbers) -> None:
     """Give the first rows of new fragments the row ids of the rows they replace."""
     start = 0
     for fragment in fragments:

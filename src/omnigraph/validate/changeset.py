@@ -4,19 +4,40 @@ W1  The delta alone is looked at: rows that the write brings, ids that it remove
 W2  A row that fails a value check takes no part in the set checks; neither does a record that was refused.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
+import pyarrow as pa
 
-from omnigraph.catalog.model import Catalog
+from omnigraph.catalog.model import Catalog, EdgeType, NodeType
 from omnigraph.validate.arrow_questions import ArrowQuestions, Delta
-from omnigraph.validate.columns import Column, Rows, TableChange, make_rows
+from omnigraph.validate.columns import Column, Rows, TableChange, concat_rows, make_rows
 from omnigraph.validate.set_checks import TableTraits, check_sets
-from omnigraph.validate.sets import KeyOps, earlier_positions, is_not_among, tuple_codes
+from omnigraph.validate.sets import (
+    ArrowKeyOps,
+    CommittedView,
+    KeyOps,
+    earlier_positions,
+    is_not_among,
+    tuple_codes,
+)
 from omnigraph.validate.values import check_values
 from omnigraph.validate.violations import ViolationLog
 
-__all__ = ["TableChange", "fold_by_id", "validate_changeset"]
+__all__ = ["ChunkedChange", "TableChange", "fold_by_id", "validate_changeset", "validate_chunks"]
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkedChange:
+    """What a write does to one table whose rows are too many to be held: by id, each id once.
+
+    `chunks` are the rows, gone through once. `removed_ids` are ids of committed rows that go.
+    """
+
+    type: NodeType | EdgeType
+    chunks: Iterable[pa.Table]
+    removed_ids: Column
 
 
 def validate_changeset(
@@ -30,6 +51,22 @@ def validate_changeset(
     traits = {key: _traits(changes[key], delta.rows) for key, delta in deltas.items()}
     check_sets(traits, catalog, ArrowQuestions(deltas, key_ops, log.limit), log)
     return {table_key: delta.folded for table_key, delta in deltas.items()}
+
+
+def validate_chunks(
+    changes: Mapping[str, ChunkedChange], catalog: Catalog, view: CommittedView, log: ViolationLog
+) -> None:
+    """Report everything that a write breaks whose rows come in chunks (W1, W2).
+
+    Of each chunk only the columns are kept that the set checks compare.
+    """
+    whole = {}
+    for table_key, change in sorted(changes.items()):
+        rows = _checked_chunks(change, log)
+        whole[table_key] = TableChange(change.type, rows, change.removed_ids, "merge")
+    deltas = {table_key: _delta_of_checked(change) for table_key, change in whole.items()}
+    traits = {key: _traits(whole[key], delta.rows) for key, delta in deltas.items()}
+    check_sets(traits, catalog, ArrowQuestions(deltas, ArrowKeyOps(view, whole), log.limit), log)
 
 
 def fold_by_id(rows: Rows) -> Rows:
@@ -49,6 +86,30 @@ def _delta(change: TableChange, log: ViolationLog) -> Delta:
     if change.coalesce:
         rows = fold_by_id(rows)
     return delta_of(change, rows.filter(check_values(rows, log)))
+
+
+def _checked_chunks(change: ChunkedChange, log: ViolationLog) -> Rows:
+    """Check the values of every chunk; return what the set checks compare of the rows that passed."""
+    parts = [_narrow(make_rows(change.type, {}, lines=[]))]
+    for chunk in change.chunks:
+        columns = {name: chunk.column(name) for name in chunk.column_names}
+        nowhere = np.zeros(chunk.num_rows, dtype=np.int64)  # no input, no lines: the order is that of the ids
+        rows = make_rows(change.type, columns, lines=nowhere)
+        parts.append(_narrow(rows.filter(check_values(rows, log))))
+    return concat_rows(parts).in_order()
+
+
+def _narrow(rows: Rows) -> Rows:
+    type_ = rows.type
+    ends = ["src", "dst"] if isinstance(type_, EdgeType) else []
+    key = (type_.key or ()) if isinstance(type_, NodeType) else ()
+    names = dict.fromkeys(["id", *ends, *key, *(name for columns in type_.unique for name in columns)])
+    return replace(rows, table=rows.table.select(list(names)))
+
+
+def _delta_of_checked(change: TableChange) -> Delta:
+    assert change.rows is not None, "chunks are put together before"
+    return Delta(change.rows, change.rows, change.removed_ids)
 
 
 def delta_of(change: TableChange, rows: Rows) -> Delta:

@@ -1,9 +1,16 @@
 """Errors as text for people."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, cast
 
-from omnigraph.core.errors import ExecutionError, OmnigraphError, SourceError, ValidationError
+from omnigraph.core.errors import (
+    ExecutionError,
+    MergeConflicts,
+    OmnigraphError,
+    SourceError,
+    ValidationError,
+)
+from omnigraph.core.merge_conflict import MergeConflict
 
 if TYPE_CHECKING:
     from omnigraph.validate.violations import Violation
@@ -15,6 +22,8 @@ def render_error(error: OmnigraphError) -> str:
     """Return what goes to standard error: every diagnostic of a text, the first violations of data."""
     if isinstance(error, SourceError):
         return error.render()
+    if isinstance(error, MergeConflicts):
+        return "\n".join([f"error: {error}", *render_conflicts(error.conflicts)])
     if isinstance(error, ValidationError):
         return "\n".join([str(error), *_further(error)])
     return str(error) if isinstance(error, ExecutionError) else f"error: {error}"
@@ -37,3 +46,10 @@ def _place(violation: "Violation") -> str:
         return ""
     name = violation.file_name
     return f"line {violation.line}: " if name is None else f"{name}:{violation.line}: "
+
+
+def render_conflicts(conflicts: Iterable[MergeConflict]) -> Iterator[str]:
+    """Yield a line for each conflict of a merge."""
+    for conflict in conflicts:
+        row = "" if conflict.row_id is None else f" '{conflict.row_id}'"
+        yield f"  {conflict.table_key}{row} {conflict.kind}: {conflict.message}"

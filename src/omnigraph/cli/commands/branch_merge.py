@@ -1,0 +1,70 @@
+"""`omnigraph branch merge`: bring into a branch what another one did."""
+
+from collections.abc import Sequence
+
+import click
+
+from omnigraph.cli.options import (
+    GraphCommand,
+    actor_option,
+    address_options,
+    graph_and_name,
+    json_option,
+    message_option,
+    yes_option,
+)
+from omnigraph.cli.printing import print_document
+from omnigraph.cli.target import announce, require_consent, resolve
+
+
+@click.command("merge", cls=GraphCommand)
+@click.argument("words", nargs=-1, metavar="[URI] SOURCE")
+@click.option("--into", default="main", show_default=True, metavar="NAME", help="The branch that is changed.")
+@click.option("--delete-branch", is_flag=True, help="Delete the source afterwards.")
+@click.option("--dry-run", is_flag=True, help="Say how it would end, with every conflict; write nothing.")
+@message_option
+@actor_option
+@address_options
+@yes_option
+@json_option
+def merge(
+    *,
+    words: Sequence[str],
+    into: str,
+    delete_branch: bool,
+    dry_run: bool,
+    message: str | None,
+    actor: str | None,
+    uris: Sequence[str],
+    stores: Sequence[str],
+    quiet: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Bring into a branch of the graph at URI what SOURCE did since the two parted, as one commit.
+
+    Where both sides changed the same entity differently, or where what both leave breaks the schema, every
+    conflict is listed and nothing is written. Resolve each on one side and merge again.
+    """
+    positional, source = graph_and_name(words, "merge")
+    target = resolve(positional, uris, stores)
+    if delete_branch and not dry_run:
+        what = "branch merge --delete-branch deletes a branch"
+        require_consent(what, target, yes=yes, may_ask=not as_json)
+    from omnigraph.cli.access import open_for_reading, open_for_writing
+    from omnigraph.cli.documents import merge_document
+    from omnigraph.cli.render.merge import render_merge
+
+    announce("branch merge", target, quiet=quiet)
+    with (open_for_reading if dry_run else open_for_writing)(target) as graph:
+        result = graph.merge(
+            source, into, message=message, delete_branch=delete_branch, dry_run=dry_run, actor=actor
+        )
+    if result.branch_delete_error is not None:
+        click.echo(
+            f"warning: {result.source} was merged but not deleted: {result.branch_delete_error}", err=True
+        )
+    if as_json:
+        print_document(merge_document(result, actor, is_dry_run=dry_run, is_delete_asked=delete_branch))
+    else:
+        click.echo(render_merge(result, is_dry_run=dry_run))

@@ -1,0 +1,119 @@
+"""Several commits of one table in one write: new rows, then changed ones, then removals.
+
+M1  Each step is staged on the HEAD that the one before made; a step with nothing to do is left out.
+M2  Rows are written in chunks: what is held at a time is bounded, whatever a step brings.
+M3  Between the first step and the last the table shows a part of the write. Nobody publishes that: only a
+    confirmed version is one, and an unconfirmed one is undone.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.commit.parts import Parts
+from omnigraph.commit.section import TableCommit
+from omnigraph.commit.sidecar import WriterKind
+from omnigraph.core.failpoint import hit
+from omnigraph.core.limits import MAX_FRAGMENT_ROWS, MERGE_CHUNK_BYTES
+from omnigraph.history.fold import TableEntry
+from omnigraph.storage.handle import SnapshotHandle
+from omnigraph.storage.rows import RowIds
+from omnigraph.storage.staged import CommittedTable, StagedWrite
+
+Chunk = tuple[pa.Table, RowIds | None]  # with the row ids of the rows that it replaces, where they are known
+Chunks = Callable[[], Iterable[Chunk]]
+_FAILPOINTS = {
+    "append": "branch_merge.after_append_pre_upsert",
+    "upsert": "branch_merge.after_upsert_pre_delete",
+    "delete": "branch_merge.after_delete_pre_confirm",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """What happens to one table: rows that it does not have, rows that it has, ids that go.
+
+    None and no ids are steps that are left out. `entry` is the table where it is written.
+    """
+
+    entry: TableEntry
+    appended: Chunks | None
+    upserted: Chunks | None
+    deleted: Sequence[str]
+
+
+def table_commit(
+    parts: Parts, steps: Steps, *, new_files: tuple[str, ...] = (), is_first_touch: bool = False
+) -> TableCommit:
+    """Return the steps as one table's share of a merge; the files are synced before the first of them."""
+    return TableCommit(
+        steps.entry,
+        None,
+        new_files,
+        lambda operation_id: _run(parts, steps, operation_id),
+        is_first_touch=is_first_touch,
+    )
+
+
+def _run(parts: Parts, steps: Steps, operation_id: str) -> CommittedTable:
+    address = parts.address(steps.entry)
+    committed: CommittedTable | None = None
+    files: list[str] = []
+    for name, stage in _staging(parts, steps):
+        version = steps.entry.version if committed is None else committed.version
+        staged = stage(parts.store.open_at(address, version))
+        if staged is None:
+            continue
+        parts.syncer.sync(staged.files, stage="staged")
+        committed = parts.stager.commit_staged(
+            staged, operation_id=operation_id, writer_kind=WriterKind.BRANCH_MERGE.value
+        )
+        files += committed.files
+        hit(_FAILPOINTS[name])
+    assert committed is not None, f"{steps.entry.table_key} is pinned for a write that does nothing"
+    return CommittedTable(
+        address, committed.version, committed.row_count, committed.transaction_uuid, tuple(files)
+    )
+
+
+def _staging(
+    parts: Parts, steps: Steps
+) -> Iterator[tuple[str, Callable[[SnapshotHandle], StagedWrite | None]]]:
+    """Yield the steps that have something to do, in order (M1)."""
+    appended, upserted = steps.appended, steps.upserted
+    if appended is not None:
+        yield (
+            "append",
+            lambda handle: parts.stager.stage_append_chunks(
+                handle, (rows for rows, _ in _gathered(appended()))
+            ),
+        )
+    if upserted is not None:
+        yield "upsert", lambda handle: parts.stager.stage_upsert_chunks(handle, _gathered(upserted()))
+    if steps.deleted:
+        yield "delete", lambda handle: parts.stager.stage_delete(handle, steps.deleted)
+
+
+def _gathered(chunks: Iterable[Chunk]) -> Iterator[Chunk]:
+    """Yield rows in pieces of the size that is written at a time: a fragment, or what may be held (M2)."""
+    held: list[Chunk] = []
+    rows = size = 0
+    for number, chunk in enumerate(chunks):
+        if number:
+            hit("branch_merge.between_chunks")
+        table, _ = chunk
+        if held and (rows + table.num_rows > MAX_FRAGMENT_ROWS or size + table.nbytes > MERGE_CHUNK_BYTES):
+            yield _joined(held)
+            held, rows, size = [], 0, 0
+        held.append(chunk)
+        rows, size = rows + table.num_rows, size + table.nbytes
+    if held:
+        yield _joined(held)
+
+
+def _joined(chunks: Sequence[Chunk]) -> Chunk:
+    known = [row_ids for _, row_ids in chunks if row_ids is not None]
+    tables = pa.concat_tables([table for table, _ in chunks])
+    return tables, np.concatenate(known) if len(known) == len(chunks) else None

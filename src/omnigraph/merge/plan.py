@@ -1,0 +1,64 @@
+"""Which tables a merge has to look at, and in which of two ways the target adopts what it takes.
+
+N1  A table that the source left as it was, or that both sides show alike, costs a comparison of two pins.
+N2  The target never comes to depend on the source's storage: it adopts rows, or a version on main's own
+    storage, which outlives every branch.
+N3  Main is never repointed: its pin is its HEAD.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+
+from omnigraph.catalog.model import Catalog
+from omnigraph.changes.changed_ids import TablePoint
+from omnigraph.core.errors import ReadSetChanged
+from omnigraph.history.fold import TableEntry
+from omnigraph.history.state import Snapshot
+from omnigraph.merge.three_way import Points
+from omnigraph.storage.handle import TableAddress
+
+AddressOf = Callable[[TableEntry], TableAddress]
+
+
+def tables_to_merge(
+    base: Snapshot, source: Snapshot, target: Snapshot, address_of: AddressOf
+) -> Iterator[Points]:
+    """Yield the tables that the source may have changed, by name (N1).
+
+    Raises:
+        ReadSetChanged: the two sides have different tables under one name.
+    """
+
+    def point(entry: TableEntry) -> TablePoint:
+        return TablePoint(entry, address_of(entry))
+
+    before = {entry.identity: entry for entry in base.entries.values()}
+    for table_key in sorted(source.entries.keys() | target.entries.keys()):
+        ours, theirs = source.entries.get(table_key), target.entries.get(table_key)
+        if ours is None or theirs is None or ours.identity != theirs.identity:
+            identities = [None if entry is None else entry.identity.object_part for entry in (theirs, ours)]
+            raise ReadSetChanged(member=table_key, expected=identities[0], actual=identities[1])
+        known = before.get(ours.identity)
+        if ours.pin.names_same(theirs.pin) or (known is not None and ours.pin.names_same(known.pin)):
+            continue
+        yield Points(table_key, None if known is None else point(known), point(ours), point(theirs))
+
+
+def can_repoint(points: Points, target_branch: str | None) -> bool:
+    """Return whether the target can show the source's very version (N2, N3)."""
+    return target_branch is not None and points.is_target_unchanged and points.source.entry.owner is None
+
+
+def tables_read(catalog: Catalog, changed: Iterable[str], losing: Iterable[str]) -> frozenset[str]:
+    """Return the tables that a merge relies on besides those it changes: ends of edges, edges of lost nodes.
+
+    `losing` are the tables that may lose rows.
+    """
+    keys, lost = set(changed), set(losing)
+    read: set[str] = set()
+    for edge in catalog.edges.values():
+        ends = {f"node:{edge.source}", f"node:{edge.target}"}
+        if edge.table_key in keys:
+            read |= ends
+        if ends & lost:
+            read.add(edge.table_key)
+    return frozenset(read - keys)

@@ -1,0 +1,153 @@
+"""Rows of a delta, read in chunks and kept only while they are few.
+
+R1  However many rows a delta has, no more than a chunk of them is held at a time.
+R2  Every row that is read is counted.
+R3  A row is fetched by its row id where that is known: this costs a read of the row, finding an id a walk
+    through an index.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.changes.changed_ids import TablePoint, images, images_at
+from omnigraph.core.limits import MERGE_CHUNK_BYTES, MERGE_CHUNK_ROWS
+from omnigraph.storage.rows import RowIds
+from omnigraph.storage.table import TableStore
+
+_compute: Any = pc  # the stubs know too little of arrays of text
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedIds:
+    """Ids, ascending, with the row ids that they have at one point."""
+
+    ids: pa.StringArray
+    rows: RowIds
+
+    @staticmethod
+    def of(ids: list[str], rows: list[int]) -> "PlacedIds":
+        """Return ids in order."""
+        return PlacedIds(pa.array(ids, pa.utf8()), np.array(rows, dtype=np.int64)).in_order()
+
+    @staticmethod
+    def concat(pieces: Sequence["PlacedIds"]) -> "PlacedIds":
+        """Return pieces that follow each other as one."""
+        if len(pieces) == 1:
+            return pieces[0]
+        ids = pa.concat_arrays([NOWHERE.ids, *(piece.ids for piece in pieces)])
+        return PlacedIds(ids, np.concatenate([NOWHERE.rows, *(piece.rows for piece in pieces)]))
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self.ids)
+
+    def in_order(self) -> "PlacedIds":
+        """Return the same ids, ascending."""
+        order = _compute.sort_indices(self.ids)
+        return PlacedIds(self.ids.take(order), self.rows[np.asarray(order)])
+
+    def with_others(self, others: "PlacedIds") -> "PlacedIds":
+        """Return both, ascending."""
+        if not len(others):
+            return self
+        ids = pa.concat_arrays([self.ids, others.ids])
+        return PlacedIds(ids, np.concatenate([self.rows, others.rows])).in_order()
+
+    def among(self, ids: pa.StringArray) -> "PlacedIds":
+        """Return those that are among some ids."""
+        return self.filter(_compute.is_in(self.ids, value_set=ids))
+
+    def not_among(self, ids: pa.StringArray) -> "PlacedIds":
+        """Return those that are not among some ids."""
+        return self.filter(_compute.invert(_compute.is_in(self.ids, value_set=ids)))
+
+    def filter(self, mask: pa.BooleanArray) -> "PlacedIds":
+        """Return those of a mask."""
+        return PlacedIds(self.ids.filter(mask), self.rows[np.asarray(mask, dtype=np.bool_)])
+
+    def chunks(self) -> Iterator["PlacedIds"]:
+        """Yield pieces of at most a chunk."""
+        for start in range(0, len(self), MERGE_CHUNK_ROWS):
+            stop = start + MERGE_CHUNK_ROWS
+            yield PlacedIds(self.ids.slice(start, MERGE_CHUNK_ROWS), self.rows[start:stop])
+
+
+NOWHERE = PlacedIds(pa.array([], pa.utf8()), np.empty(0, np.int64))
+
+
+class RowReader:
+    """Reads rows of tables, and counts them (R2)."""
+
+    def __init__(self, store: TableStore) -> None:
+        """Take the store that opens the tables."""
+        self.store = store
+        self.rows_read = 0
+
+    def find(self, point: TablePoint, ids: pa.StringArray) -> pa.Table:
+        """Return the rows of ids as one point shows them, ascending by id; those not there are left out."""
+        return self._counted(images(self.store, point, ids))
+
+    def fetch(self, point: TablePoint, placed: PlacedIds) -> pa.Table:
+        """Return the rows of ids that have these row ids there, in order (R3)."""
+        rows = self._counted(images_at(self.store, point, placed.rows))
+        assert rows["id"].combine_chunks().equals(placed.ids), "a row id names one row of a lineage for good"
+        return rows
+
+    def _counted(self, rows: pa.Table) -> pa.Table:
+        self.rows_read += rows.num_rows
+        return rows
+
+
+class DeltaRows:
+    """The rows of some ids as the source shows them; can be gone through more than once.
+
+    `replaced` are the row ids of the target's rows that they replace, where those are known.
+    """
+
+    def __init__(
+        self,
+        reader: RowReader,
+        point: TablePoint,
+        placed: PlacedIds,
+        *,
+        known: pa.Table | None = None,
+        replaced: RowIds | None = None,
+    ) -> None:
+        """Take the ids with their row ids at the source, and the rows themselves where they are known."""
+        self._reader, self._point = reader, point
+        self.placed = placed
+        self.replaced = replaced
+        self._known = known
+
+    def __len__(self) -> int:
+        """Return how many rows there are."""
+        return len(self.placed)
+
+    def chunks(self) -> Iterator[pa.Table]:
+        """Yield the rows in order; few ones are read once and kept (R1)."""
+        if self._known is not None:
+            yield self._known
+            return
+        for chunk in self.placed.chunks():
+            rows = self._reader.fetch(self._point, chunk)
+            if len(chunk) == len(self) and rows.nbytes <= MERGE_CHUNK_BYTES:
+                self._known = rows
+            yield rows
+
+    def replacing_chunks(self) -> Iterator[tuple[pa.Table, RowIds | None]]:
+        """Yield the same, each chunk with the row ids of the rows that it replaces."""
+        start = 0
+        for rows in self.chunks():
+            stop = start + rows.num_rows
+            yield rows, None if self.replaced is None else self.replaced[start:stop]
+            start = stop
+
+
+def as_texts(ids: "pa.StringArray | pa.ChunkedArray[pa.StringScalar]") -> list[str]:
+    """Return ids, of which none is null, as plain texts."""
+    return cast("list[str]", ids.to_pylist())

@@ -1,0 +1,251 @@
+"""The difference that one table contributes to a merge: base, source and target, entity by entity.
+
+H1  Work follows what the two sides changed: ids that only the target changed are not read, ids that only the
+    source inserted or deleted are decided without a look at the target.
+H2  Rows that were written again with equal values count as unchanged, so that a merge writes changed rows
+    only, and a table whose content ends equal is not written.
+H3  A row id of the base names the same row in the target if the target's history goes through the base and
+    the target has not touched the row; elsewhere rows are found by id.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.changes.changed_ids import TablePoint, changed_ids, rows_equal, shared_version
+from omnigraph.core.limits import MERGE_CHUNK_BYTES
+from omnigraph.core.merge_conflict import MergeConflict, MergeConflictKind
+from omnigraph.merge.rows import NOWHERE, DeltaRows, PlacedIds, RowReader, as_texts
+from omnigraph.merge.truth_table import Change, Verdict, change_of, judge
+from omnigraph.storage.rows import RowIds
+
+_compute: Any = pc  # the stubs know too little of arrays of text
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """One table in the three snapshots of a merge; a base that does not have it is none."""
+
+    table_key: str
+    base: TablePoint | None
+    source: TablePoint
+    target: TablePoint
+
+    @property
+    def is_target_unchanged(self) -> bool:
+        """Whether the target shows the very version of the base."""
+        return self.base is not None and self.base.entry.pin.names_same(self.target.entry.pin)
+
+
+@dataclass(frozen=True, slots=True)
+class TableDelta:
+    """What a merge does to one table of the target, and what it cannot decide."""
+
+    points: Points
+    inserted: DeltaRows
+    changed: DeltaRows
+    deleted: pa.StringArray
+    conflicts: tuple[MergeConflict, ...] = ()
+
+    @property
+    def table_key(self) -> str:
+        """The table."""
+        return self.points.table_key
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the target's content stays as it is."""
+        return not len(self.inserted) and not len(self.changed) and not len(self.deleted)
+
+    def written_chunks(self) -> Iterator[pa.Table]:
+        """Yield every row that the merge writes."""
+        yield from self.inserted.chunks()
+        yield from self.changed.chunks()
+
+
+def table_delta(reader: RowReader, points: Points) -> TableDelta:
+    """Return what a merge takes from the source's side of a table.
+
+    Raises:
+        HistoricalVersionReclaimed: a version of the table was cleaned up.
+        StorageError: the store failed.
+    """
+    ours = _touched(reader, points.base, points.source)
+    if ours.is_empty or points.is_target_unchanged:
+        return _delta(reader, points, ours, _Both())
+    elsewhere = _touched(reader, points.base, points.target).ids
+    both = ours.among(elsewhere)
+    if both.is_empty:
+        return _delta(reader, points, ours, _Both())
+    return _delta(reader, points, ours.not_among(elsewhere), _together(reader, points, both))
+
+
+class _Touched(NamedTuple):
+    """The ids that one side touched; updated ones may have equal values.
+
+    Deleted ids have their row ids of the base, the others those of the side; `before` are the row ids that
+    the updated ones have in the base.
+    """
+
+    inserted: PlacedIds
+    updated: PlacedIds
+    deleted: PlacedIds
+    before: RowIds
+
+    @property
+    def is_empty(self) -> bool:
+        return not (len(self.inserted) or len(self.updated) or len(self.deleted))
+
+    @property
+    def ids(self) -> pa.StringArray:
+        return pa.concat_arrays([self.inserted.ids, self.updated.ids, self.deleted.ids])
+
+    def among(self, ids: pa.StringArray) -> "_Touched":
+        return self._filtered(ids, is_among=True)
+
+    def not_among(self, ids: pa.StringArray) -> "_Touched":
+        return self._filtered(ids, is_among=False)
+
+    def _filtered(self, ids: pa.StringArray, *, is_among: bool) -> "_Touched":
+        def chosen(placed: PlacedIds) -> PlacedIds:
+            return placed.among(ids) if is_among else placed.not_among(ids)
+
+        before = chosen(PlacedIds(self.updated.ids, self.before)).rows
+        return _Touched(chosen(self.inserted), chosen(self.updated), chosen(self.deleted), before)
+
+
+def _touched(reader: RowReader, base: TablePoint | None, side: TablePoint) -> _Touched:
+    found = changed_ids(reader.store, base, side)
+    reader.rows_read += found.rows_read
+    inserted, updated = len(found.inserted), len(found.updated)
+    return _Touched(
+        PlacedIds(found.inserted, found.rows_after[:inserted]),
+        PlacedIds(found.updated, found.rows_after[inserted:]),
+        PlacedIds(found.deleted, found.rows_before[updated:]),
+        found.rows_before[:updated],
+    )
+
+
+class _Both(NamedTuple):
+    """What becomes of entities that both sides touched."""
+
+    inserted: PlacedIds = NOWHERE
+    changed: PlacedIds = NOWHERE
+    deleted: tuple[str, ...] = ()
+    conflicts: tuple[MergeConflict, ...] = ()
+
+
+def _delta(reader: RowReader, points: Points, ours: _Touched, both: _Both) -> TableDelta:
+    """Put together what the source did to entities that the target left alone, and what both did."""
+    deleted = ours.deleted.with_others(PlacedIds.of(list(both.deleted), [-1] * len(both.deleted)))
+    return TableDelta(
+        points,
+        DeltaRows(reader, points.source, ours.inserted.with_others(both.inserted)),
+        _changed(reader, points, ours, both.changed),
+        deleted.ids,
+        both.conflicts,
+    )
+
+
+def _changed(reader: RowReader, points: Points, ours: _Touched, others: PlacedIds) -> DeltaRows:
+    """Return the updated rows whose values differ from the target's, which are those of the base (H2)."""
+    by_row_id = len(ours.updated) > 0 and _goes_through_base(reader, points)
+    differing: list[PlacedIds] = []
+    replaced: list[RowIds] = []
+    known: pa.Table | None = None
+    start = 0
+    for chunk in ours.updated.chunks():
+        before = PlacedIds(chunk.ids, ours.before[start : start + len(chunk)])
+        start += len(chunk)
+        mine = reader.fetch(points.source, chunk)
+        theirs = reader.fetch(points.target, before) if by_row_id else reader.find(points.target, chunk.ids)
+        differs = _compute.invert(rows_equal(theirs, mine))
+        differing.append(chunk.filter(differs))
+        replaced.append(before.filter(differs).rows)
+        known = mine.filter(differs)
+    placed = PlacedIds.concat(differing)
+    if len(others):
+        return DeltaRows(reader, points.source, placed.with_others(others))
+    is_small = len(differing) == 1 and known is not None and known.nbytes <= MERGE_CHUNK_BYTES
+    return DeltaRows(
+        reader,
+        points.source,
+        placed,
+        known=known if is_small else None,
+        replaced=np.concatenate(replaced) if by_row_id else None,
+    )
+
+
+def _goes_through_base(reader: RowReader, points: Points) -> bool:
+    """Return whether row ids of the base are row ids of the target (H3)."""
+    if points.base is None or points.is_target_unchanged:
+        return points.base is not None
+    shared = shared_version(reader.store, points.base.address, points.target.address)
+    return shared >= points.base.entry.version
+
+
+def _together(reader: RowReader, points: Points, both: _Touched) -> _Both:
+    """Decide about entities that both sides touched."""
+    at_source = both.inserted.with_others(both.updated)
+    row_of = dict(zip(as_texts(at_source.ids), at_source.rows.tolist(), strict=True))
+    taken: dict[Change, list[str]] = {Change.INSERTED: [], Change.CHANGED: []}
+    deleted: list[str] = []
+    conflicts: list[MergeConflict] = []
+    for chunk in at_source.with_others(both.deleted).chunks():
+        for row_id, change, verdict in _verdicts(reader, points, chunk.ids):
+            match verdict:
+                case Verdict.KEEP:
+                    pass
+                case Verdict.TAKE_SOURCE:
+                    taken[change].append(row_id)
+                case Verdict.DELETE:
+                    deleted.append(row_id)
+                case _:
+                    conflicts.append(_conflict(points.table_key, row_id, verdict, change))
+    inserted, changed = (
+        PlacedIds.of(taken[change], [row_of[row_id] for row_id in taken[change]])
+        for change in (Change.INSERTED, Change.CHANGED)
+    )
+    return _Both(inserted, changed, tuple(deleted), tuple(conflicts))
+
+
+def _verdicts(
+    reader: RowReader, points: Points, ids: pa.StringArray
+) -> Iterator[tuple[str, Change, Verdict | MergeConflictKind]]:
+    """Yield, for each id, what the source did and what becomes of it."""
+    source, target = reader.find(points.source, ids), reader.find(points.target, ids)
+    base = source.slice(0, 0) if points.base is None else reader.find(points.base, ids)
+    in_base, in_source, in_target = (set(as_texts(rows["id"])) for rows in (base, source, target))
+    source_is_base, target_is_base = _equal_ids(base, source), _equal_ids(base, target)
+    sides_agree = _equal_ids(source, target)
+    for row_id in as_texts(ids):
+        here, there = (
+            change_of(in_base=row_id in in_base, in_side=row_id in in_side, is_equal=row_id in unchanged)
+            for in_side, unchanged in ((in_source, source_is_base), (in_target, target_is_base))
+        )
+        yield row_id, here, judge(here, there, is_equal=row_id in sides_agree)
+
+
+def _equal_ids(one: pa.Table, other: pa.Table) -> set[str]:
+    """Return the ids that both have, with equal values; both are ascending by id."""
+    here = one.filter(_compute.is_in(one["id"], value_set=other["id"].combine_chunks()))
+    there = other.filter(_compute.is_in(other["id"], value_set=one["id"].combine_chunks()))
+    return set(as_texts(here["id"].filter(rows_equal(here, there))))
+
+
+_TEXTS = {
+    MergeConflictKind.DIVERGENT_INSERT: "both sides inserted it, with different values",
+    MergeConflictKind.DIVERGENT_UPDATE: "both sides changed it, to different values",
+}
+
+
+def _conflict(table_key: str, row_id: str, kind: MergeConflictKind, source: Change) -> MergeConflict:
+    text = _TEXTS.get(kind)
+    if text is None:
+        here, there = ("deleted", "changed") if source is Change.DELETED else ("changed", "deleted")
+        text = f"the source {here} it, the target {there} it"
+    return MergeConflict(table_key, row_id, kind, text)

@@ -1,0 +1,56 @@
+"""What becomes of one entity that either side may have changed: a pure function.
+
+T1  The table of the engine specification, 9.3, is `judge`: every pair of changes has one row here, and a pair
+    that contradicts itself about the base is a mistake of ours.
+"""
+
+from enum import StrEnum
+
+from omnigraph.core.merge_conflict import MergeConflictKind
+
+
+class Change(StrEnum):
+    """What one side did to an entity since the base."""
+
+    NONE = "none"
+    INSERTED = "inserted"
+    CHANGED = "changed"
+    DELETED = "deleted"
+
+
+class Verdict(StrEnum):
+    """What the merge does to the target's entity."""
+
+    KEEP = "keep"
+    TAKE_SOURCE = "take_source"
+    DELETE = "delete"
+
+
+def change_of(*, in_base: bool, in_side: bool, is_equal: bool) -> Change:
+    """Return what a side did; `is_equal` is whether base and side both have the entity with equal values."""
+    if not in_base:
+        return Change.INSERTED if in_side else Change.NONE
+    if not in_side:
+        return Change.DELETED
+    return Change.NONE if is_equal else Change.CHANGED
+
+
+def judge(source: Change, target: Change, *, is_equal: bool) -> Verdict | MergeConflictKind:
+    """Return what to do, or why nothing can be done (T1); `is_equal` is whether both sides now agree."""
+    match source, target:
+        case Change.NONE, _:
+            return Verdict.KEEP
+        case Change.INSERTED | Change.CHANGED, Change.NONE:
+            return Verdict.TAKE_SOURCE
+        case Change.DELETED, Change.NONE:
+            return Verdict.DELETE
+        case Change.INSERTED, Change.INSERTED:
+            return Verdict.KEEP if is_equal else MergeConflictKind.DIVERGENT_INSERT
+        case Change.CHANGED, Change.CHANGED:
+            return Verdict.KEEP if is_equal else MergeConflictKind.DIVERGENT_UPDATE
+        case Change.DELETED, Change.DELETED:
+            return Verdict.KEEP
+        case (Change.DELETED, Change.CHANGED) | (Change.CHANGED, Change.DELETED):
+            return MergeConflictKind.DELETE_VS_UPDATE
+        case _:
+            raise AssertionError(f"one base cannot be both absent and present: {source}, {target}")

@@ -1,0 +1,206 @@
+"""`merge`: bring into a branch what another one did since the two parted, entity by entity.
+
+B1  Both heads are captured once. What the source does later is not part of this merge; when the target moves
+    before the first effect, nothing is done.
+B2  All conflicts are found before any of them is told, and with one of them nothing is written.
+B3  A fast-forward needs no check of its rows: the target comes to show what the source shows, and that was
+    checked when it was written.
+B4  The source is deleted after the merge stands; failing to do so does not fail the merge.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from omnigraph.core.errors import (
+    BadRequest,
+    HistoricalVersionReclaimed,
+    MergeConflicts,
+    OmnigraphError,
+    StorageError,
+)
+from omnigraph.core.failpoint import hit
+from omnigraph.core.merge_conflict import MergeConflict
+from omnigraph.exec.committed import CommittedTables
+from omnigraph.history.ancestry import Ancestry
+from omnigraph.history.commits import GraphCommit
+from omnigraph.history.coordinator import MAIN
+from omnigraph.history.state import ManifestState, Snapshot
+from omnigraph.merge.plan import can_repoint, tables_to_merge
+from omnigraph.merge.rows import RowReader
+from omnigraph.merge.three_way import TableDelta, table_delta
+from omnigraph.merge.validation import CountedView, broken_rules
+from omnigraph.operations.context import OpenGraph, check_message
+from omnigraph.operations.merge_publish import MergePlan, MergeRequest, publish_merge
+from omnigraph.operations.reprepare import with_repreparation
+from omnigraph.operations.upkeep import run_upkeep
+
+
+class MergeOutcome(StrEnum):
+    """How two histories stood to each other."""
+
+    ALREADY_UP_TO_DATE = "already_up_to_date"
+    FAST_FORWARD = "fast_forward"
+    MERGED = "merged"
+
+
+@dataclass(frozen=True, slots=True)
+class MergeResult:
+    """What a merge did, or a dry run would do; only a dry run has conflicts, a merge raises them.
+
+    `rows_read` counts the rows that were looked at to find and check what both sides changed.
+    """
+
+    source: str
+    target: str
+    outcome: MergeOutcome
+    commit: GraphCommit | None
+    conflicts: tuple[MergeConflict, ...] = ()
+    branch_deleted: bool = False
+    branch_delete_error: str | None = None
+    rows_read: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Heads:
+    """Both sides as captured, where they parted, and how they stand to each other."""
+
+    source: ManifestState
+    target: ManifestState
+    base: Snapshot
+    outcome: MergeOutcome
+
+
+def merge(
+    graph: OpenGraph,
+    source: str,
+    *,
+    into: str | None = None,
+    actor: str | None = None,
+    message: str | None = None,
+    delete: Callable[[], None] | None = None,
+    dry_run: bool = False,
+) -> MergeResult:
+    """Heal, capture both heads, find what the source did, check it against the target, publish; then upkeep.
+
+    `delete` removes the source afterwards. A dry run stops before the first effect, heals nothing, and
+    returns the conflicts.
+
+    Raises:
+        BadRequest: a branch cannot be merged into itself.
+        BranchNotFound: there is no such branch.
+        MergeConflicts: the two sides disagree; nothing was written.
+        ConflictError: the target moved meanwhile; nothing of this merge is visible.
+    """
+    target = graph.enter(actor, "branch_merge", into)
+    name = source.strip()
+    check_message(message)
+    if name == (target or MAIN):
+        raise BadRequest(f"branch '{name}' cannot be merged into itself")
+    if not dry_run:
+        graph.require_writable()
+        graph.heal()
+    origin = None if name == MAIN else name
+    request = MergeRequest(origin, target, actor, message)
+
+    def attempt() -> tuple[MergeResult, Snapshot]:
+        return _merge_once(graph, request, dry_run=dry_run)
+
+    result, before = with_repreparation(graph, target, attempt)
+    if result.commit is not None:
+        run_upkeep(graph, before, result.commit)
+    if delete is not None and not dry_run:
+        result = _delete_source(result, delete)
+    return result
+
+
+def _merge_once(graph: OpenGraph, request: MergeRequest, *, dry_run: bool) -> tuple[MergeResult, Snapshot]:
+    """Merge from fresh heads; return the result, and what the target showed before."""
+    queues = graph.parts.queues
+    with queues.schema_gate, queues.branch_gates([request.source, request.target]):
+        heads = _capture(graph, request)
+        hit("branch_merge.post_capture")
+        before = heads.target.snapshot()
+        result = MergeResult(request.source or MAIN, request.target or MAIN, heads.outcome, None)
+        if heads.outcome is MergeOutcome.ALREADY_UP_TO_DATE:
+            return result, before
+        plan, conflicts = _plan_of_live_branches(graph, request, heads)
+        result = replace(result, conflicts=conflicts, rows_read=plan.rows_read)
+        if dry_run:
+            return result, before
+        if conflicts:
+            raise MergeConflicts(conflicts)
+        published = publish_merge(graph, request, plan, source_head=heads.source.head, captured=heads.target)
+        return replace(result, commit=published.commit), before
+
+
+def _capture(graph: OpenGraph, request: MergeRequest) -> _Heads:
+    """Look at both branches once, and find where they parted (B1); equivalent commits count as one."""
+    source, target = graph.state(request.source), graph.state(request.target)
+    ours, theirs = source.head.graph_commit_id, target.head.graph_commit_id
+    ancestry = Ancestry(source.commits, target.commits)
+    found = ancestry.merge_base(ours, theirs)
+    base, effective = ancestry.effective(found.commit_id), ancestry.effective(ours)
+    if effective in {base, ancestry.effective(theirs)}:
+        outcome = MergeOutcome.ALREADY_UP_TO_DATE
+    elif ancestry.effective(theirs) == base:
+        outcome = MergeOutcome.FAST_FORWARD
+    else:
+        outcome = MergeOutcome.MERGED
+    holder = target if target.commits.has(found.commit_id) else source
+    return _Heads(source, target, holder.snapshot_at(found.manifest_version), outcome)
+
+
+def _plan_of_live_branches(
+    graph: OpenGraph, request: MergeRequest, heads: _Heads
+) -> tuple[MergePlan, tuple[MergeConflict, ...]]:
+    """Plan the merge; rows that cannot be found because a branch was deleted meanwhile say so."""
+    try:
+        return _plan(graph, request, heads)
+    except (StorageError, HistoricalVersionReclaimed):
+        for branch, state in ((request.source, heads.source), (request.target, heads.target)):
+            if branch is not None:
+                graph.parts.branches.require(branch, state.ref)
+        raise
+
+
+def _plan(
+    graph: OpenGraph, request: MergeRequest, heads: _Heads
+) -> tuple[MergePlan, tuple[MergeConflict, ...]]:
+    """Return what the target takes from the source, and everything that stands against it (B2)."""
+    parts, target = graph.parts, heads.target.snapshot()
+    reader = RowReader(parts.store)
+    view = CountedView(CommittedTables(target, parts.store, parts.address))
+    is_fast_forward = heads.outcome is MergeOutcome.FAST_FORWARD
+    looked_at = list(tables_to_merge(heads.base, heads.source.snapshot(), target, parts.address))
+    repointed = [points for points in looked_at if can_repoint(points, request.target)]
+    pointed = {points.table_key for points in repointed}
+    deltas = [
+        table_delta(reader, points)
+        for points in looked_at
+        if not (is_fast_forward and points.table_key in pointed)
+    ]
+    conflicts = [conflict for delta in deltas for conflict in delta.conflicts]
+    if not is_fast_forward:  # B3
+        conflicts += broken_rules(deltas, graph.catalog, view)
+    plan = MergePlan(
+        looked_at=tuple(points.table_key for points in looked_at),
+        deltas=tuple(_written(deltas, pointed)),
+        repointed=tuple(repointed),
+        rows_read=reader.rows_read + view.rows_read,
+    )
+    return plan, tuple(sorted(conflicts, key=lambda conflict: conflict.sort_key))
+
+
+def _written(deltas: Iterable[TableDelta], pointed: set[str]) -> Iterable[TableDelta]:
+    """Return the deltas that are applied row by row; a table that ends as it is is not written."""
+    return (delta for delta in deltas if delta.table_key not in pointed and not delta.is_empty)
+
+
+def _delete_source(result: MergeResult, delete: Callable[[], None]) -> MergeResult:
+    """Delete the source; a refusal is told, and changes nothing about the merge (B4)."""
+    try:
+        delete()
+    except OmnigraphError as error:
+        return replace(result, branch_delete_error=str(error))
+    return replace(result, branch_deleted=True)
