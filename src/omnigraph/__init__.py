@@ -13,16 +13,22 @@ if TYPE_CHECKING:
         AlreadyExistsError,
         AlreadyInitialized,
         BadRequest,
+        BranchInUse,
         BranchNotFound,
         CartesianProductRefused,
         CatalogError,
+        ChangeCursorRejected,
+        ChangeFeedGap,
+        ChangeSchemaBoundary,
         ClusterManaged,
         CommitConflict,
+        CommitHasNoParent,
         CommitNotFound,
         ConflictError,
         DriftNeedsRepair,
         EmbeddingError,
         EmbeddingModelMismatch,
+        EntityNotFound,
         ExecutionError,
         ExpectedVersionMismatch,
         FormatVersionError,
@@ -34,6 +40,7 @@ if TYPE_CHECKING:
         InitializationIndeterminate,
         InvariantViolation,
         KeyConflict,
+        MergeConflicts,
         MixedMutation,
         NotFoundError,
         OmnigraphError,
@@ -65,6 +72,7 @@ if TYPE_CHECKING:
         VersionNotFound,
         WriterLeaseHeld,
     )
+    from omnigraph.core.merge_conflict import MergeConflict, MergeConflictKind
     from omnigraph.embedding import EmbeddingConfig
     from omnigraph.graph.graph import Graph, init, open
     from omnigraph.graph.result import Result
@@ -75,6 +83,7 @@ if TYPE_CHECKING:
     from omnigraph.operations.ensure_indices import IndexResult, PendingIndex
     from omnigraph.operations.export import Export
     from omnigraph.operations.load import LoadMode, LoadResult
+    from omnigraph.operations.merge import MergeOutcome, MergeResult
     from omnigraph.operations.mutate import MutationResult
     from omnigraph.plan.describe import Explanation
 
@@ -92,6 +101,10 @@ _HOMES = {
     "IndexResult": "omnigraph.operations.ensure_indices",
     "LoadMode": "omnigraph.operations.load",
     "LoadResult": "omnigraph.operations.load",
+    "MergeConflict": "omnigraph.core.merge_conflict",
+    "MergeConflictKind": "omnigraph.core.merge_conflict",
+    "MergeOutcome": "omnigraph.operations.merge",
+    "MergeResult": "omnigraph.operations.merge",
     "MutationResult": "omnigraph.operations.mutate",
     "PendingIndex": "omnigraph.operations.ensure_indices",
     "RecoveryRecord": "omnigraph.commit.recovery.audit",
@@ -107,11 +120,16 @@ __all__ = [
     "AlreadyExistsError",
     "AlreadyInitialized",
     "BadRequest",
+    "BranchInUse",
     "BranchNotFound",
     "CartesianProductRefused",
     "CatalogError",
+    "ChangeCursorRejected",
+    "ChangeFeedGap",
+    "ChangeSchemaBoundary",
     "ClusterManaged",
     "CommitConflict",
+    "CommitHasNoParent",
     "CommitNotFound",
     "ConflictError",
     "DriftNeedsRepair",
@@ -119,6 +137,7 @@ __all__ = [
     "EmbeddingConfig",
     "EmbeddingError",
     "EmbeddingModelMismatch",
+    "EntityNotFound",
     "ExecutionError",
     "ExpectedVersionMismatch",
     "Explanation",
@@ -137,6 +156,11 @@ __all__ = [
     "KeyConflict",
     "LoadMode",
     "LoadResult",
+    "MergeConflict",
+    "MergeConflictKind",
+    "MergeConflicts",
+    "MergeOutcome",
+    "MergeResult",
     "MixedMutation",
     "MutationResult",
     "NotFoundError",

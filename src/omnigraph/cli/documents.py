@@ -7,15 +7,19 @@ may be empty only `message`, `reason` and what a recovery lacks are left out; th
 from collections.abc import Iterable
 
 from omnigraph import INTERNAL_SCHEMA_VERSION
+from omnigraph.changes.documents import change_document
+from omnigraph.cli.error_document import conflict_document
 from omnigraph.commit.recovery.audit import RecoveryRecord
 from omnigraph.commit.sidecar import WriterKind
 from omnigraph.history.commits import GraphCommit
 from omnigraph.history.coordinator import MAIN
 from omnigraph.history.state import Snapshot
+from omnigraph.operations.diff import Diff
 from omnigraph.operations.embed_model import EmbedResult
 from omnigraph.operations.ensure_indices import IndexResult, PendingIndex
 from omnigraph.operations.index_status import TableIndexes
 from omnigraph.operations.load import LoadResult
+from omnigraph.operations.merge import MergeResult
 from omnigraph.operations.mutate import MutationResult
 
 Json = dict[str, object]
@@ -109,6 +113,42 @@ def snapshot_document(snapshot: Snapshot) -> Json:
     }
 
 
+def diff_document(found: Diff, *, with_changes: bool) -> Json:
+    """Return the differences of two snapshots, or only how many there are."""
+    stats = {
+        counts.table_key: {
+            "inserted": counts.inserted,
+            "updated": counts.updated,
+            "deleted": counts.deleted,
+        }
+        for counts in found.stat()
+    }
+    document: Json = {"from": _target(found.from_snapshot), "to": _target(found.to_snapshot)}
+    if with_changes:
+        document["changes"] = [change_document(change) for change in found]
+    return {**document, "stats": stats}
+
+
+def merge_document(
+    result: MergeResult, actor: str | None, *, is_dry_run: bool, is_delete_asked: bool
+) -> Json:
+    """Return what a merge did; conflicts are those of a dry run, the deletion is told where it was asked."""
+    document: Json = {
+        "source": result.source,
+        "target": result.target,
+        "outcome": result.outcome.value,
+        "actor_id": actor,
+        "commit": _commit_or_null(result.commit),
+    }
+    if is_delete_asked and not is_dry_run:
+        document["branch_deleted"] = result.branch_deleted
+    if result.branch_delete_error is not None:
+        document["branch_delete_error"] = result.branch_delete_error
+    if is_dry_run:
+        document["conflicts"] = [conflict_document(conflict) for conflict in result.conflicts]
+    return document
+
+
 def recovery_document(record: RecoveryRecord) -> Json:
     """Return one finished recovery."""
     writer = None if record.writer_kind is None else WriterKind(record.writer_kind).wire
@@ -153,6 +193,14 @@ def _table_indexes(table: TableIndexes) -> Json:
             document["reason"] = index.reason
         indexes.append(document)
     return {"table_key": table.table_key, "indexes": indexes}
+
+
+def _target(snapshot: Snapshot) -> Json:
+    return {
+        "branch": snapshot.branch or MAIN,
+        "snapshot": snapshot.head.graph_commit_id,
+        "manifest_version": snapshot.head.manifest_version,
+    }
 
 
 def _commit_or_null(commit: GraphCommit | None) -> Json | None:

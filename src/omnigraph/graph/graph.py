@@ -11,9 +11,10 @@ import pyarrow as pa
 from omnigraph.bulk.progress import ProgressCallback, silent
 from omnigraph.catalog.model import Catalog
 from omnigraph.commit.recovery.audit import RecoveryRecord, read_records
-from omnigraph.core.errors import BadRequest, CommitNotFound
+from omnigraph.core.errors import BadRequest
 from omnigraph.core.span import Source
 from omnigraph.embedding import EmbeddingConfig
+from omnigraph.graph.changes import ChangeVerbs
 from omnigraph.graph.result import Result
 from omnigraph.graph.snapshot_view import SnapshotView
 from omnigraph.graph.source import query_source
@@ -24,6 +25,7 @@ from omnigraph.operations.context import OpenGraph
 from omnigraph.operations.embed import embed as embed_verb
 from omnigraph.operations.embed_model import EmbedKeywords, EmbedResult, embed_options
 from omnigraph.operations.ensure_indices import IndexResult
+from omnigraph.operations.entity_at import entity_at as entity_at_verb
 from omnigraph.operations.export import Export
 from omnigraph.operations.export import export as export_verb
 from omnigraph.operations.index_status import TableIndexes
@@ -46,7 +48,7 @@ from omnigraph.operations.mutate import mutate as mutate_verb
 from omnigraph.operations.open import close as close_verb
 from omnigraph.operations.open import make_parts, open_graph
 from omnigraph.operations.open import refresh as refresh_verb
-from omnigraph.operations.query import SnapshotLike, resolve_snapshot
+from omnigraph.operations.pin import SnapshotLike, Target, find_commit, resolve_snapshot
 from omnigraph.operations.query import explain as explain_verb
 from omnigraph.operations.query import query as query_verb
 from omnigraph.plan.describe import Explanation
@@ -96,13 +98,18 @@ def open(
     return Graph(opened, actor)
 
 
-class Graph:
-    """One open graph."""
+class Graph(ChangeVerbs):
+    """One open graph. A call that names no branch means the one the handle is bound to; at first, main."""
 
-    def __init__(self, graph: OpenGraph, actor: str | None = None) -> None:
+    def __init__(self, graph: OpenGraph, actor: str | None = None, branch: str | None = None) -> None:
         """Take what `open` made; users call `omnigraph.open`."""
         self._graph = graph
         self._actor = actor
+        self._branch = branch
+
+    def _bound(self, branch: str) -> "Graph":
+        """Return a handle on the same graph that reads and writes a branch."""
+        return Graph(self._graph, self._actor, branch)
 
     def __enter__(self) -> "Graph":
         """Return the graph itself."""
@@ -117,10 +124,6 @@ class Graph:
     def close(self) -> None:
         """Let go of what is cached, and of the writer's lease on an object store; idempotent."""
         close_verb(self._graph)
-
-    def _who(self, actor: str | None) -> str | None:
-        """Return who acts: whom a call names, else whom the handle was opened for."""
-        return self._actor if actor is None else actor
 
     @property
     def uri(self) -> str:
@@ -151,13 +154,13 @@ class Graph:
             source if isinstance(source, Source) else Source(source),
             name=name,
             params=params,
-            branch=branch,
+            branch=self._on(branch),
             actor=self._who(actor),
             if_commit=if_commit,
             message=message,
         )
         if result.commit is not None:
-            self._graph.follow_write()
+            self._graph.follow_write(result.branch)
         return result
 
     def load(
@@ -167,6 +170,7 @@ class Graph:
         *,
         mapping: str | Path | None = None,
         branch: str | None = None,
+        from_: str | None = None,
         actor: str | None = None,
         message: str | None = None,
         index: bool = True,
@@ -182,7 +186,7 @@ class Graph:
         All of it is one commit. `engine` says where the work is done, `master` where Spark runs. A dry run
         validates and writes nothing. `on_error="skip"` leaves rows with violations out; `rejects` is a file
         for all violations. `progress` is told how far each stage is. The files of a mapping come behind the
-        data.
+        data. With `from_` a branch that is missing is made first, from that one.
         """
         options = LoadOptions(
             mode,
@@ -196,10 +200,17 @@ class Graph:
         )
         inputs = _inputs(self._graph, data, mapping)  # read after the checks at the entry, not before
         result = load_verb(
-            self._graph, inputs, options, branch=branch, actor=self._who(actor), message=message, index=index
+            self._graph,
+            inputs,
+            options,
+            branch=self._on(branch),
+            from_=from_,
+            actor=self._who(actor),
+            message=message,
+            index=index,
         )
         if result.commit is not None:
-            self._graph.follow_write()
+            self._graph.follow_write(result.branch)
         return result
 
     def load_tables(
@@ -254,7 +265,9 @@ class Graph:
 
     def ensure_indices(self, *, branch: str | None = None, actor: str | None = None) -> IndexResult:
         """Build the declared indexes that are missing."""
-        return ensure_indices_verb.ensure_indices(self._graph, branch=branch, actor=self._who(actor))
+        return ensure_indices_verb.ensure_indices(
+            self._graph, branch=self._on(branch), actor=self._who(actor)
+        )
 
     def refresh(self) -> None:
         """Look again: heal, and read schema and manifest anew."""
@@ -262,7 +275,7 @@ class Graph:
 
     def index_status(self, *, branch: str | None = None) -> tuple[TableIndexes, ...]:
         """Return which declared indexes are built, and how much they cover."""
-        return index_status_verb(self._graph, branch=branch)
+        return index_status_verb(self._graph, branch=self._on(branch))
 
     # Reads
 
@@ -289,7 +302,7 @@ class Graph:
             query_source(source),
             name=name,
             params=params,
-            branch=branch,
+            branch=self._on(branch) if snapshot is None else branch,
             snapshot=snapshot,
             actor=self._who(actor),
             timeout_ms=timeout_ms,
@@ -314,7 +327,7 @@ class Graph:
             query_source(source),
             name=name,
             params=params,
-            branch=branch,
+            branch=self._on(branch) if snapshot is None else branch,
             snapshot=snapshot,
             actor=self._who(actor),
         )
@@ -326,11 +339,11 @@ class Graph:
             CommitNotFound, VersionNotFound: there is no such snapshot.
         """
         self._graph.enter(self._actor, "read", None)
-        return SnapshotView(self._graph, resolve_snapshot(self._graph, None, snapshot), self._actor)
+        return SnapshotView(self._graph, resolve_snapshot(self._graph, self._branch, snapshot), self._actor)
 
     def snapshot(self, branch: str | None = None) -> Snapshot:
         """Return the newest view of a branch."""
-        branch = self._graph.enter(self._actor, "read", branch)
+        branch = self._graph.enter(self._actor, "read", self._on(branch))
         return self._graph.state(branch).snapshot()
 
     def commits(
@@ -341,20 +354,27 @@ class Graph:
         where: Callable[[GraphCommit], bool] | None = None,
     ) -> list[GraphCommit]:
         """Return the commits of a branch, or those for which a condition holds, newest first."""
-        branch = self._graph.enter(self._actor, "read", branch)
+        branch = self._graph.enter(self._actor, "read", self._on(branch))
         return list(islice(filter(where, self._graph.state(branch).commits.newest_first()), limit))
 
     def commit(self, commit_id: str, *, branch: str | None = None) -> GraphCommit:
         """Return one commit.
 
         Raises:
-            CommitNotFound: none of that id is visible.
+            CommitNotFound: no branch has it.
         """
-        branch = self._graph.enter(self._actor, "read", branch)
-        found = self._graph.state(branch).commits.find(commit_id)
-        if found is None:
-            raise CommitNotFound(commit_id)
-        return found
+        branch = self._graph.enter(self._actor, "read", self._on(branch))
+        return find_commit(self._graph, commit_id, branch)[1]
+
+    def entity_at(
+        self, type_name: str, entity_id: str, target: Target = "main", *, actor: str | None = None
+    ) -> dict[str, object]:
+        """Return one node or edge as a branch or a commit shows it; one table is opened.
+
+        Raises:
+            EntityNotFound: there is no such entity.
+        """
+        return entity_at_verb(self._graph, type_name, entity_id, target, actor=self._who(actor))
 
     def recoveries(self) -> list[RecoveryRecord]:
         """Return the finished recoveries, newest first."""
@@ -369,7 +389,7 @@ class Graph:
         Raises:
             BadRequest: there is no such type.
         """
-        return export_verb(self._graph, branch=branch, types=types, actor=self._who(actor))
+        return export_verb(self._graph, branch=self._on(branch), types=types, actor=self._who(actor))
 
     def table(self, type_name: str, *, branch: str | None = None) -> pa.Table:
         """Return all rows of a type, by id.

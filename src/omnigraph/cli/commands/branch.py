@@ -1,0 +1,112 @@
+"""`omnigraph branch`: parallel histories of one graph."""
+
+from collections.abc import Sequence
+
+import click
+
+from omnigraph.cli.commands.branch_merge import merge
+from omnigraph.cli.commands.diff import diff
+from omnigraph.cli.global_flags import ForwardingGroup
+from omnigraph.cli.options import (
+    READS_HAVE_NO_ACTOR,
+    GraphCommand,
+    actor_option,
+    address_options,
+    graph_and_name,
+    json_option,
+    uri_argument,
+)
+from omnigraph.cli.printing import print_document
+from omnigraph.cli.target import announce, resolve
+
+
+@click.group(cls=ForwardingGroup, no_args_is_help=True)
+def branch() -> None:
+    """Make, list, merge and delete the branches of a graph."""
+
+
+branch.add_command(diff)
+branch.add_command(merge)
+
+
+@branch.command("create", cls=GraphCommand)
+@click.argument("words", nargs=-1, metavar="[URI] NAME")
+@click.option("--from", "from_", metavar="NAME", help="The branch to begin from; main if not given.")
+@actor_option
+@address_options
+@json_option
+def create(
+    *,
+    words: Sequence[str],
+    from_: str | None,
+    actor: str | None,
+    uris: Sequence[str],
+    stores: Sequence[str],
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Make the branch NAME of the graph at URI; no data is copied."""
+    positional, name = graph_and_name(words, "create")
+    target = resolve(positional, uris, stores)
+    from omnigraph.cli.access import open_for_writing
+
+    announce("branch create", target, quiet=quiet)
+    with open_for_writing(target) as graph:
+        made = graph.create_branch(name, from_, actor=actor)
+    source = made.parent_branch or "main"
+    if as_json:
+        print_document({"uri": target.uri, "from": source, "name": made.name})
+    else:
+        click.echo(f"created branch {made.name} from {source}")
+
+
+@branch.command("list", cls=GraphCommand, refuses={"--as": READS_HAVE_NO_ACTOR})
+@uri_argument
+@address_options
+@json_option
+def list_branches(
+    *,
+    uri: str | None,
+    uris: Sequence[str],
+    stores: Sequence[str],
+    quiet: bool,  # noqa: ARG001 - accepted everywhere; there is no line to leave out
+    as_json: bool,
+) -> None:
+    """List the branches of the graph at URI, one name per line."""
+    target = resolve(uri, uris, stores)
+    from omnigraph.cli.access import open_for_reading
+
+    with open_for_reading(target) as graph:
+        names = graph.branches()
+    if as_json:
+        print_document({"branches": names})
+    else:
+        click.echo("\n".join(names))
+
+
+@branch.command("delete", cls=GraphCommand)
+@click.argument("words", nargs=-1, metavar="[URI] NAME")
+@actor_option
+@address_options
+@json_option
+def delete(
+    *,
+    words: Sequence[str],
+    actor: str | None,
+    uris: Sequence[str],
+    stores: Sequence[str],
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Delete the branch NAME of the graph at URI, with the commits that only it has."""
+    positional, name = graph_and_name(words, "delete")
+    target = resolve(positional, uris, stores)
+    from omnigraph.cli.access import open_for_writing
+
+    announce("branch delete", target, quiet=quiet)
+    with open_for_writing(target) as graph:
+        graph.delete_branch(name, actor=actor)
+    if as_json:
+        print_document({"uri": target.uri, "name": name.strip()})
+    else:
+        click.echo(f"deleted branch {name.strip()}")
