@@ -111,3 +111,16 @@ def test_missing_refs_and_refs_with_children_are_told_by_text(tmp_path: Path) ->
         dataset.branches.delete("absent")
     with pytest.raises(OSError, match="Ref conflict"):
         dataset.branches.delete("parent")
+
+
+def test_a_compaction_of_a_fork_loses_the_index_segments_that_it_inherits(tmp_path: Path) -> None:
+    dataset = append(new_dataset(tmp_path), ["c"])
+    dataset.create_scalar_index("id", "BTREE")
+    fork = reopened(dataset).create_branch("fork")
+    assert reopened(fork).to_table(filter="id = 'c'").num_rows == 1
+
+    fork.optimize.compact_files(target_rows_per_fragment=100)
+
+    # The new segment lies below the fork and is recorded as lying below the source.
+    with pytest.raises((OSError, ValueError), match="Not found"):
+        reopened(fork).to_table(filter="id = 'c'")

@@ -14,6 +14,7 @@ from lance.query import MatchQuery
 from omnigraph.core.errors import CommitConflict, StorageError
 from omnigraph.core.limits import SMALL_FRAGMENT_ROWS
 from omnigraph.storage.filter import Compare
+from omnigraph.storage.refs import RefStore
 from omnigraph.storage.residual import BTREE_SEGMENTS_MAX, InlineCommitResidual
 from omnigraph.storage.stage import IndexRequest
 from omnigraph.storage.table import TableAddress
@@ -134,6 +135,28 @@ def test_rolling_back_upkeep_and_what_came_before_it_keeps_searches_true(bench: 
     assert_searches_tell_the_truth(bench)
     residual.optimize_indices(bench.address)
     assert_searches_tell_the_truth(bench)
+
+
+def test_a_fork_keeps_its_searches_through_upkeep(bench: Workbench) -> None:
+    bench.append(documents(["second"], 1))  # more fragments under the source's indexes
+    residual = InlineCommitResidual(bench.store)
+    residual.optimize_indices(bench.address, merge_segments=True)
+    source = bench.head()
+    bench.address = RefStore(bench.store).create(bench.address, source.version, "fork-1")
+
+    for step in range(4):
+        bench.append(documents([f"new{step}"], step))
+        bench.upsert(documents(["n000002"], step))
+        residual.compact_files(bench.address, target_rows=SMALL_FRAGMENT_ROWS)
+        assert_searches_tell_the_truth(bench)
+        residual.optimize_indices(bench.address)
+        assert_searches_tell_the_truth(bench)
+
+    residual.optimize_indices(bench.address, merge_segments=True)
+    folded = residual.compact_files(bench.address, target_rows=SMALL_FRAGMENT_ROWS)
+    assert folded.fragments_added == 1  # now that every index is the fork's own, all of it is folded
+    assert_searches_tell_the_truth(bench)
+    assert bench.ids(source) == [*names(40), "second"]
 
 
 def present(directory: Path) -> set[str]:
