@@ -21,7 +21,7 @@ AGES = "query q() { match { $p: Person } return { $p.name as name, $p.age as age
 
 def ages_at(graph: Graph, snapshot: str | int | datetime) -> dict[str, int]:
     """Return the ages of a past state, read by a query."""
-    return {str(row["name"]): int(row["age"]) for row in graph.query(AGES, snapshot=snapshot).rows}
+    return {str(row["name"]): int(str(row["age"])) for row in graph.query(AGES, snapshot=snapshot).rows}
 
 
 def moment(micros: int) -> datetime:
@@ -189,5 +189,5 @@ def test_inherited_commits_are_the_same_from_either_side(graph: Graph) -> None:
         for commit in shared:
             assert ages_at(fresh, commit) == before[commit]
             rows = june.at(commit).query(AGES).rows
-            assert {str(row["name"]): int(row["age"]) for row in rows} == before[commit]
+            assert {str(row["name"]): int(str(row["age"])) for row in rows} == before[commit]
         assert len(fresh.commits(branch="june")) == len(shared) + 1 + 3

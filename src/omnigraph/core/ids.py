@@ -50,13 +50,3 @@ def ulid_millis(text: str) -> int | None:
 
 
 new_ulid = UlidSource()
-
-
-def ulid_millis(text: str) -> int | None:
-    """Return the millisecond that a ULID was made in, or none for what is no ULID."""
-    if len(text) != 26 or any(character not in _ALPHABET for character in text):
-        return None
-    value = 0
-    for character in text:
-        value = value << 5 | _ALPHABET.index(character)
-    return value >> _RANDOM_BITS

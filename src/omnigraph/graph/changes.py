@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from omnigraph.changes.model import ChangeFilter
 from omnigraph.changes.pages import PAGE_BYTES, PAGE_CHANGES, POLL_COMMITS, PageSize
-from omnigraph.graph.branching import BranchVerbs
+from omnigraph.graph.history import HistoryVerbs
 from omnigraph.history.coordinator import MAIN
 from omnigraph.operations import baseline as baseline_verb
 from omnigraph.operations import commit_changes as commit_verb
@@ -18,7 +18,7 @@ from omnigraph.operations.feed import ChangeFeed, ChangeFeedPage, FeedPosition
 from omnigraph.operations.pin import Target
 
 
-class ChangeVerbs(BranchVerbs):
+class ChangeVerbs(HistoryVerbs):
     """Changes of one open graph. Filters name kinds (`node`, `edge`), types and operations; none is all."""
 
     def diff(

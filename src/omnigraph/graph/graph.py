@@ -1,7 +1,6 @@
 """`Graph`: the object a Python user holds; thin, synchronous, safe to share between threads."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Unpack
@@ -10,7 +9,6 @@ import pyarrow as pa
 
 from omnigraph.bulk.progress import ProgressCallback, silent
 from omnigraph.catalog.model import Catalog
-from omnigraph.commit.recovery.audit import RecoveryRecord, read_records
 from omnigraph.core.errors import BadRequest
 from omnigraph.core.span import Source
 from omnigraph.embedding import EmbeddingConfig
@@ -18,14 +16,11 @@ from omnigraph.graph.changes import ChangeVerbs
 from omnigraph.graph.result import Result
 from omnigraph.graph.snapshot_view import SnapshotView
 from omnigraph.graph.source import query_source
-from omnigraph.history.commits import GraphCommit
-from omnigraph.history.state import Snapshot
 from omnigraph.operations import ensure_indices as ensure_indices_verb
 from omnigraph.operations.context import OpenGraph
 from omnigraph.operations.embed import embed as embed_verb
 from omnigraph.operations.embed_model import EmbedKeywords, EmbedResult, embed_options
 from omnigraph.operations.ensure_indices import IndexResult
-from omnigraph.operations.entity_at import entity_at as entity_at_verb
 from omnigraph.operations.export import Export
 from omnigraph.operations.export import export as export_verb
 from omnigraph.operations.index_status import TableIndexes
@@ -48,7 +43,7 @@ from omnigraph.operations.mutate import mutate as mutate_verb
 from omnigraph.operations.open import close as close_verb
 from omnigraph.operations.open import make_parts, open_graph
 from omnigraph.operations.open import refresh as refresh_verb
-from omnigraph.operations.pin import SnapshotLike, Target, find_commit, resolve_snapshot
+from omnigraph.operations.pin import SnapshotLike, resolve_snapshot
 from omnigraph.operations.query import explain as explain_verb
 from omnigraph.operations.query import query as query_verb
 from omnigraph.plan.describe import Explanation
@@ -254,13 +249,13 @@ class Graph(ChangeVerbs):
         result = embed_verb(
             self._graph,
             wanted,
-            branch=options.get("branch"),
+            branch=self._on(options.get("branch")),
             actor=self._who(options.get("actor")),
             message=options.get("message"),
             index=options.get("index", True),
         )
         if result.commit is not None:
-            self._graph.follow_write()
+            self._graph.follow_write(result.branch)
         return result
 
     def ensure_indices(self, *, branch: str | None = None, actor: str | None = None) -> IndexResult:
@@ -340,46 +335,6 @@ class Graph(ChangeVerbs):
         """
         self._graph.enter(self._actor, "read", None)
         return SnapshotView(self._graph, resolve_snapshot(self._graph, self._branch, snapshot), self._actor)
-
-    def snapshot(self, branch: str | None = None) -> Snapshot:
-        """Return the newest view of a branch."""
-        branch = self._graph.enter(self._actor, "read", self._on(branch))
-        return self._graph.state(branch).snapshot()
-
-    def commits(
-        self,
-        *,
-        branch: str | None = None,
-        limit: int | None = None,
-        where: Callable[[GraphCommit], bool] | None = None,
-    ) -> list[GraphCommit]:
-        """Return the commits of a branch, or those for which a condition holds, newest first."""
-        branch = self._graph.enter(self._actor, "read", self._on(branch))
-        return list(islice(filter(where, self._graph.state(branch).commits.newest_first()), limit))
-
-    def commit(self, commit_id: str, *, branch: str | None = None) -> GraphCommit:
-        """Return one commit.
-
-        Raises:
-            CommitNotFound: no branch has it.
-        """
-        branch = self._graph.enter(self._actor, "read", self._on(branch))
-        return find_commit(self._graph, commit_id, branch)[1]
-
-    def entity_at(
-        self, type_name: str, entity_id: str, target: Target = "main", *, actor: str | None = None
-    ) -> dict[str, object]:
-        """Return one node or edge as a branch or a commit shows it; one table is opened.
-
-        Raises:
-            EntityNotFound: there is no such entity.
-        """
-        return entity_at_verb(self._graph, type_name, entity_id, target, actor=self._who(actor))
-
-    def recoveries(self) -> list[RecoveryRecord]:
-        """Return the finished recoveries, newest first."""
-        self._graph.enter(self._actor, "read", None)
-        return read_records(self._graph.parts)
 
     def export(
         self, *, branch: str | None = None, types: Sequence[str] | None = None, actor: str | None = None

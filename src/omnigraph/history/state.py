@@ -7,7 +7,7 @@ S2  An advanced state equals a cold one: rows are written once and publishes are
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -29,6 +29,10 @@ class Snapshot:
     manifest_version: int
     entries: Mapping[str, TableEntry]
     head: GraphCommit
+
+    def showing(self, entries: Mapping[str, TableEntry]) -> "Snapshot":
+        """Return the same view with some tables elsewhere, at versions that hold the same rows."""
+        return replace(self, entries={**self.entries, **entries})
 
     def entry(self, table_key: str) -> TableEntry:
         """Return a table of the snapshot; the catalog and the manifest name the same ones."""

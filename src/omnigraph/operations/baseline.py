@@ -12,7 +12,7 @@ from pathlib import Path
 
 import orjson
 
-from omnigraph.bulk.export_files import whole_file
+from omnigraph.bulk.files import whole_file
 from omnigraph.catalog.model import NodeType
 from omnigraph.changes.model import ChangeFilter, type_id
 from omnigraph.changes.tokens import Cursor, cursor_text
@@ -67,7 +67,7 @@ class Baseline:
         """
         place = Path(path)
         with _alone(place):
-            with whole_file(place) as file:
+            with whole_file(str(place)) as file:
                 file.writelines(self.lines())
             _sync_folder(place)
 

@@ -18,6 +18,7 @@ from omnigraph.bulk.progress import ProgressEvent, Stage, told
 from omnigraph.bulk.session import settings_from
 from omnigraph.catalog.arrow_schema import arrow_schema
 from omnigraph.commit.finalize import WriteRequest, finalize_staged
+from omnigraph.commit.forks import forked, owns
 from omnigraph.commit.sidecar import WriterKind
 from omnigraph.core.errors import StorageError, waits_for_recovery
 from omnigraph.embedding.config import EmbeddingConfig
@@ -90,12 +91,16 @@ class EmbedRun:
         result = EmbedResult(self._branch, self._options.mode, self._model, (), None, self.engine)
         if not work:
             return result, snapshot
-        with self._workers() as workers:
-            reports = self._reports(state, work, workers)
-            replaced = workers.delete(work)
-        staged = [self._staged(item, reports, replaced) for item in work]
-        request = WriteRequest(WriterKind.MUTATION, snapshot, state.ref, self._actor, self._message)
-        commit = self._published(request, staged, reports)
+        with forked(self._graph.parts, self._branch, [item.entry for item in work]) as writable:
+            work = [self._on(item, writable[item.entry.table_key]) for item in work]
+            with self._workers() as workers:
+                reports = self._reports(state, work, workers)
+                replaced = workers.delete(work)
+            if any(not owns(self._branch, item.entry) for item in self._counted[1]):
+                self._made = None  # what lies on forks of this attempt goes with them
+            staged = [self._staged(item, reports, replaced) for item in work]
+            request = WriteRequest(WriterKind.MUTATION, snapshot, state.ref, self._actor, self._message)
+            commit = self._published(request, staged, reports)
         tables = tuple(
             EmbeddedTable(key, item.rows, sum(report.vectors for report in reports if _key(report) == key))
             for item in work
@@ -141,6 +146,11 @@ class EmbedRun:
             )
             work.append(TableWork(entry, filling, pieces))
         return work
+
+    def _on(self, item: TableWork, entry: TableEntry) -> TableWork:
+        """Return the work on a table where this branch writes it."""
+        table = replace(item.filling.table, address=self._graph.parts.address(entry))
+        return replace(item, entry=entry, filling=replace(item.filling, table=table))
 
     def _choose(self, rows: int) -> Engine:
         """Return where vectors are made: where the options say, else by how many there are."""

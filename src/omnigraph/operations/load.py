@@ -88,7 +88,9 @@ def load(
     check_message(message)
     if not isinstance(options, LoadOptions):
         options = LoadOptions(options)
-    is_created = _create_missing(graph, branch, from_, actor)
+    if options.is_dry_run and from_ is not None and not _is_there(graph, branch):
+        branch = graph.enter(actor, "change", from_)  # what would be made shows what this one shows
+    is_created = not options.is_dry_run and _create_missing(graph, branch, from_, actor)
     graph.require_branch(branch)
     graph.heal()
     given = list(inputs)
@@ -119,10 +121,15 @@ def load(
     return result
 
 
+def _is_there(graph: OpenGraph, branch: str | None) -> bool:
+    return branch is None or graph.parts.branches.find(branch) is not None
+
+
 def _create_missing(graph: OpenGraph, branch: str | None, from_: str | None, actor: str | None) -> bool:
     """Make the branch of a load that says from what; without that a typo never makes one."""
-    if from_ is None or branch is None or graph.parts.branches.find(branch) is not None:
+    if from_ is None or _is_there(graph, branch):
         return False
+    assert branch is not None, "main is always there"
     try:
         create_branch(graph, branch, from_=from_, actor=actor)
     except AlreadyExistsError:  # another one was faster, with the same wish

@@ -20,7 +20,9 @@ from omnigraph.bulk.session import open_session, settings_from
 from omnigraph.bulk.sources import WHOLE, Slice, SourceInput, needs_survey, place, plan_slices, survey
 from omnigraph.bulk.spool import Spool
 from omnigraph.commit.finalize import WriteRequest, finalize_staged
+from omnigraph.commit.forks import drop_forks, forked, owns
 from omnigraph.commit.sidecar import WriterKind
+from omnigraph.history.fold import TableEntry
 from omnigraph.history.state import Snapshot
 from omnigraph.operations.bulk_run import BulkRun
 from omnigraph.operations.context import OpenGraph
@@ -78,9 +80,13 @@ class BulkLoad:
                 remove_leftovers(parts.root, now_micros=parts.clock(), warn=parts.warn)
                 jobs = held.enter_context(probed(started, parts.root, parts.adapter))
             spool = held.enter_context(Spool(jobs, parts.root))
-            run = BulkRun(self._graph, options, jobs, snapshot, self._slices(jobs, spool))
+            slices = self._slices(jobs, spool)
+            # Before any task: what tasks write for a fork lies in the fork's own place.
+            forks = held.enter_context(forked(parts, self._branch, self._first_touched(snapshot, spool)))
+            run = BulkRun(self._graph, options, jobs, snapshot.showing(forks), slices)
             held.callback(run.discard_files)
             result = replace(run.validated(), branch=self._branch)
+            drop_forks(parts, (fork for key, fork in forks.items() if key not in run.rows))
             if options.is_dry_run or not run.has_work:
                 return result, snapshot
             staged = run.staged()
@@ -88,6 +94,17 @@ class BulkLoad:
             with jobs.stage(Stage.COMMIT), run.handed_over():
                 outcome = finalize_staged(parts, self._graph.publisher, request, run.write_set, staged)
             return replace(result, commit=outcome.commit), snapshot
+
+    def _first_touched(self, snapshot: Snapshot, spool: Spool) -> list[TableEntry]:
+        """Return the tables that the branch only inherits and that the load may write."""
+        if self._options.is_dry_run:
+            return []
+        named = {source.table_key for source in spool.sources}
+        return [
+            entry
+            for key, entry in snapshot.entries.items()
+            if (None in named or key in named) and not owns(self._branch, entry)
+        ]
 
     def _slices(self, jobs: Jobs, spool: Spool) -> tuple[Slice, ...]:
         """Return the slices of all inputs with exact lines."""

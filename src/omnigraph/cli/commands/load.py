@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 MODES = ("append", "merge", "overwrite")
 _REFUSED = {
-    "--from": "is not in this version: there is only the branch main",
     "--embed": "is not in this version: load first, and then run omnigraph embed",
 }
 
@@ -49,6 +48,7 @@ _REFUSED = {
     help="append: new ids only; merge: insert or replace by id; overwrite: replace the types of the input.",
 )
 @branch_option
+@click.option("--from", "from_", metavar="NAME", help="Make a branch that is missing from this one, first.")
 @click.option(
     "--engine",
     type=click.Choice(["auto", "spark", "local"]),
@@ -91,6 +91,7 @@ def load(
     names: Sequence[str],
     mode: str,
     branch: str | None,
+    from_: str | None,
     engine: str,
     master: str | None,
     mapping: Path | None,
@@ -131,6 +132,7 @@ def load(
             read_inputs(names, graph.catalog, sys.stdin.buffer, mapping=mapping),
             cast("LoadMode", mode),
             branch=branch,
+            from_=from_,
             actor=actor,
             message=message,
             index=not no_index,

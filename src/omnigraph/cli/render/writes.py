@@ -36,6 +36,8 @@ def render_load(result: LoadResult) -> str:
         ["table", "rows"], [[key, str(rows)] for key, rows in result.tables], numbers=frozenset({1})
     )
     lines = [title, "", table]
+    if result.branch_created:
+        lines.insert(0, f"created branch {branch} from {result.base_branch}")
     if result.commit is not None:
         lines += ["", f"commit {result.commit.graph_commit_id}"]
     if result.index_commit is not None:
