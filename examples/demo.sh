@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A tour on the seed bank in examples/seedbank: its languages, its data, questions and answers, and a writer
-# that dies half-way. At the end a large graph, examples/herbarium, is loaded through Spark.
+# A tour on the seed bank in examples/seedbank: its languages, its data, questions and answers, a writer that
+# dies half-way, and a branch that is reviewed and merged. At the end a large graph, examples/herbarium, is loaded through Spark.
 # Run it with `make demo`.
 #
 # Every step states the exit code it expects; the tour stops at the first one that behaves otherwise.
@@ -173,6 +173,41 @@ expect 0 omnigraph commit list "$GRAPH" --filter actor=omnigraph:recovery --json
 expect 4 omnigraph mutate link_copies --query "$BANK/queries/curation.gq" --store "$GRAPH" \
     --params '{"code": "SB-2026-0001", "copy": "SB-2013-0002"}' --if-commit "$(value graph_commit_id)" --json
 contains precondition_failure
+
+say "A branch: a parallel history of the whole graph, made at once and without copying anything."
+# weigh BRANCH SEEDS MESSAGE: count the seeds of a lot again.
+weigh() {
+    expect 0 omnigraph mutate weigh_lot --query "$BANK/queries/curation.gq" --store "$GRAPH" --as mira --branch "$1" \
+        --params "{\"code\": \"SB-2013-0001\", \"seed_count\": $2, \"seed_mass\": 3.5}" --message "$3"
+}
+expect 0 omnigraph branch create "$GRAPH" review/june
+weigh review/june 1100 "recount of June"
+expect 0 omnigraph mutate link_copies --query "$BANK/queries/curation.gq" --store "$GRAPH" --branch review/june \
+    --params '{"code": "SB-2026-0001", "copy": "SB-2013-0002"}'
+
+say "Meanwhile main goes on."
+weigh main 1150 "counted by hand"
+
+say "What the branch has and main has not, entity by entity."
+expect 0 omnigraph diff "$GRAPH" review/june --stat
+contains node:Accession edge:
+expect 0 omnigraph diff "$GRAPH" review/june --type Accession --json
+contains 1100 1150
+
+say "Both counted one lot anew, with different results: the merge is refused and says why. Main stays as it is."
+expect 1 omnigraph branch merge "$GRAPH" review/june --as mira
+contains divergent_update SB-2013-0001
+expect 0 omnigraph query -e "$SEEDS" --store "$GRAPH" --format csv
+contains 1150
+
+say "One more edit on the branch settles it; now both sides agree about the lot, and the merge is one commit."
+weigh review/june 1150 "agreed on the count by hand"
+expect 0 omnigraph branch merge "$GRAPH" review/june --as mira --message "review of June" --delete-branch
+contains "merged review/june into main: merged"
+expect 0 omnigraph commit list "$GRAPH" --filter merge=true
+contains "review of June"
+expect 0 omnigraph branch list "$GRAPH"
+lacks review
 
 HERBARIUM=examples/herbarium
 SHEETS=$WORK/herbarium.omni
