@@ -1,0 +1,175 @@
+"""Random histories: branches, writes and merges, drawn so that both sides often touch the same few things."""
+
+import random
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+
+from tests.dag.model import MAIN, Conflict, Model, Row, Rows
+from tests.dag.schema import KEYS
+from tests.dag.steps import Create, Delete, Drop, Link, Merge, Put, Replace, SetAge, Step
+
+LIVE_MAX = 4  # branches, main included
+NAMES = ("a", "a/b", "fix-1", "fix/Two", "june", "ß")
+PEOPLE, TEAMS, NOTES = (
+    [f"{letter}{number}" for number in range(count)] for letter, count in (("p", 9), ("t", 4), ("n", 5))
+)
+EDGES = {"edge:Knows": ("k", 10), "edge:Joined": ("j", 7), "edge:Wrote": ("w", 7)}  # letter and number of ids
+LISTS: tuple[list[str] | None, ...] = (None, [], [""], ["x"], ["x", "y"], ["y", "x"])
+TEXTS = (None, "", "x", "y")
+DROPPED: dict[str, tuple[str, Sequence[str]]] = {
+    "node:Person": ("handle", PEOPLE),
+    "node:Team": ("name", TEAMS),
+    "node:Note": ("body", ("", "x", "y")),
+}
+ROW_KINDS = {"divergent_insert", "divergent_update", "delete_vs_update"}
+FREED = {"node:Person": "email", "node:Team": "floor", "edge:Joined": "role"}  # a null takes no part
+
+
+T = TypeVar("T")
+
+
+class Program:
+    """A source of steps; `is_plain` leaves out those whose ids only the engine knows."""
+
+    def __init__(self, seed: int, *, is_plain: bool = False) -> None:
+        self.random = random.Random(seed)
+        self._is_plain = is_plain
+        self._tags = iter(range(1 << 62))
+        self._pending: list[Step] = []
+
+    def first(self) -> Step:
+        """Return the write that most of what follows is based on; two branches come next."""
+        self._pending = [Create(name, MAIN) for name in self.random.sample(NAMES, 2)]
+        people = {each: self._person(each) for each in PEOPLE[:6]}
+        rows: Rows = {
+            "node:Person": {each: {**row, "email": None} for each, row in people.items()},
+            "node:Team": {each: self._team(each, floor) for floor, each in enumerate(TEAMS[:3])},
+            "node:Note": {each: {"body": self._choose(TEXTS)} for each in NOTES[:3]},
+        }
+        rows["edge:Knows"] = {each: self._edge("edge:Knows", each, rows) for each in ("k0", "k1", "k2")}
+        rows["edge:Wrote"] = {each: self._edge("edge:Wrote", each, rows) for each in ("w0", "w1")}
+        return Put(MAIN, rows, is_indexed=self.random.random() < 0.5)
+
+    def next(self, model: Model) -> Step:
+        """Return a step that mostly makes sense."""
+        if self._pending:
+            return self._pending.pop()
+        draw = self.random.random()
+        names = list(model.branches)
+        if draw < 0.12 and len(names) < LIVE_MAX:
+            return Create(self._choose(NAMES), self._choose(names))
+        if draw < 0.15:
+            return Delete(self._choose(names))
+        if draw < 0.38 and len(names) > 1:
+            source, target = self.random.sample(names, 2)
+            return Merge(source, target, self.random.random() < 0.2, self.random.random() < 0.1)
+        return self.write(self._choose(names), model)
+
+    def resolve(self, merge: Merge, conflicts: Iterable[Conflict], model: Model) -> None:
+        """Plan the steps after which the merge, if nothing comes in between, has fewer conflicts."""
+        source, target = model.rows(merge.source), model.rows(merge.target)
+        puts: Rows = {}
+        drops: list[Step] = []
+        for key, each, kind in sorted(conflicts):
+            row, own = target[key].get(each), source[key].get(each)
+            if kind in ROW_KINDS and row is not None:
+                puts.setdefault(key, {})[each] = row
+            elif own is None:
+                continue
+            elif kind == "unique_violation" and key in FREED:
+                puts.setdefault(key, {})[each] = {**own, FREED[key]: None}
+            elif key != "node:Note":
+                name = KEYS.get(key, "tag")
+                drops.append(Drop(merge.source, key, name, str(own[name])))
+        steps: list[Step] = [*drops, *([Put(merge.source, puts)] if puts else [])]
+        self._pending = [Merge(merge.source, merge.target), *steps]
+
+    def write(self, branch: str, model: Model) -> Step:
+        """Return a write to a branch."""
+        rows = model.rows(branch)
+        draw = self.random.random()
+        if draw < 0.18:
+            people = list(rows["node:Person"]) or ["nobody"]
+            is_one = self.random.random() < 0.8
+            age = self._choose((None, 0, 1, 2))
+            return SetAge(branch, self._choose(people) if is_one else None, self.random.randrange(3), age)
+        if draw < 0.34:
+            return self._drop(branch, rows)
+        if draw < 0.40 and not self._is_plain and rows["node:Person"]:
+            people = list(rows["node:Person"])
+            return Link(branch, self._choose(people), self._choose(people), f"link {next(self._tags)}")
+        if draw < 0.44:
+            return self._replace(branch, rows)
+        return Put(branch, self._some(rows), is_indexed=self.random.random() < 0.08)
+
+    def _drop(self, branch: str, rows: Rows) -> Drop:
+        key = self._choose(list(rows))
+        if key in DROPPED:
+            name, values = DROPPED[key]
+            return Drop(branch, key, name, self._choose(values))
+        if self.random.random() < 0.2:
+            return Drop(branch, key, self._choose(("from", "to")), self._choose([*PEOPLE, *TEAMS]))
+        tags = [str(row["tag"]) for row in rows[key].values()]
+        return Drop(branch, key, "tag", self._choose(tags or ["none"]))
+
+    def _replace(self, branch: str, rows: Rows) -> Replace:
+        key = self._choose(("edge:Knows", "node:Note"))
+        kept = {each: row for each, row in rows[key].items() if self.random.random() < 0.8}
+        if key == "node:Note":
+            return Replace(branch, key, {**kept, self._choose(NOTES): {"body": self._choose(TEXTS)}})
+        if not rows["node:Person"]:
+            return Replace(branch, "node:Note", {"n0": {"body": "x"}})
+        added = self._edge_id(key)
+        return Replace(branch, key, {**kept, added: self._edge(key, added, rows)})
+
+    def _some(self, rows: Rows) -> Rows:
+        """Return rows of one to three tables; edges may use nodes that come along."""
+        added: Rows = {}
+        for key in self.random.sample(list(rows), self._choose((1, 1, 1, 2, 2, 3))):
+            if key == "node:Person":
+                added[key] = {each: self._person(each) for each in self._sample(PEOPLE)}
+            elif key == "node:Team":
+                added[key] = {each: self._team(each) for each in self._sample(TEAMS)}
+            elif key == "node:Note":
+                added[key] = {each: {"body": self._choose(TEXTS)} for each in self._sample(NOTES)}
+            else:
+                both = {node: {**rows[node], **added.get(node, {})} for node in rows if node not in EDGES}
+                added[key] = {each: self._edge(key, each, both) for each in self._edge_ids(key)}
+        return added
+
+    def _person(self, handle: str) -> Row:
+        email = self._choose((None, None, "e0", "e1", "e2", "e3"))
+        return {"handle": handle, "email": email, "age": self._choose((None, 0, 1, 2)), "tags": self._list()}
+
+    def _team(self, name: str, floor: int | None = None) -> Row:
+        floor = self._choose((None, 0, 1, 2)) if floor is None else floor
+        return {"name": name, "city": self._choose(("c0", "c1")), "floor": floor}
+
+    def _edge(self, key: str, tag: str, nodes: Rows) -> Row:
+        target = {"edge:Knows": "Person", "edge:Joined": "Team", "edge:Wrote": "Note"}[key]
+        sources, targets = list(nodes["node:Person"]) or PEOPLE, list(nodes[f"node:{target}"]) or ["none"]
+        row: Row = {"src": self._choose(sources), "dst": self._choose(targets), "tag": tag}
+        match key:
+            case "edge:Knows":
+                row["since"] = self._choose((None, 0, 1))
+            case "edge:Joined":
+                row["role"] = self._choose((None, None, "x", "y"))
+            case _:
+                row["words"] = self._list()
+        return row
+
+    def _edge_id(self, key: str) -> str:
+        letter, count = EDGES[key]
+        return f"{letter}{self.random.randrange(count)}"
+
+    def _edge_ids(self, key: str) -> list[str]:
+        return sorted({self._edge_id(key) for _ in range(self._choose((1, 1, 2)))})
+
+    def _list(self) -> list[str] | None:
+        return self._choose(LISTS)
+
+    def _sample(self, names: Sequence[str]) -> list[str]:
+        return self.random.sample(names, self._choose((1, 1, 2)))
+
+    def _choose(self, items: Sequence[T]) -> T:
+        return self.random.choice(items)
