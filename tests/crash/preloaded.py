@@ -6,6 +6,7 @@ Lance warns at a fork because its threads would not follow. That server never op
 import warnings
 
 import omnigraph.graph.graph  # noqa: F401 - the import is the purpose
+import tests.dag.steps
 import tests.model.operations  # noqa: F401 - the import is the purpose
 
 warnings.filterwarnings("ignore", message="lance is not fork-safe")

@@ -16,14 +16,22 @@ from multiprocessing.context import ForkServerContext
 from multiprocessing.forkserver import ensure_running
 from pathlib import Path
 from time import monotonic
+from typing import TYPE_CHECKING
 
+from tests.dag.steps import Step
 from tests.model.operations import Operation
+
+if TYPE_CHECKING:
+    from omnigraph.graph.graph import Graph
+    from omnigraph.history.commits import GraphCommit
 
 _BEFORE_DELETE = (
     "mutation.post_publish_pre_sidecar_delete",
+    "branch_merge.post_publish_pre_sidecar_delete",
     "ensure_indices.post_publish_pre_sidecar_delete",
     "upkeep.post_publish_pre_sidecar_delete",
 )
+NEWEST = 20  # commits that a step with all its upkeep stays below
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +43,15 @@ class Request:
 
     name: str
     operation: Operation
+    failpoint: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StepRequest:
+    """One step of a history of branches to do; its name becomes the actor of its commit."""
+
+    name: str
+    step: Step
     failpoint: tuple[str, str] | None = None
 
 
@@ -57,10 +74,14 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Acknowledged:
-    """The write has succeeded; without a commit there was nothing to do."""
+    """The write has succeeded; without a commit there was nothing to do.
+
+    Of a step of several branches, `newest` are the last commits of its branch after it, the newest first.
+    """
 
     name: str
     commit_id: str | None
+    newest: "tuple[GraphCommit, ...]" = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +121,7 @@ class WriterProcess:
         assert self.receive(60) == Ready()
         self.pipe.send(failpoint)
 
-    def ask(self, request: Request) -> None:
+    def ask(self, request: Request | StepRequest) -> None:
         """Ask for a write; it is started at once."""
         self.pipe.send(request)
 
@@ -157,7 +178,6 @@ def _server() -> ForkServerContext:
 def _run(pipe: Connection, root: str, durability: str) -> None:
     from omnigraph.core.errors import ConflictError, OmnigraphError
     from omnigraph.graph import graph as omnigraph
-    from tests.model.operations import perform
 
     pipe.send(Ready())
     with _armed(pipe.recv()):
@@ -165,17 +185,30 @@ def _run(pipe: Connection, root: str, durability: str) -> None:
     pipe.send(Opened())
     with _watched(pipe, Path(root, "__recovery")):
         while True:
-            request: Request = pipe.recv()
+            request: Request | StepRequest = pipe.recv()
             pipe.send(Started(request.name))
             try:
                 with _armed(request.failpoint):
-                    commit_id = perform(graph, request.operation, actor=request.name)
+                    answer = _answer(graph, request)
             except OmnigraphError as error:
                 is_conflict = isinstance(error, ConflictError)
                 name = type(error).__name__
                 pipe.send(Failed(request.name, name, str(error), is_conflict))
             else:
-                pipe.send(Acknowledged(request.name, commit_id))
+                pipe.send(answer)
+
+
+def _answer(graph: "Graph", request: Request | StepRequest) -> Acknowledged:
+    from tests.dag.steps import branch_of
+    from tests.dag.steps import perform as perform_step
+    from tests.model.operations import perform
+
+    if isinstance(request, Request):
+        return Acknowledged(request.name, perform(graph, request.operation, actor=request.name))
+    commit = perform_step(graph, request.step, actor=request.name).commit
+    branch = branch_of(request.step)
+    newest = () if branch is None else tuple(graph.commits(branch=branch, limit=NEWEST))
+    return Acknowledged(request.name, None if commit is None else commit.graph_commit_id, newest)
 
 
 def _armed(failpoint: tuple[str, str] | None) -> AbstractContextManager[None]:
