@@ -15,7 +15,7 @@ from omnigraph.embedding import EmbeddingConfig
 from omnigraph.graph.changes import ChangeVerbs
 from omnigraph.graph.result import Result
 from omnigraph.graph.snapshot_view import SnapshotView
-from omnigraph.graph.source import query_source
+from omnigraph.graph.source import text_source
 from omnigraph.operations import ensure_indices as ensure_indices_verb
 from omnigraph.operations.context import OpenGraph
 from omnigraph.operations.embed import embed as embed_verb
@@ -61,7 +61,7 @@ def init(
     """
     setting = None if durability is None else Durability(durability)
     parts = make_parts(str(uri), durability=setting)
-    init_graph(parts, _schema_source(schema), force=force)
+    init_graph(parts, text_source(schema), force=force)
     return open(uri, durability=durability)
 
 
@@ -294,7 +294,7 @@ class Graph(ChangeVerbs):
         """
         answer = query_verb(
             self._graph,
-            query_source(source),
+            text_source(source),
             name=name,
             params=params,
             branch=self._on(branch) if snapshot is None else branch,
@@ -319,7 +319,7 @@ class Graph(ChangeVerbs):
         """Return how a read would be carried out; parameters may be left out."""
         return explain_verb(
             self._graph,
-            query_source(source),
+            text_source(source),
             name=name,
             params=params,
             branch=self._on(branch) if snapshot is None else branch,
@@ -359,12 +359,6 @@ class Graph(ChangeVerbs):
                 store, address = self._graph.parts.store, self._graph.parts.address(entry)
                 return store.scan(store.open_at(address, entry.version)).sort_by("id")
         raise BadRequest(f"unknown type '{type_name}'")
-
-
-def _schema_source(schema: str | Path) -> Source:
-    if isinstance(schema, Path):
-        return Source(schema.read_text(encoding="utf-8"), str(schema))
-    return Source(schema)
 
 
 def _is_bulk(data: object) -> bool:

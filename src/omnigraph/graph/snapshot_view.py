@@ -5,7 +5,7 @@ from pathlib import Path
 
 from omnigraph.core.span import Source
 from omnigraph.graph.result import Result
-from omnigraph.graph.source import query_source
+from omnigraph.graph.source import text_source
 from omnigraph.history.state import Snapshot
 from omnigraph.operations.context import OpenGraph
 from omnigraph.operations.query import explain, query
@@ -40,7 +40,7 @@ class SnapshotView:
         """Run one read of a `.gq` text or file on the snapshot."""
         answer = query(
             self._graph,
-            query_source(source),
+            text_source(source),
             name=name,
             params=params,
             snapshot=self._snapshot,
@@ -60,6 +60,6 @@ class SnapshotView:
         actor: str | None = None,
     ) -> Explanation:
         """Return how a read would be carried out on the snapshot."""
-        source = query_source(source)
+        source = text_source(source)
         actor = self._actor if actor is None else actor
         return explain(self._graph, source, name=name, params=params, snapshot=self._snapshot, actor=actor)

@@ -6,8 +6,8 @@ from omnigraph.core.errors import BadRequest
 from omnigraph.core.span import Source
 
 
-def query_source(source: str | Path | Source) -> Source:
-    """Return a query's text: itself, or what a file has.
+def text_source(source: str | Path | Source) -> Source:
+    """Return the text of a query or a schema: itself, or what a file has.
 
     Raises:
         BadRequest: the file cannot be read.
