@@ -85,13 +85,15 @@ def test_a_good_name_is_listed_as_it_was_given(graph: Graph, name: str) -> None:
     assert names(graph, name) == names(graph)
 
 
+@pytest.mark.case("engine", 296)
 def test_names_that_differ_by_case_are_two_branches(graph: Graph) -> None:
-    graph.create_branch("June")
-    graph.create_branch("june")
+    for name in ("June", "june", "überprüfung/1"):
+        graph.create_branch(name)
     insert(graph, "new", "June")
 
     assert (len(names(graph, "June")), len(names(graph, "june"))) == (4, 3)
-    assert len({file.lower() for file in control_files(graph)}) == 2
+    assert len({file.lower() for file in control_files(graph)}) == 3
+    assert control_files(graph)[0] == "%4Aune.json"
 
 
 def test_blanks_around_the_name_of_main_are_no_way_round_it(graph: Graph) -> None:
@@ -129,6 +131,7 @@ def test_a_ref_without_a_control_object_is_no_branch(graph: Graph) -> None:
     assert len(manifest_refs(graph)) == 2
 
 
+@pytest.mark.case("engine", 297)
 @pytest.mark.parametrize("place", ["branch_create.control_ack_lost", "branch_delete.control_ack_lost"])
 def test_a_lost_answer_is_settled_by_the_control_object(graph: Graph, place: str) -> None:
     with failpoint(place, "raise"):

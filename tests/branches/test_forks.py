@@ -5,10 +5,23 @@ from pathlib import Path
 import pytest
 
 from omnigraph.commit.reclaim import ORPHAN_GRACE_S
-from omnigraph.core.errors import BranchNotFound, ExpectedVersionMismatch, StorageError
+from omnigraph.core.errors import (
+    BranchNotFound,
+    ExpectedVersionMismatch,
+    StorageError,
+)
 from omnigraph.core.failpoint import EXIT_STATUS, InjectedFault, failpoint
 from omnigraph.graph.graph import Graph
-from tests.branches.steps import ages, everything, insert, names, owners, refs, remove, set_age
+from tests.branches.steps import (
+    ages,
+    everything,
+    insert,
+    names,
+    owners,
+    refs,
+    remove,
+    set_age,
+)
 from tests.support.engine import internals, reopen
 from tests.support.system import Script
 
@@ -96,6 +109,7 @@ def test_a_first_write_that_fails_leaves_no_fork(graph: Graph, place: str) -> No
     assert "new" in names(graph, "june")
 
 
+@pytest.mark.case("engine", 101)
 @pytest.mark.case("engine", 167)
 @pytest.mark.parametrize(
     ("place", "lands", "forks"),
@@ -128,6 +142,7 @@ def test_a_killed_first_write_is_finished_or_dropped(
         assert names(again, "june") == expected
 
 
+@pytest.mark.case("engine", 101)
 def test_a_leftover_goes_when_it_is_old_enough(graph: Graph) -> None:
     graph.create_branch("june")
     with Script(
@@ -252,24 +267,6 @@ def test_a_write_that_meets_the_deletion_of_its_branch(graph: Graph) -> None:
 
     assert graph.branches() == ["main"]
     assert names(graph) == ["ann", "bob", "eve"]
-
-
-def test_a_sidecar_of_a_deleted_branch_is_discarded(graph: Graph) -> None:
-    graph.create_branch("june")
-    insert(graph, "first", "june")
-    place = "mutation.post_table_commit=exit"
-    with Script(FIRST_WRITE, graph.uri, "killed", OMNIGRAPH_FAILPOINTS=place) as script:
-        assert script.wait() == EXIT_STATUS
-    branches = internals(graph).parts.branches
-    branches.delete(branches.require("june"))
-
-    with reopen(graph) as healed:
-        (record,) = healed.recoveries()
-        assert record.recovery_kind.wire == "orphaned_branch_discarded"
-        assert healed.commits()[0].graph_commit_id == record.graph_commit_id
-        assert not list((Path(graph.uri) / "__recovery").iterdir())
-        healed.create_branch("june")
-        assert names(healed, "june") == ["ann", "bob", "eve"]
 
 
 def test_a_fork_that_cannot_be_made_fails_the_write_alone(

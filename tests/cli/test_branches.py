@@ -101,3 +101,16 @@ def test_history_is_listed_by_branch(folder: Path) -> None:
     owners = {table["table_key"]: table.get("table_branch") for table in snapshot["tables"]}
     assert owners["node:Craft"] == "june"
     assert set(owners.values()) == {"june", None}
+
+
+@pytest.mark.case("surfaces", 63)
+def test_the_lock_of_a_schema_change_is_no_branch(folder: Path) -> None:
+    for name in ("zeta", "alpha"):
+        assert branch(folder, "create", name).code == 0
+    lock = folder / GRAPH / "__branches" / "__schema_apply_lock__.json"
+    lock.write_text("{}")
+
+    assert branch(folder, "list").stdout == "alpha\nmain\nzeta\n"
+    assert document("branch", "list", "--store", GRAPH, cwd=folder)["branches"] == ["alpha", "main", "zeta"]
+    refused = branch(folder, "create", "beta")
+    assert (refused.code, "schema change" in refused.stderr) == (1, True)

@@ -30,7 +30,7 @@ _TABLE_KEY = re.compile(r"(?:node|edge):\S+")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _NUMBER_MAX = 2**64 - 1  # versions, identities and times are stored in 64 bits
 _UNSET = OF_SCHEMA_APPLIES
-_PLANS = {RecoveryKind.ROLLED_FORWARD, RecoveryKind.ROLLED_BACK}
+_PLANS = set(RecoveryKind) - {RecoveryKind.VERSION_QUARANTINED}
 Value = TypeVar("Value")
 
 
