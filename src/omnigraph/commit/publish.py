@@ -111,7 +111,7 @@ class ManifestPublisher:
         self._check_branch = check_branch
         self._boot_clock = boot_clock
         self._horizon_s = horizon_s
-        self._synced: dict[str | None, int] = {}  # the newest manifest version that this process has synced
+        self._synced: dict[str | None, int] = {}  # by ref, the newest manifest version synced here
         self._turns: dict[str | None, threading.Lock] = {}
         self._random = random.Random()  # noqa: S311 - pauses, not secrets
         self._pause = threading.Event()
@@ -168,7 +168,7 @@ class ManifestPublisher:
                 raise RowLevelCasContention("the manifest handle grew too old to publish on")
             hit("publish.before_merge")
             version = self._merge(branch, ref, handle, table, lineage.graph_commit_id)
-            self._sync(branch, ref, version)
+            self._sync(ref, version)
             fragments = self._fragments(ref, version) or state.fragments
         published = state.with_rows(table, version=version, fragments=fragments)
         commit = published.commits.find(lineage.graph_commit_id)
@@ -200,7 +200,7 @@ class ManifestPublisher:
             raise error
         raise StorageError(f"the publish of {commit_id} failed: {error}", kind="unknown") from error
 
-    def _sync(self, branch: str | None, ref: str | None, version: int) -> None:
+    def _sync(self, ref: str | None, version: int) -> None:
         """Make the new manifest version durable, with all that others published since we did so last.
 
         Whoever published in between may have died before its own sync, and this version builds on theirs.
@@ -208,9 +208,9 @@ class ManifestPublisher:
         if not self._syncer.is_active:
             return
         address = self._coordinator.address(ref)
-        files = manifest_files(self._store, address, synced=self._synced.get(branch), newest=version)
+        files = manifest_files(self._store, address, synced=self._synced.get(ref), newest=version)
         self._syncer.sync(files, stage="manifest")
-        self._synced[branch] = version
+        self._synced[ref] = version
 
     def _fragments(self, ref: str | None, version: int) -> frozenset[int] | None:
         """Return the fragments of the version just made, unless somebody else has moved on already."""
@@ -245,7 +245,7 @@ class ManifestPublisher:
             with self.publish_lock(branch, wait_s=0) as is_obtained:
                 if is_obtained:
                     version = self._manifest.compact(self._coordinator.address(ref))
-                    self._sync(branch, ref, version)
+                    self._sync(ref, version)
         except Exception as error:  # noqa: BLE001 - upkeep never fails the publish before it
             self._warn(f"the manifest could not be compacted: {error}")
 
