@@ -28,7 +28,7 @@ from omnigraph.validate.changeset import validate_changeset
 from omnigraph.validate.columns import Column, Rows, TableChange, concat_rows
 from omnigraph.validate.records import read_ndjson
 from omnigraph.validate.sets import NO_IDS, ArrowKeyOps
-from omnigraph.validate.tables import read_table
+from omnigraph.validate.tables import read_table, wrong_columns
 from omnigraph.validate.violations import ViolationLog
 
 
@@ -148,7 +148,9 @@ def _rows_of(graph: OpenGraph, item: LoadInput, file: int, log: ViolationLog) ->
         return list(found.values())
     if isinstance(item, TableInput):
         type_ = graph.catalog.type_of(item.table_key)
-        return [read_table(item.table, type_, file=file, file_name=item.name, make_id=new_id, log=log)]
+        rows = read_table(item.table, type_, file=file, file_name=item.name, make_id=new_id, log=log)
+        # A table that is refused as a whole does not speak for its type: an overwrite must not empty it.
+        return [] if wrong_columns(item.table, type_) else [rows]
     raise BadRequest("a Spark DataFrame is loaded by the spark engine")
 
 
