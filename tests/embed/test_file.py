@@ -106,7 +106,7 @@ def test_missing_vectors_are_filled_and_nothing_else_is_touched(place: Path) -> 
         (["--clean"], "clean", {"VGR-2", "CAS", "NONE"}),
         (["--clean", "--select", "code=CAS"], "clean", {"CAS"}),
     ],
-    ids=" ".join,
+    ids=lambda value: value if isinstance(value, str) else " ".join(sorted(value)),
 )
 def test_flags_choose_what_is_embedded_anew_or_cleaned(
     place: Path, monkeypatch: pytest.MonkeyPatch, flags: list[str], mode: str, changed: set[str]

@@ -166,7 +166,10 @@ def test_no_member_takes_a_value_of_another_type(path: tuple[str | int, ...], wr
         (written(tables=[entry(table_key="Person")]), "not the key of a table"),
         (written(tables=[entry(confirmed_version=8)]), "only a merge confirms"),
         (written(read_set=[{**DOCUMENT["read_set"][0], "stable_table_id": 3}]), "listed twice"),
-        (written(recovery_plan={"kind": "VersionQuarantined", "outcomes": []}), "none of OrphanedBranchDiscarded, Rolled"),
+        (
+            written(recovery_plan={"kind": "VersionQuarantined", "outcomes": []}),
+            "none of OrphanedBranchDiscarded, Rolled",
+        ),
         (written(merge_source_commit_id="01J00000000000000000000003"), "only a merge repoints"),
         (written(pointer_updates=[POINTER]), "only a merge repoints"),
         (written(pointer_updates=[POINTER, POINTER], writer_kind="BranchMerge"), "listed twice"),
