@@ -30,6 +30,7 @@ def mocked(library_root: Path) -> Iterator[Graph]:
         yield graph
 
 
+@pytest.mark.case("surfaces", 183)
 def test_a_text_is_embedded_by_the_model_of_its_property(mocked: Graph) -> None:
     tail = f"return {{ $b.code, {TEXT} as d }} order {{ d }} limit 3"
 
@@ -59,3 +60,27 @@ def test_without_a_key_only_texts_fail(library_root: Path) -> None:
         vector = graph.query(books("", f"return {{ $b.code }} order {{ {NEAREST} }} limit 1"))
 
     assert values(vector) == ["AA-1"]
+
+
+@pytest.mark.case("surfaces", 183)
+def test_the_nearest_are_those_of_the_filtered_rows(mocked: Graph) -> None:
+    ranked = f"return {{ $b.code }} order {{ {TEXT} }} limit "
+    everything = values(mocked.query(books("", ranked + "10")))
+
+    filtered = values(mocked.query(books("$b.price > 8.0", ranked + "1")))
+
+    priced = set(values(mocked.query(books("$b.price > 8.0", "return { $b.code }"))))
+    assert filtered == [code for code in everything if code in priced][:1]
+
+
+@pytest.mark.case("surfaces", 185)
+def test_a_fusion_is_ordered_alike_in_every_run(mocked: Graph, library_root: Path) -> None:
+    fusion = f'rrf({TEXT}, bm25($b.title, "songs machines"))'
+    tail = f"return {{ $b.code, {fusion} as score }} order {{ score desc }} limit 4"
+
+    first = values(mocked.query(books("", tail)))
+
+    with opened(library_root, EmbeddingConfig("mock", model="lab/mini-4")) as again:
+        assert values(again.query(books("", tail))) == values(mocked.query(books("", tail))) == first
+    places = [(-score, code) for code, score in first]
+    assert places == sorted(places)  # equal scores by id

@@ -37,6 +37,7 @@ def test_rows_are_dictionaries_of_python_values(result: Result) -> None:
     assert [row["b.pages"] for row in result] == [300, 120, None, 120]
 
 
+@pytest.mark.case("surfaces", 190)
 def test_arrow_keeps_the_declared_types(result: Result) -> None:
     table = result.to_arrow()
 
