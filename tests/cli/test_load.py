@@ -358,7 +358,6 @@ def test_the_other_engines_are_this_process(engine: str, tmp_path: Path) -> None
         (["--mode", "merge"], "--data"),
         (["--mode", "merge", "--data", "seed.jsonl", "--engine", "hadoop"], "hadoop"),
         (["--mode", "merge", "--data", "-", "--data", "-"], "standard input"),
-        (["--mode", "merge", "--data", "seed.jsonl", "--from", "main"], "--from"),
         (["--mode", "merge", "--data", "seed.jsonl", "extra"], "extra"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

@@ -136,7 +136,10 @@ def test_no_command_but_a_bulk_load_imports_pyspark(tmp_path: Path) -> None:
     rename = '{"code": "VGR-1", "name": "Voyager"}'
     everything = "query q() { match { $c: Craft } return { $c } }"
     runs = {
+        "branch": ["branch", "list", GRAPH],
+        "changes": ["changes", "poll", GRAPH, "--start", "beginning"],
         "commit": ["commit", "list", GRAPH],
+        "diff": ["diff", GRAPH, "main"],
         "explain": ["explain", "-e", everything, *store],
         "export": ["export", GRAPH, "--out", "all.jsonl"],
         "fmt": ["fmt", "--check", "atlas.pg"],

@@ -12,7 +12,7 @@ from typing import TypeVar
 from omnigraph.commit.recovery.classify import is_layout_only
 from omnigraph.commit.recovery.pending import lock_path, reread
 from omnigraph.commit.sidecar import RECOVERY_DIR
-from omnigraph.core.errors import BadRequest, ExpectedVersionMismatch, ReadSetChanged
+from omnigraph.core.errors import BadRequest, ExpectedVersionMismatch, ReadSetChanged, RecoveryRequired
 from omnigraph.history.commits import MAINTENANCE_ACTOR
 from omnigraph.history.state import ManifestState
 from omnigraph.operations.context import OpenGraph
@@ -49,6 +49,18 @@ def with_repreparation(
                 budget -= 1
             else:
                 raise
+        except RecoveryRequired as blocked:
+            # Upkeep that lost its race leaves what only the next healing finishes; a write of ours that ended
+            # unfinished is never of that kind.
+            if not maintenance or not _is_left_by_layout_write(graph, blocked.operation_id):
+                raise
+            maintenance -= 1
+            graph.heal()
+
+
+def _is_left_by_layout_write(graph: OpenGraph, operation_id: str) -> bool:
+    sidecar = reread(graph.parts, f"{RECOVERY_DIR}/{operation_id}.json")
+    return sidecar is not None and is_layout_only(sidecar.writer_kind)
 
 
 def _is_maintenance(
