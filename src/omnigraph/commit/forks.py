@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from omnigraph.commit.parts import Parts
-from omnigraph.commit.reclaim import reclaim_orphaned_forks
-from omnigraph.core.errors import OmnigraphError, waits_for_recovery
+from omnigraph.commit.reclaim import drop_refs, reclaim_orphaned_forks
+from omnigraph.core.errors import waits_for_recovery
 from omnigraph.core.failpoint import hit
 from omnigraph.history.branches import mint_ref
 from omnigraph.history.fold import TableEntry
@@ -66,8 +66,4 @@ def fork_files(parts: Parts, entry: TableEntry) -> tuple[str, ...]:
 
 def drop_forks(parts: Parts, forks: Iterable[TableEntry]) -> None:
     """Drop forks that nothing was committed on; what cannot be dropped is left for cleanup."""
-    for fork in forks:
-        try:
-            parts.refs.drop(parts.address(fork))
-        except OmnigraphError as error:
-            parts.warn(f"an unused fork of {fork.table_key} is left for cleanup: {error}")
+    drop_refs(parts, (parts.address(fork) for fork in forks))

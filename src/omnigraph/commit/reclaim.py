@@ -6,6 +6,8 @@ R2  A fork is not taken for a leftover before `ORPHAN_GRACE` has passed: a distr
 R3  Where anything cannot be listed or read, nothing is dropped.
 """
 
+from collections.abc import Iterable
+
 from omnigraph.commit.parts import Parts
 from omnigraph.commit.recovery.pending import list_pending
 from omnigraph.commit.sidecar import Sidecar
@@ -30,7 +32,7 @@ def drop_unpublished_forks(parts: Parts, sidecar: Sidecar) -> None:
         return
     for table in forks:
         if table.table_branch not in named:
-            _drop(parts, parts.address_of(table.table_path, table.table_branch))
+            drop_refs(parts, [parts.address_of(table.table_path, table.table_branch)])
 
 
 def reclaim_orphaned_forks(parts: Parts, entry: TableEntry) -> None:
@@ -47,9 +49,7 @@ def reclaim_orphaned_forks(parts: Parts, entry: TableEntry) -> None:
     except Exception as error:  # noqa: BLE001 - R3: doubt keeps everything, and fails no write
         parts.warn(f"unused forks of {entry.table_key} are left for later: {error}")
         return
-    for ref in old:
-        if ref not in named:
-            _drop(parts, parts.address_of(entry.location, ref))
+    drop_refs(parts, (parts.address_of(entry.location, ref) for ref in old if ref not in named))
 
 
 def _named_refs(parts: Parts, but: str | None = None) -> frozenset[str]:
@@ -70,8 +70,10 @@ def _made_at(ref: str) -> int:
     return (1 << 62) if made is None else made
 
 
-def _drop(parts: Parts, address: TableAddress) -> None:
-    try:
-        parts.refs.drop(address)
-    except OmnigraphError as error:
-        parts.warn(f"an unused fork is left for cleanup: {error}")
+def drop_refs(parts: Parts, addresses: Iterable[TableAddress]) -> None:
+    """Drop refs that nothing names; what cannot be dropped is a warning, and left for cleanup."""
+    for address in addresses:
+        try:
+            parts.refs.drop(address)
+        except OmnigraphError as error:
+            parts.warn(f"an unused ref is left for cleanup: {error}")

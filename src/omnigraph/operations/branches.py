@@ -6,10 +6,9 @@ J2  Logical deletion is one step. What it leaves of storage is invisible, and no
 J3  Storage that another branch came to need while a branch was deleted stays.
 """
 
-from collections.abc import Iterable
-
 from omnigraph.commit.parts import Parts
 from omnigraph.commit.publish import ManifestPublisher, publish_lock_file
+from omnigraph.commit.reclaim import drop_refs
 from omnigraph.commit.recovery.pending import list_pending
 from omnigraph.commit.sidecar import WriterKind
 from omnigraph.core.errors import (
@@ -25,7 +24,6 @@ from omnigraph.history.branches import Branch, check_branch_name, mint_ref
 from omnigraph.history.coordinator import MAIN
 from omnigraph.history.state import ManifestState
 from omnigraph.operations.context import OpenGraph
-from omnigraph.storage.handle import TableAddress
 
 
 def list_branches(graph: OpenGraph, *, actor: str | None = None) -> list[str]:
@@ -62,12 +60,12 @@ def create_branch(
         parts.syncer.sync(parts.refs.files(address, state.version), stage="manifest")
         hit("branch_create.post_ref_pre_control")
         if not parts.branches.create(branch):
-            _drop(parts, [address])
+            drop_refs(parts, [address])
             raise _taken(name)
         if source is not None and not _is_live(parts, source, state.ref):
             # Deleted by another process while we were at it: its storage may be going already.
             parts.branches.delete(branch)
-            _drop(parts, [address])
+            drop_refs(parts, [address])
             raise BranchNotFound(source)
     return branch
 
@@ -131,23 +129,15 @@ def _let_go(parts: Parts, publisher: ManifestPublisher, branch: Branch, state: M
             parts.warn(f"branch '{branch.name}' was branched from while it was deleted: its storage stays")
             return  # J3
         with publisher.publish_lock(branch.name):  # whoever is publishing on it ends first
-            _drop(parts, [parts.coordinator.address(branch.ref)])
+            drop_refs(parts, [parts.coordinator.address(branch.ref)])
         places = {identity: found.location for identity, found in state.tables.registrations.items()}
         forks = state.forks_of(branch.name)
-        _drop(parts, [parts.address_of(places[identity], ref) for identity, ref in sorted(forks)])
+        drop_refs(parts, [parts.address_of(places[identity], ref) for identity, ref in sorted(forks)])
         root = parts.local_root
         if root is not None:
             (root / publish_lock_file(branch.name)).unlink(missing_ok=True)
     except (OmnigraphError, OSError) as error:
         parts.warn(f"storage of the deleted branch '{branch.name}' is left for cleanup: {error}")
-
-
-def _drop(parts: Parts, addresses: Iterable[TableAddress]) -> None:
-    for address in addresses:
-        try:
-            parts.refs.drop(address)
-        except OmnigraphError as error:
-            parts.warn(f"an unused ref is left for cleanup: {error}")
 
 
 def _is_live(parts: Parts, name: str, ref: str | None) -> bool:
