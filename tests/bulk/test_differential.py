@@ -168,6 +168,12 @@ def rows_of(table: pa.Table) -> list[str]:
 
 
 def tree(folder: Path) -> list[str]:
-    """Return every file, and what lies at the top; a folder that a write made for its files may stay."""
-    found = [*folder.iterdir(), *(path for path in folder.rglob("*") if path.is_file())]
-    return sorted({str(path) for path in found})
+    """Return everything below a folder, but for empty `data` folders of tables.
+
+    The first write to a table makes that folder, for good: another writer may be about to write into it.
+    """
+    return sorted(
+        str(path)
+        for path in folder.rglob("*")
+        if path.name != "data" or path.is_file() or any(path.iterdir())
+    )

@@ -207,8 +207,8 @@ def test_the_shared_history_of_refs_ends_where_they_were_forked(tmp_path: Path) 
 
 def test_rows_whose_versions_were_not_looked_up_are_never_taken_for_moved(tmp_path: Path) -> None:
     handle = History.begin(tmp_path, 1).bench.head()
-    unknown = OwnRows(handle, np.array([7]), np.array([UNKNOWN_VERSION]), None, 1)
-    known = OwnRows(handle, np.array([7]), np.array([3]), None, 1)
+    unknown = OwnRows(handle, np.array([7]), np.array([UNKNOWN_VERSION]), np.array([0]), None, 1)
+    known = OwnRows(handle, np.array([7]), np.array([3]), np.array([0]), None, 1)
 
     assert len(_without_moved(unknown, unknown, 9).was) == 1
     assert len(_without_moved(unknown, known, 9).now) == 1

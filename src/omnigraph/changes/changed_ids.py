@@ -9,8 +9,8 @@ N3  Rows that were only moved are not reported: along a common history the row i
 """
 
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import cast
 
 import numpy as np
@@ -23,7 +23,7 @@ from omnigraph.history.fold import TableEntry
 from omnigraph.storage.handle import SnapshotHandle, TableAddress
 from omnigraph.storage.row_delta import UNKNOWN_VERSION, OwnRows, all_rows, own_rows
 from omnigraph.storage.rows import RowIds, take_rows
-from omnigraph.storage.table import RefInfo, TableStore
+from omnigraph.storage.table import TableStore
 
 __all__ = ["ChangedIds", "TablePoint", "changed_ids", "images", "images_at", "rows_equal"]
 
@@ -45,7 +45,9 @@ class ChangedIds:
     """Ids, ascending, that may differ between two points (N1), and how many rows were looked at for them.
 
     `rows_before` are the row ids, at the earlier point, of the updated ones and then of the deleted ones;
-    `rows_after`, at the later point, those of the inserted ones and then of the updated ones.
+    `rows_after`, at the later point, those of the inserted ones and then of the updated ones. `addresses` say
+    where the updated ones lie at the earlier point. `images` are the rows of `rows_after` themselves, if they
+    were asked for and reading them along was cheaper than fetching them later.
     """
 
     inserted: pa.StringArray
@@ -54,6 +56,8 @@ class ChangedIds:
     rows_read: int
     rows_before: RowIds
     rows_after: RowIds
+    addresses: RowIds = field(default_factory=lambda: _NO_ROWS)
+    images: pa.Table | None = None
 
     def __len__(self) -> int:
         """Return how many ids there are."""
@@ -63,7 +67,9 @@ class ChangedIds:
 _NOTHING = ChangedIds(_NO_IDS, _NO_IDS, _NO_IDS, 0, _NO_ROWS, _NO_ROWS)
 
 
-def changed_ids(store: TableStore, before: TablePoint | None, after: TablePoint | None) -> ChangedIds:
+def changed_ids(
+    store: TableStore, before: TablePoint | None, after: TablePoint | None, *, with_images: bool = False
+) -> ChangedIds:
     """Return the ids that differ between two points of one table; none is a table that is not there.
 
     Raises:
@@ -75,7 +81,7 @@ def changed_ids(store: TableStore, before: TablePoint | None, after: TablePoint 
     if before.address == after.address and before.entry.version == after.entry.version:
         return _NOTHING
     older, newer = open_point(store, before), open_point(store, after)
-    was, now = own_rows(older, newer), own_rows(newer, older)
+    was, now = own_rows(older, newer), own_rows(newer, older, with_images=with_images)
     if not len(was) and not len(now):
         return _NOTHING
     shared = shared_version(store, before.address, after.address)
@@ -134,21 +140,22 @@ def shared_version(store: TableStore, one: TableAddress, other: TableAddress) ->
     """
     if one.ref == other.ref:
         return _UNBOUNDED
-    refs = {ref.name: ref for ref in store.list_refs(one)}
-    ancestors = dict(_ancestry(one.ref, refs))
-    for ref, version in _ancestry(other.ref, refs):
+    ancestors = dict(_ancestry(store, one))
+    for ref, version in _ancestry(store, other):
         if ref in ancestors:
             return min(version, ancestors[ref])
     return 0
 
 
-def _ancestry(ref: str | None, refs: Mapping[str, RefInfo]) -> Iterator[tuple[str | None, int]]:
+def _ancestry(store: TableStore, address: TableAddress) -> Iterator[tuple[str | None, int]]:
     """Yield a ref and what it was forked from, each with the version up to which they share a history."""
-    version = _UNBOUNDED
+    ref, version = address.ref, _UNBOUNDED
     yield ref, version
-    while ref is not None and ref in refs:
-        version = min(version, refs[ref].parent_version)
-        ref = refs[ref].parent
+    while ref is not None:
+        start = store.ref_start(TableAddress(address.uri, ref))
+        if start is None:
+            return
+        ref, version = start.parent, min(version, start.version)
         yield ref, version
 
 
@@ -195,13 +202,17 @@ def _paired(was: OwnRows, now: OwnRows, candidates: _Candidates, *, by_row_id: b
     gone, come = np.delete(np.arange(len(left_was)), at_was), np.delete(np.arange(len(left_now)), at_now)
     inserted, deleted = _Ordered.of(ids_now.take(come)), _Ordered.of(ids_was.take(gone))
     changed = _Ordered.of(updated)
+    before = both_was[changed.order]
+    after = np.concatenate([left_now[come[inserted.order]], both_now[changed.order]])
     return ChangedIds(
         inserted=inserted.ids,
         updated=changed.ids,
         deleted=deleted.ids,
         rows_read=was.rows_read + now.rows_read,
-        rows_before=was.row_ids[np.concatenate([both_was[changed.order], left_was[gone[deleted.order]]])],
-        rows_after=now.row_ids[np.concatenate([left_now[come[inserted.order]], both_now[changed.order]])],
+        rows_before=was.row_ids[np.concatenate([before, left_was[gone[deleted.order]]])],
+        rows_after=now.row_ids[after],
+        addresses=was.addresses[before],
+        images=now.images_of(after),
     )
 
 

@@ -9,7 +9,6 @@ M3  Between the first step and the last the table shows a part of the write. Nob
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 
 from omnigraph.commit.parts import Parts
@@ -19,10 +18,10 @@ from omnigraph.core.failpoint import hit
 from omnigraph.core.limits import MAX_FRAGMENT_ROWS, MERGE_CHUNK_BYTES
 from omnigraph.history.fold import TableEntry
 from omnigraph.storage.handle import SnapshotHandle
-from omnigraph.storage.rows import RowIds
+from omnigraph.storage.rows import ReplacedRows
 from omnigraph.storage.staged import CommittedTable, StagedWrite
 
-Chunk = tuple[pa.Table, RowIds | None]  # with the row ids of the rows that it replaces, where they are known
+Chunk = tuple[pa.Table, ReplacedRows | None]  # with the rows that it replaces, where they are known
 Chunks = Callable[[], Iterable[Chunk]]
 _FAILPOINTS = {
     "append": "branch_merge.after_append_pre_upsert",
@@ -114,6 +113,6 @@ def _gathered(chunks: Iterable[Chunk]) -> Iterator[Chunk]:
 
 
 def _joined(chunks: Sequence[Chunk]) -> Chunk:
-    known = [row_ids for _, row_ids in chunks if row_ids is not None]
+    known = [replaced for _, replaced in chunks if replaced is not None]
     tables = pa.concat_tables([table for table, _ in chunks])
-    return tables, np.concatenate(known) if len(known) == len(chunks) else None
+    return tables, ReplacedRows.concat(known) if len(known) == len(chunks) else None

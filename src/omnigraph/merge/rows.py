@@ -3,20 +3,23 @@
 R1  However many rows a delta has, no more than a chunk of them is held at a time.
 R2  Every row that is read is counted.
 R3  A row is fetched by its row id where that is known: this costs a read of the row, finding an id a walk
-    through an index.
+    through an index. One that was seen when it was found is not fetched again.
+R4  To tell that a row has changed takes one column that differs. Columns of a fixed width are fetched first:
+    from rows all over a table a text costs several times as much as a number.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.changes.changed_ids import TablePoint, images, images_at
+from omnigraph.changes.changed_ids import TablePoint, images, images_at, open_point
+from omnigraph.changes.row_equality import rows_equal
 from omnigraph.core.limits import MERGE_CHUNK_BYTES, MERGE_CHUNK_ROWS
-from omnigraph.storage.rows import RowIds
+from omnigraph.storage.rows import ReplacedRows, RowIds, take_rows
 from omnigraph.storage.table import TableStore
 
 _compute: Any = pc  # the stubs know too little of arrays of text
@@ -24,10 +27,15 @@ _compute: Any = pc  # the stubs know too little of arrays of text
 
 @dataclass(frozen=True, slots=True)
 class PlacedIds:
-    """Ids, ascending, with the row ids that they have at one point."""
+    """Ids, ascending, with the row ids that they have at one point.
+
+    Where it is known, with the rows themselves, and with where they lie there.
+    """
 
     ids: pa.StringArray
     rows: RowIds
+    images: pa.Table | None = None
+    addresses: RowIds | None = None
 
     @staticmethod
     def of(ids: list[str], rows: list[int]) -> "PlacedIds":
@@ -36,11 +44,16 @@ class PlacedIds:
 
     @staticmethod
     def concat(pieces: Sequence["PlacedIds"]) -> "PlacedIds":
-        """Return pieces that follow each other as one."""
-        if len(pieces) == 1:
-            return pieces[0]
-        ids = pa.concat_arrays([NOWHERE.ids, *(piece.ids for piece in pieces)])
-        return PlacedIds(ids, np.concatenate([NOWHERE.rows, *(piece.rows for piece in pieces)]))
+        """Return pieces that follow each other as one; several are not held as rows (R1)."""
+        found = [piece for piece in pieces if len(piece)]
+        if len(found) == 1:
+            return found[0]
+        known = [piece.addresses for piece in found if piece.addresses is not None]
+        return PlacedIds(
+            pa.concat_arrays([NOWHERE.ids, *(piece.ids for piece in found)]),
+            np.concatenate([NOWHERE.rows, *(piece.rows for piece in found)]),
+            addresses=np.concatenate([NOWHERE.rows, *known]) if len(known) == len(found) else None,
+        )
 
     def __len__(self) -> int:
         """Return how many there are."""
@@ -50,6 +63,10 @@ class PlacedIds:
         """Return the same ids, ascending."""
         order = _compute.sort_indices(self.ids)
         return PlacedIds(self.ids.take(order), self.rows[np.asarray(order)])
+
+    def seen(self, images: pa.Table) -> "PlacedIds":
+        """Return the same with their rows, unless these are too large to be kept (R1)."""
+        return replace(self, images=images) if images.nbytes <= MERGE_CHUNK_BYTES else self
 
     def with_others(self, others: "PlacedIds") -> "PlacedIds":
         """Return both, ascending."""
@@ -68,13 +85,24 @@ class PlacedIds:
 
     def filter(self, mask: pa.BooleanArray) -> "PlacedIds":
         """Return those of a mask."""
-        return PlacedIds(self.ids.filter(mask), self.rows[np.asarray(mask, dtype=np.bool_)])
+        chosen = np.asarray(mask, dtype=np.bool_)
+        return PlacedIds(
+            self.ids.filter(mask),
+            self.rows[chosen],
+            None if self.images is None else self.images.filter(mask),
+            None if self.addresses is None else self.addresses[chosen],
+        )
 
     def chunks(self) -> Iterator["PlacedIds"]:
         """Yield pieces of at most a chunk."""
         for start in range(0, len(self), MERGE_CHUNK_ROWS):
             stop = start + MERGE_CHUNK_ROWS
-            yield PlacedIds(self.ids.slice(start, MERGE_CHUNK_ROWS), self.rows[start:stop])
+            yield PlacedIds(
+                self.ids.slice(start, MERGE_CHUNK_ROWS),
+                self.rows[start:stop],
+                None if self.images is None else self.images.slice(start, MERGE_CHUNK_ROWS),
+                None if self.addresses is None else self.addresses[start:stop],
+            )
 
 
 NOWHERE = PlacedIds(pa.array([], pa.utf8()), np.empty(0, np.int64))
@@ -94,9 +122,24 @@ class RowReader:
 
     def fetch(self, point: TablePoint, placed: PlacedIds) -> pa.Table:
         """Return the rows of ids that have these row ids there, in order (R3)."""
+        if placed.images is not None:
+            return placed.images
         rows = self._counted(images_at(self.store, point, placed.rows))
         assert rows["id"].combine_chunks().equals(placed.ids), "a row id names one row of a lineage for good"
         return rows
+
+    def differing(self, point: TablePoint, placed: PlacedIds, rows: pa.Table) -> pa.BooleanArray:
+        """Say which of the rows are not as one point shows them under these row ids (R4)."""
+        handle = open_point(self.store, point)
+        equal = np.ones(len(placed), np.bool_)
+        for names in _by_cost(rows.schema):
+            left = np.flatnonzero(equal)
+            if len(left) and names:
+                there = take_rows(handle, placed.rows[left], names)
+                here = rows.select(names).take(left)
+                equal[left] = rows_equal(there, here).to_numpy(zero_copy_only=False)
+        self.rows_read += len(placed)
+        return pa.array(~equal)
 
     def _counted(self, rows: pa.Table) -> pa.Table:
         self.rows_read += rows.num_rows
@@ -106,7 +149,7 @@ class RowReader:
 class DeltaRows:
     """The rows of some ids as the source shows them; can be gone through more than once.
 
-    `replaced` are the row ids of the target's rows that they replace, where those are known.
+    `replaced` are the target's rows that they replace, where those are known.
     """
 
     def __init__(
@@ -115,14 +158,12 @@ class DeltaRows:
         point: TablePoint,
         placed: PlacedIds,
         *,
-        known: pa.Table | None = None,
-        replaced: RowIds | None = None,
+        replaced: ReplacedRows | None = None,
     ) -> None:
-        """Take the ids with their row ids at the source, and the rows themselves where they are known."""
+        """Take the ids with their row ids at the source."""
         self._reader, self._point = reader, point
         self.placed = placed
         self.replaced = replaced
-        self._known = known
 
     def __len__(self) -> int:
         """Return how many rows there are."""
@@ -130,22 +171,25 @@ class DeltaRows:
 
     def chunks(self) -> Iterator[pa.Table]:
         """Yield the rows in order; few ones are read once and kept (R1)."""
-        if self._known is not None:
-            yield self._known
-            return
         for chunk in self.placed.chunks():
             rows = self._reader.fetch(self._point, chunk)
-            if len(chunk) == len(self) and rows.nbytes <= MERGE_CHUNK_BYTES:
-                self._known = rows
+            if len(chunk) == len(self):
+                self.placed = self.placed.seen(rows)
             yield rows
 
-    def replacing_chunks(self) -> Iterator[tuple[pa.Table, RowIds | None]]:
-        """Yield the same, each chunk with the row ids of the rows that it replaces."""
+    def replacing_chunks(self) -> Iterator[tuple[pa.Table, ReplacedRows | None]]:
+        """Yield the same, each chunk with the rows that it replaces."""
         start = 0
         for rows in self.chunks():
             stop = start + rows.num_rows
             yield rows, None if self.replaced is None else self.replaced[start:stop]
             start = stop
+
+
+def _by_cost(schema: pa.Schema) -> tuple[list[str], list[str]]:
+    """Return the columns that are quick to fetch, and the others; an id is what the rows have in common."""
+    narrow = [item.name for item in schema if pa.types.is_primitive(item.type)]
+    return narrow, [name for name in schema.names if name not in {"id", *narrow}]
 
 
 def as_texts(ids: "pa.StringArray | pa.ChunkedArray[pa.StringScalar]") -> list[str]:

@@ -4,24 +4,24 @@ H1  Work follows what the two sides changed: ids that only the target changed ar
     source inserted or deleted are decided without a look at the target.
 H2  Rows that were written again with equal values count as unchanged, so that a merge writes changed rows
     only, and a table whose content ends equal is not written.
-H3  A row id of the base names the same row in the target if the target's history goes through the base and
-    the target has not touched the row; elsewhere rows are found by id.
+H3  A row id of the base names the same row in the target, with the same values, if the target's history goes
+    through the base and the target has not touched the row: such rows are compared where the base has them.
+    Elsewhere rows are found by id.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.changes.changed_ids import TablePoint, changed_ids, rows_equal, shared_version
-from omnigraph.core.limits import MERGE_CHUNK_BYTES
+from omnigraph.changes.changed_ids import TablePoint, changed_ids, open_point, rows_equal, shared_version
 from omnigraph.core.merge_conflict import MergeConflict, MergeConflictKind
 from omnigraph.merge.rows import NOWHERE, DeltaRows, PlacedIds, RowReader, as_texts
 from omnigraph.merge.truth_table import Change, Verdict, change_of, judge
-from omnigraph.storage.rows import RowIds
+from omnigraph.storage.row_delta import lie_alike
+from omnigraph.storage.rows import ReplacedRows
 
 _compute: Any = pc  # the stubs know too little of arrays of text
 
@@ -74,7 +74,7 @@ def table_delta(reader: RowReader, points: Points) -> TableDelta:
         HistoricalVersionReclaimed: a version of the table was cleaned up.
         StorageError: the store failed.
     """
-    ours = _touched(reader, points.base, points.source)
+    ours = _touched(reader, points.base, points.source, with_images=True)
     if ours.is_empty or points.is_target_unchanged:
         return _delta(reader, points, ours, _Both())
     elsewhere = _touched(reader, points.base, points.target).ids
@@ -87,14 +87,14 @@ def table_delta(reader: RowReader, points: Points) -> TableDelta:
 class _Touched(NamedTuple):
     """The ids that one side touched; updated ones may have equal values.
 
-    Deleted ids have their row ids of the base, the others those of the side; `before` are the row ids that
-    the updated ones have in the base.
+    Deleted ids have their row ids of the base, the others those of the side; `before` are the updated ones
+    as the base has them.
     """
 
     inserted: PlacedIds
     updated: PlacedIds
     deleted: PlacedIds
-    before: RowIds
+    before: PlacedIds
 
     @property
     def is_empty(self) -> bool:
@@ -114,19 +114,23 @@ class _Touched(NamedTuple):
         def chosen(placed: PlacedIds) -> PlacedIds:
             return placed.among(ids) if is_among else placed.not_among(ids)
 
-        before = chosen(PlacedIds(self.updated.ids, self.before)).rows
-        return _Touched(chosen(self.inserted), chosen(self.updated), chosen(self.deleted), before)
+        return _Touched(
+            chosen(self.inserted), chosen(self.updated), chosen(self.deleted), chosen(self.before)
+        )
 
 
-def _touched(reader: RowReader, base: TablePoint | None, side: TablePoint) -> _Touched:
-    found = changed_ids(reader.store, base, side)
+def _touched(
+    reader: RowReader, base: TablePoint | None, side: TablePoint, *, with_images: bool = False
+) -> _Touched:
+    found = changed_ids(reader.store, base, side, with_images=with_images)
     reader.rows_read += found.rows_read
-    inserted, updated = len(found.inserted), len(found.updated)
+    inserted, updated, images = len(found.inserted), len(found.updated), found.images
+    come, changed = (None, None) if images is None else (images.slice(0, inserted), images.slice(inserted))
     return _Touched(
-        PlacedIds(found.inserted, found.rows_after[:inserted]),
-        PlacedIds(found.updated, found.rows_after[inserted:]),
+        PlacedIds(found.inserted, found.rows_after[:inserted], come),
+        PlacedIds(found.updated, found.rows_after[inserted:], changed),
         PlacedIds(found.deleted, found.rows_before[updated:]),
-        found.rows_before[:updated],
+        PlacedIds(found.updated, found.rows_before[:updated], addresses=found.addresses),
     )
 
 
@@ -152,32 +156,23 @@ def _delta(reader: RowReader, points: Points, ours: _Touched, both: _Both) -> Ta
 
 
 def _changed(reader: RowReader, points: Points, ours: _Touched, others: PlacedIds) -> DeltaRows:
-    """Return the updated rows whose values differ from the target's, which are those of the base (H2)."""
-    by_row_id = len(ours.updated) > 0 and _goes_through_base(reader, points)
+    """Return the updated rows whose values differ from the target's (H2)."""
+    base = points.base if len(ours.updated) and _goes_through_base(reader, points) else None
     differing: list[PlacedIds] = []
-    replaced: list[RowIds] = []
-    known: pa.Table | None = None
-    start = 0
-    for chunk in ours.updated.chunks():
-        before = PlacedIds(chunk.ids, ours.before[start : start + len(chunk)])
-        start += len(chunk)
+    replaced: list[PlacedIds] = []
+    for chunk, before in zip(ours.updated.chunks(), ours.before.chunks(), strict=True):
         mine = reader.fetch(points.source, chunk)
-        theirs = reader.fetch(points.target, before) if by_row_id else reader.find(points.target, chunk.ids)
-        differs = _compute.invert(rows_equal(theirs, mine))
-        differing.append(chunk.filter(differs))
-        replaced.append(before.filter(differs).rows)
-        known = mine.filter(differs)
+        if base is not None:
+            differs = reader.differing(base, before, mine)
+        else:
+            differs = _compute.invert(rows_equal(reader.find(points.target, chunk.ids), mine))
+        differing.append(chunk.seen(mine).filter(differs))
+        replaced.append(before.filter(differs))
     placed = PlacedIds.concat(differing)
     if len(others):
         return DeltaRows(reader, points.source, placed.with_others(others))
-    is_small = len(differing) == 1 and known is not None and known.nbytes <= MERGE_CHUNK_BYTES
-    return DeltaRows(
-        reader,
-        points.source,
-        placed,
-        known=known if is_small else None,
-        replaced=np.concatenate(replaced) if by_row_id else None,
-    )
+    known = None if base is None else _replaced(reader, base, points.target, PlacedIds.concat(replaced))
+    return DeltaRows(reader, points.source, placed, replaced=known)
 
 
 def _goes_through_base(reader: RowReader, points: Points) -> bool:
@@ -186,6 +181,13 @@ def _goes_through_base(reader: RowReader, points: Points) -> bool:
         return points.base is not None
     shared = shared_version(reader.store, points.base.address, points.target.address)
     return shared >= points.base.entry.version
+
+
+def _replaced(reader: RowReader, base: TablePoint, target: TablePoint, before: PlacedIds) -> ReplacedRows:
+    """Return rows of the base as rows of the target, which has not touched them (H3)."""
+    handles = open_point(reader.store, base), open_point(reader.store, target)
+    lies_there = before.addresses is not None and lie_alike(*handles, before.addresses)
+    return ReplacedRows(before.rows, before.addresses if lies_there else None)
 
 
 def _together(reader: RowReader, points: Points, both: _Touched) -> _Both:

@@ -11,6 +11,7 @@ from lance import LanceDataset
 from omnigraph.storage.added_files import files_between
 from omnigraph.storage.handle import TableAddress
 from omnigraph.storage.lance_errors import LANCE_ERRORS, classify, translate
+from omnigraph.storage.ref_starts import RefStart
 from omnigraph.storage.table import TableStore, translated
 
 
@@ -36,6 +37,7 @@ class RefStore:
                 dataset.create_branch(ref, start)
         finally:
             self._store.count_io(dataset)
+        self._store.ref_starts.learn(address, RefStart(source.ref, version))
         return address
 
     def drop(self, address: TableAddress) -> None:

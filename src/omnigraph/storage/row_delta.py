@@ -8,6 +8,8 @@ W1  A data file is written once, under a name that is never used again, and so i
 W2  Along one lineage a row id and the version of its last change name one content: a version is made by one
     commit, and one commit writes a row once. Restores and rollbacks bring back contents, never other ones
     under the same pair.
+W3  Nothing here asks the library for a row by its row id if a scan of few rows tells as much: after updates
+    all over a table that question makes it index the row ids of the whole version.
 """
 
 from collections.abc import Sequence
@@ -19,9 +21,10 @@ import pyarrow as pa
 from lance.fragment import FragmentMetadata, RowIdSequence
 
 from omnigraph.core.errors import InvariantViolation
+from omnigraph.core.limits import MERGE_CHUNK_BYTES, MERGE_CHUNK_ROWS
 from omnigraph.storage.deletions import Places, deleted_places
 from omnigraph.storage.handle import SnapshotHandle
-from omnigraph.storage.rows import UPDATED_AT, RowIds, read_rows, row_ids_of, take_rows
+from omnigraph.storage.rows import ROW_ADDRESS, UPDATED_AT, RowIds, read_rows, row_ids_of, take_rows
 from omnigraph.storage.table import translated
 
 ALONG_ROWS_MAX = 65_536  # rows of whole fragments up to which ids are read with the row ids, in one scan
@@ -41,10 +44,12 @@ class OwnRows:
     handle: SnapshotHandle
     row_ids: RowIds
     updated_at: RowIds  # UNKNOWN_VERSION where it was not looked up
+    addresses: RowIds  # where the rows lie in this version
     ids: Ids | None  # of the rows of whole fragments, if they were read with the row ids
     rows_read: int
     whole: tuple[int, ...] = ()  # the numbers of those fragments
     whole_rows: int = 0
+    whole_images: pa.Table | None = None  # those rows themselves, if they were asked for and are few
 
     def ids_of(self, positions: RowIds) -> Ids:
         """Return the ids of some of the rows, in order.
@@ -60,6 +65,12 @@ class OwnRows:
         both = pa.concat_arrays([scanned.take(positions[is_whole]), taken])
         place = np.argsort(np.concatenate([np.flatnonzero(is_whole), np.flatnonzero(~is_whole)]))
         return both.take(place)
+
+    def images_of(self, positions: RowIds) -> pa.Table | None:
+        """Return some of the rows in order, if all of them were read with the row ids."""
+        if self.whole_images is None or (positions >= self.whole_rows).any():
+            return None
+        return self.whole_images.take(positions)
 
     def _scanned_ids(self, wanted: int) -> Ids | None:
         """Return the ids of whole fragments, if they are known or a scan is cheaper than fetching each."""
@@ -79,15 +90,17 @@ class OwnRows:
         return len(self.row_ids)
 
 
-def own_rows(handle: SnapshotHandle, other: SnapshotHandle) -> OwnRows:
+def own_rows(handle: SnapshotHandle, other: SnapshotHandle, *, with_images: bool = False) -> OwnRows:
     """Return the rows that a version shows where the other, a version of the same table, shows none.
+
+    With images, rows of whole fragments are read with all their columns while they are few (W3).
 
     Raises:
         StorageError: the store failed.
     """
     mine, theirs = _fragments(handle), _fragments(other)
     whole = [number for number in mine if not _is_shared(mine[number], theirs.get(number))]
-    parts = [_whole_rows(handle, mine, whole)] if whole else []
+    parts = [_whole_rows(handle, mine, whole, with_images=with_images)] if whole else []
     for number in mine.keys() - set(whole):
         if _deletion(mine[number]) != _deletion(theirs[number]):
             places = _places_only_shown_here(handle, mine[number], other, theirs[number])
@@ -95,15 +108,31 @@ def own_rows(handle: SnapshotHandle, other: SnapshotHandle) -> OwnRows:
                 parts.append(_rows_at(handle, mine[number], places))
     if not parts:
         nothing = np.empty(0, np.int64)
-        return OwnRows(handle, nothing, nothing, None, 0)
+        return OwnRows(handle, nothing, nothing, nothing, None, 0)
     return OwnRows(
         handle,
         np.concatenate([part.row_ids for part in parts]),
         np.concatenate([part.updated_at for part in parts]),
+        np.concatenate([part.addresses for part in parts]),
         parts[0].ids,
         sum(part.rows_read for part in parts),
         tuple(whole),
         parts[0].whole_rows,
+        parts[0].whole_images,
+    )
+
+
+def lie_alike(one: SnapshotHandle, other: SnapshotHandle, addresses: RowIds) -> bool:
+    """Say whether the rows at some addresses of one version have the same addresses in the other.
+
+    It is told by the fragments (W1), for rows that both show.
+    """
+    here, there = _fragments(one), _fragments(other)
+    return all(
+        number in here
+        and _is_shared(here[number], there.get(number))
+        and here[number].row_id_meta == there[number].row_id_meta
+        for number in np.unique(addresses >> 32).tolist()
     )
 
 
@@ -135,13 +164,32 @@ def _deletion(fragment: FragmentMetadata) -> tuple[int, int] | None:
     return None if deletion is None else (deletion.read_version, deletion.id)
 
 
-def _whole_rows(handle: SnapshotHandle, mine: Fragments, numbers: Sequence[int]) -> OwnRows:
+def _whole_rows(
+    handle: SnapshotHandle, mine: Fragments, numbers: Sequence[int], *, with_images: bool
+) -> OwnRows:
     count = sum(mine[number].num_rows for number in numbers)
-    columns = ["id"] if count <= ALONG_ROWS_MAX else []
-    rows = read_rows(handle, columns, fragments=numbers, with_versions=True)
-    ids = _column(rows, "id") if columns else None
-    row_ids, versions = row_ids_of(rows), row_ids_of(rows, UPDATED_AT)
-    return OwnRows(handle, row_ids, versions, ids, rows.num_rows, tuple(numbers), rows.num_rows)
+    has_images = with_images and count <= MERGE_CHUNK_ROWS and _size(mine, numbers) <= MERGE_CHUNK_BYTES
+    names = handle.schema.names
+    columns = names if has_images else ["id"] if count <= ALONG_ROWS_MAX else []
+    rows = read_rows(handle, columns, fragments=numbers, with_versions=True, with_addresses=True)
+    images = rows.select(names) if has_images else None
+    return OwnRows(
+        handle,
+        row_ids_of(rows),
+        row_ids_of(rows, UPDATED_AT),
+        row_ids_of(rows, ROW_ADDRESS),
+        _column(rows, "id") if columns else None,
+        rows.num_rows,
+        tuple(numbers),
+        rows.num_rows,
+        images if images is not None and images.nbytes <= MERGE_CHUNK_BYTES else None,
+    )
+
+
+def _size(mine: Fragments, numbers: Sequence[int]) -> int:
+    """Return the bytes of the data files of fragments; a file of unknown size counts as too large."""
+    files = (file for number in numbers for file in mine[number].files)
+    return sum(MERGE_CHUNK_BYTES if file.file_size_bytes is None else file.file_size_bytes for file in files)
 
 
 def _places_only_shown_here(
@@ -156,7 +204,8 @@ def _places_only_shown_here(
 
 def _rows_at(handle: SnapshotHandle, fragment: FragmentMetadata, places: Places) -> OwnRows:
     unknown = np.full(len(places), UNKNOWN_VERSION, np.int64)
-    return OwnRows(handle, _row_ids_at(handle, fragment, places), unknown, None, len(places))
+    addresses = (fragment.id << 32) + places
+    return OwnRows(handle, _row_ids_at(handle, fragment, places), unknown, addresses, None, len(places))
 
 
 def _row_ids_at(handle: SnapshotHandle, fragment: FragmentMetadata, places: Places) -> RowIds:

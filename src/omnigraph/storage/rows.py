@@ -40,6 +40,27 @@ class FragmentState:
         return self.rows - self.deleted
 
 
+@dataclass(frozen=True, slots=True)
+class ReplacedRows:
+    """Rows of a version that are replaced: their row ids, and where they lie if that is known."""
+
+    row_ids: RowIds
+    addresses: RowIds | None = None
+
+    def __getitem__(self, part: slice) -> "ReplacedRows":
+        """Return some of them."""
+        return ReplacedRows(self.row_ids[part], None if self.addresses is None else self.addresses[part])
+
+    @staticmethod
+    def concat(pieces: Sequence["ReplacedRows"]) -> "ReplacedRows":
+        """Return pieces that follow each other as one."""
+        known = [piece.addresses for piece in pieces if piece.addresses is not None]
+        return ReplacedRows(
+            np.concatenate([piece.row_ids for piece in pieces]),
+            np.concatenate(known) if len(known) == len(pieces) else None,
+        )
+
+
 Layout: TypeAlias = Mapping[int, FragmentState]
 
 
@@ -64,9 +85,14 @@ def read_rows(
     *,
     fragments: Collection[int] | None = None,
     with_versions: bool = False,
+    with_addresses: bool = False,
 ) -> pa.Table:
     """Return columns of all rows, or of those in some fragments, with their row ids; in no promised order."""
-    special = [ROW_ID, *([CREATED_AT, UPDATED_AT] if with_versions else [])]
+    special = [
+        ROW_ID,
+        *([CREATED_AT, UPDATED_AT] if with_versions else []),
+        *([ROW_ADDRESS] if with_addresses else []),
+    ]
     chosen = None
     if fragments is not None:
         wanted = set(fragments)

@@ -23,7 +23,7 @@ from omnigraph.storage import index, shapes
 from omnigraph.storage.create import commit_first_version
 from omnigraph.storage.index import IndexRequest, PendingColumn
 from omnigraph.storage.lance_errors import LANCE_ERRORS, classify, translate
-from omnigraph.storage.rows import RowIds, row_addresses
+from omnigraph.storage.rows import ReplacedRows, row_addresses
 from omnigraph.storage.staged import CommittedTable, StagedWrite, index_files, new_files, version_files
 from omnigraph.storage.table import SnapshotHandle, TableAddress, TableStore, translated
 
@@ -119,28 +119,28 @@ class TableStager:
         return self.stage_upsert_chunks(handle, [(rows, None)])
 
     def stage_upsert_chunks(
-        self, handle: SnapshotHandle, chunks: Iterable[tuple[pa.Table, RowIds | None]]
+        self, handle: SnapshotHandle, chunks: Iterable[tuple[pa.Table, ReplacedRows | None]]
     ) -> StagedWrite:
         """Prepare the same for rows that are written chunk by chunk as they come.
 
-        With each chunk come the row ids of the rows that it replaces, all of them, in order; where those are
-        not known they are looked up. No id is in two chunks, and the table has fragments.
+        With each chunk come the rows that it replaces, all of them, in order; where those are not known they
+        are looked up. No id is in two chunks, and the table has fragments.
         """
         dataset = handle._dataset
         fragments: list[FragmentMetadata] = []
         addresses: list[RowNumbers] = []
         added = 0
-        for chunk, row_ids in chunks:
+        for chunk, replaced in chunks:
             rows = _conform(chunk, handle.schema)
-            if row_ids is None:
-                rows, carried, replaced = self._matched_first(handle, rows)
+            if replaced is None:
+                rows, carried, places = self._matched_first(handle, rows)
             else:
-                carried, replaced = row_ids.astype(np.uint64), row_addresses(handle, row_ids)
+                carried, places = replaced.row_ids.astype(np.uint64), _places(handle, replaced)
             written = shapes.write_rows(dataset, rows)
             _carry_row_ids(written, carried)
             fragments += written
-            addresses.append(replaced)
-            added += rows.num_rows - len(replaced)
+            addresses.append(places)
+            added += rows.num_rows - len(places)
         removed, updated = shapes.delete_addresses(dataset, np.concatenate(addresses))
         operation = shapes.replacement(dataset, removed=removed, updated=updated, new=fragments)
         files = new_files(handle.address, dataset, new=fragments, updated=updated)
@@ -373,6 +373,12 @@ def _unknown(staged: StagedWrite, operation_id: str, reason: StorageError) -> Re
 
 def _new_uuid() -> str:
     return str(uuid.uuid4())
+
+
+def _places(handle: SnapshotHandle, replaced: ReplacedRows) -> RowNumbers:
+    if replaced.addresses is None:
+        return row_addresses(handle, replaced.row_ids)
+    return replaced.addresses.astype(np.uint64)
 
 
 def _conform(table: pa.Table, schema: pa.Schema) -> pa.Table:

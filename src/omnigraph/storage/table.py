@@ -24,6 +24,7 @@ from omnigraph.storage.handle import SnapshotHandle, TableAddress
 from omnigraph.storage.lance_errors import LANCE_ERRORS, translate
 from omnigraph.storage.lookup import find_rows
 from omnigraph.storage.newest import NewestVersions
+from omnigraph.storage.ref_starts import RefStart, RefStarts
 from omnigraph.storage.search_words import AnalysisCache
 from omnigraph.storage.transactions import TransactionInfo, read_transaction
 
@@ -86,6 +87,7 @@ class TableStore:
             OrderedDict()
         )  # any open version can be asked for news
         self._newest = NewestVersions()
+        self.ref_starts = RefStarts()
         self._live: weakref.WeakSet[SnapshotHandle] = weakref.WeakSet()
         self._counter = _IoCounter()
 
@@ -264,6 +266,21 @@ class TableStore:
             for name, ref in sorted(listed.items())
         )
 
+    def ref_start(self, address: TableAddress) -> RefStart | None:
+        """Return where a ref of a table starts; none where there is no such ref. It is looked up once.
+
+        Raises:
+            StorageError: the table does not exist (kind `not_found`), or the store failed.
+        """
+        known = self.ref_starts.find(address)
+        if known is None:
+            for ref in self.list_refs(address):
+                self.ref_starts.learn(
+                    TableAddress(address.uri, ref.name), RefStart(ref.parent, ref.parent_version)
+                )
+            known = self.ref_starts.find(address)
+        return known
+
     def io_stats(self) -> IoStats:
         """Return requests and bytes of every handle so far, those already closed included."""
         for handle in list(self._live):
@@ -281,6 +298,7 @@ class TableStore:
                 del self._handles[key]
             self._probes.pop(address.open_uri, None)
         self._newest.forget(address)
+        self.ref_starts.forget(address)
 
     def count_io(self, dataset: LanceDataset) -> None:
         """Add what a dataset outside the handles has read and written to `io_stats`."""
