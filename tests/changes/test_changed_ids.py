@@ -210,10 +210,14 @@ def test_rows_whose_versions_were_not_looked_up_are_never_taken_for_moved(tmp_pa
     unknown = OwnRows(handle, np.array([7]), np.array([UNKNOWN_VERSION]), np.array([0]), None, 1)
     known = OwnRows(handle, np.array([7]), np.array([3]), np.array([0]), None, 1)
 
-    assert len(_without_moved(unknown, unknown, 9).was) == 1
-    assert len(_without_moved(unknown, known, 9).now) == 1
-    assert len(_without_moved(known, known, 9).was) == 0
-    assert len(_without_moved(known, known, 2).was) == 1
+    def left(one: OwnRows, other: OwnRows, shared: int) -> tuple[int, int]:
+        at_was, at_now = _without_moved(one, other, shared)
+        return len(at_was), len(at_now)
+
+    assert left(unknown, unknown, 9) == (1, 1)
+    assert left(unknown, known, 9) == (1, 1)
+    assert left(known, known, 9) == (0, 0)
+    assert left(known, known, 2) == (1, 1)
 
 
 @pytest.mark.parametrize("along", [65_536, 0])

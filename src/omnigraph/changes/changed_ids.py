@@ -21,11 +21,20 @@ from omnigraph.changes.row_equality import rows_equal
 from omnigraph.core.errors import HistoricalVersionReclaimed, StorageError
 from omnigraph.history.fold import TableEntry
 from omnigraph.storage.handle import SnapshotHandle, TableAddress
-from omnigraph.storage.row_delta import UNKNOWN_VERSION, OwnRows, all_rows, own_rows
+from omnigraph.storage.row_delta import UNKNOWN_VERSION, Along, OwnRows, all_rows, own_rows
 from omnigraph.storage.rows import RowIds, take_rows
 from omnigraph.storage.table import TableStore
 
-__all__ = ["ChangedIds", "TablePoint", "changed_ids", "images", "images_at", "rows_equal"]
+__all__ = [
+    "ChangedIds",
+    "TablePoint",
+    "TouchedRows",
+    "changed_ids",
+    "images",
+    "images_at",
+    "rows_equal",
+    "touched_rows",
+]
 
 _UNBOUNDED = sys.maxsize
 _NO_IDS = pa.array([], pa.utf8())
@@ -64,6 +73,19 @@ class ChangedIds:
         return len(self.inserted) + len(self.updated) + len(self.deleted)
 
 
+@dataclass(frozen=True, slots=True)
+class TouchedRows:
+    """What differs between two points, as far as it takes to tell whether somebody else touched the same.
+
+    `rows` are row ids of the earlier point; `ids` are those of entities that have no row there, and of all
+    that may differ where row ids of the two points have nothing to do with each other.
+    """
+
+    rows: RowIds
+    ids: pa.StringArray
+    rows_read: int
+
+
 _NOTHING = ChangedIds(_NO_IDS, _NO_IDS, _NO_IDS, 0, _NO_ROWS, _NO_ROWS)
 
 
@@ -78,17 +100,26 @@ def changed_ids(
     """
     if before is None or after is None:
         return _one_sided(store, before, after)
-    if before.address == after.address and before.entry.version == after.entry.version:
-        return _NOTHING
-    older, newer = open_point(store, before), open_point(store, after)
-    was, now = own_rows(older, newer), own_rows(newer, older, with_images=with_images)
-    if not len(was) and not len(now):
-        return _NOTHING
-    shared = shared_version(store, before.address, after.address)
-    same_columns = older.schema.equals(newer.schema)
-    candidates = _without_moved(was, now, shared) if same_columns else _Candidates.all_of(was, now)
-    is_one_lineage = shared >= min(older.version, newer.version)
-    return _paired(was, now, candidates, by_row_id=is_one_lineage)
+    found = _differing(store, before, after, Along.IMAGES if with_images else Along.IDS)
+    return _NOTHING if found is None else _paired(found)
+
+
+def touched_rows(store: TableStore, before: TablePoint | None, after: TablePoint) -> TouchedRows:
+    """Return the same for somebody who looks for some of them; ids of rows that were updated are not read.
+
+    Raises:
+        HistoricalVersionReclaimed: a pinned version was cleaned up.
+        StorageError: the store failed.
+    """
+    found = None if before is None else _differing(store, before, after, Along.NOTHING)
+    if found is None or not found.is_one_lineage:
+        changed = changed_ids(store, before, after)
+        ids = pa.concat_arrays([changed.inserted, changed.updated, changed.deleted])
+        return TouchedRows(_NO_ROWS, ids, changed.rows_read)
+    rows = found.was.row_ids[found.at_was]
+    is_new = ~np.isin(found.now.row_ids[found.at_now], rows)
+    ids = found.now.ids_of(found.at_now[is_new])
+    return TouchedRows(rows, ids, found.was.rows_read + found.now.rows_read)
 
 
 def open_point(store: TableStore, point: TablePoint) -> SnapshotHandle:
@@ -160,34 +191,49 @@ def _ancestry(store: TableStore, address: TableAddress) -> Iterator[tuple[str | 
 
 
 @dataclass(frozen=True, slots=True)
-class _Candidates:
-    """Positions, among the rows of either side, that may differ."""
+class _Differing:
+    """Rows that lie elsewhere on either side, and the positions among them of those that may differ."""
 
-    was: RowIds
-    now: RowIds
+    was: OwnRows
+    now: OwnRows
+    at_was: RowIds
+    at_now: RowIds
+    is_one_lineage: bool  # whether row ids of both sides name the same rows
 
-    @staticmethod
-    def all_of(was: OwnRows, now: OwnRows) -> "_Candidates":
-        return _Candidates(np.arange(len(was)), np.arange(len(now)))
+
+def _differing(store: TableStore, before: TablePoint, after: TablePoint, along: Along) -> _Differing | None:
+    """Compare two points by their files; none where they show the same."""
+    if before.address == after.address and before.entry.version == after.entry.version:
+        return None
+    older, newer = open_point(store, before), open_point(store, after)
+    was, now = own_rows(older, newer, along)
+    if not len(was) and not len(now):
+        return None
+    shared = shared_version(store, before.address, after.address)
+    at_was, at_now = np.arange(len(was)), np.arange(len(now))
+    if older.schema.equals(newer.schema):
+        at_was, at_now = _without_moved(was, now, shared)
+    return _Differing(was, now, at_was, at_now, shared >= min(older.version, newer.version))
 
 
-def _without_moved(was: OwnRows, now: OwnRows, shared: int) -> _Candidates:
-    """Leave out the rows that lie elsewhere and are the same (N3)."""
+def _without_moved(was: OwnRows, now: OwnRows, shared: int) -> tuple[RowIds, RowIds]:
+    """Return the positions of all but the rows that lie elsewhere and are the same (N3)."""
     _, at_was, at_now = np.intersect1d(was.row_ids, now.row_ids, assume_unique=True, return_indices=True)
     version = was.updated_at[at_was]
     is_moved = (version != UNKNOWN_VERSION) & (version == now.updated_at[at_now]) & (version <= shared)
-    everything = _Candidates.all_of(was, now)
-    return _Candidates(
-        np.delete(everything.was, at_was[is_moved]), np.delete(everything.now, at_now[is_moved])
+    return (
+        np.delete(np.arange(len(was)), at_was[is_moved]),
+        np.delete(np.arange(len(now)), at_now[is_moved]),
     )
 
 
-def _paired(was: OwnRows, now: OwnRows, candidates: _Candidates, *, by_row_id: bool) -> ChangedIds:
+def _paired(found: _Differing) -> ChangedIds:
     """Tell updates from inserts and deletes: by row id along one lineage, what is left by id."""
-    left_was, left_now = candidates.was, candidates.now
+    was, now = found.was, found.now
+    left_was, left_now = found.at_was, found.at_now
     both_was = both_now = _NO_ROWS
     updated = _NO_IDS
-    if by_row_id:
+    if found.is_one_lineage:
         _, at_was, at_now = np.intersect1d(
             was.row_ids[left_was], now.row_ids[left_now], assume_unique=True, return_indices=True
         )

@@ -5,6 +5,8 @@ E2  The merge base is the common ancestor with the smallest sum of distances; of
     greatest manifest version, then the greatest id.
 E3  Commits are decoded as far back as the search goes, newest first: old history costs nothing.
 E4  A maintenance commit shows what its first parent shows: commits with one effective commit are equivalent.
+E5  A branch is one chain of first parents, and along it the versions grow. Two chains without a merge since
+    they parted meet in the newest commit that both have; only with a merge there is anything to search.
 """
 
 from collections.abc import Iterator
@@ -15,9 +17,9 @@ import pyarrow as pa
 
 from omnigraph.core.errors import InvariantViolation
 from omnigraph.history.commits import MAINTENANCE_ACTOR, CommitLog
-from omnigraph.history.select import descending
+from omnigraph.history.select import descending, position_of, where_in, where_not_in
 
-_BLOCK = 256  # commits that are decoded at a time
+_BLOCK_MIN, _BLOCK_MAX = 16, 256  # commits that are decoded at a time, the more the further back
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +37,39 @@ class Ancestry:
 
     def __init__(self, one: CommitLog, other: CommitLog) -> None:
         """Take the logs of both branches, in any order."""
-        self._logs = (one, other)
+        self._heads = [None if log.head is None else log.head.graph_commit_id for log in (one, other)]
+        self._rows = [log.rows().combine_chunks() for log in (one, other)]
         self._known: dict[str, Ancestor | None] = {}
-        self._unread = [_blocks(log) for log in self._logs]
+        self._unread = [_blocks(rows) for rows in self._rows]
 
     def merge_base(self, one: str, other: str) -> Ancestor:
-        """Return where the histories of two heads meet (E1, E2).
+        """Return where the histories of two commits meet (E1, E2).
 
         Raises:
             InvariantViolation: they have no common ancestor, which no two branches of one graph lack.
         """
+        is_chains = self._heads == [one, other]
+        return (self._where_chains_part() if is_chains else None) or self._nearest(one, other)
+
+    def _where_chains_part(self) -> Ancestor | None:
+        """Return where the histories of both heads meet; none if that has to be searched for (E5)."""
+        one, other = self._rows
+        shared, *alone = where_in(one, other), where_not_in(one, other), where_not_in(other, one)
+        if not shared.num_rows:
+            return None
+        ((found, base),) = _decode(shared.take(descending(shared, "table_version")[:1])).items()
+        for rows in alone:
+            chain = rows.sort_by("table_version")["metadata"].to_pylist()
+            commits = [orjson.loads(str(text)) for text in chain]
+            if any(commit.get("merged_parent_commit_id") is not None for commit in commits):
+                return None
+            if commits and commits[0]["parent_commit_id"] != found:
+                return None
+        self._known[found] = base
+        return base
+
+    def _nearest(self, one: str, other: str) -> Ancestor:
+        """Search from both commits, a level at a time."""
         here, there = _Search(one), _Search(other)
         best: tuple[int, int, str] | None = None
         level = 0
@@ -74,17 +99,21 @@ class Ancestry:
         return found.commit_id
 
     def find(self, commit_id: str) -> Ancestor | None:
-        """Return a commit that one of the branches shows, or none (E3)."""
-        if commit_id not in self._known and not any(log.has(commit_id) for log in self._logs):
-            self._known[commit_id] = None  # of a branch that was deleted: not looked for again
-        while commit_id not in self._known:
-            self._read_on()
+        """Return a commit that one of the branches shows, or none, as it is for one of a deleted branch."""
+        if commit_id not in self._known:
+            self._known[commit_id] = None
+            for rows in self._rows:
+                position = position_of(rows, "object_id", commit_id)
+                if position >= 0:
+                    self._known |= _decode(rows.slice(position, 1))
         return self._known[commit_id]
 
-    def _read_on(self) -> None:
-        """Decode the next block of each branch."""
-        for blocks in self._unread:
-            self._known |= next(blocks, {})
+    def find_next(self, commit_id: str) -> Ancestor | None:
+        """Return the same for a search that goes back commit by commit (E3)."""
+        if commit_id not in self._known and self.find(commit_id) is not None:
+            for blocks in self._unread:
+                self._known |= next(blocks, {})
+        return self._known[commit_id]
 
     def _require(self, commit_id: str) -> Ancestor:
         found = self.find(commit_id)
@@ -107,9 +136,9 @@ class _Search:
     def advance(self, ancestry: Ancestry) -> None:
         reached: list[str] = []
         for commit_id in self.frontier:
-            found = ancestry.find(commit_id)
+            found = ancestry.find_next(commit_id)
             for parent in () if found is None else found.parents:
-                if parent not in self.distances and ancestry.find(parent) is not None:
+                if parent not in self.distances and ancestry.find_next(parent) is not None:
                     self.distances[parent] = self.distances[commit_id] + 1
                     reached.append(parent)
         self.frontier = reached
@@ -122,12 +151,13 @@ def _better(best: tuple[int, int, str] | None, found: tuple[int, int, str]) -> t
     return max(best, found) if found[0] == best[0] else best
 
 
-def _blocks(log: CommitLog) -> Iterator[dict[str, Ancestor]]:
-    """Yield the commits of a log, newest first, decoded block by block (E3)."""
-    rows = log.rows()
+def _blocks(rows: pa.Table) -> Iterator[dict[str, Ancestor]]:
+    """Yield the commits of a branch, newest first, decoded block by block (E3)."""
     order = descending(rows, "table_version")
-    for start in range(0, len(order), _BLOCK):
-        yield _decode(rows.take(order[start : start + _BLOCK]))
+    start, size = 0, _BLOCK_MIN
+    while start < len(order):
+        yield _decode(rows.take(order[start : start + size]))
+        start, size = start + size, min(2 * size, _BLOCK_MAX)
 
 
 def _decode(rows: pa.Table) -> dict[str, Ancestor]:

@@ -92,9 +92,9 @@ class TableStates:
 
 def fold(base: TableStates, rows: pa.Table, up_to: int | None = None) -> TableStates:
     """Return the state with more rows in it (O1, O2)."""
-    selected = where_one_of(rows, "object_type", TABLE_KINDS)
     if up_to is not None:
-        selected = where_at_most(selected, "published_at", up_to)
+        rows = where_at_most(rows, "published_at", up_to)
+    selected = where_one_of(rows, "object_type", TABLE_KINDS)
     registrations, pins, tombstones = dict(base.registrations), dict(base.pins), dict(base.tombstones)
     for row in _checked(_decisive(selected)):
         identity = TableIdentity(row["stable_table_id"], row["table_incarnation_id"])

@@ -22,6 +22,16 @@ def where_one_of(rows: pa.Table, column: str, values: Iterable[str]) -> pa.Table
     return rows.filter(_compute.is_in(rows[column], value_set=pa.array(list(values))))
 
 
+def where_in(rows: pa.Table, others: pa.Table) -> pa.Table:
+    """Return the rows whose object is among those of other rows."""
+    return rows.filter(_is_in(rows, others))
+
+
+def where_not_in(rows: pa.Table, others: pa.Table) -> pa.Table:
+    """Return the rows whose object is not among those of other rows."""
+    return rows.filter(_compute.invert(_is_in(rows, others)))
+
+
 def where_at_most(rows: pa.Table, column: str, value: int) -> pa.Table:
     """Return the rows whose column is not above a number; null is not among them."""
     return rows.filter(_compute.less_equal(rows[column], value))
@@ -44,6 +54,13 @@ def where_null(rows: pa.Table, *columns: str) -> pa.Table:
     for column in columns[1:]:
         mask = _compute.or_(mask, _compute.is_null(rows[column]))
     return rows.filter(mask)
+
+
+def _is_in(rows: pa.Table, others: pa.Table) -> "pa.ChunkedArray[pa.BooleanScalar]":
+    found: pa.ChunkedArray[pa.BooleanScalar] = _compute.is_in(
+        rows["object_id"], value_set=others["object_id"].combine_chunks()
+    )
+    return found
 
 
 def greatest(rows: pa.Table, column: str) -> int:

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.changes.changed_ids import TablePoint, images, images_at, open_point
+from omnigraph.changes.changed_ids import TablePoint, TouchedRows, images, images_at, open_point
 from omnigraph.changes.row_equality import rows_equal
 from omnigraph.core.limits import MERGE_CHUNK_BYTES, MERGE_CHUNK_ROWS
 from omnigraph.storage.rows import ReplacedRows, RowIds, take_rows
@@ -75,13 +75,11 @@ class PlacedIds:
         ids = pa.concat_arrays([self.ids, others.ids])
         return PlacedIds(ids, np.concatenate([self.rows, others.rows])).in_order()
 
-    def among(self, ids: pa.StringArray) -> "PlacedIds":
-        """Return those that are among some ids."""
-        return self.filter(_compute.is_in(self.ids, value_set=ids))
-
-    def not_among(self, ids: pa.StringArray) -> "PlacedIds":
-        """Return those that are not among some ids."""
-        return self.filter(_compute.invert(_compute.is_in(self.ids, value_set=ids)))
+    def are_in(self, touched: TouchedRows) -> pa.BooleanArray:
+        """Say which of them, placed where the others started from, are among the touched ones."""
+        by_row = pa.array(np.isin(self.rows, touched.rows))
+        found: pa.BooleanArray = _compute.or_(by_row, _compute.is_in(self.ids, value_set=touched.ids))
+        return found
 
     def filter(self, mask: pa.BooleanArray) -> "PlacedIds":
         """Return those of a mask."""

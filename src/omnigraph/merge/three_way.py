@@ -16,7 +16,15 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.changes.changed_ids import TablePoint, changed_ids, open_point, rows_equal, shared_version
+from omnigraph.changes.changed_ids import (
+    TablePoint,
+    TouchedRows,
+    changed_ids,
+    open_point,
+    rows_equal,
+    shared_version,
+    touched_rows,
+)
 from omnigraph.core.merge_conflict import MergeConflict, MergeConflictKind
 from omnigraph.merge.rows import NOWHERE, DeltaRows, PlacedIds, RowReader, as_texts
 from omnigraph.merge.truth_table import Change, Verdict, change_of, judge
@@ -74,20 +82,21 @@ def table_delta(reader: RowReader, points: Points) -> TableDelta:
         HistoricalVersionReclaimed: a version of the table was cleaned up.
         StorageError: the store failed.
     """
-    ours = _touched(reader, points.base, points.source, with_images=True)
+    ours = _touched(reader, points)
     if ours.is_empty or points.is_target_unchanged:
         return _delta(reader, points, ours, _Both())
-    elsewhere = _touched(reader, points.base, points.target).ids
-    both = ours.among(elsewhere)
+    elsewhere = touched_rows(reader.store, points.base, points.target)
+    reader.rows_read += elsewhere.rows_read
+    both, alone = ours.parted(elsewhere)
     if both.is_empty:
         return _delta(reader, points, ours, _Both())
-    return _delta(reader, points, ours.not_among(elsewhere), _together(reader, points, both))
+    return _delta(reader, points, alone, _together(reader, points, both))
 
 
 class _Touched(NamedTuple):
-    """The ids that one side touched; updated ones may have equal values.
+    """The ids that the source touched; updated ones may have equal values.
 
-    Deleted ids have their row ids of the base, the others those of the side; `before` are the updated ones
+    Deleted ids have their row ids of the base, the others those of the source; `before` are the updated ones
     as the base has them.
     """
 
@@ -100,29 +109,29 @@ class _Touched(NamedTuple):
     def is_empty(self) -> bool:
         return not (len(self.inserted) or len(self.updated) or len(self.deleted))
 
-    @property
-    def ids(self) -> pa.StringArray:
-        return pa.concat_arrays([self.inserted.ids, self.updated.ids, self.deleted.ids])
+    def parted(self, elsewhere: TouchedRows) -> "tuple[_Touched, _Touched]":
+        """Return those that were touched elsewhere, too, and the others."""
+        inserted = _compute.is_in(self.inserted.ids, value_set=elsewhere.ids)
+        updated, deleted = self.before.are_in(elsewhere), self.deleted.are_in(elsewhere)
+        invert = _compute.invert
+        return (
+            self._filtered(inserted, updated, deleted),
+            self._filtered(invert(inserted), invert(updated), invert(deleted)),
+        )
 
-    def among(self, ids: pa.StringArray) -> "_Touched":
-        return self._filtered(ids, is_among=True)
-
-    def not_among(self, ids: pa.StringArray) -> "_Touched":
-        return self._filtered(ids, is_among=False)
-
-    def _filtered(self, ids: pa.StringArray, *, is_among: bool) -> "_Touched":
-        def chosen(placed: PlacedIds) -> PlacedIds:
-            return placed.among(ids) if is_among else placed.not_among(ids)
-
+    def _filtered(
+        self, inserted: pa.BooleanArray, updated: pa.BooleanArray, deleted: pa.BooleanArray
+    ) -> "_Touched":
         return _Touched(
-            chosen(self.inserted), chosen(self.updated), chosen(self.deleted), chosen(self.before)
+            self.inserted.filter(inserted),
+            self.updated.filter(updated),
+            self.deleted.filter(deleted),
+            self.before.filter(updated),
         )
 
 
-def _touched(
-    reader: RowReader, base: TablePoint | None, side: TablePoint, *, with_images: bool = False
-) -> _Touched:
-    found = changed_ids(reader.store, base, side, with_images=with_images)
+def _touched(reader: RowReader, points: Points) -> _Touched:
+    found = changed_ids(reader.store, points.base, points.source, with_images=True)
     reader.rows_read += found.rows_read
     inserted, updated, images = len(found.inserted), len(found.updated), found.images
     come, changed = (None, None) if images is None else (images.slice(0, inserted), images.slice(inserted))

@@ -14,6 +14,7 @@ W3  Nothing here asks the library for a row by its row id if a scan of few rows 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import TypeAlias, cast
 
 import numpy as np
@@ -35,6 +36,14 @@ Ids: TypeAlias = pa.StringArray
 _NO_IDS: Ids = pa.array([], pa.utf8())
 
 Fragments: TypeAlias = dict[int, FragmentMetadata]
+
+
+class Along(Enum):
+    """What is read of few rows of whole fragments in the scan that finds their row ids (W3)."""
+
+    NOTHING = "nothing"  # row ids are told by the version itself: no data file is opened
+    IDS = "ids"
+    IMAGES = "images"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,17 +99,27 @@ class OwnRows:
         return len(self.row_ids)
 
 
-def own_rows(handle: SnapshotHandle, other: SnapshotHandle, *, with_images: bool = False) -> OwnRows:
-    """Return the rows that a version shows where the other, a version of the same table, shows none.
+def own_rows(older: SnapshotHandle, newer: SnapshotHandle, along: Along) -> tuple[OwnRows, OwnRows]:
+    """Return, for each of two versions of one table, the rows that it shows where the other shows none.
 
-    With images, rows of whole fragments are read with all their columns while they are few (W3).
+    Images are those of the newer one.
 
     Raises:
         StorageError: the store failed.
     """
-    mine, theirs = _fragments(handle), _fragments(other)
+    before, after = _fragments(older), _fragments(newer)
+    ids_only = Along.IDS if along is Along.IMAGES else along
+    return (
+        _own_rows(older, newer, before, after, ids_only),
+        _own_rows(newer, older, after, before, along),
+    )
+
+
+def _own_rows(
+    handle: SnapshotHandle, other: SnapshotHandle, mine: Fragments, theirs: Fragments, along: Along
+) -> OwnRows:
     whole = [number for number in mine if not _is_shared(mine[number], theirs.get(number))]
-    parts = [_whole_rows(handle, mine, whole, with_images=with_images)] if whole else []
+    parts = [_whole_rows(handle, mine, whole, along)] if whole else []
     for number in mine.keys() - set(whole):
         if _deletion(mine[number]) != _deletion(theirs[number]):
             places = _places_only_shown_here(handle, mine[number], other, theirs[number])
@@ -164,14 +183,15 @@ def _deletion(fragment: FragmentMetadata) -> tuple[int, int] | None:
     return None if deletion is None else (deletion.read_version, deletion.id)
 
 
-def _whole_rows(
-    handle: SnapshotHandle, mine: Fragments, numbers: Sequence[int], *, with_images: bool
-) -> OwnRows:
+def _whole_rows(handle: SnapshotHandle, mine: Fragments, numbers: Sequence[int], along: Along) -> OwnRows:
     count = sum(mine[number].num_rows for number in numbers)
-    has_images = with_images and count <= MERGE_CHUNK_ROWS and _size(mine, numbers) <= MERGE_CHUNK_BYTES
+    is_small = count <= MERGE_CHUNK_ROWS and _size(mine, numbers) <= MERGE_CHUNK_BYTES
+    has_images = along is Along.IMAGES and is_small
+    has_ids = along is not Along.NOTHING and count <= ALONG_ROWS_MAX
     names = handle.schema.names
-    columns = names if has_images else ["id"] if count <= ALONG_ROWS_MAX else []
-    rows = read_rows(handle, columns, fragments=numbers, with_versions=True, with_addresses=True)
+    columns = names if has_images else ["id"] if has_ids else []
+    scanned = read_rows(handle, [*columns, UPDATED_AT, ROW_ADDRESS], fragments=numbers)
+    rows = scanned.combine_chunks()  # there is a chunk for each fragment
     images = rows.select(names) if has_images else None
     return OwnRows(
         handle,

@@ -85,14 +85,9 @@ def read_rows(
     *,
     fragments: Collection[int] | None = None,
     with_versions: bool = False,
-    with_addresses: bool = False,
 ) -> pa.Table:
     """Return columns of all rows, or of those in some fragments, with their row ids; in no promised order."""
-    special = [
-        ROW_ID,
-        *([CREATED_AT, UPDATED_AT] if with_versions else []),
-        *([ROW_ADDRESS] if with_addresses else []),
-    ]
+    special = [ROW_ID, *([CREATED_AT, UPDATED_AT] if with_versions else [])]
     chosen = None
     if fragments is not None:
         wanted = set(fragments)

@@ -147,6 +147,32 @@ def test_random_histories_agree_with_the_definition(seed: int) -> None:
         assert Ancestry(log, log).merge_base(one, other).commit_id == defined(commits, one, other)
 
 
+@pytest.mark.parametrize("seed", range(30))
+def test_branches_meet_where_the_definition_says(seed: int) -> None:
+    chance = random.Random(seed)
+    branches: list[Commits] = [{"c00": (1, ())}]
+    commits: Commits = dict(branches[0])
+    for number in range(1, chance.randint(4, 40)):
+        branch = chance.randrange(len(branches))
+        if chance.random() < 0.3:
+            branches.append(dict(branches[branch]))
+            branch = len(branches) - 1
+        *_, head = branches[branch]
+        merged = [list(other)[-1] for other in branches if chance.random() < 0.1]
+        parents = tuple(dict.fromkeys([head, *merged[:1]]))
+        commit_id = f"c{number:02d}"
+        commits[commit_id] = branches[branch][commit_id] = (len(branches[branch]) + 1, parents)
+
+    for one, other in itertools.combinations(branches, 2):
+        shown = {name: commits[name] for name in {*one, *other}}
+        kept = {
+            name: (at, tuple(parent for parent in parents if parent in shown))
+            for name, (at, parents) in shown.items()
+        }
+        heads = list(one)[-1], list(other)[-1]
+        assert base(one, other, heads) == defined(kept, *heads)
+
+
 def defined(commits: Commits, one: str, other: str) -> str:
     here, there = distances(commits, one), distances(commits, other)
     common = here.keys() & there.keys()
