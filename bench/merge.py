@@ -125,7 +125,7 @@ def measure_commits(folder: Path, options: argparse.Namespace) -> None:
     names = {commits: f"{commits} commits" for commits in COMMITS}
     found: dict[Key, list[Merged]] = {(name, way): [] for name in names.values() for way in WAYS}
     numbers = count()
-    for _ in range(max(3, options.rounds // 3)):
+    for _ in range(max(3, options.rounds // 2)):
         for way in WAYS:
             for commits, name in names.items():
                 pair = sides(

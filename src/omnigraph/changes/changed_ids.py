@@ -206,7 +206,7 @@ def _differing(store: TableStore, before: TablePoint, after: TablePoint, along: 
     if before.address == after.address and before.entry.version == after.entry.version:
         return None
     older, newer = open_point(store, before), open_point(store, after)
-    was, now = own_rows(older, newer, along)
+    was, now = own_rows(older, newer, along, store.row_sequences)
     if not len(was) and not len(now):
         return None
     shared = shared_version(store, before.address, after.address)

@@ -15,16 +15,17 @@ W3  Nothing here asks the library for a row by its row id if a scan of few rows 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TypeAlias, cast
+from typing import NamedTuple, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
-from lance.fragment import FragmentMetadata, RowIdSequence
+from lance.fragment import FragmentMetadata
 
 from omnigraph.core.errors import InvariantViolation
 from omnigraph.core.limits import MERGE_CHUNK_BYTES, MERGE_CHUNK_ROWS
 from omnigraph.storage.deletions import Places, deleted_places
 from omnigraph.storage.handle import SnapshotHandle
+from omnigraph.storage.row_sequences import RowSequences
 from omnigraph.storage.rows import ROW_ADDRESS, UPDATED_AT, RowIds, read_rows, row_ids_of, take_rows
 from omnigraph.storage.table import translated
 
@@ -99,7 +100,9 @@ class OwnRows:
         return len(self.row_ids)
 
 
-def own_rows(older: SnapshotHandle, newer: SnapshotHandle, along: Along) -> tuple[OwnRows, OwnRows]:
+def own_rows(
+    older: SnapshotHandle, newer: SnapshotHandle, along: Along, sequences: RowSequences
+) -> tuple[OwnRows, OwnRows]:
     """Return, for each of two versions of one table, the rows that it shows where the other shows none.
 
     Images are those of the newer one.
@@ -110,21 +113,27 @@ def own_rows(older: SnapshotHandle, newer: SnapshotHandle, along: Along) -> tupl
     before, after = _fragments(older), _fragments(newer)
     ids_only = Along.IDS if along is Along.IMAGES else along
     return (
-        _own_rows(older, newer, before, after, ids_only),
-        _own_rows(newer, older, after, before, along),
+        _own_rows(_Version(older, before), _Version(newer, after), ids_only, sequences),
+        _own_rows(_Version(newer, after), _Version(older, before), along, sequences),
     )
 
 
-def _own_rows(
-    handle: SnapshotHandle, other: SnapshotHandle, mine: Fragments, theirs: Fragments, along: Along
-) -> OwnRows:
+class _Version(NamedTuple):
+    """One of the two, with its fragments."""
+
+    handle: SnapshotHandle
+    fragments: Fragments
+
+
+def _own_rows(here: _Version, there: _Version, along: Along, sequences: RowSequences) -> OwnRows:
+    (handle, mine), (other, theirs) = here, there
     whole = [number for number in mine if not _is_shared(mine[number], theirs.get(number))]
     parts = [_whole_rows(handle, mine, whole, along)] if whole else []
     for number in mine.keys() - set(whole):
         if _deletion(mine[number]) != _deletion(theirs[number]):
             places = _places_only_shown_here(handle, mine[number], other, theirs[number])
             if len(places):
-                parts.append(_rows_at(handle, mine[number], places))
+                parts.append(_rows_at(handle, mine[number], places, sequences))
     if not parts:
         nothing = np.empty(0, np.int64)
         return OwnRows(handle, nothing, nothing, nothing, None, 0)
@@ -222,21 +231,19 @@ def _places_only_shown_here(
     return np.setdiff1d(gone_there, gone_here, assume_unique=True)
 
 
-def _rows_at(handle: SnapshotHandle, fragment: FragmentMetadata, places: Places) -> OwnRows:
+def _rows_at(
+    handle: SnapshotHandle, fragment: FragmentMetadata, places: Places, sequences: RowSequences
+) -> OwnRows:
     unknown = np.full(len(places), UNKNOWN_VERSION, np.int64)
     addresses = (fragment.id << 32) + places
-    return OwnRows(handle, _row_ids_at(handle, fragment, places), unknown, addresses, None, len(places))
+    row_ids = sequences.row_ids_at(fragment, places)
+    if row_ids is None:
+        row_ids = _scanned_row_ids(handle, fragment, places)
+    return OwnRows(handle, row_ids, unknown, addresses, None, len(places))
 
 
-def _row_ids_at(handle: SnapshotHandle, fragment: FragmentMetadata, places: Places) -> RowIds:
-    """Return the row ids of places: from the version's metadata, or from a scan of numbers."""
-    if fragment.row_id_meta is not None:
-        try:
-            sequence = RowIdSequence.from_inline_metadata(fragment.row_id_meta).to_pyarrow()
-        except (ValueError, OSError, NotImplementedError):  # kept in a file of its own
-            pass
-        else:
-            return cast("RowIds", sequence.to_numpy()[places].astype(np.int64))
+def _scanned_row_ids(handle: SnapshotHandle, fragment: FragmentMetadata, places: Places) -> RowIds:
+    """Return the row ids of places from a scan of numbers."""
     with translated(f"row ids of {handle.address.open_uri}"):
         part = next(item for item in handle._dataset.get_fragments() if item.fragment_id == fragment.id)
         scanned = handle._dataset.scanner(

@@ -25,6 +25,7 @@ from omnigraph.storage.lance_errors import LANCE_ERRORS, translate
 from omnigraph.storage.lookup import find_rows
 from omnigraph.storage.newest import NewestVersions
 from omnigraph.storage.ref_starts import RefStart, RefStarts
+from omnigraph.storage.row_sequences import RowSequences
 from omnigraph.storage.search_words import AnalysisCache
 from omnigraph.storage.transactions import TransactionInfo, read_transaction
 
@@ -88,6 +89,7 @@ class TableStore:
         )  # any open version can be asked for news
         self._newest = NewestVersions()
         self.ref_starts = RefStarts()
+        self.row_sequences = RowSequences()
         self._live: weakref.WeakSet[SnapshotHandle] = weakref.WeakSet()
         self._counter = _IoCounter()
 

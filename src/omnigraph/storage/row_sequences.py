@@ -1,0 +1,52 @@
+"""The row ids of places in fragments, remembered where a single number tells them.
+
+Q1  The rows of a fragment are named when it is committed, and keep their names: under one data file there is
+    one sequence of row ids for good.
+Q2  Rows that were loaded together have row ids that follow each other, so the first one tells all. Only such
+    sequences are kept: writing one out costs most of a millisecond, and comparing two versions of a large
+    table asks for one in every fragment.
+"""
+
+import threading
+from collections import OrderedDict
+from typing import TypeAlias, final
+
+import numpy as np
+import numpy.typing as npt
+from lance.fragment import FragmentMetadata, RowIdSequence
+
+Numbers: TypeAlias = npt.NDArray[np.int64]
+KNOWN_MAX = 65_536  # fragments; a few million rows take about 30
+
+
+@final
+class RowSequences:
+    """Remembers first row ids by data file; safe to share between threads."""
+
+    def __init__(self) -> None:
+        """Know none."""
+        self._lock = threading.Lock()
+        self._first: OrderedDict[str, int] = OrderedDict()
+
+    def row_ids_at(self, fragment: FragmentMetadata, places: Numbers) -> Numbers | None:
+        """Return the row ids of places of a fragment, or none if the version does not tell them."""
+        path = fragment.files[0].path
+        first = self._first.get(path)
+        if first is not None:
+            return first + places
+        if fragment.row_id_meta is None:
+            return None
+        try:
+            sequence = RowIdSequence.from_inline_metadata(fragment.row_id_meta)
+        except (ValueError, OSError, NotImplementedError):  # kept in a file of its own
+            return None
+        row_ids: Numbers = sequence.to_pyarrow().to_numpy().astype(np.int64)
+        if len(row_ids) and (np.diff(row_ids) == 1).all():
+            self._learn(path, int(row_ids[0]))
+        return row_ids[places]
+
+    def _learn(self, path: str, first: int) -> None:
+        with self._lock:
+            self._first[path] = first
+            if len(self._first) > KNOWN_MAX:
+                self._first.popitem(last=False)
