@@ -8,6 +8,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from omnigraph.changes.model import EntityChange
     from omnigraph.commit.recovery.audit import RecoveryRecord
     from omnigraph.core.errors import (
         AlreadyExistsError,
@@ -77,11 +78,16 @@ if TYPE_CHECKING:
     from omnigraph.graph.graph import Graph, init, open
     from omnigraph.graph.result import Result
     from omnigraph.graph.snapshot_view import SnapshotView
+    from omnigraph.history.branches import Branch
     from omnigraph.history.commits import GraphCommit
     from omnigraph.history.state import Snapshot
+    from omnigraph.operations.baseline import Baseline
+    from omnigraph.operations.commit_changes import CommitChanges, CommitChangesPage
+    from omnigraph.operations.diff import Diff
     from omnigraph.operations.embed_model import EmbedResult
     from omnigraph.operations.ensure_indices import IndexResult, PendingIndex
     from omnigraph.operations.export import Export
+    from omnigraph.operations.feed import ChangeFeed, ChangeFeedPage
     from omnigraph.operations.load import LoadMode, LoadResult
     from omnigraph.operations.merge import MergeOutcome, MergeResult
     from omnigraph.operations.mutate import MutationResult
@@ -91,13 +97,20 @@ __version__ = "0.1.0"
 INTERNAL_SCHEMA_VERSION = 4
 
 _HOMES = {
-    "Graph": "omnigraph.graph.graph",
-    "init": "omnigraph.graph.graph",
-    "open": "omnigraph.graph.graph",
+    "Baseline": "omnigraph.operations.baseline",
+    "Branch": "omnigraph.history.branches",
+    "ChangeFeed": "omnigraph.operations.feed",
+    "ChangeFeedPage": "omnigraph.operations.feed",
+    "CommitChanges": "omnigraph.operations.commit_changes",
+    "CommitChangesPage": "omnigraph.operations.commit_changes",
+    "Diff": "omnigraph.operations.diff",
     "EmbedResult": "omnigraph.operations.embed_model",
     "EmbeddingConfig": "omnigraph.embedding",
-    "GraphCommit": "omnigraph.history.commits",
+    "EntityChange": "omnigraph.changes.model",
+    "Explanation": "omnigraph.plan.describe",
     "Export": "omnigraph.operations.export",
+    "Graph": "omnigraph.graph.graph",
+    "GraphCommit": "omnigraph.history.commits",
     "IndexResult": "omnigraph.operations.ensure_indices",
     "LoadMode": "omnigraph.operations.load",
     "LoadResult": "omnigraph.operations.load",
@@ -111,7 +124,8 @@ _HOMES = {
     "Result": "omnigraph.graph.result",
     "Snapshot": "omnigraph.history.state",
     "SnapshotView": "omnigraph.graph.snapshot_view",
-    "Explanation": "omnigraph.plan.describe",
+    "init": "omnigraph.graph.graph",
+    "open": "omnigraph.graph.graph",
 }
 _ERRORS = "omnigraph.core.errors"
 
@@ -120,23 +134,31 @@ __all__ = [
     "AlreadyExistsError",
     "AlreadyInitialized",
     "BadRequest",
+    "Baseline",
+    "Branch",
     "BranchInUse",
     "BranchNotFound",
     "CartesianProductRefused",
     "CatalogError",
     "ChangeCursorRejected",
+    "ChangeFeed",
     "ChangeFeedGap",
+    "ChangeFeedPage",
     "ChangeSchemaBoundary",
     "ClusterManaged",
+    "CommitChanges",
+    "CommitChangesPage",
     "CommitConflict",
     "CommitHasNoParent",
     "CommitNotFound",
     "ConflictError",
+    "Diff",
     "DriftNeedsRepair",
     "EmbedResult",
     "EmbeddingConfig",
     "EmbeddingError",
     "EmbeddingModelMismatch",
+    "EntityChange",
     "EntityNotFound",
     "ExecutionError",
     "ExpectedVersionMismatch",

@@ -6,12 +6,20 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from omnigraph.changes.changed_ids import ChangedIds, TablePoint, changed_ids, images, images_at
+from omnigraph.changes.changed_ids import (
+    ChangedIds,
+    TablePoint,
+    changed_ids,
+    images,
+    images_at,
+    touched_rows,
+)
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.identity import TableIdentity
 from omnigraph.history.manifest_rows import Pin
 from omnigraph.storage.refs import RefStore
 from omnigraph.storage.residual import InlineCommitResidual
+from omnigraph.storage.rows import row_addresses
 from omnigraph.storage.table import TableAddress
 from tests.support.tables import SCHEMA, Workbench
 
@@ -90,7 +98,23 @@ class History:
         assert {key for key in was.keys() & now.keys() if was[key] != now[key]} <= set(updated)
         assert set(updated) <= was.keys() & now.keys()
         self._check_images(found, before, after)
+        self._check_places(found, before)
+        self._check_touched(found, before, after)
         return found
+
+    def _check_places(self, found: ChangedIds, before: int) -> None:
+        """Check where the updated rows are said to lie."""
+        older = self.bench.store.open_at(self.points[before].address, self.points[before].entry.version)
+        row_ids = found.rows_before[: len(found.updated)]
+        addresses = row_addresses(older, row_ids) if len(row_ids) else row_ids
+        assert found.addresses.tolist() == addresses.tolist()
+
+    def _check_touched(self, found: ChangedIds, before: int, after: int) -> None:
+        """Check that the quicker answer names the same entities."""
+        touched = touched_rows(self.bench.store, self.points[before], self.points[after])
+        by_row = images_at(self.bench.store, self.points[before], touched.rows)
+        named = {*texts(found.inserted), *texts(found.updated), *texts(found.deleted)}
+        assert {*texts(touched.ids), *(key for key, _ in pairs(by_row))} == named
 
     def _check_images(self, found: ChangedIds, before: int, after: int) -> None:
         sides = (
@@ -103,6 +127,10 @@ class History:
             assert pairs(by_row) == expected
             by_id = images(self.bench.store, self.points[side], array_of(ids))
             assert pairs(by_id) == sorted(expected)
+        seen = changed_ids(self.bench.store, self.points[before], self.points[after], with_images=True)
+        assert seen.rows_after.tolist() == found.rows_after.tolist()
+        if seen.images is not None:
+            assert pairs(seen.images) == expected
 
 
 def pairs(table: pa.Table) -> list[tuple[str, int | None]]:

@@ -9,8 +9,9 @@ import pytest
 from omnigraph.changes.changed_ids import _without_moved, changed_ids, images, shared_version
 from omnigraph.core.errors import HistoricalVersionReclaimed
 from omnigraph.storage import row_delta
+from omnigraph.storage.refs import RefStore
 from omnigraph.storage.row_delta import UNKNOWN_VERSION, OwnRows
-from omnigraph.storage.table import TableAddress
+from omnigraph.storage.table import RefInfo, TableAddress, TableStore
 from tests.changes.points import History, array_of, ranked
 
 PROGRAMS = 10
@@ -238,3 +239,43 @@ def test_ids_of_large_additions_are_scanned_or_fetched_alike(
     assert len(history.compare(1, 2)) == 1
     assert len(history.compare(0, 2)) == 152
     assert len(history.compare(2, 0)) == 152
+
+
+def test_few_new_rows_are_read_with_the_scan_that_finds_them(tmp_path: Path) -> None:
+    history = History.begin(tmp_path, 40)
+    history.bench.upsert(ranked(["n0001", "x1"], 1))
+    history.mark(history.bench.address)
+    history.bench.delete(["n0001"])
+    history.mark(history.bench.address)
+    points, store = history.points, history.bench.store
+
+    written = changed_ids(store, points[0], points[1], with_images=True)
+    undone = changed_ids(store, points[2], points[1], with_images=True)
+
+    assert written.images is not None
+    assert written.images["id"].to_pylist() == ["x1", "n0001"]
+    assert undone.inserted.to_pylist() == ["n0001"]
+    assert undone.images is None  # the fragment is there at both points: its row would have to be fetched
+
+
+def test_where_a_ref_starts_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    history = History.begin(tmp_path, 10)
+    one, main = history.fork(history.points[0], "one"), history.bench.address
+    start = history.points[0].entry.version
+    store = TableStore()  # as another process has it, which did not make the ref
+    asked: list[str] = []
+    listed = TableStore.list_refs
+
+    def counted(self: TableStore, address: TableAddress) -> tuple[RefInfo, ...]:
+        asked.append(address.uri)
+        return listed(self, address)
+
+    monkeypatch.setattr(TableStore, "list_refs", counted)
+
+    assert [shared_version(store, main, one) for _ in range(3)] == [start] * 3
+    assert len(asked) == 1
+    assert shared_version(history.bench.store, main, one) == start  # who made it knows
+    assert len(asked) == 1
+    RefStore(store).drop(one)
+    assert shared_version(store, main, one) == 0
+    assert len(asked) == 2

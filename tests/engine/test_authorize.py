@@ -134,6 +134,18 @@ def test_healing_index_builds_and_upkeep_run_under_the_grant_of_their_caller(gra
     assert head(graph).manifest_version > 64
 
 
+def test_a_commit_is_read_on_behalf_of_its_branch(graph: Graph) -> None:
+    graph.mutate(ANN)
+    graph.create_branch("june")
+    commit = graph.mutate(mutation('insert Person { name: "ben" }'), branch="june").commit
+    assert commit is not None
+    policy = install(graph, is_open=True)
+
+    graph.entity_at("Person", "ben", commit.graph_commit_id)
+
+    assert [branch for _, _, branch in policy.asked] == ["main", "june"]
+
+
 def test_a_handle_acts_for_whoever_opened_it(graph: Graph) -> None:
     with open_graph(graph.uri, actor="mira") as opened:
         opened.mutate(ANN)

@@ -1,6 +1,6 @@
 """Many rows: chunks, fragments, and work that follows the changes."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,6 +10,11 @@ import omnigraph.merge.rows
 from omnigraph.commit import multi_step
 from omnigraph.core.limits import MAX_FRAGMENT_ROWS, MERGE_CHUNK_ROWS
 from omnigraph.graph.graph import Graph, init
+from omnigraph.history.commits import MAINTENANCE_ACTOR
+from omnigraph.merge import three_way
+from omnigraph.storage.handle import SnapshotHandle
+from omnigraph.storage.row_delta import lie_alike
+from omnigraph.storage.rows import RowIds, take_rows
 
 SCHEMA = "node Item { name: String @key  size: I64  text: String }\n"
 ROWS = 20_000
@@ -129,3 +134,58 @@ def test_a_table_that_only_the_target_changed_is_not_read(tmp_path: Path) -> Non
     result = graph.merge("june")
 
     assert result.rows_read <= 3, result.rows_read
+
+
+def test_a_number_that_differs_spares_the_texts(store: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    load(store, None, items(range(50), 0, "as before"))
+    store.create_branch("july")
+    load(store, "july", items(range(10), 1, "as before"))
+    load(store, "july", items(range(10, 20), 0, "another"))
+    load(store, "july", items(range(20, 30), 0, "as before"))
+    load(store, None, items([ROWS], 5))
+    fetched: list[tuple[int, tuple[str, ...]]] = []
+
+    def watched(handle: SnapshotHandle, row_ids: RowIds, columns: Sequence[str]) -> pa.Table:
+        fetched.append((len(row_ids), tuple(columns)))
+        return take_rows(handle, row_ids, columns)
+
+    monkeypatch.setattr(omnigraph.merge.rows, "take_rows", watched)
+
+    result = store.merge("july")
+
+    assert fetched == [(30, ("size",)), (20, ("name", "text"))]
+    assert result.commit is not None
+    changed = store.commit_changes(result.commit.graph_commit_id)
+    assert len(list(changed)) == 20  # rows that were written again as they were are no changes
+
+
+def test_rows_that_the_target_has_moved_are_replaced_where_they_lie_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = init(tmp_path / "graph", SCHEMA, durability="process")
+    for start in range(0, 600, 20):  # small fragments, which upkeep folds
+        load(graph, None, items(range(start, start + 20), 1))
+    graph.create_branch("july")
+    load(graph, "july", items(range(0, 600, 3), 2, "july"))
+    for number in range(40):
+        load(graph, None, items([600 + number], 3))
+    assert MAINTENANCE_ACTOR in {commit.actor_id for commit in graph.commits()}
+    answers: list[bool] = []
+
+    def watched(one: SnapshotHandle, other: SnapshotHandle, addresses: RowIds) -> bool:
+        answers.append(lie_alike(one, other, addresses))
+        return answers[-1]
+
+    monkeypatch.setattr(three_way, "lie_alike", watched)
+
+    graph.merge("july")
+
+    assert answers == [False]
+    found = graph.table("Item")
+    sizes = {
+        str(name): size for name, size in zip(*(found[c].to_pylist() for c in ("name", "size")), strict=True)
+    }
+    assert len(sizes) == found.num_rows == 640
+    for number in range(640):
+        expected = 3 if number >= 600 else 1 if number % 3 else 2
+        assert sizes[f"i{number:06d}"] == expected

@@ -9,7 +9,7 @@ from omnigraph.changes.table_changes import count_changes
 from omnigraph.history.state import Snapshot
 from omnigraph.operations.change_sides import Sides, as_changes, changed_rows, differing
 from omnigraph.operations.context import OpenGraph
-from omnigraph.operations.pin import Target, find_commit, resolve
+from omnigraph.operations.pin import Target, find_commit, read_target
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,16 +71,6 @@ def diff(
 
 
 def _side(graph: OpenGraph, target: Target, actor: str | None) -> Side:
-    """Pin one target; who may not read its branch learns nothing of it."""
-    graph.enter(actor, "read", _branch_named(graph, target))
-    snapshot = resolve(graph, target)
-    branch = graph.enter(actor, "read", snapshot.branch)
-    state, _ = find_commit(graph, snapshot.head.graph_commit_id, branch)
+    snapshot = read_target(graph, target, actor)
+    state, _ = find_commit(graph, snapshot.head.graph_commit_id, snapshot.branch)
     return Sides(graph, state).of(snapshot)
-
-
-def _branch_named(graph: OpenGraph, target: Target) -> str | None:
-    if isinstance(target, Snapshot):
-        return target.branch
-    name = target.strip()
-    return name if graph.parts.branches.find(name) is not None else None

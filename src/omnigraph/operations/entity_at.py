@@ -4,7 +4,7 @@ from typing import Any
 
 from omnigraph.core.errors import EntityNotFound, HistoricalVersionReclaimed, StorageError
 from omnigraph.operations.context import OpenGraph
-from omnigraph.operations.pin import Target, pin_table, resolve
+from omnigraph.operations.pin import Target, pin_table, read_target
 
 
 def entity_at(
@@ -15,10 +15,10 @@ def entity_at(
     Raises:
         BadRequest: the target has no such type.
         EntityNotFound: it has no such entity.
+        PolicyDenied: the actor may not read the target's branch.
         HistoricalVersionReclaimed: the table's version was cleaned up.
     """
-    graph.enter(actor, "read", target if isinstance(target, str) else None)
-    snapshot = resolve(graph, target)
+    snapshot = read_target(graph, target, actor)
     table = pin_table(graph, snapshot, type_name)
     store = graph.parts.store
     try:

@@ -37,6 +37,26 @@ def resolve(graph: OpenGraph, target: Target) -> Snapshot:
         raise NotFoundError(f"there is neither a branch nor a commit '{name}'") from None
 
 
+def read_target(graph: OpenGraph, target: Target, actor: str | None) -> Snapshot:
+    """Return what a target shows to somebody; who may not read its branch learns nothing of it.
+
+    Raises:
+        NotFoundError: there is neither a branch nor a commit of that name.
+        PolicyDenied: the actor may not read it.
+    """
+    graph.enter(actor, "read", _branch_named(graph, target))
+    snapshot = resolve(graph, target)
+    graph.enter(actor, "read", snapshot.branch)
+    return snapshot
+
+
+def _branch_named(graph: OpenGraph, target: Target) -> str | None:
+    if isinstance(target, Snapshot):
+        return target.branch
+    name = target.strip()
+    return name if graph.parts.branches.find(name) is not None else None
+
+
 def resolve_snapshot(graph: OpenGraph, branch: str | None, snapshot: SnapshotLike) -> Snapshot:
     """Return a past state; versions and moments are those of the branch.
 
