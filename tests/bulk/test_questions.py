@@ -13,6 +13,7 @@ from omnigraph.operations.bulk_run import BulkRun
 from omnigraph.operations.load import MODES, LoadMode, LoadOptions
 from omnigraph.operations.rejects import Rejection, new_log
 from omnigraph.operations.settings import KEY_ROWS
+from omnigraph.storage.task_notes import TaskNotes
 from omnigraph.validate.questions import Found, KeyQuestions
 from tests.bulk.inputs import SCHEMA, Inputs
 
@@ -36,7 +37,9 @@ def both_forms(
     """Return who answers about the records of a file: Arrow, and Spark."""
     options = LoadOptions(mode)
     slices = plan_slices([SourceInput(str(path), Format.NDJSON)], target_bytes=1 << 20)
-    run = BulkRun(graph._graph, options, Jobs(spark, "questions"), graph.snapshot(), slices)
+    notes = TaskNotes(graph.uri, "__spool_questions/notes")
+    notes.begin()
+    run = BulkRun(graph._graph, options, Jobs(spark, "questions"), graph.snapshot(), slices, notes)
     rejection = Rejection(options, new_log(options))
     work = run._work(rejection)
     run._read(work, new_log(options), rejection, writes=True)

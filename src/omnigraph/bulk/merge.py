@@ -97,12 +97,13 @@ def _rewritten(
         from omnigraph.storage.fragments import rewrite_written
 
         number: int = key[0].as_py()
-        made = rewrite_written(
-            table,
-            written[number],
-            offsets=rows[OFFSET].to_numpy(),
-            row_ids=cast("pa.Int64Array", rows[ROW_ID].combine_chunks()),
-        )
+        with table.writing():
+            made = rewrite_written(
+                table,
+                written[number],
+                offsets=rows[OFFSET].to_numpy(),
+                row_ids=cast("pa.Int64Array", rows[ROW_ID].combine_chunks()),
+            )
         return pa.table(
             {
                 "description": pa.array([item.description for item in made], pa.string()),
@@ -124,7 +125,8 @@ def _deleted(jobs: Jobs, table: "TaskTable", matched: DataFrame) -> Replaced:
         from omnigraph.storage.fragments import delete_committed
 
         addresses: list[Any] = rows[ROW_ADDRESS].to_pylist()
-        removed, updated = delete_committed(table, addresses)
+        with table.writing():
+            removed, updated = delete_committed(table, addresses)
         made = json.dumps({"removed": removed, "updated": updated})
         return pa.table({"made": pa.array([made]), "rows": pa.array([rows.num_rows], pa.int64())})
 

@@ -11,12 +11,14 @@ from omnigraph.bulk.files import open_output, remove_folder
 from omnigraph.bulk.jobs import Jobs
 from omnigraph.bulk.leftovers import SPOOL
 from omnigraph.bulk.sources import Format, Slice, SourceInput
+from omnigraph.storage.task_notes import TaskNotes
 from omnigraph.storage.uri import GraphRoot
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 FOLDER = SPOOL + "{}"  # under the graph root, which every executor sees
+NOTES = "notes"
 ROWS_PER_BATCH = 65_536
 
 
@@ -25,7 +27,7 @@ class Spool:
 
     def __init__(self, jobs: Jobs, root: GraphRoot) -> None:
         """Take the place of the graph; nothing is written before there is something to write."""
-        self._jobs = jobs
+        self._jobs, self._root = jobs, root
         self._folder = root.child(FOLDER.format(jobs.operation_id))
         self._is_used = False
         self._rows_before: dict[str, int] = {}  # by path: rows of the same input in other files
@@ -41,6 +43,17 @@ class Spool:
         """Remove what was written."""
         if self._is_used:
             remove_folder(self._folder)
+
+    def notes(self) -> TaskNotes:
+        """Return where tasks note what they write.
+
+        Raises:
+            StorageError: the place for it cannot be made.
+        """
+        self._is_used = True
+        notes = TaskNotes(self._root.uri, f"{FOLDER.format(self._jobs.operation_id)}/{NOTES}")
+        notes.begin()
+        return notes
 
     def take_source(self, file: int, source: SourceInput) -> None:
         """Take a file as it is."""

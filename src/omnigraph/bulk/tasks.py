@@ -1,8 +1,8 @@
 """The work of one task of a load: read a slice, check its values, write what passes as fragments.
 
 L1  A task gets a description and returns one; rows go from the input to the table's own place only.
-L2  What an attempt wrote counts only if its report reaches the driver: a repeated task leaves files that
-    nothing refers to.
+L2  What an attempt wrote counts only if its report reaches the driver; what others wrote is removed by their
+    notes.
 L3  Edges are sorted by `src` within each fragment. No fragment has more rows than the limit.
 """
 

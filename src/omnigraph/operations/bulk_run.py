@@ -37,10 +37,12 @@ from omnigraph.storage.fragments import (
     TaskTable,
     WrittenFragment,
     data_path,
+    deletion_paths,
     fragment_numbers,
     read_written,
 )
 from omnigraph.storage.staged import StagedWrite
+from omnigraph.storage.task_notes import TaskNotes
 from omnigraph.validate.changeset import fold_by_id
 from omnigraph.validate.columns import Rows
 from omnigraph.validate.questions import FILE, LINE, KeyQuestions
@@ -57,11 +59,14 @@ class BulkRun:
     jobs: Jobs
     snapshot: Snapshot
     slices: tuple[Slice, ...]
+    notes: TaskNotes
     rows: dict[str, int] = field(default_factory=dict)  # by table: what passed the value checks
     counts: dict[str, int] = field(default_factory=dict)  # by table: what is written, each id once
     fresh: dict[str, bool] = field(default_factory=dict)  # by table: whether all ids were made here
     written: list[StagedFragments] = field(default_factory=list)
+    deletions: list[str] = field(default_factory=list)  # files, of what is written
     garbage: list[str] = field(default_factory=list)
+    handed: frozenset[str] = frozenset()  # files that a commit has, or may have
 
     @property
     def is_direct(self) -> bool:
@@ -130,26 +135,36 @@ class BulkRun:
 
         A failure that leaves nothing for recovery gives the files back.
         """
-        written, self.written = self.written, []
+        self.handed = frozenset([*self._data_paths(), *self.deletions])
         try:
             yield
         except BaseException as error:
             if not waits_for_recovery(error):
-                self.written = written
+                self.handed = frozenset()
             raise
 
     def discard_files(self) -> None:
-        """Remove the files that nothing refers to, as far as the driver knows them; best effort (H2)."""
-        known = [(part.table_key, item) for part in self.written for item in part.fragments]
-        paths = [data_path(self._table(table_key).address, item) for table_key, item in known]
-        root = self.graph.parts.root.uri.rstrip("/") + "/"
-        for path in [*paths, *self.garbage]:
+        """Remove the files that nothing refers to; best effort (H2).
+
+        Those that the driver knows of are removed even if nobody can tell what tasks did besides.
+        """
+        parts = self.graph.parts
+        paths = {*self._data_paths(), *self.garbage}
+        try:
+            self.notes.stop(waits=not self.handed)  # what has landed does not wait for an attempt that lost
+            paths |= self.notes.files()
+        except StorageError as error:
+            parts.warn(f"files of tasks may be left behind: {error}")
+        root = parts.root.uri.rstrip("/") + "/"
+        for path in sorted(paths - self.handed):
             try:
-                self.graph.parts.adapter.discard(path.removeprefix(root))
+                parts.adapter.discard(path.removeprefix(root))
             except StorageError as error:
-                self.graph.parts.warn(f"a file of a load was left behind: {error}")
-        self.written.clear()
-        self.garbage.clear()
+                parts.warn(f"a file of a load was left behind: {error}")
+
+    def _data_paths(self) -> list[str]:
+        known = [(part.table_key, item) for part in self.written for item in part.fragments]
+        return [data_path(self._table(table_key).address, item) for table_key, item in known]
 
     def _work(self, rejection: Rejection) -> tuple[SliceWork, ...]:
         """Return the slices with the lines that earlier rounds rejected."""
@@ -163,14 +178,15 @@ class BulkRun:
         self, work: Sequence[SliceWork], found: ViolationLog, rejection: Rejection, *, writes: bool
     ) -> None:
         """Read the slices on executors and check their values; write what passes where that is asked."""
-        plan, tables = self._plan(found.limit), self._tables()
+        plan, tables, notes = self._plan(found.limit), self._tables(), self.notes
         size = sum(slice_.size for slice_ in self.slices)
         with self.jobs.stage(*self._read_stages(writes=writes), bytes_total=size) as stage:
             tally = stage.tally
 
             def read(item: SliceWork) -> SliceReport:
                 if writes:
-                    report = write_slice(item, plan, tables.__getitem__, with_places=True)
+                    with notes.writing():
+                        report = write_slice(item, plan, tables.__getitem__, with_places=True)
                 else:
                     report = check_slice(item, plan)
                 if tally is not None:
@@ -272,6 +288,7 @@ class BulkRun:
         made = StagedFragments(table_key, entry.version, fingerprint(schema), merged.fragments, rows, 0)
         self.garbage.extend(data_path(table.address, item) for item in fragments)
         self.written = [part for part in self.written if part.table_key != table_key] + [made]
+        self.deletions += deletion_paths(table.address, merged.replaced.updated)
         check_ceiling(table_key, rows=rows, size=sum(item.size for item in merged.fragments))
         return stage_written(graph_parts.stager, handle, schema, [made], mode=mode, replaced=merged.replaced)
 
@@ -314,7 +331,9 @@ class BulkRun:
         schema = arrow_schema(self.graph.catalog.type_of(table_key)).serialize().to_pybytes()
         mode: FragmentMode = "overwrite" if self.options.mode == "overwrite" else "append"
         durability = Durability.FULL if parts.syncer.is_active else Durability.PROCESS
-        return TaskTable(parts.root.uri, parts.address(entry), entry.version, schema, mode, durability)
+        return TaskTable(
+            parts.root.uri, parts.address(entry), entry.version, schema, mode, durability, self.notes
+        )
 
     def _committed(self, table_key: str) -> CommittedTable:
         table = self._table(table_key)

@@ -4,8 +4,9 @@
 
 H1  The driver holds descriptions, counts and the first violations, and never rows; but for a merge that fits
     the setting for it.
-H2  Nothing of a load is visible before its one publish; until then it is files that nothing refers to, and
-    those that the driver knows of are removed when the load fails.
+H2  Nothing of a load is visible before its one publish; until then it is files that nothing refers to. When
+    the load ends, however it ends, those of them that it does not need are removed: tasks note what they
+    write, and a driver that lives reads the notes.
 """
 
 from collections.abc import Sequence
@@ -83,7 +84,7 @@ class BulkLoad:
             slices = self._slices(jobs, spool)
             # Before any task: what tasks write for a fork lies in the fork's own place.
             forks = held.enter_context(forked(parts, self._branch, self._first_touched(snapshot, spool)))
-            run = BulkRun(self._graph, options, jobs, snapshot.showing(forks), slices)
+            run = BulkRun(self._graph, options, jobs, snapshot.showing(forks), slices, spool.notes())
             held.callback(run.discard_files)
             result = replace(run.validated(), branch=self._branch)
             drop_forks(parts, (fork for key, fork in forks.items() if key not in run.rows))

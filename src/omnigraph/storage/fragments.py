@@ -2,13 +2,15 @@
 
 G1  A task writes files that nobody sees, syncs them, and then describes them; only descriptions that reach
     the driver can be committed.
-G2  Beside each fragment lies a file with the place of each of its rows in the input, until the driver removes
+G2  Every file is noted where the driver looks for those of tasks that never reported, if it keeps such notes.
+G3  Beside each fragment lies a file with the place of each of its rows in the input, until the driver removes
     it. It is never part of a version.
 """
 
 import json
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -24,6 +26,7 @@ from omnigraph.storage.durability import Durability, Syncer
 from omnigraph.storage.handle import TableAddress
 from omnigraph.storage.staged import fragment_files
 from omnigraph.storage.table import TableStore, translated
+from omnigraph.storage.task_notes import TaskNotes
 from omnigraph.storage.uri import GraphRoot
 
 READ_ROWS = 65_536  # what is held as columns at a time
@@ -43,10 +46,15 @@ class TaskTable:
     schema: bytes
     mode: FragmentMode
     durability: Durability
+    notes: TaskNotes | None = None
 
     def store(self) -> TableStore:
         """Return a store for this process; secrets come from its own environment."""
         return TableStore(GraphRoot.parse(self.root).storage_options)
+
+    def writing(self) -> AbstractContextManager[None]:
+        """Live as a task that writes, for the time of a block, where notes are kept."""
+        return nullcontext() if self.notes is None else self.notes.writing()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +68,7 @@ class WrittenFragment:
 
 
 class FragmentWriter:
-    """Writes the fragments of one table in one task; `sync` comes before anybody is told of them (G1)."""
+    """Writes the fragments of one table in one task; `sync` comes before the driver is told of them (G1)."""
 
     def __init__(self, table: TaskTable) -> None:
         """Open the table at the version that the write is prepared on."""
@@ -79,9 +87,12 @@ class FragmentWriter:
 
         Raises:
             StorageError: the store failed.
+            SparkUnavailable: the operation was cancelled.
         """
         assert 0 < rows.num_rows <= MAX_FRAGMENT_ROWS, "one fragment holds them"
-        uri = self._table.address.open_uri
+        uri, notes = self._table.address.open_uri, self._table.notes
+        if notes is not None:
+            notes.check()
         with translated(f"write rows of {uri}"):
             written = write_fragments(
                 rows.select(self._schema.names).cast(self._schema),
@@ -96,6 +107,9 @@ class FragmentWriter:
         beside = None
         if places is not None:
             beside = f"{uri}/data/{uuid.uuid4()}.lance"
+        if notes is not None:  # the name of the second file is known before it is there
+            notes.note([_data_file(self._table.address, fragment), *([beside] if beside else [])])
+        if beside is not None and places is not None:
             with (
                 translated(f"write places of {uri}"),
                 LanceFileWriter(beside, places.schema, storage_options=self._options) as file,
@@ -145,8 +159,19 @@ def read_written(
 
 def data_path(address: TableAddress, fragment: WrittenFragment) -> str:
     """Return where the rows of a fragment lie that a task wrote: it has one file."""
-    (file,) = FragmentMetadata.from_json(fragment.description).files
+    return _data_file(address, FragmentMetadata.from_json(fragment.description))
+
+
+def _data_file(address: TableAddress, fragment: FragmentMetadata) -> str:
+    (file,) = fragment.files
     return f"{address.open_uri}/data/{file.path}"
+
+
+def deletion_paths(address: TableAddress, descriptions: Iterable[str]) -> list[str]:
+    """Return where the deletion files of fragments lie that a task changed."""
+    fragments = map(FragmentMetadata.from_json, descriptions)
+    found = ((fragment.id, fragment.deletion_file) for fragment in fragments)
+    return [f"{address.open_uri}/{file.path(number)}" for number, file in found if file is not None]
 
 
 def fragment_numbers(store: TableStore, address: TableAddress, version: int) -> tuple[int, ...]:
@@ -181,12 +206,15 @@ def delete_committed(table: TaskTable, addresses: Sequence[int]) -> tuple[list[i
     """
     dataset = table.store().open_unshared(table.address, table.read_version)
     removed, updated = shapes.delete_addresses(dataset, np.array(addresses, dtype=np.uint64))
+    changed = [json.dumps(fragment.to_json()) for fragment in updated]
+    if table.notes is not None:
+        table.notes.note(deletion_paths(table.address, changed))
     root = table.address.local_path
     if root is not None:
         files = [path for fragment in updated for path in fragment_files(root, fragment)]
         syncer = Syncer(table.durability, is_local=True, root=table.root)
         syncer.sync((path for path in files if "/_deletions/" in path), stage="staged")
-    return removed, [json.dumps(fragment.to_json()) for fragment in updated]
+    return removed, changed
 
 
 def rewrite_written(

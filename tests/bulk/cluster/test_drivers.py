@@ -74,4 +74,5 @@ def test_ctrl_c_cancels_the_jobs_and_ends_with_its_code(friends: Friends) -> Non
     assert "Traceback" not in told
     wait_for(lambda: not any(map(is_running, family)), "the end of what the driver had started")
     assert friends.lying_about() == []
+    assert friends.unreferenced() == []
     friends.assert_untouched()

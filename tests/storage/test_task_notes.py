@@ -1,0 +1,83 @@
+"""What tasks note of the files they write."""
+
+import shutil
+import threading
+from pathlib import Path
+
+import pytest
+
+from omnigraph.core.errors import SparkUnavailable, StorageError
+from omnigraph.storage import task_notes
+from omnigraph.storage.task_notes import TaskNotes
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> TaskNotes:
+    made = TaskNotes(str(tmp_path), "__spool_x/notes")
+    made.begin()
+    return made
+
+
+def test_everything_noted_is_found(notes: TaskNotes) -> None:
+    assert notes.files() == frozenset()
+
+    notes.note(["a", "b"])
+    notes.note(["c"])
+
+    assert notes.files() == {"a", "b", "c"}
+
+
+def test_a_task_that_was_asked_to_stop_does(notes: TaskNotes) -> None:
+    with notes.writing():
+        notes.check()
+        notes.stop(waits=False)
+        with pytest.raises(SparkUnavailable, match="cancelled"):
+            notes.check()
+
+
+def test_without_a_task_nothing_is_written(notes: TaskNotes, tmp_path: Path) -> None:
+    notes.stop(waits=True)
+
+    assert list((tmp_path / "__spool_x/notes").iterdir()) == []
+
+
+def test_whoever_waits_sees_what_the_last_task_noted(notes: TaskNotes) -> None:
+    begun, asked = threading.Event(), threading.Event()
+
+    def work() -> None:
+        with notes.writing():
+            begun.set()
+            asked.wait()
+            while True:
+                try:
+                    notes.check()
+                except SparkUnavailable:
+                    break
+            notes.note(["the file that it was writing"])
+
+    task = threading.Thread(target=work)
+    task.start()
+    begun.wait()
+    asked.set()
+
+    notes.stop(waits=True)
+
+    assert notes.files() == {"the file that it was writing"}
+    task.join()
+
+
+def test_a_task_that_does_not_end_is_told_of(notes: TaskNotes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(task_notes, "WAIT_S", 0.05)
+
+    with notes.writing(), pytest.raises(StorageError, match="still writes"):
+        notes.stop(waits=True)
+
+
+def test_after_the_end_nobody_begins(notes: TaskNotes, tmp_path: Path) -> None:
+    shutil.rmtree(tmp_path / "__spool_x")
+
+    with pytest.raises(StorageError), notes.writing():
+        pytest.fail("it has begun")
+    with pytest.raises(StorageError):
+        notes.note(["a"])
+    assert not (tmp_path / "__spool_x").exists()
