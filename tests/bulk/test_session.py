@@ -1,5 +1,6 @@
 """The session: from settings, the user's own when there is one, and quiet."""
 
+import socket
 import subprocess
 import sys
 from dataclasses import replace
@@ -10,7 +11,14 @@ import pytest
 from omnigraph.bulk.admission import Probe, driver_versions
 from omnigraph.bulk.jobs import Jobs
 from omnigraph.bulk.probe import check_executors
-from omnigraph.bulk.session import SparkSettings, active_session, open_session, require_connect, settings_from
+from omnigraph.bulk.session import (
+    SparkSettings,
+    active_session,
+    open_session,
+    require_connect,
+    require_server,
+    settings_from,
+)
 from omnigraph.core.errors import ResourceLimit, SparkUnavailable
 
 if TYPE_CHECKING:
@@ -40,6 +48,21 @@ def test_a_client_of_connect_that_is_not_complete_is_an_error_that_names_what_is
 
     with pytest.raises(SparkUnavailable, match=r"needs grpcio, grpcio-status, .*pyspark\[connect\]"):
         require_connect()
+
+
+def test_a_server_that_is_not_there_is_told_at_once() -> None:
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        address = f"sc://127.0.0.1:{nobody.getsockname()[1]}/;user_id=ann"
+
+        with pytest.raises(SparkUnavailable, match=r"no Spark Connect server answers at sc://127.*refused"):
+            require_server(address, {})
+        with pytest.raises(SparkUnavailable, match="correct the address"):
+            require_server("sc://127.0.0.1:port", {})
+        require_server(address, {"https_proxy": "http://proxy"})
+        require_server("local[2]", {})
+        nobody.listen()
+        require_server(address, {})
 
 
 def test_an_active_session_is_used_whatever_the_settings_say(spark: "SparkSession") -> None:

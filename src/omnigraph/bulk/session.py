@@ -8,6 +8,7 @@ J3  What the JVM and PySpark have to say goes to a log file, not to the terminal
 import atexit
 import importlib
 import os
+import socket
 import sys
 import tempfile
 import warnings
@@ -16,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from omnigraph.bulk.java import java_home
 from omnigraph.core.errors import SparkUnavailable
@@ -34,6 +36,10 @@ CONNECT_PACKAGES = {
     "google.rpc": "googleapis-common-protos",
     "zstandard": "zstandard",
 }
+
+CONNECT_PORT = 15002  # where an address does not say
+CONNECT_WAIT_S = 10.0
+PROXY_VARIABLES = ("grpc_proxy", "https_proxy", "http_proxy")
 
 _CALM = {
     "spark.app.name": "omnigraph",
@@ -124,6 +130,27 @@ def require_connect() -> None:
         raise SparkUnavailable(f"Spark Connect needs {needed}: install them, or pyspark[connect]")
 
 
+def require_server(remote: str, environment: Mapping[str, str]) -> None:
+    """Make sure that somebody listens where a Connect server is said to be: its client tries for minutes.
+
+    Behind a proxy nobody but the client can tell.
+
+    Raises:
+        SparkUnavailable: nobody does.
+    """
+    place = urlsplit(remote)
+    if place.scheme != "sc" or any(environment.get(name) for name in PROXY_VARIABLES):
+        return
+    try:
+        host, port = place.hostname or "", place.port or CONNECT_PORT
+        socket.create_connection((host, port), CONNECT_WAIT_S).close()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise SparkUnavailable(
+            f"no Spark Connect server answers at {remote} ({reason}): start one, or correct the address"
+        ) from error
+
+
 def active_session() -> "SparkSession | None":
     """Return the session of this process, if there is one; nothing is imported to find out."""
     if "pyspark.sql" not in sys.modules:
@@ -185,6 +212,7 @@ def _start(settings: SparkSettings) -> "SparkSession":
 
 def _start_remote(settings: SparkSettings) -> "SparkSession":
     assert settings.remote is not None
+    require_server(settings.remote, os.environ)
     with _calm():
         require_connect()
         from pyspark.sql import SparkSession
