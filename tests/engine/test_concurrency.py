@@ -18,6 +18,7 @@ from omnigraph.core.errors import (
 from omnigraph.core.failpoint import failpoint
 from omnigraph.exec.committed import CommittedTables
 from omnigraph.graph.graph import Graph
+from omnigraph.history.commits import MAINTENANCE_ACTOR
 from omnigraph.operations.mutate import MutationResult
 from omnigraph.storage.handle import SnapshotHandle
 from omnigraph.storage.table import HANDLES_MAX, TableStore
@@ -197,6 +198,21 @@ edge Knows:   Person -> Person
 edge WorksAt: Person -> Company
 """
 _START = [*(node("Person", name=f"p{number}") for number in range(4)), node("Company", name="c0")]
+
+
+@pytest.mark.case("surfaces", 194)
+def test_two_threads_that_share_a_handle_lose_no_update(graph: Graph) -> None:
+    def work(prefix: str) -> None:
+        for number in range(50):
+            until_it_lands(partial(insert, graph, "Person", f"{prefix}{number}"))
+
+    outcomes = together(partial(work, "a"), partial(work, "b"))
+
+    assert outcomes == [None, None]
+    written = [commit for commit in chain(graph)[1:] if commit.actor_id != MAINTENANCE_ACTOR]
+    assert len(written) == 100
+    assert set(ids(graph, "Person")) == {f"{prefix}{number}" for prefix in "ab" for number in range(50)}
+    assert_settled(graph)
 
 
 def test_a_small_crowd_loses_nothing(tmp_path: Path) -> None:

@@ -189,3 +189,28 @@ def test_rows_that_the_target_has_moved_are_replaced_where_they_lie_now(
     for number in range(640):
         expected = 3 if number >= 600 else 1 if number % 3 else 2
         assert sizes[f"i{number:06d}"] == expected
+
+
+@pytest.mark.slow  # a million rows
+@pytest.mark.case("engine", 310)
+def test_reads_of_a_merge_follow_the_changes_and_not_the_table(tmp_path: Path) -> None:
+    read: dict[int, tuple[int, int, int]] = {}
+    for rows in (100_000, 1_000_000):
+        graph = init(tmp_path / str(rows), SCHEMA, durability="process")
+        graph.load_tables(items(range(rows), 0), "append", engine="local")
+        for name, start in (("june", 10), ("july", 5_000)):
+            graph.create_branch(name)
+            load(graph, name, items(range(start, start + 100), 1))
+        store = graph._graph.parts.store
+        before = store.io_stats()
+
+        result = graph.merge("june", into="july")
+
+        after = store.io_stats()
+        read[rows] = (result.rows_read, after.reads - before.reads, after.read_bytes - before.read_bytes)
+        graph.close()
+
+    (rows_few, reads_few, bytes_few), (rows_many, reads_many, bytes_many) = read.values()
+    assert rows_few == rows_many <= 600
+    assert reads_many == reads_few, read
+    assert bytes_many <= 1.25 * bytes_few, read  # a version of ten times as many rows has more fragments

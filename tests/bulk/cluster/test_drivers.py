@@ -63,6 +63,7 @@ def test_a_killed_driver_leaves_files_and_the_next_load_tidies_up(friends: Frien
     assert friends.unreferenced(), "cleanup takes them when they are old enough"
 
 
+@pytest.mark.case("surfaces", 108)
 def test_ctrl_c_cancels_the_jobs_and_ends_with_its_code(friends: Friends) -> None:
     with stuck_load(friends) as load:
         family = descendants(load.pid)
