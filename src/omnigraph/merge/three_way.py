@@ -166,7 +166,7 @@ def _delta(reader: RowReader, points: Points, ours: _Touched, both: _Both) -> Ta
 
 def _changed(reader: RowReader, points: Points, ours: _Touched, others: PlacedIds) -> DeltaRows:
     """Return the updated rows whose values differ from the target's (H2)."""
-    base = points.base if len(ours.updated) and _goes_through_base(reader, points) else None
+    base = points.base if len(ours.updated) and _is_as_base(reader, points) else None
     differing: list[PlacedIds] = []
     replaced: list[PlacedIds] = []
     for chunk, before in zip(ours.updated.chunks(), ours.before.chunks(), strict=True):
@@ -184,10 +184,15 @@ def _changed(reader: RowReader, points: Points, ours: _Touched, others: PlacedId
     return DeltaRows(reader, points.source, placed, replaced=known)
 
 
-def _goes_through_base(reader: RowReader, points: Points) -> bool:
-    """Return whether row ids of the base are row ids of the target (H3)."""
-    if points.base is None or points.is_target_unchanged:
-        return points.base is not None
+def _is_as_base(reader: RowReader, points: Points) -> bool:
+    """Return whether rows of the target can be told by the base: by its row ids, in its columns (H3)."""
+    if points.base is None:
+        return False
+    schemas = [open_point(reader.store, point).schema for point in (points.base, points.source)]
+    if not schemas[0].equals(schemas[1]):
+        return False
+    if points.is_target_unchanged:
+        return True
     shared = shared_version(reader.store, points.base.address, points.target.address)
     return shared >= points.base.entry.version
 

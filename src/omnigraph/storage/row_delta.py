@@ -217,8 +217,8 @@ def _whole_rows(handle: SnapshotHandle, mine: Fragments, numbers: Sequence[int],
 
 def _size(mine: Fragments, numbers: Sequence[int]) -> int:
     """Return the bytes of the data files of fragments; a file of unknown size counts as too large."""
-    files = (file for number in numbers for file in mine[number].files)
-    return sum(MERGE_CHUNK_BYTES if file.file_size_bytes is None else file.file_size_bytes for file in files)
+    sizes = (file.file_size_bytes for number in numbers for file in mine[number].files)
+    return sum(MERGE_CHUNK_BYTES + 1 if size is None else size for size in sizes)
 
 
 def _places_only_shown_here(
