@@ -36,8 +36,8 @@ fuzz: setup ## Run the fuzz tests, with fresh random seeds
 guards: setup ## Check every fact about Lance that the engine leans on
 	$(PYTEST) tests/storage -k guard
 
-crash: setup ## Kill writers at random instants, hundreds of times, and print the counts (CRASH_ROUNDS, CRASH_SEED)
-	$(PYTEST) tests/crash -m crash --timeout 0 --capture no
+crash: setup ## Kill and interrupt writers, hundreds of times, and print the counts (CRASH_ROUNDS, CRASH_SEED)
+	$(PYTEST) tests/crash tests/interrupts -m crash --timeout 0 --capture no
 
 powercut: setup ## Cut the power at every sync of a commit, and print the counts
 	$(PYTEST) tests/powercut -m powercut --timeout 0 --capture no

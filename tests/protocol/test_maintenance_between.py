@@ -221,3 +221,36 @@ def test_a_compaction_over_unpublished_rows_of_the_dead_is_undone_with_them(root
     with graphs.open(root) as graph:
         write_everywhere(graph)
     assert_settled(root, with_extra(WRITERS["upkeep"].after), recoveries=2)
+
+
+# A writer of rows that commits between upkeep's last look and its compaction
+
+_UPDATED = {
+    "Person": frozenset({("ann", 31), ("bob", 40), ("cid", None), ("dan", 50)}),
+    "Company": frozenset({("acme", "Graz"), ("ibex", None)}),
+}
+
+
+@pytest.mark.parametrize("finishes", [True, False], ids=["finishes", "dies"])
+def test_upkeep_never_publishes_what_another_writer_has_not(finishes: bool, root_for: NewRoot) -> None:
+    root = root_for("upkeep")
+    before = {**BEFORE, "Person": BEFORE["Person"] | {("dan", 50)}}
+    with Script(UPKEEP_IN_STEPS, root) as upkeep:
+        assert upkeep.read_line() == "paused"
+        with stopped(root, "update", "mutation.post_finalize_pre_publisher=") as writer:
+            upkeep.write_line()
+            assert upkeep.wait() == 0, "upkeep that cannot publish fails no write"
+
+            assert books(root).contents == before, "half of a write that is not done is visible"
+
+            if finishes:
+                go_on(writer)
+            else:
+                writer.kill()
+
+    after = {**before, **_UPDATED} if finishes else before
+    with graphs.open(root) as graph:
+        assert contents_of(graph) == after
+        write_everywhere(graph)
+        assert contents_of(graph) == with_extra(after)
+    assert not sidecars(root)

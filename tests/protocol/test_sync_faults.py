@@ -1,5 +1,7 @@
 """Syncs that fail, versions that a power cut hollowed out, and opens that fail late."""
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -7,6 +9,7 @@ import pytest
 import omnigraph.graph.graph as graphs
 from omnigraph.core.errors import RecoveryRequired
 from omnigraph.core.failpoint import ENVIRONMENT, EXIT_STATUS, InjectedFault, failpoint
+from omnigraph.storage.durability import Durability, Syncer, SyncFailed
 from omnigraph.storage.transactions import version_file
 from tests.support.books import assert_reopening_changes_nothing, assert_settled, books, contents_of
 from tests.support.protocol import BEFORE, WRITERS, Contents, give_up, sidecars, with_extra, write_everywhere
@@ -20,27 +23,89 @@ OPEN = "import sys, omnigraph.graph.graph as graphs; graphs.open(sys.argv[1])"
 
 
 @pytest.mark.parametrize(
-    ("place", "error", "visible", "recovered"),
+    ("place", "error", "unfinished"),
     [
-        ("durability.pre_staged_sync", InjectedFault, BEFORE, BEFORE),
-        ("durability.pre_table_sync", RecoveryRequired, BEFORE, AFTER),
-        ("durability.pre_manifest_sync", RecoveryRequired, AFTER, AFTER),
+        ("durability.pre_staged_sync", SyncFailed, 0),
+        ("durability.pre_table_sync", RecoveryRequired, 1),
+        ("durability.pre_manifest_sync", RecoveryRequired, 1),
     ],
 )
-def test_a_sync_that_fails_is_the_error_of_the_write(
-    place: str, error: type[Exception], visible: Contents, recovered: Contents, root: Path
+def test_a_write_that_could_not_be_synced_goes_back(
+    place: str, error: type[Exception], unfinished: int, root: Path
 ) -> None:
+    """A second sync would succeed over what the first one lost: nothing is synced again and published."""
     with graphs.open(root) as graph:
-        with failpoint(place, "raise"), pytest.raises(error):
+        with failpoint(place, "raise:once"), pytest.raises(error):
             WRITERS["insert"].run(graph)
-        assert books(root).contents == visible
-        assert len(sidecars(root)) == (0 if error is InjectedFault else 1)
+        assert books(root).contents == contents_of(graph) == BEFORE
+        assert len(sidecars(root)) == unfinished
 
         write_everywhere(graph)
 
-    found = assert_settled(root, with_extra(recovered), recoveries=0 if error is InjectedFault else 1)
-    assert {recovery.kind for recovery in found.recoveries} <= {"RolledForward"}
+    found = assert_settled(root, with_extra(BEFORE), recoveries=unfinished)
+    assert {recovery.kind for recovery in found.recoveries} <= {"RolledBack"}
     assert_reopening_changes_nothing(root)
+
+
+def test_a_recovery_that_cannot_sync_goes_back(root: Path) -> None:
+    give_up(root, "insert", "P3")
+    with failpoint("durability.pre_table_sync", "raise:once"), pytest.raises(SyncFailed):
+        graphs.open(root)
+
+    with graphs.open(root) as graph:
+        assert contents_of(graph) == BEFORE
+        write_everywhere(graph)
+    found = assert_settled(root, with_extra(BEFORE), recoveries=1)
+    assert found.recoveries[0].kind == "RolledBack"
+
+
+def test_a_publish_that_can_be_neither_synced_nor_taken_back_is_taken_back_by_recovery(root: Path) -> None:
+    """The second sync is the one of the commit that takes it back: by then the publish is undone."""
+    with graphs.open(root) as graph:
+        with failpoint("durability.pre_manifest_sync", "raise:2"), pytest.raises(RecoveryRequired):
+            WRITERS["insert"].run(graph)
+        write_everywhere(graph)
+    assert_settled(root, with_extra(BEFORE), recoveries=1)
+    assert_reopening_changes_nothing(root)
+
+
+def test_a_handle_that_saw_a_publish_forgets_it_when_it_is_taken_back(root: Path) -> None:
+    seen: list[Contents] = []
+    with graphs.open(root) as graph, graphs.open(root) as watcher:
+
+        def look_and_fail() -> None:
+            seen.append(contents_of(watcher))
+            if len(seen) == 1:
+                raise InjectedFault("a sync failed")
+
+        with (
+            failpoint("durability.pre_manifest_sync", "call", look_and_fail),
+            pytest.raises(RecoveryRequired),
+        ):
+            WRITERS["insert"].run(graph)
+        assert seen[0] == AFTER, "a publish is visible before it is synced"
+        assert contents_of(watcher) == BEFORE
+
+        write_everywhere(graph)
+
+        assert contents_of(watcher) == with_extra(BEFORE)
+
+
+def test_a_file_whose_sync_failed_is_never_synced_again(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    failing = next(root.glob("*.pg"))
+    syncer = Syncer(Durability.FULL, is_local=True, root=str(root))
+    fsync = os.fsync
+
+    def refuse(descriptor: int) -> None:
+        raise OSError(errno.EIO, "the disk is dying")
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    with pytest.raises(SyncFailed):
+        syncer.sync([str(failing)], stage="table")
+    monkeypatch.setattr(os, "fsync", fsync)
+
+    with pytest.raises(SyncFailed, match="an earlier sync failed"):
+        syncer.sync([str(failing)], stage="table")
 
 
 def test_process_durability_syncs_nothing(root: Path) -> None:
@@ -152,3 +217,30 @@ def test_a_refresh_that_fails_leaves_the_handle_as_it_was(root: Path) -> None:
         assert graph._graph.catalog is catalog
         write_everywhere(graph)
     assert_settled(root, with_extra(BEFORE), recoveries=0)
+
+
+# An answer that was lost
+
+
+def test_a_publish_that_landed_and_is_told_of_contention_has_landed(root: Path) -> None:
+    """The library may report contention for a write of its own that it repeated after a lost answer."""
+    with graphs.open(root) as graph:
+        with failpoint("publish.after_merge_ack_lost", "contention"):
+            WRITERS["insert"].run(graph)
+
+        assert contents_of(graph) == AFTER
+        assert len(graph.commits()) == len({commit.graph_commit_id for commit in graph.commits()})
+    assert_settled(root, AFTER, recoveries=0)
+
+
+def test_a_recovery_commit_is_never_its_own_parent(root: Path) -> None:
+    give_up(root, "insert", "P3")
+    with failpoint("publish.after_merge_ack_lost", "contention"):
+        graphs.open(root).close()
+
+    with graphs.open(root) as graph:
+        commits = graph.commits()
+        assert all(commit.parent_commit_id != commit.graph_commit_id for commit in commits)
+        parents = [commit.parent_commit_id for commit in commits]
+        assert len(set(parents)) == len(parents), "the history forks"
+    assert_settled(root, AFTER, recoveries=1)

@@ -12,10 +12,12 @@ from dataclasses import dataclass, replace
 from omnigraph.commit.changes import Expectation, LineageIntent, published_version
 from omnigraph.commit.drift import refuse_drift
 from omnigraph.commit.forks import fork_files, forked, owns
+from omnigraph.commit.outcome import Made
 from omnigraph.commit.parts import Parts
 from omnigraph.commit.publish import ManifestPublisher, PublishOutcome
-from omnigraph.commit.section import FailpointNames, TableCommit, WriteIntent, run_commit_section
+from omnigraph.commit.section import FailpointNames, TableCommit, WriteIntent
 from omnigraph.commit.sidecar import WriterKind
+from omnigraph.commit.write import commit_write
 from omnigraph.core.errors import ExpectedVersionMismatch, PreconditionFailed, ReadSetChanged
 from omnigraph.core.failpoint import hit
 from omnigraph.history.coordinator import MAIN
@@ -74,9 +76,9 @@ def finalize(
         # What is staged for a fork lies in the fork's own place, so the fork comes first.
         forked(parts, branch, [item.entry for item in inherited]) as forks,
     ):
-        first = [replace(item, entry=forks[item.entry.table_key]) for item in inherited]
+        first = [replace(item, entry=forks.tables[item.entry.table_key]) for item in inherited]
         staged += _stage(parts, first, concurrency)
-        return _commit(parts, publisher, request, write_set, staged)
+        return _commit(parts, publisher, request, write_set, staged, made=[forks])
 
 
 def finalize_staged(
@@ -85,17 +87,20 @@ def finalize_staged(
     request: WriteRequest,
     write_set: WriteSet,
     staged: Sequence[tuple[TableEntry, StagedWrite]],
+    *,
+    made: Sequence[Made],
 ) -> PublishOutcome:
     """Publish a write that is staged already, whoever wrote its files; of the set only its tables are used.
 
-    An entry whose owner is not that of the snapshot lies on a fork that the caller has made.
+    An entry whose owner is not that of the snapshot lies on a fork that the caller has made. `made` is all
+    that the caller removes by itself where no commit comes of it.
 
     Raises:
         ExpectedVersionMismatch, ReadSetChanged, PreconditionFailed, RecoveryRequired: as `finalize`.
     """
     owned = [entry for entry, _ in staged if not _is_first_touch(request, entry)]
     with _gates(parts, request, write_set, owned):
-        return _commit(parts, publisher, request, write_set, staged)
+        return _commit(parts, publisher, request, write_set, staged, made=made)
 
 
 @contextmanager
@@ -128,6 +133,8 @@ def _commit(
     request: WriteRequest,
     write_set: WriteSet,
     staged: Sequence[tuple[TableEntry, StagedWrite]],
+    *,
+    made: Sequence[Made],
 ) -> PublishOutcome:
     snapshot = request.snapshot
     lineage = LineageIntent(
@@ -144,7 +151,7 @@ def _commit(
         WRITE_FAILPOINTS,
     )
     commits = [_table_commit(parts, request, entry, write) for entry, write in staged]
-    return run_commit_section(parts, publisher, intent, commits)
+    return commit_write(parts, publisher, intent, commits, made)
 
 
 def check_if_commit(state: ManifestState, if_commit: str | None) -> None:

@@ -3,17 +3,19 @@
 F1  Every attempt mints its own ref: a leftover never blocks a write, and two first writers never meet before
     the publisher lets one of them win.
 F2  A fork starts from the pin that the branch shows, whoever owns it.
-F3  An attempt drops the forks it made when it ends without an effect that recovery would look for.
+F3  The forks of an attempt go with it while they are its own. Once they are handed over to a commit, nobody
+    but recovery and cleanup drops them, unless the commit proves that it had no effect.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
+from omnigraph.commit.outcome import NoEffect
 from omnigraph.commit.parts import Parts
 from omnigraph.commit.reclaim import drop_refs, reclaim_orphaned_forks
-from omnigraph.core.errors import waits_for_recovery
 from omnigraph.core.failpoint import hit
+from omnigraph.core.shield import delivering_behind
 from omnigraph.history.branches import mint_ref
 from omnigraph.history.fold import TableEntry
 
@@ -25,38 +27,67 @@ def owns(branch: str | None, entry: TableEntry) -> bool:
     return entry.owner is not None and entry.pin.branch == branch
 
 
-@contextmanager
-def forked(
-    parts: Parts, branch: str | None, entries: Iterable[TableEntry]
-) -> Iterator[Mapping[str, TableEntry]]:
-    """Yield tables by name as this branch writes them: its own as they are, others on fresh forks.
+@dataclass(slots=True)
+class Forks:
+    """The tables of one attempt by name, as its branch writes them; among them the forks it made (F3)."""
 
-    The caller holds the queues of the tables.
+    _parts: Parts
+    tables: dict[str, TableEntry] = field(default_factory=dict)
+    _made: list[TableEntry] = field(default_factory=list)
+    _is_owned: bool = True
+
+    def hand_over(self) -> None:
+        """Leave the forks to a commit."""
+        self._is_owned = False
+
+    def take_back(self, _end: NoEffect, /) -> None:
+        """Own the forks again, after a commit that had no effect."""
+        self._is_owned = True
+
+    def keep(self, used: Collection[str]) -> None:
+        """Drop the forks that turned out to be of no use, before anything is handed over."""
+        assert self._is_owned, "a fork that was handed over is nobody's to drop"
+        unused = [fork for fork in self._made if fork.table_key not in used]
+        self._made = [fork for fork in self._made if fork.table_key in used]
+        _drop(self._parts, unused)
+
+    def _add(self, branch: str, entry: TableEntry) -> None:
+        reclaim_orphaned_forks(self._parts, entry)
+        hit("fork.before_create")
+        ref = mint_ref(branch, self._parts.new_id())
+        fork = replace(entry, pin=replace(entry.pin, ref=ref))
+        self._made.append(fork)  # first: one that is made and not noted would be dropped by nobody
+        self._parts.refs.create(self._parts.address(entry), entry.version, ref)
+        self.tables[entry.table_key] = fork
+        hit("fork.post_create_pre_stage")
+
+    def _end(self) -> None:
+        if self._is_owned:
+            _drop(self._parts, self._made)
+
+
+@contextmanager
+def forked(parts: Parts, branch: str | None, entries: Iterable[TableEntry]) -> Iterator[Forks]:
+    """Yield tables as this branch writes them: its own as they are, others on fresh forks.
+
+    The caller holds the queues of the tables. What is still the attempt's own at the end is dropped; signals
+    that a commit inside of the block held back are delivered behind it.
 
     Raises:
         StorageError: a fork could not be made; those made before are dropped.
     """
-    made: list[TableEntry] = []
-    try:
-        writable: dict[str, TableEntry] = {}
-        for entry in entries:
-            if owns(branch, entry):
-                writable[entry.table_key] = entry
-                continue
-            assert branch is not None, "main owns what it shows"
-            reclaim_orphaned_forks(parts, entry)
-            hit("fork.before_create")
-            ref = mint_ref(branch, parts.new_id())
-            parts.refs.create(parts.address(entry), entry.version, ref)
-            forked_entry = replace(entry, pin=replace(entry.pin, ref=ref))
-            made.append(forked_entry)
-            writable[entry.table_key] = forked_entry
-            hit("fork.post_create_pre_stage")
-        yield writable
-    except BaseException as error:
-        if not waits_for_recovery(error):
-            drop_forks(parts, made)
-        raise
+    forks = Forks(parts)
+    with delivering_behind():
+        try:
+            for entry in entries:
+                if owns(branch, entry):
+                    forks.tables[entry.table_key] = entry
+                else:
+                    assert branch is not None, "main owns what it shows"
+                    forks._add(branch, entry)
+            yield forks
+        finally:
+            forks._end()
 
 
 def fork_files(parts: Parts, entry: TableEntry) -> tuple[str, ...]:
@@ -64,6 +95,6 @@ def fork_files(parts: Parts, entry: TableEntry) -> tuple[str, ...]:
     return parts.refs.files(parts.address(entry), entry.version)
 
 
-def drop_forks(parts: Parts, forks: Iterable[TableEntry]) -> None:
+def _drop(parts: Parts, forks: Iterable[TableEntry]) -> None:
     """Drop forks that nothing was committed on; what cannot be dropped is left for cleanup."""
     drop_refs(parts, (parts.address(fork) for fork in forks))

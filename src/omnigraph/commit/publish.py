@@ -5,6 +5,8 @@ P1  A write is visible when one merge-insert on `__manifest` has landed, and not
 P2  A publish that loses the race leaves nothing visible and says who won.
 P3  The id and time of a commit are minted once; its parent is the head of the state it is committed against.
 P4  Three outcomes stay three: it landed (a value), it did not (an error), nobody knows (`PublishUnknown`).
+    Every attempt first looks for its own commit: an answer may have been lost.
+P5  A publish whose files could not be synced is taken back, before anybody can build on it.
 """
 
 import random
@@ -38,9 +40,10 @@ from omnigraph.history.identity import TableIdentity
 from omnigraph.history.manifest_rows import commit_row, head_row, rows_table
 from omnigraph.history.state import ManifestState
 from omnigraph.storage.added_files import manifest_files
-from omnigraph.storage.durability import Syncer
+from omnigraph.storage.durability import Syncer, SyncFailed
 from omnigraph.storage.locks import PUBLISH_LOCK_WAIT_S, PublishLock
 from omnigraph.storage.manifest_table import ManifestHandle
+from omnigraph.storage.stage import TableStager
 from omnigraph.storage.table import TableStore
 
 PUBLISHER_RETRY_BUDGET = 5  # at about 50 ms a try, a quarter second of contention before we say so
@@ -51,6 +54,7 @@ UPKEEP_INTERVAL = 64  # commits of a table between two rounds of upkeep
 FRAGMENTS_WORTH_FOLDING = UPKEEP_INTERVAL // 2
 FRAGMENTS_MAX = UPKEEP_INTERVAL + 16
 LOCKS_DIR = "__locks"
+_UNDONE = "unsynced-publish"  # what the commit that takes a publish back says of itself
 HORIZON_S = 24 * 3600.0  # manifest versions younger than this are never trimmed
 
 
@@ -153,6 +157,10 @@ class ManifestPublisher:
             handle = self._manifest.open_fresh(self._coordinator.address(ref))
             hit("publish.load_state_retryable_contention")
             state = self._coordinator.advance(branch, ref, handle)
+            landed = state.commits.find(lineage.graph_commit_id)
+            if landed is not None:  # P4
+                self._sync(ref, state.version)
+                return PublishOutcome(state, landed, attempt)
             check_expectations(state.tables, batch.expected)
             at = handle.version + 1
             rows = change_rows(state.tables, batch.changes, at=at)
@@ -168,7 +176,7 @@ class ManifestPublisher:
                 raise RowLevelCasContention("the manifest handle grew too old to publish on")
             hit("publish.before_merge")
             version = self._merge(branch, ref, handle, table, lineage.graph_commit_id)
-            self._sync(ref, version)
+            self._sync_or_take_back(ref, handle.version, version)
             fragments = self._fragments(ref, version) or state.fragments
         published = state.with_rows(table, version=version, fragments=fragments)
         commit = published.commits.find(lineage.graph_commit_id)
@@ -211,6 +219,42 @@ class ManifestPublisher:
         files = manifest_files(self._store, address, synced=self._synced.get(ref), newest=version)
         self._syncer.sync(files, stage="manifest")
         self._synced[ref] = version
+
+    def _sync_or_take_back(self, ref: str | None, before: int, version: int) -> None:
+        try:
+            self._sync(ref, version)
+        except SyncFailed as failed:
+            self._undo(ref, before, version, failed)
+            raise
+
+    def take_back(self, branch: str | None, ref: str | None, commit_id: str) -> None:
+        """Undo the newest publish of a branch, which could not be synced and was not taken back then (P5).
+
+        Raises:
+            SyncFailed: others have built on it, or the system fails again.
+        """
+        with self.publish_lock(branch):
+            state = self._coordinator.state(branch, ref)
+            if state.head.graph_commit_id != commit_id or state.version != state.sequence:
+                message = f"commit {commit_id} could not be synced, and others have built on it"
+                raise SyncFailed(f"{message}: check the disk, and the graph against a copy", kind="permanent")
+            failed = SyncFailed(f"commit {commit_id} could not be synced", kind="permanent")
+            self._undo(ref, state.version - 1, state.version, failed)
+
+    def _undo(self, ref: str | None, before: int, version: int, failed: SyncFailed) -> None:
+        """Bring back the manifest as it was before a publish; refused where somebody came in between."""
+        address, stager = self._coordinator.address(ref), TableStager(self._store)
+        try:
+            head = self._store.open_at(address, version)
+            staged, form = stager.stage_rollback(head, self._store.open_at(address, before))
+            if version != before + 1 or form != "inverse":
+                raise StorageError("others have published meanwhile", kind="permanent")
+            undone = stager.commit_staged(staged, operation_id=_UNDONE, writer_kind=_UNDONE)
+            self._sync(ref, undone.version)
+        except OmnigraphError as error:
+            raise SyncFailed(
+                f"{failed}; and the publish cannot be undone: {error}", kind="permanent"
+            ) from error
 
     def _fragments(self, ref: str | None, version: int) -> frozenset[int] | None:
         """Return the fragments of the version just made, unless somebody else has moved on already."""

@@ -11,19 +11,31 @@ X1  Nothing moves a HEAD before A is done; what lies between the first commit an
 X2  A failure in B that provably had no effect takes the sidecar back; any doubt leaves it for recovery.
 X3  The sidecar goes after the publish is known to have landed; failing to delete it does not fail the write.
 X4  A merge publishes what it has confirmed: until then its tables may show a part of it, and go back.
+X5  After a sync that failed nothing is synced again and published: pages may be lost that a second sync says
+    nothing about. The sidecar says that the write goes back.
+X6  The lease is looked at before every commit of a table and before the publish. Whoever has lost it removes
+    nothing: a successor may have taken the sidecar over.
+X7  A commit that a call of the library made on HEAD is published only if every version since the pin is a
+    layout commit of ours: otherwise it would show the rows of a writer that is not done.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from omnigraph.commit.changes import Expectation, LineageIntent, UpdateTable
+from omnigraph.commit.outcome import Landed, NoEffect, Pending, Proof, SectionOutcome
 from omnigraph.commit.parts import Parts, boot_id, host_name, process_id
 from omnigraph.commit.publish import ManifestPublisher, PublishOutcome
+from omnigraph.commit.recovery.classify import is_layout_only
+from omnigraph.commit.recovery.kinds import RecoveryKind
+from omnigraph.commit.recovery.observe import ours
 from omnigraph.commit.running import running
 from omnigraph.commit.sidecar import (
     RECOVERY_DIR,
+    Outcome,
     PointerUpdate,
     ReadTable,
+    RecoveryPlan,
     Sidecar,
     SidecarTable,
     WriterKind,
@@ -34,12 +46,13 @@ from omnigraph.core.errors import (
     ExpectedVersionMismatch,
     RecoveryRequired,
     StaleCommit,
+    WriterLeaseHeld,
 )
 from omnigraph.core.failpoint import hit
-from omnigraph.core.shield import shielded_from_interrupt
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.identity import TableIdentity
 from omnigraph.history.manifest_rows import Pin
+from omnigraph.storage.durability import SyncFailed
 from omnigraph.storage.locks import WriterLock
 from omnigraph.storage.stage import CommittedTable
 
@@ -89,21 +102,17 @@ class WriteIntent:
 
 def run_commit_section(
     parts: Parts, publisher: ManifestPublisher, intent: WriteIntent, commits: Sequence[TableCommit]
-) -> PublishOutcome:
-    """Carry out phases A to D; the caller holds the queues of all tables.
-
-    Raises:
-        ConflictError: somebody else was first; with `recovery_operation_id` where effects wait for recovery.
-        RecoveryRequired: the outcome is unknown or unfinished.
-        StorageError: nothing of this write landed.
-    """
-    with shielded_from_interrupt():
-        parts.syncer.sync([file for commit in commits for file in commit.staged_files], stage="staged")
-        return _Section(parts, publisher, intent, commits).run()
+) -> SectionOutcome:
+    """Carry out phases A to D and say how they ended; called by `commit_write`, which shields it."""
+    return _Section(parts, publisher, intent, commits).run()
 
 
 class _Section:
-    """One pass through the phases; `is_settled` is whether nothing is left for recovery."""
+    """One pass through the phases.
+
+    `is_settled` is whether nothing is left for recovery, `has_effects` whether a table may have moved, and
+    `committed` what is known to have.
+    """
 
     def __init__(
         self, parts: Parts, publisher: ManifestPublisher, intent: WriteIntent, commits: Sequence[TableCommit]
@@ -113,12 +122,19 @@ class _Section:
         self.intent = intent
         self.commits = sorted(commits, key=lambda commit: commit.entry.table_key)
         self.is_settled = True
+        self.has_effects = False
+        self.committed: list[tuple[TableCommit, CommittedTable]] = []
 
-    def run(self) -> PublishOutcome:
+    def run(self) -> SectionOutcome:
         folder = self.parts.local_root
         lock = None
-        if folder is not None:
-            lock = WriterLock.acquire(folder / RECOVERY_DIR, self.parts.new_id)
+        try:
+            staged = [file for commit in self.commits for file in commit.staged_files]
+            self.parts.syncer.sync(staged, stage="staged")
+            if folder is not None:
+                lock = WriterLock.acquire(folder / RECOVERY_DIR, self.parts.new_id)
+        except Exception as error:  # noqa: BLE001 - the value carries it
+            return NoEffect(Proof.NO_SIDECAR, error)
         operation_id = self.parts.new_id() if lock is None else lock.operation_id
         try:
             with running(operation_id):
@@ -127,31 +143,56 @@ class _Section:
             if lock is not None:
                 self.release(lock)
 
-    def phases(self, operation_id: str) -> PublishOutcome:
-        self.parts.check_lease()
+    def phases(self, operation_id: str) -> SectionOutcome:
         sidecar = self.sidecar(operation_id)
-        self.write(sidecar)
-        self.is_settled = False
+        try:
+            self.parts.check_lease()
+            self.write(sidecar)
+        except Exception as error:  # noqa: BLE001 - the value carries it
+            return NoEffect(Proof.NO_SIDECAR, error) if self.is_settled else self.pending(sidecar, error)
         try:
             hit(self.intent.names.post_sidecar)
-            committed = self.commit_tables(sidecar)
+            self.commit_tables(sidecar)
             if self.intent.kind is WriterKind.BRANCH_MERGE:
-                self.confirm(sidecar, committed)
+                self.confirm(sidecar)
             hit(self.intent.names.pre_publish)
             self.parts.check_lease()
-            outcome = self.publish(committed)
+            outcome = self.publish()
             hit(self.intent.names.post_publish)
         except ConflictError as conflict:
-            if not self.is_settled and all(commit.is_first_touch for commit in self.commits):
-                self.delete(sidecar)  # what was committed lies on forks that no pin names
-            if not self.is_settled:
-                conflict.recovery_operation_id = operation_id
-            raise
-        except Exception as error:
-            reason = "the write failed half-way and is finished or undone by the next write or open"
-            raise RecoveryRequired(operation_id, f"{reason} ({error})") from error
+            proof = self.proof(conflict)
+            if proof is not None and self.delete(sidecar):
+                return NoEffect(proof, conflict)
+            return self.pending(sidecar, conflict)
+        except SyncFailed as failed:
+            self.give_up(sidecar)
+            return self.pending(sidecar, failed)
+        except Exception as error:  # noqa: BLE001 - the value carries it
+            return self.pending(sidecar, error)
         self.delete(sidecar)
-        return outcome
+        return Landed(outcome)
+
+    def proof(self, conflict: ConflictError) -> Proof | None:
+        """Return why a lost race had no effect, or none where that cannot be proved (X2, X6)."""
+        if isinstance(conflict, WriterLeaseHeld):
+            return None
+        if not self.has_effects:
+            return Proof.REFUSED
+        # On an object store a successor may be publishing these very forks.
+        if self.parts.local_root is not None and all(commit.is_first_touch for commit in self.commits):
+            return Proof.ON_FORKS
+        return None
+
+    def pending(self, sidecar: Sidecar, error: Exception) -> Pending:
+        """Leave the sidecar to recovery, and say so in the error."""
+        operation_id = sidecar.operation_id
+        if isinstance(error, ConflictError):
+            error.recovery_operation_id = operation_id
+            return Pending(operation_id, error)
+        reason = "the write failed half-way and is finished or undone by the next write or open"
+        required = RecoveryRequired(operation_id, f"{reason} ({error})")
+        required.__cause__ = error
+        return Pending(operation_id, required)
 
     # Phase A
 
@@ -188,44 +229,66 @@ class _Section:
         )
 
     def write(self, sidecar: Sidecar) -> None:
+        self.is_settled = False
         try:
             hit("recovery.sidecar_write")
             self.parts.adapter.write_text(sidecar.name, sidecar.to_text())
         except Exception:
             # The file may be there all the same, if only its folder could not be synced.
-            self.is_settled = False
             self.delete(sidecar)
             raise
 
     # Phase B
 
-    def commit_tables(self, sidecar: Sidecar) -> list[tuple[TableCommit, CommittedTable]]:
-        committed: list[tuple[TableCommit, CommittedTable]] = []
+    def commit_tables(self, sidecar: Sidecar) -> None:
         for commit in self.commits:
+            self.parts.check_lease()
+            had_effects, self.has_effects = self.has_effects, True
             try:
                 result = commit.run(sidecar.operation_id)
             except (CommitConflict, StaleCommit) as conflict:
                 # A staged commit lands whole or not at all; a call of the library may have landed in part.
-                is_whole = isinstance(conflict, CommitConflict) and commit.transaction_uuid is not None
-                if is_whole and not committed:
-                    self.delete(sidecar)
+                if isinstance(conflict, CommitConflict) and commit.transaction_uuid is not None:
+                    self.has_effects = had_effects
                 raise self.lost(commit) from conflict
-            if result is not None:
-                committed.append((commit, result))
-                if self.intent.names.post_table is not None:
-                    hit(self.intent.names.post_table)
-        files = [file for _, result in committed for file in result.files]
+            if result is None:
+                self.has_effects = had_effects
+                continue
+            if commit.transaction_uuid is None and is_layout_only(self.intent.kind):
+                self.refuse_rows_of_others(sidecar, commit, result)
+            self.committed.append((commit, result))
+            if self.intent.names.post_table is not None:
+                hit(self.intent.names.post_table)
+        files = [file for _, result in self.committed for file in result.files]
         self.parts.syncer.sync(files, stage="table")
-        return committed
 
-    def confirm(self, sidecar: Sidecar, committed: list[tuple[TableCommit, CommittedTable]]) -> None:
+    def refuse_rows_of_others(self, sidecar: Sidecar, commit: TableCommit, result: CommittedTable) -> None:
+        """Publish what the library made only if nobody else committed in between (X7)."""
+        versions = range(commit.entry.version + 1, result.version + 1)
+        if not all(ours(self.parts, result.address, sidecar.operation_id, versions)):
+            raise self.lost(commit)
+
+    def confirm(self, sidecar: Sidecar) -> None:
         """Say in the sidecar which versions are whole (X4)."""
         if self.intent.names.pre_confirm is not None:
             hit(self.intent.names.pre_confirm)
-        versions = {commit.entry.identity: result.version for commit, result in committed}
+        versions = {commit.entry.identity: result.version for commit, result in self.committed}
         confirmed = sidecar.with_confirmed(versions)
         hit("recovery.sidecar_confirm")
         self.parts.adapter.write_text(confirmed.name, confirmed.to_text())
+
+    def give_up(self, sidecar: Sidecar) -> None:
+        """Say in the sidecar that the write goes back (X5)."""
+        outcomes = [
+            Outcome(commit.entry.table_key, result.version, commit.entry.version)
+            for commit, result in self.committed
+            if not commit.is_first_touch
+        ]
+        planned = sidecar.with_plan(RecoveryPlan(RecoveryKind.ROLLED_BACK, tuple(outcomes)))
+        try:
+            self.parts.adapter.write_text(planned.name, planned.to_text())
+        except Exception as error:  # noqa: BLE001 - the sync that failed is what the caller is told of
+            self.parts.warn(f"sidecar {sidecar.operation_id} could not be told that its sync failed: {error}")
 
     def lost(self, commit: TableCommit) -> ExpectedVersionMismatch:
         entry = commit.entry
@@ -234,7 +297,7 @@ class _Section:
 
     # Phase C
 
-    def publish(self, committed: list[tuple[TableCommit, CommittedTable]]) -> PublishOutcome:
+    def publish(self) -> PublishOutcome:
         intent = self.intent
         is_upkeep = intent.kind is WriterKind.OPTIMIZE
         changes = [
@@ -250,7 +313,7 @@ class _Section:
                     upkeep_version=result.version if is_upkeep else 0,
                 ),
             )
-            for commit, result in committed
+            for commit, result in self.committed
         ]
         return self.publisher.publish(
             intent.branch, intent.branch_ref, [*changes, *intent.pointers], intent.expected, intent.lineage
@@ -258,15 +321,16 @@ class _Section:
 
     # Phase D
 
-    def delete(self, sidecar: Sidecar) -> None:
-        """Delete the sidecar; if that fails the write stands, and the next one finishes the file (X3)."""
+    def delete(self, sidecar: Sidecar) -> bool:
+        """Delete the sidecar; where that fails it is finished by the next write, and fails none (X3)."""
         try:
             hit("recovery.sidecar_delete")
             self.parts.adapter.discard(sidecar.name)
-        except Exception as error:  # noqa: BLE001 - the write has landed; only bookkeeping is left
+        except Exception as error:  # noqa: BLE001 - only bookkeeping is left
             self.parts.warn(f"sidecar {sidecar.operation_id} could not be deleted: {error}")
-            return
+            return False
         self.is_settled = True
+        return True
 
     def release(self, lock: WriterLock) -> None:
         """Let go of the writer lock; a file that cannot be removed is litter, and fails no write (X3)."""

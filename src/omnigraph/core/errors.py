@@ -630,10 +630,3 @@ class SparkUnavailable(OmnigraphError):
 
 class UnsupportedError(OmnigraphError):
     """Not offered here."""
-
-
-def waits_for_recovery(error: BaseException) -> bool:
-    """Return whether a write that ended in this error has left effects that recovery will look for."""
-    if isinstance(error, ConflictError):
-        return error.recovery_operation_id is not None
-    return isinstance(error, RecoveryRequired)

@@ -1,23 +1,116 @@
-"""A section that Ctrl-C cannot cut in half: the interrupt is delivered when it ends."""
+"""Sections that a signal cannot cut in half, and blocks behind which what was held back is delivered.
+
+H1  From the start of a section to the end of the outermost block around it that may remove things, SIGINT,
+    SIGTERM and SIGHUP wait: nobody cleans up because of a signal that came too late to stop anything.
+H2  Then each of them goes once to whatever handled it before: a handler of Python's is called, and where
+    there was none the system does what it does by default.
+H3  What a handler raises carries the remarks of the section as notes: what became of the work.
+"""
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_Handler = Callable[[int, FrameType | None], object] | int
+
+
+class _Shield:
+    """What is held back; there is one, because Python hands signals to the main thread alone."""
+
+    def __init__(self) -> None:
+        self.sections = 0
+        self.blocks = 0
+        self.is_holding = False
+        self.former: dict[int, _Handler] = {}
+        self.arrived: dict[int, FrameType | None] = {}
+        self.remarks: list[str] = []
+
+    def take(self, number: int, frame: FrameType | None) -> None:
+        """Keep a signal for later, or pass it on: one may come while the handlers are being put back."""
+        if self.is_holding:
+            self.arrived.setdefault(number, frame)
+        else:
+            _hand_on(number, frame, self.former.get(number, signal.SIG_IGN))
+
+    def begin(self) -> None:
+        if self.is_holding:
+            return
+        self.is_holding = True
+        former, self.former = self.former, {}
+        for number in SIGNALS:
+            handler = signal.getsignal(number)
+            if handler == self.take:  # a signal cut off the putting back
+                handler = former[number]
+            # None was installed outside of Python and could not be put back; an ignored signal stays ignored.
+            if handler is not None and handler is not signal.SIG_IGN:
+                self.former[number] = handler
+                signal.signal(number, self.take)
+
+    def end_if_free(self) -> None:
+        """Put the handlers back and deliver, unless a section or a block is still open (H1, H2)."""
+        if not self.is_holding or self.sections or self.blocks:
+            return
+        arrived, remarks = self.arrived, self.remarks
+        self.arrived, self.remarks = {}, []
+        self.is_holding = False
+        for number, handler in self.former.items():
+            signal.signal(number, handler)
+        raised: BaseException | None = None
+        for number, frame in arrived.items():
+            try:
+                _hand_on(number, frame, self.former[number])
+            except BaseException as error:  # noqa: BLE001 - raised below, behind the other signals
+                for remark in remarks:  # H3
+                    error.add_note(remark)
+                raised = error
+        if raised is not None:
+            raise raised
+
+
+_shield = _Shield()
+
 
 @contextmanager
-def shielded_from_interrupt() -> Iterator[None]:
-    """Hold back SIGINT until the block ends; Python delivers signals to the main thread alone."""
+def shielded() -> Iterator[None]:
+    """Hold signals back for a section, and for the rest of the blocks around it (H1)."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    held: list[tuple[int, FrameType | None]] = []
-    before = signal.signal(signal.SIGINT, lambda number, frame: held.append((number, frame)))
+    _shield.sections += 1
+    try:
+        _shield.begin()
+        yield
+    finally:
+        _shield.sections -= 1
+        _shield.end_if_free()
+
+
+@contextmanager
+def delivering_behind() -> Iterator[None]:
+    """Mark a block that may remove things: what a section in it held back is delivered when it has ended."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    _shield.blocks += 1
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
-        if held and callable(before):
-            before(*held[0])
+        _shield.blocks -= 1
+        _shield.end_if_free()
+
+
+def remark(text: str) -> None:
+    """Say what became of a section, for whoever is told of a signal that was held back (H3)."""
+    if threading.current_thread() is threading.main_thread() and _shield.is_holding:
+        _shield.remarks.append(text)
+
+
+def _hand_on(number: int, frame: FrameType | None, handler: _Handler) -> None:
+    if callable(handler):
+        handler(number, frame)
+    elif handler == signal.SIG_DFL:
+        signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)

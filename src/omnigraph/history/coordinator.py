@@ -2,6 +2,8 @@
 
 G1  A probe of the newest manifest version comes before every use of a warm state; equal means current.
 G2  States are values: whoever holds one keeps it, whatever the coordinator learns meanwhile.
+G3  Fragments go when the manifest is folded, and when a publish that could not be synced is taken back: then
+    the commits that are new do not follow on those that are known, and everything is read again.
 """
 
 import threading
@@ -50,7 +52,13 @@ class Coordinator:
         present = frozenset(handle.fragment_ids)
         unseen = sorted(present - warm.fragments)
         rows = self.manifest.read(handle, fragment_ids=unseen)
-        return self.adopt(warm.with_rows(rows, version=handle.version, fragments=present))
+        advanced = warm.with_rows(rows, version=handle.version, fragments=present)
+        if not warm.fragments <= present and not (unseen and advanced.continues(warm)):  # G3
+            rows = self.manifest.read(handle)
+            advanced = ManifestState(branch, ref, 0).with_rows(
+                rows, version=handle.version, fragments=present
+            )
+        return self.adopt(advanced)
 
     def adopt(self, state: ManifestState) -> ManifestState:
         """Keep a state as the warm one, unless a newer one is there already, and return it."""

@@ -140,6 +140,14 @@ class ManifestState:
             log,
         )
 
+    def continues(self, former: "ManifestState") -> bool:
+        """Return whether what this state has beyond an older one follows on the older one's head."""
+        if former.commits.head is None:
+            return True
+        for first in self.commits.oldest_first(above=former.sequence, limit=1):
+            return first.parent_commit_id == former.head.graph_commit_id
+        return self.heads == former.heads
+
     def _unseen(self, rows: pa.Table) -> pa.Table:
         """Return the rows above the newest publish that this state knows, and heads.
 

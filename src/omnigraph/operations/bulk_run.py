@@ -4,8 +4,7 @@ H3  What a dry run, or a load that leaves rows out, has to know is found without
     read again, from the input. Otherwise they are written as they are read, and checked where they lie.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -19,7 +18,8 @@ from omnigraph.bulk.sources import Slice
 from omnigraph.bulk.tasks import ReadPlan, SliceReport, SliceWork, check_slice, write_slice
 from omnigraph.catalog.arrow_schema import arrow_schema
 from omnigraph.catalog.model import EdgeType, NodeType
-from omnigraph.core.errors import StorageError, waits_for_recovery
+from omnigraph.commit.outcome import NoEffect
+from omnigraph.core.errors import StorageError
 from omnigraph.exec.committed import CommittedTables
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.state import Snapshot
@@ -129,19 +129,13 @@ class BulkRun:
                     found.append((self.snapshot.entry(table_key), self._stage(table_key)))
             return found
 
-    @contextmanager
-    def handed_over(self) -> Iterator[None]:
-        """Leave what was written to a commit: it may be part of a version as soon as that has begun.
-
-        A failure that leaves nothing for recovery gives the files back.
-        """
+    def hand_over(self) -> None:
+        """Leave what was written to a commit: it may be part of a version as soon as that has begun."""
         self.handed = frozenset([*self._data_paths(), *self.deletions])
-        try:
-            yield
-        except BaseException as error:
-            if not waits_for_recovery(error):
-                self.handed = frozenset()
-            raise
+
+    def take_back(self, _end: NoEffect, /) -> None:
+        """Own the files again, after a commit that had no effect."""
+        self.handed = frozenset()
 
     def discard_files(self) -> None:
         """Remove the files that nothing refers to; best effort (H2).

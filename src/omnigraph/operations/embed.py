@@ -12,6 +12,7 @@ from omnigraph.bulk.embed import VectorColumn
 from omnigraph.bulk.progress import Stage, told
 from omnigraph.catalog.model import Catalog, NodeType
 from omnigraph.core.errors import BadRequest, EmbeddingModelMismatch
+from omnigraph.core.shield import delivering_behind
 from omnigraph.embedding.config import EmbeddingConfig
 from omnigraph.embedding.embedder import open_provider
 from omnigraph.operations.context import OpenGraph, check_message
@@ -52,10 +53,11 @@ def embed(
         found = targets(graph.catalog, options, provider.model)
         graph.heal()
         run = EmbedRun(graph, options, found, config, provider, branch=branch, actor=actor, message=message)
-        try:
-            result, before = with_repreparation(graph, branch, run.attempt, budget=run.reprepares)
-        finally:
-            run.discard()
+        with delivering_behind():
+            try:
+                result, before = with_repreparation(graph, branch, run.attempt, budget=run.reprepares)
+            finally:
+                run.discard()
     finally:
         provider.close()
     commit = result.commit

@@ -19,8 +19,9 @@ from omnigraph.bulk.session import settings_from
 from omnigraph.catalog.arrow_schema import arrow_schema
 from omnigraph.commit.finalize import WriteRequest, finalize_staged
 from omnigraph.commit.forks import forked, owns
+from omnigraph.commit.outcome import Made, NoEffect
 from omnigraph.commit.sidecar import WriterKind
-from omnigraph.core.errors import StorageError, waits_for_recovery
+from omnigraph.core.errors import StorageError
 from omnigraph.embedding.config import EmbeddingConfig
 from omnigraph.embedding.provider import Provider
 from omnigraph.embedding.remembering import RememberingProvider
@@ -91,8 +92,8 @@ class EmbedRun:
         result = EmbedResult(self._branch, self._options.mode, self._model, (), None, self.engine)
         if not work:
             return result, snapshot
-        with forked(self._graph.parts, self._branch, [item.entry for item in work]) as writable:
-            work = [self._on(item, writable[item.entry.table_key]) for item in work]
+        with forked(self._graph.parts, self._branch, [item.entry for item in work]) as forks:
+            work = [self._on(item, forks.tables[item.entry.table_key]) for item in work]
             with self._workers() as workers:
                 reports = self._reports(state, work, workers)
                 replaced = workers.delete(work)
@@ -100,7 +101,7 @@ class EmbedRun:
                 self._made = None  # what lies on forks of this attempt goes with them
             staged = [self._staged(item, reports, replaced) for item in work]
             request = WriteRequest(WriterKind.MUTATION, snapshot, state.ref, self._actor, self._message)
-            commit = self._published(request, staged, reports)
+            commit = self._published(request, staged, [forks, _Used(self, reports)])
         tables = tuple(
             EmbeddedTable(key, item.rows, sum(report.vectors for report in reports if _key(report) == key))
             for item in work
@@ -204,21 +205,12 @@ class EmbedRun:
         self,
         request: WriteRequest,
         staged: Sequence[tuple[TableEntry, StagedWrite]],
-        reports: Sequence[FillReport],
+        made: Sequence[Made],
     ) -> GraphCommit:
-        """Publish; the files are the commit's as soon as it has begun (R3)."""
-        used = {report.written.fragments for report in reports}
-        written = self._written
-        self._written = [(address, part) for address, part in written if part.fragments not in used]
         write_set = WriteSet({}, frozenset(entry.table_key for entry, _ in staged))
-        try:
-            with told(self._options.progress, Stage.COMMIT):
-                parts, publisher = self._graph.parts, self._graph.publisher
-                return finalize_staged(parts, publisher, request, write_set, staged).commit
-        except BaseException as error:
-            if not waits_for_recovery(error):
-                self._written = written
-            raise
+        with told(self._options.progress, Stage.COMMIT):
+            parts, publisher = self._graph.parts, self._graph.publisher
+            return finalize_staged(parts, publisher, request, write_set, staged, made=made).commit
 
     def _tell(self, vectors: int) -> None:
         """Tell how many vectors there are so far; executors tell by their tasks."""
@@ -229,6 +221,23 @@ class EmbedRun:
                 Stage.EMBED, tasks_done=self._vectors_done, tasks_total=total, rows=self._vectors_done
             )
         )
+
+
+class _Used:
+    """The files of a run that one commit uses: the commit's as soon as it has begun (R3)."""
+
+    def __init__(self, run: EmbedRun, reports: Sequence[FillReport]) -> None:
+        self._run = run
+        self._fragments = {report.written.fragments for report in reports}
+        self._handed: list[tuple[TableAddress, StagedFragments]] = []
+
+    def hand_over(self) -> None:
+        written = self._run._written
+        self._handed = [item for item in written if item[1].fragments in self._fragments]
+        self._run._written = [item for item in written if item[1].fragments not in self._fragments]
+
+    def take_back(self, _end: NoEffect, /) -> None:
+        self._run._written += self._handed
 
 
 def _key(report: FillReport) -> str:

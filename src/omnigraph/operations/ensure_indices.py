@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from omnigraph.catalog.index_kind import index_specs
 from omnigraph.commit.changes import Expectation, LineageIntent
 from omnigraph.commit.drift import refuse_drift
-from omnigraph.commit.forks import drop_forks, fork_files, forked, owns
-from omnigraph.commit.section import FailpointNames, TableCommit, WriteIntent, run_commit_section
+from omnigraph.commit.forks import fork_files, forked, owns
+from omnigraph.commit.section import FailpointNames, TableCommit, WriteIntent
 from omnigraph.commit.sidecar import WriterKind
+from omnigraph.commit.write import commit_write
 from omnigraph.core.errors import OmnigraphError
 from omnigraph.core.failpoint import hit
 from omnigraph.history.commits import MAINTENANCE_ACTOR, GraphCommit
@@ -86,9 +87,9 @@ def build_missing_indices(
     with parts.queues.acquire_many((entry.table_key, branch) for entry in touched):
         refuse_drift(parts, [entry for entry, _ in staged], branch, state.ref)
         with forked(parts, branch, inherited) as forks:
-            on_forks, pending_there = _stage(graph, forks.values())
+            on_forks, pending_there = _stage(graph, forks.tables.values())
             used = {entry.table_key for entry, _ in on_forks}
-            drop_forks(parts, (fork for key, fork in forks.items() if key not in used))
+            forks.keep(used)
             pending += pending_there
             if not staged and not on_forks:
                 return IndexResult(None, tuple(pending))
@@ -102,7 +103,7 @@ def build_missing_indices(
             intent = WriteIntent(
                 WriterKind.ENSURE_INDICES, branch, state.ref, lineage, None, expected, _FAILPOINTS
             )
-            outcome = run_commit_section(parts, graph.publisher, intent, commits)
+            outcome = commit_write(parts, graph.publisher, intent, commits, [forks])
     return IndexResult(outcome.commit, tuple(pending))
 
 

@@ -21,8 +21,9 @@ from omnigraph.bulk.session import open_session, settings_from
 from omnigraph.bulk.sources import WHOLE, Slice, SourceInput, needs_survey, place, plan_slices, survey
 from omnigraph.bulk.spool import Spool
 from omnigraph.commit.finalize import WriteRequest, finalize_staged
-from omnigraph.commit.forks import drop_forks, forked, owns
+from omnigraph.commit.forks import forked, owns
 from omnigraph.commit.sidecar import WriterKind
+from omnigraph.core.shield import delivering_behind
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.state import Snapshot
 from omnigraph.operations.bulk_run import BulkRun
@@ -72,7 +73,7 @@ class BulkLoad:
             SparkUnavailable: there is no Spark, or an executor is not like the driver.
         """
         parts, options = self._graph.parts, self._options
-        with ExitStack() as held:
+        with delivering_behind(), ExitStack() as held:
             with told(options.progress, Stage.START):
                 spark = open_session(settings_from(environment(), master=options.master))
                 started = Jobs(spark, parts.new_id(), options.progress)
@@ -84,16 +85,18 @@ class BulkLoad:
             slices = self._slices(jobs, spool)
             # Before any task: what tasks write for a fork lies in the fork's own place.
             forks = held.enter_context(forked(parts, self._branch, self._first_touched(snapshot, spool)))
-            run = BulkRun(self._graph, options, jobs, snapshot.showing(forks), slices, spool.notes())
+            run = BulkRun(self._graph, options, jobs, snapshot.showing(forks.tables), slices, spool.notes())
             held.callback(run.discard_files)
             result = replace(run.validated(), branch=self._branch)
-            drop_forks(parts, (fork for key, fork in forks.items() if key not in run.rows))
+            forks.keep(run.rows)
             if options.is_dry_run or not run.has_work:
                 return result, snapshot
             staged = run.staged()
             request = WriteRequest(WriterKind.LOAD, snapshot, state.ref, self._actor, self._message)
-            with jobs.stage(Stage.COMMIT), run.handed_over():
-                outcome = finalize_staged(parts, self._graph.publisher, request, run.write_set, staged)
+            with jobs.stage(Stage.COMMIT):
+                outcome = finalize_staged(
+                    parts, self._graph.publisher, request, run.write_set, staged, made=[forks, run]
+                )
             return replace(result, commit=outcome.commit), snapshot
 
     def _first_touched(self, snapshot: Snapshot, spool: Spool) -> list[TableEntry]:

@@ -14,8 +14,9 @@ from omnigraph.commit.drift import refuse_drift
 from omnigraph.commit.forks import fork_files, forked, owns
 from omnigraph.commit.multi_step import Steps, table_commit
 from omnigraph.commit.publish import PublishOutcome
-from omnigraph.commit.section import FailpointNames, TableCommit, WriteIntent, run_commit_section
+from omnigraph.commit.section import FailpointNames, TableCommit, WriteIntent
 from omnigraph.commit.sidecar import WriterKind
+from omnigraph.commit.write import commit_write
 from omnigraph.core.errors import ReadSetChanged
 from omnigraph.history.commits import GraphCommit
 from omnigraph.history.coordinator import MAIN
@@ -84,7 +85,7 @@ def publish_merge(
         _check_again(graph, captured)
         owned = [entry for entry in (*written, *pointed) if owns(branch, entry)]
         refuse_drift(parts, owned, branch, captured.ref)
-        with forked(parts, branch, written) as writable:
+        with forked(parts, branch, written) as forks:
             intent = WriteIntent(
                 WriterKind.BRANCH_MERGE,
                 branch,
@@ -103,11 +104,11 @@ def publish_merge(
                 tuple(_pointer(points, branch) for points in plan.repointed),
             )
             commits = [
-                _commit(graph, delta, entries[delta.table_key], writable[delta.table_key])
+                _commit(graph, delta, entries[delta.table_key], forks.tables[delta.table_key])
                 for delta in plan.deltas
             ]
             if commits:
-                return run_commit_section(parts, graph.publisher, intent, commits)
+                return commit_write(parts, graph.publisher, intent, commits, [forks])
             parts.check_lease()
             return graph.publisher.publish(
                 branch, captured.ref, intent.pointers, intent.expected, intent.lineage

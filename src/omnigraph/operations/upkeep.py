@@ -10,8 +10,9 @@ from omnigraph.commit.changes import Expectation, LineageIntent, published_versi
 from omnigraph.commit.drift import refuse_drift
 from omnigraph.commit.forks import owns
 from omnigraph.commit.publish import UPKEEP_INTERVAL
-from omnigraph.commit.section import FailpointNames, TableCommit, WriteIntent, run_commit_section
+from omnigraph.commit.section import FailpointNames, TableCommit, WriteIntent
 from omnigraph.commit.sidecar import WriterKind
+from omnigraph.commit.write import commit_write
 from omnigraph.core.failpoint import hit
 from omnigraph.core.limits import SMALL_FRAGMENT_ROWS
 from omnigraph.history.commits import MAINTENANCE_ACTOR, GraphCommit
@@ -67,7 +68,7 @@ def _run_one(graph: OpenGraph, branch: str | None, due: TableEntry) -> None:
         expected = {entry.identity: Expectation.of(entry)}
         intent = WriteIntent(WriterKind.OPTIMIZE, branch, state.ref, lineage, None, expected, _FAILPOINTS)
         commit = TableCommit(entry, None, (), lambda _operation_id: _fold(graph, entry))
-        run_commit_section(parts, graph.publisher, intent, [commit])
+        commit_write(parts, graph.publisher, intent, [commit])
 
 
 def _current(state: ManifestState, due: TableEntry) -> TableEntry | None:

@@ -3,20 +3,24 @@
 Y1  In full durability on a local disk, a file that `sync` was given, and every folder on the way to it from
     the graph root, is on the disk when `sync` returns.
 Y2  In process durability, and on object stores, nothing is synced: a killed process loses nothing it wrote.
+Y3  A file whose sync failed is never synced again: the system may have dropped what it could not write, and a
+    second sync would succeed over the loss. Who needs such a file fails.
 """
 
 import ctypes
+import errno
 import logging
 import os
 import sys
 import threading
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from omnigraph.core.failpoint import hit
+from omnigraph.core.errors import StorageError
+from omnigraph.core.failpoint import InjectedFault, hit
 from omnigraph.storage.os_errors import storage_error
 
 ENVIRONMENT = "OMNIGRAPH_DURABILITY"
@@ -48,6 +52,10 @@ def setting_from_environment() -> Durability:
         return Durability.FULL
 
 
+class SyncFailed(StorageError):
+    """Files could not be made durable; what they hold may be lost although it can still be read (Y3)."""
+
+
 class FolderSync:
     """Makes folder entries durable, counting what it does.
 
@@ -55,10 +63,11 @@ class FolderSync:
     are synced too, up to the root. It is remembered by its inode: one that was removed and made again is new.
     """
 
-    def __init__(self, root: Path | None) -> None:
+    def __init__(self, root: Path | None, tries: "Tries | None" = None) -> None:
         """Take the graph root; without one, nothing above a folder itself is synced."""
         self.fsyncs = 0
         self._root = root
+        self._tries = tries or Tries()
         self._known: set[tuple[Path, int]] = set()
         self._lock = threading.Lock()
 
@@ -93,7 +102,7 @@ class FolderSync:
 
     def _sync_one(self, folder: Path) -> None:
         try:
-            sync_path(folder)
+            self._tries.sync(folder)
         except PermissionError:
             if self._root is None or folder.is_relative_to(self._root):
                 raise
@@ -110,7 +119,8 @@ class Syncer:
         self.is_active = is_local and durability is Durability.FULL
         self.syncfs = 0
         self._file_fsyncs = 0
-        self._folders = FolderSync(None if root is None else Path(root))
+        self._tries = Tries()
+        self._folders = FolderSync(None if root is None else Path(root), self._tries)
         self._lock = threading.Lock()
 
     @property
@@ -122,22 +132,27 @@ class Syncer:
         """Make files and the folders that lead to them durable; one that is gone by now is left out.
 
         Raises:
-            StorageError: the system failed; nobody knows how much is on the disk.
+            SyncFailed: the system failed, now or before (Y3); nobody knows how much is on the disk.
         """
         if not self.is_active:
             return
-        hit(_FAILPOINTS[stage])
         paths = [Path(file) for file in dict.fromkeys(files)]
-        with _translated(f"sync {len(paths)} {stage} files"):
+        try:
+            hit(_FAILPOINTS[stage])
             if len(paths) > FILES_SYNCED_ONE_BY_ONE_MAX and _can_sync_whole_file_systems():
                 self._sync_file_systems(paths)
             else:
                 self._sync_one_by_one(paths)
+        except OSError as error:
+            reason = storage_error(f"sync {len(paths)} {stage} files", error)
+            raise SyncFailed(f"{reason}", kind=reason.kind) from error
+        except InjectedFault as fault:
+            raise SyncFailed(f"{fault}", kind="permanent") from fault
 
     def _sync_one_by_one(self, paths: list[Path]) -> None:
         for path in paths:
             try:
-                sync_path(path)
+                self._tries.sync(path)
             except FileNotFoundError:
                 continue
             with self._lock:
@@ -150,9 +165,42 @@ class Syncer:
         folders = {path.parent for path in paths}
         one_folder_each = {folder.stat().st_dev: folder for folder in folders if folder.is_dir()}
         for folder in one_folder_each.values():
-            _sync_file_system(folder)
+            self._tries.once(folder.stat().st_dev, partial(_sync_file_system, folder))
             with self._lock:
                 self.syncfs += 1
+
+
+class Tries:
+    """Lets everything be synced until that has failed once (Y3)."""
+
+    def __init__(self) -> None:
+        self._failed: set[object] = set()
+        self._lock = threading.Lock()
+
+    def sync(self, path: Path) -> None:
+        """Sync a file or a folder."""
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            number = os.fstat(descriptor).st_ino  # a file made anew under its name has another
+            self.once((path, number), lambda: sync_descriptor(descriptor))
+        finally:
+            os.close(descriptor)
+
+    def once(self, key: object, sync: Callable[[], None]) -> None:
+        """Run a sync, unless the one before failed.
+
+        Raises:
+            OSError: this one failed, or one before.
+        """
+        with self._lock:
+            if key in self._failed:
+                raise OSError(errno.EIO, "an earlier sync failed, and what was written may be lost")
+        try:
+            sync()
+        except OSError:
+            with self._lock:
+                self._failed.add(key)
+            raise
 
 
 def sync_path(path: Path) -> None:
@@ -198,11 +246,3 @@ def _sync_file_system(folder: Path) -> None:
             raise OSError(number, os.strerror(number))
     finally:
         os.close(descriptor)
-
-
-@contextmanager
-def _translated(doing: str) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise storage_error(doing, error) from error

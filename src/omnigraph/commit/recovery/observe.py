@@ -60,7 +60,7 @@ def _observe(parts: Parts, sidecar: Sidecar, table: SidecarTable, state: Manifes
         head=head,
         pin=pinned,
         head_has_our_uuid=_has_our_uuid(parts, address, table, head),
-        is_ours=_ours(parts, address, sidecar, range(pinned + 1, head + 1)),
+        is_ours=ours(parts, address, sidecar.operation_id, range(pinned + 1, head + 1)),
     )
     mode = mode_of(sidecar.writer_kind)
     classification = classify(table, found, sidecar.writer_kind, mode)
@@ -78,12 +78,12 @@ def _has_our_uuid(parts: Parts, address: TableAddress, table: SidecarTable, head
     return parts.store.transaction_info(address, head).uuid == table.transaction_uuid
 
 
-def _ours(parts: Parts, address: TableAddress, sidecar: Sidecar, versions: Sequence[int]) -> tuple[bool, ...]:
+def ours(parts: Parts, address: TableAddress, operation_id: str, versions: Sequence[int]) -> tuple[bool, ...]:
     """Return for each version whether it is this operation's, or an unmarked layout commit of the library."""
     found = []
     for version in versions:
         info = parts.store.transaction_info(address, version)
         owner = info.properties.get(OPERATION_PROPERTY)
         is_layout = owner is None and info.operation in _LAYOUT_OPERATIONS
-        found.append(owner == sidecar.operation_id or is_layout)
+        found.append(owner == operation_id or is_layout)
     return tuple(found)

@@ -30,6 +30,7 @@ from omnigraph.history.identity import TableIdentity
 from omnigraph.history.manifest_rows import Pin
 from omnigraph.history.state import ManifestState
 from omnigraph.storage.added_files import files_between
+from omnigraph.storage.durability import SyncFailed
 from omnigraph.storage.stage import CommittedTable
 from omnigraph.storage.staged import StagedWrite
 
@@ -92,7 +93,12 @@ def roll_forward(
         for found in moved
         for file in files_between(parts.store, found.address, older=found.pinned_version, newer=found.head)
     ]
-    parts.syncer.sync(files, stage="table")
+    try:
+        parts.syncer.sync(files, stage="table")
+    except SyncFailed:
+        back = [Outcome(f.table.table_key, f.head, f.pinned_version) for f in moved if not f.is_first_touch]
+        _plan(parts, sidecar, RecoveryKind.ROLLED_BACK, back)
+        raise
     changes = [_update(parts, sidecar, found, found.head) for found in moved]
     changes += [_repoint(parts, sidecar, pointer) for pointer in sidecar.pointer_updates]
     expected = {

@@ -5,6 +5,8 @@ Z2  Every sidecar is judged against a fresh state of its branch: an earlier one 
 Z3  Entry healing goes forward, finishes the books, and goes back only by strict inverses. A restore waits for
     a read-write open.
 Z4  Of two healers on one table the one with the older sidecar goes on: the other lets go at once.
+Z5  A plan to go back binds: a write whose files could not be synced never goes forward, however whole it
+    looks.
 """
 
 import threading
@@ -13,6 +15,7 @@ from enum import StrEnum
 from omnigraph.commit.parts import Parts
 from omnigraph.commit.publish import ManifestPublisher
 from omnigraph.commit.recovery.classify import Decision, decide
+from omnigraph.commit.recovery.kinds import RecoveryKind
 from omnigraph.commit.recovery.observe import observe
 from omnigraph.commit.recovery.outcome import (
     Result,
@@ -141,9 +144,14 @@ def _process(parts: Parts, publisher: ManifestPublisher, listed: Sidecar, mode: 
     if state.commits.find(sidecar.recovery_commit_id) is not None:
         return complete(parts, sidecar)
     if state.commits.find(sidecar.graph_commit_id) is not None:
-        return finish(parts, publisher, sidecar, state)
+        if not (_goes_back(sidecar) and parts.syncer.is_active):
+            return finish(parts, publisher, sidecar, state)
+        publisher.take_back(sidecar.branch, sidecar.branch_ref, sidecar.graph_commit_id)
+        state = parts.coordinator.state(sidecar.branch, sidecar.branch_ref)
     observed = observe(parts, sidecar, state)
     decision = decide(sidecar.writer_kind, tuple(found.classification for found in observed))
+    if decision is Decision.ROLL_FORWARD and _goes_back(sidecar):
+        decision = Decision.ROLL_BACK
     may_restore = mode is SweepMode.FULL
     match decision:
         case Decision.ABORT:
@@ -154,6 +162,12 @@ def _process(parts: Parts, publisher: ManifestPublisher, listed: Sidecar, mode: 
             return finish_effect_free(parts, publisher, sidecar)
         case Decision.ROLL_BACK:
             return roll_back(parts, publisher, sidecar, observed, may_restore=may_restore)
+
+
+def _goes_back(sidecar: Sidecar) -> bool:
+    """Return whether somebody has decided that the write goes back: its files could not be synced (Z5)."""
+    plan = sidecar.recovery_plan
+    return plan is not None and plan.kind is RecoveryKind.ROLLED_BACK
 
 
 def _is_branch_live(parts: Parts, sidecar: Sidecar) -> bool:
