@@ -108,6 +108,16 @@ def remark(text: str) -> None:
         _shield.remarks.append(text)
 
 
+@contextmanager
+def noting(text: str) -> Iterator[None]:
+    """Add a note to an interrupt that cuts off what comes after the work: the work itself is done (H3)."""
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit) as interrupt:
+        interrupt.add_note(text)
+        raise
+
+
 def _hand_on(number: int, frame: FrameType | None, handler: _Handler) -> None:
     if callable(handler):
         handler(number, frame)

@@ -12,7 +12,7 @@ from omnigraph.bulk.embed import VectorColumn
 from omnigraph.bulk.progress import Stage, told
 from omnigraph.catalog.model import Catalog, NodeType
 from omnigraph.core.errors import BadRequest, EmbeddingModelMismatch
-from omnigraph.core.shield import delivering_behind
+from omnigraph.core.shield import delivering_behind, noting
 from omnigraph.embedding.config import EmbeddingConfig
 from omnigraph.embedding.embedder import open_provider
 from omnigraph.operations.context import OpenGraph, check_message
@@ -63,10 +63,11 @@ def embed(
     commit = result.commit
     if commit is None:
         return result
-    if index:
-        with told(options.progress, Stage.INDEX):
-            result = _with_indices(graph, result)
-    run_upkeep(graph, before, commit)
+    with noting(f"the vectors had landed by then, as commit {commit.graph_commit_id}"):
+        if index:
+            with told(options.progress, Stage.INDEX):
+                result = _with_indices(graph, result)
+        run_upkeep(graph, before, commit)
     return result
 
 

@@ -15,6 +15,7 @@ from omnigraph.bulk.session import settings_from
 from omnigraph.bulk.sources import SourceInput
 from omnigraph.core.errors import AlreadyExistsError, BadRequest
 from omnigraph.core.failpoint import hit
+from omnigraph.core.shield import noting
 from omnigraph.history.commits import GraphCommit
 from omnigraph.history.state import Snapshot
 from omnigraph.operations.branches import create_branch
@@ -114,10 +115,11 @@ def load(
     commit = result.commit
     if commit is None:
         return result
-    if index:
-        with told(options.progress if engine == "spark" else silent, Stage.INDEX):
-            result = _with_indices(graph, result)
-    run_upkeep(graph, before, commit)
+    with noting(f"the load had landed by then, as commit {commit.graph_commit_id}"):
+        if index:
+            with told(options.progress if engine == "spark" else silent, Stage.INDEX):
+                result = _with_indices(graph, result)
+        run_upkeep(graph, before, commit)
     return result
 
 

@@ -9,6 +9,7 @@ from omnigraph.catalog.params import bind_parameters
 from omnigraph.commit.finalize import WriteRequest, check_if_commit, finalize
 from omnigraph.commit.sidecar import WriterKind
 from omnigraph.core.errors import BadRequest
+from omnigraph.core.shield import noting
 from omnigraph.core.span import Source
 from omnigraph.exec.committed import CommittedTables
 from omnigraph.exec.mutation import MutationEffect, execute_mutation
@@ -93,7 +94,8 @@ def mutate(
     budget = reprepare_budget if is_replayable else 0
     result, before = with_repreparation(graph, branch, attempt, budget=budget)
     if result.commit is not None:
-        run_upkeep(graph, before, result.commit)
+        with noting(f"the mutation had landed by then, as commit {result.commit.graph_commit_id}"):
+            run_upkeep(graph, before, result.commit)
     return result
 
 

@@ -1,0 +1,135 @@
+"""Every place that removes something, and what allows it to: a new one is written down here, or fails.
+
+What a durable record may name is removed in three ways only: by an attempt that owns it (it was never handed
+over, or came back with a proof that nothing happened), by recovery or cleanup, which decide from manifest and
+sidecars, or with the branch that somebody asked to delete.
+"""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import omnigraph
+from omnigraph.commit import outcome, section
+
+PACKAGE = Path(omnigraph.__file__).parent
+REMOVING = frozenset(
+    {
+        "discard",
+        "delete",
+        "delete_prefix",
+        "drop",
+        "drop_refs",
+        "drop_unpublished_forks",
+        "move_to_quarantine",
+        "remove",
+        "rmdir",
+        "rmtree",
+        "unlink",
+    }
+)
+# Calls of these names that remove nothing from a disk or a store.
+IN_MEMORY = frozenset(
+    {
+        "bulk/questions.py SparkQuestions._folded",
+        "bulk/questions.py SparkQuestions._later",
+        "changes/changed_ids.py _without_moved",
+        "changes/changed_ids.py _paired",
+        "commit/running.py running",
+        "exec/mutation.py execute_mutation",
+        "operations/embed_run.py EmbedRun.attempt",
+        "plan/choose.py _Arrangement.exclude",
+        "storage/locks.py _Descriptor.close",
+    }
+)
+ALLOWED = {
+    # What an attempt made and never handed over, or has back with a `NoEffect`.
+    "commit/forks.py _drop": "forks that are the attempt's own",
+    "operations/bulk_run.py BulkRun.discard_files": "files less those that were handed over",
+    "operations/embed_run.py EmbedRun.discard": "files less those that were handed over",
+    "operations/embed.py embed": "calls the one above, behind the run",
+    # The sidecar, by its writer: on a proof, or behind the publish.
+    "commit/section.py _Section.phases": "proved without effect, or published",
+    "commit/section.py _Section.write": "the file that could not be written",
+    "commit/section.py _Section.delete": "carries it out",
+    # Recovery and cleanup, from manifest and sidecars.
+    "commit/recovery/outcome.py complete": "published and recorded",
+    "commit/recovery/outcome.py _reached_by_rival": "published by a rival, and recorded",
+    "commit/recovery/sweep.py _process": "calls what records a branch that is gone",
+    "commit/recovery/quarantine.py _move": "moves, and removes nothing",
+    "commit/reclaim.py drop_unpublished_forks": "named by no pin and no other sidecar",
+    "commit/reclaim.py reclaim_orphaned_forks": "named by nothing, and old",
+    "commit/reclaim.py drop_refs": "carries it out for the callers named here",
+    # A branch, on request; and one whose creation has failed.
+    "operations/branches.py create_branch": "a branch that nobody was told of",
+    "operations/branches.py delete_branch": "asked for",
+    "operations/branches.py _let_go": "what the deleted branch alone had",
+    "operations/merge.py _delete_source": "asked for",
+    "history/branches.py Branches.delete": "carries it out",
+    # An init that did not come to a manifest.
+    "operations/init.py init_graph": "the claim of this init",
+    "operations/init.py _write_contract": "what this init wrote, before there is a manifest",
+    # Files that no graph names: temporary ones, locks, caches, probes, notes of dead processes.
+    "bulk/files.py remove_folder": "a folder of temporary files",
+    "bulk/files.py _whole_path": "a temporary file",
+    "bulk/leftovers.py living_token": "the token of this process",
+    "bulk/leftovers.py _remove_folder": "what a dead driver left",
+    "cli/commands/fmt.py _replace": "a temporary file",
+    "exec/dense/disk.py _remove": "a cache",
+    "operations/embed_file.py _replaced": "a temporary file",
+    "operations/rejects.py write_rejects": "a temporary file",
+    "storage/locks.py FileLock._unlink": "a lock file",
+    "storage/locks.py WriterLock._discard": "a lock file",
+    "storage/locks.py probe_flock": "a probe",
+    "storage/probe.py probe_store": "a probe",
+    # The stores themselves.
+    "storage/local_files.py LocalFiles.delete": "carries it out",
+    "storage/local_files.py LocalFiles.discard": "carries it out",
+    "storage/local_files.py LocalFiles._staged": "a temporary file",
+    "storage/local_files.py _remove_tree": "carries it out",
+    "storage/object_store.py ObjectStore.delete": "carries it out",
+    "storage/object_store.py ObjectStore.discard": "carries it out",
+    "storage/object_store.py ObjectStore.delete_prefix": "carries it out",
+    "storage/refs.py RefStore.drop": "carries it out",
+}
+
+
+def test_every_removal_is_one_that_is_written_down() -> None:
+    found = {place for path in PACKAGE.rglob("*.py") for place in _places(path)} - IN_MEMORY
+
+    assert found - ALLOWED.keys() == set(), "a new place removes something: what allows it to?"
+    assert ALLOWED.keys() - found == set(), "these are gone: take them off the list"
+
+
+def test_only_the_commit_section_says_that_nothing_happened() -> None:
+    made = {
+        str(path.relative_to(PACKAGE))
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and _name(node) == outcome.NoEffect.__name__
+    }
+
+    assert made == {str(Path(section.__file__).relative_to(PACKAGE))}
+
+
+def _places(path: Path) -> Iterator[str]:
+    file = path.relative_to(PACKAGE)
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for qualified, node in _calls(tree, ""):
+        if _name(node) in REMOVING:
+            yield f"{file} {qualified}"
+
+
+def _calls(node: ast.AST, qualified: str) -> Iterator[tuple[str, ast.Call]]:
+    for child in ast.iter_child_nodes(node):
+        within = qualified
+        if isinstance(child, ast.FunctionDef | ast.ClassDef):
+            within = f"{qualified}.{child.name}" if qualified else child.name
+        if isinstance(child, ast.Call):
+            yield within, child
+        yield from _calls(child, within)
+
+
+def _name(call: ast.Call) -> str:
+    function = call.func
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
