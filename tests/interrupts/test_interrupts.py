@@ -13,6 +13,7 @@ from tests.interrupts.scenes import SCENES, Scene
 QUICK = 2  # places of each scene in the quick suite; the seed is fixed
 
 
+@pytest.mark.case("engine", 363)
 @pytest.mark.parametrize("scene", SCENES, ids=str)
 def test_a_signal_never_undoes_what_has_landed(scene: Scene, tmp_path: Path) -> None:
     staged = stage(scene, tmp_path)

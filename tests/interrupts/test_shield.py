@@ -11,7 +11,9 @@ from typing import NoReturn
 import pytest
 
 import omnigraph.graph.graph as graphs
+from omnigraph.core.failpoint import failpoint
 from omnigraph.core.shield import delivering_behind, remark, shielded
+from omnigraph.operations.init import INIT_CLAIM
 from tests.support.books import assert_settled, contents_of
 from tests.support.protocol import BEFORE, WRITERS, with_extra, write_everywhere
 from tests.support.system import Script
@@ -132,6 +134,7 @@ with graphs.open(root) as graph, paused_at("mutation.post_table_commit", "call",
 """
 
 
+@pytest.mark.case("engine", 364)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_default_action_is_taken_when_the_section_has_ended(number: signal.Signals, root: Path) -> None:
     with Script(PROGRAM, root, str(int(number))) as script:
@@ -147,3 +150,13 @@ def test_the_default_action_is_taken_when_the_section_has_ended(number: signal.S
     with graphs.open(root) as graph:
         write_everywhere(graph)
         assert contents_of(graph) == with_extra(after) != with_extra(BEFORE)
+
+
+def test_an_interrupt_during_init_leaves_a_graph_and_no_claim(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt), failpoint("init.after_schema_contract", call=_send):
+        graphs.init(tmp_path / "graph", "node Person { name: String @key }")
+
+    assert not (tmp_path / "graph" / INIT_CLAIM).exists()
+    with graphs.open(tmp_path / "graph") as graph:
+        graph.mutate('query add() { insert Person { name: "ann" } }')
+        assert graph.table("Person").num_rows == 1

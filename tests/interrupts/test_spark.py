@@ -34,6 +34,7 @@ def data(tmp_path: Path) -> Path:
     return file
 
 
+@pytest.mark.case("engine", 363)
 @pytest.mark.slow
 @pytest.mark.parametrize("branch", [None, "june"])
 def test_a_signal_never_removes_the_files_of_a_load_that_landed(

@@ -231,6 +231,7 @@ _UPDATED = {
 }
 
 
+@pytest.mark.case("engine", 367)
 @pytest.mark.parametrize("finishes", [True, False], ids=["finishes", "dies"])
 def test_upkeep_never_publishes_what_another_writer_has_not(finishes: bool, root_for: NewRoot) -> None:
     root = root_for("upkeep")

@@ -22,6 +22,7 @@ OPEN = "import sys, omnigraph.graph.graph as graphs; graphs.open(sys.argv[1])"
 # Syncs
 
 
+@pytest.mark.case("engine", 365)
 @pytest.mark.parametrize(
     ("place", "error", "unfinished"),
     [
@@ -47,6 +48,7 @@ def test_a_write_that_could_not_be_synced_goes_back(
     assert_reopening_changes_nothing(root)
 
 
+@pytest.mark.case("engine", 365)
 def test_a_recovery_that_cannot_sync_goes_back(root: Path) -> None:
     give_up(root, "insert", "P3")
     with failpoint("durability.pre_table_sync", "raise:once"), pytest.raises(SyncFailed):
@@ -69,6 +71,7 @@ def test_a_publish_that_can_be_neither_synced_nor_taken_back_is_taken_back_by_re
     assert_reopening_changes_nothing(root)
 
 
+@pytest.mark.case("engine", 365)
 def test_a_handle_that_saw_a_publish_forgets_it_when_it_is_taken_back(root: Path) -> None:
     seen: list[Contents] = []
     with graphs.open(root) as graph, graphs.open(root) as watcher:
@@ -91,6 +94,7 @@ def test_a_handle_that_saw_a_publish_forgets_it_when_it_is_taken_back(root: Path
         assert contents_of(watcher) == with_extra(BEFORE)
 
 
+@pytest.mark.case("engine", 366)
 def test_a_file_whose_sync_failed_is_never_synced_again(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     failing = next(root.glob("*.pg"))
     syncer = Syncer(Durability.FULL, is_local=True, root=str(root))
@@ -222,6 +226,7 @@ def test_a_refresh_that_fails_leaves_the_handle_as_it_was(root: Path) -> None:
 # An answer that was lost
 
 
+@pytest.mark.case("engine", 368)
 def test_a_publish_that_landed_and_is_told_of_contention_has_landed(root: Path) -> None:
     """The library may report contention for a write of its own that it repeated after a lost answer."""
     with graphs.open(root) as graph:
@@ -233,6 +238,7 @@ def test_a_publish_that_landed_and_is_told_of_contention_has_landed(root: Path) 
     assert_settled(root, AFTER, recoveries=0)
 
 
+@pytest.mark.case("engine", 368)
 def test_a_recovery_commit_is_never_its_own_parent(root: Path) -> None:
     give_up(root, "insert", "P3")
     with failpoint("publish.after_merge_ack_lost", "contention"):

@@ -21,6 +21,7 @@ from omnigraph.core.errors import (
     OmnigraphError,
 )
 from omnigraph.core.failpoint import hit
+from omnigraph.core.shield import shielded
 from omnigraph.core.span import Source
 from omnigraph.history.contract import SCHEMA_FILES, SCHEMA_IR, Contract
 from omnigraph.history.coordinator import MAIN
@@ -71,6 +72,12 @@ def init_graph(
     _refuse_existing(parts, force=force)
     probe_store(parts.adapter, parts.root)
     genesis = parts.new_id()
+    with shielded():  # an interrupt in the middle would leave the claim, and nobody could tell
+        _create(parts, contract, genesis, force=force)
+    return genesis
+
+
+def _create(parts: Parts, contract: Contract, genesis: str, *, force: bool) -> None:
     claim = {"genesis": genesis, "host": host_name(), "pid": process_id(), "started_at": parts.clock()}
     if not parts.adapter.write_text_if_absent(INIT_CLAIM, json.dumps(claim)):
         raise InitializationClaimed(
@@ -84,7 +91,6 @@ def init_graph(
     _write_contract(parts, contract)
     _create_physically(parts, contract, genesis)
     parts.adapter.delete(INIT_CLAIM)
-    return genesis
 
 
 def _refuse_existing(parts: Parts, *, force: bool) -> None:
