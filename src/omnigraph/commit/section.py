@@ -46,7 +46,6 @@ from omnigraph.core.errors import (
     ExpectedVersionMismatch,
     RecoveryRequired,
     StaleCommit,
-    WriterLeaseHeld,
 )
 from omnigraph.core.failpoint import hit
 from omnigraph.history.fold import TableEntry
@@ -160,7 +159,7 @@ class _Section:
             outcome = self.publish()
             hit(self.intent.names.post_publish)
         except ConflictError as conflict:
-            proof = self.proof(conflict)
+            proof = self.proof()
             if proof is not None and self.delete(sidecar):
                 return NoEffect(proof, conflict)
             return self.pending(sidecar, conflict)
@@ -172,16 +171,17 @@ class _Section:
         self.delete(sidecar)
         return Landed(outcome)
 
-    def proof(self, conflict: ConflictError) -> Proof | None:
-        """Return why a lost race had no effect, or none where that cannot be proved (X2, X6)."""
-        if isinstance(conflict, WriterLeaseHeld):
+    def proof(self) -> Proof | None:
+        """Return why a lost race had no effect, or none where that cannot be proved (X2).
+
+        On an object store nothing is proved: one process writes there, and its threads take turns, so whoever
+        was first is a successor that has taken the sidecar over, and may be publishing these very forks (X6).
+        """
+        if self.parts.local_root is None:
             return None
         if not self.has_effects:
             return Proof.REFUSED
-        # On an object store a successor may be publishing these very forks.
-        if self.parts.local_root is not None and all(commit.is_first_touch for commit in self.commits):
-            return Proof.ON_FORKS
-        return None
+        return Proof.ON_FORKS if all(commit.is_first_touch for commit in self.commits) else None
 
     def pending(self, sidecar: Sidecar, error: Exception) -> Pending:
         """Leave the sidecar to recovery, and say so in the error."""
