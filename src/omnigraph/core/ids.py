@@ -1,10 +1,13 @@
 """ULIDs: 26 characters, sortable by the millisecond they were made in.
 
 I1  Ids of one source are strictly increasing, also within a millisecond and when the clock steps back.
+I2  After `fork` the child goes on with entropy of its own: parent and child never make the same id, whatever
+    the clock shows, and the ids of both are greater than those from before.
 """
 
 import os
 import threading
+import weakref
 from collections.abc import Callable
 
 from omnigraph.core.clock import now_micros
@@ -24,6 +27,7 @@ class UlidSource:
         self._lock = threading.Lock()
         self._millisecond = 0
         self._random = 0
+        _sources.add(self)
 
     def __call__(self) -> str:
         """Return a ULID greater than every one this source returned before (I1)."""
@@ -31,12 +35,22 @@ class UlidSource:
             now = self._clock() // 1_000
             if now > self._millisecond:
                 self._millisecond = now
-                # The top bit stays clear: it leaves room to count up within the millisecond.
-                self._random = int.from_bytes(os.urandom(_RANDOM_BITS // 8), "big") >> 1
+                self._random = _entropy()
             else:
                 self._random += 1
             value = self._millisecond << _RANDOM_BITS | self._random
         return "".join([_PAIRS[value >> shift & 1023] for shift in _SHIFTS])
+
+    def restart_in_child(self) -> None:
+        """Leave the ids of this millisecond to the parent (I2), and the lock to its threads."""
+        self._lock = threading.Lock()
+        self._millisecond += 1
+        self._random = _entropy()
+
+
+def _entropy() -> int:
+    # The top bit stays clear: it leaves room to count up within the millisecond.
+    return int.from_bytes(os.urandom(_RANDOM_BITS // 8), "big") >> 1
 
 
 def ulid_millis(text: str) -> int | None:
@@ -48,5 +62,16 @@ def ulid_millis(text: str) -> int | None:
         value = value << 5 | _ALPHABET.index(character)
     return value
 
+
+# State of the process, as its entropy is: the hook below must find every source of it.
+_sources: weakref.WeakSet[UlidSource] = weakref.WeakSet()
+
+
+def _restart_all_in_child() -> None:
+    for source in tuple(_sources):
+        source.restart_in_child()
+
+
+os.register_at_fork(after_in_child=_restart_all_in_child)
 
 new_ulid = UlidSource()

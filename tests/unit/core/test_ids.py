@@ -3,11 +3,54 @@
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from omnigraph.core.ids import UlidSource, new_ulid
+from tests.support.system import Script
 
+FORK = """
+import os, sys
+from omnigraph.core.ids import UlidSource
+moments = iter([9_000_000] + [int(sys.argv[1])] * 100)
+make = UlidSource(moments.__next__)
+before = make()
+print(before, flush=True)
+
+def ten_of_a_child():
+    read, write = os.pipe()
+    if os.fork() == 0:
+        os.write(write, " ".join(make() for _ in range(10)).encode())
+        os._exit(0)
+    os.wait()
+    return os.read(read, 4096).decode()
+
+print(ten_of_a_child(), ten_of_a_child(), *[make() for _ in range(10)], flush=True)
+"""
+FORK_WHILE_IN_USE = """
+import os, signal, threading
+from omnigraph.core.ids import UlidSource
+inside, go_on = threading.Event(), threading.Event()
+
+def slow_clock():
+    if threading.current_thread() is not threading.main_thread():
+        inside.set()
+        go_on.wait()
+    return 9_000_000
+
+make = UlidSource(slow_clock)
+thread = threading.Thread(target=make)
+thread.start()
+inside.wait()
+if os.fork() == 0:
+    signal.alarm(20)  # rather than hang for ever
+    print(len(make()), flush=True)
+    os._exit(0)
+os.wait()
+go_on.set()
+thread.join()
+"""
 ALPHABET = set("0123456789ABCDEFGHJKMNPQRSTVWXYZ")
 _MICROS = st.integers(min_value=0, max_value=2**47 * 1_000)
 
@@ -70,3 +113,24 @@ def test_threads_that_share_a_source_never_get_the_same_id() -> None:
         ids = list(pool.map(lambda _: make(), range(4_000)))
 
     assert len(set(ids)) == 4_000
+
+
+@pytest.mark.case("engine", 363)
+@pytest.mark.parametrize("moment", [1_000_000, 9_000_000, 9_001_000], ids=["back", "still", "onwards"])
+def test_a_parent_and_its_children_never_make_the_same_id(moment: int) -> None:
+    with Script(FORK, moment) as script:
+        before, after = script.read_line(), script.read_line().split()
+
+    assert len(set(after)) == 30
+    assert min(after) > before  # I1 holds across the fork, too
+    assert [after[:10], after[10:20], after[20:]] == [
+        sorted(after[:10]),
+        sorted(after[10:20]),
+        sorted(after[20:]),
+    ]
+
+
+def test_a_child_is_not_stuck_on_an_id_that_another_thread_of_its_parent_was_making() -> None:
+    with Script(FORK_WHILE_IN_USE, PYTHONWARNINGS="ignore") as script:  # forking with threads is the point
+        assert script.read_line() == "26"
+        assert script.wait() == 0
