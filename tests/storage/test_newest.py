@@ -1,6 +1,8 @@
 """The newest version without a listing: the same answer as the library's, whoever commits."""
 
 import json
+import os
+import time
 from pathlib import Path
 
 import lance
@@ -10,7 +12,9 @@ import pytest
 from omnigraph.storage import newest as newest_module
 from omnigraph.storage.newest import HINT, TRUSTED_S, NewestVersions
 from omnigraph.storage.table import TableAddress, TableStore
-from omnigraph.storage.version_file import version_file_name
+from omnigraph.storage.version_file import VERSIONS_DIR, version_file_name
+
+SECOND_NS = 1_000_000_000
 
 
 @pytest.fixture
@@ -24,6 +28,11 @@ def address(tmp_path: Path) -> TableAddress:
 def append(address: TableAddress, count: int = 1) -> None:
     for _ in range(count):
         lance.write_dataset(pa.table({"x": [9]}), address.uri, mode="append")
+
+
+def set_changed(address: TableAddress, moment_ns: int) -> None:
+    """Give the folder of versions a time of change, as its file system would have kept it."""
+    os.utime(Path(address.uri, VERSIONS_DIR), ns=(moment_ns, moment_ns))
 
 
 def test_it_follows_the_commits_of_others(address: TableAddress) -> None:
@@ -85,3 +94,71 @@ def test_an_object_store_is_left_to_the_library() -> None:
     known = NewestVersions()
     known.saw(TableAddress("s3://bucket/graph/table"), 3)
     assert known.find(TableAddress("s3://bucket/graph/table")) is None
+
+
+@pytest.mark.case("engine", 364)
+@pytest.mark.parametrize("granularity_s", [1, 2])
+@pytest.mark.parametrize("age_ms", [0, 300, 1_900])
+def test_commits_that_share_a_coarse_time_of_change_are_all_seen(
+    address: TableAddress, granularity_s: int, age_ms: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tick_ns = time.time_ns() // (granularity_s * SECOND_NS) * granularity_s * SECOND_NS
+    monkeypatch.setattr(time, "time_ns", lambda: tick_ns + age_ms * 1_000_000)
+    known = NewestVersions()
+    known.saw(address, 1)
+    set_changed(address, tick_ns)
+    assert known.find(address) == 3
+
+    append(address)
+    set_changed(address, tick_ns)
+
+    assert known.find(address) == 4
+
+
+@pytest.mark.parametrize("age_ms", [0, 300, 1_900])
+def test_a_gap_made_within_a_coarse_time_of_change_is_passed_over(
+    address: TableAddress, age_ms: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tick_ns = time.time_ns() // (2 * SECOND_NS) * 2 * SECOND_NS
+    monkeypatch.setattr(time, "time_ns", lambda: tick_ns + age_ms * 1_000_000)
+    known = NewestVersions()
+    known.saw(address, 3)
+    set_changed(address, tick_ns)
+    assert known.find(address) == 3
+
+    append(address, 2)
+    Path(address.uri, version_file_name(4)).unlink()
+    set_changed(address, tick_ns)
+
+    assert known.find(address) == 5
+
+
+@pytest.mark.case("engine", 364)
+@pytest.mark.parametrize("granularity_ns", [1, 10_000_000, 1 * SECOND_NS, 2 * SECOND_NS])
+def test_a_clock_that_is_not_the_file_systems_hides_no_commit(
+    address: TableAddress, granularity_ns: int
+) -> None:
+    behind_ns = (time.time_ns() - 60 * SECOND_NS) // granularity_ns * granularity_ns
+    known = NewestVersions()
+    known.saw(address, 3)
+    set_changed(address, behind_ns)
+    assert known.find(address) == 3
+
+    append(address)
+    set_changed(address, behind_ns)
+
+    assert known.find(address) == 4
+
+
+@pytest.mark.case("engine", 364)
+@pytest.mark.parametrize("changed_ns", [7 * SECOND_NS + 1, 8 * SECOND_NS], ids=["fine", "coarse"])
+def test_a_folder_at_rest_is_asked_two_things_and_no_hint_is_read(
+    address: TableAddress, changed_ns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = NewestVersions()
+    known.saw(address, 3)
+    set_changed(address, changed_ns)
+    assert known.find(address) == 3
+    monkeypatch.setattr(newest_module, "_walk", lambda *_: pytest.fail("it walked"))
+
+    assert known.find(address) == 3

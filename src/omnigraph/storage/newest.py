@@ -5,7 +5,8 @@ N1  A commit takes the number after the newest one, so versions have no gap. Fro
 N2  A version seen long ago proves nothing: cleanup may have removed some of those that lead on from it. The
     library's own hint names a newer start in that case, and without a start that is there the library lists.
 N3  A folder whose time of change is what it was has the same newest version, if that time was well past when
-    the version was looked for: file systems count in milliseconds, and two commits may share one.
+    the version was looked for (two commits may share one tick of the file system: some milliseconds, or one
+    or two seconds) and if the version after it is not there (the file system's clock need not be ours).
 
 A directory of 5,000 versions takes milliseconds to list, and every write looks at least five times.
 """
@@ -24,7 +25,8 @@ from omnigraph.storage.version_file import VERSIONS_DIR, version_file_name
 
 HINT = f"{VERSIONS_DIR}/latest_version_hint.json"
 TRUSTED_S = 1_800.0  # half the shortest age at which cleanup takes a version of the manifest
-SETTLED_NS = 200_000_000  # many times the coarsest clock of a local file system
+SETTLED_NS = 200_000_000  # many times the tick of a file system that keeps fractions of a second
+SETTLED_COARSE_NS = 2_000_000_000 + SETTLED_NS  # FAT counts in two seconds; small inodes of ext4, HFS+ in one
 KNOWN_MAX = 1_024  # datasets
 
 
@@ -66,12 +68,12 @@ class NewestVersions:
             changed_ns = os.stat(f"{root}/{VERSIONS_DIR}").st_mtime_ns  # noqa: PTH116 - asked by every query
         except OSError:
             return None
-        if seen.settled_ns == changed_ns:
+        if seen.settled_ns == changed_ns and not _is_there(root, seen.version + 1):
             return seen.version
         looked_ns = time.time_ns()
         newest = _walk(root, seen.version)
         if newest is not None:
-            is_settled = looked_ns - changed_ns > SETTLED_NS
+            is_settled = looked_ns - changed_ns > _settles_in(changed_ns)
             self._remember(uri, newest, changed_ns if is_settled else None)
         return newest
 
@@ -87,6 +89,15 @@ class NewestVersions:
                 self._seen.popitem(last=False)
 
 
+def _settles_in(changed_ns: int) -> int:
+    """Return how long after a time of change no further commit can bear the same.
+
+    A time without a fraction is one of a file system that keeps none. Where it is chance, a few more looks
+    are all that it costs.
+    """
+    return SETTLED_NS if changed_ns % 1_000_000_000 else SETTLED_COARSE_NS
+
+
 def _walk(root: str, known: int) -> int | None:
     """Return the newest version, from the greatest one heard of that is there (N1, N2)."""
     for start in sorted({known, _hinted(root)}, reverse=True):
@@ -96,7 +107,7 @@ def _walk(root: str, known: int) -> int | None:
 
 
 def _is_there(root: str, version: int) -> bool:
-    return os.path.exists(f"{root}/{version_file_name(version)}")  # noqa: PTH110 - asked by every write
+    return os.access(f"{root}/{version_file_name(version)}", os.F_OK)  # no exception inside: every query asks
 
 
 def _hinted(root: str) -> int:
