@@ -1,23 +1,18 @@
 """`omnigraph --help` stays fast, because nothing heavy is imported before a command needs it.
 
-The time here is processor time of a process of its own: part of what the program promises, and the least of
-several runs, so that a busy machine does not fail it.
+What it costs is counted in modules, which is where the time goes; `bench/startup.py` measures the time.
 """
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from omnigraph.cli.main import COMMANDS
 from tests.support.atlas import GRAPH, craft, lines, place_atlas
-from tests.support.commands import PROGRAM, READ, SCHEMA, python, write
+from tests.support.commands import READ, SCHEMA, python, write
 
-HELP_CPU_S_MAX = 0.150
-RUNS = 5
+HELP_MODULES_MAX = 90  # beyond what the interpreter starts with; 66 today, most of them click's
 
 # The program, and then what it has imported by the time it ends.
 LISTING_MODULES = """\
@@ -107,25 +102,10 @@ def test_a_pattern_is_checked_by_arrow_and_by_nothing_heavier(tmp_path: Path) ->
     assert found.intersection({"lance", "pyspark", "fastapi", "mcp"}) == set()
 
 
-def test_help_costs_no_more_processor_time_than_promised(tmp_path: Path) -> None:
-    spent = [cpu_seconds([str(PROGRAM), "--help"], tmp_path) for _ in range(RUNS)]
+def test_help_imports_few_modules_of_any_kind(tmp_path: Path) -> None:
+    bare = python("-c", "import contextlib, json, os, sys; print(*sys.modules)", cwd=tmp_path).stdout.split()
 
-    assert min(spent) <= HELP_CPU_S_MAX, [f"{seconds * 1000:.0f} ms" for seconds in spent]
-
-
-def test_processor_time_is_measured(tmp_path: Path) -> None:
-    busy = "import time\nwhile time.process_time() < 0.3: pass"
-
-    assert cpu_seconds([sys.executable, "-c", busy], tmp_path) >= 0.3
-
-
-def cpu_seconds(command: list[str], folder: Path) -> float:
-    """Return the user and system time of a process that ends well."""
-    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    assert process.returncode == 0
-    return usage.ru_utime + usage.ru_stime
+    assert len(imported(tmp_path, "--help") - set(bare)) <= HELP_MODULES_MAX
 
 
 @pytest.mark.case("surfaces", 207)

@@ -5,7 +5,6 @@ compares every branch; of the step that was cut off it accepts both outcomes and
 """
 
 import os
-import random
 import sys
 from pathlib import Path
 from time import monotonic
@@ -14,11 +13,11 @@ import pytest
 
 from omnigraph.graph import graph as omnigraph
 from tests.crash.branch_rounds import KINDS, BranchRun
+from tests.support.seeds import fixed_seed, fresh_seed
 
 
-def run(root: Path, rounds: int) -> None:
-    seed = int(os.environ.get("CRASH_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 32)
-    sys.stdout.write(f"\nbranches: seed {seed} (CRASH_SEED repeats the steps, not the instants)\n")
+def run(root: Path, rounds: int, seed: int) -> None:
+    """Kill a writer in every round; a seed repeats the steps, not the instants."""
     started = monotonic()
     crash = BranchRun(root, seed)
     try:
@@ -45,9 +44,10 @@ def run(root: Path, rounds: int) -> None:
 
 
 def test_no_acknowledged_step_is_lost_when_a_writer_of_branches_is_killed(tmp_path: Path) -> None:
-    run(tmp_path / "graph", rounds=8)
+    run(tmp_path / "graph", rounds=8, seed=fixed_seed("CRASH_SEED"))
 
 
 @pytest.mark.crash
 def test_no_acknowledged_step_is_lost_in_hundreds_of_kills(tmp_path: Path) -> None:
-    run(tmp_path / "graph", rounds=int(os.environ.get("CRASH_ROUNDS", "300")))
+    rounds = int(os.environ.get("CRASH_ROUNDS", "300"))
+    run(tmp_path / "graph", rounds, seed=fresh_seed("CRASH_SEED"))

@@ -20,6 +20,7 @@ from tests.model.contents import SCHEMA, Contents, difference
 from tests.model.operations import Operation, apply
 from tests.model.programs import Program
 from tests.model.reading import check_whole, read_contents
+from tests.support.seeds import fixed_seed, fresh_seed
 
 ACKNOWLEDGED_MAX = 8  # writes before the clock of a kill starts
 KILL_WITHIN_S = 0.12  # a write takes 30 to 100 ms
@@ -142,9 +143,8 @@ class Run:
             assert set(audited) == self.tally.sidecars
 
 
-def run(root: Path, rounds: int) -> None:
-    seed = int(os.environ.get("CRASH_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 32)
-    sys.stdout.write(f"\ncrash: seed {seed} (CRASH_SEED repeats the writes, not the instants)\n")
+def run(root: Path, rounds: int, seed: int) -> None:
+    """Kill a writer in every round; a seed repeats the writes, not the instants."""
     started = monotonic()
     crash = Run(root, seed)
     try:
@@ -177,9 +177,10 @@ def run(root: Path, rounds: int) -> None:
 
 
 def test_no_acknowledged_write_is_lost_when_the_writer_is_killed(tmp_path: Path) -> None:
-    run(tmp_path / "graph", rounds=15)
+    run(tmp_path / "graph", rounds=15, seed=fixed_seed("CRASH_SEED"))
 
 
 @pytest.mark.crash
 def test_no_acknowledged_write_is_lost_in_hundreds_of_kills(tmp_path: Path) -> None:
-    run(tmp_path / "graph", rounds=int(os.environ.get("CRASH_ROUNDS", "500")))
+    rounds = int(os.environ.get("CRASH_ROUNDS", "500"))
+    run(tmp_path / "graph", rounds, seed=fresh_seed("CRASH_SEED"))

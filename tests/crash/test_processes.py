@@ -1,8 +1,6 @@
 """Several writers on one local disk: processes of which some are killed, and threads."""
 
 import fcntl
-import os
-import random
 import sys
 import threading
 from pathlib import Path
@@ -19,10 +17,7 @@ from tests.crash.writer import Acknowledged, Failed, Message, Request
 from tests.model.contents import OWN_TABLES, SCHEMA, Contents, Refused
 from tests.model.operations import Operation, PutOwn, apply, perform
 from tests.model.programs import Program
-
-
-def fresh_seed() -> int:
-    return int(os.environ.get("CRASH_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 32)
+from tests.support.seeds import fixed_seed, fresh_seed
 
 
 def say(title: str, seed: int, reports: Reports, counts: dict[str, int]) -> None:
@@ -36,16 +31,16 @@ def say(title: str, seed: int, reports: Reports, counts: dict[str, int]) -> None
         sys.stdout.write(f"{title}: {reports.texts['RecoveryRequired']}\n")
 
 
-def run_with_kills(root: Path, *, duration_s: float, kill_every_s: float) -> None:
-    seed = fresh_seed()
+def run_with_kills(root: Path, *, seed: int, kills: int, writes_between: int) -> None:
+    """Kill one of four processes again and again, while all of them are at work."""
     omnigraph.init(root, SCHEMA).close()
     workers = Workers(root, seed, processes=4)
-    end = monotonic() + duration_s
-    while monotonic() < end:
-        workers.work_until(min(monotonic() + kill_every_s, end))
+    for _ in range(kills):
+        workers.work_until_asked(len(workers.reports.writes) + writes_between)
         victim = workers.random.randrange(4)
         workers.kill(victim)
         workers.start(victim)
+    workers.work_until_asked(len(workers.reports.writes) + writes_between)
     workers.stop()
 
     with omnigraph.open(root) as graph:
@@ -56,29 +51,30 @@ def run_with_kills(root: Path, *, duration_s: float, kill_every_s: float) -> Non
 
 
 def test_four_processes_of_which_two_are_killed_keep_one_history(tmp_path: Path) -> None:
-    run_with_kills(tmp_path / "graph", duration_s=6, kill_every_s=2.5)
+    run_with_kills(tmp_path / "graph", seed=fixed_seed("CRASH_SEED"), kills=2, writes_between=40)
 
 
 @pytest.mark.crash
-def test_four_processes_of_which_one_is_killed_every_two_seconds_keep_one_history(tmp_path: Path) -> None:
-    run_with_kills(tmp_path / "graph", duration_s=60, kill_every_s=2)
+def test_four_processes_of_which_one_is_killed_thirty_times_keep_one_history(tmp_path: Path) -> None:
+    run_with_kills(tmp_path / "graph", seed=fresh_seed("CRASH_SEED"), kills=30, writes_between=40)
 
 
-def run_threads(root: Path, *, duration_s: float) -> None:
-    seed = fresh_seed()
+def run_threads(root: Path, *, seed: int, writes: int) -> None:
+    """Let eight threads write, so many times all together."""
     reports = Reports()
     lock = threading.Lock()
     failures: list[BaseException] = []
     omnigraph.init(root, SCHEMA).close()
     handles = [omnigraph.open(root) for _ in range(2)]  # four threads on each
-    end = monotonic() + duration_s
 
     def work(place: int) -> None:
         program = Program(seed + place)
         program._names = iter(range(place, 1 << 62, 8))  # no two threads use one name
         drawn = Contents()
-        while monotonic() < end and not failures:
+        while not failures:
             with lock:
+                if len(reports.writes) >= writes:
+                    return
                 own = PutOwn(place % OWN_TABLES, f"k{len(reports.writes)}", place)
                 operation = own if program.random.random() < OWN_SHARE else program.next(drawn)
                 request = Request(f"thread-{place}-{len(reports.writes)}", operation)
@@ -123,19 +119,19 @@ def _or_same(contents: Contents, operation: Operation) -> Contents:
 
 
 def test_eight_threads_keep_one_history(tmp_path: Path) -> None:
-    run_threads(tmp_path / "graph", duration_s=4)
+    run_threads(tmp_path / "graph", seed=fixed_seed("CRASH_SEED"), writes=150)
 
 
 @pytest.mark.crash
-def test_eight_threads_keep_one_history_for_a_minute(tmp_path: Path) -> None:
-    run_threads(tmp_path / "graph", duration_s=60)
+def test_eight_threads_keep_one_history_for_thousands_of_writes(tmp_path: Path) -> None:
+    run_threads(tmp_path / "graph", seed=fresh_seed("CRASH_SEED"), writes=3_000)
 
 
 @pytest.mark.slow
 @pytest.mark.case("engine", 287)
 def test_two_processes_of_which_one_is_killed_leave_what_they_reported(tmp_path: Path) -> None:
     root = tmp_path / "graph"
-    seed = fresh_seed()
+    seed = fixed_seed("CRASH_SEED")
     omnigraph.init(root, SCHEMA).close()
     workers = Workers(root, seed, processes=2, own_share=0.0)
     workers.work_until(monotonic() + 600, writes_max=20 + workers.random.randrange(100))
@@ -169,7 +165,7 @@ def test_two_processes_of_which_one_is_killed_leave_what_they_reported(tmp_path:
 def test_four_processes_publish_a_hundred_times_each(tmp_path: Path) -> None:
     root = tmp_path / "graph"
     omnigraph.init(root, SCHEMA).close()
-    workers = Workers(root, fresh_seed(), processes=4, own_share=1.0)
+    workers = Workers(root, fixed_seed("CRASH_SEED"), processes=4, own_share=1.0)
     workers.work_until(monotonic() + 600, writes_max=100)
 
     assert workers.reports.count("acknowledged") == 400

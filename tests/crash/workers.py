@@ -39,14 +39,22 @@ class Workers:
     def work_until(self, deadline: float, writes_max: int | None = None) -> None:
         """Keep everybody busy until the time has come, or enough writes were asked for and answered."""
         while (left_s := deadline - monotonic()) > 0:
-            places = {writer.pipe: place for place, writer in self.writers.items()}
-            for pipe in wait(list(places), timeout=min(left_s, 1.0)):
-                place = places[cast("Connection", pipe)]
-                message = self.writers[place].receive(0)
-                assert message is not None, f"writer {place} died by itself"
-                self.answer(place, message, is_over=self.asked(place) == writes_max)
+            self._take_messages(min(left_s, 1.0), writes_max)
             if writes_max is not None and not self.current and self.asked_least() == writes_max:
                 return
+
+    def _take_messages(self, within_s: float, writes_max: int | None) -> None:
+        places = {writer.pipe: place for place, writer in self.writers.items()}
+        for pipe in wait(list(places), timeout=within_s):
+            place = places[cast("Connection", pipe)]
+            message = self.writers[place].receive(0)
+            assert message is not None, f"writer {place} died by itself"
+            self.answer(place, message, is_over=self.asked(place) == writes_max)
+
+    def work_until_asked(self, count: int) -> None:
+        """Keep everybody busy until so many writes were asked for in all; some are still under way."""
+        while len(self.reports.writes) < count:
+            self._take_messages(60.0, None)
 
     def answer(self, place: int, message: Message, *, is_over: bool) -> None:
         """Take a message, and ask for the next write where the last one has ended."""

@@ -42,6 +42,18 @@ class StandIn:
     answers: list[Answer]
     asked: list[Asked] = field(default_factory=list)
     released: threading.Event = field(default_factory=threading.Event)
+    _heard: threading.Condition = field(default_factory=threading.Condition)
+
+    def hear(self, asked: Asked) -> None:
+        """Remember a request."""
+        with self._heard:
+            self.asked.append(asked)
+            self._heard.notify_all()
+
+    def wait_for_requests(self, count: int) -> None:
+        """Wait until so many have come in: whoever gave up waiting may be ahead of the server."""
+        with self._heard:
+            assert self._heard.wait_for(lambda: len(self.asked) >= count, timeout=60)
 
 
 class _Server(ThreadingHTTPServer):
@@ -57,7 +69,7 @@ class _Handler(BaseHTTPRequestHandler):
         stand_in = self.server.stand_in
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         headers = {name.lower(): value for name, value in self.headers.items()}
-        stand_in.asked.append(Asked(self.path, headers, body, self.client_address[1]))
+        stand_in.hear(Asked(self.path, headers, body, self.client_address[1]))
         answer = stand_in.answers.pop(0) if len(stand_in.answers) > 1 else stand_in.answers[0]
         if answer.hangs or answer.drops:
             if answer.hangs:

@@ -2,6 +2,7 @@
 
 import logging
 import math
+import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from typing import Any, Protocol
@@ -228,11 +229,10 @@ def test_without_a_deadline_every_wait_is_waited(connect: Connect) -> None:
 
 @pytest.mark.case("surfaces", 188)
 def test_a_provider_that_does_not_answer_is_given_up(connect: Connect) -> None:
-    with (
-        stand_in(Answer(hangs=True)) as server,
-        pytest.raises(EmbeddingError, match="no answer in time \\(2 attempts\\)"),
-    ):
-        connect(server, timeout_ms=50, retry_attempts=2).embed(["a"], "query", 2)
+    with stand_in(Answer(hangs=True)) as server:
+        with pytest.raises(EmbeddingError, match="no answer in time \\(2 attempts\\)"):
+            connect(server, timeout_ms=50, retry_attempts=2).embed(["a"], "query", 2)
+        server.wait_for_requests(2)
 
     assert len(server.asked) == 2
 
@@ -246,11 +246,11 @@ def test_an_answer_that_drips_does_not_outlive_the_deadline(connect: Connect) ->
 
 
 def test_nobody_listens(connect: Connect) -> None:
-    with stand_in(Answer()) as server:
-        pass
-
-    with pytest.raises(EmbeddingError, match=r"127.0.0.1: no connection, or a broken one \(4 attempts\)"):
-        connect(server).embed(["a"], "query", 2)
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))  # so that nobody else gets the port
+        server = StandIn(f"http://127.0.0.1:{nobody.getsockname()[1]}/v1", [])
+        with pytest.raises(EmbeddingError, match=r"127.0.0.1: no connection, or a broken one \(4 attempts\)"):
+            connect(server).embed(["a"], "query", 2)
 
 
 def test_an_address_that_is_none_is_an_error_without_it() -> None:

@@ -4,9 +4,7 @@ The hypothesis machines of `test_model` try many short programs. These are long 
 manifests and for tables of many versions.
 """
 
-import os
 import random
-import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -21,8 +19,10 @@ from tests.model.faults import Faults
 from tests.model.operations import EnsureIndices, Load, Operation, PutKnows, apply, perform
 from tests.model.programs import Program
 from tests.model.reading import check_whole, read_contents
+from tests.support.seeds import fixed_seed, fresh_seed
 
 OPERATIONS = 500
+PROGRAMS_FUZZ = 20
 KILL_EVERY = 20  # operations
 LIVES_MAX = 6  # operations that a writer may survive before a place is chosen that every commit passes
 COMMON_PLACE = "mutation.post_finalize_pre_publisher"
@@ -93,11 +93,10 @@ class LongProgram(Program):
 class Run:
     """One graph and its model."""
 
-    def __init__(self, root: Path, durability: str) -> None:
+    def __init__(self, root: Path, durability: str, seed: int | None = None) -> None:
         self.root = root
         self.durability = durability
-        self.seed = int(os.environ.get("MODEL_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 32)
-        sys.stdout.write(f"\nmodel: seed {self.seed} (MODEL_SEED repeats the program)\n")
+        self.seed = fixed_seed("MODEL_SEED") if seed is None else seed
         self.random = random.Random(self.seed)
         self.program = LongProgram(self.seed)
         self.contents = Contents()
@@ -158,6 +157,16 @@ class Run:
     def was_kept_up(self) -> bool:
         """Return whether a table has gone through a round of upkeep."""
         return any(entry.pin.upkeep_version for entry in self.graph.snapshot().entries.values())
+
+
+@pytest.mark.fuzz
+def test_programs_nobody_has_run_yet_leave_what_the_model_says_after_each(tmp_path: Path) -> None:
+    first = fresh_seed("MODEL_SEED")
+    for seed in range(first, first + PROGRAMS_FUZZ):
+        run = Run(tmp_path / f"graph-{seed}", "process", seed)
+        for _ in range(OPERATIONS):
+            run.step()
+        run.graph.close()
 
 
 @pytest.mark.case("engine", 284)

@@ -1,7 +1,5 @@
 """The power fails at every sync boundary: what was acknowledged is there, and the graph opens."""
 
-import os
-import random
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,6 +23,7 @@ from tests.model.operations import (
 )
 from tests.model.programs import Program
 from tests.powercut.cuts import Bench
+from tests.support.seeds import fixed_seed, fresh_seed
 
 UPKEEP_INTERVAL = 64
 
@@ -100,9 +99,7 @@ def test_every_sync_of_upkeep(bench: Bench) -> None:
 
 @pytest.mark.slow
 def test_every_sync_of_a_random_program(bench: Bench) -> None:
-    seed = int(os.environ.get("CRASH_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 32)
-    sys.stdout.write(f"\npowercut: seed {seed} (CRASH_SEED repeats it)\n")
-    program = Program(seed)
+    program = Program(fresh_seed("CRASH_SEED") if bench.stride == 1 else fixed_seed("CRASH_SEED"))
     with omnigraph.open(bench.root) as graph:
         for _ in range(12):
             cut_through(bench, graph, program.next(bench.allowed[-1]))

@@ -1,11 +1,13 @@
 """A query that needs more than it may ends with an error that says what it needs."""
 
 from collections.abc import Iterator
+from itertools import count
 
 import pyarrow as pa
 import pytest
 
 from omnigraph import CartesianProductRefused, Graph, QueryMemoryExceeded, QueryTimeout, ResourceLimit
+from omnigraph.exec import budget
 from omnigraph.exec.settings import TraversalMode
 from omnigraph.operations.query_settings import machine_memory, query_settings
 from tests.support.engine import new_graph
@@ -53,11 +55,16 @@ def test_memory_is_asked_for_before_it_is_taken(ring: Graph) -> None:
     assert len(ring.query(HOPS, memory_bytes=100_000_000)) == SIZE * 4 * 4 * 4
 
 
-def test_a_search_through_the_whole_graph_ends_in_time(ring: Graph) -> None:
+def test_a_search_through_the_whole_graph_ends_in_time(ring: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = count()
+    monkeypatch.setattr(budget, "monotonic", lambda: next(looks) / 1_000)  # a millisecond from look to look
+
     with pytest.raises(QueryTimeout) as caught:
         ring.query(REACH, timeout_ms=20)
 
     assert (caught.value.limit, caught.value.code, caught.value.status) == (20, "bad_request", 413)
+    assert caught.value.actual == 21  # the first look past the limit ends it
+    assert len(ring.query(HOPS, timeout_ms=20)) == SIZE * 64  # a few operators look a few times
 
 
 def test_an_enormous_bound_costs_what_the_graph_has(ring: Graph) -> None:

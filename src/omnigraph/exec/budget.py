@@ -4,7 +4,7 @@ U1  A query that passes its limits ends with a typed error, between operators or
 U2  The size of an allocation is computed from what is known (degrees, row counts), never found out by trying.
 """
 
-import time
+from time import monotonic
 
 from omnigraph.core.errors import CartesianProductRefused, QueryMemoryExceeded, QueryTimeout
 
@@ -22,7 +22,7 @@ class Budget:
         self._memory = memory_bytes
         self._timeout_ms = timeout_ms
         self._held = 0
-        self._started = time.monotonic()
+        self._started = monotonic()
         self._deadline = None if timeout_ms is None else self._started + timeout_ms / 1_000
 
     def check(self) -> None:
@@ -33,7 +33,7 @@ class Budget:
         """
         if self._deadline is None:
             return
-        now = time.monotonic()
+        now = monotonic()
         if now > self._deadline:
             assert self._timeout_ms is not None
             raise QueryTimeout(limit_ms=self._timeout_ms, elapsed_ms=int((now - self._started) * 1_000))
