@@ -22,7 +22,7 @@ from tests.branches.steps import (
     remove,
     set_age,
 )
-from tests.support.engine import internals, reopen
+from tests.support.engine import foreign, internals, reopen
 from tests.support.system import Script
 
 FIRST_WRITE = """
@@ -254,6 +254,42 @@ graph.mutate('query q() { insert Person { name: "new" } }', branch=sys.argv[2])
 
 
 @pytest.mark.case("engine", 144)
+@pytest.mark.parametrize(
+    "place",
+    [
+        "mutation.post_stage_pre_gate",
+        "mutation.post_sidecar_pre_commit",
+        "mutation.post_finalize_pre_publisher",
+        "publish.before_merge",
+        "mutation.post_publish_pre_sidecar_delete",
+    ],
+)
+def test_writers_on_different_branches_neither_wait_for_nor_see_one_another(graph: Graph, place: str) -> None:
+    """The write on June stands still, with whatever it holds at that place, until all others have ended."""
+    graph.create_branch("june")
+    graph.create_branch("july")
+    seen: list[list[list[str]]] = []
+
+    def write_elsewhere() -> None:
+        if seen:
+            return
+        seen.append([])
+        with reopen(graph) as same_process, foreign(graph) as other_process:
+            for number, handle in enumerate((same_process, other_process)):
+                insert(handle, f"main {number}")
+                insert(handle, f"july {number}", "july")
+                seen[0].append([*names(handle)[3:], *names(handle, "july")[3:]])
+
+    with failpoint(place, "call", write_elsewhere):
+        insert(graph, "june", "june")
+
+    assert seen == [[["main 0", "july 0"], ["main 0", "main 1", "july 0", "july 1"]]]
+    assert names(graph, "june") == ["ann", "bob", "eve", "june"]
+    assert names(graph, "july") == ["ann", "bob", "eve", "july 0", "july 1"]
+    assert names(graph) == ["ann", "bob", "eve", "main 0", "main 1"]
+    assert graph.recoveries() == []
+
+
 @pytest.mark.case("engine", 146)
 def test_a_write_that_meets_the_deletion_of_its_branch(graph: Graph) -> None:
     graph.create_branch("june")

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import lance
 import pytest
 
 from omnigraph.core.errors import (
@@ -13,6 +14,8 @@ from omnigraph.core.errors import (
     VersionNotFound,
 )
 from omnigraph.graph.graph import Graph
+from omnigraph.history.manifest_rows import MANIFEST_DIR
+from omnigraph.storage.version_file import version_file_name
 from tests.branches.steps import ages, insert, set_age
 from tests.support.engine import head, internals, reopen
 
@@ -174,16 +177,24 @@ def test_versions_are_those_of_the_branch(graph: Graph) -> None:
 
 @pytest.mark.case("engine", 339)
 def test_inherited_commits_are_the_same_from_either_side(graph: Graph) -> None:
+    """The trim is the library's own, without an age: `cleanup`, which keeps a horizon, is still to come."""
     insert(graph, "one")
     shared = [c.graph_commit_id for c in graph.commits()][:-1]
     before = {commit: ages_at(graph, commit) for commit in shared}
     graph.create_branch("june")
+    fork_version = internals(graph).state().version
     for number in range(3):
         insert(graph, f"main {number}")
         insert(graph, f"june {number}", "june")
+    own = {branch: [c.graph_commit_id for c in graph.commits(branch=branch)[:3]] for branch in (None, "june")}
     parts = internals(graph).parts
     for ref in (None, internals(graph).state("june").ref):
-        parts.coordinator.manifest.compact(parts.coordinator.address(ref))
+        address = parts.coordinator.address(ref)
+        parts.coordinator.manifest.compact(address)
+        lance.dataset(address.open_uri).cleanup_old_versions(timedelta(0))
+    manifest = Path(graph.uri, MANIFEST_DIR)
+    assert not (manifest / version_file_name(1)).exists()
+    assert (manifest / version_file_name(fork_version)).exists()
 
     with reopen(graph) as fresh, fresh.branch("june") as june:
         for commit in shared:
@@ -191,3 +202,9 @@ def test_inherited_commits_are_the_same_from_either_side(graph: Graph) -> None:
             rows = june.at(commit).query(AGES).rows
             assert {str(row["name"]): int(str(row["age"])) for row in rows} == before[commit]
         assert len(fresh.commits(branch="june")) == len(shared) + 1 + 3
+        for handle, branch, other in ((fresh, None, "june"), (june, "june", None)):
+            for number, commit in enumerate(reversed(own[branch])):
+                rows = handle.at(commit).query(AGES).rows
+                added = [f"{branch or 'main'} {done}" for done in range(number + 1)]
+                assert sorted({str(row["name"]) for row in rows} - set(before[shared[0]])) == added
+            assert not set(own[other]) & {c.graph_commit_id for c in handle.commits()}

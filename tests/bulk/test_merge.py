@@ -79,6 +79,33 @@ def facts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     )
 
 
+@pytest.mark.case("engine", 122)
+def test_an_overwrite_on_executors_equals_one_in_process(
+    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Row for row: contents and versions of both tables that the load names; others stay."""
+    monkeypatch.setenv(MERGE_BYTES, "100")
+    found = []
+    engines: tuple[Engine, ...] = ("local", "spark")
+    for engine in engines:
+        graph = init(tmp_path / engine, PEOPLE, durability="process")
+        graph.load(people(*range(60)) + ndjson([node("Company", name="acme")]), "append", index=False)
+        graph.load(ndjson([edge("Knows", "p01", "p02", id="e")]), "append", index=False)
+        edges = ndjson([edge("Knows", "p30", f"p{number}", id=f"e{number}") for number in range(31, 40)])
+
+        result = graph.load(people(*range(30, 80), age=7) + edges, "overwrite", engine=engine, index=False)
+
+        assert result.tables == (("edge:Knows", 9), ("node:Person", 50))
+        keys = ("node:Person", "edge:Knows", "node:Company")
+        rows = {key: [row for part in fragments(graph, key) for row in part] for key in keys}
+        assert all(len({row["_rowid"] for row in part}) == len(part) for part in rows.values())
+        found.append(
+            {key: sorted(({**row, "_rowid": None} for row in part), key=str) for key, part in rows.items()}
+        )
+    assert found[0] == found[1]
+    assert [len(rows) for rows in found[1].values()] == [50, 9, 1]
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(("setting", "what"), [(KEYED_MAX_ROWS, "entities"), (KEYED_MAX_BYTES, "bytes")])
 def test_a_write_above_a_ceiling_is_refused_by_both_engines(

@@ -1,6 +1,8 @@
 """Places of the failpoint catalogue whose meaning the crash matrix does not show."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -8,6 +10,7 @@ import omnigraph.graph.graph as graphs
 from omnigraph.commit.publish import FRAGMENTS_MAX
 from omnigraph.core.errors import RecoveryRequired, StorageError
 from omnigraph.core.failpoint import ENVIRONMENT, EXIT_STATUS, InjectedFault, failpoint
+from tests.protocol.conftest import NewRoot
 from tests.support.books import (
     assert_reopening_changes_nothing,
     assert_settled,
@@ -75,6 +78,50 @@ def test_a_kill_before_the_manifest_is_folded_leaves_that_to_the_next_publish(ro
         # The killed writer was finished by a commit, which folded all; the write after it added one fragment.
         assert len(graph._graph.state().fragments) == 2
     assert len(books(root).recoveries) == 1
+
+
+CONFIRMING = "branch_merge.post_phase_b_pre_confirm"
+CONFIRMED = "branch_merge.post_phase_b_pre_manifest_commit"
+
+
+@pytest.mark.case("engine", 208)
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_merge_that_confirms_between_the_listing_and_the_lock(root_for: NewRoot, is_killed: bool) -> None:
+    """The healer reads the sidecar under the lock: what it listed had confirmed nothing yet."""
+    root = root_for("branch_merge")
+    environment = {ENVIRONMENT: f"{CONFIRMED}=exit"} if is_killed else {}
+    with (
+        stopped(root, "branch_merge", f"{CONFIRMING}=", **environment) as script,
+        graphs.open(root) as graph,
+    ):
+        (sidecar,) = sidecars(root)
+        assert {table["confirmed_version"] for table in tables_of(sidecar)} == {None}
+        confirmed: list[list[dict[str, Any]]] = []
+
+        def confirm() -> None:
+            script.write_line()
+            if not is_killed:
+                assert script.read_line() == "done"
+            assert script.wait() == (EXIT_STATUS if is_killed else 0)
+            confirmed.extend(tables_of(path) for path in sidecars(root))
+
+        with paused_at("recovery.post_list_pre_lock", "call", confirm):
+            graph.refresh()
+
+        assert contents_of(graph) == WRITERS["branch_merge"].after
+    found = assert_settled(root, WRITERS["branch_merge"].after, recoveries=int(is_killed))
+    if is_killed:
+        (tables,) = confirmed
+        assert found.recoveries[0].kind == "RolledForward"
+        published = {table["table_key"]: table["confirmed_version"] for table in tables}
+        assert {key: found.pins[key] for key in published} == published
+    assert_reopening_changes_nothing(root)
+
+
+def tables_of(sidecar: Path) -> list[dict[str, Any]]:
+    """Return the tables that a sidecar names."""
+    tables: list[dict[str, Any]] = json.loads(sidecar.read_text())["tables"]
+    return tables
 
 
 @pytest.mark.case("engine", 208)

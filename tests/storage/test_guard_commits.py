@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import lance
@@ -11,8 +12,13 @@ from lance import LanceDataset, LanceOperation, Transaction
 from lance.commit import CommitConflictError
 from lance.fragment import FragmentMetadata, write_fragments
 
-from tests.support.raw_lance import anchored, append, fragments_of, ids_of, new_dataset, reopened
-from tests.support.tables import PRIMARY_KEY, SCHEMA, names, rows
+from omnigraph.storage.handle import TableAddress
+from omnigraph.storage.protobuf import fields
+from omnigraph.storage.stage import CommitConflict
+from omnigraph.storage.transactions import transaction_file
+from tests.support.raw_lance import anchored, append, fragments_of, ids_of, new_dataset, publish, reopened
+from tests.support.shapes import SHAPES
+from tests.support.tables import PRIMARY_KEY, SCHEMA, Workbench, names, rows
 
 pytestmark = pytest.mark.case("engine", 78)
 
@@ -72,6 +78,24 @@ def test_two_anchored_updates_on_one_base_collide_and_a_plain_append_slips_throu
     with pytest.raises(CommitConflictError):
         LanceDataset.commit(dataset, third, max_retries=0)
     assert ids_of(reopened(dataset)) == ["a", "b", "slipped", "x"]
+
+
+def test_every_stale_pair_of_our_shapes_is_refused(tmp_path: Path) -> None:
+    for number, (first, second) in enumerate(product(SHAPES, repeat=2)):
+        bench = Workbench(tmp_path, name=f"table-{number}")
+        bench.upsert(rows(["a", "b"]))
+        base = bench.head()
+        winner, loser = (SHAPES[name](bench.stager, base, name) for name in (first, second))
+        bench.commit(winner)
+
+        with pytest.raises(CommitConflict) as refused:
+            bench.commit(loser)
+
+        cause = refused.value.__cause__
+        assert isinstance(cause, CommitConflictError)
+        # An overwrite leaves nothing that another shape could be tried on again.
+        assert cause.retryable == (first != "overwrite" or second == "overwrite"), (first, second)
+        assert bench.head().version == base.version + 1
 
 
 def merge_of(dataset: LanceDataset, key: str) -> LanceOperation.BaseOperation:
@@ -240,6 +264,33 @@ def test_a_compaction_lands_on_top_of_foreign_rows(tmp_path: Path) -> None:
 
     assert reopened(dataset).version == before + 3
     assert ids_of(reopened(dataset)) == ["a", "b", "foreign", "x", "y", "z"]
+
+
+def test_a_transaction_file_tells_its_operation_by_a_number(tmp_path: Path) -> None:
+    dataset = fragmented(tmp_path)
+    dataset.optimize.compact_files()
+    dataset.delete("id = 'a'")
+    publish(dataset, rows(["b"], 1))
+    kept = [fragment.metadata for fragment in dataset.get_fragments()]
+    more = LanceOperation.Merge([*kept, *fragments_of(dataset, rows(["m"]))], dataset.lance_schema)
+    LanceDataset.commit(dataset, more, read_version=dataset.version)
+    dataset = reopened(dataset)
+    dataset.update_config({"some.key": "value"})
+    reopened(dataset, 1).restore()
+    dataset = lance.write_dataset(rows(["o"]), dataset.uri, mode="overwrite")
+
+    tags = [operation_tag(dataset, version) for version in range(1, dataset.version + 1)]
+
+    assert tags == [102, 103, 100, 100, 100, 107, 104, 101, 108, 105, 110, 106, 102]
+    assert operation_tag(dataset.create_branch("fork"), dataset.version) == 113
+
+
+def operation_tag(dataset: LanceDataset, version: int) -> int:
+    """Return the number of the one field, in the transaction of a version, that is its operation."""
+    address = TableAddress(dataset.uri)
+    message = (Path(dataset.uri) / transaction_file(address, version)).read_bytes()
+    [tag] = [number for number, _ in fields(message) if number >= 100]
+    return tag
 
 
 def test_a_rewrite_that_remapped_an_index_cannot_be_read_back(tmp_path: Path) -> None:

@@ -227,13 +227,19 @@ def test_a_vector_column_without_vectors_cannot_be_trained(tmp_path: Path) -> No
         )
 
 
-def replace_first(dataset: LanceDataset, text: str, *, fields: list[int]) -> LanceDataset:
-    """Replace the first document's text by hand, its row id carried over."""
+def replace_first(
+    dataset: LanceDataset, text: str, *, fields: list[int], vector: list[float] | None = None
+) -> LanceDataset:
+    """Replace the first document's text, and its vector, by hand, its row id carried over."""
     from lance.fragment import RowIdSequence
 
     from tests.support.raw_lance import fragments_of
 
     changed = documents(1).set_column(1, SCHEMA.field("text"), pa.array([text]))
+    if vector is not None:
+        changed = changed.set_column(
+            2, SCHEMA.field("vector"), pa.array([vector], SCHEMA.field("vector").type)
+        )
     [fragment] = fragments_of(dataset, changed)
     fragment.row_id_meta = RowIdSequence([0]).to_inline_metadata()
     emptied = dataset.get_fragments()[0].delete_rows([0])
@@ -280,6 +286,23 @@ def test_a_new_text_segment_brings_back_the_old_words_of_replaced_rows(
     assert covered(changed, "text__fts") == [0, 1]
     assert set(scores(changed, MatchQuery("different", "text"))) == {"d0"}
     assert ("d0" in scores(changed, MatchQuery("graph", "text"))) is is_found_again
+
+
+@pytest.mark.parametrize("merged_segments", [0, 1])
+def test_new_btree_and_vector_segments_bring_nothing_back(
+    dataset: LanceDataset, merged_segments: int
+) -> None:
+    indexed = commit_index(dataset, "BTREE", "IVF_FLAT")
+    changed = replace_first(indexed, "entirely different", fields=[0, 1, 2], vector=[99.0] * DIMENSION)
+
+    changed.optimize.optimize_indices(num_indices_to_merge=merged_segments)
+
+    assert covered(changed, "text__btree") == covered(changed, "vector_idx") == [0, 1]
+    same = changed.to_table(columns=["id"], filter=f"text = '{TEXTS[0]}'")["id"].to_pylist()
+    assert sorted(same) == sorted(f"d{number}" for number in range(4, 40, 4))
+    query = {"column": "vector", "q": np.zeros(DIMENSION, np.float32), "k": 1, "metric": "l2"}
+    [nearest] = changed.to_table(nearest=query, columns=["id"], filter="true", prefilter=True).to_pylist()
+    assert nearest["id"] == "d1"
 
 
 @pytest.mark.parametrize(("text_filter", "missing"), [(None, 3), ("true", 0)])

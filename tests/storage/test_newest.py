@@ -96,7 +96,7 @@ def test_an_object_store_is_left_to_the_library() -> None:
     assert known.find(TableAddress("s3://bucket/graph/table")) is None
 
 
-@pytest.mark.case("engine", 364)
+@pytest.mark.case("engine", 371)
 @pytest.mark.parametrize("granularity_s", [1, 2])
 @pytest.mark.parametrize("age_ms", [0, 300, 1_900])
 def test_commits_that_share_a_coarse_time_of_change_are_all_seen(
@@ -133,7 +133,7 @@ def test_a_gap_made_within_a_coarse_time_of_change_is_passed_over(
     assert known.find(address) == 5
 
 
-@pytest.mark.case("engine", 364)
+@pytest.mark.case("engine", 371)
 @pytest.mark.parametrize("granularity_ns", [1, 10_000_000, 1 * SECOND_NS, 2 * SECOND_NS])
 def test_a_clock_that_is_not_the_file_systems_hides_no_commit(
     address: TableAddress, granularity_ns: int
@@ -150,7 +150,7 @@ def test_a_clock_that_is_not_the_file_systems_hides_no_commit(
     assert known.find(address) == 4
 
 
-@pytest.mark.case("engine", 364)
+@pytest.mark.case("engine", 371)
 @pytest.mark.parametrize("changed_ns", [7 * SECOND_NS + 1, 8 * SECOND_NS], ids=["fine", "coarse"])
 def test_a_folder_at_rest_is_asked_two_things_and_no_hint_is_read(
     address: TableAddress, changed_ns: int, monkeypatch: pytest.MonkeyPatch

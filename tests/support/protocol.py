@@ -345,10 +345,10 @@ def give_up(root: Path, writer: str, point: str) -> None:
 
 
 @contextmanager
-def stopped(root: Path, writer: str, point: str) -> Iterator[Script]:
+def stopped(root: Path, writer: str, point: str, **environment: str) -> Iterator[Script]:
     """Run a writer in a process that waits at a place until `go_on`, or until it is killed."""
     name, _, skip = point.partition("=")
-    with Script(_PROGRAM, root, writer, name, f"{skip}call") as script:
+    with Script(_PROGRAM, root, writer, name, f"{skip}call", **environment) as script:
         assert script.read_line() == "paused", f"{writer} did not come to {point}"
         yield script
 

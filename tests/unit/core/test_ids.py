@@ -115,7 +115,7 @@ def test_threads_that_share_a_source_never_get_the_same_id() -> None:
     assert len(set(ids)) == 4_000
 
 
-@pytest.mark.case("engine", 363)
+@pytest.mark.case("engine", 370)
 @pytest.mark.parametrize("moment", [1_000_000, 9_000_000, 9_001_000], ids=["back", "still", "onwards"])
 def test_a_parent_and_its_children_never_make_the_same_id(moment: int) -> None:
     with Script(FORK, moment) as script:
