@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         AlreadyInitialized,
         BadRequest,
         BranchInUse,
+        BranchMoved,
         BranchNotFound,
         CartesianProductRefused,
         CatalogError,
@@ -89,7 +90,7 @@ if TYPE_CHECKING:
     from omnigraph.operations.export import Export
     from omnigraph.operations.feed import ChangeFeed, ChangeFeedPage
     from omnigraph.operations.load import LoadMode, LoadResult
-    from omnigraph.operations.merge import MergeOutcome, MergeResult
+    from omnigraph.operations.merge import DeleteRefusal, MergeOutcome, MergeResult
     from omnigraph.operations.mutate import MutationResult
     from omnigraph.plan.describe import Explanation
 
@@ -103,6 +104,7 @@ _HOMES = {
     "ChangeFeedPage": "omnigraph.operations.feed",
     "CommitChanges": "omnigraph.operations.commit_changes",
     "CommitChangesPage": "omnigraph.operations.commit_changes",
+    "DeleteRefusal": "omnigraph.operations.merge",
     "Diff": "omnigraph.operations.diff",
     "EmbedResult": "omnigraph.operations.embed_model",
     "EmbeddingConfig": "omnigraph.embedding",
@@ -137,6 +139,7 @@ __all__ = [
     "Baseline",
     "Branch",
     "BranchInUse",
+    "BranchMoved",
     "BranchNotFound",
     "CartesianProductRefused",
     "CatalogError",
@@ -152,6 +155,7 @@ __all__ = [
     "CommitHasNoParent",
     "CommitNotFound",
     "ConflictError",
+    "DeleteRefusal",
     "Diff",
     "DriftNeedsRepair",
     "EmbedResult",

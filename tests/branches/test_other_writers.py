@@ -161,6 +161,19 @@ def test_a_block_that_raises_takes_its_branch_along(graph: Graph) -> None:
         pass
 
 
+def test_a_block_that_raises_leaves_a_branch_that_somebody_else_made_since(graph: Graph) -> None:
+    def lose_it() -> None:
+        with graph.branch("june", from_="main"):
+            graph.delete_branch("june")
+            graph.create_branch("june")
+            raise RuntimeError
+
+    with pytest.raises(BranchNotFound):
+        lose_it()
+
+    assert "june" in graph.branches()
+
+
 def test_another_process_sees_branches_at_once(graph: Graph) -> None:
     with open_graph(graph.uri, mode="ro") as reader:
         graph.create_branch("june")

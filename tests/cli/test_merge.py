@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from omnigraph.core.failpoint import failpoint
 from tests.support.atlas import GRAPH, place_atlas
 from tests.support.commands import Outcome
 from tests.support.in_process import document, invoke
@@ -102,6 +103,23 @@ def test_the_source_goes_with_the_merge_or_stays_with_a_warning(folder: Path) ->
     )
     assert gone.stdout == "merged june into main: already_up_to_date\ndeleted branch june\n"
     assert document("branch", "list", GRAPH, cwd=folder) == {"branches": ["main"]}
+
+
+@pytest.mark.case("surfaces", 61)
+def test_a_source_that_moved_on_stays_with_a_warning(folder: Path) -> None:
+    change(folder, "rename", "june", code="VGR-1", name="Wanderer")
+
+    def move_on() -> None:
+        change(folder, "rename", "june", code="VGR-2", name="Late")
+
+    with failpoint("branch_merge.post_capture", call=move_on):
+        kept = merge(folder, "june", "--delete-branch", "--json")
+
+    assert kept.code == 0
+    assert "warning: june was merged but not deleted: branch 'june' has moved on to commit" in kept.stderr
+    said = json.loads(kept.stdout)
+    assert (said["branch_deleted"], said["branch_delete_refusal"]) == (False, "moved")
+    assert document("branch", "list", GRAPH, cwd=folder) == {"branches": ["june", "main"]}
 
 
 @pytest.mark.case("surfaces", 68)

@@ -1,18 +1,21 @@
 """How a merge ends: what it commits, whom it names, what it does with the source."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from omnigraph.core.errors import BadRequest, BranchNotFound, MergeConflicts, PolicyDenied, ReadSetChanged
 from omnigraph.core.failpoint import failpoint
+from omnigraph.core.ids import new_ulid
 from omnigraph.graph.graph import Graph
 from omnigraph.graph.graph import open as open_graph
+from omnigraph.history.branches import mint_ref
 from omnigraph.history.commits import MAINTENANCE_ACTOR
-from omnigraph.operations.merge import MergeOutcome, MergeResult
+from omnigraph.operations.merge import DeleteRefusal, MergeOutcome, MergeResult
 from tests.merge.world import ages, node, put, remove, set_age
 from tests.support.books import fingerprint
-from tests.support.engine import together
+from tests.support.engine import internals, together
 
 FAST_FORWARD, MERGED = MergeOutcome.FAST_FORWARD, MergeOutcome.MERGED
 UP_TO_DATE = MergeOutcome.ALREADY_UP_TO_DATE
@@ -299,6 +302,82 @@ def test_an_up_to_date_source_is_deleted_too_and_main_never_is(world: Graph) -> 
     assert world.branches() == ["main"]
 
 
+@pytest.mark.case("engine", 243)
+@pytest.mark.parametrize(
+    "place", ["branch_merge.post_capture", "branch_merge.post_publish_pre_sidecar_delete"]
+)
+def test_a_source_with_commits_that_were_not_merged_stays(world: Graph, place: str) -> None:
+    set_age(world, "june", "ann", 31)
+    with open_graph(world.uri) as elsewhere:
+        with failpoint(place, call=lambda: set_age(elsewhere, "june", "bob", 41)):
+            result = world.merge("june", delete_branch=True)
+        late = elsewhere.snapshot("june").head.graph_commit_id
+
+    assert result.commit is not None
+    assert (result.branch_deleted, result.branch_delete_refusal) == (False, DeleteRefusal.MOVED)
+    assert f"'june' has moved on to commit {late}" in str(result.branch_delete_error)
+    assert ages(world, "june")["bob"] == 41
+    assert world.merge("june", delete_branch=True).branch_deleted
+    assert ages(world) == {"ann": 31, "bob": 41, "cid": 30, "dan": 30}
+
+
+def test_a_source_that_has_only_been_kept_up_is_deleted(world: Graph) -> None:
+    set_age(world, "june", "ann", 31)
+
+    with failpoint("branch_merge.post_capture", call=lambda: world.ensure_indices(branch="june") and None):
+        result = world.merge("june", delete_branch=True)
+
+    assert result.branch_deleted
+
+
+@pytest.mark.parametrize("is_made_again", [False, True])
+def test_a_source_that_another_one_replaced_meanwhile_stays(world: Graph, is_made_again: bool) -> None:
+    set_age(world, None, "ann", 31)
+
+    def replace_it() -> None:
+        """Do what processes do that do not share our gates."""
+        parts = internals(world).parts
+        gone = parts.branches.require("june")
+        parts.branches.delete(gone)
+        if is_made_again:
+            made = replace(gone, ref=mint_ref("june", new_ulid()))
+            parts.refs.create(parts.coordinator.address(), made.parent_manifest_version, made.ref)
+            parts.branches.create(made)
+
+    with failpoint("branch_merge.post_capture", call=replace_it):
+        result = world.merge("june", delete_branch=True)
+
+    assert (result.branch_deleted, result.branch_delete_refusal) == (False, DeleteRefusal.FAILED)
+    assert "'june' not found" in str(result.branch_delete_error)
+    assert ("june" in world.branches()) == is_made_again
+
+
+def test_nobody_publishes_between_the_last_look_and_the_deletion(world: Graph) -> None:
+    obtained: list[bool] = []
+
+    def try_to_publish() -> None:
+        publisher = internals(world).publisher
+        with publisher.publish_lock("june", wait_s=0) as is_held:
+            obtained.append(is_held)
+
+    with failpoint("branch_delete.post_look_pre_control", call=try_to_publish):
+        result = world.merge("june", delete_branch=True)
+
+    assert (result.branch_deleted, obtained) == (True, [False])
+
+
+def test_a_source_that_somebody_is_publishing_on_stays(world: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    publisher = internals(world).publisher
+    patient = publisher.publish_lock
+    monkeypatch.setattr(publisher, "publish_lock", lambda branch: patient(branch, wait_s=0))
+    with open_graph(world.uri) as elsewhere, internals(elsewhere).publisher.publish_lock("june") as is_held:
+        result = world.merge("june", delete_branch=True)
+
+    assert is_held
+    assert (result.branch_deleted, result.branch_delete_refusal) == (False, DeleteRefusal.IN_USE)
+    assert "somebody is publishing on it" in str(result.branch_delete_error)
+
+
 def test_whoever_may_merge_need_not_be_allowed_to_delete(world: Graph) -> None:
     def authorize(actor: str | None, action: str, resource: str) -> None:
         if action == "branch_delete":
@@ -311,3 +390,4 @@ def test_whoever_may_merge_need_not_be_allowed_to_delete(world: Graph) -> None:
 
     assert result.commit is not None
     assert "policy denied action 'branch_delete' on branch 'june'" in str(result.branch_delete_error)
+    assert result.branch_delete_refusal is DeleteRefusal.FORBIDDEN

@@ -144,6 +144,7 @@ def merge_document(
         document["branch_deleted"] = result.branch_deleted
     if result.branch_delete_error is not None:
         document["branch_delete_error"] = result.branch_delete_error
+        document["branch_delete_refusal"] = str(result.branch_delete_refusal)
     if is_dry_run:
         document["conflicts"] = [conflict_document(conflict) for conflict in result.conflicts]
     return document

@@ -409,6 +409,18 @@ class BranchInUse(ConflictError):
         self.branch, self.reason = branch, reason
 
 
+class BranchMoved(ConflictError):
+    """A branch is not where it has to be for this; it was left as it is."""
+
+    def __init__(self, branch: str, *, expected: str, actual: str) -> None:
+        """Take the graph branch, the commit that its head had to be, and the one that it is."""
+        super().__init__(
+            f"branch '{branch}' has moved on to commit {actual}, and only {expected} was merged:"
+            f" merge it again, or delete it with all that it has"
+        )
+        self.branch, self.expected, self.actual = branch, expected, actual
+
+
 class SchemaApplyInProgress(ConflictError):
     """A schema change is being applied; try again when it is done."""
 

@@ -110,6 +110,7 @@ CATALOG = frozenset(
         "branch_create.control_ack_lost",
         "branch_delete.control_ack_lost",
         "branch_delete.post_control_pre_refs",
+        "branch_delete.post_look_pre_control",
         "branch_merge.post_capture",
         "branch_merge.post_sidecar_pre_commit",
         "branch_merge.between_chunks",

@@ -7,6 +7,8 @@ from typing import Self
 
 from omnigraph.core.errors import BranchInUse
 from omnigraph.history.branches import Branch
+from omnigraph.history.commits import GraphCommit
+from omnigraph.history.state import ManifestState
 from omnigraph.operations import branches as verbs
 from omnigraph.operations.context import OpenGraph
 from omnigraph.operations.merge import MergeResult
@@ -47,9 +49,14 @@ class BranchVerbs(ABC):
         Raises:
             BranchInUse: another branch needs it, or this handle is bound to it.
         """
+        self._delete_branch(name, self._who(actor))
+
+    def _delete_branch(
+        self, name: str, actor: str | None, *, ref: str | None = None, head: GraphCommit | None = None
+    ) -> None:
         if self._branch is not None and name.strip() == self._branch:
             raise BranchInUse(self._branch, "this handle is bound to it")
-        verbs.delete_branch(self._graph, name, actor=self._who(actor))
+        verbs.delete_branch(self._graph, name, actor=actor, ref=ref, head=head)
 
     def merge(
         self,
@@ -64,20 +71,25 @@ class BranchVerbs(ABC):
         """Bring into a branch what another one did since the two parted, as one commit with two parents.
 
         A dry run says how it would end and returns the conflicts; nothing is written. With `delete_branch`
-        the source is deleted afterwards; where that is refused, the merge stands and the result says why.
+        the source is deleted afterwards, unless it has commits by then that were not merged; where that is
+        refused, the merge stands and the result says why.
 
         Raises:
             MergeConflicts: the two sides disagree; nothing was written.
             BranchNotFound: there is no such branch.
         """
         actor = self._who(actor)
+
+        def delete(merged: ManifestState) -> None:
+            self._delete_branch(source, actor, ref=merged.ref, head=merged.head)
+
         result = merge_verb(
             self._graph,
             source,
             into=into,
             actor=actor,
             message=message,
-            delete=(lambda: self.delete_branch(source, actor=actor)) if delete_branch else None,
+            delete=delete if delete_branch else None,
             dry_run=dry_run,
         )
         if result.commit is not None:
@@ -102,15 +114,14 @@ class BranchVerbs(ABC):
         With `merge_on_exit` the branch is merged into what it was made from, or into main. A branch that was
         made here is deleted when the block raises, unless that is switched off.
         """
-        if from_ is not None:
-            self.create_branch(name, from_)
-        else:
+        made = None if from_ is None else self.create_branch(name, from_)
+        if made is None:
             self._graph.require_branch(self._graph.enter(self._actor, "read", name))
         try:
             yield self._bound(name.strip())
         except BaseException:
-            if from_ is not None and delete_on_error:
-                self.delete_branch(name)
+            if made is not None and delete_on_error:
+                self._delete_branch(name, self._actor, ref=made.ref)
             raise
         if merge_on_exit:
             self.merge(name, into=from_ or "main")

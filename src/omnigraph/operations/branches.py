@@ -4,6 +4,8 @@ J1  A branch costs one ref on the manifest and one control object, whatever the 
     are forked when the branch first writes them.
 J2  Logical deletion is one step. What it leaves of storage is invisible, and nobody waits for its removal.
 J3  Storage that another branch came to need while a branch was deleted stays.
+J4  A branch goes under its publish lock, behind a look at its head where that has to be a known one: no
+    writer of this host publishes between the two, and one that waits finds the branch gone.
 """
 
 from omnigraph.commit.parts import Parts
@@ -15,12 +17,14 @@ from omnigraph.core.errors import (
     AlreadyExistsError,
     BadRequest,
     BranchInUse,
+    BranchMoved,
     BranchNotFound,
     OmnigraphError,
     SchemaApplyInProgress,
 )
 from omnigraph.core.failpoint import hit
 from omnigraph.history.branches import Branch, check_branch_name, mint_ref
+from omnigraph.history.commits import GraphCommit
 from omnigraph.history.coordinator import MAIN
 from omnigraph.history.state import ManifestState
 from omnigraph.operations.context import OpenGraph
@@ -70,13 +74,23 @@ def create_branch(
     return branch
 
 
-def delete_branch(graph: OpenGraph, name: str, *, actor: str | None = None) -> None:
+def delete_branch(
+    graph: OpenGraph,
+    name: str,
+    *,
+    actor: str | None = None,
+    ref: str | None = None,
+    head: GraphCommit | None = None,
+) -> None:
     """End a branch with all commits of its own (J2).
+
+    With a ref only that incarnation of it, with a head only if it has nothing newer (J4).
 
     Raises:
         BadRequest: main is no branch to delete.
-        BranchNotFound: there is none of that name.
-        BranchInUse: another branch was made from it, or still reads its tables.
+        BranchNotFound: there is none of that name, or another one by now.
+        BranchInUse: another branch was made from it, still reads its tables, or somebody is publishing on it.
+        BranchMoved: it has commits beyond that head.
     """
     branch = graph.enter(actor, "branch_delete", name)
     graph.require_writable()
@@ -86,13 +100,18 @@ def delete_branch(graph: OpenGraph, name: str, *, actor: str | None = None) -> N
     parts = graph.parts
     with parts.queues.schema_gate, parts.queues.branch_gates([branch]):
         _refuse_schema_apply(parts)
-        captured = parts.branches.require(branch)
+        captured = parts.branches.require(branch, ref)
         state = graph.state(branch)
         tables = [(entry.table_key, branch) for entry in state.tables.entries()]
         with parts.queues.acquire_many(tables):
-            parts.branches.require(branch, captured.ref)
             _refuse_use(parts, captured, state)
-            parts.branches.delete(captured)
+            with graph.publisher.publish_lock(branch) as is_held:
+                parts.branches.require(branch, captured.ref)
+                state = parts.coordinator.state(branch, captured.ref)
+                if head is not None:
+                    _refuse_newer(state, branch, head, is_alone=is_held)
+                hit("branch_delete.post_look_pre_control")
+                parts.branches.delete(captured)
             hit("branch_delete.post_control_pre_refs")
             parts.coordinator.forget_branch(branch)
             _let_go(parts, graph.publisher, captured, state)
@@ -102,6 +121,14 @@ def _refuse_schema_apply(parts: Parts) -> None:
     is_pending = any(found.sidecar.writer_kind is WriterKind.SCHEMA_APPLY for found in list_pending(parts))
     if is_pending or parts.branches.is_schema_apply_running():
         raise SchemaApplyInProgress("a schema change is at work: branches are made and deleted behind it")
+
+
+def _refuse_newer(state: ManifestState, branch: str, head: GraphCommit, *, is_alone: bool) -> None:
+    """Refuse unless the branch shows what it showed at a head, and nobody can change that now (J4)."""
+    if not is_alone:
+        raise BranchInUse(branch, "somebody is publishing on it")
+    if state.commits.effective(state.head) != state.commits.effective(head):
+        raise BranchMoved(branch, expected=head.graph_commit_id, actual=state.head.graph_commit_id)
 
 
 def _refuse_use(parts: Parts, branch: Branch, state: ManifestState) -> None:

@@ -5,7 +5,8 @@ B1  Both heads are captured once. What the source does later is not part of this
 B2  All conflicts are found before any of them is told, and with one of them nothing is written.
 B3  A fast-forward needs no check of its rows: the target comes to show what the source shows, and that was
     checked when it was written.
-B4  The source is deleted after the merge stands; failing to do so does not fail the merge.
+B4  The source is deleted after the merge stands, and only as it was merged: what came to it since would be
+    lost. Failing to delete it does not fail the merge.
 """
 
 from collections.abc import Callable, Iterable
@@ -14,9 +15,12 @@ from enum import StrEnum
 
 from omnigraph.core.errors import (
     BadRequest,
+    BranchInUse,
+    BranchMoved,
     HistoricalVersionReclaimed,
     MergeConflicts,
     OmnigraphError,
+    PolicyDenied,
     StorageError,
 )
 from omnigraph.core.failpoint import hit
@@ -44,6 +48,15 @@ class MergeOutcome(StrEnum):
     MERGED = "merged"
 
 
+class DeleteRefusal(StrEnum):
+    """Why a source was merged and not deleted."""
+
+    MOVED = "moved"  # it has commits that were not merged
+    IN_USE = "in_use"
+    FORBIDDEN = "forbidden"
+    FAILED = "failed"
+
+
 @dataclass(frozen=True, slots=True)
 class MergeResult:
     """What a merge did, or a dry run would do; only a dry run has conflicts, a merge raises them.
@@ -58,6 +71,7 @@ class MergeResult:
     conflicts: tuple[MergeConflict, ...] = ()
     branch_deleted: bool = False
     branch_delete_error: str | None = None
+    branch_delete_refusal: DeleteRefusal | None = None
     rows_read: int = 0
 
 
@@ -78,13 +92,13 @@ def merge(
     into: str | None = None,
     actor: str | None = None,
     message: str | None = None,
-    delete: Callable[[], None] | None = None,
+    delete: Callable[[ManifestState], None] | None = None,
     dry_run: bool = False,
 ) -> MergeResult:
     """Heal, capture both heads, find what the source did, check it against the target, publish; then upkeep.
 
-    `delete` removes the source afterwards. A dry run stops before the first effect, heals nothing, and
-    returns the conflicts.
+    `delete` removes the source afterwards, as it was merged. A dry run stops before the first effect, heals
+    nothing, and returns the conflicts.
 
     Raises:
         BadRequest: a branch cannot be merged into itself.
@@ -103,35 +117,34 @@ def merge(
     origin = None if name == MAIN else name
     request = MergeRequest(origin, target, actor, message)
 
-    def attempt() -> tuple[MergeResult, Snapshot]:
+    def attempt() -> tuple[MergeResult, _Heads]:
         return _merge_once(graph, request, dry_run=dry_run)
 
-    result, before = with_repreparation(graph, target, attempt)
+    result, heads = with_repreparation(graph, target, attempt)
     if result.commit is not None:
-        run_upkeep(graph, before, result.commit)
+        run_upkeep(graph, heads.target.snapshot(), result.commit)
     if delete is not None and not dry_run:
-        result = _delete_source(result, delete)
+        result = _delete_source(result, delete, heads.source)
     return result
 
 
-def _merge_once(graph: OpenGraph, request: MergeRequest, *, dry_run: bool) -> tuple[MergeResult, Snapshot]:
-    """Merge from fresh heads; return the result, and what the target showed before."""
+def _merge_once(graph: OpenGraph, request: MergeRequest, *, dry_run: bool) -> tuple[MergeResult, _Heads]:
+    """Merge from fresh heads; return the result, and what both sides showed before."""
     queues = graph.parts.queues
     with queues.schema_gate, queues.branch_gates([request.source, request.target]):
         heads = _capture(graph, request)
         hit("branch_merge.post_capture")
-        before = heads.target.snapshot()
         result = MergeResult(request.source or MAIN, request.target or MAIN, heads.outcome, None)
         if heads.outcome is MergeOutcome.ALREADY_UP_TO_DATE:
-            return result, before
+            return result, heads
         plan, conflicts = _plan_of_live_branches(graph, request, heads)
         result = replace(result, conflicts=conflicts, rows_read=plan.rows_read)
         if dry_run:
-            return result, before
+            return result, heads
         if conflicts:
             raise MergeConflicts(conflicts)
         published = publish_merge(graph, request, plan, source_head=heads.source.head, captured=heads.target)
-        return replace(result, commit=published.commit), before
+        return replace(result, commit=published.commit), heads
 
 
 def _capture(graph: OpenGraph, request: MergeRequest) -> _Heads:
@@ -197,10 +210,24 @@ def _written(deltas: Iterable[TableDelta], pointed: set[str]) -> Iterable[TableD
     return (delta for delta in deltas if delta.table_key not in pointed and not delta.is_empty)
 
 
-def _delete_source(result: MergeResult, delete: Callable[[], None]) -> MergeResult:
-    """Delete the source; a refusal is told, and changes nothing about the merge (B4)."""
+def _delete_source(
+    result: MergeResult, delete: Callable[[ManifestState], None], merged: ManifestState
+) -> MergeResult:
+    """Delete the source as it was merged; a refusal is told, and changes nothing about the merge (B4)."""
     try:
-        delete()
+        delete(merged)
     except OmnigraphError as error:
-        return replace(result, branch_delete_error=str(error))
+        return replace(result, branch_delete_error=str(error), branch_delete_refusal=_refusal(error))
     return replace(result, branch_deleted=True)
+
+
+def _refusal(error: OmnigraphError) -> DeleteRefusal:
+    match error:
+        case BranchMoved():
+            return DeleteRefusal.MOVED
+        case BranchInUse():
+            return DeleteRefusal.IN_USE
+        case PolicyDenied():
+            return DeleteRefusal.FORBIDDEN
+        case _:
+            return DeleteRefusal.FAILED
