@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from omnigraph.core.errors import (
         AlreadyExistsError,
         AlreadyInitialized,
+        AmbiguousMergeBase,
         BadRequest,
         BranchInUse,
         BranchMoved,
@@ -135,6 +136,7 @@ __all__ = [
     "INTERNAL_SCHEMA_VERSION",
     "AlreadyExistsError",
     "AlreadyInitialized",
+    "AmbiguousMergeBase",
     "BadRequest",
     "Baseline",
     "Branch",

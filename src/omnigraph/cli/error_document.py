@@ -7,6 +7,7 @@ Json = dict[str, object]
 
 _FIELDS = {
     "manifest_conflict": ("table_key", "expected", "actual"),
+    "ambiguous_merge_base": ("source", "target", "ancestors"),
     "read_set_conflict": ("member", "expected", "actual"),
     "key_conflict": ("table_key", "row_id"),
     "precondition_failure": ("expected", "actual"),

@@ -1,7 +1,7 @@
 """What a publish can change, and the rows that say so."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from omnigraph.core.errors import ExpectedVersionMismatch, InvariantViolation
 from omnigraph.history.fold import TableEntry, TableStates
@@ -97,7 +97,7 @@ class LineageIntent:
     created_at: int
     merged_parent_commit_id: str | None = None
     message: str | None = None
-    metadata: Mapping[str, object] = field(default_factory=dict)
+    merged_history: Mapping[str, object] | None = None  # what a merge tells of its source's history
 
 
 def check_expectations(tables: TableStates, expected: Mapping[TableIdentity, Expectation]) -> None:

@@ -37,6 +37,7 @@ from omnigraph.core.failpoint import hit
 from omnigraph.history.commits import MAINTENANCE_ACTOR, GraphCommit
 from omnigraph.history.coordinator import MAIN, Coordinator
 from omnigraph.history.identity import TableIdentity
+from omnigraph.history.lineage import MERGED_HISTORY
 from omnigraph.history.manifest_rows import commit_row, head_row, rows_table
 from omnigraph.history.state import ManifestState
 from omnigraph.storage.added_files import manifest_files
@@ -298,6 +299,7 @@ def _commit_metadata(lineage: LineageIntent, head: GraphCommit) -> dict[str, obj
     return {
         "parent_commit_id": head.graph_commit_id,
         "merged_parent_commit_id": lineage.merged_parent_commit_id,
+        MERGED_HISTORY: lineage.merged_history,
         "actor_id": lineage.actor_id,
         "created_at": lineage.created_at,
         "message": lineage.message,

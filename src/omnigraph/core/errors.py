@@ -388,6 +388,20 @@ class MergeConflicts(ConflictError):
         self.conflicts = tuple(conflicts)
 
 
+class AmbiguousMergeBase(ConflictError):
+    """It cannot be told what two branches have in common, so nothing was merged and nothing guessed."""
+
+    detail = "ambiguous_merge_base"
+
+    def __init__(self, *, source: str, target: str, ancestors: Sequence[str], reason: str) -> None:
+        """Take both branches, the commits that stand in the way, and why."""
+        super().__init__(
+            f"branch '{source}' cannot be merged into '{target}': {reason}. Make a branch from '{target}',"
+            f" apply to it what '{source}' is to contribute, and merge that"
+        )
+        self.source, self.target, self.ancestors, self.reason = source, target, tuple(ancestors), reason
+
+
 class AlreadyExistsError(ConflictError):
     """The name or place is taken."""
 

@@ -1,63 +1,79 @@
-"""Ancestors of two heads, and where their histories meet.
+"""Where the histories of two branches meet.
 
-E1  Parents are followed as they are stored, both kinds; a parent that neither branch shows ends its path.
-E2  The merge base is the common ancestor with the smallest sum of distances; of equals the one with the
-    greatest manifest version, then the greatest id.
-E3  Commits are decoded as far back as the search goes, newest first: old history costs nothing.
+E1  A merge starts from the best common ancestors: the commits that both histories have and that are behind no
+    other such commit. All parents of both kinds count, on whatever branch they were made.
+E2  Several best common ancestors are merged with each other, over what they have in common in their turn: a
+    tree whose leaves are commits.
+E3  Old history costs nothing where it is not needed: two chains without a merge since they parted meet in the
+    newest commit that both have, and only the commits since are decoded. Else only merges are.
 E4  A maintenance commit shows what its first parent shows: commits with one effective commit are equivalent.
-E5  A branch is one chain of first parents, and along it the versions grow. Two chains without a merge since
-    they parted meet in the newest commit that both have; only with a merge there is anything to search.
+E5  Where it is not known what a merged commit has behind it, the answer is not known either, and nothing is
+    guessed.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Generic, TypeAlias, TypeVar
 
 import orjson
 import pyarrow as pa
 
 from omnigraph.core.errors import InvariantViolation
-from omnigraph.history.commits import MAINTENANCE_ACTOR, CommitLog
-from omnigraph.history.select import descending, position_of, where_in, where_not_in
+from omnigraph.history.lineage import Chain, ChainedLog, Lineage, Place
+from omnigraph.history.select import descending, where_in, where_not_in
+from omnigraph.history.state import ManifestState
 
-_BLOCK_MIN, _BLOCK_MAX = 16, 256  # commits that are decoded at a time, the more the further back
+
+class HistoryUnknown(Exception):
+    """Nobody knows what merged commits have behind them (E5)."""
+
+    def __init__(self, commit_ids: Iterable[str]) -> None:
+        """Take the commits."""
+        self.commit_ids = tuple(commit_ids)
+        super().__init__(", ".join(self.commit_ids))
 
 
 @dataclass(frozen=True, slots=True)
 class Ancestor:
-    """What the search needs to know of a commit."""
+    """A commit in which histories meet; the chain is none where both branches show it."""
 
     commit_id: str
     manifest_version: int
-    parents: tuple[str, ...]
-    is_maintenance: bool
+    chain: Chain | None = None
+
+
+_Leaf = TypeVar("_Leaf")
+
+
+@dataclass(frozen=True, slots=True)
+class Merged(Generic[_Leaf]):
+    """What two things make together, over what they have in common (E2)."""
+
+    one: "_Leaf | Merged[_Leaf]"
+    other: "_Leaf | Merged[_Leaf]"
+    over: "_Leaf | Merged[_Leaf]"
+
+
+Meeting: TypeAlias = "Ancestor | Merged[Ancestor]"
 
 
 class Ancestry:
-    """The commits that two branches show together."""
+    """The histories of two branches."""
 
-    def __init__(self, one: CommitLog, other: CommitLog) -> None:
-        """Take the logs of both branches, in any order."""
-        self._heads = [None if log.head is None else log.head.graph_commit_id for log in (one, other)]
-        self._rows = [log.rows().combine_chunks() for log in (one, other)]
-        self._known: dict[str, Ancestor | None] = {}
-        self._unread = [_blocks(rows) for rows in self._rows]
+    def __init__(self, one: ManifestState, other: ManifestState) -> None:
+        """Take both branches, in any order."""
+        self._states = one, other
+        self._rows = [state.commits.rows().combine_chunks() for state in self._states]
+        self._chained: tuple[ChainedLog, ChainedLog] | None = None
+        self._lineage: Lineage | None = None
 
-    def merge_base(self, one: str, other: str) -> Ancestor:
-        """Return where the histories of two commits meet (E1, E2).
-
-        Raises:
-            InvariantViolation: they have no common ancestor, which no two branches of one graph lack.
-        """
-        is_chains = self._heads == [one, other]
-        return (self._where_chains_part() if is_chains else None) or self._nearest(one, other)
-
-    def _where_chains_part(self) -> Ancestor | None:
-        """Return where the histories of both heads meet; none if that has to be searched for (E5)."""
+    def where_chains_part(self) -> Ancestor | None:
+        """Return where both heads meet; none if there is a merge since, and that has to be searched (E3)."""
         one, other = self._rows
         shared, *alone = where_in(one, other), where_not_in(one, other), where_not_in(other, one)
         if not shared.num_rows:
             return None
-        ((found, base),) = _decode(shared.take(descending(shared, "table_version")[:1])).items()
+        found, version = _newest(shared)
         for rows in alone:
             chain = rows.sort_by("table_version")["metadata"].to_pylist()
             commits = [orjson.loads(str(text)) for text in chain]
@@ -65,111 +81,85 @@ class Ancestry:
                 return None
             if commits and commits[0]["parent_commit_id"] != found:
                 return None
-        self._known[found] = base
-        return base
+        return Ancestor(found, version)
 
-    def _nearest(self, one: str, other: str) -> Ancestor:
-        """Search from both commits, a level at a time."""
-        here, there = _Search(one), _Search(other)
-        best: tuple[int, int, str] | None = None
-        level = 0
-        while here.frontier or there.frontier:
-            for side, opposite in ((here, there), (there, here)):
-                for commit_id in side.frontier:
-                    if commit_id in opposite.distances:
-                        best = _better(best, self._rank(commit_id, here, there))
-            # What has not been met by both sides is further than this level from one of them.
-            if best is not None and best[0] <= level:
-                break
-            here.advance(self)
-            there.advance(self)
-            level += 1
-        if best is None:
-            raise InvariantViolation(f"commits {one} and {other} have no common ancestor")
-        return self._require(best[2])
+    def meeting(self, others: Iterable[ManifestState] = ()) -> Meeting:
+        """Return where both heads meet (E1, E2); other branches are looked into for what no record tells.
+
+        Raises:
+            HistoryUnknown: that depends on what nobody knows (E5).
+            InvariantViolation: they have no common ancestor, which no two branches of one graph lack.
+        """
+        lineage, (one, other) = self._learned(), self._chains()
+        logs = [one, other]
+        for state in others if lineage.has_unplaced else ():
+            logs.append(_chained(state))
+            while any(lineage.place_merges(log) for log in logs):
+                pass
+        heads = one.head, other.head
+        behind = [lineage.reach([head]) for head in heads]
+        shown = {chain.chain_id for chain in other.chains}
+        likely = [chain.chain_id for chain in reversed(one.chains) if chain.chain_id in shown]
+        best = lineage.best_common(*behind, likely=likely)
+        names = f"commits {heads[0].commit_id} and {heads[1].commit_id}"
+        if not best:
+            raise InvariantViolation(f"{names} have no common ancestor")
+        if any(log.contradicts(place) for place in best for log in (one, other)):
+            raise InvariantViolation(f"{names} have other commits at one place of their histories")
+        unknown = {commit for reach in behind for commit in lineage.unplaced_in(reach)}
+        if len(best) == 1:  # what is unknown behind the one best ancestor changes nothing
+            unknown -= set(lineage.unplaced_in(lineage.reach(best)))
+        if unknown:
+            raise HistoryUnknown(sorted(unknown))
+        return self._merged(best)
+
+    def record(self) -> dict[str, object]:
+        """Return what a merge of the first branch into the second tells beyond the second one's rows."""
+        one, other = self._chains()
+        return self._learned().record(one.head, Lineage([other]))
 
     def effective(self, commit_id: str) -> str:
         """Return the commit that last changed rows (E4)."""
-        found = self._require(commit_id)
-        while found.is_maintenance and found.parents:
-            parent = self.find(found.parents[0])
-            if parent is None:
-                break
-            found = parent
-        return found.commit_id
+        for state in self._states:
+            found = state.commits.find(commit_id)
+            if found is not None:
+                return state.commits.effective(found).graph_commit_id
+        return commit_id
 
-    def find(self, commit_id: str) -> Ancestor | None:
-        """Return a commit that one of the branches shows, or none, as it is for one of a deleted branch."""
-        if commit_id not in self._known:
-            self._known[commit_id] = None
-            for rows in self._rows:
-                position = position_of(rows, "object_id", commit_id)
-                if position >= 0:
-                    self._known |= _decode(rows.slice(position, 1))
-        return self._known[commit_id]
+    def _merged(self, places: tuple[Place, ...]) -> Meeting:
+        lineage = self._learned()
+        first, *others = places
+        meeting: Meeting = self._ancestor(first)
+        behind = lineage.reach([first])
+        for place in others:
+            over = lineage.best_common(behind, lineage.reach([place]))
+            assert over, "what has a common descendant begins with the graph"
+            meeting = Merged(meeting, self._ancestor(place), self._merged(over))
+            behind = lineage.reach([*behind.values(), place])
+        return meeting
 
-    def find_next(self, commit_id: str) -> Ancestor | None:
-        """Return the same for a search that goes back commit by commit (E3)."""
-        if commit_id not in self._known and self.find(commit_id) is not None:
-            for blocks in self._unread:
-                self._known |= next(blocks, {})
-        return self._known[commit_id]
+    def _ancestor(self, place: Place) -> Ancestor:
+        return Ancestor(place.commit_id, place.version, self._learned().chains[place.chain])
 
-    def _require(self, commit_id: str) -> Ancestor:
-        found = self.find(commit_id)
-        if found is None:
-            raise InvariantViolation(f"commit {commit_id} is in neither branch")
-        return found
+    def _chains(self) -> tuple[ChainedLog, ChainedLog]:
+        if self._chained is None:
+            one, other = self._states
+            self._chained = _chained(one), _chained(other)
+        return self._chained
 
-    def _rank(self, commit_id: str, here: "_Search", there: "_Search") -> tuple[int, int, str]:
-        distance = here.distances[commit_id] + there.distances[commit_id]
-        return distance, self._require(commit_id).manifest_version, commit_id
-
-
-class _Search:
-    """Breadth first from one head, a level at a time."""
-
-    def __init__(self, head: str) -> None:
-        self.distances = {head: 0}
-        self.frontier = [head]
-
-    def advance(self, ancestry: Ancestry) -> None:
-        reached: list[str] = []
-        for commit_id in self.frontier:
-            found = ancestry.find_next(commit_id)
-            for parent in () if found is None else found.parents:
-                if parent not in self.distances and ancestry.find_next(parent) is not None:
-                    self.distances[parent] = self.distances[commit_id] + 1
-                    reached.append(parent)
-        self.frontier = reached
+    def _learned(self) -> Lineage:
+        if self._lineage is None:
+            chained = self._chains()
+            self._lineage = Lineage(chained)
+            while any(self._lineage.place_merges(log) for log in chained):
+                pass
+        return self._lineage
 
 
-def _better(best: tuple[int, int, str] | None, found: tuple[int, int, str]) -> tuple[int, int, str]:
-    """Return the nearer one; of equals the one with the greater version, then the greater id (E2)."""
-    if best is None or found[0] < best[0]:
-        return found
-    return max(best, found) if found[0] == best[0] else best
+def _chained(state: ManifestState) -> ChainedLog:
+    return ChainedLog(state.commits, branch=state.branch, ref=state.ref)
 
 
-def _blocks(rows: pa.Table) -> Iterator[dict[str, Ancestor]]:
-    """Yield the commits of a branch, newest first, decoded block by block (E3)."""
-    order = descending(rows, "table_version")
-    start, size = 0, _BLOCK_MIN
-    while start < len(order):
-        yield _decode(rows.take(order[start : start + size]))
-        start, size = start + size, min(2 * size, _BLOCK_MAX)
-
-
-def _decode(rows: pa.Table) -> dict[str, Ancestor]:
-    columns = (rows[name].to_pylist() for name in ("object_id", "table_version", "metadata"))
-    found = {}
-    for commit_id, version, text in zip(*columns, strict=True):
-        metadata = orjson.loads(text)
-        parents = (metadata.get("parent_commit_id"), metadata.get("merged_parent_commit_id"))
-        found[commit_id] = Ancestor(
-            commit_id,
-            version,
-            tuple(parent for parent in parents if parent is not None),
-            metadata.get("actor_id") == MAINTENANCE_ACTOR,
-        )
-    return found
+def _newest(rows: pa.Table) -> tuple[str, int]:
+    position = descending(rows, "table_version")[0]
+    return str(rows["object_id"][position].as_py()), int(str(rows["table_version"][position].as_py()))

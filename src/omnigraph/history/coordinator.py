@@ -39,6 +39,19 @@ class Coordinator:
             return warm
         return self.advance(branch, ref, self.manifest.open_fresh(self.address(ref)))
 
+    def read_apart(self, branch: str | None, ref: str) -> ManifestState:
+        """Return the state of a ref that belongs to no branch any more; it is not kept.
+
+        Raises:
+            StorageError: the ref is gone (kind `not_found`), or the store failed.
+            FormatVersionError: this build does not read that format.
+        """
+        handle = self.manifest.open_fresh(self.address(ref))
+        refuse_if_stamp_unsupported(read_stamp(handle.schema_metadata))
+        present = frozenset(handle.fragment_ids)
+        rows = self.manifest.read(handle, fragment_ids=sorted(present))
+        return ManifestState(branch, ref, 0).with_rows(rows, version=handle.version, fragments=present)
+
     def advance(self, branch: str | None, ref: str | None, handle: ManifestHandle) -> ManifestState:
         """Return the state of a manifest that was just opened, reading the fragments not seen yet.
 

@@ -6,21 +6,19 @@ N2  The target never comes to depend on the source's storage: it adopts rows, or
 N3  Main is never repointed: its pin is its HEAD.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from omnigraph.catalog.model import Catalog
 from omnigraph.changes.changed_ids import TablePoint
 from omnigraph.core.errors import ReadSetChanged
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.state import Snapshot
+from omnigraph.merge.base import AddressOf, Base, table_base
 from omnigraph.merge.three_way import Points
-from omnigraph.storage.handle import TableAddress
-
-AddressOf = Callable[[TableEntry], TableAddress]
 
 
 def tables_to_merge(
-    base: Snapshot, source: Snapshot, target: Snapshot, address_of: AddressOf
+    base: Base, source: Snapshot, target: Snapshot, address_of: AddressOf
 ) -> Iterator[Points]:
     """Yield the tables that the source may have changed, by name (N1).
 
@@ -31,16 +29,16 @@ def tables_to_merge(
     def point(entry: TableEntry) -> TablePoint:
         return TablePoint(entry, address_of(entry))
 
-    before = {entry.identity: entry for entry in base.entries.values()}
     for table_key in sorted(source.entries.keys() | target.entries.keys()):
         ours, theirs = source.entries.get(table_key), target.entries.get(table_key)
         if ours is None or theirs is None or ours.identity != theirs.identity:
             identities = [None if entry is None else entry.identity.object_part for entry in (theirs, ours)]
             raise ReadSetChanged(member=table_key, expected=identities[0], actual=identities[1])
-        known = before.get(ours.identity)
-        if ours.pin.names_same(theirs.pin) or (known is not None and ours.pin.names_same(known.pin)):
+        if ours.pin.names_same(theirs.pin):
             continue
-        yield Points(table_key, None if known is None else point(known), point(ours), point(theirs))
+        known = table_base(base, ours.identity, address_of)
+        if not (isinstance(known, TablePoint) and ours.pin.names_same(known.entry.pin)):
+            yield Points(table_key, known, point(ours), point(theirs))
 
 
 def can_repoint(points: Points, target_branch: str | None) -> bool:

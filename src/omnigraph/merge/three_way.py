@@ -7,6 +7,8 @@ H2  Rows that were written again with equal values count as unchanged, so that a
 H3  A row id of the base names the same row in the target, with the same values, if the target's history goes
     through the base and the target has not touched the row: such rows are compared where the base has them.
     Elsewhere rows are found by id.
+H4  Where the base is not one version, every row that the source has otherwise than one of its versions is
+    decided by itself.
 """
 
 from collections.abc import Iterator
@@ -26,6 +28,8 @@ from omnigraph.changes.changed_ids import (
     touched_rows,
 )
 from omnigraph.core.merge_conflict import MergeConflict, MergeConflictKind
+from omnigraph.history.ancestry import Merged
+from omnigraph.merge.base import TableBase, base_rows, equal_ids, points_of
 from omnigraph.merge.rows import NOWHERE, DeltaRows, PlacedIds, RowReader, as_texts
 from omnigraph.merge.truth_table import Change, Verdict, change_of, judge
 from omnigraph.storage.row_delta import lie_alike
@@ -39,14 +43,14 @@ class Points:
     """One table in the three snapshots of a merge; a base that does not have it is none."""
 
     table_key: str
-    base: TablePoint | None
+    base: TableBase
     source: TablePoint
     target: TablePoint
 
     @property
     def is_target_unchanged(self) -> bool:
         """Whether the target shows the very version of the base."""
-        return self.base is not None and self.base.entry.pin.names_same(self.target.entry.pin)
+        return isinstance(self.base, TablePoint) and self.base.entry.pin.names_same(self.target.entry.pin)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +86,13 @@ def table_delta(reader: RowReader, points: Points) -> TableDelta:
         HistoricalVersionReclaimed: a version of the table was cleaned up.
         StorageError: the store failed.
     """
-    ours = _touched(reader, points)
+    base = points.base
+    if isinstance(base, Merged):
+        return _delta(reader, points, _NOTHING, _together(reader, points, _touched_since_any(reader, points)))
+    ours = _touched(reader, base, points.source)
     if ours.is_empty or points.is_target_unchanged:
         return _delta(reader, points, ours, _Both())
-    elsewhere = touched_rows(reader.store, points.base, points.target)
+    elsewhere = touched_rows(reader.store, base, points.target)
     reader.rows_read += elsewhere.rows_read
     both, alone = ours.parted(elsewhere)
     if both.is_empty:
@@ -130,8 +137,29 @@ class _Touched(NamedTuple):
         )
 
 
-def _touched(reader: RowReader, points: Points) -> _Touched:
-    found = changed_ids(reader.store, points.base, points.source, with_images=True)
+_NOTHING = _Touched(NOWHERE, NOWHERE, NOWHERE, NOWHERE)
+
+
+def _touched_since_any(reader: RowReader, points: Points) -> _Touched:
+    """Return the ids that the source has otherwise than a version of the base, or not at all (H4)."""
+    at_source: dict[str, int] = {}
+    gone: set[str] = set()
+    for point in points_of(points.base):
+        found = _touched(reader, point, points.source)
+        for placed in (found.inserted, found.updated):
+            at_source |= zip(as_texts(placed.ids), placed.rows.tolist(), strict=True)
+        gone |= set(as_texts(found.deleted.ids))
+    deleted = sorted(gone)
+    return _Touched(
+        PlacedIds.of(list(at_source), list(at_source.values())),
+        NOWHERE,
+        PlacedIds.of(deleted, [-1] * len(deleted)),
+        NOWHERE,
+    )
+
+
+def _touched(reader: RowReader, base: TablePoint | None, source: TablePoint) -> _Touched:
+    found = changed_ids(reader.store, base, source, with_images=True)
     reader.rows_read += found.rows_read
     inserted, updated, images = len(found.inserted), len(found.updated), found.images
     come, changed = (None, None) if images is None else (images.slice(0, inserted), images.slice(inserted))
@@ -166,7 +194,7 @@ def _delta(reader: RowReader, points: Points, ours: _Touched, both: _Both) -> Ta
 
 def _changed(reader: RowReader, points: Points, ours: _Touched, others: PlacedIds) -> DeltaRows:
     """Return the updated rows whose values differ from the target's (H2)."""
-    base = points.base if len(ours.updated) and _is_as_base(reader, points) else None
+    base = _as_base(reader, points) if len(ours.updated) else None
     differing: list[PlacedIds] = []
     replaced: list[PlacedIds] = []
     for chunk, before in zip(ours.updated.chunks(), ours.before.chunks(), strict=True):
@@ -184,17 +212,18 @@ def _changed(reader: RowReader, points: Points, ours: _Touched, others: PlacedId
     return DeltaRows(reader, points.source, placed, replaced=known)
 
 
-def _is_as_base(reader: RowReader, points: Points) -> bool:
-    """Return whether rows of the target can be told by the base: by its row ids, in its columns (H3)."""
-    if points.base is None:
-        return False
-    schemas = [open_point(reader.store, point).schema for point in (points.base, points.source)]
+def _as_base(reader: RowReader, points: Points) -> TablePoint | None:
+    """Return the base if rows of the target can be told by it: by its row ids, in its columns (H3)."""
+    base = points.base
+    if not isinstance(base, TablePoint):
+        return None
+    schemas = [open_point(reader.store, point).schema for point in (base, points.source)]
     if not schemas[0].equals(schemas[1]):
-        return False
+        return None
     if points.is_target_unchanged:
-        return True
-    shared = shared_version(reader.store, points.base.address, points.target.address)
-    return shared >= points.base.entry.version
+        return base
+    shared = shared_version(reader.store, base.address, points.target.address)
+    return base if shared >= base.entry.version else None
 
 
 def _replaced(reader: RowReader, base: TablePoint, target: TablePoint, before: PlacedIds) -> ReplacedRows:
@@ -234,11 +263,15 @@ def _verdicts(
 ) -> Iterator[tuple[str, Change, Verdict | MergeConflictKind]]:
     """Yield, for each id, what the source did and what becomes of it."""
     source, target = reader.find(points.source, ids), reader.find(points.target, ids)
-    base = source.slice(0, 0) if points.base is None else reader.find(points.base, ids)
+    known, doubts = base_rows(reader, points.base, ids)
+    base = source.slice(0, 0) if known is None else known
     in_base, in_source, in_target = (set(as_texts(rows["id"])) for rows in (base, source, target))
-    source_is_base, target_is_base = _equal_ids(base, source), _equal_ids(base, target)
-    sides_agree = _equal_ids(source, target)
+    source_is_base, target_is_base = equal_ids(base, source), equal_ids(base, target)
+    sides_agree = equal_ids(source, target)
     for row_id in as_texts(ids):
+        if row_id in doubts:
+            yield row_id, *_without_base(row_id in in_source, row_id in in_target, row_id in sides_agree)
+            continue
         here, there = (
             change_of(in_base=row_id in in_base, in_side=row_id in in_side, is_equal=row_id in unchanged)
             for in_side, unchanged in ((in_source, source_is_base), (in_target, target_is_base))
@@ -246,11 +279,15 @@ def _verdicts(
         yield row_id, here, judge(here, there, is_equal=row_id in sides_agree)
 
 
-def _equal_ids(one: pa.Table, other: pa.Table) -> set[str]:
-    """Return the ids that both have, with equal values; both are ascending by id."""
-    here = one.filter(_compute.is_in(one["id"], value_set=other["id"].combine_chunks()))
-    there = other.filter(_compute.is_in(other["id"], value_set=one["id"].combine_chunks()))
-    return set(as_texts(here["id"].filter(rows_equal(here, there))))
+def _without_base(
+    in_source: bool, in_target: bool, is_equal: bool
+) -> tuple[Change, Verdict | MergeConflictKind]:
+    """Decide about an entity that the commits in common disagree about: only two sides that agree do."""
+    change = Change.CHANGED if in_source else Change.DELETED
+    if is_equal or not (in_source or in_target):
+        return change, Verdict.KEEP
+    is_update = in_source and in_target
+    return change, MergeConflictKind.DIVERGENT_UPDATE if is_update else MergeConflictKind.DELETE_VS_UPDATE
 
 
 _TEXTS = {

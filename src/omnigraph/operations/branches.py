@@ -4,6 +4,9 @@ J1  A branch costs one ref on the manifest and one control object, whatever the 
     are forked when the branch first writes them.
 J2  Logical deletion is one step. What it leaves of storage is invisible, and nobody waits for its removal.
 J3  Storage that another branch came to need while a branch was deleted stays.
+    So does that of a branch in whose commits two others may meet: what those have in common is read there
+    when they are merged. Commits that only one chain took are behind a commit of that chain, where those
+    that have them meet.
 J4  A branch goes under its publish lock, behind a look at its head where that has to be a known one: no
     writer of this host publishes between the two, and one that waits finds the branch gone.
 """
@@ -26,6 +29,7 @@ from omnigraph.core.failpoint import hit
 from omnigraph.history.branches import Branch, check_branch_name, mint_ref
 from omnigraph.history.commits import GraphCommit
 from omnigraph.history.coordinator import MAIN
+from omnigraph.history.lineage import ChainedLog, Lineage
 from omnigraph.history.state import ManifestState
 from omnigraph.operations.context import OpenGraph
 
@@ -155,6 +159,8 @@ def _let_go(parts: Parts, publisher: ManifestPublisher, branch: Branch, state: M
         if any(other.parent_branch == branch.name for other in parts.branches.all()):
             parts.warn(f"branch '{branch.name}' was branched from while it was deleted: its storage stays")
             return  # J3
+        if _is_meeting_place(parts, branch, state):
+            return  # J3
         with publisher.publish_lock(branch.name):  # whoever is publishing on it ends first
             drop_refs(parts, [parts.coordinator.address(branch.ref)])
         places = {identity: found.location for identity, found in state.tables.registrations.items()}
@@ -165,6 +171,19 @@ def _let_go(parts: Parts, publisher: ManifestPublisher, branch: Branch, state: M
             (root / publish_lock_file(branch.name)).unlink(missing_ok=True)
     except (OmnigraphError, OSError) as error:
         parts.warn(f"storage of the deleted branch '{branch.name}' is left for cleanup: {error}")
+
+
+def _is_meeting_place(parts: Parts, branch: Branch, state: ManifestState) -> bool:
+    """Return whether two branches may meet in a commit of a deleted one (J3)."""
+    log = ChainedLog(state.commits, branch=branch.name, ref=branch.ref)
+    own = log.chains[-1]
+    if own.branch != branch.name:
+        return False  # it never wrote
+    states = [parts.coordinator.state()]
+    states += [parts.coordinator.state(other.name, other.ref) for other in parts.branches.all()]
+    lineage = Lineage(ChainedLog(other.commits, branch=other.branch, ref=other.ref) for other in states)
+    lineage.place_merges(log)
+    return len(lineage.chains_that_took(own.chain_id)) > 1
 
 
 def _is_live(parts: Parts, name: str, ref: str | None) -> bool:

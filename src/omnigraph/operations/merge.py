@@ -7,6 +7,8 @@ B3  A fast-forward needs no check of its rows: the target comes to show what the
     checked when it was written.
 B4  The source is deleted after the merge stands, and only as it was merged: what came to it since would be
     lost. Failing to delete it does not fail the merge.
+B5  What both sides did is told against the commits in which they meet, wherever those were made. Where that
+    cannot be told or read, nothing is merged.
 """
 
 from collections.abc import Callable, Iterable
@@ -26,15 +28,17 @@ from omnigraph.core.errors import (
 from omnigraph.core.failpoint import hit
 from omnigraph.core.merge_conflict import MergeConflict
 from omnigraph.exec.committed import CommittedTables
-from omnigraph.history.ancestry import Ancestry
+from omnigraph.history.ancestry import Ancestor, Ancestry, Meeting
 from omnigraph.history.commits import GraphCommit
 from omnigraph.history.coordinator import MAIN
-from omnigraph.history.state import ManifestState, Snapshot
+from omnigraph.history.state import ManifestState
+from omnigraph.merge.base import Base
 from omnigraph.merge.plan import can_repoint, tables_to_merge
 from omnigraph.merge.rows import RowReader
 from omnigraph.merge.three_way import TableDelta, table_delta
 from omnigraph.merge.validation import CountedView, broken_rules
 from omnigraph.operations.context import OpenGraph, check_message
+from omnigraph.operations.merge_base import MergeBase
 from omnigraph.operations.merge_publish import MergePlan, MergeRequest, publish_merge
 from omnigraph.operations.reprepare import with_repreparation
 from omnigraph.operations.upkeep import run_upkeep
@@ -77,11 +81,12 @@ class MergeResult:
 
 @dataclass(frozen=True, slots=True)
 class _Heads:
-    """Both sides as captured, where they parted, and how they stand to each other."""
+    """Both sides as captured, where they meet, and how they stand to each other."""
 
     source: ManifestState
     target: ManifestState
-    base: Snapshot
+    ancestry: Ancestry
+    base: Base
     outcome: MergeOutcome
 
 
@@ -104,6 +109,7 @@ def merge(
         BadRequest: a branch cannot be merged into itself.
         BranchNotFound: there is no such branch.
         MergeConflicts: the two sides disagree; nothing was written.
+        AmbiguousMergeBase: it cannot be told or read what they have in common; nothing was written.
         ConflictError: the target moved meanwhile; nothing of this merge is visible.
     """
     target = graph.enter(actor, "branch_merge", into)
@@ -143,25 +149,33 @@ def _merge_once(graph: OpenGraph, request: MergeRequest, *, dry_run: bool) -> tu
             return result, heads
         if conflicts:
             raise MergeConflicts(conflicts)
-        published = publish_merge(graph, request, plan, source_head=heads.source.head, captured=heads.target)
+        published = publish_merge(
+            graph,
+            request,
+            plan,
+            source_head=heads.source.head,
+            source_history=heads.ancestry.record(),
+            captured=heads.target,
+        )
         return replace(result, commit=published.commit), heads
 
 
 def _capture(graph: OpenGraph, request: MergeRequest) -> _Heads:
-    """Look at both branches once, and find where they parted (B1); equivalent commits count as one."""
+    """Look at both branches once, and find where they meet (B1, B5)."""
     source, target = graph.state(request.source), graph.state(request.target)
-    ours, theirs = source.head.graph_commit_id, target.head.graph_commit_id
-    ancestry = Ancestry(source.commits, target.commits)
-    found = ancestry.merge_base(ours, theirs)
-    base, effective = ancestry.effective(found.commit_id), ancestry.effective(ours)
-    if effective in {base, ancestry.effective(theirs)}:
-        outcome = MergeOutcome.ALREADY_UP_TO_DATE
-    elif ancestry.effective(theirs) == base:
-        outcome = MergeOutcome.FAST_FORWARD
-    else:
-        outcome = MergeOutcome.MERGED
-    holder = target if target.commits.has(found.commit_id) else source
-    return _Heads(source, target, holder.snapshot_at(found.manifest_version), outcome)
+    base = MergeBase(graph, source, target)
+    meeting = base.find()
+    outcome = _outcome(base.ancestry, meeting, source.head, target.head)
+    return _Heads(source, target, base.ancestry, base.read(meeting), outcome)
+
+
+def _outcome(ancestry: Ancestry, meeting: Meeting, ours: GraphCommit, theirs: GraphCommit) -> MergeOutcome:
+    """Say how two heads stand to each other; equivalent commits count as one."""
+    source, target = (ancestry.effective(head.graph_commit_id) for head in (ours, theirs))
+    base = ancestry.effective(meeting.commit_id) if isinstance(meeting, Ancestor) else None
+    if source in {base, target}:
+        return MergeOutcome.ALREADY_UP_TO_DATE
+    return MergeOutcome.FAST_FORWARD if target == base else MergeOutcome.MERGED
 
 
 def _plan_of_live_branches(

@@ -67,6 +67,7 @@ def publish_merge(
     plan: MergePlan,
     *,
     source_head: GraphCommit,
+    source_history: Mapping[str, object],
     captured: ManifestState,
 ) -> PublishOutcome:
     """Write what the target takes, and make it visible with a commit of two parents.
@@ -97,6 +98,7 @@ def publish_merge(
                     parts.clock(),
                     merged_parent_commit_id=source_head.graph_commit_id,
                     message=request.message,
+                    merged_history=source_history,
                 ),
                 request.actor,
                 _expectations(graph, plan, entries),

@@ -2,194 +2,338 @@
 
 import itertools
 import random
+from collections.abc import Iterable
 
+import orjson
 import pyarrow as pa
 import pytest
 
 from omnigraph.core.errors import InvariantViolation
-from omnigraph.history import ancestry
-from omnigraph.history.ancestry import Ancestry
-from omnigraph.history.commits import MAINTENANCE_ACTOR, CommitLog
+from omnigraph.history import lineage as lineage_module
+from omnigraph.history.ancestry import Ancestor, Ancestry, HistoryUnknown, Meeting, Merged
+from omnigraph.history.commits import MAINTENANCE_ACTOR
+from omnigraph.history.lineage import MERGED_HISTORY, ChainedLog, Lineage
 from omnigraph.history.manifest_rows import commit_row, rows_table
+from omnigraph.history.state import ManifestState
 
-Commits = dict[str, tuple[int, tuple[str, ...]]]  # version and parents by id
 
+class History:
+    """Branches as their manifests show them, written commit by commit."""
 
-def log_of(commits: Commits, *, maintenance: frozenset[str] = frozenset(), pieces: int = 1) -> CommitLog:
-    rows = []
-    for commit_id, (version, parents) in commits.items():
-        first, second = (*parents, None, None)[:2]
+    def __init__(self, *, is_recorded: bool = True) -> None:
+        """Begin with main; `is_recorded` says whether merges record what they bring."""
+        self.states: dict[str, ManifestState] = {"main": ManifestState(None, None, 0)}
+        self.parents: dict[str, tuple[str, ...]] = {}
+        self.is_recorded = is_recorded
+        self.commit("main", "r")
+
+    def fork(self, name: str, source: str) -> None:
+        """Make a branch."""
+        state = self.states[source]
+        rows = pa.concat_tables(
+            rows_table([commit_row(i, b, m, at=v)]) for i, b, m, v in self._rows_of(state)
+        )
+        self.states[name] = ManifestState(name, f"{name}-ref", 0).with_rows(
+            rows, version=state.version, fragments=frozenset()
+        )
+
+    def commit(
+        self, branch: str, commit_id: str, *, merged: str | None = None, is_upkeep: bool = False
+    ) -> None:
+        """Add a commit to a branch; `merged` is the branch whose head it merges."""
+        state = self.states[branch]
+        first = state.commits.head.graph_commit_id if state.commits.head else None
+        second = None if merged is None else self.states[merged].head.graph_commit_id
         metadata = {
             "parent_commit_id": first,
             "merged_parent_commit_id": second,
-            "actor_id": MAINTENANCE_ACTOR if commit_id in maintenance else None,
-            "created_at": version,
+            "actor_id": MAINTENANCE_ACTOR if is_upkeep else None,
+            "created_at": state.version + 1,
         }
-        rows.append(commit_row(commit_id, None, metadata, at=version))
-    log = CommitLog()
-    size = max(len(rows) // pieces, 1)
-    for start in range(0, len(rows), size):
-        log = log.with_rows(rows_table(rows[start : start + size]))
-    return log
+        if merged is not None and self.is_recorded:
+            metadata[MERGED_HISTORY] = Ancestry(self.states[merged], state).record()
+        row = commit_row(commit_id, state.branch, metadata, at=state.version + 1)
+        self.states[branch] = state.with_rows(
+            rows_table([row]), version=state.version + 1, fragments=frozenset()
+        )
+        self.parents[commit_id] = tuple(parent for parent in (first, second) if parent is not None)
+
+    def delete(self, name: str) -> None:
+        """Remove a branch with its rows."""
+        del self.states[name]
+
+    def meeting(self, one: str, other: str, others: Iterable[str] = ()) -> Meeting:
+        """Return where two branches meet."""
+        ancestry = Ancestry(self.states[one], self.states[other])
+        return ancestry.where_chains_part() or ancestry.meeting(self.states[name] for name in others)
+
+    def best(self, one: str, other: str, others: Iterable[str] = ()) -> list[str]:
+        """Return the best common ancestors; both directions agree."""
+        found, mirrored = self.meeting(one, other, others), self.meeting(other, one, others)
+        assert sorted(leaves(found)) == sorted(leaves(mirrored))
+        return sorted(leaves(found))
+
+    def defined(self, one: str, other: str) -> list[str]:
+        """Return the same by the definition."""
+        common = self._behind(self._head(one)) & self._behind(self._head(other))
+        return sorted(c for c in common if not any(c in self._behind(d) - {d} for d in common))
+
+    def _head(self, branch: str) -> str:
+        return self.states[branch].head.graph_commit_id
+
+    def _behind(self, commit_id: str) -> set[str]:
+        found, waiting = {commit_id}, [commit_id]
+        while waiting:
+            fresh = set(self.parents[waiting.pop()]) - found
+            found |= fresh
+            waiting += fresh
+        return found
+
+    def _rows_of(self, state: ManifestState) -> Iterable[tuple[str, str | None, dict[str, object], int]]:
+        for row in state.commits.rows().to_pylist():
+            yield row["object_id"], row["table_branch"], orjson.loads(row["metadata"]), row["table_version"]
 
 
-def base(one: Commits, other: Commits, heads: tuple[str, str]) -> str:
-    found = Ancestry(log_of(one), log_of(other)).merge_base(*heads).commit_id
-    assert Ancestry(log_of(other), log_of(one)).merge_base(*reversed(heads)).commit_id == found
-    return found
+def leaves(meeting: Meeting) -> list[str]:
+    if isinstance(meeting, Ancestor):
+        return [meeting.commit_id]
+    return leaves(meeting.one) + leaves(meeting.other)
 
 
-ROOT: Commits = {"r": (1, ())}
+@pytest.fixture
+def history() -> History:
+    """Main and june, which parted at `r`."""
+    history = History()
+    history.fork("june", "main")
+    return history
 
 
 @pytest.mark.case("engine", 61)
-def test_linear() -> None:
-    long: Commits = {**ROOT, "a": (2, ("r",)), "b": (3, ("a",))}
+def test_one_that_did_nothing_and_one_that_went_on(history: History) -> None:
+    assert history.best("main", "june") == ["r"]
+    history.commit("main", "m1")
+    history.commit("main", "m2")
 
-    assert base(long, ROOT, ("b", "r")) == "r"
-    assert base(long, long, ("b", "a")) == "a"
-    assert base(long, long, ("b", "b")) == "b"
-
-
-@pytest.mark.case("engine", 61)
-def test_two_branches_meet_where_they_parted() -> None:
-    main: Commits = {**ROOT, "a": (2, ("r",)), "m1": (3, ("a",)), "m2": (4, ("m1",))}
-    june: Commits = {**ROOT, "a": (2, ("r",)), "j1": (3, ("a",))}
-
-    assert base(main, june, ("m2", "j1")) == "a"
+    assert history.best("main", "june") == ["r"]
+    assert history.best("main", "main") == ["m2"]
 
 
 @pytest.mark.case("engine", 61)
-def test_after_a_merge_the_merged_head_is_the_base() -> None:
-    june: Commits = {**ROOT, "j1": (2, ("r",)), "j2": (3, ("j1",))}
-    main: Commits = {**ROOT, "m1": (2, ("r",)), "merge": (3, ("m1", "j1"))}
+def test_two_branches_meet_where_they_parted(history: History) -> None:
+    history.commit("main", "m1")
+    history.fork("july", "main")
+    history.commit("main", "m2")
+    history.commit("july", "y1")
+    history.commit("june", "j1")
 
-    assert base(main, june, ("merge", "j2")) == "j1"
-    assert base(main, june, ("merge", "j1")) == "j1"
-
-
-@pytest.mark.case("engine", 61)
-def test_a_diamond() -> None:
-    main: Commits = {**ROOT, "m1": (2, ("r",)), "m2": (3, ("m1", "j1")), "m3": (4, ("m2",))}
-    june: Commits = {**ROOT, "j1": (2, ("r",)), "j2": (3, ("j1", "m1")), "j3": (4, ("j2",))}
-
-    # m1 and j1 are both three steps away: the greater version decides, then the greater id.
-    assert base(main, june, ("m2", "j2")) == "m1"
-    assert base({**main, "m1": (1, ("r",))}, june, ("m2", "j2")) == "j1"
+    assert history.best("main", "july") == ["m1"]
+    assert history.best("june", "july") == ["r"]
 
 
 @pytest.mark.case("engine", 61)
-def test_a_criss_cross_takes_the_nearest() -> None:
-    main: Commits = {**ROOT, "m1": (2, ("r",)), "m2": (3, ("m1", "j1"))}
-    june: Commits = {
-        **ROOT,
-        "j1": (2, ("r",)),
-        "j2": (3, ("j1", "m1")),
-        "j3": (4, ("j2",)),
-        "j4": (5, ("j3",)),
-    }
-    main |= {"m3": (4, ("m2", "j3"))}
+def test_after_a_merge_the_merged_head_is_where_they_meet(history: History) -> None:
+    history.commit("june", "j1")
+    history.commit("main", "m1")
+    history.commit("main", "merge", merged="june")
 
-    assert base(main, june, ("m3", "j4")) == "j3"
+    assert history.best("main", "june") == ["j1"]
+    history.commit("june", "j2")
+    assert history.best("main", "june") == ["j1"]
 
 
-def test_a_parent_of_a_deleted_branch_ends_its_path() -> None:
-    main: Commits = {**ROOT, "m1": (2, ("r", "gone")), "m2": (3, ("m1",))}
-    june: Commits = {**ROOT, "j1": (2, ("r", "gone"))}
+@pytest.mark.case("engine", 61)
+@pytest.mark.case("engine", 375)
+def test_a_criss_cross_meets_in_two_commits_over_the_one_before(history: History) -> None:
+    history.commit("main", "m1")
+    history.commit("june", "j1")
+    history.fork("main0", "main")
+    history.commit("main", "m2", merged="june")
+    history.commit("june", "j2", merged="main0")
 
-    assert base(main, june, ("m2", "j1")) == "r"
+    found = history.meeting("main", "june")
+
+    assert isinstance(found, Merged)
+    assert sorted(leaves(found)) == ["j1", "m1"]
+    assert leaves(found.over) == ["r"]
+    history.commit("june", "j3")
+    history.commit("main", "m3", merged="june")
+    assert history.best("main", "june") == ["j3"]
+
+
+@pytest.mark.case("engine", 373)
+@pytest.mark.parametrize("is_deleted", [False, True])
+def test_two_branches_meet_in_a_third_one(history: History, is_deleted: bool) -> None:
+    history.fork("fix", "main")
+    history.commit("fix", "f1")
+    history.commit("main", "m1", merged="fix")
+    history.commit("fix", "f2")
+    history.commit("june", "j1", merged="fix")
+    if is_deleted:
+        history.delete("fix")
+
+    found = history.meeting("main", "june")
+
+    assert isinstance(found, Ancestor)
+    assert found.commit_id == "f1"
+    assert found.chain is not None
+    assert (found.chain.branch, found.chain.ref) == ("fix", "fix-ref")
+
+
+def test_merges_without_a_record_are_placed_by_the_branch_that_has_the_commit() -> None:
+    history = History(is_recorded=False)
+    history.fork("june", "main")
+    history.fork("inner", "main")
+    history.fork("fix", "main")
+    history.commit("inner", "i1")
+    history.commit("fix", "f1", merged="inner")
+    history.commit("main", "m1", merged="fix")
+    history.commit("june", "j1", merged="inner")
+
+    assert history.best("main", "june", ["inner", "fix"]) == ["i1"]
+    assert history.best("main", "june", ["fix", "inner"]) == ["i1"]
+    with pytest.raises(HistoryUnknown, match="f1, i1"):
+        history.meeting("main", "june")
+    with pytest.raises(HistoryUnknown, match="i1"):
+        history.meeting("main", "june", ["fix"])
+
+
+def test_a_record_keeps_what_is_not_known() -> None:
+    history = History(is_recorded=False)
+    history.fork("june", "main")
+    history.fork("inner", "main")
+    history.fork("fix", "main")
+    history.commit("inner", "i1")
+    history.commit("fix", "f1", merged="inner")
+    history.delete("inner")
+    history.is_recorded = True
+    history.commit("june", "j1", merged="fix")
+    history.commit("main", "m1")
+
+    with pytest.raises(HistoryUnknown, match=r"^i1$"):
+        history.meeting("main", "june")
+
+
+def test_what_is_unknown_behind_the_meeting_does_not_matter() -> None:
+    history = History(is_recorded=False)
+    history.fork("fix", "main")
+    history.commit("fix", "f1")
+    history.commit("main", "m1", merged="fix")
+    history.delete("fix")
+    history.fork("june", "main")
+    history.commit("june", "j1")
+    history.is_recorded = True
+    history.commit("main", "m2", merged="june")
+
+    assert history.best("main", "june") == ["j1"]
+    history.commit("june", "j2")
+    assert history.best("main", "june") == ["j1"]
 
 
 def test_histories_that_never_met_are_refused() -> None:
+    one, other = History(), History()
+    other.states["main"] = ManifestState(None, None, 0)
+    other.commit("main", "s")
+
     with pytest.raises(InvariantViolation, match="no common ancestor"):
-        Ancestry(log_of(ROOT), log_of({"s": (1, ())})).merge_base("r", "s")
+        Ancestry(one.states["main"], other.states["main"]).meeting()
 
 
-def test_maintenance_counts_as_its_parent() -> None:
-    main: Commits = {**ROOT, "a": (2, ("r",)), "u1": (3, ("a",)), "u2": (4, ("u1",)), "b": (5, ("u2",))}
-    log = log_of(main, maintenance=frozenset({"u1", "u2"}))
+def test_two_commits_at_one_place_are_refused(history: History) -> None:
+    """A name that was made again under a branch that had its first commits would look like one chain."""
+    other = History()
+    other.fork("june", "main")
+    for each, commits in ((history, ("j1", "j2")), (other, ("j1", "x2"))):
+        for commit_id in commits:
+            each.commit("june", commit_id)
+    other.commit("main", "m1", merged="june")
 
-    both = Ancestry(log, log)
+    with pytest.raises(InvariantViolation, match="j2 and x2 stand at one place"):
+        Ancestry(history.states["june"], other.states["main"]).meeting()
+    history.commit("june", "j3")
+    with pytest.raises(InvariantViolation, match="other commits at one place"):
+        Ancestry(history.states["june"], other.states["main"]).meeting()
+
+
+def test_maintenance_counts_as_its_parent(history: History) -> None:
+    history.commit("main", "a")
+    history.commit("main", "u1", is_upkeep=True)
+    history.commit("main", "u2", is_upkeep=True)
+    history.commit("main", "b")
+
+    both = Ancestry(history.states["main"], history.states["june"])
 
     assert [both.effective(commit) for commit in ("r", "a", "u1", "u2", "b")] == ["r", "a", "a", "a", "b"]
-    with pytest.raises(InvariantViolation, match="in neither branch"):
-        both.effective("x")
+    assert both.effective("of another branch") == "of another branch"
 
 
-def test_old_history_is_not_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
-    shared: Commits = {f"c{n:05d}": (n, (f"c{n - 1:05d}",) if n > 1 else ()) for n in range(1, 5_001)}
-    one, other = ({**shared, f"{name}": (5_001, ("c05000",))} for name in "ab")
-    logs = log_of(one), log_of(other)
-    decoded: list[int] = []
-    decode = ancestry._decode
+@pytest.mark.case("engine", 376)
+def test_old_history_is_not_decoded(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [
+        commit_row(f"c{n:05d}", None, {"parent_commit_id": f"c{n - 1:05d}", "created_at": n}, at=n)
+        for n in range(1, 5_001)
+    ]
+    history.states["main"] = ManifestState(None, None, 0).with_rows(
+        rows_table(rows), version=5_000, fragments=frozenset()
+    )
+    history.states["june"] = ManifestState("june", "june-ref", 0).with_rows(
+        rows_table(rows), version=5_000, fragments=frozenset()
+    )
+    history.commit("june", "j1")
+    history.commit("main", "m1", merged="june")
+    history.commit("june", "j2")
+    decoded: list[bytes | str] = []
+    loads = lineage_module.orjson.loads
 
-    def counted(rows: pa.Table) -> dict[str, ancestry.Ancestor]:
-        decoded.append(rows.num_rows)
-        return decode(rows)
+    class Counted:
+        @staticmethod
+        def loads(text: str) -> object:
+            decoded.append(text)
+            return loads(text)
 
-    monkeypatch.setattr(ancestry, "_decode", counted)
+    monkeypatch.setattr(lineage_module, "orjson", Counted)
 
-    assert Ancestry(*logs).merge_base("a", "b").commit_id == "c05000"
-    assert sum(decoded) <= 512
-
-
-@pytest.mark.parametrize("seed", range(100))
-def test_random_histories_agree_with_the_definition(seed: int) -> None:
-    chance = random.Random(seed)
-    commits: Commits = {"c00": (1, ())}
-    for number in range(1, chance.randint(5, 40)):
-        known = sorted(commits)
-        parents = tuple(dict.fromkeys(chance.choice(known[-6:]) for _ in range(chance.choice([1, 1, 2]))))
-        commits[f"c{number:02d}"] = (chance.randint(1, 20), parents)
-    log = log_of(commits, pieces=chance.randint(1, 5))
-
-    for one, other in itertools.islice(itertools.combinations(chance.sample(sorted(commits), 4), 2), 6):
-        assert Ancestry(log, log).merge_base(one, other).commit_id == defined(commits, one, other)
+    assert history.best("main", "june") == ["j1"]
+    assert len(decoded) == 2, "once in each direction"
 
 
+def test_the_words_of_a_merge_in_a_message_are_no_merge(history: History) -> None:
+    state = history.states["june"]
+    metadata = {"parent_commit_id": "r", "created_at": 2, "message": '"merged_parent_commit_id"'}
+    row = commit_row("j1", "june", metadata, at=2)
+    log = ChainedLog(state.with_rows(rows_table([row]), version=2, fragments=frozenset()).commits)
+
+    assert list(log.merges()) == []
+    assert Lineage([log]).reach([log.head]).keys() == {"r", "j1"}
+
+
+@pytest.mark.case("engine", 375)
+@pytest.mark.parametrize("is_recorded", [True, False])
 @pytest.mark.parametrize("seed", range(30))
-def test_branches_meet_where_the_definition_says(seed: int) -> None:
+def test_random_histories_meet_where_the_definition_says(seed: int, is_recorded: bool) -> None:
+    """With records branches may be deleted; without them every branch is looked into."""
     chance = random.Random(seed)
-    branches: list[Commits] = [{"c00": (1, ())}]
-    commits: Commits = dict(branches[0])
-    for number in range(1, chance.randint(4, 40)):
-        branch = chance.randrange(len(branches))
-        if chance.random() < 0.3:
-            branches.append(dict(branches[branch]))
-            branch = len(branches) - 1
-        *_, head = branches[branch]
-        merged = [list(other)[-1] for other in branches if chance.random() < 0.1]
-        parents = tuple(dict.fromkeys([head, *merged[:1]]))
-        commit_id = f"c{number:02d}"
-        commits[commit_id] = branches[branch][commit_id] = (len(branches[branch]) + 1, parents)
+    history = History(is_recorded=is_recorded)
+    for number in range(chance.randint(5, 40)):
+        name = chance.choice(sorted(history.states))
+        what = chance.random()
+        if what < 0.2:
+            history.fork(f"b{number:02d}", name)
+            history.commit(f"b{number:02d}", f"c{number:02d}")
+        elif what < 0.5 and len(history.states) > 1:
+            merged = chance.choice([other for other in sorted(history.states) if other != name])
+            history.commit(name, f"c{number:02d}", merged=merged)
+        elif what < 0.55 and name != "main" and is_recorded:
+            history.delete(name)
+        else:
+            history.commit(name, f"c{number:02d}", is_upkeep=chance.random() < 0.2)
 
-    for one, other in itertools.combinations(branches, 2):
-        shown = {name: commits[name] for name in {*one, *other}}
-        kept = {
-            name: (at, tuple(parent for parent in parents if parent in shown))
-            for name, (at, parents) in shown.items()
-        }
-        heads = list(one)[-1], list(other)[-1]
-        assert base(one, other, heads) == defined(kept, *heads)
+    for one, other in itertools.combinations(sorted(history.states), 2):
+        assert history.best(one, other, sorted(history.states)) == history.defined(one, other)
 
 
-def defined(commits: Commits, one: str, other: str) -> str:
-    here, there = distances(commits, one), distances(commits, other)
-    common = here.keys() & there.keys()
-    return min(common, key=lambda c: (here[c] + there[c], -commits[c][0], [-ord(x) for x in c]))
-
-
-def distances(commits: Commits, head: str) -> dict[str, int]:
-    found, level = {head: 0}, [head]
-    while level:
-        reached = {parent for commit in level for parent in commits[commit][1]} - found.keys()
-        found |= dict.fromkeys(reached, found[level[0]] + 1)
-        level = sorted(reached)
-    return found
-
-
-def test_rows_come_back_as_a_table() -> None:
-    log = log_of({**ROOT, "a": (2, ("r",))}, pieces=2)
+def test_rows_come_back_as_a_table(history: History) -> None:
+    history.commit("main", "a")
+    log = history.states["main"].commits
 
     assert isinstance(log.rows(), pa.Table)
     assert (log.has("a"), log.has("b")) == (True, False)

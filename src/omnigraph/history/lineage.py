@@ -1,0 +1,268 @@
+"""Which commits come before which, told by chains instead of commit by commit.
+
+C1  A branch is a chain of first parents, along which the versions grow. What it shows falls into the chains
+    of the branches that it descends from and its own; a chain is named by its first commit. Of a chain a
+    commit has a beginning behind it: one version says how much.
+C2  A merge commit records what its source has behind it and the target's rows do not tell. So the rows of a
+    branch tell everything behind its head, whatever became of the branches that were merged.
+C3  Nothing is guessed: a merged commit that nobody can place is kept as such, and counts as known by no one.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import orjson
+import pyarrow.compute as pc
+
+from omnigraph.core.errors import InvariantViolation
+from omnigraph.history.commits import CommitLog
+from omnigraph.history.select import position_of
+
+MERGED_HISTORY = "merged_history"  # the member of a merge commit's metadata
+_compute: Any = pc
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A commit: on which chain, and how far along."""
+
+    chain: str
+    version: int
+    commit_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """What a branch added of its own, and the commit that it went on from; the graph's first chain has none.
+
+    `ref` is that of the branch's manifest, where it is known.
+    """
+
+    chain_id: str
+    branch: str | None
+    start: Place | None
+    ref: str | None = None
+
+
+Reach = Mapping[str, Place]  # by chain, the last commit of it that something has behind it
+
+
+class ChainedLog:
+    """The commits that one branch shows, as chains (C1)."""
+
+    def __init__(self, log: CommitLog, *, branch: str | None = None, ref: str | None = None) -> None:
+        """Take a branch's log, its name, and the ref of its manifest."""
+        rows = log.rows()
+        self._rows = rows.take(_compute.sort_indices(rows, sort_keys=[("table_version", "ascending")]))
+        self._versions = self._rows["table_version"].to_numpy()
+        branches = self._rows["table_branch"].combine_chunks().fill_null("")
+        turns = _compute.not_equal(branches.slice(1), branches.slice(0, max(len(branches) - 1, 0)))
+        self._starts = [0, *(np.flatnonzero(np.asarray(turns)) + 1).tolist()] if len(branches) else []
+        self.chains = [
+            self._chain(start, branches[start].as_py() or None, branch, ref) for start in self._starts
+        ]
+
+    def _chain(self, start: int, branch: str | None, own: str | None, ref: str | None) -> Chain:
+        is_own = start == self._starts[-1] and branch == own
+        went_on_from = self.place(start - 1) if start else None
+        return Chain(self._text("object_id", start), branch, went_on_from, ref if is_own else None)
+
+    def place(self, position: int) -> Place:
+        """Return where the commit of a row stands."""
+        chain = int(np.searchsorted(self._starts, position, side="right")) - 1
+        return Place(
+            self._text("object_id", self._starts[chain]),
+            int(self._versions[position]),
+            self._text("object_id", position),
+        )
+
+    def find(self, commit_id: str) -> Place | None:
+        """Return where a commit stands, or none if the branch does not show it."""
+        position = position_of(self._rows, "object_id", commit_id)
+        return None if position < 0 else self.place(position)
+
+    @property
+    def head(self) -> Place:
+        """The newest commit."""
+        return self.place(len(self._versions) - 1)
+
+    def contradicts(self, place: Place) -> bool:
+        """Return whether the branch shows that stretch of a chain with another commit there."""
+        position = int(np.searchsorted(self._versions, place.version))
+        is_shown = position < len(self._versions) and self.place(position).chain == place.chain
+        return is_shown and self._text("object_id", position) != place.commit_id
+
+    def merges(self) -> Iterator[tuple[Place, dict[str, Any]]]:
+        """Yield the merge commits with their metadata; that of other commits is not decoded."""
+        is_merge = _compute.match_substring(self._rows["metadata"], '"merged_parent_commit_id"')
+        for position in np.flatnonzero(np.asarray(is_merge)).tolist():
+            metadata = orjson.loads(self._text("metadata", position))
+            if metadata.get("merged_parent_commit_id") is not None:  # a message may have those words, too
+                yield self.place(position), metadata
+
+    def _text(self, column: str, position: int) -> str:
+        return str(self._rows[column][position].as_py())
+
+
+class Lineage:
+    """What is known of the chains: where each begins, what was merged into it, and where."""
+
+    def __init__(self, logs: Iterable[ChainedLog] = ()) -> None:
+        """Begin with what the rows of some branches tell."""
+        self.chains: dict[str, Chain] = {}
+        self._merges: dict[str, dict[int, Place]] = {}
+        self._unplaced: dict[str, dict[int, str]] = {}
+        for log in logs:
+            self.learn(log)
+
+    def learn(self, log: ChainedLog) -> None:
+        """Take in what the rows of a branch tell (C1, C2)."""
+        for chain in log.chains:
+            self._add_chain(chain)
+        for place, metadata in log.merges():
+            merged, record = str(metadata["merged_parent_commit_id"]), metadata.get(MERGED_HISTORY)
+            if record is not None:
+                self._learn_record(record)
+                chain_id, version = record["place"]
+                self._add_merge(place.chain, place.version, Place(chain_id, version, merged))
+            elif place.version not in self._merges.get(place.chain, {}):
+                self._unplaced.setdefault(place.chain, {})[place.version] = merged
+
+    @property
+    def has_unplaced(self) -> bool:
+        """Whether there are merged commits without a place."""
+        return any(self._unplaced.values())
+
+    def place_merges(self, log: ChainedLog) -> bool:
+        """Look into one more branch for merged commits without a place; say whether that placed one."""
+        is_found = False
+        for chain, unplaced in list(self._unplaced.items()):
+            for version, commit_id in list(unplaced.items()):
+                place = log.find(commit_id)
+                if place is not None:
+                    self._add_merge(chain, version, place)
+                    is_found = True
+        if is_found:
+            self.learn(log)
+        return is_found
+
+    def reach(self, places: Iterable[Place]) -> dict[str, Place]:
+        """Return what some commits have behind them, themselves included."""
+        found: dict[str, Place] = {}
+        waiting = list(places)
+        while waiting:
+            place = waiting.pop()
+            known = found.get(place.chain)
+            if known is not None and known.version >= place.version:
+                continue
+            found[place.chain] = place
+            above = 0 if known is None else known.version
+            merges = self._merges.get(place.chain, {})
+            waiting += [merged for version, merged in merges.items() if above < version <= place.version]
+            start = self.chains[place.chain].start
+            if known is None and start is not None:
+                waiting.append(start)
+        return found
+
+    def chains_that_took(self, chain_id: str) -> set[str]:
+        """Return the chains that went on from a commit of a chain, or into which one of them was merged."""
+        found = {
+            chain.chain_id for chain in self.chains.values() if chain.start and chain.start.chain == chain_id
+        }
+        for taker, merges in self._merges.items():
+            if any(merged.chain == chain_id for merged in merges.values()):
+                found.add(taker)
+        return found
+
+    def unplaced_in(self, reach: Reach) -> list[str]:
+        """Return the merged commits behind something of which nobody knows what led to them (C3)."""
+        return sorted(
+            commit_id
+            for chain, place in reach.items()
+            for version, commit_id in self._unplaced.get(chain, {}).items()
+            if version <= place.version
+        )
+
+    def best_common(self, one: Reach, other: Reach, *, likely: Iterable[str] = ()) -> tuple[Place, ...]:
+        """Return the commits that both have and that are behind no other such commit, in a fixed order.
+
+        What is likely to have most of the others behind it is looked at first.
+
+        Raises:
+            InvariantViolation: two commits claim one place.
+        """
+        common = {chain: _earlier(one[chain], other[chain]) for chain in one.keys() & other.keys()}
+        first = {chain: -position for position, chain in enumerate(likely, 1)}
+        waiting = sorted(
+            common.values(), key=lambda place: (first.get(place.chain, -len(first) - 1), place.version)
+        )
+        best: list[Place] = []
+        while waiting:
+            place = waiting.pop()
+            behind = self.reach([place])
+            waiting = [left for left in waiting if not _has(behind, left)]
+            best = [left for left in best if not _has(behind, left)]
+            best.append(place)
+        return tuple(sorted(best, key=lambda place: (place.version, place.commit_id)))
+
+    def record(self, head: Place, target: "Lineage") -> dict[str, object]:
+        """Return what a merge of a commit tells beyond what a target's rows tell (C2), as plain values."""
+        behind = self.reach([head])
+        chains = [self.chains[chain] for chain in sorted(behind) if chain not in target.chains]
+        merges = [
+            [chain, version, merged.chain, merged.version, merged.commit_id]
+            for chain, place in sorted(behind.items())
+            for version, merged in sorted(self._merges.get(chain, {}).items())
+            if version <= place.version and version not in target._merges.get(chain, {})
+        ]
+        unplaced = [
+            [chain, version, commit_id]
+            for chain, place in sorted(behind.items())
+            for version, commit_id in sorted(self._unplaced.get(chain, {}).items())
+            if version <= place.version and version not in target._unplaced.get(chain, {})
+        ]
+        document: dict[str, object] = {"place": [head.chain, head.version]}
+        if chains:
+            document["chains"] = [_chain_document(chain) for chain in chains]
+        if merges:
+            document["merges"] = merges
+        if unplaced:
+            document["unplaced"] = unplaced
+        return document
+
+    def _learn_record(self, record: Mapping[str, Any]) -> None:
+        for chain_id, branch, ref, *start in record.get("chains", ()):
+            self._add_chain(Chain(chain_id, branch, Place(*start) if start else None, ref))
+        for chain, version, *merged in record.get("merges", ()):
+            self._add_merge(chain, version, Place(*merged))
+        for chain, version, commit_id in record.get("unplaced", ()):
+            if version not in self._merges.get(chain, {}):
+                self._unplaced.setdefault(chain, {})[version] = commit_id
+
+    def _add_chain(self, chain: Chain) -> None:
+        known = self.chains.get(chain.chain_id)
+        if known is None or known.ref is None:
+            self.chains[chain.chain_id] = chain
+
+    def _add_merge(self, chain: str, version: int, merged: Place) -> None:
+        self._merges.setdefault(chain, {})[version] = merged
+        self._unplaced.get(chain, {}).pop(version, None)
+
+
+def _chain_document(chain: Chain) -> list[object]:
+    start = chain.start
+    place = [] if start is None else [start.chain, start.version, start.commit_id]
+    return [chain.chain_id, chain.branch, chain.ref, *place]
+
+
+def _earlier(one: Place, other: Place) -> Place:
+    if one.version == other.version and one.commit_id != other.commit_id:
+        raise InvariantViolation(f"commits {one.commit_id} and {other.commit_id} stand at one place")
+    return one if one.version <= other.version else other
+
+
+def _has(behind: Reach, place: Place) -> bool:
+    found = behind.get(place.chain)
+    return found is not None and found.version >= place.version

@@ -1,0 +1,89 @@
+"""Where the two branches of a merge meet, and what the graph showed there.
+
+M1  The commits in which two histories meet are read wherever a branch shows them, and on a deleted branch as
+    long as its storage is there.
+M2  Where it cannot be told in which commits they meet, or where one of them cannot be read, the merge is
+    refused: a state that is merely older would bring deleted entities back and find conflicts that are none.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+
+from omnigraph.core.errors import AmbiguousMergeBase, StorageError
+from omnigraph.history.ancestry import Ancestor, Ancestry, HistoryUnknown, Meeting, Merged
+from omnigraph.history.coordinator import MAIN
+from omnigraph.history.state import ManifestState, Snapshot
+from omnigraph.merge.base import Base
+from omnigraph.operations.context import OpenGraph
+
+
+class MergeBase:
+    """The meeting of two branches as they were captured."""
+
+    def __init__(self, graph: OpenGraph, source: ManifestState, target: ManifestState) -> None:
+        """Take both branches."""
+        self._graph, self._source, self._target = graph, source, target
+        self.ancestry = Ancestry(source, target)
+
+    def find(self) -> Meeting:
+        """Return where they meet.
+
+        Raises:
+            AmbiguousMergeBase: that cannot be told (M2).
+        """
+        found = self.ancestry.where_chains_part()
+        if found is not None:
+            return found
+        try:
+            return self.ancestry.meeting(self._others())
+        except HistoryUnknown as unknown:
+            reason = f"nobody knows what led to {unknown}, of branches that were merged and deleted"
+            raise self._refusal(unknown.commit_ids, reason) from unknown
+
+    def read(self, meeting: Meeting) -> Base:
+        """Return what the graph showed where they meet.
+
+        Raises:
+            AmbiguousMergeBase: a commit cannot be read any more (M2).
+        """
+        if isinstance(meeting, Merged):
+            one, other, over = (self.read(part) for part in (meeting.one, meeting.other, meeting.over))
+            return Merged(one, other, over)
+        return self._snapshot(meeting)
+
+    def _snapshot(self, ancestor: Ancestor) -> Snapshot:
+        branch = None if ancestor.chain is None else ancestor.chain.branch
+        states = chain((self._target, self._source), self._others(branch), self._deleted(ancestor))
+        for state in states:
+            if state.commits.has(ancestor.commit_id):
+                return state.snapshot_at(ancestor.manifest_version)
+        reason = f"their histories meet in commit {ancestor.commit_id} of a branch that was deleted"
+        raise self._refusal([ancestor.commit_id], reason)
+
+    def _others(self, first: str | None = None) -> Iterator[ManifestState]:
+        """Yield the other branches, each read when its turn comes; the first to look at may be named."""
+        parts, known = self._graph.parts, {self._source.branch, self._target.branch}
+        if None not in known:
+            yield parts.coordinator.state()
+        for branch in sorted(parts.branches.all(), key=lambda branch: (branch.name != first, branch.name)):
+            if branch.name not in known:
+                yield parts.coordinator.state(branch.name, branch.ref)
+
+    def _deleted(self, ancestor: Ancestor) -> Iterator[ManifestState]:
+        """Yield the deleted branch that made a commit, if its manifest is still there (M1)."""
+        made_on = ancestor.chain
+        if made_on is None or made_on.ref is None:
+            return
+        try:
+            yield self._graph.parts.coordinator.read_apart(made_on.branch, made_on.ref)
+        except StorageError as error:
+            if error.kind != "not_found":
+                raise
+
+    def _refusal(self, ancestors: Iterable[str], reason: str) -> AmbiguousMergeBase:
+        return AmbiguousMergeBase(
+            source=self._source.branch or MAIN,
+            target=self._target.branch or MAIN,
+            ancestors=tuple(ancestors),
+            reason=reason,
+        )
