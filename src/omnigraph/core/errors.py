@@ -48,6 +48,7 @@ object that an HTTP body carries besides.
       SidecarCorrupt, SidecarTooNew, InvariantViolation
       InitializationCommitted, InitializationIndeterminate
       HandleForked                  a handle from before `fork` was used in the child
+      HandleClosed                  a handle was used after it was closed
       SparkUnavailable              no Java, no session, or an executor that is not like the driver
       UnsupportedError              not offered here
 """
@@ -643,6 +644,14 @@ class HandleForked(OmnigraphError):
     def __init__(self) -> None:
         """Say what to do instead."""
         super().__init__("this handle was opened before fork: open a new one in the child")
+
+
+class HandleClosed(OmnigraphError):
+    """A handle, or something that reads through it, was used after it was closed."""
+
+    def __init__(self) -> None:
+        """Say what to do instead."""
+        super().__init__("this handle is closed: open the graph again")
 
 
 class SparkUnavailable(OmnigraphError):

@@ -93,6 +93,7 @@ def changed_rows(
         ChangeCursorRejected: the position is not one of these tables.
         HistoricalVersionReclaimed: a pinned version was cleaned up.
     """
+    graph.require_open()
     ordered = list(pairs)
     if beyond is not None:
         place = next((at for at, pair in enumerate(ordered) if pair.ref.id == beyond.type_id), None)

@@ -42,6 +42,7 @@ class CommitChanges:
             ChangeSchemaBoundary: rows before and after cannot be compared.
             HistoricalVersionReclaimed: a version of either was cleaned up.
         """
+        self.graph.require_open()
         sides = Sides(self.graph, self.state)
         before, after = map(sides.of, self.state.snapshots_of([self.parent, self.commit]))
         return changes_between(self.graph, before, after, self.filter, beyond)

@@ -9,7 +9,7 @@ from omnigraph.catalog.model import Catalog
 from omnigraph.commit.parts import Parts
 from omnigraph.commit.publish import ManifestPublisher
 from omnigraph.commit.recovery.sweep import SweepMode, sweep
-from omnigraph.core.errors import BadRequest, HandleForked, OmnigraphError, StorageError
+from omnigraph.core.errors import BadRequest, HandleClosed, HandleForked, OmnigraphError, StorageError
 from omnigraph.embedding import EmbeddingConfig
 from omnigraph.history.branches import SCHEMA_APPLY_LOCK
 from omnigraph.history.commits import RESERVED_ACTOR_PREFIX
@@ -38,6 +38,7 @@ class OpenGraph:
     embedding: EmbeddingConfig | None = None
     process: int = field(default_factory=os.getpid)
     lock: threading.Lock = field(default_factory=threading.Lock)
+    is_closed: bool = False
     _reading: Reading | None = None
 
     @property
@@ -79,12 +80,12 @@ class OpenGraph:
         """Check a call before any I/O: process, actor, name of the branch, policy. Return it; none is main.
 
         Raises:
+            HandleClosed: the handle was closed.
             HandleForked: the handle belongs to the parent of this process.
             BadRequest: the actor's name is the engine's, or the branch's name is reserved.
             PolicyDenied: the actor may not do this.
         """
-        if os.getpid() != self.process:
-            raise HandleForked
+        self.require_open()
         if actor is not None:
             _check_actor(actor)
         name = MAIN if branch is None else branch.strip()
@@ -92,6 +93,18 @@ class OpenGraph:
             raise BadRequest(f"branch name {name!r} is reserved for the engine")
         self.authorize(actor, action, name)
         return None if name == MAIN else name
+
+    def require_open(self) -> None:
+        """Refuse a handle that cannot be used any more, or not here.
+
+        Raises:
+            HandleForked: it belongs to the parent of this process.
+            HandleClosed: it was closed.
+        """
+        if os.getpid() != self.process:
+            raise HandleForked
+        if self.is_closed:
+            raise HandleClosed
 
     def require_branch(self, branch: str | None) -> str | None:
         """Return the manifest ref of a branch; main has none.

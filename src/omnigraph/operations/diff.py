@@ -39,6 +39,7 @@ class Diff:
 
     def stat(self) -> tuple[TableCounts, ...]:
         """Count the changes of each table that has some, without making images of them."""
+        self.graph.require_open()
         counted = [
             (pair.type.table_key, count_changes(self.graph.parts.store, pair, self.filter))
             for pair in self.pairs

@@ -58,6 +58,7 @@ class Export:
 
     def batches(self, type_: NodeType | EdgeType) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one type by id; memory does not grow with the table."""
+        self.graph.require_open()
         store, entry = self.graph.parts.store, self.snapshot.entry(type_.table_key)
         handle = store.open_at(self.graph.parts.address(entry), entry.version)
         schema = arrow_schema(type_)
@@ -113,6 +114,7 @@ class Export:
 
     def _tasks(self, type_: NodeType | EdgeType, folder: str, format_: ExportFormat) -> Iterator[ExportTask]:
         """Yield tasks of whole fragments; a type without rows has one, for its empty file."""
+        self.graph.require_open()
         entry = self.snapshot.entry(type_.table_key)
         parts = self.graph.parts
         pinned = PinnedTable(parts.root.uri, parts.address(entry), entry.version)

@@ -1,0 +1,118 @@
+"""A closed handle refuses every verb, and so does everything that reads through it."""
+
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from omnigraph.core.errors import HandleClosed
+from omnigraph.graph.graph import Graph
+from omnigraph.graph.snapshot_view import SnapshotView
+from tests.support.engine import counts
+from tests.support.people_graph import people_graph
+
+READ = "query q() { match { $p: Person } return { $p.name } }"
+WRITE = 'query q() { insert Person { name: "z" } }'
+PEOPLE = pa.table({"name": ["z"]})
+
+VERBS: dict[str, Callable[[Graph], object]] = {
+    "at": lambda graph: graph.at("main"),
+    "baseline": lambda graph: graph.baseline(),
+    "branch": lambda graph: graph.branch("june").__enter__(),
+    "branches": lambda graph: graph.branches(),
+    "changes": lambda graph: graph.changes(),
+    "commit": lambda graph: graph.commit("x"),
+    "commit_changes": lambda graph: graph.commit_changes("x"),
+    "commit_changes_page": lambda graph: graph.commit_changes_page("x"),
+    "commits": lambda graph: graph.commits(),
+    "create_branch": lambda graph: graph.create_branch("june"),
+    "delete_branch": lambda graph: graph.delete_branch("june"),
+    "diff": lambda graph: graph.diff("main"),
+    "embed": lambda graph: graph.embed(),
+    "ensure_indices": lambda graph: graph.ensure_indices(),
+    "entity_at": lambda graph: graph.entity_at("Person", "a"),
+    "explain": lambda graph: graph.explain(READ),
+    "export": lambda graph: graph.export(),
+    "index_status": lambda graph: graph.index_status(),
+    "load": lambda graph: graph.load(b'{"type": "Person", "data": {"name": "z"}}\n', "append"),
+    "load_dataframes": lambda graph: graph.load_dataframes({"Person": PEOPLE}, "append"),
+    "load_tables": lambda graph: graph.load_tables({"Person": PEOPLE}, "append"),
+    "merge": lambda graph: graph.merge("june"),
+    "mutate": lambda graph: graph.mutate(WRITE),
+    "poll_changes": lambda graph: graph.poll_changes(),
+    "query": lambda graph: graph.query(READ),
+    "recoveries": lambda graph: graph.recoveries(),
+    "refresh": lambda graph: graph.refresh(),
+    "snapshot": lambda graph: graph.snapshot(),
+    "table": lambda graph: graph.table("Person"),
+}
+VIEW_VERBS: dict[str, Callable[[SnapshotView], object]] = {
+    "explain": lambda view: view.explain(READ),
+    "query": lambda view: view.query(READ),
+}
+
+
+def methods(cls: type) -> set[str]:
+    """Return the names of the public methods of a class."""
+    return {name for name, _ in inspect.getmembers(cls, inspect.isfunction) if not name.startswith("_")}
+
+
+@pytest.fixture(scope="module")
+def closed(tmp_path_factory: pytest.TempPathFactory) -> Graph:
+    graph = people_graph(tmp_path_factory.mktemp("closed") / "graph")
+    graph.close()
+    return graph
+
+
+def test_every_verb_is_tried() -> None:
+    assert methods(Graph) - {"close"} == VERBS.keys()
+    assert methods(SnapshotView) == VIEW_VERBS.keys()
+
+
+@pytest.mark.case("engine", 363)
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_closed_handle_refuses_a_verb_before_any_input_or_output(closed: Graph, verb: str) -> None:
+    before = counts(closed)
+
+    with pytest.raises(HandleClosed, match="open the graph again"):
+        VERBS[verb](closed)
+
+    assert counts(closed) == before
+    closed.close()
+
+
+def test_what_was_made_from_a_handle_is_closed_with_it(tmp_path: Path) -> None:
+    graph = people_graph(tmp_path / "graph")
+    commit = graph.mutate(WRITE).commit
+    assert commit is not None
+    view = graph.at(commit.graph_commit_id)
+    uses: dict[str, Callable[[], object]] = {
+        "view.query": lambda: VIEW_VERBS["query"](view),
+        "view.explain": lambda: VIEW_VERBS["explain"](view),
+    }
+    export, baseline = graph.export(), graph.baseline()
+    diff = graph.diff("main", commit.parent_commit_id or "")
+    changes = graph.commit_changes(commit.graph_commit_id)
+    feed = graph.changes(start="beginning")
+    uses |= {
+        "export": lambda: list(export),
+        "export.lines": lambda: list(export.lines()),
+        "baseline": lambda: list(baseline),
+        "diff": lambda: list(diff),
+        "diff.stat": diff.stat,
+        "commit_changes": lambda: list(changes),
+        "changes": lambda: list(feed),
+    }
+    graph.create_branch("june")
+    with graph.branch("june") as bound:
+        uses["a bound handle"] = lambda: bound.table("Person")
+        for use in uses.values():
+            use()
+
+        graph.close()
+
+        for use in uses.values():
+            with pytest.raises(HandleClosed):
+                use()
