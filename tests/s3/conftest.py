@@ -8,6 +8,7 @@ import pytest
 from moto.server import ThreadedMotoServer
 
 from omnigraph.storage.uri import GraphRoot
+from tests.support.hosts import settings_of
 
 BUCKETS = count(1)
 
@@ -23,15 +24,7 @@ def endpoint() -> Iterator[str]:
 
 @pytest.fixture
 def root(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> GraphRoot:
-    settings = {
-        "AWS_ACCESS_KEY_ID": "key",
-        "AWS_SECRET_ACCESS_KEY": "secret",
-        "AWS_REGION": "us-east-1",
-        "AWS_ENDPOINT_URL_S3": endpoint,
-        "AWS_ALLOW_HTTP": "true",
-        "AWS_S3_FORCE_PATH_STYLE": "true",
-    }
-    for name, value in settings.items():
+    for name, value in settings_of(endpoint).items():
         monkeypatch.setenv(name, value)
     bucket = f"bucket-{next(BUCKETS)}"
     httpx.put(f"{endpoint}/{bucket}").raise_for_status()

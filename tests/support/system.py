@@ -50,6 +50,11 @@ class Script:
         self._process.stdin.write(text + "\n")
         self._process.stdin.flush()
 
+    def fileno(self) -> int:
+        """Return what can be waited on for the next line."""
+        assert self._process.stdout is not None
+        return self._process.stdout.fileno()
+
     def stop(self) -> None:
         """Suspend it, as a debugger does, and wait until it is."""
         os.kill(self.pid, signal.SIGSTOP)

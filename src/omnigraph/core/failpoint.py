@@ -156,6 +156,7 @@ CATALOG = frozenset(
         "recovery.sidecar_read",
         "recovery.post_list_pre_read",
         "recovery.post_list_pre_lock",
+        "recovery.before_fence",
         "recovery.before_roll_forward_publish",
         "recovery.post_plan_pre_undo",
         "recovery.post_table_undo_pre_publish",

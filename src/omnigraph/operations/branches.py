@@ -64,6 +64,7 @@ def create_branch(
         state = graph.state(source)
         branch = Branch(name, mint_ref(name, parts.new_id()), source, state.version, parts.clock(), actor)
         address = parts.coordinator.address(branch.ref)
+        parts.check_lease()
         parts.refs.create(parts.coordinator.address(state.ref), state.version, branch.ref)
         parts.syncer.sync(parts.refs.files(address, state.version), stage="manifest")
         hit("branch_create.post_ref_pre_control")
@@ -108,6 +109,7 @@ def delete_branch(
         state = graph.state(branch)
         tables = [(entry.table_key, branch) for entry in state.tables.entries()]
         with parts.queues.acquire_many(tables):
+            parts.check_lease()
             _refuse_use(parts, captured, state)
             with graph.publisher.publish_lock(branch) as is_held:
                 parts.branches.require(branch, captured.ref)
@@ -161,6 +163,9 @@ def _let_go(parts: Parts, publisher: ManifestPublisher, branch: Branch, state: M
             return  # J3
         if _is_meeting_place(parts, branch, state):
             return  # J3
+        if parts.lease is not None:
+            parts.check_lease()
+            _refuse_use(parts, branch, state)  # a successor of ours may have come to need it
         with publisher.publish_lock(branch.name):  # whoever is publishing on it ends first
             drop_refs(parts, [parts.coordinator.address(branch.ref)])
         places = {identity: found.location for identity, found in state.tables.registrations.items()}

@@ -2,6 +2,7 @@
 
 O1  A dead writer never makes an open fail; a live one never makes it wait.
 O2  A read-only open writes nothing and holds no lock.
+O3  An open that fails gives its lease back.
 """
 
 import logging
@@ -14,7 +15,7 @@ from omnigraph.commit.queues import WriteQueueManager
 from omnigraph.commit.recovery.quarantine import quarantine_manifest, quarantine_tables
 from omnigraph.commit.recovery.sweep import SweepMode, sweep
 from omnigraph.core.clock import boot_clock
-from omnigraph.core.errors import GraphNotFound, UnsupportedError
+from omnigraph.core.errors import GraphNotFound, StorageError, UnsupportedError
 from omnigraph.core.failpoint import hit
 from omnigraph.embedding import EmbeddingConfig
 from omnigraph.history.branches import Branches
@@ -24,7 +25,7 @@ from omnigraph.history.manifest_rows import MANIFEST_DIR
 from omnigraph.operations.context import OpenGraph
 from omnigraph.storage.audit_table import AuditTable
 from omnigraph.storage.durability import Durability, Syncer, setting_from_environment
-from omnigraph.storage.lease import WriterLease
+from omnigraph.storage.lease import LEASE_LIFETIME, WriterLease
 from omnigraph.storage.manifest_table import ManifestTable
 from omnigraph.storage.object_store import open_adapter
 from omnigraph.storage.probe import probe_store
@@ -68,8 +69,11 @@ def open_graph(
     durability: Durability | None = None,
     upkeep: bool = True,
     embedding: EmbeddingConfig | None = None,
+    lease_lifetime_s: float = LEASE_LIFETIME,
 ) -> OpenGraph:
     """Open a graph: probe, sweep what dead writers left, read and check the schema.
+
+    Every process that may write a graph on an object store uses the same lifetime of its lease.
 
     Raises:
         GraphNotFound: there is no graph at this place.
@@ -90,19 +94,23 @@ def open_graph(
     )
     if is_writable:
         probe_store(parts.adapter, parts.root)
-        parts = _with_lease(parts)
-    with parts.queues.schema_gate:
-        if is_writable:
-            quarantine_manifest(parts)
-            quarantine_tables(parts)
-            sweep(parts, publisher, SweepMode.FULL)
-        hit("open.before_schema_contract_read")
-        contract = read_contract(parts.adapter)
-        check_against_manifest(contract, parts.coordinator.state().snapshot())
-    return OpenGraph(parts, publisher, contract, is_writable, embedding=embedding)
+        parts = _with_lease(parts, lease_lifetime_s)
+    try:
+        with parts.queues.schema_gate:
+            if is_writable:
+                quarantine_manifest(parts)
+                quarantine_tables(parts)
+                sweep(parts, publisher, SweepMode.FULL)
+            hit("open.before_schema_contract_read")
+            contract = read_contract(parts.adapter)
+            check_against_manifest(contract, parts.coordinator.state().snapshot())
+        return OpenGraph(parts, publisher, contract, is_writable, embedding=embedding)
+    except BaseException:
+        _give_back_lease(parts)
+        raise
 
 
-def _with_lease(parts: Parts) -> Parts:
+def _with_lease(parts: Parts, lifetime_s: float) -> Parts:
     """Become the one writer process of a graph on an object store; a local disk has locks instead.
 
     Raises:
@@ -117,12 +125,26 @@ def _with_lease(parts: Parts) -> Parts:
         pid=process_id(),
         clock=parts.clock,
         boot_clock=boot_clock,
+        lifetime_s=lifetime_s,
     )
     return replace(parts, lease=lease)
 
 
+def _give_back_lease(parts: Parts) -> None:
+    """Let everybody try again at once: its heart would beat on for a handle that nobody has (O3)."""
+    try:
+        if parts.lease is not None:
+            parts.lease.close()
+    except StorageError as error:
+        parts.warn(f"the writer lease could not be given back and runs out by itself: {error}")
+
+
 def close(graph: OpenGraph) -> None:
-    """Let go of what is cached, and of the writer's lease; again, nothing happens."""
+    """Let go of what is cached, and of the writer's lease; again, nothing happens.
+
+    The handle refuses every verb from here on.
+    """
+    graph.is_closed = True
     graph.close_reading()
     graph.parts.coordinator.forget()
     if graph.parts.lease is not None:

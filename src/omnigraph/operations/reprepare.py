@@ -10,9 +10,16 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from omnigraph.commit.recovery.classify import is_layout_only
+from omnigraph.commit.recovery.fence import adopt
 from omnigraph.commit.recovery.pending import lock_path, reread
 from omnigraph.commit.sidecar import RECOVERY_DIR
-from omnigraph.core.errors import BadRequest, ExpectedVersionMismatch, ReadSetChanged, RecoveryRequired
+from omnigraph.core.errors import (
+    BadRequest,
+    DriftNeedsRepair,
+    ExpectedVersionMismatch,
+    ReadSetChanged,
+    RecoveryRequired,
+)
 from omnigraph.history.commits import MAINTENANCE_ACTOR
 from omnigraph.history.state import ManifestState
 from omnigraph.operations.context import OpenGraph
@@ -56,6 +63,11 @@ def with_repreparation(
                 raise
             maintenance -= 1
             graph.heal()
+        except DriftNeedsRepair as drift:
+            # A writer that lost its lease on an object store may have built an index or folded files late.
+            if not maintenance or not adopt(graph.parts, graph.publisher, branch, drift.table_key):
+                raise
+            maintenance -= 1
 
 
 def _is_left_by_layout_write(graph: OpenGraph, operation_id: str) -> bool:

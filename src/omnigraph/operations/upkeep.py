@@ -84,6 +84,7 @@ def _fold(graph: OpenGraph, entry: TableEntry) -> CommittedTable | None:
     address = parts.address(entry)
     compaction = parts.residual.compact_files(address, target_rows=SMALL_FRAGMENT_ROWS)
     hit("upkeep.post_compact_pre_index")
+    parts.check_lease()
     folded = parts.residual.optimize_indices(address)
     if folded.version == entry.version:
         return None

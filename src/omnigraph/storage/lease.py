@@ -46,6 +46,10 @@ class LeaseRecord:
         """Whether its holder closed in peace."""
         return not self.expires_at
 
+    def is_of(self, other: "LeaseRecord") -> bool:
+        """Whether both are of one holder: the id alone could be drawn twice, an epoch never is."""
+        return (self.lease_id, self.epoch) == (other.lease_id, other.epoch)
+
     def to_json(self) -> str:
         """Return the text of the object."""
         return json.dumps(asdict(self))
@@ -208,7 +212,7 @@ class WriterLease:
         for _ in range(TAKES_MAX):
             found = self._adapter.read_text_versioned(WRITER_LEASE)
             holder = None if found is None else LeaseRecord.from_json(found[0])
-            if found is None or holder is None or holder.lease_id != record.lease_id:
+            if found is None or holder is None or not holder.is_of(record):
                 self._is_lost, self._lost_to = True, holder
                 return
             if self._adapter.write_text_if_match(WRITER_LEASE, record.to_json(), found[1]):

@@ -32,6 +32,7 @@ __all__ = ["CommittedTable", "IndexRequest", "PendingColumn", "StagedWrite", "Ta
 RowNumbers: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.uint64]]"
 OPERATION_ID_PROPERTY = "omnigraph.operation_id"
 WRITER_KIND_PROPERTY = "omnigraph.writer_kind"
+FENCE_PROPERTY = "omnigraph.fence"  # the epoch of whoever put a fence
 
 # Commits that the strict inverse undoes: they change rows and nothing else.
 _INVERTIBLE = frozenset({"append", "update", "delete", "merge", "reserve"})
@@ -222,6 +223,19 @@ class TableStager:
         staged = _staged(head, "rollback", operation, (), added=added_rows, removed=removed_rows)
         return staged, form
 
+    def commit_fence(self, handle: SnapshotHandle, *, operation_id: str, epoch: int) -> None:
+        """Move HEAD by a version that changes nothing: what others staged on the handle's version is refused.
+
+        A commit of indexes alone is not: it fits behind anything, and changes no row.
+
+        Raises:
+            CommitConflict, StaleCommit: somebody else came first.
+            StorageError, RecoveryRequired: the store failed.
+        """
+        staged = _staged(handle, "fence", shapes.addition(handle._dataset, []), ())
+        properties = {OPERATION_ID_PROPERTY: operation_id, FENCE_PROPERTY: str(epoch)}
+        self._make_next(staged, operation_id, properties)
+
     def commit_staged(self, staged: StagedWrite, *, operation_id: str, writer_kind: str) -> CommittedTable:
         """Make a staged write the table's next version (W2, W3).
 
@@ -232,8 +246,13 @@ class TableStager:
             StorageError: it failed and did not land.
             InvariantViolation: this write was handed to a commit before.
         """
-        staged._claim()
         properties = {OPERATION_ID_PROPERTY: operation_id, WRITER_KIND_PROPERTY: writer_kind}
+        return self._make_next(staged, operation_id, properties)
+
+    def _make_next(
+        self, staged: StagedWrite, operation_id: str, properties: dict[str, str]
+    ) -> CommittedTable:
+        staged._claim()
         transaction = Transaction(staged.read_version, staged._operation, staged.transaction_uuid, properties)
         try:
             dataset = self._commit(staged, transaction)

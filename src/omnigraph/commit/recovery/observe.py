@@ -1,27 +1,31 @@
 """A dead writer's tables as they are now."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from omnigraph.commit.parts import Parts
 from omnigraph.commit.recovery.classify import Classification, Found, classify, mode_of
+from omnigraph.commit.recovery.fence import is_layout, without_fences
 from omnigraph.commit.sidecar import Sidecar, SidecarTable
 from omnigraph.history.manifest_rows import Pin
 from omnigraph.history.state import ManifestState
 from omnigraph.storage.handle import TableAddress
-
-OPERATION_PROPERTY = "omnigraph.operation_id"
-_LAYOUT_OPERATIONS = frozenset({"reserve", "rewrite", "create_index", "config"})
+from omnigraph.storage.stage import OPERATION_ID_PROPERTY
+from omnigraph.storage.transactions import TransactionInfo
 
 
 @dataclass(frozen=True, slots=True)
 class ObservedTable:
-    """One table of a sidecar: what was found, and what it means."""
+    """One table of a sidecar: what was found, and what it means.
+
+    `last` is the newest version up to HEAD that is no fence.
+    """
 
     table: SidecarTable
     address: TableAddress
     pin: Pin | None
     head: int
+    last: int
     classification: Classification
 
     @property
@@ -31,8 +35,13 @@ class ObservedTable:
 
     @property
     def has_moved(self) -> bool:
-        """Whether HEAD is ahead of the pin."""
-        return self.head > self.pinned_version
+        """Whether anything but fences is ahead of the pin."""
+        return self.last > self.pinned_version
+
+    @property
+    def is_only_fenced(self) -> bool:
+        """Whether fences are all that is ahead of the pin."""
+        return not self.has_moved and self.head > self.pinned_version
 
     @property
     def is_first_touch(self) -> bool:
@@ -51,20 +60,23 @@ def _observe(parts: Parts, sidecar: Sidecar, table: SidecarTable, state: Manifes
     pinned = 0 if pin is None else pin.version
     if pin is not None and pin.ref != table.table_branch:
         if not _is_ref(parts, address):
-            return ObservedTable(table, address, pin, pinned, Classification.NO_MOVEMENT)
+            return ObservedTable(table, address, pin, pinned, pinned, Classification.NO_MOVEMENT)
         if pinned != table.expected_version:  # the branch went on without this fork
             head = parts.store.latest_version(address)
-            return ObservedTable(table, address, pin, head, Classification.UNEXPECTED_MULTISTEP)
+            return ObservedTable(table, address, pin, head, head, Classification.UNEXPECTED_MULTISTEP)
     head = parts.store.latest_version(address)
+    since = [parts.store.transaction_info(address, version) for version in range(pinned + 1, head + 1)]
+    made = without_fences(since)
+    last = head - (len(since) - len(made))
     found = Found(
-        head=head,
+        head=last,
         pin=pinned,
-        head_has_our_uuid=_has_our_uuid(parts, address, table, head),
-        is_ours=ours(parts, address, sidecar.operation_id, range(pinned + 1, head + 1)),
+        head_has_our_uuid=bool(made) and table.transaction_uuid in {None, made[-1].uuid},
+        is_ours=tuple(_is_ours(version, sidecar.operation_id) for version in made),
     )
     mode = mode_of(sidecar.writer_kind)
     classification = classify(table, found, sidecar.writer_kind, mode)
-    return ObservedTable(table, address, pin, head, classification)
+    return ObservedTable(table, address, pin, head, last, classification)
 
 
 def _is_ref(parts: Parts, address: TableAddress) -> bool:
@@ -72,18 +84,11 @@ def _is_ref(parts: Parts, address: TableAddress) -> bool:
     return any(ref.name == address.ref for ref in parts.store.list_refs(address))
 
 
-def _has_our_uuid(parts: Parts, address: TableAddress, table: SidecarTable, head: int) -> bool:
-    if table.transaction_uuid is None:
-        return True
-    return parts.store.transaction_info(address, head).uuid == table.transaction_uuid
-
-
-def ours(parts: Parts, address: TableAddress, operation_id: str, versions: Sequence[int]) -> tuple[bool, ...]:
+def ours(parts: Parts, address: TableAddress, operation_id: str, versions: Iterable[int]) -> tuple[bool, ...]:
     """Return for each version whether it is this operation's, or an unmarked layout commit of the library."""
-    found = []
-    for version in versions:
-        info = parts.store.transaction_info(address, version)
-        owner = info.properties.get(OPERATION_PROPERTY)
-        is_layout = owner is None and info.operation in _LAYOUT_OPERATIONS
-        found.append(owner == operation_id or is_layout)
-    return tuple(found)
+    return tuple(_is_ours(parts.store.transaction_info(address, made), operation_id) for made in versions)
+
+
+def _is_ours(made: TransactionInfo, operation_id: str) -> bool:
+    """Return whether a version is this operation's, or a layout commit of the library or of a healer."""
+    return made.properties.get(OPERATION_ID_PROPERTY) == operation_id or is_layout(made)

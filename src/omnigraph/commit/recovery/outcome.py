@@ -20,8 +20,10 @@ from omnigraph.commit.publish import ManifestPublisher
 from omnigraph.commit.reclaim import drop_unpublished_forks
 from omnigraph.commit.recovery.audit import record
 from omnigraph.commit.recovery.classify import Classification, is_layout_only
+from omnigraph.commit.recovery.fence import fenced_tables
 from omnigraph.commit.recovery.kinds import RecoveryKind
 from omnigraph.commit.recovery.observe import ObservedTable
+from omnigraph.commit.recovery.pending import rewrite
 from omnigraph.commit.sidecar import Outcome, PointerUpdate, RecoveryPlan, Sidecar
 from omnigraph.core.errors import CommitConflict, ExpectedVersionMismatch, StaleCommit
 from omnigraph.core.failpoint import hit
@@ -50,14 +52,22 @@ def finish(parts: Parts, publisher: ManifestPublisher, sidecar: Sidecar, state: 
         for table in sidecar.tables
     ]
     sidecar = _plan(parts, sidecar, RecoveryKind.ROLLED_FORWARD, outcomes)
-    _publish(parts, publisher, sidecar, (), {})
+    fenced = fenced_tables(parts, sidecar, state)
+    expected = {
+        change.identity: Expectation(change.table_key, published_version(state.tables, change.identity))
+        for change in fenced
+    }
+    _publish(parts, publisher, sidecar, fenced, expected)
     return complete(parts, sidecar)
 
 
-def finish_effect_free(parts: Parts, publisher: ManifestPublisher, sidecar: Sidecar) -> Result:
-    """Finish a sidecar whose tables never moved."""
+def finish_effect_free(
+    parts: Parts, publisher: ManifestPublisher, sidecar: Sidecar, observed: Sequence[ObservedTable]
+) -> Result:
+    """Finish a sidecar whose tables never moved, but by fences."""
     sidecar = _plan(parts, sidecar, RecoveryKind.ROLLED_BACK, [])
-    _publish(parts, publisher, sidecar, (), {})
+    fenced, expected = _fenced(parts, sidecar, observed)
+    _publish(parts, publisher, sidecar, fenced, expected)
     return complete(parts, sidecar)
 
 
@@ -99,9 +109,11 @@ def roll_forward(
         back = [Outcome(f.table.table_key, f.head, f.pinned_version) for f in moved if not f.is_first_touch]
         _plan(parts, sidecar, RecoveryKind.ROLLED_BACK, back)
         raise
+    fenced, expected = _fenced(parts, sidecar, observed)
     changes = [_update(parts, sidecar, found, found.head) for found in moved]
+    changes += fenced
     changes += [_repoint(parts, sidecar, pointer) for pointer in sidecar.pointer_updates]
-    expected = {
+    expected |= {
         found.table.identity: Expectation(
             found.table.table_key, found.pinned_version if is_layout else found.table.expected_version
         )
@@ -113,7 +125,7 @@ def roll_forward(
     try:
         _publish(parts, publisher, sidecar, changes, expected, merged_parent=sidecar.merge_source_commit_id)
     except ExpectedVersionMismatch:
-        return _converge(parts, publisher, sidecar, moved, may_restore=may_restore)
+        return _converge(parts, publisher, sidecar, observed, may_restore=may_restore)
     return complete(parts, sidecar)
 
 
@@ -144,13 +156,14 @@ def roll_back(
     outcomes = [Outcome(f.table.table_key, f.head, f.pinned_version) for f in moved]
     sidecar = _plan(parts, sidecar, RecoveryKind.ROLLED_BACK, outcomes)
     hit("recovery.post_plan_pre_undo")
-    changes: list[Change] = []
+    fenced, expected = _fenced(parts, sidecar, observed)
+    changes: list[Change] = [*fenced]
     for found, staged in undo:
         committed = _undo(parts, sidecar, found, staged)
         parts.syncer.sync([*staged.files, *committed.files], stage="table")
         changes.append(_update(parts, sidecar, found, committed.version))
         hit("recovery.post_table_undo_pre_publish")
-    expected = {
+    expected |= {
         found.table.identity: Expectation(found.table.table_key, found.pinned_version) for found in moved
     }
     _publish(parts, publisher, sidecar, changes, expected)
@@ -160,6 +173,7 @@ def roll_back(
 
 def _undo(parts: Parts, sidecar: Sidecar, found: ObservedTable, staged: StagedWrite) -> CommittedTable:
     """Commit an inverse or a restore; refused, the sidecar stays and the next pass classifies again."""
+    parts.check_lease()
     try:
         return parts.stager.commit_staged(
             staged, operation_id=sidecar.operation_id, writer_kind=sidecar.writer_kind.value
@@ -173,8 +187,9 @@ def _undo(parts: Parts, sidecar: Sidecar, found: ObservedTable, staged: StagedWr
 
 def complete(parts: Parts, sidecar: Sidecar) -> Result:
     """Write the audit row of a published recovery and delete its sidecar (Y2)."""
-    plan = sidecar.recovery_plan
-    assert plan is not None, "a recovery is published after its plan is written"
+    # Without a plan it came back: a writer on an object store sent it and was stopped, and the request was
+    # repeated when recovery had found no effect and removed the file.
+    plan = sidecar.recovery_plan or RecoveryPlan(RecoveryKind.ROLLED_BACK, ())
     if plan.kind is not RecoveryKind.ROLLED_FORWARD:
         drop_unpublished_forks(parts, sidecar)
     record(parts, sidecar, plan.kind, sidecar.recovery_commit_id, plan.outcomes)
@@ -188,7 +203,7 @@ def _plan(parts: Parts, sidecar: Sidecar, kind: RecoveryKind, outcomes: Sequence
     if sidecar.recovery_plan is not None and sidecar.recovery_plan.kind is kind:
         return sidecar
     planned = sidecar.with_plan(RecoveryPlan(kind, tuple(outcomes)))
-    parts.adapter.write_text(planned.name, planned.to_text())
+    rewrite(parts, sidecar, planned)
     return planned
 
 
@@ -208,7 +223,20 @@ def _publish(
         parts.clock(),
         merged_parent_commit_id=merged_parent,
     )
+    parts.check_lease()
     publisher.publish(sidecar.branch, sidecar.branch_ref, changes, expected, lineage)
+
+
+def _fenced(
+    parts: Parts, sidecar: Sidecar, observed: Sequence[ObservedTable]
+) -> tuple[list[UpdateTable], dict[TableIdentity, Expectation]]:
+    """Return the pins of tables that only fences have moved, and where those must still be (Y3)."""
+    found = [table for table in observed if table.is_only_fenced]
+    changes = [_update(parts, sidecar, table, table.head) for table in found]
+    expected = {
+        table.table.identity: Expectation(table.table.table_key, table.pinned_version) for table in found
+    }
+    return changes, expected
 
 
 def _update(parts: Parts, sidecar: Sidecar, found: ObservedTable, version: int) -> UpdateTable:
@@ -231,12 +259,15 @@ def _converge(
     parts: Parts,
     publisher: ManifestPublisher,
     sidecar: Sidecar,
-    moved: Sequence[ObservedTable],
+    observed: Sequence[ObservedTable],
     *,
     may_restore: bool,
 ) -> Result:
     """Settle a roll-forward that was refused: a rival reached the goal, or the ground has moved."""
+    moved = [found for found in observed if found.classification is Classification.ROLLED_PAST_EXPECTED]
     state = parts.coordinator.state(sidecar.branch, sidecar.branch_ref)
+    if state.commits.find(sidecar.graph_commit_id) is not None:
+        return finish(parts, publisher, sidecar, state)  # its writer was alive, and faster
     pins = state.tables.pins
     if all(pins[found.table.identity].version >= found.head for found in moved):
         return _reached_by_rival(parts, sidecar, state)
@@ -246,7 +277,7 @@ def _converge(
     )
     is_unmoved = all(pins[found.table.identity].version == found.pinned_version for found in moved)
     if is_stale and is_unmoved:
-        return roll_back(parts, publisher, sidecar, moved, may_restore=may_restore)
+        return roll_back(parts, publisher, sidecar, observed, may_restore=may_restore)
     return Result.UNRESOLVED
 
 

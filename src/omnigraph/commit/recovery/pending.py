@@ -12,6 +12,7 @@ from omnigraph.commit.parts import Parts
 from omnigraph.commit.running import is_running
 from omnigraph.commit.sidecar import RECOVERY_DIR, Sidecar
 from omnigraph.commit.sidecar_reader import read_sidecar
+from omnigraph.core.errors import RecoveryRequired
 from omnigraph.core.failpoint import hit
 from omnigraph.storage.locks import HeldLock, is_taken, try_lock
 
@@ -65,6 +66,29 @@ def reread(parts: Parts, name: str) -> Sidecar | None:
     hit("recovery.sidecar_read")
     text = parts.adapter.read_text_if_exists(name)
     return None if text is None else read_sidecar(name, text)
+
+
+def rewrite(parts: Parts, before: Sidecar, after: Sidecar) -> None:
+    """Replace a sidecar by what is known since; on an object store only if it is still as it was.
+
+    Without a lock another process may have taken it over and finished it: it must not come back.
+
+    Raises:
+        RecoveryRequired: somebody else has changed or removed it.
+    """
+    if parts.local_root is not None:
+        parts.adapter.write_text(after.name, after.to_text())
+        return
+    found = parts.adapter.read_text_versioned(before.name)
+    is_same = found is not None and found[0] == before.to_text()
+    if found is None or not is_same or not _is_replaced(parts, after, found[1]):
+        raise RecoveryRequired(before.operation_id, "another process has taken it over: open the graph again")
+
+
+def _is_replaced(parts: Parts, after: Sidecar, token: str) -> bool:
+    """Say whether the text is there now: an answer may be lost, and the repeated request refused."""
+    is_done = parts.adapter.write_text_if_match(after.name, after.to_text(), token)
+    return is_done or parts.adapter.read_text_if_exists(after.name) == after.to_text()
 
 
 def lock_path(parts: Parts, operation_id: str) -> Path | None:

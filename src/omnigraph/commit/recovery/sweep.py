@@ -5,7 +5,9 @@ Z2  Every sidecar is judged against a fresh state of its branch: an earlier one 
 Z3  Entry healing goes forward, finishes the books, and goes back only by strict inverses. A restore waits for
     a read-write open.
 Z4  Of two healers on one table the one with the older sidecar goes on: the other lets go at once.
-Z5  A plan to go back binds: a write whose files could not be synced never goes forward, however whole it
+Z5  On an object store there is no lock: a sidecar of an earlier writer is fenced before it is judged, and one
+    of a later writer is left alone.
+Z6  A plan to go back binds: a write whose files could not be synced never goes forward, however whole it
     looks.
 """
 
@@ -15,6 +17,7 @@ from enum import StrEnum
 from omnigraph.commit.parts import Parts
 from omnigraph.commit.publish import ManifestPublisher
 from omnigraph.commit.recovery.classify import Decision, decide
+from omnigraph.commit.recovery.fence import fence, is_of_a_later_writer, is_of_another_writer
 from omnigraph.commit.recovery.kinds import RecoveryKind
 from omnigraph.commit.recovery.observe import observe
 from omnigraph.commit.recovery.outcome import (
@@ -30,6 +33,7 @@ from omnigraph.commit.recovery.pending import PendingSidecar, list_pending, remo
 from omnigraph.commit.sidecar import Sidecar
 from omnigraph.core.errors import InvariantViolation
 from omnigraph.core.failpoint import hit
+from omnigraph.history.state import ManifestState
 from omnigraph.storage.locks import HeldLock
 
 LOOKS = 3  # at the lock of another sidecar: a healer lets go at once, a writer may not
@@ -75,6 +79,8 @@ def _process_if_dead(
         if pending.is_alive:
             return Result.LEFT_ALIVE
         parts.check_lease()
+        if is_of_a_later_writer(parts, pending.sidecar):
+            return Result.LEFT_ALIVE  # Z5
         return _process_under_queues(parts, publisher, pending.sidecar, mode)
     lock = _try_lock(pending, looks=LOOKS if follows else 1)
     if lock is None:
@@ -141,6 +147,9 @@ def _process(parts: Parts, publisher: ManifestPublisher, listed: Sidecar, mode: 
     if not _is_branch_live(parts, sidecar):
         return discard(parts, publisher, sidecar)
     state = parts.coordinator.state(sidecar.branch, sidecar.branch_ref)
+    if is_of_another_writer(parts, sidecar) and not _is_published(sidecar, state):
+        fence(parts, sidecar, state)  # Z5
+        state = parts.coordinator.state(sidecar.branch, sidecar.branch_ref)
     if state.commits.find(sidecar.recovery_commit_id) is not None:
         return complete(parts, sidecar)
     if state.commits.find(sidecar.graph_commit_id) is not None:
@@ -159,15 +168,21 @@ def _process(parts: Parts, publisher: ManifestPublisher, listed: Sidecar, mode: 
         case Decision.ROLL_FORWARD:
             return roll_forward(parts, publisher, sidecar, observed, may_restore=may_restore)
         case Decision.EFFECT_FREE:
-            return finish_effect_free(parts, publisher, sidecar)
+            return finish_effect_free(parts, publisher, sidecar, observed)
         case Decision.ROLL_BACK:
             return roll_back(parts, publisher, sidecar, observed, may_restore=may_restore)
 
 
 def _goes_back(sidecar: Sidecar) -> bool:
-    """Return whether somebody has decided that the write goes back: its files could not be synced (Z5)."""
+    """Return whether somebody has decided that the write goes back: its files could not be synced (Z6)."""
     plan = sidecar.recovery_plan
     return plan is not None and plan.kind is RecoveryKind.ROLLED_BACK
+
+
+def _is_published(sidecar: Sidecar, state: ManifestState) -> bool:
+    """Return whether the write, or an earlier recovery of it, is in the manifest: no table of it moves."""
+    ids = (sidecar.recovery_commit_id, sidecar.graph_commit_id)
+    return any(state.commits.find(commit_id) is not None for commit_id in ids)
 
 
 def _is_branch_live(parts: Parts, sidecar: Sidecar) -> bool:

@@ -1,0 +1,161 @@
+"""Fences: how a new writer on an object store keeps the one before it from moving a table ever again.
+
+N1  A look at the lease is no fence: a process can stop between the look and its commit, for as long as it
+    likes. Whoever takes over a sidecar moves the HEAD of every table that it names by a commit without
+    effect, before it judges; a commit that was staged before is refused from then on.
+N2  A fence belongs to the one who put it: recovery counts no fence as movement, and publishes it.
+N3  A first write of a branch is not fenced: it works on a fork of its own. Either everything on it was
+    committed, and nothing more can come; or the fork is dropped, and what comes later cannot be read.
+N4  On a local disk a lock tells whether a writer lives, and nobody puts a fence.
+
+Commits of indexes and layout fit behind a fence. They change no row: `adopt` publishes them.
+"""
+
+from collections.abc import Sequence
+
+from omnigraph.commit.changes import Expectation, LineageIntent, UpdateTable
+from omnigraph.commit.parts import Parts
+from omnigraph.commit.publish import ManifestPublisher
+from omnigraph.commit.recovery.pending import list_pending
+from omnigraph.commit.sidecar import Sidecar, WriterKind
+from omnigraph.core.errors import CommitConflict, StaleCommit, StorageError
+from omnigraph.core.failpoint import hit
+from omnigraph.history.commits import MAINTENANCE_ACTOR
+from omnigraph.history.fold import TableEntry
+from omnigraph.history.manifest_rows import Pin
+from omnigraph.history.state import ManifestState
+from omnigraph.storage.handle import TableAddress
+from omnigraph.storage.stage import FENCE_PROPERTY, OPERATION_ID_PROPERTY, WRITER_KIND_PROPERTY
+from omnigraph.storage.transactions import TransactionInfo
+
+FENCES_MAX = 10  # tries on one table: what comes in between is the last commit of the one before us
+_LAYOUT_OPERATIONS = frozenset({"reserve", "rewrite", "create_index", "config"})
+_LAYOUT_WRITERS = frozenset({WriterKind.ENSURE_INDICES.value, WriterKind.OPTIMIZE.value})
+
+
+def is_of_another_writer(parts: Parts, sidecar: Sidecar) -> bool:
+    """Return whether a sidecar was written under a lease that this process does not hold (N4)."""
+    return parts.lease is not None and sidecar.writer_epoch != parts.lease.epoch
+
+
+def is_of_a_later_writer(parts: Parts, sidecar: Sidecar) -> bool:
+    """Return whether a sidecar was written under a lease that was taken after ours was lost."""
+    return parts.lease is not None and (sidecar.writer_epoch or 0) > parts.lease.epoch
+
+
+def fence(parts: Parts, sidecar: Sidecar, state: ManifestState) -> None:
+    """Make sure that nobody but us moves the tables of a sidecar (N1, N3).
+
+    Raises:
+        WriterLeaseHeld: another process has taken over from us, too.
+        StorageError: the store failed.
+    """
+    assert parts.lease is not None, "a local disk needs no fence"
+    for table in sidecar.tables:
+        pin = state.tables.pins.get(table.identity)
+        if pin is not None and pin.ref == table.table_branch:
+            address = parts.address_of(table.table_path, table.table_branch)
+            _fence(parts, address, sidecar.operation_id, parts.lease.epoch)
+
+
+def _fence(parts: Parts, address: TableAddress, operation_id: str, epoch: int) -> None:
+    for _ in range(FENCES_MAX):
+        head = parts.store.open_head(address)
+        newest = parts.store.transaction_info(address, head.version)
+        if newest.properties.get(FENCE_PROPERTY) == str(epoch):
+            return
+        parts.check_lease()
+        hit("recovery.before_fence")
+        try:
+            parts.stager.commit_fence(head, operation_id=operation_id, epoch=epoch)
+        except (CommitConflict, StaleCommit):
+            continue  # the one before us was faster, for the last time
+        return
+    raise StorageError(f"{address.open_uri} moves too often to be fenced", kind="transient")
+
+
+def is_fence(made: TransactionInfo) -> bool:
+    """Return whether a version is a fence, whoever put it."""
+    return FENCE_PROPERTY in made.properties
+
+
+def without_fences(made: Sequence[TransactionInfo]) -> Sequence[TransactionInfo]:
+    """Return versions without the fences behind the last other one (N2)."""
+    end = len(made)
+    while end and is_fence(made[end - 1]):
+        end -= 1
+    return made[:end]
+
+
+def is_layout(made: TransactionInfo) -> bool:
+    """Return whether a version is the library's own and carries no row."""
+    is_unmarked = OPERATION_ID_PROPERTY not in made.properties
+    return is_fence(made) or (is_unmarked and made.operation in _LAYOUT_OPERATIONS)
+
+
+def fenced_tables(parts: Parts, sidecar: Sidecar, state: ManifestState) -> list[UpdateTable]:
+    """Return the pins of tables that stand on fences alone, for a writer that had published all the same."""
+    if parts.lease is None:
+        return []
+    moved = []
+    for table in sidecar.tables:
+        pin = state.tables.pins.get(table.identity)
+        if pin is None or pin.ref != table.table_branch:
+            continue
+        address = parts.address_of(table.table_path, table.table_branch)
+        made = _made_since(parts, address, pin.version)
+        if made and all(is_fence(version) for version in made):
+            moved.append(UpdateTable(table.identity, table.table_key, _pin(parts, address, pin, made)))
+    return moved
+
+
+def adopt(parts: Parts, publisher: ManifestPublisher, branch: str | None, table_key: str) -> bool:
+    """Publish what a writer that lost its lease did late to a table, where that changes no row.
+
+    Returns whether there was such a thing: indexes, layout, fences, and no sidecar that names the table.
+    """
+    if parts.lease is None:
+        return False
+    with parts.queues.acquire_many([(table_key, branch)]):
+        ref = None if branch is None else parts.branches.require(branch).ref
+        entry = parts.coordinator.state(branch, ref).snapshot().entries.get(table_key)
+        if entry is None or _is_named(parts, entry):
+            return False
+        address = parts.address(entry)
+        made = _made_since(parts, address, entry.version)
+        if not made or not all(_changes_no_row(version) for version in made):
+            return False
+        parts.check_lease()
+        change = UpdateTable(entry.identity, table_key, _pin(parts, address, entry.pin, made))
+        lineage = LineageIntent(parts.new_id(), branch, MAINTENANCE_ACTOR, parts.clock())
+        publisher.publish(branch, ref, [change], {entry.identity: Expectation.of(entry)}, lineage)
+    return True
+
+
+def _changes_no_row(made: TransactionInfo) -> bool:
+    is_ours = made.properties.get(WRITER_KIND_PROPERTY) in _LAYOUT_WRITERS
+    return is_layout(made) or (is_ours and made.operation in _LAYOUT_OPERATIONS)
+
+
+def _is_named(parts: Parts, entry: TableEntry) -> bool:
+    place = (entry.identity, entry.owner)
+    named = (table for pending in list_pending(parts) for table in pending.sidecar.tables)
+    return any((table.identity, table.table_branch) == place for table in named)
+
+
+def _made_since(parts: Parts, address: TableAddress, version: int) -> list[TransactionInfo]:
+    newest = parts.store.latest_version(address)
+    return [parts.store.transaction_info(address, made) for made in range(version + 1, newest + 1)]
+
+
+def _pin(parts: Parts, address: TableAddress, pin: Pin, made: Sequence[TransactionInfo]) -> Pin:
+    """Return the pin at the last of some versions that changed no row."""
+    handle = parts.store.open_at(address, made[-1].version)
+    return Pin(
+        handle.version,
+        pin.ref,
+        handle.row_count,
+        handle.transaction_uuid,
+        pin.branch,
+        upkeep_version=pin.upkeep_version,
+    )

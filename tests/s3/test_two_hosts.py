@@ -1,0 +1,151 @@
+"""Two hosts and one graph: a writer that was stopped wakes after another one has taken its place.
+
+What it had published stays, what its successor published stays, and nothing is left that needs a repair.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+
+import omnigraph.graph.graph as graphs
+from omnigraph.commit.sidecar import RECOVERY_DIR
+from omnigraph.graph.graph import Graph
+from omnigraph.storage.durability import Durability
+from omnigraph.storage.object_store import open_adapter
+from omnigraph.storage.uri import GraphRoot
+from tests.support.hosts import Host, settings_of
+from tests.support.protocol import BEFORE, SCHEMA, records
+
+pytestmark = pytest.mark.slow
+
+ADD_DEE = """
+query add() {
+    insert Person { name: "dee" }
+    insert Knows { from: "dee", to: "ann" }
+}
+"""
+ADD_EVE = """
+query add() {
+    insert Person { name: "eve" }
+    insert Knows { from: "eve", to: "ann" }
+}
+"""
+
+
+Two = tuple[Host, Host]
+
+
+@pytest.fixture(scope="module")
+def two(endpoint: str) -> Iterator[Two]:
+    with Host(**settings_of(endpoint)) as first, Host(**settings_of(endpoint)) as second:
+        yield first, second
+
+
+@pytest.fixture(autouse=True)
+def closed(two: Two) -> Iterator[None]:
+    """Let go of what a test has left open."""
+    yield
+    for host in two:
+        host.ask("close")
+
+
+def make(root: GraphRoot, branch: str | None, *, is_first: bool) -> None:
+    """Make a graph with a branch, which owns its tables or only inherits them."""
+    with graphs.init(root.uri, SCHEMA) as graph:
+        graph.load(records(BEFORE), "append", index=False)
+        if branch is not None:
+            graph.create_branch(branch)
+            if not is_first:
+                own = 'query add() { insert Person { name: "own" } insert Knows { from: "own", to: "ann" } }'
+                graph.mutate(own, branch=branch)
+
+
+def people(graph: Graph, branch: str | None) -> set[object]:
+    return set(graph.table("Person", branch=branch)["name"].to_pylist())
+
+
+def check_whole(root: GraphRoot, branch: str | None, *, is_visible: bool | None = None) -> None:
+    """Look at everything, as the next writer: no half of a write, no drift, no sidecar; and write on."""
+    with graphs.open(root.uri) as graph:
+        knows = set(graph.table("Knows", branch=branch)["src"].to_pylist())
+        assert ("dee" in people(graph, branch)) == ("dee" in knows), "half of a write is visible"
+        assert {"eve"} <= people(graph, branch) & knows
+        if is_visible is not None:
+            assert ("dee" in people(graph, branch)) == is_visible
+        graph.mutate(
+            'query add() { insert Person { name: "zoe" } insert Knows { from: "zoe", to: "ann" } }',
+            branch=branch,
+        )
+        assert "zoe" in people(graph, branch)
+        parts = graph._graph.parts
+        for entry in graph.snapshot(branch).entries.values():
+            assert parts.store.latest_version(parts.address(entry)) == entry.version, entry.table_key
+    assert open_adapter(root, Durability.FULL).list_dir(RECOVERY_DIR) == []
+
+
+PLACES = [
+    pytest.param(None, False, id="main"),
+    pytest.param("side", True, id="branch first"),
+    pytest.param("side", False, id="branch later"),
+]
+
+
+@pytest.mark.parametrize(("branch", "is_first"), PLACES)
+def test_a_writer_that_wakes_before_its_publish_deletes_nothing_of_its_successor(
+    root: GraphRoot, two: Two, branch: str | None, *, is_first: bool
+) -> None:
+    make(root, branch, is_first=is_first)
+    first, second = two
+    first.ask("open", uri=root.uri)
+    point = "mutation.post_finalize_pre_publisher"
+    first.stop_inside("mutate", query=ADD_DEE, branch=branch, stop={"point": point})
+    second.ask("open", uri=root.uri)  # rolls forward
+
+    first.resume()
+    told = first.answer()
+
+    assert told["error"] == "WriterLeaseHeld"
+    assert second.ask("mutate", query=ADD_EVE, branch=branch)["commit"]
+    second.ask("close")
+    check_whole(root, branch, is_visible=True)
+
+
+@pytest.mark.parametrize(("branch", "is_first"), PLACES)
+def test_a_writer_that_wakes_before_its_commits_leaves_no_drift(
+    root: GraphRoot, two: Two, branch: str | None, *, is_first: bool
+) -> None:
+    make(root, branch, is_first=is_first)
+    first, second = two
+    first.ask("open", uri=root.uri)
+    point = "mutation.post_sidecar_pre_commit"
+    first.stop_inside("mutate", query=ADD_DEE, branch=branch, stop={"point": point})
+    second.ask("open", uri=root.uri)  # finishes it as a write without effects
+
+    first.resume()
+    told = first.answer()
+
+    assert told["error"] == "WriterLeaseHeld"
+    assert second.ask("mutate", query=ADD_EVE, branch=branch).get("commit")
+    second.ask("close")
+    check_whole(root, branch, is_visible=False)
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4])
+@pytest.mark.parametrize(("branch", "is_first"), PLACES)
+def test_a_writer_that_stops_behind_its_last_look_at_the_lease_does_no_harm(
+    root: GraphRoot, two: Two, branch: str | None, number: int, *, is_first: bool
+) -> None:
+    """Before the sidecar, each of two tables, and the publish: a look is no fence."""
+    make(root, branch, is_first=is_first)
+    first, second = two
+    first.ask("open", uri=root.uri)
+    first.stop_inside("mutate", query=ADD_DEE, branch=branch, stop={"check": number})
+    second.ask("open", uri=root.uri)
+
+    first.resume()
+    told = first.answer()
+
+    assert "error" in told
+    assert second.ask("mutate", query=ADD_EVE, branch=branch).get("commit")
+    second.ask("close")
+    check_whole(root, branch)

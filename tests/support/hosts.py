@@ -1,0 +1,181 @@
+"""Writers of one graph on an object store, each a process of its own with a lease of one second.
+
+A host does what it is told, line by line, and can be stopped where a test says: at a failpoint, just after it
+has made sure of its lease, or wherever it happens to be.
+"""
+
+import json
+import os
+import signal
+from collections.abc import Mapping
+from typing import Self
+
+from tests.support.system import Script
+
+LEASE_S = 1.0
+
+
+def settings_of(endpoint: str) -> dict[str, str]:
+    """Return the settings of a process that uses an S3-compatible server."""
+    return {
+        "AWS_ACCESS_KEY_ID": "key",
+        "AWS_SECRET_ACCESS_KEY": "secret",
+        "AWS_REGION": "us-east-1",
+        "AWS_ENDPOINT_URL_S3": endpoint,
+        "AWS_ALLOW_HTTP": "true",
+        "AWS_S3_FORCE_PATH_STYLE": "true",
+    }
+
+
+_PROGRAM = """
+import contextlib, json, os, signal, sys, threading
+from omnigraph.core.errors import ConflictError, OmnigraphError, RecoveryRequired, WriterLeaseHeld
+from omnigraph.core.failpoint import failpoint
+from omnigraph.graph.graph import Graph
+from omnigraph.operations.open import open_graph
+
+lease_s, graph = float(sys.argv[1]), None
+
+
+def freeze():
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
+@contextlib.contextmanager
+def stopping_after_check(number):
+    lease = graph._graph.parts.lease
+    check, made = lease.check, iter(range(1, 1_000_000))
+
+    def checked():
+        check()
+        if next(made) == number:
+            freeze()
+
+    lease.check = checked
+    try:
+        yield
+    finally:
+        lease.check = check
+
+
+def stopping(spec):
+    if not spec:
+        return contextlib.nullcontext()
+    if "check" in spec:
+        return stopping_after_check(spec["check"])
+    return failpoint(spec["point"], call=freeze)
+
+
+def become_writer(uri):
+    # A lease that is held is asked for again: nobody else tells when its holder has gone.
+    while True:
+        try:
+            return Graph(open_graph(uri, lease_lifetime_s=lease_s))
+        except WriterLeaseHeld:
+            threading.Event().wait(lease_s / 20)
+
+
+def run(command):
+    global graph
+    match command["do"]:
+        case "open":
+            graph = become_writer(command["uri"])
+            return {"epoch": graph._graph.parts.lease.epoch}
+        case "close":
+            if graph is not None:
+                graph.close()
+            return {}
+        case "mutate":
+            with stopping(command.get("stop")):
+                done = graph.mutate(
+                    command["query"], branch=command.get("branch"), actor=command.get("actor")
+                )
+            return {"commit": done.commit and done.commit.graph_commit_id}
+        case "load":
+            with stopping(command.get("stop")):
+                done = graph.load(
+                    command["data"].encode(), command["mode"], branch=command.get("branch"),
+                    actor=command.get("actor"), index=command.get("index", False)
+                )
+            return {"commit": done.commit and done.commit.graph_commit_id}
+        case "index":
+            with stopping(command.get("stop")):
+                return {"commit": graph.ensure_indices(branch=command.get("branch")).commit is not None}
+        case "merge":
+            with stopping(command.get("stop")):
+                done = graph.merge(command["source"], command["into"], actor=command.get("actor"))
+            return {"commit": done.commit and done.commit.graph_commit_id}
+        case "create_branch":
+            graph.create_branch(command["branch"])
+            return {}
+        case "delete_branch":
+            with stopping(command.get("stop")):
+                graph.delete_branch(command["branch"])
+            return {}
+
+
+print(json.dumps({"ready": True}), flush=True)
+for line in sys.stdin:
+    command = json.loads(line)
+    try:
+        answer = run(command)
+    except OmnigraphError as error:
+        answer = {"error": type(error).__name__, "text": str(error)}
+    print(json.dumps(answer), flush=True)
+"""
+Answer = Mapping[str, object]
+
+
+class Host:
+    """One process that may become the writer of a graph, of one after another."""
+
+    def __init__(self, **environment: str) -> None:
+        """Start it; it opens nothing before it is told to."""
+        self._script = Script(_PROGRAM, LEASE_S, **environment)
+        self._is_ready = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.resume()
+        self._script.__exit__(None, None, None)
+
+    @property
+    def pipe(self) -> int:
+        """What can be waited on for the next answer."""
+        return self._script.fileno()
+
+    def tell(self, do: str, **options: object) -> None:
+        """Ask for something and go on."""
+        if not self._is_ready:
+            assert self.answer() == {"ready": True}
+            self._is_ready = True
+        self._script.write_line(json.dumps({"do": do, **options}))
+
+    def answer(self) -> Answer:
+        """Wait for what became of it."""
+        line = self._script.read_line()
+        assert line, "the host died"
+        answer = json.loads(line)
+        assert isinstance(answer, dict)
+        return answer
+
+    def ask(self, do: str, **options: object) -> Answer:
+        """Ask for something and wait for what became of it."""
+        self.tell(do, **options)
+        return self.answer()
+
+    def stop_inside(self, do: str, **options: object) -> None:
+        """Ask for something that stops the process on the way, and wait until it has."""
+        self.tell(do, **options)
+        _, status = os.waitpid(self._script.pid, os.WUNTRACED)
+        assert os.WIFSTOPPED(status), "the host ended instead of stopping"
+
+    def stop(self) -> None:
+        """Suspend it wherever it is."""
+        self._script.stop()
+
+    def resume(self) -> None:
+        """Let it go on."""
+        os.kill(self._script.pid, signal.SIGCONT)
