@@ -44,13 +44,36 @@ class FakeTime:
         self.while_waiting()
 
 
+class Pulse:
+    """Lets hearts beat when a test says so, and never by themselves."""
+
+    def __init__(self) -> None:
+        self.rests: list[float] = []
+        self._due = threading.Semaphore(0)
+        self._resting = threading.Semaphore(0)
+
+    def rest(self, closed: threading.Event, seconds: float) -> bool:
+        self.rests.append(seconds)
+        self._resting.release()
+        while not closed.is_set():
+            if self._due.acquire(timeout=0.01):
+                return False
+        return True
+
+    def beat(self) -> None:
+        """Let the one heart beat once, and wait until it has."""
+        assert self._resting.acquire(timeout=60)
+        self._due.release()
+        assert self._resting.acquire(timeout=60)
+        self._resting.release()  # it rests again
+
+
 class CountingStore(ObjectStore):
     """Counts requests, and fails or loses answers where a test asks for it."""
 
     def __init__(self) -> None:
         super().__init__(ROOT, MemoryStore())
         self.requests = 0
-        self.swaps = threading.Semaphore(0)
         self.failing = 0
         self.losing_answers = 0
 
@@ -74,7 +97,6 @@ class CountingStore(ObjectStore):
         if self.losing_answers:
             self.losing_answers -= 1
             raise StorageError("no answer", kind="transient")
-        self.swaps.release()
         return is_done
 
     def record(self) -> dict[str, object]:
@@ -88,6 +110,7 @@ class Hosts:
 
     def __init__(self, store: CountingStore) -> None:
         self.store = store
+        self.pulse = Pulse()
         self.leases: list[WriterLease] = []
 
     def take(
@@ -97,7 +120,6 @@ class Hosts:
         *,
         boot_id: str = "",
         pid: int = 7,
-        lifetime_s: float = LEASE_LIFETIME,
     ) -> WriterLease:
         lease = WriterLease.take(
             self.store,
@@ -107,7 +129,7 @@ class Hosts:
             clock=time.clock,
             boot_clock=time.boot_clock,
             wait=time.wait,
-            lifetime_s=lifetime_s,
+            rest=self.pulse.rest,
         )
         self.leases.append(lease)
         return lease
@@ -365,23 +387,51 @@ def test_a_fault_in_a_renewal_is_raised_by_the_check(hosts: Hosts) -> None:
 
 
 def test_the_heart_beats_also_after_a_failure(hosts: Hosts) -> None:
-    hosts.take("alpha", FakeTime(), lifetime_s=0.03)
+    time = FakeTime()
+    hosts.take("alpha", time)
     hosts.store.failing = 1
+    time.pass_by(10)
 
-    beats = [hosts.store.swaps.acquire(timeout=30) for _ in range(3)]
-
-    assert beats == [True, True, True]
+    hosts.pulse.beat()
     assert hosts.store.failing == 0
+    assert hosts.store.record()["expires_at"] == "2027-01-15T08:00:30+00:00"
+
+    hosts.pulse.beat()
+    assert hosts.store.record()["expires_at"] == "2027-01-15T08:00:40+00:00"
+    assert set(hosts.pulse.rests) == {LEASE_LIFETIME / 3}
 
 
 def test_the_heart_stops_with_the_lease(hosts: Hosts) -> None:
-    lease = hosts.take("alpha", FakeTime(), lifetime_s=0.03)
-    assert hosts.store.swaps.acquire(timeout=30)
+    lease = hosts.take("alpha", FakeTime())
+    hosts.pulse.beat()
 
     lease.close()
 
-    assert "omnigraph-lease" not in [thread.name for thread in threading.enumerate()]
+    assert not lease._heartbeat.is_alive()
     assert hosts.store.record()["expires_at"] == ""
+
+
+def test_the_heart_stops_when_the_lease_is_lost(hosts: Hosts) -> None:
+    lease = hosts.take("alpha", FakeTime())
+    record = hosts.store.record()
+    hosts.store.write_text(WRITER_LEASE, json.dumps(record | {"lease_id": "another", "epoch": 2}))
+
+    hosts.pulse._due.release()
+    lease._heartbeat.join(timeout=60)
+
+    assert not lease._heartbeat.is_alive()
+    with pytest.raises(WriterLeaseHeld):
+        lease.check()
+
+
+def test_a_lease_of_the_same_id_and_another_epoch_is_another_holder(hosts: Hosts) -> None:
+    time = FakeTime()
+    lease = hosts.take("alpha", time)
+    hosts.store.write_text(WRITER_LEASE, json.dumps(hosts.store.record() | {"epoch": 2}))
+    time.pass_by(LEASE_LIFETIME)
+
+    with pytest.raises(WriterLeaseHeld):
+        lease.check()
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", "null", '{"lease_id": 1}', "not json"])

@@ -89,11 +89,13 @@ class WriterLease:
         boot_clock: Callable[[], float],
         taken_at: float,
         lifetime_s: float,
+        rest: Callable[[threading.Event, float], bool],
     ) -> None:
         """Take a record that is in the store already; callers use `take`."""
         self._adapter, self._record = adapter, record
         self._clock, self._boot_clock, self._lifetime_s = clock, boot_clock, lifetime_s
         self._renewed_at = taken_at
+        self._rest = rest
         self._is_lost = False
         self._lost_to: LeaseRecord | None = None
         self._lock = threading.Lock()
@@ -111,13 +113,15 @@ class WriterLease:
         clock: Callable[[], int],
         boot_clock: Callable[[], float],
         wait: Callable[[float], None] = time.sleep,
+        rest: Callable[[threading.Event, float], bool] = threading.Event.wait,
         lifetime_s: float = LEASE_LIFETIME,
     ) -> "WriterLease":
         """Become the writer (W1, W2).
 
         `clock` gives microseconds since the epoch, for people to read; `boot_clock` gives seconds that go on
         while the machine sleeps. A lease that another process keeps alive is refused at once; one that looks
-        abandoned is watched for a lifetime first.
+        abandoned is watched for a lifetime first. `rest` is how the heart waits between two beats: until the
+        event is set, or for some seconds; it returns whether the event is set.
 
         Raises:
             WriterLeaseHeld: another process is the writer.
@@ -149,6 +153,7 @@ class WriterLease:
                     boot_clock=boot_clock,
                     taken_at=taken_at,
                     lifetime_s=lifetime_s,
+                    rest=rest,
                 )
         raise StorageError("the writer lease changes too often to be taken", kind="transient")
 
@@ -188,7 +193,7 @@ class WriterLease:
                 self._write(expires_at="")
 
     def _beat(self) -> None:
-        while not self._closed.wait(self._lifetime_s / 3):
+        while not self._rest(self._closed, self._lifetime_s / 3):
             with self._lock:
                 try:
                     self._renew()
