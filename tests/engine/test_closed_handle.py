@@ -71,7 +71,7 @@ def test_every_verb_is_tried() -> None:
     assert methods(SnapshotView) == VIEW_VERBS.keys()
 
 
-@pytest.mark.case("engine", 363)
+@pytest.mark.case("engine", 377)
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_closed_handle_refuses_a_verb_before_any_input_or_output(closed: Graph, verb: str) -> None:
     before = counts(closed)

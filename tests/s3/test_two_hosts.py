@@ -10,11 +10,13 @@ import pytest
 import omnigraph.graph.graph as graphs
 from omnigraph.commit.sidecar import RECOVERY_DIR
 from omnigraph.graph.graph import Graph
+from omnigraph.history.commits import MAINTENANCE_ACTOR
 from omnigraph.storage.durability import Durability
 from omnigraph.storage.object_store import open_adapter
 from omnigraph.storage.uri import GraphRoot
-from tests.support.hosts import Host, settings_of
+from tests.support.hosts import Host
 from tests.support.protocol import BEFORE, SCHEMA, records
+from tests.support.s3 import settings_of
 
 pytestmark = pytest.mark.slow
 
@@ -90,6 +92,7 @@ PLACES = [
 ]
 
 
+@pytest.mark.case("engine", 378)
 @pytest.mark.parametrize(("branch", "is_first"), PLACES)
 def test_a_writer_that_wakes_before_its_publish_deletes_nothing_of_its_successor(
     root: GraphRoot, two: Two, branch: str | None, *, is_first: bool
@@ -110,6 +113,7 @@ def test_a_writer_that_wakes_before_its_publish_deletes_nothing_of_its_successor
     check_whole(root, branch, is_visible=True)
 
 
+@pytest.mark.case("engine", 379)
 @pytest.mark.parametrize(("branch", "is_first"), PLACES)
 def test_a_writer_that_wakes_before_its_commits_leaves_no_drift(
     root: GraphRoot, two: Two, branch: str | None, *, is_first: bool
@@ -130,6 +134,7 @@ def test_a_writer_that_wakes_before_its_commits_leaves_no_drift(
     check_whole(root, branch, is_visible=False)
 
 
+@pytest.mark.case("engine", 380)
 @pytest.mark.parametrize("number", [1, 2, 3, 4])
 @pytest.mark.parametrize(("branch", "is_first"), PLACES)
 def test_a_writer_that_stops_behind_its_last_look_at_the_lease_does_no_harm(
@@ -149,3 +154,52 @@ def test_a_writer_that_stops_behind_its_last_look_at_the_lease_does_no_harm(
     assert second.ask("mutate", query=ADD_EVE, branch=branch).get("commit")
     second.ask("close")
     check_whole(root, branch)
+
+
+@pytest.mark.case("engine", 382)
+def test_an_index_that_lands_behind_a_fence_is_published_by_the_next_write(root: GraphRoot, two: Two) -> None:
+    make(root, None, is_first=False)
+    first, second = two
+    first.ask("open", uri=root.uri)
+    first.stop_inside("index", stop={"check": 2})  # in front of the first table
+    second.ask("open", uri=root.uri)
+
+    first.resume()
+    told = first.answer()
+
+    assert told["error"] == "ExpectedVersionMismatch"
+    assert second.ask("mutate", query=ADD_EVE).get("commit")
+    second.ask("close")
+    check_whole(root, None, is_visible=False)
+    with graphs.open(root.uri, mode="ro") as graph:
+        assert MAINTENANCE_ACTOR in {commit.actor_id for commit in graph.commits()}
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        "branch_merge.after_append_pre_upsert",
+        "branch_merge.post_phase_b_pre_confirm",
+        "branch_merge.post_phase_b_pre_manifest_commit",
+    ],
+)
+def test_a_merge_that_wakes_brings_nothing_back(root: GraphRoot, two: Two, point: str) -> None:
+    make(root, "side", is_first=False)
+    first, second = two
+    first.ask("open", uri=root.uri)
+    first.ask("mutate", query='query q() { update Person set { age: 7 } where name = "ann" }', branch="side")
+    first.stop_inside("merge", source="side", into="main", stop={"point": point})
+    second.ask("open", uri=root.uri)
+
+    first.resume()
+    told = first.answer()
+
+    assert told["error"] in {"WriterLeaseHeld", "RecoveryRequired"}
+    assert second.ask("mutate", query=ADD_EVE).get("commit")
+    assert "error" not in second.ask("merge", source="side", into="main")
+    second.ask("close")
+    check_whole(root, None, is_visible=False)
+    with graphs.open(root.uri, mode="ro") as graph:
+        assert {"own", "eve"} <= people(graph, None)
+        assert graph.entity_at("Person", "ann")["age"] == 7
+        assert len(graph.recoveries()) == 1

@@ -13,11 +13,11 @@ from omnigraph.commit.sidecar import RECOVERY_DIR
 from omnigraph.commit.sidecar_reader import read_sidecar
 from omnigraph.core.clock import now_micros
 from omnigraph.core.errors import ConflictError, RecoveryRequired, StorageError, WriterLeaseHeld
-from omnigraph.core.failpoint import failpoint
+from omnigraph.core.failpoint import InjectedFault, failpoint
 from omnigraph.graph.graph import Graph
 from omnigraph.history.commits import RECOVERY_ACTOR
 from omnigraph.storage.durability import Durability
-from omnigraph.storage.lease import LEASE_LIFETIME, WriterLease
+from omnigraph.storage.lease import LEASE_LIFETIME, WRITER_LEASE, LeaseRecord, WriterLease
 from omnigraph.storage.object_store import ObjectStore, open_adapter
 from omnigraph.storage.uri import GraphRoot
 from tests.support.protocol import BEFORE, SCHEMA, records
@@ -211,9 +211,15 @@ def test_a_holder_that_wakes_after_a_takeover_is_refused_before_any_effect(
 
 
 @pytest.mark.case("engine", 325)
-@pytest.mark.parametrize("point", ["mutation.post_table_commit", "mutation.post_finalize_pre_publisher"])
+@pytest.mark.parametrize(
+    ("point", "kind", "is_visible"),
+    [
+        ("mutation.post_table_commit", RecoveryKind.ROLLED_BACK, False),  # noticed before the second table
+        ("mutation.post_finalize_pre_publisher", RecoveryKind.ROLLED_FORWARD, True),
+    ],
+)
 def test_a_holder_that_loses_its_lease_in_phase_b_publishes_nothing(
-    graph: Graph, root: GraphRoot, point: str
+    graph: Graph, root: GraphRoot, point: str, kind: RecoveryKind, *, is_visible: bool
 ) -> None:
     lost: list[bool] = []
 
@@ -235,7 +241,30 @@ def test_a_holder_that_loses_its_lease_in_phase_b_publishes_nothing(
         assert lease is not None
         assert sidecar.writer_epoch is not None
         assert sidecar.writer_epoch < lease.epoch
-        assert "dee" in people(successor)  # both tables were committed before the lease was looked at
-        assert [record.recovery_kind for record in successor.recoveries()] == [RecoveryKind.ROLLED_FORWARD]
+        assert ("dee" in people(successor)) is is_visible
+        assert [record.recovery_kind for record in successor.recoveries()] == [kind]
     with graphs.open(root.uri) as third:
         assert len(third.recoveries()) == 1
+
+
+@pytest.mark.case("engine", 383)
+@pytest.mark.parametrize(
+    ("point", "is_swept"),
+    [("open.before_schema_contract_read", False), ("recovery.before_fence", True)],
+)
+def test_an_open_that_fails_gives_its_lease_back(
+    graph: Graph, root: GraphRoot, point: str, *, is_swept: bool
+) -> None:
+    if is_swept:
+        with failpoint("mutation.post_table_commit", "raise:once"), pytest.raises(RecoveryRequired):
+            graph.mutate(ADD_DEE)
+    graph.close()
+    with failpoint(point, "raise:once"), pytest.raises(InjectedFault):
+        graphs.open(root.uri)
+    record = LeaseRecord.from_json(open_adapter(root, Durability.FULL).read_text(WRITER_LEASE))
+    assert record.is_free
+
+    with graphs.open(root.uri) as successor:
+        assert "dee" not in people(successor)
+        successor.mutate(ADD_DEE)
+        assert "dee" in people(successor)

@@ -41,6 +41,7 @@ def made(store: TableStore, place: Path, *ids: str) -> SnapshotHandle:
     return store.open_head(address)
 
 
+@pytest.mark.case("engine", 381)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("ids", [("a", "b"), ()], ids=["rows", "empty"])
 def test_what_was_staged_before_a_fence_is_refused(
