@@ -11,7 +11,7 @@ from omnigraph.history.manifest_rows import MANIFEST_DIR
 from omnigraph.storage.version_file import version_file_name
 from tests.branches.steps import insert, names, owners
 from tests.support.engine import internals, reopen
-from tests.support.hollow import DAMAGES
+from tests.support.hollow import DAMAGES, lose_notes
 from tests.support.system import Script
 
 WRITE = """
@@ -41,6 +41,7 @@ def test_a_hollow_manifest_of_a_branch_is_moved_aside(graph: Graph, damage: str)
     dataset = Path(graph.uri) / MANIFEST_DIR / "tree" / str(ref)
     hollow = newest(dataset)
     version = lance.dataset(str(dataset)).version
+    lose_notes(Path(graph.uri))
     DAMAGES[damage](hollow)
 
     with reopen(graph) as healed:

@@ -11,13 +11,13 @@ import pytest
 
 import omnigraph.graph.graph as graphs
 from omnigraph.commit.parts import RECOVERIES_DATASET
-from omnigraph.core.errors import StorageError
+from omnigraph.core.errors import GraphDamaged, StorageError
 from omnigraph.core.failpoint import InjectedFault, failpoint
 from omnigraph.history.manifest_rows import MANIFEST_DIR
 from omnigraph.storage.version_file import version_file_name
 from tests.protocol.conftest import NewRoot
 from tests.support.books import Recovery, assert_reopening_changes_nothing, books, contents_of, fingerprint
-from tests.support.hollow import DAMAGES, empty
+from tests.support.hollow import DAMAGES, empty, lose_notes
 from tests.support.protocol import BEFORE, WRITERS, give_up, sidecars, write_everywhere
 from tests.support.system import NOBODY, unprivileged
 
@@ -75,6 +75,7 @@ def test_a_hollow_manifest_is_moved_and_the_version_before_is_served(damage: str
     before = lance.dataset(str(root / MANIFEST_DIR)).version
     give_up(root, "insert", "P5")
     hollow = version_path(root, MANIFEST_DIR)
+    lose_notes(root)
     DAMAGES[damage](hollow)
 
     with graphs.open(root) as graph:
@@ -114,6 +115,7 @@ def test_a_hollow_audit_is_moved_and_its_row_is_written_again(
     give_up(root, "insert", "P3")
     with failpoint("recovery.post_audit_pre_delete", "raise"), pytest.raises(InjectedFault):
         graphs.open(root)
+    lose_notes(root)
     DAMAGES[damage](version_path(root, RECOVERIES_DATASET))
 
     with graphs.open(root) as graph:
@@ -133,6 +135,7 @@ def test_a_hollow_audit_is_moved_and_its_row_is_written_again(
 @pytest.mark.parametrize("damage", ["empty", "zero-filled"])
 def test_a_manifest_version_with_hollow_rows_is_moved(damage: str, root: Path) -> None:
     give_up(root, "insert", "P5")
+    lose_notes(root)
     DAMAGES[damage](newest_data_file(root, MANIFEST_DIR))
 
     graphs.open(root).close()
@@ -189,10 +192,11 @@ def test_a_hollow_version_that_was_published_stays_and_is_loud(below_head: int, 
     empty(version_path(root, knows, newest - below_head))
     before = fingerprint(root)
 
-    with pytest.raises(StorageError, match="hollow") as raised:
+    with pytest.raises(GraphDamaged, match="repair") as raised:
         graphs.open(root)
 
     assert raised.value.kind == "permanent"
+    assert raised.value.commits
     assert fingerprint(root) == before
 
 
@@ -234,6 +238,7 @@ def test_a_version_that_may_not_be_read_is_loud_and_stays(readable_root: Path) -
 def test_a_reader_of_a_hollow_manifest_is_told_who_can_mend_it(part: str, damage: str, root: Path) -> None:
     give_up(root, "insert", "P5")
     hollow = version_path(root, MANIFEST_DIR) if part == "version" else newest_data_file(root, MANIFEST_DIR)
+    lose_notes(root)
     DAMAGES[damage](hollow)
     before = fingerprint(root)
 

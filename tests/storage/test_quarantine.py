@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.core.errors import StorageError
+from omnigraph.core.errors import GraphDamaged, StorageError
 from omnigraph.core.failpoint import InjectedFault, failpoint
-from omnigraph.storage.quarantine import Verdict, decide, find_hollow, move_to_quarantine
+from omnigraph.storage.quarantine import find_hollow, find_unpublished, move_to_quarantine
 from omnigraph.storage.version_file import HollowContent, decode_version, version_file_name
 from tests.support.hollow import cut_in_half, empty, fill_with_zeros
 from tests.support.system import unprivileged
@@ -64,8 +64,14 @@ def ids_in(path: Path) -> list[str]:
     return sorted(str(value) for value in lance.dataset(str(path)).to_table().column("id").to_pylist())
 
 
-def hollow_versions(path: Path, *, pin: int, ref: str | None = None) -> list[int]:
-    return [hollow.version for hollow in find_hollow(str(path), ref, pin=pin)]
+def hollow_versions(path: Path, *, durable: int) -> list[int]:
+    root = path.parents[1]
+    return [hollow.version for hollow in find_hollow(str(root), DATASET, durable=durable)]
+
+
+def unpublished(path: Path, *, pin: int) -> list[int]:
+    root = path.parents[1]
+    return [hollow.version for hollow in find_unpublished(str(root), DATASET, pin=pin)]
 
 
 def test_a_version_file_names_what_the_library_names(tmp_path: Path) -> None:
@@ -123,11 +129,13 @@ def test_a_damaged_version_file_is_hollow_or_decodes(
 def test_a_whole_dataset_has_nothing_to_move(tmp_path: Path, pin: int) -> None:
     path = make_dataset(tmp_path, 3)
 
-    assert find_hollow(str(path), pin=pin) == ()
+    assert hollow_versions(path, durable=pin) == []
+    assert unpublished(path, pin=pin) == []
 
 
 def test_a_dataset_that_is_not_there_has_nothing_to_move(tmp_path: Path) -> None:
-    assert find_hollow(str(tmp_path / "missing"), pin=0) == ()
+    assert find_hollow(str(tmp_path), "missing", durable=0) == ()
+    assert find_unpublished(str(tmp_path), "missing", pin=3) == ()
 
 
 @pytest.mark.parametrize(
@@ -149,13 +157,13 @@ def test_a_hollow_newest_version_is_moved_and_the_one_before_is_served(
     damage(path / version_file_name(3))
     damaged = (path / version_file_name(3)).read_bytes()
 
-    hollow = find_hollow(str(path), pin=2)
-    moved = move_to_quarantine(str(tmp_path), DATASET, hollow, "01QUARANTINE")
+    hollow = find_hollow(str(tmp_path), DATASET, durable=2)
+    moved = move_to_quarantine(str(tmp_path), DATASET, [found.version for found in hollow], "01QUARANTINE")
 
     assert [version.version for version in hollow] == [3]
     assert moved == (f"__quarantine/01QUARANTINE/{DATASET}/{Path(version_file_name(3)).name}",)
     assert (tmp_path / moved[0]).read_bytes() == damaged
-    assert find_hollow(str(path), pin=2) == ()
+    assert find_hollow(str(tmp_path), DATASET, durable=2) == ()
     assert ids_in(path) == ["a", "b"]
     assert lance.write_dataset(rows("z"), str(path), mode="append").version == 3
     assert ids_in(path) == ["a", "b", "z"]
@@ -169,11 +177,11 @@ def test_a_whole_version_with_hollow_data_is_hollow(tmp_path: Path, damage: Call
     path = make_dataset(tmp_path, 3)
     damage(newest_data_file(path))
 
-    hollow = find_hollow(str(path), pin=2)
-    move_to_quarantine(str(tmp_path), DATASET, hollow, "01QUARANTINE")
+    hollow = find_hollow(str(tmp_path), DATASET, durable=2)
+    move_to_quarantine(str(tmp_path), DATASET, [found.version for found in hollow], "01QUARANTINE")
 
     assert [version.version for version in hollow] == [3]
-    assert "data/" in hollow[0].reason
+    assert hollow[0].culprit.startswith("data/")
     assert ids_in(path) == ["a", "b"]
 
 
@@ -189,11 +197,11 @@ def test_a_hollow_deletion_file_makes_its_version_hollow(
     lance.dataset(str(path)).delete(deleted)
     (deletion_file,) = (path / "_deletions").iterdir()
     assert deletion_file.suffix == (".arrow" if "=" in deleted else ".bin")
-    assert hollow_versions(path, pin=1) == []
+    assert hollow_versions(path, durable=1) == []
 
     damage(deletion_file)
 
-    assert hollow_versions(path, pin=1) == [2]
+    assert hollow_versions(path, durable=1) == [2]
 
 
 @pytest.mark.parametrize("damage", [empty, fill_with_zeros, remove])
@@ -202,7 +210,7 @@ def test_a_hollow_index_file_makes_its_version_hollow(tmp_path: Path, damage: Ca
     lance.dataset(str(path)).create_scalar_index("id", "BTREE")
     damage(next((path / "_indices").glob("*/page_data.lance")))
 
-    assert hollow_versions(path, pin=2) == [3]
+    assert hollow_versions(path, durable=2) == [3]
 
 
 @pytest.mark.case("engine", 328)
@@ -212,8 +220,8 @@ def test_a_hollow_compaction_is_moved(tmp_path: Path) -> None:
     newest = lance.dataset(str(path)).version
     empty(newest_data_file(path))
 
-    hollow = find_hollow(str(path), pin=4)
-    move_to_quarantine(str(tmp_path), DATASET, hollow, "01QUARANTINE")
+    hollow = find_hollow(str(tmp_path), DATASET, durable=4)
+    move_to_quarantine(str(tmp_path), DATASET, [found.version for found in hollow], "01QUARANTINE")
 
     assert [version.version for version in hollow] == [newest]
     assert ids_in(path) == ["a", "b", "c", "d"]
@@ -225,21 +233,24 @@ def test_two_hollow_versions_are_both_moved(tmp_path: Path) -> None:
     empty(path / version_file_name(4))
     fill_with_zeros(path / version_file_name(3))
 
-    hollow = find_hollow(str(path), pin=2)
-    move_to_quarantine(str(tmp_path), DATASET, hollow, "01QUARANTINE")
+    hollow = find_hollow(str(tmp_path), DATASET, durable=2)
+    move_to_quarantine(str(tmp_path), DATASET, [found.version for found in hollow], "01QUARANTINE")
 
     assert [version.version for version in hollow] == [4, 3]
     assert ids_in(path) == ["a", "b"]
 
 
-def test_a_version_built_on_hollow_data_is_hollow_too(tmp_path: Path) -> None:
+def test_a_whole_version_keeps_what_it_was_built_on(tmp_path: Path) -> None:
+    """It proves that what it names was synced: the data rotted, and no manifest is rolled back for that."""
     path = make_dataset(tmp_path, 3)
     data_of_three = newest_data_file(path)
     lance.write_dataset(rows("d"), str(path), mode="append")
     empty(data_of_three)
 
-    assert hollow_versions(path, pin=2) == [4, 3]
-    assert hollow_versions(path, pin=0) == [4, 3]
+    assert hollow_versions(path, durable=0) == []
+    assert unpublished(path, pin=2) == [4, 3]  # no manifest names them: nobody was told of either
+    with pytest.raises(GraphDamaged):
+        find_unpublished(str(tmp_path), DATASET, pin=3)
 
 
 @pytest.mark.case("engine", 328)
@@ -250,48 +261,59 @@ def test_files_of_older_versions_are_not_opened(tmp_path: Path) -> None:
         lance.write_dataset(rows(row), str(path), mode="append")
     empty(data_of_one)
 
-    assert hollow_versions(path, pin=2) == []
+    assert hollow_versions(path, durable=2) == []
 
 
 @pytest.mark.case("engine", 329)
+@pytest.mark.parametrize("find", [find_hollow, find_unpublished])
 @pytest.mark.parametrize(
-    ("damaged", "pin"),
-    [
-        pytest.param(3, 3, id="the pin itself"),
-        pytest.param(3, 5, id="the newest, below the pin"),
-        pytest.param(2, 1, id="under a readable one"),
-    ],
+    ("damaged", "proven"),
+    [pytest.param(3, 3, id="the newest"), pytest.param(3, 5, id="the newest, with others missing above")],
 )
-def test_a_hollow_version_that_must_stay_is_loud(tmp_path: Path, damaged: int, pin: int) -> None:
+def test_a_hollow_version_that_must_stay_is_loud(
+    tmp_path: Path, damaged: int, proven: int, find: Callable[..., object]
+) -> None:
     path = make_dataset(tmp_path, 3)
     empty(path / version_file_name(damaged))
     before = sorted(file.name for file in (path / "_versions").iterdir())
+    word = "durable" if find is find_hollow else "pin"
 
-    with pytest.raises(StorageError) as raised:
-        find_hollow(str(path), pin=pin)
+    with pytest.raises(GraphDamaged) as raised:
+        find(str(tmp_path), DATASET, **{word: proven})
 
     assert raised.value.kind == "permanent"
-    assert version_file_name(damaged) in str(raised.value)
-    assert f"version {pin}" in str(raised.value)
+    assert raised.value.file == f"{DATASET}/{version_file_name(proven)}"
+    assert raised.value.versions == ((3,) if proven == 3 else (4, 5))
     assert str(tmp_path) not in str(raised.value)
     assert sorted(file.name for file in (path / "_versions").iterdir()) == before
+
+
+@pytest.mark.case("engine", 329)
+def test_a_hollow_version_under_a_whole_one_stays_and_blocks_nothing(tmp_path: Path) -> None:
+    path = make_dataset(tmp_path, 3)
+    empty(path / version_file_name(2))
+
+    assert hollow_versions(path, durable=1) == []
+    assert hollow_versions(path, durable=3) == []
+    assert unpublished(path, pin=3) == []
+    assert unpublished(path, pin=1) == [3, 2]
 
 
 def test_hollow_data_of_the_pin_is_loud(tmp_path: Path) -> None:
     path = make_dataset(tmp_path, 3)
     empty(newest_data_file(path))
 
-    with pytest.raises(StorageError, match="data/"):
-        find_hollow(str(path), pin=3)
+    with pytest.raises(GraphDamaged, match="data/"):
+        find_unpublished(str(tmp_path), DATASET, pin=3)
 
 
 def test_a_dataset_that_was_never_published_may_lose_every_version(tmp_path: Path) -> None:
     path = make_dataset(tmp_path, 1)
     empty(path / version_file_name(1))
 
-    assert hollow_versions(path, pin=0) == [1]
+    assert hollow_versions(path, durable=0) == [1]
     with pytest.raises(StorageError):
-        find_hollow(str(path), pin=1)
+        find_hollow(str(tmp_path), DATASET, durable=1)
 
 
 @pytest.mark.case("engine", 330)
@@ -300,7 +322,7 @@ def test_what_may_not_be_read_is_not_hollow(tmp_path: Path) -> None:
     (path / version_file_name(3)).chmod(0)
 
     with unprivileged(), pytest.raises(StorageError) as raised:
-        find_hollow(str(path), pin=2)
+        find_hollow(str(tmp_path), DATASET, durable=2)
 
     assert raised.value.kind == "permanent"
     assert "hollow" not in str(raised.value)
@@ -314,7 +336,7 @@ def test_data_that_cannot_be_read_is_not_hollow(tmp_path: Path) -> None:
     data_file.mkdir()  # nobody, not even the superuser, reads a folder as a file
 
     with pytest.raises(StorageError) as raised:
-        find_hollow(str(path), pin=2)
+        find_hollow(str(tmp_path), DATASET, durable=2)
 
     assert raised.value.kind == "unknown"
     assert "hollow" not in str(raised.value)
@@ -329,11 +351,13 @@ def test_a_fork_is_checked_on_its_own(tmp_path: Path) -> None:
     lance.write_dataset(rows("y"), str(fork), mode="append")
     fill_with_zeros(fork / version_file_name(4))
 
-    hollow = find_hollow(str(path), "review-01", pin=3)
-    move_to_quarantine(str(tmp_path), f"{DATASET}/tree/review-01", hollow, "01QUARANTINE")
+    hollow = find_hollow(str(tmp_path), f"{DATASET}/tree/review-01", durable=3)
+    move_to_quarantine(
+        str(tmp_path), f"{DATASET}/tree/review-01", [found.version for found in hollow], "01QUARANTINE"
+    )
 
     assert [version.version for version in hollow] == [4]
-    assert find_hollow(str(path), pin=2) == ()
+    assert find_hollow(str(tmp_path), DATASET, durable=2) == ()
     assert ids_in(fork) == ["a", "b", "x"]
 
 
@@ -341,43 +365,22 @@ def test_a_version_that_somebody_else_moved_is_not_ours(tmp_path: Path) -> None:
     path = make_dataset(tmp_path, 4)
     for version in (3, 4):
         empty(path / version_file_name(version))
-    hollow = find_hollow(str(path), pin=2)
+    hollow = find_hollow(str(tmp_path), DATASET, durable=2)
     (path / version_file_name(4)).unlink()
 
-    moved = move_to_quarantine(str(tmp_path), DATASET, hollow, "01QUARANTINE")
+    moved = move_to_quarantine(str(tmp_path), DATASET, [found.version for found in hollow], "01QUARANTINE")
 
     assert len(moved) == 1
-    assert find_hollow(str(path), pin=2) == ()
+    assert find_hollow(str(tmp_path), DATASET, durable=2) == ()
 
 
 def test_a_fault_before_the_move_leaves_everything_for_the_next_open(tmp_path: Path) -> None:
     path = make_dataset(tmp_path, 3)
     empty(path / version_file_name(3))
-    hollow = find_hollow(str(path), pin=2)
+    hollow = find_hollow(str(tmp_path), DATASET, durable=2)
 
     with failpoint("quarantine.pre_move", "raise"), pytest.raises(InjectedFault):
-        move_to_quarantine(str(tmp_path), DATASET, hollow, "01QUARANTINE")
+        move_to_quarantine(str(tmp_path), DATASET, [found.version for found in hollow], "01QUARANTINE")
 
-    assert find_hollow(str(path), pin=2) == hollow
+    assert find_hollow(str(tmp_path), DATASET, durable=2) == hollow
     assert not (tmp_path / "__quarantine").exists()
-
-
-@pytest.mark.parametrize(
-    ("states", "pin", "has_readable_below", "verdict"),
-    [
-        pytest.param([(3, True), (2, True)], 2, True, Verdict(()), id="all is well"),
-        pytest.param([(3, False), (2, True)], 2, True, Verdict((3,)), id="the newest"),
-        pytest.param([(4, False), (3, False), (2, True)], 1, True, Verdict((4, 3)), id="two, newest first"),
-        pytest.param([(4, True), (3, False), (2, True)], 1, True, Verdict((), 3), id="under a readable one"),
-        pytest.param([(4, False), (3, False)], 3, True, Verdict((), 3), id="one of two is the pin"),
-        pytest.param([(4, False), (3, False)], 4, True, Verdict((), 4), id="both at or below the pin"),
-        pytest.param([(3, False)], 2, True, Verdict((3,)), id="the readable one is older"),
-        pytest.param([(3, False)], 2, False, Verdict((), 3), id="nothing to go back to"),
-        pytest.param([(2, False), (1, False)], 0, False, Verdict((2, 1)), id="never published"),
-        pytest.param([], 3, False, Verdict(()), id="nothing there"),
-    ],
-)
-def test_the_rules_of_moving(
-    states: list[tuple[int, bool]], pin: int, has_readable_below: bool, verdict: Verdict
-) -> None:
-    assert decide(states, pin=pin, has_readable_below=has_readable_below) == verdict

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from omnigraph.storage.synced_mark import MARK
+
 
 def empty(path: Path) -> None:
     """Leave the name and nothing of the content."""
@@ -19,3 +21,9 @@ def fill_with_zeros(path: Path) -> None:
 
 
 DAMAGES = {"empty": empty, "cut in half": cut_in_half, "zero-filled": fill_with_zeros}
+
+
+def lose_notes(root: Path) -> None:
+    """Lose the notes of what was synced, as a power cut does: only then may a newest version be hollow."""
+    for note in root.rglob(MARK):
+        note.unlink()

@@ -7,6 +7,8 @@ P3  The id and time of a commit are minted once; its parent is the head of the s
 P4  Three outcomes stay three: it landed (a value), it did not (an error), nobody knows (`PublishUnknown`).
     Every attempt first looks for its own commit: an answer may have been lost.
 P5  A publish whose files could not be synced is taken back, before anybody can build on it.
+P6  In full durability nothing is built on a manifest version that is not on the disk: the base is synced
+    first, and the commit records it as `synced_version`. So a whole version proves all that lies below it.
 """
 
 import random
@@ -163,10 +165,12 @@ class ManifestPublisher:
                 self._sync(ref, state.version)
                 return PublishOutcome(state, landed, attempt)
             check_expectations(state.tables, batch.expected)
+            synced = self.make_durable(ref, handle.version)
             at = handle.version + 1
             rows = change_rows(state.tables, batch.changes, at=at)
+            metadata = _commit_metadata(lineage, state.head) | {"synced_version": synced}
             rows += [
-                commit_row(lineage.graph_commit_id, branch, _commit_metadata(lineage, state.head), at=at),
+                commit_row(lineage.graph_commit_id, branch, metadata, at=at),
                 head_row(branch, lineage.graph_commit_id, state.head.graph_commit_id),
             ]
             table = rows_table(rows)
@@ -209,6 +213,21 @@ class ManifestPublisher:
             raise error
         raise StorageError(f"the publish of {commit_id} failed: {error}", kind="unknown") from error
 
+    def make_durable(self, ref: str | None, version: int) -> int | None:
+        """Sync a version that something is to be built on, unless it is known to be on the disk (P5).
+
+        Returns the version, for the record; none where durability asks for no syncs.
+
+        Raises:
+            StorageError: it could not be synced: nothing may be built on it.
+        """
+        if not self._syncer.is_active:
+            return None
+        known = max(self._synced.get(ref, 0), self._manifest.synced_version(self._coordinator.address(ref)))
+        if known < version:
+            self._sync(ref, version)
+        return version
+
     def _sync(self, ref: str | None, version: int) -> None:
         """Make the new manifest version durable, with all that others published since we did so last.
 
@@ -220,6 +239,10 @@ class ManifestPublisher:
         files = manifest_files(self._store, address, synced=self._synced.get(ref), newest=version)
         self._syncer.sync(files, stage="manifest")
         self._synced[ref] = version
+        try:
+            self._manifest.note_synced(address, version)
+        except StorageError as error:  # it is synced: only the proof is missing
+            self._warn(f"up to where the manifest is synced could not be noted: {error}")
 
     def _sync_or_take_back(self, ref: str | None, before: int, version: int) -> None:
         try:
@@ -289,7 +312,9 @@ class ManifestPublisher:
             hit("publish.before_auto_compaction")
             with self.publish_lock(branch, wait_s=0) as is_obtained:
                 if is_obtained:
-                    version = self._manifest.compact(self._coordinator.address(ref))
+                    address = self._coordinator.address(ref)
+                    self.make_durable(ref, self._manifest.latest_version(address))
+                    version = self._manifest.compact(address)
                     self._sync(ref, version)
         except Exception as error:  # noqa: BLE001 - upkeep never fails the publish before it
             self._warn(f"the manifest could not be compacted: {error}")

@@ -13,7 +13,13 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from urllib.parse import unquote
 
-from omnigraph.core.errors import BadRequest, BranchNotFound, InvariantViolation, StorageError
+from omnigraph.core.errors import (
+    BadRequest,
+    BranchNotFound,
+    InvariantViolation,
+    OmnigraphError,
+    StorageError,
+)
 from omnigraph.core.failpoint import hit
 from omnigraph.history.coordinator import MAIN
 from omnigraph.storage.object_store import StorageAdapter
@@ -134,6 +140,23 @@ class Branches:
             if len(live) == len(names):
                 return live
         raise StorageError("branches come and go too fast to be listed: try again", kind="transient")
+
+    def readable(self) -> tuple[tuple[Branch, ...], tuple[tuple[str, OmnigraphError], ...]]:
+        """Return the branches but main whose control objects can be read, and the names of the others.
+
+        For callers to whom one damaged branch is no reason to stop. Whoever is about to remove something for
+        good takes `all`, where doubt is loud (N3).
+        """
+        found: list[Branch] = []
+        unreadable: list[tuple[str, OmnigraphError]] = []
+        for name in sorted(self._listed()):
+            try:
+                branch = self.find(name)
+            except (InvariantViolation, StorageError) as error:
+                unreadable.append((name, error))
+            else:
+                found += [] if branch is None else [branch]
+        return tuple(found), tuple(unreadable)
 
     def create(self, branch: Branch) -> bool:
         """Make a branch exist, unless one of its name does (N1); say whether this one does now.

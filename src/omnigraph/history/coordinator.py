@@ -8,6 +8,7 @@ G3  Fragments go when the manifest is folded, and when a publish that could not 
 
 import threading
 
+from omnigraph.history.damage import damage_explained
 from omnigraph.history.manifest_rows import MANIFEST_DIR
 from omnigraph.history.stamp import read_stamp, refuse_if_stamp_unsupported
 from omnigraph.history.state import ManifestState
@@ -33,11 +34,16 @@ class Coordinator:
         return TableAddress(self._root.child(MANIFEST_DIR), ref)
 
     def state(self, branch: str | None = None, ref: str | None = None) -> ManifestState:
-        """Return the newest state of a branch: the warm one if nothing moved, else with the new rows (G1)."""
+        """Return the newest state of a branch: the warm one if nothing moved, else with the new rows (G1).
+
+        Raises:
+            GraphDamaged: a file that it needs is gone or hollow.
+        """
         warm = self._warm(branch, ref)
         if warm is not None and self.manifest.latest_version(self.address(ref)) == warm.version:
             return warm
-        return self.advance(branch, ref, self.manifest.open_fresh(self.address(ref)))
+        with damage_explained(self.address(ref), branch):
+            return self.advance(branch, ref, self.manifest.open_fresh(self.address(ref)))
 
     def read_apart(self, branch: str | None, ref: str) -> ManifestState:
         """Return the state of a ref that belongs to no branch any more; it is not kept.

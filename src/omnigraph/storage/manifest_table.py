@@ -7,7 +7,7 @@ M3  A reader takes whole fragments: those it has seen before it need not read ag
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import final
 
@@ -20,8 +20,9 @@ from omnigraph.storage.create import create_dataset
 from omnigraph.storage.filter import Compare, IsNull, Or, to_lance
 from omnigraph.storage.handle import TableAddress
 from omnigraph.storage.lance_errors import LANCE_ERRORS, classify, translate
-from omnigraph.storage.quarantine import find_hollow
+from omnigraph.storage.manifest_survey import refuse_damage, refuse_missing
 from omnigraph.storage.staged import files_added
+from omnigraph.storage.synced_mark import read_mark, write_mark
 from omnigraph.storage.table import TableStore, translated
 
 KEY = "object_id"
@@ -62,11 +63,13 @@ class ManifestTable:
 
         Raises:
             StorageError: there is no manifest (kind `not_found`), or it cannot be read.
+            GraphDamaged: a file that it needs is gone or hollow.
         """
         opened_at = boot_clock()  # before the look: a handle is never younger than it says
-        with _hollow_is_told(address):
+        with _damage_is_told(address):
             dataset = self._store.open_unshared(address)
         self._store.count_io(dataset)
+        refuse_missing(address, dataset.version)
         fragment_ids = tuple(fragment.fragment_id for fragment in dataset.get_fragments())
         metadata = {key.decode(): value.decode() for key, value in (dataset.schema.metadata or {}).items()}
         return ManifestHandle(address, dataset.version, fragment_ids, metadata, opened_at, dataset)
@@ -106,7 +109,7 @@ class ManifestTable:
         if published_after is not None:
             newer = Or((Compare("published_at", "gt", published_after), IsNull("published_at")))
             text = to_lance(newer, dataset.schema)
-        with _hollow_is_told(handle.address), translated(f"read {handle.address.open_uri}"):
+        with _damage_is_told(handle.address), translated(f"read {handle.address.open_uri}"):
             rows = dataset.scanner(
                 columns=None if columns is None else list(columns), filter=text, fragments=chosen
             ).to_table()
@@ -183,6 +186,19 @@ class ManifestTable:
             self._store.count_io(dataset)
         return dataset.version
 
+    def synced_version(self, address: TableAddress) -> int:
+        """Return up to which version a manifest is noted to be on the disk; 0 where nothing is noted."""
+        return 0 if address.local_path is None else read_mark(address.local_path)
+
+    def note_synced(self, address: TableAddress, version: int) -> None:
+        """Note that a manifest is on the disk up to a version, which the caller has just synced.
+
+        Raises:
+            StorageError: the note could not be written; the versions are on the disk all the same.
+        """
+        if address.local_path is not None:
+            write_mark(address.local_path, version)
+
     def files_of(self, address: TableAddress, version: int) -> tuple[str, ...]:
         """Return the local files that a version added, for syncing; none on an object store.
 
@@ -202,24 +218,13 @@ class ManifestTable:
 
 
 @contextmanager
-def _hollow_is_told(address: TableAddress) -> Iterator[None]:
-    """Name the remedy where a power cut has left the newest version hollow: only an open moves it aside."""
+def _damage_is_told(address: TableAddress) -> Iterator[None]:
+    """Name the file, where a manifest cannot be read because one of its own is gone or hollow."""
     try:
         yield
     except StorageError as error:
-        if not _is_hollow(address):
-            raise
-        remedy = "open the graph read-write, which moves it aside"
-        message = f"a power cut left the newest version of {address.open_uri} hollow: {remedy}"
-        raise StorageError(message, kind="permanent") from error
-
-
-def _is_hollow(address: TableAddress) -> bool:
-    path = address.local_path
-    if path is not None:
-        with suppress(StorageError):  # what cannot be read is not hollow
-            return bool(find_hollow(str(path), pin=0))
-    return False
+        refuse_damage(address, error)
+        raise
 
 
 def _empty(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Table:

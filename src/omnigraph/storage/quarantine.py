@@ -1,17 +1,22 @@
 """Moving aside what a power cut left of a dataset's newest versions, on a local disk.
 
-Q1  Only unreadable versions above every readable one are moved: in full durability nobody was told of them.
-Q2  A version at or below a published pin is never moved; if it is unreadable, that is loud.
+Q1  Only unreadable versions above every whole one are moved, and only where nothing proves them durable: in
+    full durability nobody was told of them. A whole version proves what lies below it: it was made after that
+    had been synced.
+Q2  Everything else that is hollow is damage: nothing is moved, and the error names the file.
 Q3  A file that cannot be read is not a hollow file: permission and device errors are loud, nothing is moved.
-Q4  Files that an older readable version names were synced with it, and are not looked at again.
+Q4  A version is judged by its own files, those that no older version names: it is not hollow because
+    something older rotted.
+Q5  What no manifest ever named was never acknowledged: above its pin a table may lose whole versions too,
+    where they were built on a hollow one.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from omnigraph.core.errors import StorageError
+from omnigraph.core.errors import GraphDamaged, StorageError
 from omnigraph.core.failpoint import hit
 from omnigraph.storage.durability import sync_path
 from omnigraph.storage.os_errors import storage_error
@@ -35,10 +40,11 @@ LOOKS_MAX = 100  # at a folder that others change at the same time
 
 @dataclass(frozen=True, slots=True)
 class HollowVersion:
-    """A version to move, and what is wrong with it."""
+    """A version to move, and what is wrong with which file of it."""
 
     version: int
     reason: str
+    culprit: str
 
     @property
     def file(self) -> str:
@@ -46,49 +52,36 @@ class HollowVersion:
         return version_file_name(self.version)
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What to do with a dataset: versions to move, newest first, or one that is broken and must stay."""
-
-    move: tuple[int, ...]
-    broken: int | None = None
+class VersionGone(Exception):
+    """A version file went away between listing and reading it."""
 
 
-def decide(states: Sequence[tuple[int, bool]], *, pin: int, has_readable_below: bool) -> Verdict:
-    """Say which of the newest versions to move, given whether each is readable (Q1, Q2).
+def find_hollow(root: str, dataset: str, *, durable: int) -> tuple[HollowVersion, ...]:
+    """Return the versions of a manifest or an audit that must be moved aside, newest first (Q1).
 
-    Where nothing at all is readable there is nothing to go back to, unless the pin is 0: then no version of
-    the dataset was ever published, and a dataset without versions is what was there before.
-    """
-    newest_readable = max((version for version, readable in states if readable), default=None)
-    unreadable = sorted((version for version, readable in states if not readable), reverse=True)
-    is_last_resort = newest_readable is None and not has_readable_below and pin > 0
-    for version in unreadable:
-        is_under_readable = newest_readable is not None and version < newest_readable
-        if version <= pin or is_under_readable or is_last_resort:
-            return Verdict((), broken=version)
-    return Verdict(tuple(unreadable))
-
-
-def find_hollow(dataset_path: str, ref: str | None = None, *, pin: int) -> tuple[HollowVersion, ...]:
-    """Return the versions of a dataset, or of one ref of it, that must be moved aside, newest first.
-
-    `pin` is the newest version that is known to be published; 0 says that none is.
+    `durable` is the newest version that something proves to be on the disk; 0 says that nothing does.
 
     Raises:
-        StorageError: a version that must stay is hollow, or something cannot be read (Q2, Q3).
+        GraphDamaged: a version that is proven durable is hollow or missing, or no version is whole (Q2).
+        StorageError: something cannot be read (Q3).
     """
-    folder = Path(dataset_path) if ref is None else Path(dataset_path) / "tree" / ref
-    for _ in range(LOOKS_MAX):
-        try:
-            return _find(folder, pin)
-        except _Moved:
-            continue
-    raise StorageError(f"the versions of '{folder.name}' change too fast to be checked", kind="transient")
+    return _settled(lambda: _trailing(Path(root, dataset), dataset, durable), dataset)
+
+
+def find_unpublished(root: str, dataset: str, *, pin: int) -> tuple[HollowVersion, ...]:
+    """Return the versions of a table above its pin that must be moved aside, newest first (Q5).
+
+    `pin` is the newest version that a manifest names; 0 says that none does.
+
+    Raises:
+        GraphDamaged: the pinned version is hollow or missing (Q2).
+        StorageError: something cannot be read (Q3).
+    """
+    return _settled(lambda: _above(Path(root, dataset), dataset, pin), dataset)
 
 
 def move_to_quarantine(
-    root: str, dataset: str, versions: Sequence[HollowVersion], quarantine_id: str
+    root: str, dataset: str, versions: Sequence[int], quarantine_id: str
 ) -> tuple[str, ...]:
     """Rename version files into `__quarantine/<id>/<dataset>/`; `dataset` is its path inside the graph.
 
@@ -100,11 +93,11 @@ def move_to_quarantine(
     """
     hit("quarantine.pre_move")
     moved: list[str] = []
-    with _translated(f"quarantine versions of '{dataset}'"):
+    with translated(f"quarantine versions of '{dataset}'"):
         folder = Path(root, QUARANTINE_DIR, quarantine_id, dataset)
         folder.mkdir(parents=True, exist_ok=True)
-        for hollow in versions:
-            source = Path(root, dataset, hollow.file)
+        for version in versions:
+            source = Path(root, dataset, version_file_name(version))
             try:
                 source.rename(folder / source.name)
             except FileNotFoundError:
@@ -118,38 +111,13 @@ def move_to_quarantine(
     return tuple(moved)
 
 
-class _Moved(Exception):
-    """A version file went away between listing and reading it."""
+def list_versions(folder: Path) -> list[int]:
+    """Return the versions of a dataset, newest first; none where there is no dataset.
 
-
-def _find(folder: Path, pin: int) -> tuple[HollowVersion, ...]:
-    versions = _list_versions(folder)
-    window = [version for version in versions[:NEWEST_CHECKED_MAX] if version >= pin] or versions[:1]
-    base = _newest_decodable(folder, versions[len(window) :])
-    known = frozenset[NamedFile]() if base is None else frozenset(base.files)
-    reasons: dict[int, str] = {}
-    for version in reversed(window):
-        try:
-            decoded = _read_version(folder, version)
-            for file in decoded.files:
-                if file not in known:
-                    with _translated(f"read '{file.path}' of '{folder.name}'"):
-                        check_file(folder, file)
-        except HollowContent as content:
-            reasons[version] = str(content)
-        else:
-            known = frozenset(decoded.files)
-    states = [(version, version not in reasons) for version in window]
-    verdict = decide(states, pin=pin, has_readable_below=base is not None)
-    if verdict.broken is not None:
-        name = f"{folder.name}/{version_file_name(verdict.broken)}"
-        reason = f"{name} is hollow ({reasons[verdict.broken]}) and must not be moved aside"
-        raise StorageError(f"{reason}: version {pin} is published", kind="permanent")
-    return tuple(HollowVersion(version, reasons[version]) for version in verdict.move)
-
-
-def _list_versions(folder: Path) -> list[int]:
-    with _translated(f"list the versions of '{folder.name}'"):
+    Raises:
+        StorageError: the folder cannot be read.
+    """
+    with translated(f"list the versions of '{folder.name}'"):
         try:
             names = [path.name for path in (folder / VERSIONS_DIR).iterdir()]
         except FileNotFoundError:
@@ -159,31 +127,120 @@ def _list_versions(folder: Path) -> list[int]:
     )
 
 
-def _newest_decodable(folder: Path, versions: Sequence[int]) -> VersionFile | None:
-    for version in versions:
-        try:
-            return _read_version(folder, version)
-        except HollowContent:
-            continue
-    return None
+def read_version(folder: Path, version: int) -> VersionFile:
+    """Return one version, decoded.
 
-
-def _read_version(folder: Path, version: int) -> VersionFile:
+    Raises:
+        HollowContent: its file is damaged.
+        VersionGone: it has no file.
+        StorageError: the file cannot be read.
+    """
     file = version_file_name(version)
-    with _translated(f"read '{folder.name}/{file}'"):
+    with translated(f"read '{folder.name}/{file}'"):
         try:
             data = (folder / file).read_bytes()
         except FileNotFoundError:
-            raise _Moved from None
+            raise VersionGone(f"version {version}") from None
     decoded = decode_version(data)
     if decoded.version != version:
         raise HollowContent(f"holds version {decoded.version}")
     return decoded
 
 
+def hollow_file(folder: Path, files: Sequence[NamedFile]) -> tuple[str, str] | None:
+    """Return the first file that was not written to its end, and what is wrong with it.
+
+    Raises:
+        StorageError: one cannot be read.
+    """
+    for file in files:
+        with translated(f"read '{file.path}' of '{folder.name}'"):
+            try:
+                check_file(folder, file)
+            except HollowContent as content:
+                return file.path, str(content)
+    return None
+
+
 @contextmanager
-def _translated(doing: str) -> Iterator[None]:
+def translated(doing: str) -> Iterator[None]:
+    """Turn what the system says into an error of ours."""
     try:
         yield
     except OSError as error:
         raise storage_error(doing, error) from error
+
+
+def _settled(look: Callable[[], tuple[HollowVersion, ...]], dataset: str) -> tuple[HollowVersion, ...]:
+    for _ in range(LOOKS_MAX):
+        try:
+            return look()
+        except VersionGone:
+            continue
+    raise StorageError(f"the versions of '{dataset}' change too fast to be checked", kind="transient")
+
+
+def _trailing(folder: Path, dataset: str, durable: int) -> tuple[HollowVersion, ...]:
+    versions = list_versions(folder)
+    _refuse_missing(dataset, versions, durable)
+    hollow: list[HollowVersion] = []
+    for at in range(len(versions)):
+        found = _judge(folder, versions, at)
+        if found is None:
+            return tuple(hollow)
+        if found.version <= durable:
+            raise _damaged(dataset, found, range(found.version, versions[0] + 1))
+        hollow.append(found)
+    if hollow and durable > 0:
+        raise _damaged(dataset, hollow[-1], range(hollow[-1].version, versions[0] + 1))
+    return tuple(hollow)
+
+
+def _above(folder: Path, dataset: str, pin: int) -> tuple[HollowVersion, ...]:
+    versions = list_versions(folder)
+    if versions:
+        _refuse_missing(dataset, versions, pin)
+    above = sum(version > pin for version in versions)
+    if pin in versions and (found := _judge(folder, versions, above)) is not None:
+        raise _damaged(dataset, found, [pin])
+    judged = [_judge(folder, versions, at) for at in range(above)]
+    lowest = max((at for at, found in enumerate(judged) if found is not None), default=-1)
+    return tuple(
+        found or HollowVersion(versions[at], f"is built on version {versions[lowest]}", "")
+        for at, found in enumerate(judged[: lowest + 1])
+    )
+
+
+def _judge(folder: Path, versions: Sequence[int], at: int) -> HollowVersion | None:
+    """Return what is wrong with the own files of a version; none for a whole one (Q4)."""
+    version = versions[at]
+    try:
+        decoded = read_version(folder, version)
+    except HollowContent as content:
+        return HollowVersion(version, str(content), version_file_name(version))
+    base = _newest_decodable(folder, versions[at + 1 :])
+    known = frozenset[NamedFile]() if base is None else frozenset(base.files)
+    found = hollow_file(folder, [file for file in decoded.files if file not in known])
+    return None if found is None else HollowVersion(version, found[1], found[0])
+
+
+def _newest_decodable(folder: Path, versions: Sequence[int]) -> VersionFile | None:
+    for version in versions:
+        try:
+            return read_version(folder, version)
+        except HollowContent:
+            continue
+    return None
+
+
+def _refuse_missing(dataset: str, versions: Sequence[int], needed: int) -> None:
+    newest = versions[0] if versions else 0
+    if newest < needed:
+        missing = HollowVersion(needed, "is missing", version_file_name(needed))
+        raise _damaged(dataset, missing, range(newest + 1, needed + 1))
+
+
+def _damaged(dataset: str, found: HollowVersion, needed: Sequence[int]) -> GraphDamaged:
+    return GraphDamaged(
+        file=f"{dataset}/{found.culprit}", reason=found.reason, dataset=dataset, versions=needed
+    )

@@ -38,12 +38,13 @@ class NamedFile:
 class VersionFile:
     """One decoded version: its number, and the files inside the dataset's own folder that it names.
 
-    Files that a fork shares with what it was forked from lie elsewhere and are not listed. Transactions are
-    part of the version file; the library never needs the copies in `_transactions`.
+    `shared` are the files that a fork has from what it was forked from, by their paths from its own folder.
+    Transactions are part of the version file; the library never needs the copies in `_transactions`.
     """
 
     version: int
     files: tuple[NamedFile, ...]
+    shared: tuple[NamedFile, ...] = ()
 
 
 def version_file_name(version: int) -> str:
@@ -82,7 +83,7 @@ def check_file(folder: Path, file: NamedFile) -> None:
         with (folder / file.path).open("rb") as opened:
             size = opened.seek(0, 2)
             if file.size is not None and size != file.size:
-                raise HollowContent(f"'{file.path}' has {size} of {file.size} bytes")
+                raise HollowContent(f"has {size} of {file.size} bytes")
             if file.path.endswith(".bin"):
                 opened.seek(0)
                 is_whole = _is_whole_bitmap(opened.read())
@@ -91,9 +92,9 @@ def check_file(folder: Path, file: NamedFile) -> None:
                 opened.seek(max(0, size - len(magic)))
                 is_whole = opened.read() == magic
     except FileNotFoundError:
-        raise HollowContent(f"'{file.path}' is missing") from None
+        raise HollowContent("is missing") from None
     if not is_whole:
-        raise HollowContent(f"'{file.path}' was not written to its end")
+        raise HollowContent("was not written to its end")
 
 
 def _decode(data: memoryview) -> VersionFile:
@@ -106,7 +107,7 @@ def _decode(data: memoryview) -> VersionFile:
     manifest = _sized(data, position)
     if position + _LENGTH.size + len(manifest) != end:
         raise HollowContent("does not decode")
-    version, files = 0, list[NamedFile]()
+    version, files, places = 0, list[_Named](), dict[int, str]()
     for number, value in _fields(manifest):
         match number, value:
             case 2, memoryview():
@@ -115,12 +116,43 @@ def _decode(data: memoryview) -> VersionFile:
                 version = value
             case 6, int():
                 files += _index_files(_sized(data, value))
+            case 18, memoryview():
+                places.update(_base(value))
             case _:
                 pass
-    return VersionFile(version, tuple(files))
+    own = tuple(file.named for file in files if file.base is None)
+    shared = tuple(
+        NamedFile(f"{places[file.base]}/{file.named.path}", file.named.size)
+        for file in files
+        if file.base is not None
+    )
+    return VersionFile(version, own, shared)
 
 
-def _fragment_files(fragment: memoryview) -> Iterator[NamedFile]:
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """A file, and the number of the base that it lies in if that is another dataset."""
+
+    named: NamedFile
+    base: int | None
+
+
+def _base(base: memoryview) -> Iterator[tuple[int, str]]:
+    """Yield the number of a base and the way to it from a fork: its neighbour, or what all of them are of."""
+    values = dict(_fields(base))
+    number, name = values.get(1, 0), values.get(2)
+    if not isinstance(number, int):
+        raise TypeError("not a number")
+    yield number, "../.." if name is None else f"../{_text(name)}"
+
+
+def _base_of(value: int | memoryview | None) -> int | None:
+    if isinstance(value, memoryview):
+        raise TypeError("not a number")
+    return value
+
+
+def _fragment_files(fragment: memoryview) -> Iterator[_Named]:
     fragment_id = 0
     deletion: memoryview | None = None
     for number, value in _fields(fragment):
@@ -139,35 +171,33 @@ def _fragment_files(fragment: memoryview) -> Iterator[NamedFile]:
         yield from _deletion_file(deletion, fragment_id)
 
 
-def _data_file(data_file: memoryview) -> Iterator[NamedFile]:
+def _data_file(data_file: memoryview) -> Iterator[_Named]:
     values = dict(_fields(data_file))
-    if 7 not in values:  # the base of a file that lies in another dataset
-        size = values.get(6)
-        yield NamedFile(f"data/{_text(values[1])}", size if isinstance(size, int) and size else None)
+    size = values.get(6)
+    named = NamedFile(f"data/{_text(values[1])}", size if isinstance(size, int) and size else None)
+    yield _Named(named, _base_of(values.get(7)))
 
 
-def _deletion_file(deletion: memoryview, fragment_id: int) -> Iterator[NamedFile]:
+def _deletion_file(deletion: memoryview, fragment_id: int) -> Iterator[_Named]:
     values = dict(_fields(deletion))
-    if 7 not in values:
-        suffix = "bin" if values.get(1) == 1 else "arrow"
-        name = f"_deletions/{fragment_id}-{values.get(2, 0)}-{values.get(3, 0)}.{suffix}"
-        yield NamedFile(name, None)
+    suffix = "bin" if values.get(1) == 1 else "arrow"
+    name = f"_deletions/{fragment_id}-{values.get(2, 0)}-{values.get(3, 0)}.{suffix}"
+    yield _Named(NamedFile(name, None), _base_of(values.get(7)))
 
 
-def _index_files(section: memoryview) -> Iterator[NamedFile]:
+def _index_files(section: memoryview) -> Iterator[_Named]:
     for number, index in _fields(section):
         if number != 1 or not isinstance(index, memoryview):
             continue
         values = list(_fields(index))
-        if any(part == 9 for part, _ in values):  # the base of an index that lies in another dataset
-            continue
+        base = next((_base_of(value) for part, value in values if part == 9), None)
         folder = uuid.UUID(bytes=bytes(_message(_message(index, 1), 1)))
         for part, file in values:
             if part == 10 and isinstance(file, memoryview):
                 entry = dict(_fields(file))
                 size = entry.get(2)
                 name = f"_indices/{folder}/{_text(entry[1])}"
-                yield NamedFile(name, size if isinstance(size, int) else None)
+                yield _Named(NamedFile(name, size if isinstance(size, int) else None), base)
 
 
 def _is_whole_bitmap(data: bytes) -> bool:

@@ -12,6 +12,7 @@ from omnigraph.commit.recovery.kinds import RecoveryKind
 from omnigraph.commit.sidecar import Outcome, Sidecar
 from omnigraph.core.failpoint import hit
 from omnigraph.storage.added_files import files_between
+from omnigraph.storage.synced_mark import write_mark
 
 _FIELDS: "list[pa.Field[pa.DataType]]" = [
     pa.field("graph_commit_id", pa.utf8()),
@@ -83,6 +84,8 @@ def _append(parts: Parts, **values: str | None) -> None:
     if parts.syncer.is_active:
         newest = parts.store.latest_version(address)
         parts.syncer.sync(files_between(parts.store, address, older=None, newer=newest), stage="table")
+        if address.local_path is not None:
+            write_mark(address.local_path, newest)
 
 
 def _decode(row: dict[str, Any], created_at: int) -> RecoveryRecord:

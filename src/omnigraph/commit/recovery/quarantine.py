@@ -3,62 +3,109 @@
 A1  Exactly one audit row per quarantine folder and dataset: a folder without its row, left by a crash between
     the two, gets it at the next open.
 A2  The manifest comes first: without it nothing else can be read.
+A3  What is proven durable stays where it is. A manifest version is proven by the note of its sync, by a
+    branch that begins at it, and by a whole version above it; a table version by the manifest that names it.
+A4  An unreadable branch is that branch's trouble: an open says so and goes on.
 """
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from omnigraph.commit.parts import RECOVERIES_DATASET, Parts
 from omnigraph.commit.recovery.audit import read_records, record_quarantine
 from omnigraph.commit.recovery.pending import list_pending
 from omnigraph.commit.sidecar import Outcome, SidecarTable
+from omnigraph.core.errors import GraphDamaged
 from omnigraph.core.failpoint import hit
+from omnigraph.history.branches import Branch
+from omnigraph.history.damage import damage_explained, table_damage_explained
 from omnigraph.history.manifest_rows import MANIFEST_DIR
 from omnigraph.history.state import ManifestState
-from omnigraph.storage.quarantine import QUARANTINE_DIR, find_hollow, move_to_quarantine
+from omnigraph.storage.manifest_survey import proven
+from omnigraph.storage.quarantine import (
+    QUARANTINE_DIR,
+    HollowVersion,
+    find_hollow,
+    find_unpublished,
+    move_to_quarantine,
+)
+from omnigraph.storage.synced_mark import read_mark
 from omnigraph.storage.version_file import version_of_file_name
-
-_FIRST_VERSION = 1  # a manifest's first version was published by whoever opened the graph before
 
 
 def quarantine_manifest(parts: Parts) -> None:
-    """Move aside hollow newest versions of the manifests; nothing needs to be readable yet (A2)."""
-    _move(parts, MANIFEST_DIR, pin=_FIRST_VERSION)
-    for branch in parts.branches.all():
-        _move(parts, f"{MANIFEST_DIR}/tree/{branch.ref}", pin=branch.parent_manifest_version)
+    """Move aside hollow newest versions of the manifests; nothing needs to be readable yet (A2).
+
+    Raises:
+        GraphDamaged: the newest version of main's manifest is damaged and proven durable (A3).
+        StorageError: something cannot be read.
+    """
+    if parts.local_root is None:
+        return
+    branches, unreadable = parts.branches.readable()
+    for name, error in unreadable:
+        parts.warn(f"branch '{name}' cannot be read: {error}")
+    _move_manifest(parts, None, branches)
+    for branch in branches:
+        try:
+            _move_manifest(parts, branch, branches)
+        except GraphDamaged as error:
+            parts.warn(f"branch '{branch.name}' cannot be read: {error}")
 
 
 def quarantine_tables(parts: Parts) -> None:
     """Move aside hollow newest versions of the audit dataset and of every table that a sidecar names.
 
     Raises:
-        StorageError: a published version is hollow, or something cannot be read.
+        GraphDamaged: a published version is hollow.
+        StorageError: something cannot be read.
     """
     root = parts.local_root
     if root is None:
         return
-    if (root / RECOVERIES_DATASET).exists():
-        _move(parts, RECOVERIES_DATASET, pin=0)
-    for pending in list_pending(parts):
-        sidecar = pending.sidecar
+    pending = list_pending(parts)
+    if (pending or (root / QUARANTINE_DIR).is_dir()) and (root / RECOVERIES_DATASET).exists():
+        # Only then may a row have been on its way; the audit of a graph at rest is nobody's to move.
+        durable = read_mark(root / RECOVERIES_DATASET)
+        _move(parts, RECOVERIES_DATASET, lambda: find_hollow(str(root), RECOVERIES_DATASET, durable=durable))
+    for found in pending:
+        sidecar = found.sidecar
         branch = None if sidecar.branch is None else parts.branches.find(sidecar.branch)
         if sidecar.branch is not None and (branch is None or branch.ref != sidecar.branch_ref):
             continue  # nothing of a deleted branch is looked at again
         state = parts.coordinator.state(sidecar.branch, sidecar.branch_ref)
         for table in sidecar.tables:
-            _move(parts, _dataset(table), pin=_published(state, table))
+            _move_table(parts, root, table, state)
     _write_missing_rows(parts, root)
 
 
-def _move(parts: Parts, dataset: str, *, pin: int) -> None:
+def _move_manifest(parts: Parts, branch: Branch | None, branches: Sequence[Branch]) -> None:
     root = parts.local_root
-    if root is None:
-        return
-    hollow = find_hollow(str(root / dataset), pin=pin)
-    while hollow:
-        moved = move_to_quarantine(str(root), dataset, hollow, parts.new_id())
-        for file in moved:
+    assert root is not None, "the caller has looked"
+    dataset = MANIFEST_DIR if branch is None else f"{MANIFEST_DIR}/tree/{branch.ref}"
+    name = None if branch is None else branch.name
+    # Whoever begins at a version has synced it first; so has the branch itself with the one it began at.
+    begun = [other.parent_manifest_version for other in branches if other.parent_branch == name]
+    begun += [] if branch is None else [branch.parent_manifest_version]
+    durable = proven(root / dataset, *begun)
+    address = parts.coordinator.address(None if branch is None else branch.ref)
+    with damage_explained(address, name):
+        _move(parts, dataset, lambda: find_hollow(str(root), dataset, durable=durable))
+
+
+def _move_table(parts: Parts, root: Path, table: SidecarTable, state: ManifestState) -> None:
+    dataset, pin = _dataset(table), _published(state, table)
+    with table_damage_explained(parts.root.uri, state, table.identity):
+        _move(parts, dataset, lambda: find_unpublished(str(root), dataset, pin=pin))
+
+
+def _move(parts: Parts, dataset: str, find: Callable[[], tuple[HollowVersion, ...]]) -> None:
+    root = parts.local_root
+    assert root is not None, "the caller has looked"
+    while hollow := find():
+        versions = [found.version for found in hollow]
+        for file in move_to_quarantine(str(root), dataset, versions, parts.new_id()):
             parts.warn(f"a power cut left {dataset} with a hollow version: moved to {file}")
-        hollow = find_hollow(str(root / dataset), pin=pin)
 
 
 def _write_missing_rows(parts: Parts, root: Path) -> None:
@@ -96,9 +143,9 @@ def _published(state: ManifestState, table: SidecarTable) -> int:
 def _labels(parts: Parts) -> dict[str, str]:
     """Return what datasets are called in the audit: tables by name, manifests with their branch."""
     tables = {entry.location: entry.table_key for entry in parts.coordinator.state().tables.entries()}
+    branches, _ = parts.branches.readable()
     manifests = {
-        f"{MANIFEST_DIR}/tree/{branch.ref}": f"{MANIFEST_DIR} of {branch.name}"
-        for branch in parts.branches.all()
+        f"{MANIFEST_DIR}/tree/{branch.ref}": f"{MANIFEST_DIR} of {branch.name}" for branch in branches
     }
     return tables | manifests
 
