@@ -44,6 +44,7 @@ from omnigraph.history.manifest_rows import commit_row, head_row, rows_table
 from omnigraph.history.state import ManifestState
 from omnigraph.storage.added_files import manifest_files
 from omnigraph.storage.durability import Syncer, SyncFailed
+from omnigraph.storage.handle import TableAddress
 from omnigraph.storage.locks import PUBLISH_LOCK_WAIT_S, PublishLock
 from omnigraph.storage.manifest_table import ManifestHandle
 from omnigraph.storage.stage import TableStager
@@ -233,16 +234,21 @@ class ManifestPublisher:
 
         Whoever published in between may have died before its own sync, and this version builds on theirs.
         """
-        if not self._syncer.is_active:
-            return
         address = self._coordinator.address(ref)
+        if not self._syncer.is_active:
+            self._note(address, version)
+            return
         files = manifest_files(self._store, address, synced=self._synced.get(ref), newest=version)
         self._syncer.sync(files, stage="manifest")
         self._synced[ref] = version
+        self._note(address, version)
+
+    def _note(self, address: TableAddress, version: int) -> None:
+        """Write down what was just done; a failure takes nothing back, and is a warning."""
         try:
-            self._manifest.note_synced(address, version)
-        except StorageError as error:  # it is synced: only the proof is missing
-            self._warn(f"up to where the manifest is synced could not be noted: {error}")
+            self._manifest.note(address, version, is_synced=self._syncer.is_active)
+        except StorageError as error:
+            self._warn(f"up to where the manifest is acknowledged could not be noted: {error}")
 
     def _sync_or_take_back(self, ref: str | None, before: int, version: int) -> None:
         try:
@@ -274,7 +280,10 @@ class ManifestPublisher:
             if version != before + 1 or form != "inverse":
                 raise StorageError("others have published meanwhile", kind="permanent")
             undone = stager.commit_staged(staged, operation_id=_UNDONE, writer_kind=_UNDONE)
-            self._sync(ref, undone.version)
+            # Its own files alone: those of the publish are not synced a second time, and nothing needs them.
+            self._syncer.sync(undone.files, stage="manifest")
+            self._synced[ref] = undone.version
+            self._note(address, undone.version)
         except OmnigraphError as error:
             raise SyncFailed(
                 f"{failed}; and the publish cannot be undone: {error}", kind="permanent"

@@ -53,7 +53,11 @@ def reclaim_orphaned_forks(parts: Parts, entry: TableEntry) -> None:
 
 
 def _named_refs(parts: Parts, but: str | None = None) -> frozenset[str]:
-    """Return every ref that counts: of live branches, of their pins, of other sidecars."""
+    """Return every ref that counts: of live branches, of their pins, of other sidecars.
+
+    A branch that cannot be read, or whose control object was lost, is doubt (R3).
+    """
+    parts.branches.copies.refuse_lost()
     named: set[str] = set(parts.coordinator.state().pinned_refs())
     for branch in parts.branches.all():
         named.add(branch.ref)

@@ -621,7 +621,7 @@ class GraphDamaged(StorageError):
         remedy: str = "",
     ) -> None:
         """Take the file inside the graph, what is wrong with it, and who needs it."""
-        needed = f" Versions {_span(versions)} of {dataset} need it." if versions else ""
+        needed = f" Needed by {_span(versions)} of {dataset}." if versions else ""
         told = f" Their commits: {_first_few(commits)}." if commits else ""
         way_out = remedy or "put the file back from a copy"
         super().__init__(
@@ -703,7 +703,7 @@ class UnsupportedError(OmnigraphError):
 def _span(versions: Sequence[int]) -> str:
     """Name versions by their ends; they have no gap."""
     low, high = min(versions), max(versions)
-    return str(low) if low == high else f"{low} to {high}"
+    return f"version {low}" if low == high else f"versions {low} to {high}"
 
 
 def _first_few(names: Sequence[str], shown: int = 5) -> str:

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from urllib.parse import unquote
 
 from omnigraph.core.errors import (
@@ -21,6 +22,7 @@ from omnigraph.core.errors import (
     StorageError,
 )
 from omnigraph.core.failpoint import hit
+from omnigraph.history.branch_copies import BranchCopies
 from omnigraph.history.coordinator import MAIN
 from omnigraph.storage.object_store import StorageAdapter
 
@@ -99,9 +101,10 @@ def mint_ref(branch: str, ulid: str) -> str:
 class Branches:
     """The control objects of one graph."""
 
-    def __init__(self, adapter: StorageAdapter) -> None:
-        """Take the graph's control files."""
+    def __init__(self, adapter: StorageAdapter, root: Path | None = None) -> None:
+        """Take the graph's control files, and its folder if it lies on a disk."""
         self._adapter = adapter
+        self.copies = BranchCopies(adapter, root)
 
     def find(self, name: str) -> Branch | None:
         """Return a live branch, or none.
@@ -179,12 +182,22 @@ class Branches:
         Raises:
             StorageError: it may still be there.
         """
+        self.copies.end(branch.ref)
         try:
             self._adapter.delete(branch.file)
             hit("branch_delete.control_ack_lost")
         except Exception:
             if self._is_ours(branch):
                 raise
+
+    def delete_unreadable(self, name: str) -> None:
+        """End a branch whose control object cannot be understood, and so names nothing (N1).
+
+        Raises:
+            StorageError: it may still be there.
+        """
+        self.copies.end_of(control_file(name))
+        self._adapter.delete(control_file(name))
 
     def _is_ours(self, branch: Branch) -> bool:
         """Return whether the object that is there is this very branch (a store may repeat a request)."""

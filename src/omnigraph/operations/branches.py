@@ -3,12 +3,15 @@
 J1  A branch costs one ref on the manifest and one control object, whatever the number of tables; the tables
     are forked when the branch first writes them.
 J2  Logical deletion is one step. What it leaves of storage is invisible, and nobody waits for its removal.
-J3  Storage that another branch came to need while a branch was deleted stays.
-    So does that of a branch in whose commits two others may meet: what those have in common is read there
-    when they are merged. Commits that only one chain took are behind a commit of that chain, where those
-    that have them meet.
+J3  Storage that another branch came to need while a branch was deleted stays; so does what an unreadable
+    branch may need, and that of a branch in whose commits two others may meet: what those have in common is
+    read there when they are merged. Commits that only one chain took are behind a commit of that chain,
+    where those that have them meet.
 J4  A branch goes under its publish lock, behind a look at its head where that has to be a known one: no
     writer of this host publishes between the two, and one that waits finds the branch gone.
+J5  A branch begins at a version that is on the disk: whoever makes one syncs it, under the source's publish
+    lock.
+J6  An unreadable branch can be deleted, and keeps nobody from deleting another.
 """
 
 from omnigraph.commit.parts import Parts
@@ -22,8 +25,10 @@ from omnigraph.core.errors import (
     BranchInUse,
     BranchMoved,
     BranchNotFound,
+    InvariantViolation,
     OmnigraphError,
     SchemaApplyInProgress,
+    StorageError,
 )
 from omnigraph.core.failpoint import hit
 from omnigraph.history.branches import Branch, check_branch_name, mint_ref
@@ -35,8 +40,13 @@ from omnigraph.operations.context import OpenGraph
 
 
 def list_branches(graph: OpenGraph, *, actor: str | None = None) -> list[str]:
-    """Return the names of all branches, sorted."""
+    """Return the names of all branches, sorted.
+
+    Raises:
+        GraphDamaged: a branch is missing that was never deleted.
+    """
     graph.enter(actor, "read", None)
+    graph.parts.branches.copies.refuse_lost()
     return graph.parts.branches.names()
 
 
@@ -61,12 +71,15 @@ def create_branch(
         _refuse_schema_apply(parts)
         if parts.branches.find(name) is not None:
             raise _taken(name)
-        state = graph.state(source)
-        branch = Branch(name, mint_ref(name, parts.new_id()), source, state.version, parts.clock(), actor)
-        address = parts.coordinator.address(branch.ref)
-        parts.check_lease()
-        parts.refs.create(parts.coordinator.address(state.ref), state.version, branch.ref)
+        with graph.publisher.publish_lock(source):
+            state = graph.state(source)
+            graph.publisher.make_durable(state.ref, state.version)  # J5
+            branch = Branch(name, mint_ref(name, parts.new_id()), source, state.version, parts.clock(), actor)
+            address = parts.coordinator.address(branch.ref)
+            parts.check_lease()
+            parts.refs.create(parts.coordinator.address(state.ref), state.version, branch.ref)
         parts.syncer.sync(parts.refs.files(address, state.version), stage="manifest")
+        parts.coordinator.manifest.note(address, state.version, is_synced=parts.syncer.is_active)
         hit("branch_create.post_ref_pre_control")
         if not parts.branches.create(branch):
             drop_refs(parts, [address])
@@ -76,6 +89,7 @@ def create_branch(
             parts.branches.delete(branch)
             drop_refs(parts, [address])
             raise BranchNotFound(source)
+        _keep_copy(parts, branch)
     return branch
 
 
@@ -105,22 +119,54 @@ def delete_branch(
     parts = graph.parts
     with parts.queues.schema_gate, parts.queues.branch_gates([branch]):
         _refuse_schema_apply(parts)
-        captured = parts.branches.require(branch, ref)
-        state = graph.state(branch)
-        tables = [(entry.table_key, branch) for entry in state.tables.entries()]
+        try:
+            captured = parts.branches.require(branch, ref)
+        except InvariantViolation as error:
+            if head is not None:  # nobody can tell whether it has something newer
+                raise
+            _delete_unreadable(parts, branch, error)
+            return
+        state = graph.state(branch) if head is not None else _state_if_readable(graph, branch)
+        tables = [] if state is None else [(entry.table_key, branch) for entry in state.tables.entries()]
         with parts.queues.acquire_many(tables):
             parts.check_lease()
-            _refuse_use(parts, captured, state)
+            is_certain = _refuse_use(parts, captured, state)
             with graph.publisher.publish_lock(branch) as is_held:
                 parts.branches.require(branch, captured.ref)
-                state = parts.coordinator.state(branch, captured.ref)
+                if state is not None:
+                    state = parts.coordinator.state(branch, captured.ref)
                 if head is not None:
+                    assert state is not None, "it was read for the comparison"
                     _refuse_newer(state, branch, head, is_alone=is_held)
                 hit("branch_delete.post_look_pre_control")
                 parts.branches.delete(captured)
             hit("branch_delete.post_control_pre_refs")
             parts.coordinator.forget_branch(branch)
-            _let_go(parts, graph.publisher, captured, state)
+            if state is not None and is_certain:
+                _let_go(parts, graph.publisher, captured, state)
+
+
+def _keep_copy(parts: Parts, branch: Branch) -> None:
+    try:
+        parts.branches.copies.keep(branch.ref, branch.file, branch.to_text())
+    except OmnigraphError as error:
+        parts.warn(f"no copy of the control object of branch '{branch.name}' could be kept: {error}")
+
+
+def _state_if_readable(graph: OpenGraph, branch: str) -> ManifestState | None:
+    try:
+        return graph.state(branch)
+    except (StorageError, InvariantViolation) as error:
+        graph.parts.branches.require(branch)
+        graph.parts.warn(f"branch '{branch}' cannot be read, so its storage is left for cleanup: {error}")
+        return None
+
+
+def _delete_unreadable(parts: Parts, branch: str, error: OmnigraphError) -> None:
+    """End a branch whose control object is damaged: nobody knows what it names, so all of that stays (J6)."""
+    parts.branches.delete_unreadable(branch)
+    parts.coordinator.forget_branch(branch)
+    parts.warn(f"branch '{branch}' cannot be read, so its storage is left for cleanup: {error}")
 
 
 def _refuse_schema_apply(parts: Parts) -> None:
@@ -137,12 +183,26 @@ def _refuse_newer(state: ManifestState, branch: str, head: GraphCommit, *, is_al
         raise BranchMoved(branch, expected=head.graph_commit_id, actual=state.head.graph_commit_id)
 
 
-def _refuse_use(parts: Parts, branch: Branch, state: ManifestState) -> None:
-    for other in parts.branches.all():
+def _refuse_use(parts: Parts, branch: Branch, state: ManifestState | None) -> bool:
+    """Refuse to delete what another branch needs; return whether that is certain of every other one (J6)."""
+    others, unreadable = parts.branches.readable()
+    doubts = [(name, error) for name, error in unreadable if name != branch.name]
+    for other in others:
         if other.parent_branch == branch.name:
             raise BranchInUse(branch.name, f"branch '{other.name}' was created from it")
-        if other.name != branch.name and _needs(parts, other, state):
+        if other.name == branch.name or state is None:
+            continue
+        try:
+            is_needed = _needs(parts, other, state)
+        except (StorageError, InvariantViolation) as error:
+            doubts.append((other.name, error))
+            continue
+        if is_needed:
             raise BranchInUse(branch.name, f"branch '{other.name}' still reads its tables")
+    for name, error in doubts:
+        told = f"branch '{name}' cannot be read and may need it: {error}"
+        parts.warn(f"storage of the deleted branch '{branch.name}' is left for cleanup: {told}")
+    return not doubts
 
 
 def _needs(parts: Parts, other: Branch, state: ManifestState) -> bool:

@@ -8,6 +8,7 @@ O3  An open that fails gives its lease back.
 import logging
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 from omnigraph.commit.parts import Parts, boot_id, host_name, process_id
 from omnigraph.commit.publish import ManifestPublisher
@@ -52,7 +53,7 @@ def make_parts(uri: str, *, durability: Durability | None = None, upkeep: bool =
         stager=TableStager(store),
         residual=InlineCommitResidual(store),
         refs=RefStore(store),
-        branches=Branches(adapter),
+        branches=Branches(adapter, Path(root.uri) if root.is_local else None),
         coordinator=Coordinator(root, ManifestTable(store)),
         audit=AuditTable(store),
         syncer=Syncer(durability, root.is_local, root.uri if root.is_local else None),

@@ -49,7 +49,7 @@ def survey(address: TableAddress) -> Survey:
     """
     folder = folder_of(address)
     versions = list_versions(folder)
-    newest = max([read_mark(folder), *versions[:1]])
+    newest = max([read_mark(folder).acknowledged, *versions[:1]])
     damage: tuple[str, str] | None = None
     if not versions or versions[0] < newest:
         damage = (version_file_name(newest), "is missing")
@@ -122,11 +122,11 @@ def refuse_missing(address: TableAddress, newest: int) -> None:
     """Refuse a manifest whose newest version file is gone: what is left would pass for the newest one.
 
     Raises:
-        GraphDamaged: versions that were synced are not there.
+        GraphDamaged: versions that were acknowledged are not there.
     """
     if address.local_path is None:
         return
-    mark = read_mark(address.local_path)
+    mark = read_mark(address.local_path).acknowledged
     if newest < mark:
         _, dataset = root_and_dataset(address)
         raise GraphDamaged(
@@ -138,8 +138,8 @@ def refuse_missing(address: TableAddress, newest: int) -> None:
 
 
 def proven(folder: Path, *more: int) -> int:
-    """Return the newest version of a manifest that is certainly on the disk: noted, or where it begins."""
-    return max([read_mark(folder), *list_versions(folder)[-1:], *more], default=0)
+    """Return the newest version of a manifest that was certainly there: noted, or where it begins."""
+    return max([read_mark(folder).acknowledged, *list_versions(folder)[-1:], *more], default=0)
 
 
 def root_and_dataset(address: TableAddress) -> tuple[Path, str]:

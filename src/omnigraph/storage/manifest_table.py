@@ -188,16 +188,16 @@ class ManifestTable:
 
     def synced_version(self, address: TableAddress) -> int:
         """Return up to which version a manifest is noted to be on the disk; 0 where nothing is noted."""
-        return 0 if address.local_path is None else read_mark(address.local_path)
+        return 0 if address.local_path is None else read_mark(address.local_path).synced
 
-    def note_synced(self, address: TableAddress, version: int) -> None:
-        """Note that a manifest is on the disk up to a version, which the caller has just synced.
+    def note(self, address: TableAddress, version: int, *, is_synced: bool) -> None:
+        """Note that a manifest is acknowledged up to a version, which the caller may just have synced.
 
         Raises:
-            StorageError: the note could not be written; the versions are on the disk all the same.
+            StorageError: the note could not be written; the versions are there all the same.
         """
         if address.local_path is not None:
-            write_mark(address.local_path, version)
+            write_mark(address.local_path, version, is_synced=is_synced)
 
     def files_of(self, address: TableAddress, version: int) -> tuple[str, ...]:
         """Return the local files that a version added, for syncing; none on an object store.

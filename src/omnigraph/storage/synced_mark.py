@@ -1,7 +1,7 @@
-"""Up to which version a dataset is known to be on the disk: a note beside its versions.
+"""Up to which version a dataset was acknowledged, and up to which it is synced: a note beside its versions.
 
-W1  The note is written after the sync that it speaks of, so what it says is true whenever it can be read. It
-    is not synced itself: a power cut may lose it, which leaves less proven and nothing wrong.
+W1  The note is written after what it speaks of, so what it says is true whenever it can be read. It is not
+    synced itself: a power cut may lose it, which leaves less proven and nothing wrong.
 W2  A note that is torn, damaged or of another dataset says nothing.
 
 Without it nobody could tell a version that a power cut left hollow, which nobody was told of, from one that
@@ -11,16 +11,25 @@ was acknowledged and rotted afterwards.
 import os
 import zlib
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from omnigraph.storage.os_errors import storage_error
 
-MARK = "_synced"
+MARK = "_acknowledged"
 _TEMPORARY = f"{MARK}.new"
 
 
-def read_mark(folder: Path) -> int:
-    """Return the newest version of a dataset that is known to be synced; 0 where none is (W2).
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The newest version that somebody was told of, and the newest one that is on the disk for certain."""
+
+    acknowledged: int = 0
+    synced: int = 0
+
+
+def read_mark(folder: Path) -> Mark:
+    """Return what is noted of a dataset; zeros where nothing is (W2).
 
     Raises:
         StorageError: the note is there and cannot be read.
@@ -28,24 +37,28 @@ def read_mark(folder: Path) -> int:
     try:
         text = (folder / MARK).read_bytes()
     except (FileNotFoundError, NotADirectoryError):
-        return 0
+        return Mark()
     except OSError as error:
         raise storage_error(f"read '{folder.name}/{MARK}'", error) from error
-    version, _, check = text.strip().partition(b" ")
-    is_whole = version.isdigit() and check == _check(folder, version)
-    return int(version) if is_whole else 0
+    numbers, _, check = text.strip().rpartition(b" ")
+    versions = numbers.split()
+    is_whole = len(versions) == 2 and all(number.isdigit() for number in versions)
+    return Mark(*map(int, versions)) if is_whole and check == _check(folder, numbers) else Mark()
 
 
-def write_mark(folder: Path, version: int) -> None:
-    """Note that every version up to this one is synced (W1); the caller holds the dataset's publish lock.
+def write_mark(folder: Path, version: int, *, is_synced: bool) -> None:
+    """Note that every version up to this one is acknowledged, and perhaps synced (W1).
+
+    The caller holds the dataset's publish lock.
 
     Raises:
         StorageError: the system failed; less is proven than is true.
     """
-    number = str(version).encode()
+    synced = version if is_synced else read_mark(folder).synced
+    numbers = f"{version} {synced}".encode()
     try:
         temporary = folder / _TEMPORARY
-        temporary.write_bytes(number + b" " + _check(folder, number) + b"\n")
+        temporary.write_bytes(numbers + b" " + _check(folder, numbers) + b"\n")
         os.replace(temporary, folder / MARK)  # noqa: PTH105 - on the path of every commit
     except OSError as error:
         raise storage_error(f"write '{folder.name}/{MARK}'", error) from error
@@ -57,5 +70,5 @@ def forget_mark(folder: Path) -> None:
         (folder / MARK).unlink()
 
 
-def _check(folder: Path, number: bytes) -> bytes:
-    return f"{zlib.crc32(folder.name.encode() + b' ' + number):08x}".encode()
+def _check(folder: Path, numbers: bytes) -> bytes:
+    return f"{zlib.crc32(folder.name.encode() + b' ' + numbers):08x}".encode()

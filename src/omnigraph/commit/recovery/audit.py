@@ -81,11 +81,11 @@ def _append(parts: Parts, **values: str | None) -> None:
     row = dict.fromkeys(AUDIT_SCHEMA.names) | values | {"created_at": parts.clock()}
     address = parts.audit_address
     parts.audit.append(address, pa.Table.from_pylist([row], schema=AUDIT_SCHEMA))
+    newest = parts.store.latest_version(address)
     if parts.syncer.is_active:
-        newest = parts.store.latest_version(address)
         parts.syncer.sync(files_between(parts.store, address, older=None, newer=newest), stage="table")
-        if address.local_path is not None:
-            write_mark(address.local_path, newest)
+    if address.local_path is not None:
+        write_mark(address.local_path, newest, is_synced=parts.syncer.is_active)
 
 
 def _decode(row: dict[str, Any], created_at: int) -> RecoveryRecord:

@@ -3,7 +3,7 @@
 A1  Exactly one audit row per quarantine folder and dataset: a folder without its row, left by a crash between
     the two, gets it at the next open.
 A2  The manifest comes first: without it nothing else can be read.
-A3  What is proven durable stays where it is. A manifest version is proven by the note of its sync, by a
+A3  What is proven durable stays where it is. A manifest version is proven by the note of its publish, by a
     branch that begins at it, and by a whole version above it; a table version by the manifest that names it.
 A4  An unreadable branch is that branch's trouble: an open says so and goes on.
 """
@@ -45,6 +45,10 @@ def quarantine_manifest(parts: Parts) -> None:
     branches, unreadable = parts.branches.readable()
     for name, error in unreadable:
         parts.warn(f"branch '{name}' cannot be read: {error}")
+    try:
+        parts.branches.copies.refuse_lost()
+    except GraphDamaged as error:
+        parts.warn(str(error))
     _move_manifest(parts, None, branches)
     for branch in branches:
         try:
@@ -66,16 +70,21 @@ def quarantine_tables(parts: Parts) -> None:
     pending = list_pending(parts)
     if (pending or (root / QUARANTINE_DIR).is_dir()) and (root / RECOVERIES_DATASET).exists():
         # Only then may a row have been on its way; the audit of a graph at rest is nobody's to move.
-        durable = read_mark(root / RECOVERIES_DATASET)
+        durable = read_mark(root / RECOVERIES_DATASET).acknowledged
         _move(parts, RECOVERIES_DATASET, lambda: find_hollow(str(root), RECOVERIES_DATASET, durable=durable))
     for found in pending:
         sidecar = found.sidecar
         branch = None if sidecar.branch is None else parts.branches.find(sidecar.branch)
         if sidecar.branch is not None and (branch is None or branch.ref != sidecar.branch_ref):
             continue  # nothing of a deleted branch is looked at again
-        state = parts.coordinator.state(sidecar.branch, sidecar.branch_ref)
-        for table in sidecar.tables:
-            _move_table(parts, root, table, state)
+        try:
+            state = parts.coordinator.state(sidecar.branch, sidecar.branch_ref)
+            for table in sidecar.tables:
+                _move_table(parts, root, table, state)
+        except GraphDamaged as error:
+            if sidecar.branch is None:
+                raise
+            parts.warn(f"branch '{sidecar.branch}' cannot be read: {error}")  # A4
     _write_missing_rows(parts, root)
 
 

@@ -31,7 +31,7 @@ from omnigraph.commit.recovery.outcome import (
 )
 from omnigraph.commit.recovery.pending import PendingSidecar, list_pending, remove_litter, reread
 from omnigraph.commit.sidecar import Sidecar
-from omnigraph.core.errors import InvariantViolation
+from omnigraph.core.errors import GraphDamaged, InvariantViolation
 from omnigraph.core.failpoint import hit
 from omnigraph.history.state import ManifestState
 from omnigraph.storage.locks import HeldLock
@@ -146,7 +146,13 @@ def _process(parts: Parts, publisher: ManifestPublisher, listed: Sidecar, mode: 
         raise InvariantViolation(f"sidecar {listed.operation_id} changed while it was recovered")
     if not _is_branch_live(parts, sidecar):
         return discard(parts, publisher, sidecar)
-    state = parts.coordinator.state(sidecar.branch, sidecar.branch_ref)
+    try:
+        state = parts.coordinator.state(sidecar.branch, sidecar.branch_ref)
+    except GraphDamaged as error:
+        if sidecar.branch is None:
+            raise
+        parts.warn(f"sidecar {sidecar.operation_id} waits until its branch can be read: {error}")
+        return Result.UNRESOLVED
     if is_of_another_writer(parts, sidecar) and not _is_published(sidecar, state):
         fence(parts, sidecar, state)  # Z5
         state = parts.coordinator.state(sidecar.branch, sidecar.branch_ref)
