@@ -68,6 +68,8 @@ ALLOWED = {
     "operations/branches.py _let_go": "what the deleted branch alone had",
     "operations/merge.py _delete_source": "asked for",
     "history/branches.py Branches.delete": "carries it out",
+    "history/branches.py Branches.delete_unreadable": "carries it out",
+    "storage/synced_mark.py forget_mark": "the note of versions that are about to be moved aside",
     # An init that did not come to a manifest.
     "operations/init.py _create": "the claim of this init",
     "operations/init.py _write_contract": "what this init wrote, before there is a manifest",

@@ -9,7 +9,7 @@ M2  Where it cannot be told in which commits they meet, or where one of them can
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
-from omnigraph.core.errors import AmbiguousMergeBase, StorageError
+from omnigraph.core.errors import AmbiguousMergeBase, GraphDamaged, StorageError
 from omnigraph.history.ancestry import Ancestor, Ancestry, HistoryUnknown, Meeting, Merged
 from omnigraph.history.coordinator import MAIN
 from omnigraph.history.state import ManifestState, Snapshot
@@ -77,7 +77,8 @@ class MergeBase:
         try:
             yield self._graph.parts.coordinator.read_apart(made_on.branch, made_on.ref)
         except StorageError as error:
-            if error.kind != "not_found":
+            # What a deleted branch left is nobody's to keep: that a part of it is gone is no damage.
+            if error.kind != "not_found" and not isinstance(error, GraphDamaged):
                 raise
 
     def _refusal(self, ancestors: Iterable[str], reason: str) -> AmbiguousMergeBase:
