@@ -56,7 +56,10 @@ def survey_arrow(slice_: Slice) -> Survey:
     Raises:
         BadRequest: the file is no Arrow.
     """
-    return Survey(sum(batch.num_rows for batch in _arrow_batches(slice_)))
+    with _reading(slice_.source), open_input(slice_.source.location) as file:
+        few = pa.ipc.IpcReadOptions(included_fields=[0])  # rows are counted, whatever they hold
+        reader = pa.ipc.open_file(file, options=few)
+        return Survey(sum(reader.get_batch(number).num_rows for number in range(*_bounds(slice_, reader))))
 
 
 def read_schema(source: SourceInput) -> pa.Schema:
@@ -67,9 +70,12 @@ def read_schema(source: SourceInput) -> pa.Schema:
     """
     with _reading(source), open_input(source.location) as file:
         if source.format is Format.PARQUET:
-            return pq.read_schema(file)
-        is_random = is_random_access(file)
-        return (pa.ipc.open_file(file) if is_random else pa.ipc.open_stream(file)).schema
+            schema = pq.read_schema(file)
+        else:
+            is_random = is_random_access(file)
+            schema = (pa.ipc.open_file(file) if is_random else pa.ipc.open_stream(file)).schema
+        _ = schema.names  # are texts, too
+        return schema
 
 
 def read_tables(slice_: Slice, columns: Sequence[str] | None) -> Iterator[pa.Table]:
@@ -103,14 +109,17 @@ def _parquet_batches(slice_: Slice, columns: Sequence[str] | None) -> Iterator[p
 
 
 def _arrow_batches(slice_: Slice) -> Iterator[pa.RecordBatch]:
-    with _reading(slice_.source), _arrow(slice_.source) as file:
+    with _reading(slice_.source), open_input(slice_.source.location) as file:
         if not is_random_access(file):
             yield from pa.ipc.open_stream(file)
             return
         reader = pa.ipc.open_file(file)
-        end = reader.num_record_batches if slice_.end is None else slice_.end
-        for number in range(slice_.start, end):
+        for number in range(*_bounds(slice_, reader)):
             yield reader.get_batch(number)
+
+
+def _bounds(slice_: Slice, reader: pa.RecordBatchFileReader) -> tuple[int, int]:
+    return slice_.start, reader.num_record_batches if slice_.end is None else slice_.end
 
 
 @contextmanager
@@ -121,10 +130,6 @@ def _parquet(source: SourceInput) -> Iterator[pq.ParquetFile]:
         pq.ParquetFile(file, pre_buffer=is_object(source.location)) as it,
     ):
         yield it
-
-
-def _arrow(source: SourceInput) -> pa.NativeFile:
-    return open_input(source.location) if is_object(source.location) else pa.memory_map(source.location)
 
 
 def _cuts(sizes: Sequence[int], target_bytes: int) -> Iterator[int]:
@@ -142,5 +147,5 @@ def _cuts(sizes: Sequence[int], target_bytes: int) -> Iterator[int]:
 def _reading(source: SourceInput) -> Iterator[None]:
     try:
         yield
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
         raise unreadable(source, error) from error

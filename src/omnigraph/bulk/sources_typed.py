@@ -9,8 +9,9 @@ from omnigraph.bulk.mapping import MappedTable, map_columns, needed_columns
 from omnigraph.bulk.sources_csv import read_csv
 from omnigraph.bulk.sources_model import Format, Slice
 from omnigraph.bulk.sources_tables import read_schema, read_tables
-from omnigraph.catalog.model import Catalog
+from omnigraph.catalog.model import Catalog, EdgeType, NodeType
 from omnigraph.validate.columns import Positions, Rows
+from omnigraph.validate.soundness import sound_rows
 from omnigraph.validate.tables import coerce_values, read_table, wrong_columns
 from omnigraph.validate.texts import coerce_texts
 from omnigraph.validate.violations import Kind, Violation, ViolationLog
@@ -25,6 +26,7 @@ def read_typed(
 
     Raises:
         BadRequest: the file cannot be read, or lacks a column of its mapping.
+        ValidationError: its values are damaged.
     """
     source = slice_.source
     assert source.table_key is not None, f"{source.path} holds rows of one type"
@@ -65,7 +67,7 @@ def read_typed(
 
     if slice_.is_first:
         yield rows_of(found)
-    for table, lines in _tables(slice_, columns, refuse):
+    for table, lines in _tables(slice_, columns, refuse, log, type_):
         yield rows_of(mapped(table, lines))
 
 
@@ -79,12 +81,14 @@ def _tables(
     slice_: Slice,
     columns: list[str] | None,
     refuse: Callable[[int, str], None],
+    log: ViolationLog,
+    type_: NodeType | EdgeType,
 ) -> Iterator[tuple[pa.Table, Positions]]:
     if slice_.source.format is Format.CSV:
         for table, lines in read_csv(slice_, refuse):
             yield table if columns is None else table.select(columns), lines
         return
-    line = 1 + slice_.lines_before
+    source, line = slice_.source, 1 + slice_.lines_before
     for table in read_tables(slice_, columns):
-        yield table, np.arange(line, line + table.num_rows, dtype=np.int64)
+        yield sound_rows(table, type_, file=source.file, file_name=source.name, log=log, first_line=line)
         line += table.num_rows

@@ -13,6 +13,7 @@ from omnigraph.bulk.leftovers import SPOOL
 from omnigraph.bulk.sources import Format, Slice, SourceInput
 from omnigraph.storage.task_notes import TaskNotes
 from omnigraph.storage.uri import GraphRoot
+from omnigraph.validate.soundness import refuse_damage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -67,7 +68,12 @@ class Spool:
         self.sources.append(SourceInput(path, Format.NDJSON, name, file=file))
 
     def take_table(self, file: int, name: str | None, table_key: str, table: pa.Table) -> None:
-        """Write a table to a file."""
+        """Write a table to a file.
+
+        Raises:
+            ValidationError: its values are damaged; writing them could end the process.
+        """
+        refuse_damage(table, table_key, file=file, file_name=name)
         path = self._path(f"{file}.arrow")
         with open_output(path) as sink, pa.ipc.new_file(sink, table.schema) as writer:
             writer.write_table(table, max_chunksize=ROWS_PER_BATCH)

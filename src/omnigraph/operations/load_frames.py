@@ -27,8 +27,19 @@ def to_arrow(table: object, type_name: str) -> pa.Table:
     """Return a table in memory as an Arrow table.
 
     Raises:
-        BadRequest: this is no table.
+        BadRequest: this is no table, or has a column that Arrow cannot hold.
     """
+    try:
+        found = _converted(table)
+    except (pa.ArrowException, UnicodeError) as error:
+        reason = str(error).partition("\n")[0]
+        raise BadRequest(f"the table for {type_name} makes no Arrow table: {reason}") from error
+    if found is None:
+        raise BadRequest(f"the table for {type_name} is a {type(table).__name__}, not a table")
+    return found
+
+
+def _converted(table: object) -> pa.Table | None:
     if isinstance(table, pa.Table):
         return table
     if isinstance(table, pa.RecordBatch):
@@ -40,7 +51,7 @@ def to_arrow(table: object, type_name: str) -> pa.Table:
     if _comes_from(table, "polars"):
         arrow: pa.Table = cast("Any", table).to_arrow()
         return arrow
-    raise BadRequest(f"the table for {type_name} is a {type(table).__name__}, not a table")
+    return None
 
 
 def _comes_from(table: object, library: str) -> bool:

@@ -1,0 +1,174 @@
+"""Arrow values from outside: proven sound before anything else looks at them.
+
+A file, or a table in memory, may hold bytes that Arrow takes at their word: offsets that lead out of a
+buffer, indices without an entry, a wrong count of nulls, texts that are no UTF-8. Whatever computes with such
+values gives a wrong answer, or ends the process.
+
+A1  Values are validated in full, batch by batch, before any other function of Arrow gets them.
+A2  A text that is not UTF-8 is a violation of its row, as in a text file; the other rows are read.
+A3  Any other damage is an error that names the first row that shows it: what is left of such a batch means
+    nothing, so that leaving out rows does not help.
+"""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.catalog.model import EdgeType, NodeType
+from omnigraph.validate.columns import Positions
+from omnigraph.validate.values import quote
+from omnigraph.validate.violations import Kind, Violation, ViolationLog
+
+_BYTES: dict[pa.DataType, pa.DataType] = {
+    pa.utf8(): pa.binary(),
+    pa.large_utf8(): pa.large_binary(),
+    pa.string_view(): pa.binary_view(),
+}
+
+
+def sound_rows(
+    table: pa.Table,
+    type_: NodeType | EdgeType,
+    *,
+    file: int,
+    file_name: str | None,
+    log: ViolationLog,
+    first_line: int = 1,
+) -> tuple[pa.Table, Positions]:
+    """Return the rows of a table whose values are sound, and their lines; the others are in the log (A2).
+
+    Raises:
+        ValidationError: the values are damaged (A3).
+    """
+    log.open_file(file, file_name)
+    place = _Place(type_.table_key, file, file_name)
+    refused = _unsound(table, place, first_line)
+    lines = np.arange(first_line, first_line + table.num_rows, dtype=np.int64)
+    if not refused:
+        return table, lines
+    for row, name in refused.items():
+        log.add(place.violation(int(lines[row]), f"invalid UTF-8 in column {quote(name)}"))
+    kept = np.ones(table.num_rows, dtype=np.bool_)
+    kept[list(refused)] = False
+    return table.filter(pa.array(kept)), lines[kept]
+
+
+def refuse_damage(table: pa.Table, table_key: str, *, file: int, file_name: str | None) -> None:
+    """Make sure that a table can be copied and written; texts that are not UTF-8 are for its reader.
+
+    Raises:
+        ValidationError: the values are damaged (A3).
+    """
+    _unsound(table, _Place(table_key, file, file_name), 1)
+
+
+class _Place:
+    """Where the rows of a table come from."""
+
+    def __init__(self, table_key: str, file: int, file_name: str | None) -> None:
+        self._table_key, self._file, self._file_name = table_key, file, file_name
+
+    def violation(self, line: int, message: str) -> Violation:
+        return Violation(
+            Kind.RECORD, message, self._table_key, None, self._file, line, file_name=self._file_name
+        )
+
+    def raise_damage(self, line: int, message: str) -> None:
+        only = ViolationLog()
+        only.open_file(self._file, self._file_name)
+        only.add(self.violation(line, message))
+        only.raise_if_any()
+
+
+def _unsound(table: pa.Table, place: _Place, first_line: int) -> dict[int, str]:
+    """Return the rows with a text that is not UTF-8, each with the first such column (A1, A2, A3)."""
+    if any(len(column) != table.num_rows for column in table.columns):
+        place.raise_damage(first_line, "the columns are damaged: they have different lengths")
+    found: dict[int, str] = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        row = 0
+        for chunk in column.chunks:
+            for at, reason in _flaws(chunk):
+                if reason is not None:
+                    place.raise_damage(first_line + row + at, f"column {quote(name)} is damaged: {reason}")
+                found.setdefault(row + at, name)
+            row += len(chunk)
+    return dict(sorted(found.items()))
+
+
+def _flaws(array: Any) -> list[tuple[int, str | None]]:  # noqa: ANN401 - any array of Arrow
+    """Return the rows that are not sound: one with the reason for damage, or those with an invalid text."""
+    reason = _flaw(_seen_as(array, with_bytes=False))
+    if reason is None:
+        return []
+    seen = _seen_as(array, with_bytes=True)
+    damage = _flaw(seen)
+    if damage is not None:
+        return [(_first_damaged(seen), damage)]
+    rows = [row for row, value in enumerate(seen.to_pylist()) if not _is_decodable(value)]
+    return [(row, None) for row in rows] or [(0, reason)]  # a text that no row refers to
+
+
+def _first_damaged(array: Any) -> int:  # noqa: ANN401 - any array of Arrow
+    """Return the first row that shows the damage, or the first of all where no single one does."""
+    sound, damaged = 0, len(array)
+    while damaged - sound > 1:
+        middle = (sound + damaged) // 2
+        if _flaw(array.slice(0, middle)) is None:
+            sound = middle
+        else:
+            damaged = middle
+    is_shown = damaged > 0 and _flaw(array.slice(damaged - 1, 1)) is not None
+    return damaged - 1 if is_shown else 0
+
+
+def _is_decodable(value: object) -> bool:
+    if isinstance(value, list):
+        return all(map(_is_decodable, value))
+    if not isinstance(value, bytes):
+        return True
+    try:
+        value.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _flaw(array: Any) -> str | None:  # noqa: ANN401 - any array of Arrow
+    """Return what Arrow has to say against an array."""
+    try:
+        array.validate(full=True)
+    except pa.ArrowException as error:
+        return str(error).partition("\n")[0]
+    return None
+
+
+def _seen_as(array: Any, *, with_bytes: bool) -> Any:  # noqa: ANN401 - any array of Arrow
+    """Return the same memory under the types that it is validated as.
+
+    Arrow calls a `date64` with a time of day invalid; here it is a point in time as good as any.
+    """
+    plain = array.storage if isinstance(array.type, pa.BaseExtensionType) else array
+    type_ = _validated_type(plain.type, with_bytes=with_bytes)
+    return plain if type_ == plain.type else plain.view(type_)
+
+
+def _validated_type(type_: Any, *, with_bytes: bool) -> Any:  # noqa: ANN401 - any type of Arrow
+    if with_bytes and type_ in _BYTES:
+        return _BYTES[type_]
+    if pa.types.is_date64(type_):
+        return pa.int64()
+    if pa.types.is_dictionary(type_):
+        values = _validated_type(type_.value_type, with_bytes=with_bytes)
+        return pa.dictionary(type_.index_type, values, ordered=type_.ordered)
+    if _is_list(type_):
+        item = type_.value_field.with_type(_validated_type(type_.value_type, with_bytes=with_bytes))
+        if pa.types.is_fixed_size_list(type_):
+            return pa.list_(item, type_.list_size)
+        return pa.large_list(item) if pa.types.is_large_list(type_) else pa.list_(item)
+    return type_
+
+
+def _is_list(type_: Any) -> bool:  # noqa: ANN401 - any type of Arrow
+    return pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_fixed_size_list(type_)
