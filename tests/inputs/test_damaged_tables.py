@@ -148,6 +148,15 @@ def test_a_moment_with_a_time_of_day_is_no_damage(tmp_path: Path) -> None:
     assert found[0]["seen"].isoformat() == "1970-01-02T00:00:00.001000+00:00"
 
 
+def test_a_column_of_a_kind_that_cannot_be_read_is_refused(graph: Graph, tmp_path: Path) -> None:
+    path = tmp_path / "people.arrow"
+    union = pa.UnionArray.from_sparse(pa.array([0], pa.int8()), [pa.array([1])])
+    damage.write_arrow(path, pa.table({"name": ["a"], "age": union}))
+
+    with pytest.raises(BadRequest, match=r"cannot read .*people\.arrow as Arrow: sparse_union"):
+        graph.load(f"Person={path}", "append")
+
+
 # Any byte
 
 

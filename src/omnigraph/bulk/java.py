@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from omnigraph.core.errors import SparkUnavailable
+from omnigraph.storage.private_folder import make_private, open_own
 
 NO_JAVA = "no Java found: set JAVA_HOME, put java on the path, or install omnigraph[jre]"
 
@@ -26,9 +27,10 @@ exec {java} "$@"
 def java_home(environment: Mapping[str, str], scratch: Path) -> Path | None:
     """Return what `JAVA_HOME` must be for Spark to start; none leaves the java on the path to it.
 
-    `scratch` is a folder for the script that stands before the bundled runtime.
+    `scratch` is a private folder for the script that stands before the bundled runtime.
 
     Raises:
+        OSError: the folder is not private.
         SparkUnavailable: there is no Java, or `JAVA_HOME` names a folder without one.
     """
     named = environment.get("JAVA_HOME")
@@ -55,7 +57,9 @@ def _bundled_java() -> Path | None:
 def _shim(java: Path, scratch: Path) -> Path:
     """Write a `bin/java` that calls another one without the option that it lacks; return its home."""
     program = scratch / "java" / "bin" / "java"
-    program.parent.mkdir(parents=True, exist_ok=True)
-    program.write_text(_SHIM.format(java=shlex.quote(str(java))), encoding="utf-8")
-    program.chmod(0o755)
+    make_private(program.parent)
+    program.unlink(missing_ok=True)  # of a session before this one
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    with os.fdopen(open_own(program, flags, 0o700), "w", encoding="utf-8") as file:
+        file.write(_SHIM.format(java=shlex.quote(str(java))))
     return program.parent.parent

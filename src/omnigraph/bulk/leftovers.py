@@ -6,6 +6,7 @@ T2  What no token speaks for is dead only when it is older than the grace for wh
 T3  In an object store nobody can tell: the token, a few bytes, stays there.
 """
 
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from omnigraph.core.ids import ulid_millis
 from omnigraph.storage.locks import try_lock, wait_for_lock
 from omnigraph.storage.object_store import StorageAdapter
 from omnigraph.storage.os_errors import storage_error
+from omnigraph.storage.private_folder import open_own
 from omnigraph.storage.uri import GraphRoot
 
 TOKEN, SPOOL = "__executor_probe_", "__spool_"  # each before the id of an operation
@@ -46,7 +48,9 @@ def living_token(root: GraphRoot, adapter: StorageAdapter, name: str, text: str)
         raise StorageError(f"'{name}' is locked by somebody else", kind="transient")
     try:
         try:
-            path.write_text(text, encoding="utf-8")  # in place: a file that replaced it would not be locked
+            # In place: a file that replaced it would not be locked.
+            with os.fdopen(open_own(path, os.O_WRONLY | os.O_TRUNC), "w", encoding="utf-8") as file:
+                file.write(text)
         except OSError as error:
             raise storage_error(f"write '{name}'", error) from error
         yield

@@ -3,11 +3,14 @@
 J1  A session that somebody else started is used as it is, and never stopped.
 J2  Our own is started once in a process and stays; `close_session`, or the end of the process, closes it.
 J3  What the JVM and PySpark have to say goes to a log file, not to the terminal.
+J4  Log and start script lie in a folder that this process made, under a name nobody could know: who makes a
+    folder first would otherwise choose what is run. It goes with the process, unless the log says something.
 """
 
 import atexit
 import importlib
 import os
+import shutil
 import socket
 import sys
 import tempfile
@@ -15,12 +18,14 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from omnigraph.bulk.java import java_home
 from omnigraph.core.errors import SparkUnavailable
+from omnigraph.storage.private_folder import open_own
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,6 +34,7 @@ OWNED = "spark.omnigraph.owned"  # marks a session that we started, and may stop
 PREFIX = "spark."
 REMOTE_VARIABLE, MASTER_VARIABLE = "SPARK_REMOTE", "OMNIGRAPH_SPARK_MASTER"
 CONF_VARIABLE = "OMNIGRAPH_SPARK_CONF"  # key=value pairs, separated by semicolons
+LOG = "spark.log"
 LOCAL_MASTER = "local[*]"
 CONNECT_PACKAGES = {
     "grpc": "grpcio",
@@ -189,7 +195,7 @@ def close_session() -> None:
 
 def log_path() -> Path:
     """Return the file that the JVM of this process writes to."""
-    return _scratch() / "spark.log"
+    return _scratch() / LOG
 
 
 def _start(settings: SparkSettings) -> "SparkSession":
@@ -226,10 +232,21 @@ def _start_remote(settings: SparkSettings) -> "SparkSession":
 
 
 def _scratch() -> Path:
-    """Return a folder of this process and user for the log, and for what Spark needs to start."""
-    folder = Path(tempfile.gettempdir()) / f"omnigraph-spark-{os.getuid()}" / str(os.getpid())
-    folder.mkdir(parents=True, exist_ok=True)
+    """Return a folder of this process alone for the log, and for what Spark needs to start (J4)."""
+    return _scratch_of(os.getpid())
+
+
+@cache
+def _scratch_of(pid: int) -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="omnigraph-spark-"))
+    atexit.register(_remove_scratch, folder, pid)
     return folder
+
+
+def _remove_scratch(folder: Path, pid: int) -> None:
+    log = folder / LOG
+    if os.getpid() == pid and (not log.exists() or not log.stat().st_size):
+        shutil.rmtree(folder, ignore_errors=True)  # what stays of an empty folder harms nobody
 
 
 @contextmanager
@@ -263,7 +280,7 @@ def _output_to(path: Path) -> Iterator[None]:
     sys.stdout.flush()
     sys.stderr.flush()
     kept = os.dup(1), os.dup(2)
-    log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    log = open_own(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:
         os.dup2(log, 1)
         os.dup2(log, 2)

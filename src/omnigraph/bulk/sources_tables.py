@@ -75,6 +75,7 @@ def read_schema(source: SourceInput) -> pa.Schema:
             is_random = is_random_access(file)
             schema = (pa.ipc.open_file(file) if is_random else pa.ipc.open_stream(file)).schema
         _ = schema.names  # are texts, too
+        schema.empty_table()  # refuses a type that cannot be read
         return schema
 
 

@@ -9,6 +9,7 @@ F3  However long the input is, only some records of it are in memory.
 """
 
 import os
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -221,15 +222,17 @@ def _lines(file: IO[bytes], path: Path) -> Iterator[bytes]:
 
 @contextmanager
 def _replaced(path: Path) -> Iterator[IO[bytes]]:
-    """Open `<path>.tmp`, which becomes the file when the block ends well, and goes otherwise (F1).
+    """Open a file beside the path, which becomes it when the block ends well, and goes otherwise (F1).
+
+    Its name is one that nobody could know, and it is new: a link that somebody put there is not followed.
 
     Raises:
         BadRequest: it cannot be written.
     """
-    temporary = path.with_name(f"{path.name}.tmp")
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("wb") as file:
+        with temporary.open("xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())

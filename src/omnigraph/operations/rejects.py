@@ -1,11 +1,10 @@
 """Violations of a load beyond the first: all of them in a file, and the rows they name left out."""
 
 import json
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from omnigraph.core.errors import BadRequest
+from omnigraph.bulk.files import whole_file
 from omnigraph.operations.load_model import LoadOptions
 from omnigraph.validate.violations import NOWHERE, VIOLATIONS_MAX, Violation, ViolationLog
 
@@ -74,15 +73,9 @@ def write_rejects(path: Path, violations: tuple[Violation, ...]) -> None:
     Raises:
         BadRequest: the file cannot be written.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with temporary.open("w", encoding="utf-8") as file:
-            for violation in violations:
-                file.write(json.dumps(_document(violation), ensure_ascii=False) + "\n")
-        temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise BadRequest(f"cannot write {path}: {error.strerror}") from error
+    with whole_file(str(path)) as file:
+        for violation in violations:
+            file.write(json.dumps(_document(violation), ensure_ascii=False).encode() + b"\n")
 
 
 def _document(violation: Violation) -> dict[str, object]:

@@ -268,7 +268,7 @@ class _Descriptor:
 
     def __init__(self, path: Path, flags: int) -> None:
         with _fork_guard:  # a fork between the two lines would leave the child with an unknown lock
-            self._number = os.open(path, flags | os.O_CLOEXEC, 0o666)
+            self._number = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
             _open_descriptors.add(self)
 
     @property

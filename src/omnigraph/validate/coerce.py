@@ -38,7 +38,21 @@ _UTC_TIMESTAMP = (  # what Arrow reads as `parse_datetime` does; other spellings
     r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{3})?Z$"
 )
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_JSON_NAMES = {str: "string", bool: "boolean", int: "number", float: "number", list: "array", dict: "object"}
+
+
+class BeyondPython:
+    """Stands for a value of Arrow that Python has no object for; it fits no type."""
+
+
+_JSON_NAMES = {
+    str: "string",
+    bool: "boolean",
+    int: "number",
+    float: "number",
+    list: "array",
+    dict: "object",
+    BeyondPython: "a point in time outside of the years 1 to 9999",
+}
 
 
 class _Refusal(Exception):

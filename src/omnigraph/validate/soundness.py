@@ -163,7 +163,8 @@ def _validated_type(type_: Any, *, with_bytes: bool) -> Any:  # noqa: ANN401 - a
         values = _validated_type(type_.value_type, with_bytes=with_bytes)
         return pa.dictionary(type_.index_type, values, ordered=type_.ordered)
     if _is_list(type_):
-        item = type_.value_field.with_type(_validated_type(type_.value_type, with_bytes=with_bytes))
+        values = _validated_type(type_.value_type, with_bytes=with_bytes)
+        item = type_.value_field.with_type(values).with_nullable(True)  # nulls are for the value checks
         if pa.types.is_fixed_size_list(type_):
             return pa.list_(item, type_.list_size)
         return pa.large_list(item) if pa.types.is_large_list(type_) else pa.list_(item)

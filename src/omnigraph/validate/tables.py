@@ -5,6 +5,7 @@ as JSON is (C1, C2 of `coerce`).
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +16,7 @@ from omnigraph.catalog.model import EdgeType, NodeType, Property
 from omnigraph.catalog.scope import nearest_name
 from omnigraph.core.values import FLOATS, INTEGERS, Scalar, ValueType
 from omnigraph.validate.assemble import Converted, Flaw, assemble
-from omnigraph.validate.coerce import Problems, coerce_column
+from omnigraph.validate.coerce import BeyondPython, Problems, coerce_column
 from omnigraph.validate.columns import Column, Mask, Positions, Rows, make_rows, to_mask
 from omnigraph.validate.values import quote
 from omnigraph.validate.violations import Kind, Violation, ViolationLog
@@ -125,7 +126,23 @@ def coerce_values(column: Column, item: Property, where: str) -> tuple[Column, P
         converted = _cast(plain, item.type)
     except pa.ArrowException:
         converted = None  # a value does not fit: the walk says which
-    return coerce_column(plain.to_pylist(), item, where) if converted is None else (converted, [])
+    return coerce_column(_values(plain), item, where) if converted is None else (converted, [])
+
+
+def _values(column: Column) -> list[object]:
+    """Return the values of a column as Python has them."""
+    try:
+        found: list[object] = column.to_pylist()
+    except (OverflowError, ValueError):
+        return [_value(item) for item in column]
+    return found
+
+
+def _value(item: Any) -> object:  # noqa: ANN401 - any scalar of Arrow
+    try:
+        return item.as_py()
+    except (OverflowError, ValueError):
+        return BeyondPython()
 
 
 def _cast(column: Column, type_: ValueType) -> Column | None:

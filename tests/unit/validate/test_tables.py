@@ -217,3 +217,13 @@ def test_a_missing_required_column_is_missed_in_every_row() -> None:
         (1, "required"),
         (2, "required"),
     ]
+
+
+def test_a_point_in_time_that_python_cannot_hold_is_refused_like_any_wrong_value() -> None:
+    moments = pa.array([None, 10**18], pa.timestamp("s"))
+    days = pa.array([[0], [2**31 - 1]], pa.list_(pa.int32())).view(pa.list_(pa.date32()))
+
+    assert refusals("Kinds", {"text": moments}, KINDS) == [
+        (2, "type", "Kinds.text: expected String, got a point in time outside of the years 1 to 9999")
+    ]
+    assert [line for line, _, _ in refusals("Kinds", {"words": days}, KINDS)] == [1, 2]

@@ -5,21 +5,27 @@ F1  A file is a guess that must prove itself: format, name, length and checksums
 F2  Files are written beside their place and renamed; nobody sees half of one.
 F3  Nothing here fails a query: a directory that is missing, full or read-only only costs time.
 F4  All graphs together stay below a number of bytes; what was not used for longest goes first.
+F5  Nothing is read that another user may have written, and nothing but cache files is removed.
 """
 
 import hashlib
 import json
+import logging
 import os
+import re
 import secrets
 import struct
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import IO, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+
+from omnigraph.storage.private_folder import make_private, open_own, require_private, require_trusted
 
 FORMAT = 1
 _MAGIC = b"OGDENSE1"
@@ -27,6 +33,9 @@ _HEAD = struct.Struct("<8sQ32s")  # magic, bytes of the header, digest of the he
 _HEADER_MAX = 64 * 1024 * 1024
 _ALIGN = 64
 _BLOCK_WORDS = 8_192  # 64 KiB are summed at a time; the digest covers the sums in their order
+
+_OURS = re.compile(r"[\w-]{1,80}-[0-9a-f]{16}|\.[\w-]{1,80}-[0-9a-f]{16}\.[0-9a-f]{16}")  # what `_safe` makes
+_log = logging.getLogger("omnigraph")
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 Arrays: TypeAlias = Mapping[str, npt.NDArray[Any]]
@@ -55,10 +64,10 @@ class DiskCache:
         """Return a file that proves itself, or none (F1)."""
         if self._folder is None:
             return None
-        path = self._folder / _safe(name)
         try:
-            stored = _decoded(np.fromfile(path, np.uint8), name)
-            os.utime(path)
+            with self._opened(name) as opened:
+                stored = _decoded(np.fromfile(opened, np.uint8), name)
+                os.utime(opened.fileno())
         except (OSError, ValueError, LookupError, TypeError, struct.error):
             return None
         return stored
@@ -68,7 +77,7 @@ class DiskCache:
         if self._folder is None:
             return None
         try:
-            with (self._folder / _safe(name)).open("rb") as opened:
+            with self._opened(name) as opened:
                 length = _header_length(opened.read(_HEAD.size))
                 opened.seek(0)
                 header, _ = _header(opened.read(_HEAD.size + length), name)
@@ -104,22 +113,32 @@ class DiskCache:
         if size > self._bytes_max:
             return
         try:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # ids are the user's own business
-            with partial.open("xb") as opened:
+            make_private(self._folder)  # ids are the user's own business
+            with os.fdopen(open_own(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as opened:
                 for piece in pieces:
                     opened.write(piece)
             partial.replace(final)
             self._trim()
+        except PermissionError as error:  # F3, F5
+            _log.warning("the cache is not used: %s", error.strerror)
         except OSError:  # F3
             _remove(partial)
 
+    @contextmanager
+    def _opened(self, name: str) -> Iterator[IO[bytes]]:
+        """Open a file that is there and that nobody else has written (F5)."""
+        assert self._folder is not None
+        require_private(self._folder)
+        with os.fdopen(open_own(self._folder / _safe(name), os.O_RDONLY), "rb") as opened:
+            yield opened
+
     def _trim(self) -> None:
-        """Remove what was not used for longest until the rest fits (F4)."""
+        """Remove what was not used for longest until the rest fits (F4, F5)."""
         assert self._root is not None
         found = []
-        for path in self._root.glob("*/*"):
+        for path in self._files():
             try:
-                status = path.stat()
+                status = path.lstat()
             except OSError:  # somebody else removed it
                 continue
             found.append((status.st_mtime_ns, status.st_size, path))
@@ -129,6 +148,15 @@ class DiskCache:
                 return
             _remove(path)
             excess -= size
+
+    def _files(self) -> Iterator[Path]:
+        """Yield the cache files of all graphs; the folder may hold other things."""
+        assert self._root is not None
+        require_trusted(self._root)
+        for folder in self._root.iterdir():
+            if not _OURS.fullmatch(folder.name) or folder.is_symlink() or not folder.is_dir():
+                continue
+            yield from (path for path in folder.iterdir() if _OURS.fullmatch(path.name))
 
 
 def _encoded(name: str, about: dict[str, Any], arrays: Arrays) -> tuple[list[bytes | memoryview], int]:
