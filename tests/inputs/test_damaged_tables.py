@@ -44,7 +44,7 @@ def invalid_names() -> pa.Array:
     return pa.array([b"anna", BAD, b"carl"], pa.binary()).view(pa.utf8())
 
 
-@pytest.mark.case("engine", 363)
+@pytest.mark.case("engine", 385)
 def test_a_text_of_parquet_that_is_not_utf8_is_refused_at_its_row(graph: Graph, tmp_path: Path) -> None:
     path = tmp_path / "people.parquet"
     damage.write_parquet(path, damage.rows())
@@ -56,7 +56,7 @@ def test_a_text_of_parquet_that_is_not_utf8_is_refused_at_its_row(graph: Graph, 
     assert str(error).endswith("people.parquet:4: invalid UTF-8 in column 'name'")
 
 
-@pytest.mark.case("engine", 363)
+@pytest.mark.case("engine", 385)
 @pytest.mark.parametrize("old", [b"anna", b"t333", b"blue"])
 def test_a_text_of_arrow_that_is_not_utf8_is_refused_at_its_row(
     graph: Graph, tmp_path: Path, old: bytes
@@ -85,7 +85,7 @@ def test_rows_around_an_invalid_text_are_loaded_if_asked_for(tmp_path: Path) -> 
     assert graph.table("Person")["name"].to_pylist() == ["anna", "carla", "dora"]
 
 
-@pytest.mark.case("engine", 364)
+@pytest.mark.case("engine", 386)
 @pytest.mark.parametrize("is_stream", [False, True])
 @pytest.mark.parametrize("kind", damage.DAMAGES)
 def test_a_damaged_arrow_file_is_refused_at_the_row_that_shows_it(
@@ -113,7 +113,7 @@ def test_damage_in_a_later_batch_counts_rows_from_the_start_of_the_file(graph: G
     assert refusal(graph, f"Person={path}").line == 6
 
 
-@pytest.mark.case("engine", 365)
+@pytest.mark.case("engine", 387)
 def test_tables_in_memory_are_validated_like_files(graph: Graph) -> None:
     ends = pa.py_buffer(np.array([0, 1, 2**30, 3], np.int32).tobytes())
     wild = pa.Array.from_buffers(pa.utf8(), 3, [None, ends, pa.py_buffer(b"abc")])
@@ -253,7 +253,7 @@ def crashes(graph: Graph, paths: list[Path]) -> list[str]:
     return found
 
 
-@pytest.mark.case("engine", 366)
+@pytest.mark.case("engine", 388)
 @pytest.mark.slow
 def test_no_changed_byte_ends_the_process(graph: Graph, tmp_path: Path) -> None:
     assert crashes(graph, mutants(tmp_path, seed=12, count=1_200)) == []

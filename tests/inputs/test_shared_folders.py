@@ -58,7 +58,7 @@ def as_stranger(script: str, *arguments: object) -> None:
     subprocess.run(command, user=STRANGER, group=STRANGER, extra_groups=[], check=True, umask=0)
 
 
-@pytest.mark.case("engine", 367)
+@pytest.mark.case("engine", 389)
 @needs_root
 def test_the_log_of_spark_goes_to_a_folder_that_nobody_could_make_first(shared: Path, precious: Path) -> None:
     guessed = shared / f"omnigraph-spark-{os.getuid()}" / str(os.getpid())
@@ -75,20 +75,25 @@ def test_the_log_of_spark_goes_to_a_folder_that_nobody_could_make_first(shared: 
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
 
 
-def test_a_log_that_says_nothing_goes_with_the_process(shared: Path) -> None:
-    for text, is_kept in ((b"", False), (b"trouble\n", True)):
-        session._scratch_of.cache_clear()
-        log = session.log_path()
-        log.write_bytes(text)
+def test_the_folder_of_spark_goes_with_the_process_that_made_it_unless_an_error_named_its_log(
+    shared: Path,
+) -> None:
+    folder = session._scratch()
 
-        session._remove_scratch(log.parent, os.getpid() + 1)
-        assert log.exists(), "a forked child leaves its parent's folder alone"
-        session._remove_scratch(log.parent, os.getpid())
+    session._remove_scratch(folder, os.getpid() + 1)
+    assert folder.exists(), "a forked child leaves its parent's folder alone"
+    session._remove_scratch(folder, os.getpid())
+    assert not folder.exists()
 
-        assert log.parent.exists() is is_kept
+    told = "from omnigraph.bulk import session; session._scratch(); {}"
+    for act, left in (("session._scratch()", 0), ("session.log_path()", 1)):
+        subprocess.run(
+            [sys.executable, "-c", told.format(act)], env={**os.environ, "TMPDIR": str(shared)}, check=True
+        )
+        assert len(list(shared.iterdir())) == left
 
 
-@pytest.mark.case("engine", 367)
+@pytest.mark.case("engine", 389)
 def test_a_log_is_not_written_through_a_link(tmp_path: Path, precious: Path) -> None:
     (tmp_path / "spark.log").symlink_to(precious)
 
@@ -98,7 +103,7 @@ def test_a_log_is_not_written_through_a_link(tmp_path: Path, precious: Path) -> 
     assert precious.read_text() == "mine"
 
 
-@pytest.mark.case("engine", 367)
+@pytest.mark.case("engine", 389)
 @needs_root
 def test_the_start_script_of_java_is_ours(shared: Path) -> None:
     scratch = shared / "scratch"
@@ -122,7 +127,7 @@ def saved(cache: DiskCache, name: str) -> None:
     cache.close()
 
 
-@pytest.mark.case("engine", 368)
+@pytest.mark.case("engine", 390)
 @needs_root
 def test_a_cache_that_a_stranger_made_is_neither_read_nor_written(
     shared: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
@@ -144,7 +149,7 @@ def test_a_cache_that_a_stranger_made_is_neither_read_nor_written(
     assert "belongs to another user" in caplog.text
 
 
-@pytest.mark.case("engine", 368)
+@pytest.mark.case("engine", 390)
 @needs_root
 def test_one_file_of_a_stranger_in_our_cache_is_not_read(tmp_path: Path) -> None:
     cache = DiskCache(tmp_path, "g", 1 << 20)
@@ -164,7 +169,7 @@ def test_one_file_of_a_stranger_in_our_cache_is_not_read(tmp_path: Path) -> None
     assert cache.load("x") is None
 
 
-@pytest.mark.case("engine", 368)
+@pytest.mark.case("engine", 390)
 def test_a_full_cache_removes_cache_files_only(tmp_path: Path) -> None:
     root, others = tmp_path / "cache", tmp_path / "others"
     (root / "photos").mkdir(parents=True)
@@ -183,7 +188,7 @@ def test_a_full_cache_removes_cache_files_only(tmp_path: Path) -> None:
     assert cache.load("y") is not None
 
 
-@pytest.mark.case("engine", 367)
+@pytest.mark.case("engine", 389)
 def test_files_that_are_written_aside_follow_no_link(tmp_path: Path, precious: Path) -> None:
     target = tmp_path / "rejects.jsonl"
     (tmp_path / f".{target.name}.{os.getpid()}").symlink_to(precious)

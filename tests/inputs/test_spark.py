@@ -51,8 +51,8 @@ def same_refusal(graph: Graph, source: object) -> OmnigraphError:
     return found[0]
 
 
-@pytest.mark.case("engine", 363)
-@pytest.mark.case("engine", 364)
+@pytest.mark.case("engine", 385)
+@pytest.mark.case("engine", 386)
 def test_damaged_files_are_refused_by_both_engines_alike(graph: Graph, tmp_path: Path) -> None:
     text = tmp_path / "text.parquet"
     damage.write_parquet(text, damage.rows())
@@ -71,7 +71,7 @@ def test_damaged_files_are_refused_by_both_engines_alike(graph: Graph, tmp_path:
     assert "offsets.arrow:6: column 'name' is damaged: " in str(in_offsets)
 
 
-@pytest.mark.case("engine", 365)
+@pytest.mark.case("engine", 387)
 def test_tables_and_frames_are_validated_before_they_are_written(graph: Graph) -> None:
     ends = pa.py_buffer(np.array([0, 1, 2**30, 3], np.int32).tobytes())
     wild = pa.Array.from_buffers(pa.utf8(), 3, [None, ends, pa.py_buffer(b"abc")])

@@ -4,7 +4,7 @@ J1  A session that somebody else started is used as it is, and never stopped.
 J2  Our own is started once in a process and stays; `close_session`, or the end of the process, closes it.
 J3  What the JVM and PySpark have to say goes to a log file, not to the terminal.
 J4  Log and start script lie in a folder that this process made, under a name nobody could know: who makes a
-    folder first would otherwise choose what is run. It goes with the process, unless the log says something.
+    folder first would otherwise choose what is run. It goes with the process, unless an error named the log.
 """
 
 import atexit
@@ -194,8 +194,10 @@ def close_session() -> None:
 
 
 def log_path() -> Path:
-    """Return the file that the JVM of this process writes to."""
-    return _scratch() / LOG
+    """Return the file that the JVM of this process writes to; whoever is told of it finds it later (J4)."""
+    folder = _scratch()
+    atexit.unregister(_remove_scratch)
+    return folder / LOG
 
 
 def _start(settings: SparkSettings) -> "SparkSession":
@@ -205,7 +207,7 @@ def _start(settings: SparkSettings) -> "SparkSession":
         conf = {**_LOCAL, **conf}
     home = java_home(os.environ, _scratch())
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    with _environment("JAVA_HOME", home), _calm(), _output_to(log_path()):
+    with _environment("JAVA_HOME", home), _calm(), _output_to(_scratch() / LOG):
         from pyspark.sql import SparkSession
 
         builder = SparkSession.builder
@@ -244,9 +246,8 @@ def _scratch_of(pid: int) -> Path:
 
 
 def _remove_scratch(folder: Path, pid: int) -> None:
-    log = folder / LOG
-    if os.getpid() == pid and (not log.exists() or not log.stat().st_size):
-        shutil.rmtree(folder, ignore_errors=True)  # what stays of an empty folder harms nobody
+    if os.getpid() == pid:  # a forked child leaves it to its parent
+        shutil.rmtree(folder, ignore_errors=True)  # what stays of it harms nobody
 
 
 @contextmanager
