@@ -98,8 +98,9 @@ def test_a_refresh_follows_the_schema_files(root: Path) -> None:
     give_up(root, "insert", "P3")
     accepted = read_contract(graph._graph.parts.adapter).accepted
     text = SCHEMA.replace("city: String?", "city: String? @index")
-    indexed = accept_first(read_schema(Source(text)), make_domain=lambda: accepted.domain)
-    for name, content in Contract.of(text, indexed).texts.items():
+    desired = read_schema(Source(text))
+    indexed = accept_first(desired, make_domain=lambda: accepted.domain)
+    for name, content in Contract.of(desired, indexed).texts.items():
         (root / name).write_text(content)
 
     graph.refresh()

@@ -111,6 +111,63 @@ def test_tables_with_columns_of_their_own_become_a_graph(tmp_path: Path) -> None
     assert "n1" in graph.table("Note")["id"].to_pylist()
 
 
+AREAS = """\
+node Area {
+    @key(zone, area)
+    zone: String
+    area: String
+}
+
+edge Borders: Area -> Area
+"""
+
+
+@pytest.mark.case("surfaces", 229)
+@pytest.mark.parametrize(
+    ("key", "ends"),
+    [
+        ("[z, a]", ("{columns: [z, a]}", "{columns: [z2, a2]}")),
+        (
+            "{area: a, zone: z}",
+            ("{columns: {area: a, zone: z}}", "{type: Area, columns: {zone: z2, area: a2}}"),
+        ),
+        ("[z, a]", ("[z, a]", "[z2, a2]")),
+        ("{zone: z, area: a}", ("{zone: z, area: a}", "{area: a2, zone: z2}")),
+    ],
+)
+def test_parts_of_a_key_are_taken_as_the_schema_writes_it_or_by_name(
+    key: str, ends: tuple[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "areas.csv").write_text("z,a\nZ1,A1\nZ2,A2\n")
+    (tmp_path / "borders.csv").write_text("z,a,z2,a2\nZ1,A1,Z2,A2\n")
+    (tmp_path / "load.yaml").write_text(
+        f"sources: [{{path: areas.csv, type: Area, key: {key}}}, "
+        f"{{path: borders.csv, type: Borders, from: {ends[0]}, to: {ends[1]}}}]"
+    )
+    omnigraph.init(tmp_path / "g.omni", AREAS, durability="process").close()
+    graph = omnigraph.open(tmp_path / "g.omni")
+
+    graph.load([], "append", mapping=tmp_path / "load.yaml", engine="local", index=False)
+
+    assert graph.table("Area").to_pylist() == [
+        {"id": '["A1","Z1"]', "area": "A1", "zone": "Z1"},
+        {"id": '["A2","Z2"]', "area": "A2", "zone": "Z2"},
+    ]
+    (border,) = graph.table("Borders").to_pylist()
+    assert (border["src"], border["dst"]) == ('["A1","Z1"]', '["A2","Z2"]')
+
+
+@pytest.mark.parametrize(
+    "key", ["{zone: z}", "{zone: z, aera: a}", "{zone: z, area: [a]}", "[z, a, z]", "z", "7"]
+)
+def test_a_key_without_a_column_for_each_part_is_refused(key: str, tmp_path: Path) -> None:
+    (tmp_path / "areas.csv").write_text("z,a\nZ1,A1\n")
+    (tmp_path / "load.yaml").write_text(f"sources: [{{path: areas.csv, type: Area, key: {key}}}]")
+
+    with pytest.raises(BadRequest, match="one column for each part of the key of Area: zone, area"):
+        list(read_mapping(tmp_path / "load.yaml", compile_schema(Source(AREAS))))
+
+
 def test_a_number_in_place_of_an_id_is_the_key(tmp_path: Path) -> None:
     (tmp_path / "load.yaml").write_text(
         "sources: [{path: l.parquet, type: Lives, from: who, to: city, constants: {source: x}}]"

@@ -7,13 +7,15 @@
       - path: friends.csv
         type: Knows
         from: a
-        to: {type: Person, columns: [first, last]}
+        to: {type: Person, columns: [first, last]}   # or {type: Person, columns: {first: f, last: l}}
         columns: {since: started}
         constants: {source: crm}
 
 M1  Paths are relative to the file; `s3://` addresses are as they stand.
 M2  A member, type or property that does not exist is an error that names the nearest one, before anything is
     read; so is a column that a file lacks, when that file's turn comes.
+M3  The columns of a key of several parts are listed in the order in which the schema writes the key, or they
+    are named by part; the order of the members of an id is none of the user's business.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -113,7 +115,7 @@ def _column_map(
 
 
 def _key_columns(given: object, node: NodeType, place: "_Place") -> dict[str, str]:
-    """Return the columns of a key's properties: one name, or a list in the order of the key."""
+    """Return the columns of a key's properties (M3)."""
     if node.key is None:
         place.fail(f"{node.name} has no key: name the column of its ids with 'id'")
     return dict(zip(node.key, _parts(given, "key", place, node), strict=True))
@@ -124,6 +126,8 @@ def _end(given: object, name: str, place: "_Place", node: NodeType) -> EndColumn
     if given is None or isinstance(given, str):
         return None if given is None else EndColumns((given,))
     inner = _Place(f"{place.name}: '{name}'")
+    if isinstance(given, list) or (isinstance(given, Mapping) and given.keys() == {*(node.key or ())}):
+        given = {"columns": given}
     members = inner.mapping(given, ("type", "columns"))
     if members.get("type", node.name) != node.name:
         inner.fail(f"this end is a {node.name}, not a {members['type']}")
@@ -133,12 +137,18 @@ def _end(given: object, name: str, place: "_Place", node: NodeType) -> EndColumn
 
 
 def _parts(given: object, name: str, place: "_Place", node: NodeType) -> tuple[str, ...]:
+    """Return the columns of a key's parts in the order of the id's members (M3)."""
     assert node.key is not None, "a type without a key was refused"
-    listed = [given] if isinstance(given, str) else given
-    is_names = isinstance(listed, list) and all(isinstance(item, str) for item in listed)
-    if not isinstance(listed, list) or not is_names or len(listed) != len(node.key):
-        place.fail(f"'{name}' has one column for each part of the key of {node.name}: {', '.join(node.key)}")
-    return tuple(listed)
+    assert node.written_key is not None, "a key is written somewhere"
+    if isinstance(given, Mapping):
+        by_part = dict(given)
+    else:
+        listed = given if isinstance(given, list) else [given]
+        by_part = dict(zip(node.written_key, listed, strict=True)) if len(listed) == len(node.key) else {}
+    if by_part.keys() != {*node.key} or not all(isinstance(column, str) for column in by_part.values()):
+        parts = ", ".join(node.written_key)
+        place.fail(f"'{name}' has one column for each part of the key of {node.name}: {parts}")
+    return tuple(by_part[part] for part in node.key)
 
 
 class _Place:

@@ -37,8 +37,8 @@ class Compression(StrEnum):
 class EndColumns:
     """The columns that one end of an edge is made of.
 
-    `is_key` says that they hold the parts of the node's key, in its order; otherwise the one column holds the
-    id.
+    `is_key` says that they hold the parts of the node's key, in the order of its id; otherwise the one column
+    holds the id.
     """
 
     columns: tuple[str, ...]

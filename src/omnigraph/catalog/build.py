@@ -1,12 +1,18 @@
 """From a schema source to its catalog: parse, check, number, build."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from omnigraph.catalog.check import check_catalog
 from omnigraph.catalog.identity import AcceptedSchema, accept_first
 from omnigraph.catalog.model import Bounds, Catalog, EdgeType, InterfaceType, NodeType, Property
 from omnigraph.catalog.shape import DesiredSchema, Kind, TypeShape, desire
 from omnigraph.core.span import Source
+from omnigraph.language.schema_ast import NameArgument, SchemaFile
 from omnigraph.language.schema_parser import parse_schema
 from omnigraph.language.schema_rules import check_schema
+
+NO_KEYS: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
 
 def compile_schema(source: Source) -> Catalog:
@@ -16,7 +22,8 @@ def compile_schema(source: Source) -> Catalog:
         ParseError: the text does not parse or breaks a rule of one source.
         CatalogError: it parses but makes no catalog.
     """
-    return build_catalog(accept_first(read_schema(source)))
+    desired = read_schema(source)
+    return build_catalog(accept_first(desired), written_keys(desired.file))
 
 
 def read_schema(source: Source) -> DesiredSchema:
@@ -32,13 +39,28 @@ def read_schema(source: Source) -> DesiredSchema:
     return desire(file)
 
 
-def build_catalog(accepted: AcceptedSchema) -> Catalog:
-    """Return the catalog of an accepted schema."""
+def written_keys(file: SchemaFile) -> dict[str, tuple[str, ...]]:
+    """Return the members of composite keys by node type, in the order in which the source writes them."""
+    return {
+        node.name.text: tuple(
+            dict.fromkeys(arg.name for arg in rule.arguments if isinstance(arg, NameArgument))
+        )
+        for node in file.nodes
+        for rule in node.constraints
+        if rule.name == "key"
+    }
+
+
+def build_catalog(accepted: AcceptedSchema, keys: Mapping[str, tuple[str, ...]] = NO_KEYS) -> Catalog:
+    """Return the catalog of an accepted schema.
+
+    An accepted schema is freed from order; `keys` are those of its source, where there is one.
+    """
     shapes = accepted.shape
     edges = {shape.name: _edge(shape, accepted) for shape in shapes.of_kind(Kind.EDGE)}
     return Catalog(
         interfaces={shape.name: _interface(shape, accepted) for shape in shapes.of_kind(Kind.INTERFACE)},
-        nodes={shape.name: _node(shape, accepted) for shape in shapes.of_kind(Kind.NODE)},
+        nodes={shape.name: _node(shape, accepted, keys) for shape in shapes.of_kind(Kind.NODE)},
         edges=edges,
         edges_by_lower_name={name.lower(): edge for name, edge in edges.items()},
         shape_hash=shapes.hash,
@@ -49,7 +71,7 @@ def _interface(shape: TypeShape, accepted: AcceptedSchema) -> InterfaceType:
     return InterfaceType(shape.name, accepted.type_ids[shape.kind, shape.name], _properties(shape, accepted))
 
 
-def _node(shape: TypeShape, accepted: AcceptedSchema) -> NodeType:
+def _node(shape: TypeShape, accepted: AcceptedSchema, written: Mapping[str, tuple[str, ...]]) -> NodeType:
     properties = _properties(shape, accepted)
     keys = _columns(shape, "key")
     key = tuple(sorted(keys[0], key=lambda name: properties[name].id)) if keys else None
@@ -69,6 +91,7 @@ def _node(shape: TypeShape, accepted: AcceptedSchema) -> NodeType:
         interfaces=shape.implements,
         properties=properties,
         key=key,
+        written_key=written.get(shape.name, key),
         unique=_columns(shape, "unique"),
         indexes=indexes if not keys or keys[0] in indexes else (*indexes, keys[0]),
         ranges=ranges,

@@ -45,7 +45,8 @@ class NodeType:
     """A node type.
 
     `properties` are in name order, as the columns are. `key` is in the order of property ids, as the members
-    of a composite id are: a rename changes neither. `indexes` include the key.
+    of a composite id are: a rename changes neither. `written_key` has the same members in the order in which
+    the schema's source writes them, which is how people list them. `indexes` include the key.
     """
 
     name: str
@@ -54,6 +55,7 @@ class NodeType:
     interfaces: tuple[str, ...]
     properties: Mapping[str, Property]
     key: tuple[str, ...] | None
+    written_key: tuple[str, ...] | None
     unique: tuple[tuple[str, ...], ...]
     indexes: tuple[tuple[str, ...], ...]
     ranges: Mapping[str, tuple[Bounds, ...]]

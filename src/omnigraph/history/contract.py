@@ -7,10 +7,11 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from omnigraph.catalog.build import build_catalog, read_schema
+from omnigraph.catalog.build import build_catalog, read_schema, written_keys
 from omnigraph.catalog.identity import AcceptedSchema
 from omnigraph.catalog.ir import IDENTITY_VERSION, ir_hash, ir_text, read_ir
 from omnigraph.catalog.model import Catalog
+from omnigraph.catalog.shape import DesiredSchema
 from omnigraph.core.errors import NotFoundError, SchemaContractConflict
 from omnigraph.core.span import Source
 from omnigraph.history.identity import TableIdentity, identity_of
@@ -31,9 +32,10 @@ class Contract:
     catalog: Catalog
 
     @staticmethod
-    def of(source: str, accepted: AcceptedSchema) -> "Contract":
-        """Return the contract of a schema that was just accepted."""
-        return Contract(source, accepted, build_catalog(accepted))
+    def of(desired: DesiredSchema, accepted: AcceptedSchema) -> "Contract":
+        """Return the contract of a schema and what was accepted of it."""
+        source = desired.file.source.text
+        return Contract(source, accepted, build_catalog(accepted, written_keys(desired.file)))
 
     @property
     def texts(self) -> dict[str, str]:
@@ -71,10 +73,11 @@ def read_contract(adapter: StorageAdapter) -> Contract:
         accepted = read_ir(ir)
     except ValueError as error:
         raise SchemaContractConflict(f"the schema files cannot be read: {error}") from error
-    contract = Contract.of(source, accepted)
+    desired = read_schema(Source(source, SCHEMA_SOURCE))
+    contract = Contract.of(desired, accepted)
     facts = {
         "schema_ir_hash": ir_hash(ir),
-        "schema_shape_hash": read_schema(Source(source, SCHEMA_SOURCE)).shape.hash,
+        "schema_shape_hash": desired.shape.hash,
         "schema_identity_domain": accepted.domain,
     }
     for name, actual in facts.items():

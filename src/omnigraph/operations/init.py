@@ -67,7 +67,8 @@ def init_graph(
         StorageError: the store failed, or does not keep its promises.
     """
     authorize(actor, "admin", MAIN)
-    contract = Contract.of(schema.text, accept_first(read_schema(schema), make_domain=parts.new_id))
+    desired = read_schema(schema)
+    contract = Contract.of(desired, accept_first(desired, make_domain=parts.new_id))
     refuse_managed(parts.root)
     _refuse_existing(parts, force=force)
     probe_store(parts.adapter, parts.root)
