@@ -383,3 +383,36 @@ def test_an_index_build_that_fails_is_a_warning(tmp_path: Path) -> None:
     assert all(pending["reason"] for pending in loaded["pending_indexes"])
     assert loaded["index_commit"] is None
     assert len(loaded["warnings"]) == 1
+
+
+@pytest.mark.case("surfaces", 230)
+def test_a_merge_prints_what_it_cleared(tmp_path: Path) -> None:
+    place_atlas(tmp_path)
+    load(tmp_path, "merge", data=lines(craft("VGR-1", mass_kg=700.0), craft("VGR-2", mass_kg=720.0)))
+
+    told = load(tmp_path, "merge", "--dry-run", data=lines(craft("VGR-1")))
+    outcome = load(tmp_path, "merge", data=lines(craft("VGR-1")))
+    found = document(
+        *("load", GRAPH, "--mode", "merge", "--json", "--data"),
+        write(tmp_path, "more.jsonl", lines(craft("VGR-2"))).name,
+        cwd=tmp_path,
+    )
+
+    assert outcome.code == 0
+    assert "warning: the merge cleared values that its input does not have" in outcome.stderr
+    assert "Craft.mass_kg: 1 existing row\n" in outcome.stderr
+    assert "would clear" in told.stderr
+    assert found["cleared"] == [{"table_key": "node:Craft", "property": "mass_kg", "rows": 1}]
+
+
+@pytest.mark.case("surfaces", 231)
+def test_strict_columns_refuse_a_merge_that_clears(tmp_path: Path) -> None:
+    place_atlas(tmp_path)
+    load(tmp_path, "merge", data=lines(craft("VGR-1", mass_kg=700.0)))
+    before = commits(tmp_path)
+
+    outcome = load(tmp_path, "merge", "--strict-columns", data=lines(craft("VGR-1")))
+
+    assert (outcome.code, outcome.stdout) == (1, "")
+    assert "it would clear Craft.mass_kg of 1 row" in outcome.stderr
+    assert commits(tmp_path) == before

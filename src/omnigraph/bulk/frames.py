@@ -1,7 +1,8 @@
 """Keys as Spark frames: a few columns of the rows of a load, and of the rows that are committed.
 
 F1  A frame is made of descriptions; its rows exist on the executors only.
-F2  A key column has a type that Spark compares as Arrow does (see `key_types`).
+F2  A key column has a type that Spark compares as Arrow does (see `key_types`). Of any other property a frame
+    can have whether it is null (`null_of`), and never the values.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,7 +17,7 @@ from omnigraph.bulk.quick import KeyPiece
 from omnigraph.bulk.tasks import ReadPlan, SliceWork, passing_rows, places_of
 from omnigraph.catalog.arrow_schema import arrow_schema
 from omnigraph.catalog.model import EdgeType, NodeType
-from omnigraph.validate.questions import FILE, ID, LINE
+from omnigraph.validate.questions import FILE, ID, LINE, is_null_flag, property_of
 from omnigraph.validate.violations import ViolationLog
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class SliceFrames:
         def batches(work: SliceWork) -> Iterator[pa.RecordBatch]:
             for rows in passing_rows(work, plan, ViolationLog()):
                 if rows.type.table_key == table_key and rows.count:
-                    yield from _encoded(rows.table.select(names), places_of(rows))
+                    yield from _encoded(_columns(rows.table, names), places_of(rows))
 
         return self.jobs.over(self.work, batches, ddl(type_, names, with_places=True))
 
@@ -77,9 +78,9 @@ class FragmentFrames:
         def batches(fragment: "WrittenFragment") -> Iterator[pa.RecordBatch]:
             from omnigraph.storage.fragments import read_written
 
-            for rows, places in read_written(table, fragment, names):
+            for rows, places in read_written(table, fragment, _stored(names)):
                 assert places is not None, "a load writes places"
-                yield from _encoded(rows.select(names), places)
+                yield from _encoded(_columns(rows, names), places)
 
         found = self.fragments.get(type_.table_key, ())
         return self.jobs.over(found, batches, ddl(type_, names, with_places=True))
@@ -105,13 +106,13 @@ def committed_frame(
     def batches(number: int) -> Iterator[pa.RecordBatch]:
         from omnigraph.storage.fragments import read_committed
 
-        for batch in read_committed(table, [number], names, with_rows=with_rows):
+        for batch in read_committed(table, [number], _stored(names), with_rows=with_rows):
             whole = pa.Table.from_batches([batch])
             rows = [pa.field(name, pa.int64()) for name in (ROW_ID, ROW_ADDRESS)] if with_rows else []
             numbers_ = pa.Table.from_arrays(
                 [whole[item.name].cast(pa.int64()) for item in rows], names=[item.name for item in rows]
             )
-            yield from _encoded(whole.select(names), numbers_)
+            yield from _encoded(_columns(whole, names), numbers_)
 
     extra = f", {ROW_ID} long, {ROW_ADDRESS} long" if with_rows else ""
     return jobs.over(numbers, batches, ddl(type_, names, with_places=False) + extra)
@@ -120,12 +121,27 @@ def committed_frame(
 def ddl(type_: NodeType | EdgeType, names: Sequence[str], *, with_places: bool) -> str:
     """Return the columns of a frame as Spark spells them (F2)."""
     schema = arrow_schema(type_)
-    columns = [f"`{name}` {spark_type(schema.field(name).type)}" for name in names]
+    types = {name: "boolean" if is_null_flag(name) else spark_type(schema.field(name).type) for name in names}
+    columns = [f"`{name}` {type_}" for name, type_ in types.items()]
     return ", ".join([*columns, *([f"`{FILE}` int", f"`{LINE}` long"] if with_places else [])])
 
 
 def _names(columns: Sequence[str]) -> list[str]:
     return list(dict.fromkeys([ID, *columns]))
+
+
+def _stored(names: Sequence[str]) -> list[str]:
+    """Return the columns of a table that the columns of a frame are made of."""
+    return list(dict.fromkeys(map(property_of, names)))
+
+
+def _columns(rows: pa.Table, names: Sequence[str]) -> pa.Table:
+    """Return the columns of a frame from those of a table (F2)."""
+    columns = [
+        rows.column(property_of(name)).is_null() if is_null_flag(name) else rows.column(name)
+        for name in names
+    ]
+    return pa.Table.from_arrays(columns, names=list(names))
 
 
 def _encoded(rows: pa.Table, beside: pa.Table) -> Iterator[pa.RecordBatch]:

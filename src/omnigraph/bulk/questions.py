@@ -21,7 +21,7 @@ from omnigraph.bulk.key_types import decode
 from omnigraph.bulk.quick import KeyPiece, may_exceed, may_meet, may_miss, may_repeat
 from omnigraph.catalog.arrow_schema import arrow_schema
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType
-from omnigraph.validate.questions import COUNT, FILE, HOLDER, ID, LINE, NOTHING, Found
+from omnigraph.validate.questions import COUNT, FILE, HOLDER, ID, LINE, NOTHING, Found, null_of
 from omnigraph.validate.set_checks import TableTraits, ends
 
 if TYPE_CHECKING:
@@ -148,6 +148,25 @@ class SparkQuestions:
         if not self._has_repeats(type_, [ID]):
             return self._rows.get(table_key, 0)
         return self._jobs.run(self._written(type_, []).select(ID).distinct().count)
+
+    def cleared(self, table_key: str, names: Sequence[str]) -> dict[str, int]:
+        """Return of how many committed rows each of these properties has a value now, and null afterwards."""
+        type_, flags = self._catalog.type_of(table_key), [null_of(name) for name in names]
+        committed = self._kept_rows(type_, flags) if self._own_ids(table_key) is not None else None
+        if committed is None or not names:
+            return {}
+        held = committed.select(
+            functions.col(ID).alias("@id"), *(functions.col(flag).alias(f"@{flag}") for flag in flags)
+        )
+        joined = self._folded(type_, flags).join(held, functions.col(ID) == functions.col("@id"), "inner")
+        sums = joined.agg(
+            *(
+                functions.count_if(functions.col(flag) & ~functions.col(f"@{flag}")).alias(name)
+                for name, flag in zip(names, flags, strict=True)
+            )
+        )
+        (counts,) = self._jobs.collect(sums).to_pylist()
+        return {name: int(counts[name]) for name in names if counts[name]}
 
     # Frames
 

@@ -19,7 +19,7 @@ from omnigraph.bulk.sources import Slice, read_slice
 from omnigraph.catalog.model import Catalog, EdgeType
 from omnigraph.core.failpoint import hit
 from omnigraph.core.limits import MAX_FRAGMENT_ROWS
-from omnigraph.validate.columns import Rows, concat_rows
+from omnigraph.validate.columns import Rows, concat_rows, null_properties
 from omnigraph.validate.new_ids import IdSource
 from omnigraph.validate.questions import FILE, LINE
 from omnigraph.validate.records import ReadLimits
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from omnigraph.staging.fragments import StagedFragments
     from omnigraph.storage.fragments import TaskTable
 
+NO_NAMES: frozenset[str] = frozenset()
 FRAGMENT_BYTES_MAX = 256 * 1024 * 1024  # rows with long vectors are written in smaller fragments than allowed
 
 
@@ -56,7 +57,8 @@ class SliceReport:
     """What became of a slice: its rows by table, what was wrong, and what was written.
 
     `rows` counts what passed the value checks; `fresh` names the tables whose rows all have ids made here.
-    `seconds` is where the time went.
+    `nulls` and `left_out` name by table the properties that are null in some row, and those that some record
+    did not mention. `seconds` is where the time went.
     """
 
     rows: Mapping[str, int]
@@ -65,6 +67,8 @@ class SliceReport:
     total: int
     written: "tuple[StagedFragments, ...]" = ()
     seconds: Mapping[Stage, float] = field(default_factory=dict)
+    nulls: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    left_out: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
 def passing_rows(
@@ -91,11 +95,10 @@ def passing_rows(
 def check_slice(work: SliceWork, plan: ReadPlan) -> SliceReport:
     """Read a slice and check its values; write nothing."""
     log, laps = ViolationLog(plan.violations_max), Laps()
-    counts: dict[str, int] = {}
-    given: set[str] = set()
+    seen = _Seen()
     for rows in passing_rows(work, plan, log, laps):
-        _count(rows, counts, given)
-    return _report(log, laps, counts, given, ())
+        seen.add(rows)
+    return _report(log, laps, seen, ())
 
 
 def write_slice(
@@ -110,17 +113,16 @@ def write_slice(
     from omnigraph.storage.fragments import FragmentWriter, WrittenFragment
 
     log, laps = ViolationLog(plan.violations_max), Laps()
-    counts: dict[str, int] = {}
-    given: set[str] = set()
+    seen = _Seen()
 
-    def seen() -> Iterator[Rows]:
+    def passing() -> Iterator[Rows]:
         for rows in passing_rows(work, plan, log, laps):
-            _count(rows, counts, given)
+            seen.add(rows)
             yield rows
 
     writers: dict[str, FragmentWriter] = {}
     written: dict[str, list[WrittenFragment]] = {}
-    for chunk in fragment_chunks(seen()):
+    for chunk in fragment_chunks(passing()):
         table_key = chunk.type.table_key
         if table_key not in writers:
             writers[table_key] = FragmentWriter(tables(table_key))
@@ -142,7 +144,7 @@ def write_slice(
                 table_key, table.read_version, fingerprint(schema), tuple(fragments), rows, work.number
             )
         )
-    return _report(log, laps, counts, given, tuple(staged))
+    return _report(log, laps, seen, tuple(staged))
 
 
 def fragment_chunks(parts: Iterable[Rows]) -> Iterator[Rows]:
@@ -200,19 +202,35 @@ def _piece(rows: Rows, start: int, end: int) -> Rows:
     )
 
 
-def _count(rows: Rows, counts: dict[str, int], given: set[str]) -> None:
-    table_key = rows.type.table_key
-    counts[table_key] = counts.get(table_key, 0) + rows.count
-    if not rows.has_fresh_ids:
-        given.add(table_key)
+@dataclass(slots=True)
+class _Seen:
+    """What is known of the rows that passed, by table."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    given: set[str] = field(default_factory=set)
+    nulls: dict[str, frozenset[str]] = field(default_factory=dict)
+    left_out: dict[str, frozenset[str]] = field(default_factory=dict)
+
+    def add(self, rows: Rows) -> None:
+        table_key = rows.type.table_key
+        self.counts[table_key] = self.counts.get(table_key, 0) + rows.count
+        if not rows.has_fresh_ids:
+            self.given.add(table_key)
+            self.nulls[table_key] = self.nulls.get(table_key, NO_NAMES) | null_properties(rows)
+        self.left_out[table_key] = self.left_out.get(table_key, NO_NAMES) | rows.left_out
 
 
 def _report(
-    log: ViolationLog,
-    laps: Laps,
-    counts: Mapping[str, int],
-    given: set[str],
-    written: "tuple[StagedFragments, ...]",
+    log: ViolationLog, laps: Laps, seen: _Seen, written: "tuple[StagedFragments, ...]"
 ) -> SliceReport:
-    fresh = frozenset(counts) - given
-    return SliceReport(dict(counts), fresh, log.first_violations(), log.total, written, laps.seconds)
+    fresh = frozenset(seen.counts) - seen.given
+    return SliceReport(
+        seen.counts,
+        fresh,
+        log.first_violations(),
+        log.total,
+        written,
+        laps.seconds,
+        seen.nulls,
+        seen.left_out,
+    )

@@ -54,7 +54,7 @@ def mutation_document(result: MutationResult, actor: str | None) -> Json:
 
 
 def load_document(result: LoadResult, uri: str) -> Json:
-    """Return what a load did; what was left out, and that nothing was written, only where it is so."""
+    """Return what a load did; what was left out or cleared, and a dry run, only where it is so."""
     document: Json = {
         "uri": uri,
         "branch": result.branch or MAIN,
@@ -71,6 +71,11 @@ def load_document(result: LoadResult, uri: str) -> Json:
         document["dry_run"] = True
     if result.rejected_rows:
         document["rejected_rows"] = result.rejected_rows
+    if result.cleared:
+        document["cleared"] = [
+            {"table_key": item.table_key, "property": item.property, "rows": item.rows}
+            for item in result.cleared
+        ]
     return document
 
 

@@ -14,6 +14,7 @@ object that an HTTP body carries besides.
         ExecutionError              evaluation of values
           ParameterError            missing, undeclared or of the wrong type
           ValidationError           rows that break the schema's rules
+          ColumnsLeftOut            a merge that would clear properties its input does not mention
           EmbeddingModelMismatch    a text for vectors of another model
           EmbeddingError            internal, 500: no provider or key, or the provider failed
         SchemaError                 an unsupported migration
@@ -192,6 +193,25 @@ class ValidationError(ExecutionError):
         self.kind, self.table_key, self.row_id = kind, table_key, row_id
         self.file, self.line = file, line
         self.violations, self.total = tuple(violations), total
+
+
+class ColumnsLeftOut(ExecutionError):
+    """A merge with strict columns would clear properties of existing rows that its input does not mention.
+
+    `cleared` has the table, the property and the number of rows of each.
+    """
+
+    def __init__(self, cleared: Sequence[tuple[str, str, int]]) -> None:
+        """Take at least one property that would be cleared."""
+        listed = ", ".join(
+            f"{table_key.partition(':')[2]}.{name} of {rows} {'row' if rows == 1 else 'rows'}"
+            for table_key, name, rows in cleared
+        )
+        super().__init__(
+            f"the input leaves out columns that existing rows have; as a merge replaces whole rows it would "
+            f"clear {listed}: add the columns, or load without strict columns"
+        )
+        self.cleared = tuple(cleared)
 
 
 class EmbeddingModelMismatch(ExecutionError):

@@ -6,10 +6,12 @@ import pyarrow as pa
 
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.state import Snapshot
-from omnigraph.storage.filter import Filter
+from omnigraph.storage.filter import And, Filter, IsIn, IsNull, Not
 from omnigraph.storage.handle import SnapshotHandle, TableAddress
+from omnigraph.storage.lookup import FEW_VALUES, ROWS_PER_VALUE
 from omnigraph.storage.table import TableStore
 from omnigraph.validate.columns import Column
+from omnigraph.validate.sets import is_among
 
 
 class CommittedTables:
@@ -46,6 +48,16 @@ class CommittedTables:
     def edges_by_endpoint(self, table_key: str, column: str, ids: Column) -> pa.Table:
         """Return `id`, `src` and `dst` of the edges at these ends."""
         return self.rows_by_values(table_key, column, ids, ["id", "src", "dst"])
+
+    def ids_with_value(self, table_key: str, ids: Column, column: str) -> Column:
+        """Return those of the ids whose row has a value in a column: few by index, many by one pass."""
+        handle, has_value = self.handle(table_key), Not(IsNull(column))
+        wanted: list[str] = ids.to_pylist()
+        if len(wanted) > max(FEW_VALUES, handle.row_count // ROWS_PER_VALUE):
+            found = self._store.scan(handle, columns=["id"], filter=has_value)["id"]
+            return found.filter(is_among(found, ids)).combine_chunks()
+        where = And((IsIn("id", tuple(wanted)), has_value))
+        return self._store.scan(handle, columns=["id"], filter=where)["id"].combine_chunks()
 
 
 def _plain(values: Column) -> list[str | int | float | bool]:

@@ -175,6 +175,7 @@ class Graph(ChangeVerbs):
         on_error: OnError = "fail",
         rejects: str | Path | None = None,
         progress: ProgressCallback = silent,
+        strict_columns: bool = False,
     ) -> LoadResult:
         """Load files (as `omnigraph load --data` names them), NDJSON as bytes, or Arrow tables by type name.
 
@@ -182,6 +183,9 @@ class Graph(ChangeVerbs):
         validates and writes nothing. `on_error="skip"` leaves rows with violations out; `rejects` is a file
         for all violations. `progress` is told how far each stage is. The files of a mapping come behind the
         data. With `from_` a branch that is missing is made first, from that one.
+
+        A merge replaces whole rows: what the input leaves out becomes null, and the result's `cleared` says
+        where there was a value. With `strict_columns` such a load is refused.
         """
         options = LoadOptions(
             mode,
@@ -192,6 +196,7 @@ class Graph(ChangeVerbs):
             on_error=on_error,
             rejects=None if rejects is None else Path(rejects),
             progress=progress,
+            has_strict_columns=strict_columns,
         )
         inputs = _inputs(self._graph, data, mapping)  # read after the checks at the entry, not before
         result = load_verb(

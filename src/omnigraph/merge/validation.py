@@ -46,6 +46,12 @@ class CountedView:
         """Return `id`, `src` and `dst` of the edges at these ends."""
         return self._counted(self._view.edges_by_endpoint(table_key, column, ids))
 
+    def ids_with_value(self, table_key: str, ids: Column, column: str) -> Column:
+        """Return those of the ids whose row has a value in a column."""
+        found = self._view.ids_with_value(table_key, ids, column)
+        self.rows_read += len(found)
+        return found
+
     def _counted(self, found: pa.Table) -> pa.Table:
         self.rows_read += found.num_rows
         return found

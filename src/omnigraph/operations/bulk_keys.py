@@ -15,7 +15,7 @@ from omnigraph.storage.fragments import TaskTable, WrittenFragment, read_written
 from omnigraph.validate.arrow_questions import ArrowQuestions
 from omnigraph.validate.changeset import delta_of
 from omnigraph.validate.columns import Rows, TableChange, concat_rows
-from omnigraph.validate.questions import FILE, LINE
+from omnigraph.validate.questions import FILE, LINE, null_of
 from omnigraph.validate.sets import ArrowKeyOps
 from omnigraph.validate.violations import ViolationLog
 
@@ -38,8 +38,10 @@ def written_keys(
     fragments: Mapping[str, Sequence[WrittenFragment]],
     tables: Mapping[str, TaskTable],
     fresh: Mapping[str, bool],
+    *,
+    nulls: Mapping[str, Sequence[str]],
 ) -> dict[str, Rows]:
-    """Return the key columns of the rows that tasks have written.
+    """Return the key columns of the rows that tasks have written, and which of some properties are null.
 
     Raises:
         StorageError: the store failed.
@@ -48,18 +50,25 @@ def written_keys(
     for key, written in fragments.items():
         type_ = catalog.type_of(key)
         for fragment in written:
-            for table, places in read_written(tables[key], fragment, key_columns(type_)):
+            names = [*key_columns(type_), *nulls.get(key, ())]
+            for table, places in read_written(tables[key], fragment, list(dict.fromkeys(names))):
                 assert places is not None, "a load writes places"
                 files, lines = places[FILE].to_numpy(), places[LINE].to_numpy()
-                rows = Rows(type_, table, files, lines, has_fresh_ids=fresh[key])
+                kept = _with_flags(table, type_, nulls.get(key, ()))
+                rows = Rows(type_, kept, files, lines, has_fresh_ids=fresh[key])
                 found.setdefault(key, []).append(rows)
-    return _whole(catalog, counts, found)
+    return _whole(catalog, counts, found, nulls)
 
 
 def sliced_keys(
-    catalog: Catalog, counts: Mapping[str, int], work: Iterable[SliceWork], plan: ReadPlan
+    catalog: Catalog,
+    counts: Mapping[str, int],
+    work: Iterable[SliceWork],
+    plan: ReadPlan,
+    *,
+    nulls: Mapping[str, Sequence[str]],
 ) -> dict[str, Rows]:
-    """Return the key columns of the rows that the slices hold, read here once more.
+    """Return the key columns of the rows that the slices hold, read here once more; and nulls as above.
 
     Raises:
         BadRequest: a file cannot be read.
@@ -67,10 +76,10 @@ def sliced_keys(
     found: dict[str, list[Rows]] = {}
     for item in work:
         for rows in passing_rows(item, plan, ViolationLog()):
-            table = rows.table.select(key_columns(rows.type))
+            table = _with_flags(rows.table, rows.type, nulls.get(rows.type.table_key, ()))
             kept = Rows(rows.type, table, rows.files, rows.lines, has_fresh_ids=rows.has_fresh_ids)
             found.setdefault(rows.type.table_key, []).append(kept)
-    return _whole(catalog, counts, found)
+    return _whole(catalog, counts, found, nulls)
 
 
 def key_columns(type_: NodeType | EdgeType) -> list[str]:
@@ -79,16 +88,27 @@ def key_columns(type_: NodeType | EdgeType) -> list[str]:
     return list(dict.fromkeys(["id", *own, *(name for columns in type_.unique for name in columns)]))
 
 
+def _with_flags(table: pa.Table, type_: NodeType | EdgeType, nulls: Sequence[str]) -> pa.Table:
+    """Return the key columns of a table, and of other properties whether they are null: they may be large."""
+    keys = table.select(key_columns(type_))
+    for name in nulls:
+        keys = keys.append_column(null_of(name), table.column(name).is_null())
+    return keys
+
+
 def _whole(
-    catalog: Catalog, counts: Mapping[str, int], found: Mapping[str, Sequence[Rows]]
+    catalog: Catalog,
+    counts: Mapping[str, int],
+    found: Mapping[str, Sequence[Rows]],
+    nulls: Mapping[str, Sequence[str]],
 ) -> dict[str, Rows]:
     return {
-        key: concat_rows(found[key]) if key in found else _no_rows(catalog.type_of(key)) for key in counts
+        key: concat_rows(found[key]) if key in found else _no_rows(catalog.type_of(key), nulls.get(key, ()))
+        for key in counts
     }
 
 
-def _no_rows(type_: NodeType | EdgeType) -> Rows:
-    schema = arrow_schema(type_)
-    columns = pa.schema([schema.field(name) for name in key_columns(type_)])
+def _no_rows(type_: NodeType | EdgeType, nulls: Sequence[str]) -> Rows:
     empty = np.empty(0, dtype=np.int64)
-    return Rows(type_, columns.empty_table(), empty.astype(np.int32), empty, has_fresh_ids=True)
+    table = _with_flags(arrow_schema(type_).empty_table(), type_, nulls)
+    return Rows(type_, table, empty.astype(np.int32), empty, has_fresh_ids=True)

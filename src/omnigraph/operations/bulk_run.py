@@ -15,7 +15,7 @@ from omnigraph.bulk.merge import merge_on_executors
 from omnigraph.bulk.progress import Stage, added_up
 from omnigraph.bulk.questions import CommittedTable, SparkQuestions
 from omnigraph.bulk.sources import Slice
-from omnigraph.bulk.tasks import ReadPlan, SliceReport, SliceWork, check_slice, write_slice
+from omnigraph.bulk.tasks import NO_NAMES, ReadPlan, SliceReport, SliceWork, check_slice, write_slice
 from omnigraph.catalog.arrow_schema import arrow_schema
 from omnigraph.catalog.model import EdgeType, NodeType
 from omnigraph.commit.outcome import NoEffect
@@ -24,6 +24,7 @@ from omnigraph.exec.committed import CommittedTables
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.state import Snapshot
 from omnigraph.operations.bulk_keys import arrow_questions, sliced_keys, written_keys
+from omnigraph.operations.cleared import cleared_properties
 from omnigraph.operations.context import OpenGraph
 from omnigraph.operations.load_local import looked_at
 from omnigraph.operations.load_model import LoadOptions, LoadResult
@@ -63,6 +64,8 @@ class BulkRun:
     rows: dict[str, int] = field(default_factory=dict)  # by table: what passed the value checks
     counts: dict[str, int] = field(default_factory=dict)  # by table: what is written, each id once
     fresh: dict[str, bool] = field(default_factory=dict)  # by table: whether all ids were made here
+    nulls: dict[str, frozenset[str]] = field(default_factory=dict)  # by table: properties of some row
+    left_out: dict[str, frozenset[str]] = field(default_factory=dict)  # by table: properties of some record
     written: list[StagedFragments] = field(default_factory=list)
     deletions: list[str] = field(default_factory=list)  # files, of what is written
     garbage: list[str] = field(default_factory=list)
@@ -89,6 +92,7 @@ class BulkRun:
 
         Raises:
             ValidationError, KeyConflict: something is wrong, and it is not to be left out.
+            ColumnsLeftOut: columns are missing that the options ask for.
         """
         rejection = Rejection(self.options, new_log(self.options))
         while True:
@@ -103,6 +107,7 @@ class BulkRun:
         self.counts = self.rows
         if self.options.mode == "merge":
             self.counts = {key: questions.folded_count(key) for key in self.rows}
+        cleared = cleared_properties(self.options, self.nulls, self.left_out, questions.cleared)
         if not self.is_direct and not self.options.is_dry_run and self.has_work:
             self._read(self._work(rejection), new_log(self.options), rejection, writes=True)
         return LoadResult(
@@ -113,6 +118,7 @@ class BulkRun:
             is_dry_run=self.options.is_dry_run,
             rejected_rows=len(rejection.places),
             violations=rejection.first,
+            cleared=cleared,
         )
 
     def staged(self) -> list[tuple[TableEntry, StagedWrite]]:
@@ -200,7 +206,7 @@ class BulkRun:
 
     def _take(self, reports: Sequence[SliceReport], found: ViolationLog, rejection: Rejection) -> None:
         """Add up what the tasks report, but for violations that an earlier round has reported already."""
-        self.rows, self.fresh = {}, {}
+        self.rows, self.fresh, self.nulls, self.left_out = {}, {}, {}, {}
         for slice_, report in zip(self.slices, reports, strict=True):
             found.open_file(slice_.source.file, slice_.source.name)
             fresh = [item for item in report.violations if (item.file, item.line) not in rejection.places]
@@ -208,6 +214,8 @@ class BulkRun:
             for table_key, count in report.rows.items():
                 self.rows[table_key] = self.rows.get(table_key, 0) + count
                 self.fresh[table_key] = self.fresh.get(table_key, True) and table_key in report.fresh
+            for known, names in ((self.nulls, report.nulls), (self.left_out, report.left_out)):
+                known.update({key: known.get(key, NO_NAMES) | found_ for key, found_ in names.items()})
         self._know_files(reports)
 
     def _know_files(self, reports: Sequence[SliceReport]) -> None:
@@ -245,8 +253,19 @@ class BulkRun:
     def _few_rows(self, work: tuple[SliceWork, ...], limit: int) -> dict[str, Rows]:
         """Return the key columns of all rows."""
         if self.is_direct:
-            return written_keys(self.graph.catalog, self.rows, self._fragments(), self._tables(), self.fresh)
-        return sliced_keys(self.graph.catalog, self.rows, work, self._plan(limit))
+            return written_keys(
+                self.graph.catalog,
+                self.rows,
+                self._fragments(),
+                self._tables(),
+                self.fresh,
+                nulls=self._nulls(),
+            )
+        return sliced_keys(self.graph.catalog, self.rows, work, self._plan(limit), nulls=self._nulls())
+
+    def _nulls(self) -> dict[str, list[str]]:
+        """Return the properties that a merge may clear, by table."""
+        return {key: sorted(names) for key, names in self.nulls.items() if self.options.mode == "merge"}
 
     def _check_sets(self, questions: KeyQuestions, found: ViolationLog) -> None:
         traits, catalog = self._traits(), self.graph.catalog

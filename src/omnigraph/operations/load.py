@@ -24,6 +24,7 @@ from omnigraph.operations.ensure_indices import PendingIndex, build_missing_indi
 from omnigraph.operations.load_local import LocalLoad
 from omnigraph.operations.load_model import (
     MODES,
+    ClearedProperty,
     FrameInput,
     LoadInput,
     LoadMode,
@@ -38,6 +39,7 @@ from omnigraph.operations.upkeep import run_upkeep
 
 __all__ = [
     "MODES",
+    "ClearedProperty",
     "FrameInput",
     "LoadInput",
     "LoadMode",
@@ -80,6 +82,7 @@ def load(
 
     Raises:
         ValidationError: with the first violation by file and line; nothing was written.
+        ColumnsLeftOut: the options ask for all columns, and a merge would clear some; nothing was written.
         KeyConflict: a strict insert met an id.
         ConflictError: somebody else was first; nothing of this load is visible.
         SparkUnavailable: the load is one for Spark, and there is none to be had.

@@ -12,6 +12,7 @@ from omnigraph.commit.sidecar import WriterKind
 from omnigraph.core.errors import BadRequest
 from omnigraph.exec.committed import CommittedTables
 from omnigraph.history.state import Snapshot
+from omnigraph.operations.cleared import cleared_properties
 from omnigraph.operations.context import OpenGraph
 from omnigraph.operations.load_model import (
     LoadInput,
@@ -24,8 +25,9 @@ from omnigraph.operations.load_model import (
 from omnigraph.operations.rejects import Rejection, new_log
 from omnigraph.operations.settings import check_ceilings, load_concurrency, read_limits
 from omnigraph.staging.write_set import WriteSet, work_of
+from omnigraph.validate.arrow_questions import cleared_rows
 from omnigraph.validate.changeset import validate_changeset
-from omnigraph.validate.columns import Column, Rows, TableChange, concat_rows
+from omnigraph.validate.columns import Column, Rows, TableChange, concat_rows, null_properties
 from omnigraph.validate.records import read_ndjson
 from omnigraph.validate.sets import NO_IDS, ArrowKeyOps
 from omnigraph.validate.soundness import sound_rows
@@ -63,7 +65,7 @@ class LocalLoad:
         """Validate against the newest snapshot, and publish.
 
         Raises:
-            ValidationError, KeyConflict: nothing was written.
+            ValidationError, KeyConflict, ColumnsLeftOut: nothing was written.
             ConflictError: somebody else was first.
         """
         graph, mode = self._graph, self._options.mode
@@ -72,6 +74,13 @@ class LocalLoad:
         committed = CommittedTables(snapshot, graph.parts.store, graph.parts.address)
         write_set, folded, rejection = self._validated(committed)
         counts = tuple((key, folded[key].count) for key in sorted(self._rows))
+        ops = ArrowKeyOps(committed, write_set.changes)
+        cleared = cleared_properties(
+            self._options,
+            {key: null_properties(rows) for key, rows in folded.items()},
+            {key: rows.left_out for key, rows in folded.items()},
+            lambda key, names: cleared_rows(folded[key], names, ops),
+        )
         result = LoadResult(
             self._branch,
             mode,
@@ -80,6 +89,7 @@ class LocalLoad:
             is_dry_run=self._options.is_dry_run,
             rejected_rows=len(rejection.places),
             violations=rejection.first,
+            cleared=cleared,
         )
         if self._options.is_dry_run or write_set.is_empty:
             return result, snapshot

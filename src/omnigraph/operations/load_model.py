@@ -55,7 +55,8 @@ class LoadOptions:
     """How a load is done.
 
     `is_bulk` says that the caller's names stand for a folder or a pattern. `rejects` is a file for all
-    violations. A dry run writes nothing.
+    violations. A dry run writes nothing. `has_strict_columns` refuses a merge that would clear properties of
+    existing rows because its input leaves their columns out.
     """
 
     mode: LoadMode
@@ -66,6 +67,7 @@ class LoadOptions:
     on_error: OnError = "fail"
     rejects: Path | None = None
     progress: ProgressCallback = silent
+    has_strict_columns: bool = False
 
     def __post_init__(self) -> None:
         """Refuse words that mean nothing.
@@ -100,13 +102,24 @@ class LoadKeywords(TypedDict, total=False):
     on_error: OnError
     rejects: str | Path | None
     progress: ProgressCallback
+    strict_columns: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ClearedProperty:
+    """A property that a merge set to null in rows that had a value; `rows` says how many."""
+
+    table_key: str
+    property: str
+    rows: int
 
 
 @dataclass(frozen=True, slots=True)
 class LoadResult:
     """What a load did. `commit` is its own; indexes are built in a second one.
 
-    `rejected_rows` were left out because of `violations`, of which the first are listed.
+    `rejected_rows` were left out because of `violations`, of which the first are listed. `cleared` are
+    properties of existing rows: a merge replaces whole rows.
     """
 
     branch: str | None
@@ -122,3 +135,4 @@ class LoadResult:
     violations: tuple[Violation, ...] = field(default=(), repr=False)
     base_branch: str | None = None  # what the branch was made from, if this load made it
     branch_created: bool = False
+    cleared: tuple[ClearedProperty, ...] = ()

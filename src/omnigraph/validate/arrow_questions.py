@@ -1,5 +1,6 @@
 """The questions of the set checks, answered from rows in memory and lookups at the pins of a snapshot."""
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -9,7 +10,7 @@ import pyarrow.compute as pc
 
 from omnigraph.catalog.model import EdgeType
 from omnigraph.validate.columns import Column, Mask, Positions, Rows, first_positions, true_positions
-from omnigraph.validate.questions import COUNT, FILE, HOLDER, ID, LINE, NOTHING, Found
+from omnigraph.validate.questions import COUNT, FILE, HOLDER, ID, LINE, NOTHING, Found, null_of
 from omnigraph.validate.sets import NO_IDS, KeyOps, holds_one_of, is_among, is_not_among
 
 
@@ -110,6 +111,10 @@ class ArrowQuestions:
         """Return how many ids the rows of a table have."""
         return self._deltas[table_key].folded.count
 
+    def cleared(self, table_key: str, names: Sequence[str]) -> dict[str, int]:
+        """Return of how many committed rows each of these properties has a value now, and null afterwards."""
+        return cleared_rows(self._deltas[table_key].folded, names, self._ops)
+
     def _repeated(self, rows: Rows, columns: Sequence[str]) -> Positions:
         if rows.count < 2 or (rows.has_fresh_ids and list(columns) == [ID]):
             return np.empty(0, dtype=np.int64)
@@ -157,6 +162,26 @@ class ArrowQuestions:
         chosen = rows.table.select([ID, *names]).take(first)
         arrays: list[Column] = [pa.array(rows.files[first]), pa.array(rows.lines[first]), *chosen.columns]
         return Found(pa.Table.from_arrays(arrays, names=[FILE, LINE, ID, *names]), len(positions))
+
+
+def cleared_rows(rows: Rows, names: Sequence[str], ops: KeyOps) -> dict[str, int]:
+    """Return of how many committed rows a merge of these, each id once, clears which of these properties."""
+    if rows.has_fresh_ids or not names:
+        return {}
+    table_key, empty = rows.type.table_key, {name: _is_null(rows.table, name) for name in names}
+    known = ops.present(table_key, rows.ids.filter(functools.reduce(pc.or_, empty.values())))
+    counts: dict[str, int] = {}
+    for name, is_empty in empty.items() if len(known) else ():
+        ids = rows.ids.filter(is_empty)
+        count = len(ops.holders(table_key, ids.filter(is_among(ids, known)), name))
+        if count:
+            counts[name] = count
+    return counts
+
+
+def _is_null(table: pa.Table, name: str) -> Column:
+    flag = null_of(name)
+    return table.column(flag) if flag in table.column_names else table.column(name).is_null()
 
 
 def concat_ids(left: Column, right: Column) -> Column:

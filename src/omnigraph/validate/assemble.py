@@ -24,7 +24,7 @@ class Converted:
     """The columns of one type from one input, with the values that could not be converted.
 
     `columns` are the properties, and `src` and `dst` of edges. `given_ids` has a null for a row without an
-    id, or is nothing when no row has one.
+    id, or is nothing when no row has one. `left_out` are the properties that some record did not mention.
     """
 
     type: NodeType | EdgeType
@@ -32,6 +32,7 @@ class Converted:
     flaws: Sequence[Flaw]
     given_ids: Column | None
     lines: npt.NDArray[np.int64]
+    left_out: frozenset[str] = frozenset()
 
 
 def assemble(converted: Converted, *, file: int, make_id: Callable[[], str], log: ViolationLog) -> Rows:
@@ -50,7 +51,8 @@ def assemble(converted: Converted, *, file: int, make_id: Callable[[], str], log
     columns = [ids, *(converted.columns[name] for name in schema.names[1:])]
     table = pa.Table.from_arrays(columns, schema=schema)
     files = np.full(count, file, dtype=np.int32)
-    rows = Rows(type_, table, files, converted.lines, _masks(converted.flaws, count), is_fresh)
+    masks = _masks(converted.flaws, count)
+    rows = Rows(type_, table, files, converted.lines, masks, is_fresh, converted.left_out)
     wrong = _wrong_ids(rows, converted, log)
     _report_flaws(rows, converted.flaws, wrong, log)
     return rows.filter(~wrong)

@@ -26,6 +26,7 @@ class Rows:
     `table` has the columns of the type's table. `flaws` marks, by column, the values that could not be
     converted: they are null in the table, were reported by whoever converted them, and fail their row.
     `has_fresh_ids` says that every id was made for this write and stands once, so that nobody else has it.
+    `left_out` names the properties that some record did not mention: not as null, but not at all.
     """
 
     type: NodeType | EdgeType
@@ -34,6 +35,7 @@ class Rows:
     lines: npt.NDArray[np.int64]
     flaws: Mapping[str, Mask] = field(default_factory=dict)
     has_fresh_ids: bool = False
+    left_out: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         count = self.table.num_rows
@@ -119,7 +121,13 @@ def concat_rows(parts: Sequence[Rows]) -> Rows:
         np.concatenate([part.lines for part in parts]),
         {name: np.concatenate([_flaws(part, name) for part in parts]) for name in flawed},
         has_fresh_ids=all(part.has_fresh_ids for part in parts),
+        left_out=frozenset().union(*(part.left_out for part in parts)),
     )
+
+
+def null_properties(rows: Rows) -> frozenset[str]:
+    """Return the properties that are null in some of the rows."""
+    return frozenset(name for name in rows.type.properties if rows.table.column(name).null_count)
 
 
 def charge(

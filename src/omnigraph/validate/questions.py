@@ -19,6 +19,7 @@ from omnigraph.catalog.model import EdgeType
 
 FILE, LINE, ID = "@file", "@line", "id"  # no property can have such a name
 HOLDER, COUNT = "@holder", "@n"
+_NULL = "@null:"
 _PLACE: list[tuple[str, pa.DataType]] = [(FILE, pa.int32()), (LINE, pa.int64()), (ID, pa.utf8())]
 
 
@@ -31,6 +32,21 @@ class Found:
 
 
 NOTHING = Found(pa.schema(_PLACE).empty_table(), 0)
+
+
+def null_of(name: str) -> str:
+    """Return the column that says whether a property is null, where its values do not come along."""
+    return _NULL + name
+
+
+def property_of(column: str) -> str:
+    """Return the property that a column is about."""
+    return column.removeprefix(_NULL)
+
+
+def is_null_flag(column: str) -> bool:
+    """Return whether a column is one of `null_of`."""
+    return column.startswith(_NULL)
 
 
 class KeyQuestions(Protocol):
@@ -67,4 +83,8 @@ class KeyQuestions(Protocol):
         `COUNT` says how many edges the source has after the write. Sources come as `id`, without a place;
         those that the write removes are left out.
         """
+        ...
+
+    def cleared(self, table_key: str, names: Sequence[str]) -> dict[str, int]:
+        """Return of how many committed rows each of these properties has a value now, and null afterwards."""
         ...

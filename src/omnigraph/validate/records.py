@@ -237,10 +237,13 @@ def _pieces(data: bytes | Iterable[bytes]) -> Iterable[bytes]:
 def _convert(batch: _Batch) -> Converted:
     columns: dict[str, Column] = {}
     flaws: list[Flaw] = []
+    left_out: set[str] = set()
     for name, item in batch.type.properties.items():
         values = [data.get(name) for data in batch.data]
         columns[name], problems = coerce_column(values, item, f"{batch.type.name}.{name}")
         flaws += ((row, name, message) for row, message in problems)
+        if columns[name].null_count and any(name not in data for data in batch.data):
+            left_out.add(name)
     if isinstance(batch.type, EdgeType):
         columns["src"], columns["dst"] = (
             pa.array(batch.sources, pa.utf8()),
@@ -248,7 +251,8 @@ def _convert(batch: _Batch) -> Converted:
         )
     ids: list[Any] = [data.get("id") for data in batch.data] if batch.has_ids else []
     given = pa.array(ids, pa.utf8()) if batch.has_ids else None
-    return Converted(batch.type, columns, flaws, given, np.array(batch.lines, dtype=np.int64))
+    lines = np.array(batch.lines, dtype=np.int64)
+    return Converted(batch.type, columns, flaws, given, lines, frozenset(left_out))
 
 
 def _may_repeat(line: bytes, members: int) -> bool:

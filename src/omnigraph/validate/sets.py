@@ -42,6 +42,14 @@ class KeyOps(Protocol):
         """Return the distinct `src` of the committed edges with these ids."""
         ...
 
+    def present(self, table_key: str, ids: Column) -> Column:
+        """Return those of the ids that a committed row has."""
+        ...
+
+    def holders(self, table_key: str, ids: Column, name: str) -> Column:
+        """Return those of the ids whose committed row has a value of this property."""
+        ...
+
 
 class CommittedView(Protocol):
     """Committed rows, as the storage finds them at the pins of one snapshot."""
@@ -56,6 +64,10 @@ class CommittedView(Protocol):
 
     def edges_by_endpoint(self, table_key: str, column: str, ids: Column) -> pa.Table:
         """Return `id`, `src` and `dst` of the edges whose `column`, `src` or `dst`, is one of the ids."""
+        ...
+
+    def ids_with_value(self, table_key: str, ids: Column, column: str) -> Column:
+        """Return those of the ids whose row has a value in a column, without its values."""
         ...
 
 
@@ -111,6 +123,14 @@ class ArrowKeyOps:
         if len(edge_ids) == 0:
             return NO_IDS
         return pc.unique(self._view.rows_by_values(table_key, "id", edge_ids, ["id", "src"])["src"])
+
+    def present(self, table_key: str, ids: Column) -> Column:
+        """Return those of the ids that a committed row has."""
+        return NO_IDS if len(ids) == 0 else self._view.ids_present(table_key, ids)
+
+    def holders(self, table_key: str, ids: Column, name: str) -> Column:
+        """Return those of the ids whose committed row has a value of this property."""
+        return NO_IDS if len(ids) == 0 else self._view.ids_with_value(table_key, ids, name)
 
     def _rows_by(self, table_key: str, column: str, values: Column, names: Sequence[str]) -> pa.Table:
         if table_key.startswith("edge:") and column in {"src", "dst"} and set(names) <= {"id", "src", "dst"}:

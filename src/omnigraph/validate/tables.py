@@ -60,7 +60,9 @@ def read_table(
         table, lines = table.filter(pa.array(~refused)), lines[~refused]
     columns, flaws = coerce_table(table, type_, coerce or coerce_values)
     given = columns.pop("id", None)
-    return assemble(Converted(type_, columns, flaws, given, lines), file=file, make_id=make_id, log=log)
+    left_out = frozenset(type_.properties).difference(table.column_names)
+    converted = Converted(type_, columns, flaws, given, lines, left_out)
+    return assemble(converted, file=file, make_id=make_id, log=log)
 
 
 def wrong_columns(table: pa.Table, type_: NodeType | EdgeType) -> list[str]:

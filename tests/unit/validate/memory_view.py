@@ -92,6 +92,11 @@ class MemoryView:
         """Return the edges whose end is one of the ids."""
         return self._where("edges_by_endpoint", table_key, column, ids).select(["id", "src", "dst"])
 
+    def ids_with_value(self, table_key: str, ids: Column, column: str) -> Column:
+        """Return those of the ids whose row has a value in a column."""
+        found = self._where("ids_with_value", table_key, "id", ids)
+        return found.filter(found[column].is_valid())["id"]
+
     def _where(self, question: str, table_key: str, column: str, values: Column) -> pa.Table:
         self.calls.append((question, table_key))
         whole = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values

@@ -79,6 +79,11 @@ _REFUSED = {
     metavar="FILE",
     help="Write every violation to a file, as NDJSON.",
 )
+@click.option(
+    "--strict-columns",
+    is_flag=True,
+    help="Refuse a merge that would clear properties of existing rows because the input leaves them out.",
+)
 @click.option("--no-index", is_flag=True, help="Do not build missing indexes afterwards.")
 @message_option
 @actor_option
@@ -98,6 +103,7 @@ def load(
     dry_run: bool,
     on_error: str,
     rejects: Path | None,
+    strict_columns: bool,
     no_index: bool,
     message: str | None,
     actor: str | None,
@@ -121,7 +127,7 @@ def load(
         require_consent("load --mode overwrite replaces data", target, yes=yes, may_ask=may_ask)
     from omnigraph.cli.access import open_for_writing
     from omnigraph.cli.documents import load_document
-    from omnigraph.cli.render.writes import render_load, render_pending, render_rejected
+    from omnigraph.cli.render.writes import render_cleared, render_load, render_pending, render_rejected
     from omnigraph.operations.load import names_many_files
     from omnigraph.operations.load_inputs import read_inputs
 
@@ -142,9 +148,12 @@ def load(
             on_error=cast("OnError", on_error),
             rejects=rejects,
             progress=progress,
+            strict_columns=strict_columns,
         )
     if result.rejected_rows:
         click.echo(render_rejected(result), err=True)
+    if result.cleared:
+        click.echo(render_cleared(result), err=True)
     if result.pending_indexes:
         click.echo(render_pending(result.pending_indexes), err=True)
     if as_json:

@@ -53,6 +53,17 @@ def render_rejected(result: LoadResult) -> str:
     return "\n".join([title, *shown, *more])
 
 
+def render_cleared(result: LoadResult) -> str:
+    """Return a warning: the properties of existing rows that a merge set to null."""
+    verb = "would clear" if result.is_dry_run else "cleared"
+    listed = [
+        f"  {item.table_key.partition(':')[2]}.{item.property}: {count(item.rows, 'existing row')}"
+        for item in result.cleared
+    ]
+    title = f"warning: the merge {verb} values that its input does not have (it replaces whole rows)"
+    return "\n".join([title, *listed])
+
+
 def _place(violation: Violation) -> str:
     name = violation.file_name
     return f"line {violation.line}" if name is None else f"{name}:{violation.line}"
