@@ -156,7 +156,7 @@ def test_a_group_of_tiny_values_counts_beside_one_of_huge_values() -> None:
 
 
 def test_values_become_json() -> None:
-    moments = pa.array([0, -1, None, 1_609_459_200_123], pa.int64()).cast(pa.date64())
+    moments = pa.array([0, -1, None, 1_609_459_200_123], pa.int64()).cast(pa.timestamp("ms", "UTC"))
     vectors = pa.array([[1.0, math.nan], None], pa.list_(pa.float32(), 2))
     entities = pa.StructArray.from_arrays([pa.array(["x"]), moments.slice(3)], ["id", "at"])
 
@@ -179,7 +179,7 @@ def test_values_become_json() -> None:
 
 
 def test_a_moment_keeps_its_time_of_day_in_python() -> None:
-    moments = pa.array([1_609_459_200_123], pa.int64()).cast(pa.date64())
+    moments = pa.array([1_609_459_200_123], pa.int64()).cast(pa.timestamp("ms", "UTC"))
 
     (moment,) = python_values(moments)
 

@@ -42,7 +42,8 @@ def test_arrow_keeps_the_declared_types(result: Result) -> None:
     table = result.to_arrow()
 
     assert table.schema.types == [
-        pa.utf8(), pa.date64(), pa.date32(), pa.list_(pa.float32(), 4), pa.list_(pa.utf8()), pa.int32(),
+        pa.utf8(), pa.timestamp("ms", "UTC"), pa.date32(),
+        pa.list_(pa.float32(), 4), pa.list_(pa.utf8()), pa.int32(),
     ]  # fmt: skip
     assert pa.Table.from_batches(result.to_batches(2)) == table
     assert pa.table(result) == table

@@ -3,12 +3,13 @@
 import math
 import re
 from collections.abc import Mapping
+from datetime import date
 from typing import NoReturn
 
 from omnigraph.catalog.scope import nearest_name
 from omnigraph.core.errors import ExecutionError, ParameterError
 from omnigraph.core.limits import I32_MAX, I32_MIN, I64_MAX, I64_MIN, U32_MAX
-from omnigraph.core.temporal import parse_date, parse_datetime
+from omnigraph.core.temporal import days_of, millis_of, parse_date, parse_datetime
 from omnigraph.core.values import FLOATS, INTEGERS, Scalar, ValueType
 
 ParameterInput = str | int | float | bool | list[str | int | float | bool] | None
@@ -77,16 +78,23 @@ def _bind_scalar(
         return _integer(where, scalar, value, name)
     if scalar in FLOATS:
         return _float(where, value, name)
+    if scalar in {Scalar.DATE, Scalar.DATETIME}:
+        return _moment(where, scalar, value, name)
     wanted = bool if scalar is Scalar.BOOL else str
     if not isinstance(value, wanted):
         _fail(where, f"expected {_json_name(wanted())}, got {_json_name(value)}", name)
-    if scalar in {Scalar.DATE, Scalar.DATETIME}:
-        parse = parse_date if scalar is Scalar.DATE else parse_datetime
-        try:
-            return parse(str(value))
-        except ExecutionError as error:
-            _fail(where, error.message, name)
     return value
+
+
+def _moment(where: str, scalar: Scalar, value: object, name: str) -> int:
+    """Return a `Date` as days and a `DateTime` as milliseconds: of a text, or of what Python has for them."""
+    parse, number = (parse_date, days_of) if scalar is Scalar.DATE else (parse_datetime, millis_of)
+    if not isinstance(value, str | date):
+        _fail(where, f"expected string, got {_json_name(value)}", name)
+    try:
+        return parse(value) if isinstance(value, str) else number(value)
+    except ExecutionError as error:
+        _fail(where, error.message, name)
 
 
 def _integer(where: str, scalar: Scalar, value: object, name: str) -> int:

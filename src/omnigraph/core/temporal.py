@@ -22,14 +22,16 @@ _PATTERN = re.compile(
 
 
 def parse_date(text: str) -> int:
-    """Return days since the epoch; a timestamp is reduced to its UTC day.
+    """Return days since the epoch; of a timestamp only midnight in UTC is a day, nothing is cut.
 
     Raises:
-        ExecutionError: the text is no date.
+        ExecutionError: the text is no date, or has a time of day.
     """
     millis = _parse(text)
     if millis is None:
         raise ExecutionError(f"invalid Date {_quote(text)}: write YYYY-MM-DD")
+    if millis % _DAY_MS or _has_fraction(text):
+        raise ExecutionError(time_of_day(text))
     return millis // _DAY_MS
 
 
@@ -43,6 +45,36 @@ def parse_datetime(text: str) -> int:
     if millis is None:
         raise ExecutionError(f"invalid DateTime {_quote(text)}: write RFC 3339, such as 2021-01-31T12:00:00Z")
     return millis
+
+
+def days_of(value: date) -> int:
+    """Return days since the epoch; of a moment (UTC without a zone) only midnight in UTC is a day.
+
+    Raises:
+        ExecutionError: it has a time of day.
+    """
+    if not isinstance(value, datetime):
+        return value.toordinal() - _EPOCH_DAY
+    days, rest = divmod(_since_epoch(value), timedelta(days=1))
+    if rest or getattr(value, "nanosecond", 0):  # what pandas has besides
+        raise ExecutionError(time_of_day(value.isoformat()))
+    return days
+
+
+def time_of_day(text: str) -> str:
+    """Return why a moment is no `Date`."""
+    return f"invalid Date {_quote(text)}: a Date has no time of day, and this is not midnight in UTC"
+
+
+def millis_of(value: date) -> int:
+    """Return milliseconds since the epoch; a moment without a zone is in UTC, a bare day is its midnight."""
+    if not isinstance(value, datetime):
+        return days_of(value) * _DAY_MS
+    return _since_epoch(value) // timedelta(milliseconds=1)
+
+
+def _since_epoch(value: datetime) -> timedelta:
+    return (value if value.tzinfo else value.replace(tzinfo=UTC)) - _EPOCH
 
 
 def format_date(days: int) -> str:
@@ -70,6 +102,12 @@ def _parse(text: str) -> int | None:
     millis = (moment - _EPOCH) // timedelta(milliseconds=1) + int((fraction or "0").ljust(3, "0")[:3])
     millis -= _zone_minutes(zone) * 60_000
     return millis if _MIN_MS <= millis <= _MAX_MS else None
+
+
+def _has_fraction(text: str) -> bool:
+    """Return whether a timestamp has digits behind the second, below the millisecond perhaps."""
+    match = _PATTERN.fullmatch(text)
+    return match is not None and (match[7] or "").strip("0") != ""
 
 
 def _zone_minutes(zone: str | None) -> int:

@@ -1,7 +1,6 @@
 """Columns of results as plain values: JSON for documents, Python objects for programs.
 
-Arrow's own conversion drops the time of day of a `DateTime`, which is stored as milliseconds in a date type;
-both conversions here keep it.
+A `DateTime` is a timestamp in UTC here, whatever it is in the tables (`catalog.moments`).
 """
 
 import math
@@ -48,7 +47,7 @@ def json_values(column: Column) -> list[object]:
         return [_float(value) for value in column.to_pylist()]
     if pa.types.is_date32(type_):
         return _each(column.cast(pa.int32()), format_date)
-    if pa.types.is_date64(type_):
+    if pa.types.is_timestamp(type_):
         return _each(column.cast(pa.int64()), format_datetime)
     if pa.types.is_fixed_size_list(type_):
         return _lists(column, _component_values)
@@ -62,7 +61,7 @@ def json_values(column: Column) -> list[object]:
 def python_values(column: Column) -> list[object]:
     """Return the values of a column as a program wants them."""
     type_ = column.type
-    if pa.types.is_date64(type_):
+    if pa.types.is_timestamp(type_):
         return _each(column.cast(pa.int64()), _moment)
     if pa.types.is_list(type_) or pa.types.is_fixed_size_list(type_):
         return _lists(column, python_values)

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from omnigraph.bulk.progress import ProgressCallback, silent
 from omnigraph.catalog.model import Catalog
+from omnigraph.catalog.moments import with_moments
 from omnigraph.core.errors import BadRequest
 from omnigraph.core.span import Source
 from omnigraph.embedding import EmbeddingConfig
@@ -352,7 +353,7 @@ class Graph(ChangeVerbs):
         return export_verb(self._graph, branch=self._on(branch), types=types, actor=self._who(actor))
 
     def table(self, type_name: str, *, branch: str | None = None) -> pa.Table:
-        """Return all rows of a type, by id.
+        """Return all rows of a type, by id; a `DateTime` is a timestamp in UTC.
 
         Raises:
             BadRequest: there is no such type.
@@ -362,7 +363,7 @@ class Graph(ChangeVerbs):
             if table_key in snapshot.entries:
                 entry = snapshot.entry(table_key)
                 store, address = self._graph.parts.store, self._graph.parts.address(entry)
-                return store.scan(store.open_at(address, entry.version)).sort_by("id")
+                return with_moments(store.scan(store.open_at(address, entry.version)).sort_by("id"))
         raise BadRequest(f"unknown type '{type_name}'")
 
 

@@ -2,11 +2,13 @@
 
 import importlib
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from omnigraph.catalog.moments import with_moments
 from omnigraph.core.errors import BadRequest, UnsupportedError
 from omnigraph.graph.encode import json_rows, python_rows
 from omnigraph.operations.query import QueryAnswer
@@ -30,7 +32,7 @@ class Result:
 
     def __init__(self, answer: QueryAnswer) -> None:
         """Take what the query gave."""
-        self._answer = answer
+        self._answer = replace(answer, table=with_moments(answer.table))
 
     @property
     def query_name(self) -> str:
@@ -105,7 +107,7 @@ class Result:
     # Other forms
 
     def to_arrow(self) -> pa.Table:
-        """Return the table itself; nothing is copied."""
+        """Return the table itself; nothing is copied. A `DateTime` is a timestamp in UTC."""
         return self._answer.table
 
     def to_batches(self, max_chunksize: int | None = None) -> list[pa.RecordBatch]:
@@ -118,12 +120,7 @@ class Result:
 
     def to_pandas(self) -> "pd.DataFrame":
         """Return a data frame; a `DateTime` becomes a timestamp in UTC."""
-        table = self._answer.table
-        for place, field in enumerate(table.schema):
-            if pa.types.is_date64(field.type):  # pandas would get days from it
-                moments = table.column(place).cast(pa.int64()).cast(pa.timestamp("ms", "UTC"))
-                table = table.set_column(place, field.name, moments)
-        return table.to_pandas()
+        return self._answer.table.to_pandas()
 
     def to_polars(self) -> Any:  # noqa: ANN401 - polars is optional, and so are its types
         """Return a polars data frame.

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from omnigraph.catalog.moments import with_moments
 from omnigraph.core.errors import EntityNotFound, HistoricalVersionReclaimed, StorageError
 from omnigraph.operations.context import OpenGraph
 from omnigraph.operations.pin import Target, pin_table, read_target
@@ -27,7 +28,7 @@ def entity_at(
         if error.kind == "not_found":
             raise HistoricalVersionReclaimed(table_key=type_name, version=table.version) from error
         raise
-    found = store.rows_by_id(handle, [entity_id]).to_pylist()
+    found = with_moments(store.rows_by_id(handle, [entity_id])).to_pylist()
     if not found:
         raise EntityNotFound(type_name, entity_id)
     return dict(found[0])

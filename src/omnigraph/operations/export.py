@@ -23,6 +23,7 @@ from omnigraph.bulk.jobs import Jobs
 from omnigraph.bulk.session import open_session, settings_from
 from omnigraph.catalog.arrow_schema import arrow_schema
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType
+from omnigraph.catalog.moments import with_moments
 from omnigraph.catalog.scope import nearest_name
 from omnigraph.core.errors import BadRequest
 from omnigraph.core.limits import MAX_FRAGMENT_ROWS
@@ -57,12 +58,12 @@ class Export:
                 yield from json_records(batch, type_)
 
     def batches(self, type_: NodeType | EdgeType) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of one type by id; memory does not grow with the table."""
+        """Yield the rows of one type by id, moments as timestamps; memory does not grow with the table."""
         self.graph.require_open()
         store, entry = self.graph.parts.store, self.snapshot.entry(type_.table_key)
         handle = store.open_at(self.graph.parts.address(entry), entry.version)
         schema = arrow_schema(type_)
-        return sorted_by_id(store.scan_batches(handle, columns=schema.names), schema)
+        return map(with_moments, sorted_by_id(store.scan_batches(handle, columns=schema.names), schema))
 
     def lines(self) -> Iterator[bytes]:
         """Yield NDJSON, some records at a time."""

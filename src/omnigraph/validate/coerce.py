@@ -13,7 +13,7 @@ import base64
 import binascii
 import re
 from collections.abc import Callable, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import date
 from itertools import chain
 from typing import NoReturn
 
@@ -25,7 +25,7 @@ from omnigraph.catalog.arrow_schema import arrow_type
 from omnigraph.catalog.model import Property
 from omnigraph.core.errors import ExecutionError
 from omnigraph.core.limits import I32_MAX, I32_MIN, I64_MAX, I64_MIN
-from omnigraph.core.temporal import parse_date, parse_datetime
+from omnigraph.core.temporal import days_of, millis_of, parse_date, parse_datetime
 from omnigraph.core.values import FLOATS, INTEGERS, Scalar, ValueType
 from omnigraph.validate.columns import Column, Positions
 from omnigraph.validate.values import INTEGER_WIDTHS, quote
@@ -37,7 +37,6 @@ _DECIMAL_INTEGER = re.compile(r"-?[0-9]{1,20}", re.ASCII)
 _UTC_TIMESTAMP = (  # what Arrow reads as `parse_datetime` does; other spellings are read one by one
     r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{3})?Z$"
 )
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class BeyondPython:
@@ -201,32 +200,20 @@ def _bool(value: object) -> bool:
 def _days(value: object) -> int:
     if isinstance(value, int) and not isinstance(value, bool):
         return _within(value, I32_MIN, I32_MAX, Scalar.DATE)
-    if isinstance(value, date) and not isinstance(value, datetime):
-        return value.toordinal() - _EPOCH.toordinal()
-    if isinstance(value, datetime):
-        return _since_epoch(value) // timedelta(days=1)
-    return _parsed(value, Scalar.DATE, parse_date)
+    return _parsed(value, Scalar.DATE, parse_date, days_of)
 
 
 def _millis(value: object) -> int:
     if isinstance(value, int) and not isinstance(value, bool):
         return _within(value, I64_MIN, I64_MAX, Scalar.DATETIME)
-    if isinstance(value, datetime):
-        return _since_epoch(value) // timedelta(milliseconds=1)
-    if isinstance(value, date):
-        return _days(value) * 86_400_000
-    return _parsed(value, Scalar.DATETIME, parse_datetime)
+    return _parsed(value, Scalar.DATETIME, parse_datetime, millis_of)
 
 
-def _since_epoch(value: datetime) -> timedelta:
-    return (value if value.tzinfo else value.replace(tzinfo=UTC)) - _EPOCH
-
-
-def _parsed(value: object, scalar: Scalar, parse: Callable[[str], int]) -> int:
-    if not isinstance(value, str):
+def _parsed(value: object, scalar: Scalar, parse: Callable[[str], int], number: Callable[[date], int]) -> int:
+    if not isinstance(value, str | date):
         _refuse(scalar, value)
     try:
-        return parse(value)
+        return parse(value) if isinstance(value, str) else number(value)
     except ExecutionError as error:
         raise _Refusal(error.message) from None
 

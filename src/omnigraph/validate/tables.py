@@ -13,11 +13,13 @@ import pyarrow.compute as pc
 
 from omnigraph.catalog.arrow_schema import arrow_type
 from omnigraph.catalog.model import EdgeType, NodeType, Property
+from omnigraph.catalog.moments import with_moments
 from omnigraph.catalog.scope import nearest_name
+from omnigraph.core.temporal import time_of_day
 from omnigraph.core.values import FLOATS, INTEGERS, Scalar, ValueType
 from omnigraph.validate.assemble import Converted, Flaw, assemble
 from omnigraph.validate.coerce import BeyondPython, Problems, coerce_column
-from omnigraph.validate.columns import Column, Mask, Positions, Rows, make_rows, to_mask
+from omnigraph.validate.columns import Column, Mask, Positions, Rows, make_rows, to_mask, true_positions
 from omnigraph.validate.values import quote
 from omnigraph.validate.violations import Kind, Violation, ViolationLog
 
@@ -128,15 +130,32 @@ def coerce_values(column: Column, item: Property, where: str) -> tuple[Column, P
         converted = _cast(plain, item.type)
     except pa.ArrowException:
         converted = None  # a value does not fit: the walk says which
-    return coerce_column(_values(plain), item, where) if converted is None else (converted, [])
+    if converted is None:
+        return coerce_column(_values(plain), item, where)
+    if item.type.scalar is Scalar.DATE and not item.type.is_list:
+        return _without_times(converted, plain, where)
+    return converted, []
+
+
+def _without_times(days: Column, given: Column, where: str) -> tuple[Column, Problems]:
+    """Return days, but for the moments among those given that have a time of day: nothing is cut."""
+    moments = _moments(given)
+    has_time = None if moments is None else pc.not_equal(pc.floor_temporal(moments, unit="day"), moments)
+    rows = [] if has_time is None else true_positions(has_time).tolist()
+    if not rows:
+        return days, []
+    texts = moments.take(rows).cast(pa.utf8()).to_pylist()
+    problems = [(row, f"{where}: {time_of_day(text)}") for row, text in zip(rows, texts, strict=True)]
+    return pc.if_else(has_time, pa.scalar(None, days.type), days), problems
 
 
 def _values(column: Column) -> list[object]:
-    """Return the values of a column as Python has them."""
+    """Return the values as Python has them; Arrow's own would drop the time of day of `date64`."""
+    moments = with_moments(pa.table({"value": column}))["value"]
     try:
-        found: list[object] = column.to_pylist()
+        found: list[object] = moments.to_pylist()
     except (OverflowError, ValueError):
-        return [_value(item) for item in column]
+        return [_value(item) for item in moments]
     return found
 
 

@@ -167,7 +167,7 @@ def test_a_blob_is_a_string(value: str) -> None:
 
 def test_a_date_becomes_days_and_a_time_milliseconds() -> None:
     assert bind_value("Date", "1970-01-02") == 1
-    assert bind_value("Date", "1970-01-02T23:30:00-01:00") == 2
+    assert bind_value("Date", "1970-01-02T23:00:00-01:00") == 2
     assert bind_value("DateTime", "1970-01-01T01:00:00.0019+01:00") == 1
     assert bind_value("DateTime", "1970-01-02") == 86_400_000
     assert bind_value("[Date]", ["1970-01-01", "1969-12-31"]) == [0, -1]

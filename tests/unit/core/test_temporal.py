@@ -1,13 +1,20 @@
 """`Date` and `DateTime`: the text of 1.3 of the languages specification."""
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta, timezone
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from omnigraph.core.errors import ExecutionError
-from omnigraph.core.temporal import format_date, format_datetime, parse_date, parse_datetime
+from omnigraph.core.temporal import (
+    days_of,
+    format_date,
+    format_datetime,
+    millis_of,
+    parse_date,
+    parse_datetime,
+)
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 DAY_MS = 86_400_000
@@ -76,15 +83,30 @@ def millis(*parts: int) -> int:
         ("2000-02-29", 11016),
         ("0001-01-01", -719162),
         ("9999-12-31", 2932896),
-        ("2020-05-01T23:59:59Z", 18383),
-        ("2020-05-01T23:59:59.999999999", 18383),
-        ("2020-05-01T23:30:00-01:00", 18384),
-        ("2020-05-01 00:30:00+01:00", 18382),
-        ("1970-01-01T00:30:00+01:00", -1),
+        ("2020-05-01T00:00:00Z", 18383),
+        ("2020-05-01 00:00:00.000000000", 18383),
+        ("2020-05-01T23:00:00-01:00", 18384),
+        ("1970-01-01T01:00:00+01:00", 0),
     ],
 )
-def test_a_date_is_a_day_or_the_utc_day_of_a_timestamp(text: str, days: int) -> None:
+def test_a_date_is_a_day_or_its_midnight_in_utc(text: str, days: int) -> None:
     assert parse_date(text) == days
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2020-05-01T23:59:59Z",
+        "2020-05-01T00:00:00.001",
+        "2020-05-01T00:00:00.000000001Z",
+        "2020-05-01 00:00:00+01:00",
+    ],
+)
+def test_a_time_of_day_is_no_date(text: str) -> None:
+    with pytest.raises(ExecutionError, match="a Date has no time of day") as caught:
+        parse_date(text)
+
+    assert f"invalid Date {text!r}" in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -175,7 +197,19 @@ def test_a_timestamp_survives_its_text(moment: datetime) -> None:
     text = f"{moment.date().isoformat()}T{text}"
 
     assert format_datetime(parse_datetime(text)) == text
-    assert parse_date(text) == parse_datetime(text) // DAY_MS
+    assert millis_of(moment) == parse_datetime(text)
+    if moment.time() == time():
+        assert parse_date(text) == days_of(moment) == parse_datetime(text) // DAY_MS
+
+
+def test_a_moment_of_python_has_the_zone_it_says_or_utc() -> None:
+    paris = datetime(2021, 6, 1, 2, tzinfo=timezone(timedelta(hours=2)))
+    nowhere = datetime(2021, 6, 1)  # noqa: DTZ001 - what Python users have
+
+    assert days_of(paris) == days_of(date(2021, 6, 1)) == days_of(nowhere)
+    assert millis_of(paris) == millis_of(date(2021, 6, 1)) == days_of(paris) * DAY_MS
+    with pytest.raises(ExecutionError, match=r"invalid Date '2021-06-01T00:00:00\.000001'"):
+        days_of(nowhere + timedelta(microseconds=1))
 
 
 @pytest.mark.parametrize(

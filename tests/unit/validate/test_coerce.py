@@ -119,8 +119,8 @@ def test_a_date_is_text_a_number_of_days_or_a_date() -> None:
         "1970-01-02",
         5,
         date(1970, 1, 3),
-        "1970-01-01T23:00:00-02:00",
-        NAIVE - timedelta(hours=1),
+        "1970-01-01T22:00:00-02:00",
+        NAIVE - timedelta(days=1),
     )
 
     assert stored == [1, 5, 2, 1, -1]
@@ -128,6 +128,8 @@ def test_a_date_is_text_a_number_of_days_or_a_date() -> None:
     assert coerce(Scalar.DATE, 1, -1)[0] == [1, -1]
     assert coerce(Scalar.DATE, "2000-02-29", "0001-01-01")[0] == [11016, -719162]
     assert refused(Scalar.DATE, "2001-02-29") == "invalid Date '2001-02-29': write YYYY-MM-DD"
+    assert "a Date has no time of day" in refused(Scalar.DATE, NAIVE - timedelta(hours=1))
+    assert "a Date has no time of day" in refused(Scalar.DATE, "1970-01-01T23:00:00-02:00")
     assert refused(Scalar.DATE, 1.0) == "expected Date, got number 1.0"
     assert refused(Scalar.DATE, True) == "expected Date, got boolean"
     assert refused(Scalar.DATE, 2**31) == "2147483648 does not fit Date"

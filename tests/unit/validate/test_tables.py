@@ -20,9 +20,23 @@ from tests.unit.validate.memory_view import messages, type_named
 KINDS = compile_text("""\
 node Kinds {
     text: String?  flag: Bool?  i32: I32?  i64: I64?  u32: U32?  u64: U64?  f32: F32?  f64: F64?
-    day: Date?  moment: DateTime?  blob: Blob?  words: [String]?  numbers: [I32]?  spot: Vector(2)?
+    day: Date?  moment: DateTime?  blob: Blob?  words: [String]?  numbers: [I32]?  days: [Date]?
+    spot: Vector(2)?
 }
 """)
+
+
+NO_TIME = "a Date has no time of day, and this is not midnight in UTC"
+TIMES: list[tuple[pa.DataType, str]] = [
+    (pa.date64(), "'1970-01-01 00:00:00.001'"),
+    (pa.timestamp("s", "Asia/Tokyo"), "'1970-01-01 00:00:01'"),
+    (pa.timestamp("us"), "'1970-01-01 00:00:00.000001'"),
+    (pa.timestamp("ns", "UTC"), "'1970-01-01 00:00:00.000000001'"),
+]
+ITEM_TIMES: list[tuple[pa.DataType, str]] = [
+    (pa.date64(), "'1970-01-01T00:00:00.001000+00:00'"),
+    (pa.timestamp("us"), "'1970-01-01T00:00:00.000001'"),
+]
 
 
 def read(
@@ -164,8 +178,8 @@ def test_an_edge_without_an_end_is_refused_at_its_row_alone() -> None:
         ("day", pa.array([date(1970, 1, 2)]), [1]),
         ("day", pa.array([5], pa.int64()), [5]),
         ("day", pa.array(["1970-01-03", None]), [2, None]),
-        ("day", pa.array([-1], pa.int64()).cast(pa.timestamp("us")), [-1]),
-        ("day", pa.array([86_400_001], pa.int64()).cast(pa.date64()), [1]),
+        ("day", pa.array([-86_400_000_000, None], pa.int64()).cast(pa.timestamp("us")), [-1, None]),
+        ("day", pa.array([86_400_000], pa.int64()).cast(pa.date64()), [1]),
         ("moment", pa.array([5], pa.int64()), [5]),
         ("moment", pa.array([5], pa.int64()).cast(pa.date64()), [5]),
         ("moment", pa.array([1], pa.int32()).cast(pa.date32()), [86_400_000]),
@@ -193,6 +207,22 @@ def test_columns_of_other_types_are_converted(name: str, column: Column, expecte
     ("name", "column", "message"),
     [
         ("i32", pa.array([1, 2**40]), "Kinds.i32: 1099511627776 does not fit I32"),
+        *(
+            (
+                "day",
+                pa.array([None, 1], pa.int64()).cast(type_),
+                f"Kinds.day: invalid Date {shown}: {NO_TIME}",
+            )
+            for type_, shown in TIMES
+        ),
+        *(
+            (
+                "days",
+                pa.array([[], [1]], pa.list_(pa.int64())).cast(pa.list_(type_)),
+                f"Kinds.days: item 1: invalid Date {shown}: {NO_TIME}",
+            )
+            for type_, shown in ITEM_TIMES
+        ),
         ("u32", pa.array([1, -1]), "Kinds.u32: -1 does not fit U32"),
         ("i64", pa.array([None, 1.0]), "Kinds.i64: expected I64, got number 1.0"),
         ("f64", pa.array([None, "1"]), "Kinds.f64: expected F64, got string '1'"),
