@@ -7,13 +7,12 @@ is made later.
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
-from omnigraph.bulk.read import PUSHDOWN, ReadOptions, TableSource
+from omnigraph.bulk.java import NO_PYSPARK
 from omnigraph.bulk.session import active_session
-from omnigraph.bulk.sink import TableWriter, WriteOptions, WrittenPart
 from omnigraph.bulk.sources import Format, SourceInput
 from omnigraph.bulk.sources_names import find_type
 from omnigraph.bulk.spool import FOLDER
-from omnigraph.core.errors import BadRequest, ExecutionError
+from omnigraph.core.errors import BadRequest, ExecutionError, SparkUnavailable
 from omnigraph.core.ids import new_ulid
 from omnigraph.core.temporal import parse_datetime
 from omnigraph.operations.load import load
@@ -21,6 +20,14 @@ from omnigraph.operations.load_model import FrameInput, LoadMode, LoadOptions, L
 from omnigraph.operations.open import close, open_graph
 from omnigraph.operations.pin import pin_snapshot, pin_table
 from omnigraph.storage.uri import GraphRoot
+
+try:
+    from omnigraph.bulk.read import PUSHDOWN, ReadOptions, TableSource
+    from omnigraph.bulk.sink import TableWriter, WriteOptions, WrittenPart
+except ModuleNotFoundError as error:
+    if error.name is None or error.name.partition(".")[0] != "pyspark":
+        raise
+    raise SparkUnavailable(NO_PYSPARK) from error
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

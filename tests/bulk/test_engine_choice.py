@@ -67,21 +67,33 @@ def test_either_engine_leaves_the_same_graph_or_the_same_error(
 
 
 @pytest.mark.case("surfaces", 203)
-def test_auto_takes_spark_for_more_than_a_small_file(spark: "SparkSession", tmp_path: Path) -> None:
+def test_auto_takes_spark_for_many_bytes(spark: "SparkSession", tmp_path: Path) -> None:
     place_atlas(tmp_path)
-    folder = tmp_path / "data"
-    small = write(folder, "a.jsonl", lines(craft("CAS-1")))
-    write(folder, "b.jsonl", lines(craft("CAS-2")))
+    small = write(tmp_path, "a.jsonl", lines(craft("CAS-1")))
+    folder = tmp_path / "large"
     records = [craft(f"BIG-{number}", name="x" * 2**20) for number in range(33)]
-    large = write(tmp_path, "large.jsonl", lines(*records))
+    half = write(folder, "1.jsonl", lines(*records[:17]))
+    write(folder, "2.jsonl", lines(*records[17:]))
     dry = ("--mode", "merge", "--dry-run")
 
-    assert not used_spark(load(tmp_path, *dry, "--data", small))
     assert used_spark(load(tmp_path, *dry, "--data", folder))
-    assert used_spark(load(tmp_path, *dry, "--data", folder / "*.jsonl"))
-    assert used_spark(load(tmp_path, *dry, "--data", small, "--data", folder / "b.jsonl"))
-    assert used_spark(load(tmp_path, *dry, "--data", large))
+    assert not used_spark(load(tmp_path, *dry, "--data", half))
     assert used_spark(load(tmp_path, *dry, "--data", small, "--master", "local[2]"))
+
+
+@pytest.mark.case("surfaces", 203)
+def test_auto_takes_seven_rows_in_a_folder_in_process(tmp_path: Path) -> None:
+    place_atlas(tmp_path)
+    folder = tmp_path / "data"
+    for number in range(7):
+        write(folder, f"{number}.jsonl", lines(craft(f"CAS-{number}")))
+    write(tmp_path, "load.yaml", f"sources: [{{path: {folder}}}]")
+    dry = ("--mode", "merge", "--dry-run")
+
+    assert not used_spark(load(tmp_path, *dry, "--data", folder))
+    assert not used_spark(load(tmp_path, *dry, "--data", folder / "*.jsonl"))
+    assert not used_spark(load(tmp_path, *dry, "--data", folder / "0.jsonl", "--data", folder / "1.jsonl"))
+    assert not used_spark(load(tmp_path, *dry, "--mapping", "load.yaml"))
 
 
 NO_JVM = """\

@@ -1,5 +1,6 @@
-"""A Java for Spark: the one that is named, the one on the path, or the one that a package brings."""
+"""What Spark needs of a machine: PySpark, and a Java that is named, on the path, or brought by a package."""
 
+import importlib.util
 import os
 import shlex
 import shutil
@@ -9,6 +10,7 @@ from pathlib import Path
 from omnigraph.core.errors import SparkUnavailable
 from omnigraph.storage.private_folder import make_private, open_own
 
+NO_PYSPARK = "PySpark is not installed: pip install pyspark, or do the work in process with engine 'local'"
 NO_JAVA = "no Java found: set JAVA_HOME, put java on the path, or install omnigraph[jre]"
 
 # The runtime of the package lacks one optional module, which Spark's launcher asks for by name, always.
@@ -22,6 +24,16 @@ while [ $n -gt 0 ]; do
 done
 exec {java} "$@"
 """
+
+
+def require_pyspark() -> None:
+    """Make sure that PySpark can be imported, before something imports it.
+
+    Raises:
+        SparkUnavailable: it is not installed.
+    """
+    if importlib.util.find_spec("pyspark") is None:
+        raise SparkUnavailable(NO_PYSPARK)
 
 
 def java_home(environment: Mapping[str, str], scratch: Path) -> Path | None:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from omnigraph.bulk.java import java_home
+from omnigraph.bulk.java import java_home, require_pyspark
 from omnigraph.core.errors import SparkUnavailable
 from omnigraph.storage.private_folder import open_own
 
@@ -110,6 +110,7 @@ def open_session(settings: SparkSettings) -> "SparkSession":
     active = active_session()
     if active is not None:
         return active
+    require_pyspark()
     try:
         return _start_remote(settings) if settings.remote is not None else _start(settings)
     except SparkUnavailable:

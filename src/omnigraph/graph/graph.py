@@ -8,6 +8,7 @@ from typing import Literal, Unpack
 import pyarrow as pa
 
 from omnigraph.bulk.progress import ProgressCallback, silent
+from omnigraph.bulk.sources import SourceInput
 from omnigraph.catalog.model import Catalog
 from omnigraph.catalog.moments import with_moments
 from omnigraph.core.errors import BadRequest
@@ -16,7 +17,7 @@ from omnigraph.embedding import EmbeddingConfig
 from omnigraph.graph.changes import ChangeVerbs
 from omnigraph.graph.result import Result
 from omnigraph.graph.snapshot_view import SnapshotView
-from omnigraph.graph.source import text_source
+from omnigraph.graph.source import named, query_name, text_source
 from omnigraph.operations import ensure_indices as ensure_indices_verb
 from omnigraph.operations.context import OpenGraph
 from omnigraph.operations.embed import embed as embed_verb
@@ -28,12 +29,13 @@ from omnigraph.operations.index_status import TableIndexes
 from omnigraph.operations.index_status import index_status as index_status_verb
 from omnigraph.operations.init import init_graph
 from omnigraph.operations.load import (
+    FrameInput,
     LoadInput,
     LoadMode,
     LoadOptions,
     LoadResult,
     RecordInput,
-    names_many_files,
+    TableInput,
 )
 from omnigraph.operations.load import load as load_verb
 from omnigraph.operations.load_frames import table_input
@@ -60,7 +62,7 @@ def init(
         ParseError, CatalogError: the schema is none.
         AlreadyInitialized: a graph lies here.
     """
-    setting = None if durability is None else Durability(durability)
+    setting = _durability(durability)
     parts = make_parts(str(uri), durability=setting)
     init_graph(parts, text_source(schema), force=force)
     return open(uri, durability=durability)
@@ -87,11 +89,17 @@ def open(
     """
     if mode not in {"rw", "ro"}:
         raise BadRequest(f"mode {mode!r} is neither 'rw' nor 'ro'")
-    setting = None if durability is None else Durability(durability)
+    setting = _durability(durability)
     opened = open_graph(
         str(uri), is_writable=mode == "rw", durability=setting, upkeep=upkeep, embedding=embedding
     )
     return Graph(opened, actor)
+
+
+def _durability(setting: str | None) -> Durability | None:
+    if setting is not None and setting not in {*Durability}:
+        raise BadRequest(f"durability {setting!r} is none of {', '.join(Durability)}")
+    return None if setting is None else Durability(setting)
 
 
 class Graph(ChangeVerbs):
@@ -135,7 +143,7 @@ class Graph(ChangeVerbs):
 
     def mutate(
         self,
-        source: str | Source,
+        source: str | Path | Source,
         name: str | None = None,
         params: Mapping[str, object] | None = None,
         *,
@@ -144,11 +152,11 @@ class Graph(ChangeVerbs):
         if_commit: str | None = None,
         message: str | None = None,
     ) -> MutationResult:
-        """Run one mutation of a `.gq` text as one commit."""
+        """Run one mutation of a `.gq` text or file as one commit."""
         result = mutate_verb(
             self._graph,
-            source if isinstance(source, Source) else Source(source),
-            name=name,
+            text_source(source),
+            name=query_name(name),
             params=params,
             branch=self._on(branch),
             actor=self._who(actor),
@@ -192,7 +200,6 @@ class Graph(ChangeVerbs):
             mode,
             engine=engine,
             master=master,
-            is_bulk=_is_bulk(data),
             is_dry_run=dry_run,
             on_error=on_error,
             rejects=None if rejects is None else Path(rejects),
@@ -224,6 +231,8 @@ class Graph(ChangeVerbs):
         Raises:
             BadRequest: a type is not in the schema, or something is no table.
         """
+        if not isinstance(tables, Mapping):
+            raise BadRequest(f"expected tables by type name, as in {{'Person': table}}, not {named(tables)}")
         inputs = [table_input(self._graph.catalog, name, table) for name, table in tables.items()]
         return self.load(inputs, mode, **options)
 
@@ -301,7 +310,7 @@ class Graph(ChangeVerbs):
         answer = query_verb(
             self._graph,
             text_source(source),
-            name=name,
+            name=query_name(name),
             params=params,
             branch=self._on(branch) if snapshot is None else branch,
             snapshot=snapshot,
@@ -326,7 +335,7 @@ class Graph(ChangeVerbs):
         return explain_verb(
             self._graph,
             text_source(source),
-            name=name,
+            name=query_name(name),
             params=params,
             branch=self._on(branch) if snapshot is None else branch,
             snapshot=snapshot,
@@ -367,10 +376,10 @@ class Graph(ChangeVerbs):
         raise BadRequest(f"unknown type '{type_name}'")
 
 
-def _is_bulk(data: object) -> bool:
-    """Return whether names stand for more files than one."""
-    names = [data] if isinstance(data, str | Path) else data if isinstance(data, list | tuple) else []
-    return names_many_files(name for name in names if isinstance(name, str | Path))
+_EXPECTED = (
+    "a load takes paths, NDJSON as bytes, or tables by type name as in {'Person': table}, where records in "
+    "Python become a table with pyarrow.Table.from_pylist"
+)
 
 
 def _inputs(
@@ -393,9 +402,13 @@ def _data(
     elif isinstance(data, Mapping):
         for name, table in data.items():
             yield table_input(graph.catalog, name, table)
-    else:
+    elif isinstance(data, Iterable):
         for item in data:
             if isinstance(item, str | Path):
                 yield from named_sources(item, graph.catalog)
-            else:
+            elif isinstance(item, RecordInput | TableInput | FrameInput | SourceInput):
                 yield item
+            else:
+                raise BadRequest(f"{named(item)} among the data is no path; {_EXPECTED}")
+    else:
+        raise BadRequest(f"{named(data)} cannot be loaded; {_EXPECTED}")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from omnigraph.core.span import Source
 from omnigraph.graph.result import Result
-from omnigraph.graph.source import text_source
+from omnigraph.graph.source import query_name, text_source
 from omnigraph.history.state import Snapshot
 from omnigraph.operations.context import OpenGraph
 from omnigraph.operations.query import explain, query
@@ -41,7 +41,7 @@ class SnapshotView:
         answer = query(
             self._graph,
             text_source(source),
-            name=name,
+            name=query_name(name),
             params=params,
             snapshot=self._snapshot,
             actor=self._actor if actor is None else actor,
@@ -62,4 +62,5 @@ class SnapshotView:
         """Return how a read would be carried out on the snapshot."""
         source = text_source(source)
         actor = self._actor if actor is None else actor
+        name = query_name(name)
         return explain(self._graph, source, name=name, params=params, snapshot=self._snapshot, actor=actor)

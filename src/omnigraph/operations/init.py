@@ -40,7 +40,7 @@ from omnigraph.history.manifest_rows import (
 )
 from omnigraph.operations.context import Authorize, allow_everything
 from omnigraph.operations.managed import refuse_managed
-from omnigraph.storage.probe import probe_store
+from omnigraph.storage.probe import probe_store, refuse_file
 from omnigraph.storage.stage import CommittedTable
 
 INIT_CLAIM = "__init_claim.json"
@@ -69,6 +69,7 @@ def init_graph(
     authorize(actor, "admin", MAIN)
     desired = read_schema(schema)
     contract = Contract.of(desired, accept_first(desired, make_domain=parts.new_id))
+    refuse_file(parts.root)
     refuse_managed(parts.root)
     _refuse_existing(parts, force=force)
     probe_store(parts.adapter, parts.root)

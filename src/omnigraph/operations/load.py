@@ -3,13 +3,13 @@
 E1  Both engines give the same content, the same counts and the same first error.
 """
 
-import glob
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from pathlib import Path
+from itertools import accumulate
 from typing import Literal, Protocol
 
-from omnigraph.bulk.files import file_exists, file_size, is_folder
+from omnigraph.bulk.files import file_exists, file_size
+from omnigraph.bulk.java import require_pyspark
 from omnigraph.bulk.progress import Stage, silent, told
 from omnigraph.bulk.session import settings_from
 from omnigraph.bulk.sources import SourceInput
@@ -49,7 +49,6 @@ __all__ = [
     "TableInput",
     "choose_engine",
     "load",
-    "names_many_files",
 ]
 
 
@@ -145,34 +144,22 @@ def _create_missing(graph: OpenGraph, branch: str | None, from_: str | None, act
 def choose_engine(inputs: Sequence[LoadInput], options: LoadOptions) -> Literal["spark", "local"]:
     """Return where a load runs: where the options say, else by what it reads.
 
-    Spark takes DataFrames, folders, patterns, several files, files of a size, and whatever comes while a
+    Spark takes DataFrames, files that have a size together, in one folder or many, and whatever comes while a
     master or a Connect server is set.
     """
     if options.engine != "auto":
         return options.engine
-    files = [item for item in inputs if isinstance(item, SourceInput)]
     is_bulk = (
-        options.is_bulk
-        or len(files) > 1
-        or any(isinstance(item, FrameInput) for item in inputs)
+        any(isinstance(item, FrameInput) for item in inputs)
         or settings_from(environment(), master=options.master).is_given
-        or any(_size(item) >= spark_bytes() for item in files)
+        or _reaches(spark_bytes(), (item for item in inputs if isinstance(item, SourceInput)))
     )
     return "spark" if is_bulk else "local"
 
 
-def names_many_files(names: Iterable[str | Path]) -> bool:
-    """Return whether a name stands for a folder or a pattern: more files than one, as a rule."""
-    paths = [str(name) for name in names]
-    paths += [path.partition("=")[2] for path in paths if "=" in path]
-    return any((glob.has_magic(path) and not Path(path).exists()) or _is_folder(path) for path in paths)
-
-
-def _is_folder(path: str) -> bool:
-    try:
-        return is_folder(path)
-    except OSError as error:
-        raise BadRequest(f"cannot read {path}: {error.strerror or error}") from error
+def _reaches(size: int, files: Iterable[SourceInput]) -> bool:
+    """Return whether files have so many bytes together; no more of them are looked at than it takes."""
+    return any(total >= size for total in accumulate(map(_size, files)))
 
 
 def _size(source: SourceInput) -> int:
@@ -195,6 +182,7 @@ def _begin(
 ) -> _Load:
     if engine == "local":
         return LocalLoad(graph, inputs, options, branch=branch, actor=actor, message=message)
+    require_pyspark()
     from omnigraph.operations.load_bulk import BulkLoad
 
     return BulkLoad(graph, inputs, options, branch=branch, actor=actor, message=message)

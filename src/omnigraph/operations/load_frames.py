@@ -35,7 +35,10 @@ def to_arrow(table: object, type_name: str) -> pa.Table:
         reason = str(error).partition("\n")[0]
         raise BadRequest(f"the table for {type_name} makes no Arrow table: {reason}") from error
     if found is None:
-        raise BadRequest(f"the table for {type_name} is a {type(table).__name__}, not a table")
+        is_list = isinstance(table, list | tuple)
+        hint = ": make one of a list of dicts with pyarrow.Table.from_pylist" if is_list else ""
+        kinds = "a table of pyarrow, pandas, polars or Spark"
+        raise BadRequest(f"the table for {type_name} is a {type(table).__name__}, not {kinds}{hint}")
     return found
 
 

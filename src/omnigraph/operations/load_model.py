@@ -54,15 +54,13 @@ LoadInput = RecordInput | TableInput | SourceInput | FrameInput
 class LoadOptions:
     """How a load is done.
 
-    `is_bulk` says that the caller's names stand for a folder or a pattern. `rejects` is a file for all
-    violations. A dry run writes nothing. `has_strict_columns` refuses a merge that would clear properties of
-    existing rows because its input leaves their columns out.
+    `rejects` is a file for all violations. A dry run writes nothing. `has_strict_columns` refuses a merge
+    that would clear properties of existing rows because its input leaves their columns out.
     """
 
     mode: LoadMode
     engine: Engine = "auto"
     master: str | None = None
-    is_bulk: bool = False
     is_dry_run: bool = False
     on_error: OnError = "fail"
     rejects: Path | None = None

@@ -29,7 +29,7 @@ from omnigraph.storage.durability import Durability, Syncer, setting_from_enviro
 from omnigraph.storage.lease import LEASE_LIFETIME, WriterLease
 from omnigraph.storage.manifest_table import ManifestTable
 from omnigraph.storage.object_store import open_adapter
-from omnigraph.storage.probe import probe_store
+from omnigraph.storage.probe import probe_store, refuse_file
 from omnigraph.storage.refs import RefStore
 from omnigraph.storage.residual import InlineCommitResidual
 from omnigraph.storage.stage import TableStager
@@ -78,11 +78,13 @@ def open_graph(
 
     Raises:
         GraphNotFound: there is no graph at this place.
+        BadRequest: the place is a file.
         FormatVersionError: this build does not read its format.
         SchemaContractConflict: schema files and manifest contradict each other.
         InvariantViolation: a table is behind its published version.
     """
     parts = make_parts(uri, durability=durability, upkeep=upkeep)
+    refuse_file(parts.root)
     if not parts.adapter.exists(MANIFEST_DIR):
         raise GraphNotFound(f"no graph at {parts.root.uri}: create one with init")
     publisher = ManifestPublisher(

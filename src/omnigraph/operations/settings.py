@@ -34,7 +34,7 @@ def environment() -> Mapping[str, str]:
 
 
 def spark_bytes() -> int:
-    """Return the size from which a file is loaded with Spark."""
+    """Return the bytes from which files are loaded with Spark."""
     return _number(SPARK_BYTES) or SPARK_BYTES_DEFAULT
 
 

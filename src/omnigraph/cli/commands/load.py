@@ -54,7 +54,7 @@ _REFUSED = {
     type=click.Choice(["auto", "spark", "local"]),
     default="auto",
     show_default=True,
-    help="Where the work is done: in this process, or on Spark; auto chooses by what is loaded.",
+    help="Where the work is done: in this process, or on Spark; auto chooses by the bytes of the files.",
 )
 @click.option(
     "--master", metavar="URL", help="Where Spark runs, such as local[4], spark://host:7077 or sc://host."
@@ -128,11 +128,9 @@ def load(
     from omnigraph.cli.access import open_for_writing
     from omnigraph.cli.documents import load_document
     from omnigraph.cli.render.writes import render_cleared, render_load, render_pending, render_rejected
-    from omnigraph.operations.load import names_many_files
     from omnigraph.operations.load_inputs import read_inputs
 
     announce("load", target, quiet=quiet)
-    is_bulk = engine == "auto" and names_many_files(names)
     with open_for_writing(target) as graph, load_progress(quiet=quiet, as_json=as_json) as progress:
         result = graph.load(
             read_inputs(names, graph.catalog, sys.stdin.buffer, mapping=mapping),
@@ -142,7 +140,7 @@ def load(
             actor=actor,
             message=message,
             index=not no_index,
-            engine="spark" if is_bulk else cast("Engine", engine),
+            engine=cast("Engine", engine),
             master=master,
             dry_run=dry_run,
             on_error=cast("OnError", on_error),

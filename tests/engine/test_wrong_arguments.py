@@ -1,0 +1,164 @@
+"""What a Python user may give by mistake: a typed error says what it is and what is expected."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import omnigraph
+from omnigraph import BadRequest, StorageError
+from tests.support.system import unprivileged
+
+SCHEMA = """\
+node Person {
+    name: String @key
+    age: I32?
+}
+"""
+FIND = "query find($name: String) { match { $p: Person  $p.name = $name } return { $p.name } }"
+ADD = "query add($name: String) { insert Person { name: $name } }"
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory) -> omnigraph.Graph:
+    """A graph with one person."""
+    made = omnigraph.init(tmp_path_factory.mktemp("people") / "g.omni", SCHEMA, durability="process")
+    made.load({"Person": pa.table({"name": ["ann"]})}, "append", index=False)
+    return made
+
+
+@pytest.mark.case("surfaces", 234)
+def test_a_mutation_and_a_query_may_be_files(graph: omnigraph.Graph, tmp_path: Path) -> None:
+    (tmp_path / "add.gq").write_text(ADD)
+    (tmp_path / "find.gq").write_text(FIND)
+
+    graph.mutate(tmp_path / "add.gq", params={"name": "bo"})
+
+    assert graph.query(str(tmp_path / "find.gq"), params={"name": "bo"}).scalar() == "bo"
+
+
+def test_a_schema_may_be_the_name_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "people.pg").write_text(SCHEMA)
+
+    made = omnigraph.init(tmp_path / "g.omni", str(tmp_path / "people.pg"), durability="process")
+
+    assert list(made.catalog.nodes) == ["Person"]
+
+
+@pytest.mark.case("surfaces", 234)
+@pytest.mark.parametrize("verb", ["query", "explain", "mutate"])
+def test_parameters_in_the_place_of_the_name(verb: str, graph: omnigraph.Graph) -> None:
+    text: Any = ADD if verb == "mutate" else FIND
+
+    with pytest.raises(
+        BadRequest, match="name of a query is a text, not a dict: parameters are given as params="
+    ):
+        getattr(graph, verb)(text, {"name": "ann"})
+
+
+def test_parameters_in_the_place_of_the_name_on_a_snapshot(graph: omnigraph.Graph) -> None:
+    view: Any = graph.at(graph.snapshot())
+
+    for verb in (view.query, view.explain):
+        with pytest.raises(BadRequest, match="not a dict"):
+            verb(FIND, {"name": "ann"})
+
+
+@pytest.mark.case("surfaces", 234)
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ([{"name": "x"}], "a dict among the data is no path; a load takes paths"),
+        (
+            {"Person": [{"name": "x"}]},
+            "the table for Person is a list, not a table .* pyarrow.Table.from_pylist",
+        ),
+        (42, "an int cannot be loaded; a load takes paths"),
+        (None, "None cannot be loaded"),
+    ],
+)
+def test_what_is_no_table(given: object, said: str, graph: omnigraph.Graph) -> None:
+    before = graph.snapshot().head.graph_commit_id
+    data: Any = given
+
+    with pytest.raises(BadRequest, match=said):
+        graph.load(data, "merge")
+
+    assert graph.snapshot().head.graph_commit_id == before
+
+
+@pytest.mark.case("surfaces", 234)
+def test_tables_without_types(graph: omnigraph.Graph) -> None:
+    given: Any = [{"name": "x"}]
+
+    with pytest.raises(BadRequest, match=r"expected tables by type name, as in .*, not a list of dict"):
+        graph.load_tables(given, "merge")
+
+
+@pytest.mark.case("surfaces", 234)
+@pytest.mark.parametrize("schema", [Path("nowhere.pg"), "nowhere.pg"])
+def test_a_schema_that_is_not_there(schema: str | Path, tmp_path: Path) -> None:
+    with pytest.raises(BadRequest, match=r"cannot read nowhere\.pg: No such file or directory"):
+        omnigraph.init(tmp_path / "g.omni", schema)
+
+    assert not (tmp_path / "g.omni").exists()
+
+
+def test_what_is_no_text(graph: omnigraph.Graph) -> None:
+    given: Any = 5
+
+    with pytest.raises(BadRequest, match="expected the text of a schema or a query, or its path, not an int"):
+        graph.query(given)
+
+
+def test_a_comment_that_names_a_file_is_a_text(tmp_path: Path) -> None:
+    made = omnigraph.init(tmp_path / "g.omni", "// made of people.pg", durability="process")
+
+    assert not made.catalog.nodes
+
+
+@pytest.mark.case("surfaces", 235)
+def test_a_file_in_the_place_of_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("x")
+
+    for place, said in (
+        ("notes.txt", "is a file"),
+        ("notes.txt/g", "lies below .*notes.txt, which is a file"),
+    ):
+        with pytest.raises(BadRequest, match=f"{said}: a graph is a folder"):
+            omnigraph.init(tmp_path / place, SCHEMA)
+        for mode in ("rw", "ro"):
+            with pytest.raises(BadRequest, match=f"{said}: a graph is a folder"):
+                omnigraph.open(tmp_path / place, mode=mode)  # type: ignore[arg-type] # both are modes
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that everybody can get to, unlike those of pytest."""
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        yield folder
+
+
+@pytest.mark.case("surfaces", 235)
+def test_a_folder_that_may_not_be_written(open_folder: Path) -> None:
+    place = open_folder / "g.omni"
+    omnigraph.init(place, SCHEMA, durability="process").close()
+
+    with unprivileged():
+        with pytest.raises(StorageError, match=r"cannot be written by this user \(Permission denied\)"):
+            omnigraph.open(place)
+        with pytest.raises(StorageError, match=r"cannot be written by this user \(Permission denied\)"):
+            omnigraph.init(open_folder / "another.omni", SCHEMA)
+        rows = omnigraph.open(place, mode="ro").table("Person").num_rows
+
+    assert rows == 0
+
+
+def test_a_durability_that_there_is_not(graph: omnigraph.Graph) -> None:
+    with pytest.raises(BadRequest, match="durability 'maybe' is none of full, process"):
+        omnigraph.open(graph.uri, durability="maybe")
