@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         CommitHasNoParent,
         CommitNotFound,
         ConflictError,
+        DamagedFile,
         DriftNeedsRepair,
         EmbeddingError,
         EmbeddingModelMismatch,
@@ -96,6 +97,7 @@ if TYPE_CHECKING:
     from omnigraph.operations.load import LoadMode, LoadResult
     from omnigraph.operations.merge import DeleteRefusal, MergeOutcome, MergeResult
     from omnigraph.operations.mutate import MutationResult
+    from omnigraph.operations.verify import VerifyReport
     from omnigraph.plan.describe import Explanation
 
 __version__ = "0.1.0"
@@ -130,6 +132,7 @@ _HOMES = {
     "Result": "omnigraph.graph.result",
     "Snapshot": "omnigraph.history.state",
     "SnapshotView": "omnigraph.graph.snapshot_view",
+    "VerifyReport": "omnigraph.operations.verify",
     "init": "omnigraph.graph.graph",
     "open": "omnigraph.graph.graph",
 }
@@ -161,6 +164,7 @@ __all__ = [
     "CommitHasNoParent",
     "CommitNotFound",
     "ConflictError",
+    "DamagedFile",
     "DeleteRefusal",
     "Diff",
     "DriftNeedsRepair",
@@ -229,6 +233,7 @@ __all__ = [
     "TypeCheckError",
     "UnsupportedError",
     "ValidationError",
+    "VerifyReport",
     "VersionNotFound",
     "WriterLeaseHeld",
     "__version__",

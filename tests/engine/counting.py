@@ -19,11 +19,15 @@ class Scans:
         inner = ManifestTable.read
 
         def read(
-            table: ManifestTable, handle: ManifestHandle, *, fragment_ids: Sequence[int] | None = None
+            table: ManifestTable,
+            handle: ManifestHandle,
+            *,
+            fragment_ids: Sequence[int] | None = None,
+            columns: Sequence[str] | None = None,
         ) -> pa.Table:
             whole = len(handle.fragment_ids)
             self.made.append((whole if fragment_ids is None else len(fragment_ids), whole))
-            return inner(table, handle, fragment_ids=fragment_ids)
+            return inner(table, handle, fragment_ids=fragment_ids, columns=columns)
 
         monkeypatch.setattr(ManifestTable, "read", read)
 

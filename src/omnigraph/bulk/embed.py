@@ -183,8 +183,8 @@ def delete_rows(task: DeleteTask) -> "Replaced":
     handle = table.store().open_at(table.address, table.read_version)
     found = selected_rows(handle, task.fragment, task.filling.where)
     assert len(found.addresses) == task.rows, "a version does not change"
-    removed, updated = delete_committed(table, found.addresses.tolist())
-    return Replaced(tuple(removed), tuple(updated), task.rows)
+    removed, updated, sums = delete_committed(table, found.addresses.tolist())
+    return Replaced(tuple(removed), tuple(updated), task.rows, sums)
 
 
 def fill_with_own_provider(task: FillTask) -> FillReport:

@@ -5,7 +5,7 @@ M2  A written row carries the row id of the committed row of its id, exactly whe
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -22,6 +22,7 @@ from omnigraph.validate.questions import FILE, ID, LINE
 
 if TYPE_CHECKING:
     from omnigraph.storage.fragments import TaskTable, WrittenFragment
+    from omnigraph.storage.sums import FileSum
 
 FRAGMENT, OFFSET = "@fragment", "@offset"
 
@@ -109,13 +110,17 @@ def _rewritten(
                 "description": pa.array([item.description for item in made], pa.string()),
                 "rows": pa.array([item.rows for item in made], pa.int64()),
                 "size": pa.array([item.size for item in made], pa.int64()),
+                "sums": pa.array([_sum_text(item.sums) for item in made], pa.string()),
             }
         )
 
     frame = matched.select(FRAGMENT, OFFSET, ROW_ID)
-    schema = "description string, rows long, size long"
+    schema = "description string, rows long, size long, sums string"
     made: list[Any] = jobs.collect(frame.groupBy(FRAGMENT).applyInArrow(rewrite, schema)).to_pylist()
-    return tuple(WrittenFragment(row["description"], row["rows"], row["size"]) for row in made)
+    return tuple(
+        WrittenFragment(row["description"], row["rows"], row["size"], sums=_sums_of(row["sums"]))
+        for row in made
+    )
 
 
 def _deleted(jobs: Jobs, table: "TaskTable", matched: DataFrame) -> Replaced:
@@ -126,8 +131,8 @@ def _deleted(jobs: Jobs, table: "TaskTable", matched: DataFrame) -> Replaced:
 
         addresses: list[Any] = rows[ROW_ADDRESS].to_pylist()
         with table.writing():
-            removed, updated = delete_committed(table, addresses)
-        made = json.dumps({"removed": removed, "updated": updated})
+            removed, updated, sums = delete_committed(table, addresses)
+        made = json.dumps({"removed": removed, "updated": updated, "sums": _sum_text(sums)})
         return pa.table({"made": pa.array([made]), "rows": pa.array([rows.num_rows], pa.int64())})
 
     found = matched.where(functions.col(ROW_ADDRESS).isNotNull()).select(
@@ -139,4 +144,16 @@ def _deleted(jobs: Jobs, table: "TaskTable", matched: DataFrame) -> Replaced:
         tuple(number for answer in answers for number in answer["removed"]),
         tuple(text for answer in answers for text in answer["updated"]),
         sum(int(rows or 0) for rows in made["rows"].to_pylist()),
+        tuple(item for answer in answers for item in _sums_of(answer["sums"])),
     )
+
+
+def _sum_text(sums: "Sequence[FileSum]") -> str:
+    """Return sums as a text that a column can hold."""
+    return "\n".join(item.to_text() for item in sums)
+
+
+def _sums_of(text: str) -> "tuple[FileSum, ...]":
+    from omnigraph.storage.sums import FileSum
+
+    return tuple(FileSum.of_text(line) for line in text.splitlines())

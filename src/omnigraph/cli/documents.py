@@ -21,6 +21,7 @@ from omnigraph.operations.index_status import TableIndexes
 from omnigraph.operations.load import LoadResult
 from omnigraph.operations.merge import MergeResult
 from omnigraph.operations.mutate import MutationResult
+from omnigraph.operations.verify import VerifyReport
 
 Json = dict[str, object]
 
@@ -218,3 +219,23 @@ def _pending(indexes: Iterable[PendingIndex]) -> list[Json]:
         {"table_key": index.table_key, "property": index.property, "reason": index.reason}
         for index in indexes
     ]
+
+
+def verify_document(report: VerifyReport, uri: str) -> Json:
+    """Return what a verification found, file by file."""
+    return {
+        "uri": uri,
+        "is_whole": report.is_whole,
+        "branches": list(report.branches),
+        "unread": list(report.unread),
+        "counts": report.counts,
+        "files": [
+            {
+                "path": file.path,
+                "status": file.status.value,
+                "length": file.length,
+                "found_length": file.found_length,
+            }
+            for file in report.files
+        ],
+    }

@@ -49,6 +49,7 @@ COMMANDS = {
     "snapshot": _entry("snapshot", "Show the version and the tables of a graph.", _GRAPH),
     "init": _entry("init", "Create an empty graph from a schema.", _STORAGE),
     "index": _entry("index", "Build missing indexes, or say which there are.", _STORAGE),
+    "verify": _entry("verify", "Compare the files of a graph with their checksums.", _STORAGE),
     "recovery": _entry("recovery", "List what was recovered after interrupted writes.", _STORAGE),
     "lint": _entry("lint", "Check query files against a schema.", _OFFLINE),
     "fmt": _entry("fmt", "Rewrite files in the canonical layout.", _OFFLINE),

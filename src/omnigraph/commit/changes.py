@@ -14,6 +14,7 @@ from omnigraph.history.manifest_rows import (
     registration_row,
     schema_row,
 )
+from omnigraph.storage.sums import FileSum
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,7 @@ class LineageIntent:
     merged_parent_commit_id: str | None = None
     message: str | None = None
     merged_history: Mapping[str, object] | None = None  # what a merge tells of its source's history
+    sums: tuple[FileSum, ...] = ()  # of the files that it adds to tables
 
 
 def check_expectations(tables: TableStates, expected: Mapping[TableIdentity, Expectation]) -> None:

@@ -20,6 +20,7 @@ from omnigraph.history.fold import TableEntry
 from omnigraph.storage.handle import SnapshotHandle
 from omnigraph.storage.rows import ReplacedRows
 from omnigraph.storage.staged import CommittedTable, StagedWrite
+from omnigraph.storage.sums import FileSum
 
 Chunk = tuple[pa.Table, ReplacedRows | None]  # with the rows that it replaces, where they are known
 Chunks = Callable[[], Iterable[Chunk]]
@@ -60,6 +61,7 @@ def _run(parts: Parts, steps: Steps, operation_id: str) -> CommittedTable:
     address = parts.address(steps.entry)
     committed: CommittedTable | None = None
     files: list[str] = []
+    sums: list[FileSum] = []
     for name, stage in _staging(parts, steps):
         version = steps.entry.version if committed is None else committed.version
         staged = stage(parts.store.open_at(address, version))
@@ -71,10 +73,11 @@ def _run(parts: Parts, steps: Steps, operation_id: str) -> CommittedTable:
             staged, operation_id=operation_id, writer_kind=WriterKind.BRANCH_MERGE.value
         )
         files += committed.files
+        sums += parts.summer.sum(staged.files)
         hit(_FAILPOINTS[name])
     assert committed is not None, f"{steps.entry.table_key} is pinned for a write that does nothing"
     return CommittedTable(
-        address, committed.version, committed.row_count, committed.transaction_uuid, tuple(files)
+        address, committed.version, committed.row_count, committed.transaction_uuid, tuple(files), tuple(sums)
     )
 
 

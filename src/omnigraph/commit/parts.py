@@ -20,6 +20,7 @@ from omnigraph.storage.object_store import StorageAdapter
 from omnigraph.storage.refs import RefStore
 from omnigraph.storage.residual import InlineCommitResidual
 from omnigraph.storage.stage import TableStager
+from omnigraph.storage.sums import NO_SUMS, Summer
 from omnigraph.storage.table import TableStore
 from omnigraph.storage.uri import GraphRoot
 
@@ -46,6 +47,7 @@ class Parts:
     warn: Callable[[str], None] = field(default=lambda _message: None)
     upkeep: bool = True
     lease: WriterLease | None = None
+    summer: Summer = NO_SUMS
 
     def check_lease(self) -> None:
         """Make sure that this process is still the writer; a local disk has no lease.

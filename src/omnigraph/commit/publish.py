@@ -28,6 +28,7 @@ from omnigraph.commit.changes import (
     change_rows,
     check_expectations,
 )
+from omnigraph.commit.manifest_sums import ManifestSums
 from omnigraph.core.clock import boot_clock
 from omnigraph.core.errors import (
     OmnigraphError,
@@ -48,6 +49,7 @@ from omnigraph.storage.handle import TableAddress
 from omnigraph.storage.locks import PUBLISH_LOCK_WAIT_S, PublishLock
 from omnigraph.storage.manifest_table import ManifestHandle
 from omnigraph.storage.stage import TableStager
+from omnigraph.storage.sums import NO_SUMS, Summer
 from omnigraph.storage.table import TableStore
 
 PUBLISHER_RETRY_BUDGET = 5  # at about 50 ms a try, a quarter second of contention before we say so
@@ -105,6 +107,7 @@ class ManifestPublisher:
         check_branch: Callable[[str, str | None], object] = lambda _branch, _ref: None,
         boot_clock: Callable[[], float] = boot_clock,
         horizon_s: float = HORIZON_S,
+        summer: Summer = NO_SUMS,
     ) -> None:
         """Take the manifest's reader and writer; the clock must count sleep.
 
@@ -119,6 +122,7 @@ class ManifestPublisher:
         self._check_branch = check_branch
         self._boot_clock = boot_clock
         self._horizon_s = horizon_s
+        self._own_sums = ManifestSums(store, summer, warn)
         self._synced: dict[str | None, int] = {}  # by ref, the newest manifest version synced here
         self._turns: dict[str | None, threading.Lock] = {}
         self._random = random.Random()  # noqa: S311 - pauses, not secrets
@@ -169,9 +173,10 @@ class ManifestPublisher:
             synced = self.make_durable(ref, handle.version)
             at = handle.version + 1
             rows = change_rows(state.tables, batch.changes, at=at)
+            sums = (*lineage.sums, *self._own_sums.of_predecessor(handle, state.sequence))
             metadata = _commit_metadata(lineage, state.head) | {"synced_version": synced}
             rows += [
-                commit_row(lineage.graph_commit_id, branch, metadata, at=at),
+                commit_row(lineage.graph_commit_id, branch, metadata, at=at, sums=sums),
                 head_row(branch, lineage.graph_commit_id, state.head.graph_commit_id),
             ]
             table = rows_table(rows)
@@ -183,7 +188,7 @@ class ManifestPublisher:
             hit("publish.before_merge")
             version = self._merge(branch, ref, handle, table, lineage.graph_commit_id)
             self._sync_or_take_back(ref, handle.version, version)
-            fragments = self._fragments(ref, version) or state.fragments
+            fragments = self._fragments(ref, version, handle) or state.fragments
         published = state.with_rows(table, version=version, fragments=fragments)
         commit = published.commits.find(lineage.graph_commit_id)
         assert commit is not None, "the commit is among the rows just folded"
@@ -289,10 +294,13 @@ class ManifestPublisher:
                 f"{failed}; and the publish cannot be undone: {error}", kind="permanent"
             ) from error
 
-    def _fragments(self, ref: str | None, version: int) -> frozenset[int] | None:
+    def _fragments(self, ref: str | None, version: int, before: ManifestHandle) -> frozenset[int] | None:
         """Return the fragments of the version just made, unless somebody else has moved on already."""
         handle = self._manifest.open_fresh(self._coordinator.address(ref))
-        return frozenset(handle.fragment_ids) if handle.version == version else None
+        if handle.version != version:
+            return None
+        self._own_sums.remember(before, handle)
+        return frozenset(handle.fragment_ids)
 
     @contextmanager
     def publish_lock(self, branch: str | None, wait_s: float = PUBLISH_LOCK_WAIT_S) -> Iterator[bool]:

@@ -20,7 +20,7 @@ X7  A commit that a call of the library made on HEAD is published only if every 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from omnigraph.commit.changes import Expectation, LineageIntent, UpdateTable
 from omnigraph.commit.outcome import Landed, NoEffect, Pending, Proof, SectionOutcome
@@ -54,6 +54,7 @@ from omnigraph.history.manifest_rows import Pin
 from omnigraph.storage.durability import SyncFailed
 from omnigraph.storage.locks import WriterLock
 from omnigraph.storage.stage import CommittedTable
+from omnigraph.storage.sums import FileSum
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,7 +317,20 @@ class _Section:
             for commit, result in self.committed
         ]
         return self.publisher.publish(
-            intent.branch, intent.branch_ref, [*changes, *intent.pointers], intent.expected, intent.lineage
+            intent.branch,
+            intent.branch_ref,
+            [*changes, *intent.pointers],
+            intent.expected,
+            replace(intent.lineage, sums=self.sums()),
+        )
+
+    def sums(self) -> tuple[FileSum, ...]:
+        """Return the lengths and checksums of the files that the tables got."""
+        sum_ = self.parts.summer.sum
+        return tuple(
+            item
+            for commit, result in self.committed
+            for item in (*result.sums, *sum_([*commit.staged_files, *result.files]))
         )
 
     # Phase D

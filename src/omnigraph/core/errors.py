@@ -46,6 +46,7 @@ object that an HTTP body carries besides.
       RecoveryRequired              503: an unfinished write must be recovered first
       StorageError                  the store failed; `kind` says how
         GraphDamaged                graph_damaged: a file that published history needs is gone or hollow
+        DamagedFile                 a file is missing, or is not what its commit wrote
       FormatVersionError            a storage format this build does not read
       SidecarCorrupt, SidecarTooNew, InvariantViolation
       InitializationCommitted, InitializationIndeterminate
@@ -650,6 +651,16 @@ class GraphDamaged(StorageError):
         )
         self.file, self.reason, self.dataset = file, reason, dataset
         self.versions, self.commits, self.readable = tuple(versions), tuple(commits), readable
+
+
+class DamagedFile(StorageError):
+    """A file of the graph is missing, or is not what its commit wrote; putting it back mends the graph."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        """Take the path inside the graph and what is wrong."""
+        way_out = "put it back from a copy of the graph; 'omnigraph verify' lists all such files"
+        super().__init__(f"'{path}' is damaged: {reason}: {way_out}", kind="permanent")
+        self.path, self.reason = path, reason
 
 
 class FormatVersionError(OmnigraphError):

@@ -10,6 +10,8 @@ from omnigraph.history.coordinator import MAIN
 from omnigraph.history.state import Snapshot
 from omnigraph.operations.entity_at import entity_at as entity_at_verb
 from omnigraph.operations.pin import Target, find_commit
+from omnigraph.operations.verify import VerifyReport
+from omnigraph.operations.verify import verify as verify_verb
 
 
 class HistoryVerbs(BranchVerbs):
@@ -55,3 +57,14 @@ class HistoryVerbs(BranchVerbs):
         """Return the finished recoveries, newest first."""
         self._graph.enter(self._actor, "read", None)
         return read_records(self._graph.parts)
+
+    def verify(self, *, branch: str | None = None) -> VerifyReport:
+        """Compare the files of all branches, or of one, with the lengths and checksums of their commits.
+
+        Every file is read; nothing is written. The report says of each what became of it.
+
+        Raises:
+            BranchNotFound: there is no such branch.
+        """
+        self._graph.enter(self._actor, "read", branch)
+        return verify_verb(self._graph.parts, branch=branch)

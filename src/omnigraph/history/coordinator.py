@@ -9,7 +9,7 @@ G3  Fragments go when the manifest is folded, and when a publish that could not 
 import threading
 
 from omnigraph.history.damage import damage_explained
-from omnigraph.history.manifest_rows import MANIFEST_DIR
+from omnigraph.history.manifest_rows import MANIFEST_DIR, READ_COLUMNS
 from omnigraph.history.stamp import read_stamp, refuse_if_stamp_unsupported
 from omnigraph.history.state import ManifestState
 from omnigraph.storage.handle import TableAddress
@@ -54,9 +54,7 @@ class Coordinator:
         """
         handle = self.manifest.open_fresh(self.address(ref))
         refuse_if_stamp_unsupported(read_stamp(handle.schema_metadata))
-        present = frozenset(handle.fragment_ids)
-        rows = self.manifest.read(handle, fragment_ids=sorted(present))
-        return ManifestState(branch, ref, 0).with_rows(rows, version=handle.version, fragments=present)
+        return self._read_all(branch, ref, handle)
 
     def advance(self, branch: str | None, ref: str | None, handle: ManifestHandle) -> ManifestState:
         """Return the state of a manifest that was just opened, reading the fragments not seen yet.
@@ -70,13 +68,10 @@ class Coordinator:
             return warm
         present = frozenset(handle.fragment_ids)
         unseen = sorted(present - warm.fragments)
-        rows = self.manifest.read(handle, fragment_ids=unseen)
+        rows = self.manifest.read(handle, fragment_ids=unseen, columns=READ_COLUMNS)
         advanced = warm.with_rows(rows, version=handle.version, fragments=present)
         if not warm.fragments <= present and not (unseen and advanced.continues(warm)):  # G3
-            rows = self.manifest.read(handle)
-            advanced = ManifestState(branch, ref, 0).with_rows(
-                rows, version=handle.version, fragments=present
-            )
+            advanced = self._read_all(branch, ref, handle)
         return self.adopt(advanced)
 
     def adopt(self, state: ManifestState) -> ManifestState:
@@ -96,6 +91,11 @@ class Coordinator:
         """Drop the warm state of a branch that is gone."""
         with self._lock:
             self._states.pop(branch, None)
+
+    def _read_all(self, branch: str | None, ref: str | None, handle: ManifestHandle) -> ManifestState:
+        rows = self.manifest.read(handle, columns=READ_COLUMNS)
+        fragments = frozenset(handle.fragment_ids)
+        return ManifestState(branch, ref, 0).with_rows(rows, version=handle.version, fragments=fragments)
 
     def _warm(self, branch: str | None, ref: str | None) -> ManifestState | None:
         with self._lock:

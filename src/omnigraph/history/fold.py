@@ -125,7 +125,7 @@ def _decisive(rows: pa.Table) -> pa.Table:
     newest = rows.group_by(keys).aggregate([("published_at", "max")])
     newest = newest.rename_columns([*keys, "published_at"])
     columns = [*keys, "published_at"]
-    decisive = rows.drop_columns(["base_objects"]).join(newest, columns, columns, join_type="left semi")
+    decisive = rows.join(newest, columns, columns, join_type="left semi")
     malformed = where_null(rows, "published_at", "stable_table_id").select(decisive.column_names)
     return pa.concat_tables([decisive, malformed.cast(decisive.schema)])  # a join forgets what is never null
 

@@ -4,12 +4,14 @@ R1  Every row but `graph_head` is written once and never changed: the keys of ta
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from omnigraph.history.identity import TableIdentity
+from omnigraph.storage.sums import FileSum, encode_sums
 
 MANIFEST_DIR = "__manifest"
 STAMP_KEY = "omnigraph:internal_schema_version"
@@ -36,6 +38,8 @@ SCHEMA_OF_MANIFEST = pa.schema(
         pa.field("published_at", pa.uint64()),
     ]
 )
+# What folds and lists need: `base_objects` holds checksums, and only `verify` asks for them.
+READ_COLUMNS = tuple(name for name in SCHEMA_OF_MANIFEST.names if name != "base_objects")
 Row = dict[str, Any]
 
 
@@ -103,11 +107,27 @@ def schema_row(ir_text: str, *, at: int) -> Row:
     return _row(f"{SCHEMA}:{at}", SCHEMA, metadata=ir_text, published_at=at)
 
 
-def commit_row(commit_id: str, branch: str | None, metadata: dict[str, Any], *, at: int) -> Row:
-    """Return the lineage row of a commit; members that are none are left out."""
+def commit_row(
+    commit_id: str,
+    branch: str | None,
+    metadata: dict[str, Any],
+    *,
+    at: int,
+    sums: Sequence[FileSum] = (),
+) -> Row:
+    """Return the lineage row of a commit, with the sums of the files that it added.
+
+    Members of its metadata that are none are left out.
+    """
     kept = {name: value for name, value in metadata.items() if value is not None}
     return _row(
-        commit_id, COMMIT, metadata=_json(kept), table_version=at, table_branch=branch, published_at=at
+        commit_id,
+        COMMIT,
+        metadata=_json(kept),
+        base_objects=encode_sums(sums),
+        table_version=at,
+        table_branch=branch,
+        published_at=at,
     )
 
 

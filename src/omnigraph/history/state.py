@@ -15,7 +15,7 @@ from omnigraph.core.errors import InvariantViolation, VersionNotFound
 from omnigraph.history.commits import CommitLog, GraphCommit
 from omnigraph.history.fold import TableEntry, TableStates, fold
 from omnigraph.history.identity import TableIdentity
-from omnigraph.history.manifest_rows import HEAD, SCHEMA, TABLE_KINDS, TABLE_VERSION
+from omnigraph.history.manifest_rows import HEAD, READ_COLUMNS, SCHEMA, TABLE_KINDS, TABLE_VERSION
 from omnigraph.history.select import where_above_or_equal_to, where_equal, where_one_of
 
 _LOG_CHUNKS_MAX = 64
@@ -89,6 +89,17 @@ class ManifestState:
         refs = where_equal(self._table_rows(), "object_type", TABLE_VERSION)["table_branch"]
         return frozenset(str(ref) for ref in refs.unique().drop_null().to_pylist())
 
+    def pinned_versions(self) -> frozenset[tuple[str, str | None, int]]:
+        """Return every version that a pin of this branch names, past ones included: place, ref, number."""
+        rows = where_equal(self._table_rows(), "object_type", TABLE_VERSION)
+        columns = ["stable_table_id", "table_incarnation_id", "table_key", "table_branch", "table_version"]
+        return frozenset(
+            (TableIdentity(stable, incarnation).location(key), ref, version)
+            for stable, incarnation, key, ref, version in zip(
+                *(rows[name].to_pylist() for name in columns), strict=True
+            )
+        )
+
     def forks_of(self, branch: str | None) -> frozenset[tuple[TableIdentity, str]]:
         """Return the forks that a branch published, past ones included: which table, and which ref."""
         rows = where_equal(self._table_rows(), "object_type", TABLE_VERSION)
@@ -121,7 +132,7 @@ class ManifestState:
         self, rows: pa.Table, *, version: int, fragments: frozenset[int], ref: str | None = None
     ) -> "ManifestState":
         """Return the state with further rows; those that it has are passed over (S1, S2)."""
-        rows = self._unseen(rows)
+        rows = self._unseen(rows.select(READ_COLUMNS))
         heads = dict(self.heads)
         for row in where_equal(rows, "object_type", HEAD).select(["object_id", "metadata"]).to_pylist():
             heads[row["object_id"].removeprefix(f"{HEAD}:")] = json.loads(row["metadata"])["head_commit_id"]

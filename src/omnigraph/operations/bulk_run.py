@@ -345,7 +345,14 @@ class BulkRun:
         mode: FragmentMode = "overwrite" if self.options.mode == "overwrite" else "append"
         durability = Durability.FULL if parts.syncer.is_active else Durability.PROCESS
         return TaskTable(
-            parts.root.uri, parts.address(entry), entry.version, schema, mode, durability, self.notes
+            parts.root.uri,
+            parts.address(entry),
+            entry.version,
+            schema,
+            mode,
+            durability,
+            self.notes,
+            parts.summer.is_active,
         )
 
     def _committed(self, table_key: str) -> CommittedTable:

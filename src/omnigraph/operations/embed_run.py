@@ -138,7 +138,15 @@ class EmbedRun:
             schema = arrow_schema(target.type).serialize().to_pybytes()
             filling = Filling(
                 entry.table_key,
-                TaskTable(parts.root.uri, address, entry.version, schema, "append", durability),
+                TaskTable(
+                    parts.root.uri,
+                    address,
+                    entry.version,
+                    schema,
+                    "append",
+                    durability,
+                    is_summed=parts.summer.is_active,
+                ),
                 target.columns,
                 target.where,
                 self._options.is_again,
@@ -253,4 +261,5 @@ def _together(parts: Sequence[Replaced]) -> Replaced:
         tuple(number for part in parts for number in part.removed),
         tuple(text for part in parts for text in part.updated),
         sum(part.rows for part in parts),
+        tuple(item for part in parts for item in part.sums),
     )

@@ -42,6 +42,7 @@ from omnigraph.operations.context import Authorize, allow_everything
 from omnigraph.operations.managed import refuse_managed
 from omnigraph.storage.probe import probe_store, refuse_file
 from omnigraph.storage.stage import CommittedTable
+from omnigraph.storage.sums import FileSum
 
 INIT_CLAIM = "__init_claim.json"
 _WRITER = "init"
@@ -123,10 +124,10 @@ def _write_contract(parts: Parts, contract: Contract) -> None:
 def _create_physically(parts: Parts, contract: Contract, genesis: str) -> None:
     """Create the tables and the manifest; from here on the truth is looked up, not assumed (I2)."""
     try:
-        rows = _table_rows(parts, contract)
+        rows, sums = _table_rows(parts, contract)
         rows += [
             schema_row(contract.texts[SCHEMA_IR], at=1),
-            commit_row(genesis, None, {"created_at": parts.clock()}, at=1),
+            commit_row(genesis, None, {"created_at": parts.clock()}, at=1, sums=sums),
             head_row(None, genesis, None),
         ]
         stamp = {STAMP_KEY: str(INTERNAL_SCHEMA_VERSION)}
@@ -156,8 +157,10 @@ def _is_ours(parts: Parts, genesis: str, error: Exception) -> bool:
     return state.commits.find(genesis) is not None
 
 
-def _table_rows(parts: Parts, contract: Contract) -> list[Row]:
+def _table_rows(parts: Parts, contract: Contract) -> tuple[list[Row], list[FileSum]]:
+    """Create the tables; return their rows, and the sums of their files."""
     rows: list[Row] = []
+    sums: list[FileSum] = []
     for type_ in contract.catalog.types:
         identity = identity_of(type_)
         address = parts.address_of(identity.location(type_.table_key), None)
@@ -166,10 +169,11 @@ def _table_rows(parts: Parts, contract: Contract) -> list[Row]:
             staged, operation_id=parts.new_id(), writer_kind=_WRITER
         )
         parts.syncer.sync(table.files, stage="table")
+        sums += parts.summer.sum(table.files)
         hit("init.after_table_create")
         pin = Pin(table.version, None, table.row_count, table.transaction_uuid, None)
         rows += [
             registration_row(identity, type_.table_key, at=1),
             pin_row(identity, type_.table_key, pin, at=1),
         ]
-    return rows
+    return rows, sums

@@ -24,6 +24,7 @@ from omnigraph.history.contract import check_against_manifest, read_contract
 from omnigraph.history.coordinator import Coordinator
 from omnigraph.history.manifest_rows import MANIFEST_DIR
 from omnigraph.operations.context import OpenGraph
+from omnigraph.operations.file_checks import check_files_at_open
 from omnigraph.storage.audit_table import AuditTable
 from omnigraph.storage.durability import Durability, Syncer, setting_from_environment
 from omnigraph.storage.lease import LEASE_LIFETIME, WriterLease
@@ -33,6 +34,7 @@ from omnigraph.storage.probe import probe_store, refuse_file
 from omnigraph.storage.refs import RefStore
 from omnigraph.storage.residual import InlineCommitResidual
 from omnigraph.storage.stage import TableStager
+from omnigraph.storage.sums import Summer, is_recording
 from omnigraph.storage.table import TableStore
 from omnigraph.storage.uri import GraphRoot
 
@@ -60,6 +62,7 @@ def make_parts(uri: str, *, durability: Durability | None = None, upkeep: bool =
         queues=WriteQueueManager.for_root(root.identity),
         warn=_log.warning,
         upkeep=upkeep,
+        summer=Summer(root.uri if root.is_local else None, is_on=is_recording()),
     )
 
 
@@ -82,6 +85,7 @@ def open_graph(
         FormatVersionError: this build does not read its format.
         SchemaContractConflict: schema files and manifest contradict each other.
         InvariantViolation: a table is behind its published version.
+        DamagedFile: a file of a table is missing or has another length.
     """
     parts = make_parts(uri, durability=durability, upkeep=upkeep)
     refuse_file(parts.root)
@@ -94,6 +98,7 @@ def open_graph(
         local_root=parts.local_root,
         warn=parts.warn,
         check_branch=parts.branches.require,
+        summer=parts.summer,
     )
     if is_writable:
         probe_store(parts.adapter, parts.root)
@@ -106,7 +111,9 @@ def open_graph(
                 sweep(parts, publisher, SweepMode.FULL)
             hit("open.before_schema_contract_read")
             contract = read_contract(parts.adapter)
-            check_against_manifest(contract, parts.coordinator.state().snapshot())
+            snapshot = parts.coordinator.state().snapshot()
+            check_against_manifest(contract, snapshot)
+        check_files_at_open(parts, snapshot)
         return OpenGraph(parts, publisher, contract, is_writable, embedding=embedding)
     except BaseException:
         _give_back_lease(parts)

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -11,6 +11,7 @@ from omnigraph.storage.fragments import WrittenFragment
 from omnigraph.storage.handle import SnapshotHandle
 from omnigraph.storage.stage import TableStager
 from omnigraph.storage.staged import StagedWrite
+from omnigraph.storage.sums import FileSum
 from omnigraph.validate.columns import Mode
 
 
@@ -28,11 +29,15 @@ class StagedFragments:
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """The committed rows that written ones replace: fragments that are empty now, and new deletions."""
+    """The committed rows that written ones replace: fragments that are empty now, and new deletions.
+
+    `sums` are those of the deletion files.
+    """
 
     removed: tuple[int, ...] = ()
     updated: tuple[str, ...] = ()
     rows: int = 0
+    sums: tuple[FileSum, ...] = ()
 
 
 NOTHING_REPLACED = Replaced()
@@ -67,9 +72,12 @@ def stage_written(
             )
     texts = [fragment.description for part in parts for fragment in part.fragments]
     if mode == "overwrite":
-        return stager.stage_overwrite_fragments(handle, schema, texts)
-    if mode == "merge":
-        return stager.stage_upsert_fragments(
+        staged = stager.stage_overwrite_fragments(handle, schema, texts)
+    elif mode == "merge":
+        staged = stager.stage_upsert_fragments(
             handle, texts, removed=replaced.removed, updated=replaced.updated, replaced_rows=replaced.rows
         )
-    return stager.stage_fragments(handle, texts)
+    else:
+        staged = stager.stage_fragments(handle, texts)
+    sums = [item for part in parts for fragment in part.fragments for item in fragment.sums]
+    return replace(staged, sums=(*sums, *replaced.sums))

@@ -2,8 +2,9 @@
 
 from omnigraph.core.errors import StorageError
 from omnigraph.storage.handle import TableAddress
+from omnigraph.storage.manifest_table import ManifestHandle
 from omnigraph.storage.quarantine import NEWEST_CHECKED_MAX
-from omnigraph.storage.staged import content_files, files_added, version_files
+from omnigraph.storage.staged import content_files, files_added, fragment_files, version_files
 from omnigraph.storage.table import TableStore
 from omnigraph.storage.transactions import version_file
 
@@ -47,3 +48,16 @@ def manifest_files(
     older = range(max(1, newest - NEWEST_CHECKED_MAX), newest)
     versions = [str(address.local_path / version_file(number)) for number in older]
     return (*versions, *files_between(store, address, older=None, newer=newest))
+
+
+def added_by_publish(before: ManifestHandle, after: ManifestHandle) -> tuple[str, ...]:
+    """Return the local files that a manifest version adds to the one below it; both are open.
+
+    Its transaction is not among them: the version file holds it, and nobody reads the copy.
+    """
+    root = after.address.local_path
+    if root is None:
+        return ()
+    known = {path for part in before._dataset.get_fragments() for path in fragment_files(root, part.metadata)}
+    rows = [path for part in after._dataset.get_fragments() for path in fragment_files(root, part.metadata)]
+    return (str(root / version_file(after.version)), *(path for path in rows if path not in known))

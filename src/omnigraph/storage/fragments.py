@@ -25,6 +25,7 @@ from omnigraph.storage import shapes
 from omnigraph.storage.durability import Durability, Syncer
 from omnigraph.storage.handle import TableAddress
 from omnigraph.storage.staged import fragment_files
+from omnigraph.storage.sums import FileSum, Summer
 from omnigraph.storage.table import TableStore, translated
 from omnigraph.storage.task_notes import TaskNotes
 from omnigraph.storage.uri import GraphRoot
@@ -47,10 +48,16 @@ class TaskTable:
     mode: FragmentMode
     durability: Durability
     notes: TaskNotes | None = None
+    is_summed: bool = False  # whether what is written is reported with its checksum
 
     def store(self) -> TableStore:
         """Return a store for this process; secrets come from its own environment."""
         return TableStore(GraphRoot.parse(self.root).storage_options)
+
+    def summer(self) -> Summer:
+        """Return who takes the sums of what is written."""
+        is_local = self.address.local_path is not None
+        return Summer(self.root if is_local else None, is_on=self.is_summed)
 
     def writing(self) -> AbstractContextManager[None]:
         """Live as a task that writes, for the time of a block, where notes are kept."""
@@ -59,12 +66,16 @@ class TaskTable:
 
 @dataclass(frozen=True, slots=True)
 class WrittenFragment:
-    """One fragment that a task wrote: description, rows, bytes in memory, and the file of their places."""
+    """One fragment that a task wrote: description, rows, bytes in memory, and the file of their places.
+
+    `sums` are those of its files, taken when they were written.
+    """
 
     description: str
     rows: int
     size: int = 0
     places: str | None = None
+    sums: tuple[FileSum, ...] = ()
 
 
 class FragmentWriter:
@@ -78,6 +89,7 @@ class FragmentWriter:
         is_local = table.address.local_path is not None
         self._syncer = Syncer(table.durability, is_local, table.root if is_local else None)
         self._options = table.store().storage_options
+        self._summer = table.summer()
         self._unsynced: list[str] = []
 
     def write(
@@ -116,9 +128,11 @@ class FragmentWriter:
             ):
                 file.write_batch(places)
         root = self._table.address.local_path
-        if root is not None:
-            self._unsynced += fragment_files(root, fragment)
-        return WrittenFragment(json.dumps(fragment.to_json()), fragment.physical_rows, rows.nbytes, beside)
+        files = [] if root is None else fragment_files(root, fragment)
+        self._unsynced += files
+        description = json.dumps(fragment.to_json())
+        sums = self._summer.sum(files)
+        return WrittenFragment(description, fragment.physical_rows, rows.nbytes, beside, sums)
 
     def sync(self) -> None:
         """Make what was written durable.
@@ -198,8 +212,12 @@ def read_committed(
             ).to_batches()
 
 
-def delete_committed(table: TaskTable, addresses: Sequence[int]) -> tuple[list[int], list[str]]:
-    """Write the deletion files for rows and sync them; return the emptied fragments, and the changed ones.
+def delete_committed(
+    table: TaskTable, addresses: Sequence[int]
+) -> tuple[list[int], list[str], tuple[FileSum, ...]]:
+    """Write the deletion files for rows and sync them.
+
+    Returns the emptied fragments, the changed ones, and the sums of the files.
 
     Raises:
         StorageError: the store failed.
@@ -210,11 +228,12 @@ def delete_committed(table: TaskTable, addresses: Sequence[int]) -> tuple[list[i
     if table.notes is not None:
         table.notes.note(deletion_paths(table.address, changed))
     root = table.address.local_path
-    if root is not None:
-        files = [path for fragment in updated for path in fragment_files(root, fragment)]
-        syncer = Syncer(table.durability, is_local=True, root=table.root)
-        syncer.sync((path for path in files if "/_deletions/" in path), stage="staged")
-    return removed, changed
+    if root is None:
+        return removed, changed, ()
+    files = [path for fragment in updated for path in fragment_files(root, fragment)]
+    deletions = [path for path in files if "/_deletions/" in path]
+    Syncer(table.durability, is_local=True, root=table.root).sync(deletions, stage="staged")
+    return removed, changed, table.summer().sum(deletions)
 
 
 def rewrite_written(

@@ -226,6 +226,38 @@ class ObjectStore:
         return "/".join([self._prefix, *name_parts(name)] if self._prefix else name_parts(name))
 
 
+def list_sizes(root: GraphRoot) -> dict[str, int]:
+    """Return the length of every object below an S3 root, by its path below it.
+
+    Raises:
+        StorageError: the store failed.
+    """
+    import obstore
+
+    adapter = ObjectStore(root)
+    start = len(root.prefix) + 1 if root.prefix else 0
+    with adapter._translated("list", root.prefix or root.bucket):
+        batches = obstore.list(adapter._store, prefix=root.prefix or None)
+        return {entry["path"][start:]: entry["size"] for batch in batches for entry in batch}
+
+
+def read_bytes(root: GraphRoot, name: str) -> bytes | None:
+    """Return the content of an object below an S3 root; none where the store says that there is none.
+
+    Raises:
+        StorageError: the store failed.
+    """
+    import obstore
+
+    adapter = ObjectStore(root)
+    with adapter._translated("read", name):
+        try:
+            return bytes(obstore.get(adapter._store, adapter._key(name)).bytes())
+        except FileNotFoundError as error:
+            _refuse_missing_bucket(error)
+            return None
+
+
 def _s3_store(root: GraphRoot) -> "S3Store":
     from obstore.exceptions import BaseError
     from obstore.store import S3Store

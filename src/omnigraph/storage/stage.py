@@ -289,7 +289,8 @@ class TableStager:
         if committed.version != expected:
             raise _stale(staged, committed.version)
         files = version_files(staged.address, expected)
-        return CommittedTable(staged.address, expected, committed.row_count, staged.transaction_uuid, files)
+        rows, uuid = committed.row_count, staged.transaction_uuid
+        return CommittedTable(staged.address, expected, rows, uuid, files, staged.sums)
 
     def _after_failure(self, staged: StagedWrite, operation_id: str, error: Exception) -> CommittedTable:
         """Find out what became of a commit that raised (W4).

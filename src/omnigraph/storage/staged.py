@@ -12,6 +12,7 @@ from lance.fragment import FragmentMetadata
 from omnigraph.core.errors import InvariantViolation, StorageError
 from omnigraph.storage.handle import TableAddress
 from omnigraph.storage.lance_errors import LANCE_ERRORS, translate
+from omnigraph.storage.sums import FileSum
 from omnigraph.storage.transactions import transaction_file, version_file
 from omnigraph.storage.version_file import HollowContent, decode_version
 
@@ -34,7 +35,8 @@ class StagedWrite:
     """A write whose files are on disk and whose transaction nobody has seen yet; opaque.
 
     `rows_added` and `rows_removed` count ids that come and go; a replaced row is neither. `files` are the
-    local files that staging wrote, for syncing; there are none on an object store.
+    local files that staging wrote, for syncing; there are none on an object store. `sums` are those of files
+    that others wrote, synced and summed.
     """
 
     address: TableAddress
@@ -47,6 +49,7 @@ class StagedWrite:
     _operation: LanceOperation.BaseOperation = field(repr=False)
     _base: LanceDataset | None = field(repr=False)  # none for a table that does not exist yet
     _once: _Once = field(default_factory=_Once, repr=False)
+    sums: tuple[FileSum, ...] = ()
 
     def _claim(self) -> None:
         """Take the only right to commit this write.
@@ -60,13 +63,17 @@ class StagedWrite:
 
 @dataclass(frozen=True, slots=True)
 class CommittedTable:
-    """The version that a staged write became; `files` are its version and transaction files, if local."""
+    """The version that a staged write became; `files` are its version and transaction files, if local.
+
+    `sums` are those of what it added besides, where they are known already.
+    """
 
     address: TableAddress
     version: int
     row_count: int
     transaction_uuid: str
     files: tuple[str, ...]
+    sums: tuple[FileSum, ...] = ()
 
 
 def new_files(

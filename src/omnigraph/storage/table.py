@@ -8,7 +8,7 @@ T3  Every library error leaves as one of ours.
 import threading
 import weakref
 from collections import OrderedDict, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal, cast, final
@@ -92,6 +92,7 @@ class TableStore:
         self.row_sequences = RowSequences()
         self._live: weakref.WeakSet[SnapshotHandle] = weakref.WeakSet()
         self._counter = _IoCounter()
+        self.before_open: Callable[[TableAddress, int], None] | None = None  # may raise: nothing is read then
 
     def open_at(self, address: TableAddress, version: int) -> SnapshotHandle:
         """Return a table at a version.
@@ -104,6 +105,8 @@ class TableStore:
             if key in self._handles:
                 self._handles.move_to_end(key)
                 return self._handles[key]
+        if self.before_open is not None:
+            self.before_open(address, version)
         return self._keep(address, self._open(address, version))
 
     def open_head(self, address: TableAddress) -> SnapshotHandle:

@@ -60,14 +60,14 @@ def version_of_file_name(name: str) -> int | None:
     return 2**64 - 1 - int(stem)
 
 
-def decode_version(data: bytes) -> VersionFile:
-    """Read a version file.
+def decode_version(data: bytes, *, fragments_max: int | None = None) -> VersionFile:
+    """Read a version file; with `fragments_max` only the newest fragments are looked into.
 
     Raises:
         HollowContent: these are not the bytes of a whole version file.
     """
     try:
-        return _decode(memoryview(data))
+        return _decode(memoryview(data), fragments_max)
     except (LookupError, ArithmeticError, struct.error, ValueError, TypeError) as error:
         raise HollowContent("does not decode") from error
 
@@ -97,7 +97,7 @@ def check_file(folder: Path, file: NamedFile) -> None:
         raise HollowContent("was not written to its end")
 
 
-def _decode(data: memoryview) -> VersionFile:
+def _decode(data: memoryview, fragments_max: int | None) -> VersionFile:
     if len(data) < _FOOTER.size:
         raise HollowContent(f"has {len(data)} bytes")
     end = len(data) - _FOOTER.size
@@ -107,11 +107,11 @@ def _decode(data: memoryview) -> VersionFile:
     manifest = _sized(data, position)
     if position + _LENGTH.size + len(manifest) != end:
         raise HollowContent("does not decode")
-    version, files, places = 0, list[_Named](), dict[int, str]()
+    version, files, fragments, places = 0, list[_Named](), list[memoryview](), dict[int, str]()
     for number, value in _fields(manifest):
         match number, value:
             case 2, memoryview():
-                files += _fragment_files(value)
+                fragments.append(value)
             case 3, int():
                 version = value
             case 6, int():
@@ -120,6 +120,8 @@ def _decode(data: memoryview) -> VersionFile:
                 places.update(_base(value))
             case _:
                 pass
+    chosen = fragments if fragments_max is None else fragments[-fragments_max:]
+    files = [file for fragment in chosen for file in _fragment_files(fragment)] + files
     own = tuple(file.named for file in files if file.base is None)
     shared = tuple(
         NamedFile(f"{places[file.base]}/{file.named.path}", file.named.size)

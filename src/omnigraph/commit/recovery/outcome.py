@@ -123,7 +123,15 @@ def roll_forward(
         expected[table.identity] = Expectation(table.table_key, table.expected_version)
     hit("recovery.before_roll_forward_publish")
     try:
-        _publish(parts, publisher, sidecar, changes, expected, merged_parent=sidecar.merge_source_commit_id)
+        _publish(
+            parts,
+            publisher,
+            sidecar,
+            changes,
+            expected,
+            merged_parent=sidecar.merge_source_commit_id,
+            files=files,
+        )
     except ExpectedVersionMismatch:
         return _converge(parts, publisher, sidecar, observed, may_restore=may_restore)
     return complete(parts, sidecar)
@@ -158,15 +166,17 @@ def roll_back(
     hit("recovery.post_plan_pre_undo")
     fenced, expected = _fenced(parts, sidecar, observed)
     changes: list[Change] = [*fenced]
+    files: list[str] = []
     for found, staged in undo:
         committed = _undo(parts, sidecar, found, staged)
         parts.syncer.sync([*staged.files, *committed.files], stage="table")
+        files += [*staged.files, *committed.files]
         changes.append(_update(parts, sidecar, found, committed.version))
         hit("recovery.post_table_undo_pre_publish")
     expected |= {
         found.table.identity: Expectation(found.table.table_key, found.pinned_version) for found in moved
     }
-    _publish(parts, publisher, sidecar, changes, expected)
+    _publish(parts, publisher, sidecar, changes, expected, files=files)
     hit("recovery.post_rollback_publish_pre_audit")
     return complete(parts, sidecar)
 
@@ -215,6 +225,7 @@ def _publish(
     expected: dict[TableIdentity, Expectation],
     *,
     merged_parent: str | None = None,
+    files: Iterable[str] = (),
 ) -> None:
     lineage = LineageIntent(
         sidecar.recovery_commit_id,
@@ -222,6 +233,7 @@ def _publish(
         RECOVERY_ACTOR,
         parts.clock(),
         merged_parent_commit_id=merged_parent,
+        sums=parts.summer.sum(files),
     )
     parts.check_lease()
     publisher.publish(sidecar.branch, sidecar.branch_ref, changes, expected, lineage)

@@ -1,0 +1,30 @@
+"""The sums that commits recorded, read back from the rows of a manifest.
+
+They lie in `base_objects` of the commit rows, a column that nothing else reads.
+"""
+
+import pyarrow as pa
+
+from omnigraph.history.manifest_rows import COMMIT
+from omnigraph.history.select import where_equal
+from omnigraph.storage.manifest_table import ManifestHandle, ManifestTable
+from omnigraph.storage.sums import FileSum, decode_sums
+
+_COLUMNS = ["object_type", "base_objects", "published_at"]
+
+
+def recorded_sums(
+    manifest: ManifestTable, handle: ManifestHandle, *, published_after: int | None = None
+) -> dict[str, FileSum]:
+    """Return the sums of a manifest by path; what was recorded last counts.
+
+    Raises:
+        InvariantViolation: a row holds no sums where sums are kept.
+        StorageError: the manifest cannot be read.
+    """
+    rows = manifest.read(handle, columns=_COLUMNS, published_after=published_after)
+    commits: pa.Table = where_equal(rows, "object_type", COMMIT).sort_by("published_at")
+    found: dict[str, FileSum] = {}
+    for lines in commits["base_objects"].to_pylist():
+        found.update((item.path, item) for item in decode_sums(lines or ()))
+    return found

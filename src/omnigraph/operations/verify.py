@@ -1,0 +1,194 @@
+"""`verify`: every file that live branches need, and every one that a commit recorded, against what is there.
+
+V1  Nothing is written and nothing is healed; a graph that does not open can still be verified.
+V2  A version is needed while a pin of a live branch names it, a present or a past one. What it names must be
+    there with the length that it gives; what a commit recorded must have that length and that checksum.
+V3  One damaged file hides no other: what cannot be followed beyond it is said, and the rest is compared.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from omnigraph.commit.parts import Parts
+from omnigraph.core.errors import GraphNotFound, OmnigraphError
+from omnigraph.history.coordinator import MAIN
+from omnigraph.history.manifest_rows import MANIFEST_DIR
+from omnigraph.history.recorded_sums import recorded_sums
+from omnigraph.operations.open import make_parts
+from omnigraph.storage.graph_files import GraphFiles, graph_files
+from omnigraph.storage.sums import FileSum
+from omnigraph.storage.version_file import HollowContent, decode_version, version_file_name
+
+
+class FileStatus(StrEnum):
+    """What became of a file since its commit."""
+
+    OK = "ok"
+    MISSING = "missing"
+    LENGTH = "length"
+    CHECKSUM = "checksum"
+    NOT_RECORDED = "not_recorded"  # it is there, and nobody knows what it should hold
+
+    @property
+    def is_damage(self) -> bool:
+        """Whether something is wrong with the file."""
+        return self not in {FileStatus.OK, FileStatus.NOT_RECORDED}
+
+
+@dataclass(frozen=True, slots=True)
+class FileReport:
+    """One file: what it should be, and what it is."""
+
+    path: str
+    status: FileStatus
+    length: int | None
+    found_length: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyReport:
+    """What a verification found; `unread` are branches whose manifest cannot be followed, and why."""
+
+    branches: tuple[str, ...]
+    files: tuple[FileReport, ...]
+    unread: tuple[str, ...] = ()
+
+    @property
+    def damaged(self) -> tuple[FileReport, ...]:
+        """The files that something is wrong with."""
+        return tuple(file for file in self.files if file.status.is_damage)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.damaged and not self.unread
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many files have each status."""
+        found = dict.fromkeys((status.value for status in FileStatus), 0)
+        for file in self.files:
+            found[file.status.value] += 1
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyProgress:
+    """How far a verification is."""
+
+    files_done: int
+    files_total: int
+
+
+Progress = Callable[[VerifyProgress], None]
+
+
+@dataclass(slots=True)
+class _Needs:
+    """What a file must be: a length where a version gives one, a sum where a commit recorded one."""
+
+    length: int | None = None
+    sum: FileSum | None = None
+    is_broken: bool = False  # a version file that does not say what it should
+
+
+def verify(parts: Parts, *, branch: str | None = None, progress: Progress = lambda _: None) -> VerifyReport:
+    """Compare the files of all branches, or of one, with what is recorded of them (V1, V2).
+
+    Raises:
+        BranchNotFound: there is no such branch.
+        StorageError: something cannot be read, which says nothing about what is in it.
+    """
+    files = graph_files(parts.root)
+    chosen = _branches(parts, branch)
+    needs: dict[str, _Needs] = {}
+    unread: list[str] = []
+    for name, ref in chosen.items():
+        reason = _follow(parts, files, name, ref, needs)
+        if reason is not None:
+            unread.append(reason)
+    reports = []
+    for number, path in enumerate(sorted(needs), start=1):
+        reports.append(_compare(files, path, needs[path]))
+        progress(VerifyProgress(number, len(needs)))
+    return VerifyReport(tuple(chosen), tuple(reports), tuple(unread))
+
+
+def verify_place(uri: str, *, branch: str | None = None, progress: Progress = lambda _: None) -> VerifyReport:
+    """Verify the graph at a place without opening it (V1).
+
+    Raises:
+        GraphNotFound: there is no graph at this place.
+        BranchNotFound: there is no such branch.
+        StorageError: something cannot be read, which says nothing about what is in it.
+    """
+    parts = make_parts(uri)
+    if not parts.adapter.exists(MANIFEST_DIR):
+        raise GraphNotFound(f"no graph at {parts.root.uri}: nothing to verify")
+    return verify(parts, branch=branch, progress=progress)
+
+
+def _branches(parts: Parts, branch: str | None) -> dict[str, str | None]:
+    """Return the branches to look at with their refs, main first."""
+    if branch is None:
+        return {MAIN: None} | {found.name: found.ref for found in parts.branches.all()}
+    return {branch: None if branch == MAIN else parts.branches.require(branch).ref}
+
+
+def _follow(
+    parts: Parts, files: GraphFiles, branch: str, ref: str | None, needs: dict[str, _Needs]
+) -> str | None:
+    """Add what a branch needs; return why its manifest cannot be followed, if it cannot (V3)."""
+    dataset = MANIFEST_DIR if ref is None else f"{MANIFEST_DIR}/tree/{ref}"
+    newest = files.newest_version(dataset)
+    if newest is not None:
+        _add_version(files, dataset, newest, needs)
+    try:
+        handle = parts.coordinator.manifest.open_fresh(parts.coordinator.address(ref))
+        for path, item in recorded_sums(parts.coordinator.manifest, handle).items():
+            needs.setdefault(path, _Needs()).sum = item
+        state = parts.coordinator.advance(None if branch == MAIN else branch, ref, handle)
+        pinned = state.pinned_versions()
+    except (OmnigraphError, ValueError) as error:  # damaged rows may be no JSON, or no text
+        return f"{branch}: {error}"
+    for place, table_ref, version in sorted(pinned, key=str):
+        _add_version(files, place if table_ref is None else f"{place}/tree/{table_ref}", version, needs)
+    return None
+
+
+def _add_version(files: GraphFiles, dataset: str, version: int, needs: dict[str, _Needs]) -> None:
+    """Add the files of one version; those of a version that does not decode are not known (V3)."""
+    path = f"{dataset}/{version_file_name(version)}"
+    need = needs.setdefault(path, _Needs())
+    content = files.read(path)
+    if content is None:
+        return
+    try:
+        decoded = decode_version(content)
+        if decoded.version != version:
+            raise HollowContent(f"holds version {decoded.version}")
+    except HollowContent:
+        need.is_broken = True
+        return
+    for file in decoded.files:
+        found = needs.setdefault(f"{dataset}/{file.path}", _Needs())
+        found.length = file.size if found.length is None else found.length
+
+
+def _compare(files: GraphFiles, path: str, need: _Needs) -> FileReport:
+    expected = need.length if need.sum is None else need.sum.length
+    found = files.length(path)
+    return FileReport(path, _status(files, path, need, expected, found), expected, found)
+
+
+def _status(
+    files: GraphFiles, path: str, need: _Needs, expected: int | None, found: int | None
+) -> FileStatus:
+    if found is None:
+        return FileStatus.MISSING
+    if expected is not None and found != expected:
+        return FileStatus.LENGTH
+    if need.is_broken or (need.sum is not None and files.checksum(path) not in {need.sum.checksum, None}):
+        return FileStatus.CHECKSUM
+    return FileStatus.OK if need.sum is not None else FileStatus.NOT_RECORDED

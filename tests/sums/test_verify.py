@@ -1,0 +1,209 @@
+"""What commits record of the files they add, and what `verify` says when a file is not what it was."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from omnigraph.graph.graph import Graph
+from omnigraph.graph.graph import open as open_graph
+from omnigraph.operations.verify import FileStatus, VerifyReport, verify_place
+from tests.support.engine import copy_of, edge, ndjson, new_graph, node
+
+RENAME = 'query m($n: String) { update Person set { nickName: $n } where name = "ann" }'
+INSERT = "query m($n: String) { insert Person { name: $n } }"
+REMOVE = 'query m() { delete Person where name = "cid" }'
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A graph with data, deletion and index files, and a branch with a fork of its own."""
+    place = tmp_path_factory.mktemp("sums") / "graph"
+    with new_graph(place) as graph:
+        people = [node("Person", name=name) for name in ("ann", "bob", "cid")]
+        graph.load(ndjson([*people, node("Company", name="acme"), edge("Knows", "ann", "bob")]), "append")
+        graph.mutate(RENAME, params={"n": "annie"})
+        graph.mutate(REMOVE)
+        graph.create_branch("review")
+        graph.mutate(INSERT, params={"n": "dan"}, branch="review")
+        graph.mutate(INSERT, params={"n": "eve"}, branch="review")
+        graph.mutate(INSERT, params={"n": "fay"})
+    return place
+
+
+@pytest.fixture
+def graph(template: Path, tmp_path: Path) -> Iterator[Graph]:
+    """A copy of it, for one test."""
+    with open_graph(copy_of(template, tmp_path / "graph")) as opened:
+        yield opened
+
+
+def statuses(report: VerifyReport) -> dict[str, FileStatus]:
+    """Return what a report says of each file."""
+    return {file.path: file.status for file in report.files}
+
+
+def newest_manifest_files(graph: Graph) -> set[str]:
+    """Return the files that the newest publishes wrote, which nobody has recorded yet."""
+    root = Path(graph.uri)
+    found = set()
+    for folder in (root / "__manifest", *(root / "__manifest" / "tree").glob("*")):
+        newest = min((folder / "_versions").glob("*.manifest"))
+        found.add(str(newest.relative_to(root)))
+    return found
+
+
+@pytest.mark.case("engine", 363)
+def test_every_file_of_a_graph_is_recorded_but_those_of_the_newest_publishes(graph: Graph) -> None:
+    report = graph.verify()
+
+    found = statuses(report)
+    assert report.is_whole
+    assert report.branches == ("main", "review")
+    unrecorded = {path for path, status in found.items() if status is FileStatus.NOT_RECORDED}
+    assert all(path.startswith("__manifest/") for path in unrecorded)
+    assert newest_manifest_files(graph) <= unrecorded
+    on_disk = {str(path.relative_to(graph.uri)) for path in Path(graph.uri).rglob("*") if path.is_file()}
+    tables = {path for path in on_disk if path.startswith(("nodes/", "edges/"))}
+    assert {path.rsplit("/", 1)[1] for path in tables if path not in found} == {"latest_version_hint.json"}
+    kinds = {path.split("/")[2] for path in found if path.startswith("nodes/")}
+    assert kinds == {"data", "_deletions", "_indices", "_versions", "_transactions", "_refs", "tree"}
+
+
+def victims(root: Path) -> dict[str, Path]:
+    """Return one file of each kind that a commit of a table adds."""
+    patterns = {
+        "data": "nodes/*/data/*.lance",
+        "deletion": "nodes/*/_deletions/*",
+        "index": "nodes/*/_indices/*/*",
+        "version": "nodes/*/_versions/*.manifest",
+        "transaction": "nodes/*/_transactions/*.txn",
+        "fork": "nodes/*/tree/*/data/*.lance",
+        "manifest data": "__manifest/data/*.lance",
+        "manifest version": "__manifest/_versions/*.manifest",
+    }
+    return {
+        kind: min(root.glob(pattern), key=lambda path: path.stat().st_mtime_ns)
+        for kind, pattern in patterns.items()
+    }
+
+
+KINDS = ["data", "deletion", "index", "version", "transaction", "fork", "manifest data", "manifest version"]
+
+
+@pytest.mark.case("engine", 364)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_file_that_is_not_what_it_was_is_named(template: Path, tmp_path: Path, kind: str) -> None:
+    root = copy_of(template, tmp_path / "graph")
+    victim = victims(root)[kind]
+    content = victim.read_bytes()
+    damages = {
+        FileStatus.CHECKSUM: _flipped(content),
+        FileStatus.LENGTH: content + b"\0",
+        FileStatus.MISSING: None,
+    }
+
+    for status, damage in damages.items():
+        _replace(victim, damage)
+        report = verify_place(str(root))
+        damaged = {file.path: file.status for file in report.damaged}
+        assert not report.is_whole
+        assert damaged[str(victim.relative_to(root))] is status
+
+    _replace(victim, content)
+    assert verify_place(str(root)).is_whole
+
+
+def _flipped(content: bytes) -> bytes:
+    middle = len(content) // 2
+    return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
+
+
+def _replace(file: Path, content: bytes | None) -> None:
+    if content is None:
+        file.unlink()
+    else:
+        file.write_bytes(content)
+
+
+@pytest.mark.case("engine", 365)
+def test_a_graph_without_sums_is_compared_by_the_lengths_that_versions_give(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMNIGRAPH_CHECKSUMS", "off")
+    with new_graph(tmp_path / "old") as graph:
+        graph.load(ndjson([node("Person", name="ann")]), "append")
+    monkeypatch.delenv("OMNIGRAPH_CHECKSUMS")
+
+    report = verify_place(str(tmp_path / "old"))
+
+    assert report.is_whole
+    assert {file.status for file in report.files} == {FileStatus.NOT_RECORDED}
+    data = next((tmp_path / "old").glob("nodes/*/data/*.lance"))
+    data.write_bytes(data.read_bytes()[:-1])
+    (damaged,) = verify_place(str(tmp_path / "old")).damaged
+    assert (damaged.path, damaged.status) == (
+        str(data.relative_to(tmp_path / "old")),
+        FileStatus.LENGTH,
+    )
+
+
+@pytest.mark.case("engine", 365)
+def test_an_old_graph_records_what_is_added_from_then_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMNIGRAPH_CHECKSUMS", "off")
+    with new_graph(tmp_path / "old") as graph:
+        graph.load(ndjson([node("Person", name="ann")]), "append")
+    monkeypatch.delenv("OMNIGRAPH_CHECKSUMS")
+
+    with open_graph(tmp_path / "old") as graph:
+        graph.mutate(INSERT, params={"n": "bob"})
+        counts = graph.verify().counts
+
+    assert counts["ok"] >= 3
+    assert counts["not_recorded"] > 0
+
+
+@pytest.mark.case("engine", 366)
+def test_one_branch_can_be_verified_alone(graph: Graph) -> None:
+    fork = next(Path(graph.uri).glob("nodes/*/tree/*/data/*.lance"))
+    fork.unlink()
+
+    assert graph.verify(branch="main").is_whole
+    assert not graph.verify(branch="review").is_whole
+
+
+@pytest.mark.case("engine", 366)
+def test_a_manifest_that_cannot_be_followed_is_said_and_the_others_are_compared(graph: Graph) -> None:
+    root = Path(graph.uri)
+    newest = min(next((root / "__manifest" / "tree").iterdir()).glob("_versions/*.manifest"))
+    newest.write_bytes(bytes(len(newest.read_bytes())))
+
+    report = verify_place(str(root))
+
+    (reason,) = report.unread
+    assert reason.startswith("review: ")
+    assert [file.path for file in report.damaged] == [str(newest.relative_to(root))]
+    assert any(path.startswith("nodes/") for path in statuses(report))
+
+
+def test_what_a_branch_gave_to_main_stays_recorded_when_it_is_deleted(graph: Graph) -> None:
+    graph.merge("review")
+    graph.delete_branch("review")
+
+    report = graph.verify()
+
+    tables = {path: status for path, status in statuses(report).items() if not path.startswith("__manifest/")}
+    assert report.is_whole
+    assert set(tables.values()) == {FileStatus.OK}
+
+
+@pytest.mark.case("engine", 366)
+def test_verify_writes_nothing(graph: Graph) -> None:
+    root = Path(graph.uri)
+    before = {path: path.stat().st_mtime_ns for path in root.rglob("*")}
+
+    verify_place(str(root))
+
+    assert {path: path.stat().st_mtime_ns for path in root.rglob("*")} == before
