@@ -275,3 +275,19 @@ def test_a_read_only_handle_uses_the_cache(graph: Graph, tmp_path: Path) -> None
     with reopen(graph, mode="ro") as other:
         assert restarted(other, tmp_path / "cache").csr_loads == 4
     assert internals(graph).is_writable
+
+
+def test_a_file_whose_words_changed_places_counts_as_absent(tmp_path: Path) -> None:
+    cache = DiskCache(tmp_path, "graph", 10_000_000)
+    cache.save("numbers", {}, {"numbers": np.arange(20_000, dtype=np.uint64)})
+    cache.close()
+    (file,) = tmp_path.glob("*/*")
+    content = bytearray(file.read_bytes())
+    start = len(content) - 8 * 20_000
+    words = bytes(content[start : start + 8]), bytes(content[start + 8 : start + 16])
+    assert cache.load("numbers") is not None
+
+    content[start : start + 16] = words[1] + words[0]
+    file.write_bytes(content)
+
+    assert cache.load("numbers") is None
