@@ -16,7 +16,7 @@ def cut_a_data_file(graph: Path) -> tuple[str, int]:
     return str(victim.relative_to(graph)), len(content)
 
 
-@pytest.mark.case("surfaces", 229)
+@pytest.mark.case("surfaces", 237)
 def test_a_whole_graph_is_counted(tmp_path: Path) -> None:
     place_atlas(tmp_path)
 
@@ -27,7 +27,7 @@ def test_a_whole_graph_is_counted(tmp_path: Path) -> None:
     assert " files of 1 branch: " in outcome.stdout
 
 
-@pytest.mark.case("surfaces", 229)
+@pytest.mark.case("surfaces", 237)
 def test_a_damaged_file_is_named_with_both_lengths(tmp_path: Path) -> None:
     path, length = cut_a_data_file(place_atlas(tmp_path))
 
@@ -40,7 +40,7 @@ def test_a_damaged_file_is_named_with_both_lengths(tmp_path: Path) -> None:
     assert "put the files back" in outcome.stdout
 
 
-@pytest.mark.case("surfaces", 229)
+@pytest.mark.case("surfaces", 237)
 def test_the_document_says_of_every_file_what_became_of_it(tmp_path: Path) -> None:
     place_atlas(tmp_path)
 
@@ -52,7 +52,7 @@ def test_the_document_says_of_every_file_what_became_of_it(tmp_path: Path) -> No
     assert set(found["files"][0]) == {"path", "status", "length", "found_length"}
 
 
-@pytest.mark.case("surfaces", 229)
+@pytest.mark.case("surfaces", 237)
 def test_a_place_without_a_graph_is_said(tmp_path: Path) -> None:
     outcome = invoke("verify", str(tmp_path), cwd=tmp_path)
 

@@ -18,13 +18,21 @@ def notes(tmp_path: Path) -> TaskNotes:
     return made
 
 
+def written(notes: TaskNotes, name: str) -> str:
+    """Return the path of a file that a task would write into a table on a branch."""
+    return f"{notes.root}/nodes/0000000000000001-0000000000000009/tree/review-01/{name}"
+
+
 def test_everything_noted_is_found(notes: TaskNotes) -> None:
     assert notes.files() == frozenset()
 
-    notes.note(["a", "b"])
-    notes.note(["c"])
+    data, places, deletion = (
+        written(notes, name) for name in ("data/a.lance", "data/b.lance", "_deletions/c.arrow")
+    )
+    notes.note([data, places])
+    notes.note([deletion])
 
-    assert notes.files() == {"a", "b", "c"}
+    assert notes.files() == {data, places, deletion}
 
 
 def test_a_task_that_was_asked_to_stop_does(notes: TaskNotes) -> None:
@@ -53,7 +61,7 @@ def test_whoever_waits_sees_what_the_last_task_noted(notes: TaskNotes) -> None:
                     notes.check()
                 except SparkUnavailable:
                     break
-            notes.note(["the file that it was writing"])
+            notes.note([written(notes, "data/last.lance")])
 
     task = threading.Thread(target=work)
     task.start()
@@ -62,7 +70,7 @@ def test_whoever_waits_sees_what_the_last_task_noted(notes: TaskNotes) -> None:
 
     notes.stop(waits=True)
 
-    assert notes.files() == {"the file that it was writing"}
+    assert notes.files() == {written(notes, "data/last.lance")}
     task.join()
 
 

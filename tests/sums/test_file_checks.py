@@ -37,7 +37,7 @@ def data_file(root: Path) -> Path:
 
 
 @pytest.mark.parametrize("mode", ["rw", "ro"])
-@pytest.mark.case("engine", 367)
+@pytest.mark.case("engine", 395)
 @pytest.mark.parametrize("damage", ["cut", "gone"])
 def test_an_open_names_a_file_that_is_cut_or_gone(root: Path, mode: str, damage: str) -> None:
     victim = data_file(root)
@@ -56,7 +56,7 @@ def test_an_open_names_a_file_that_is_cut_or_gone(root: Path, mode: str, damage:
         assert ids(graph, "Person") == ["ann"]
 
 
-@pytest.mark.case("engine", 367)
+@pytest.mark.case("engine", 395)
 def test_a_graph_with_a_damaged_file_opens_where_nothing_is_compared(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -81,7 +81,7 @@ def test_a_setting_that_is_none_is_a_warning_and_lengths(
     assert "OMNIGRAPH_VERIFY='all'" in caplog.text
 
 
-@pytest.mark.case("engine", 367)
+@pytest.mark.case("engine", 395)
 def test_an_open_looks_at_a_fixed_number_of_files(tmp_path: Path) -> None:
     with new_graph(tmp_path / "graph") as graph:
         for number in range(FRAGMENTS_COMPARED_MAX + 1):
@@ -100,7 +100,7 @@ def flip(file: Path) -> None:
     file.write_bytes(content)
 
 
-@pytest.mark.case("engine", 368)
+@pytest.mark.case("engine", 396)
 @pytest.mark.parametrize("branch", [None, "review"])
 def test_a_flipped_bit_is_found_before_anything_is_read_where_checksums_are_compared(
     root: Path, monkeypatch: pytest.MonkeyPatch, branch: str | None
@@ -129,7 +129,7 @@ def test_a_whole_graph_is_read_and_written_as_ever_where_checksums_are_compared(
         assert [row["p.name"] for row in branch] == ["ann", "bob", "dan"]
 
 
-@pytest.mark.case("engine", 368)
+@pytest.mark.case("engine", 396)
 def test_a_file_that_another_handle_added_is_compared_too(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -53,7 +53,7 @@ def newest_manifest_files(graph: Graph) -> set[str]:
     return found
 
 
-@pytest.mark.case("engine", 363)
+@pytest.mark.case("engine", 391)
 def test_every_file_of_a_graph_is_recorded_but_those_of_the_newest_publishes(graph: Graph) -> None:
     report = graph.verify()
 
@@ -91,7 +91,7 @@ def victims(root: Path) -> dict[str, Path]:
 KINDS = ["data", "deletion", "index", "version", "transaction", "fork", "manifest data", "manifest version"]
 
 
-@pytest.mark.case("engine", 364)
+@pytest.mark.case("engine", 392)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_file_that_is_not_what_it_was_is_named(template: Path, tmp_path: Path, kind: str) -> None:
     root = copy_of(template, tmp_path / "graph")
@@ -126,7 +126,7 @@ def _replace(file: Path, content: bytes | None) -> None:
         file.write_bytes(content)
 
 
-@pytest.mark.case("engine", 365)
+@pytest.mark.case("engine", 393)
 def test_a_graph_without_sums_is_compared_by_the_lengths_that_versions_give(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -148,7 +148,7 @@ def test_a_graph_without_sums_is_compared_by_the_lengths_that_versions_give(
     )
 
 
-@pytest.mark.case("engine", 365)
+@pytest.mark.case("engine", 393)
 def test_an_old_graph_records_what_is_added_from_then_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -165,7 +165,7 @@ def test_an_old_graph_records_what_is_added_from_then_on(
     assert counts["not_recorded"] > 0
 
 
-@pytest.mark.case("engine", 366)
+@pytest.mark.case("engine", 394)
 def test_one_branch_can_be_verified_alone(graph: Graph) -> None:
     fork = next(Path(graph.uri).glob("nodes/*/tree/*/data/*.lance"))
     fork.unlink()
@@ -174,7 +174,7 @@ def test_one_branch_can_be_verified_alone(graph: Graph) -> None:
     assert not graph.verify(branch="review").is_whole
 
 
-@pytest.mark.case("engine", 366)
+@pytest.mark.case("engine", 394)
 def test_a_manifest_that_cannot_be_followed_is_said_and_the_others_are_compared(graph: Graph) -> None:
     root = Path(graph.uri)
     newest = min(next((root / "__manifest" / "tree").iterdir()).glob("_versions/*.manifest"))
@@ -199,7 +199,7 @@ def test_what_a_branch_gave_to_main_stays_recorded_when_it_is_deleted(graph: Gra
     assert set(tables.values()) == {FileStatus.OK}
 
 
-@pytest.mark.case("engine", 366)
+@pytest.mark.case("engine", 394)
 def test_verify_writes_nothing(graph: Graph) -> None:
     root = Path(graph.uri)
     before = {path: path.stat().st_mtime_ns for path in root.rglob("*")}

@@ -23,7 +23,8 @@ from omnigraph.commit.sidecar import (
     SidecarTable,
     WriterKind,
 )
-from omnigraph.core.errors import SidecarCorrupt, SidecarTooNew
+from omnigraph.core.errors import InvariantViolation, SidecarCorrupt, SidecarTooNew
+from omnigraph.storage.relative_path import check_ref
 
 _ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
 _TABLE_KEY = re.compile(r"(?:node|edge):\S+")
@@ -85,7 +86,7 @@ def _sidecar(document: dict[str, Any]) -> Sidecar:
         writer_kind=_kind(document["writer_kind"]),
         started_at=_number("started_at", document["started_at"]),
         branch=_or_none(_text, "branch", document["branch"]),
-        branch_ref=_or_none(_text, "branch_ref", document["branch_ref"]),
+        branch_ref=_or_none(_ref, "branch_ref", document["branch_ref"]),
         actor_id=_or_none(_text, "actor_id", document["actor_id"]),
         graph_commit_id=_ulid("graph_commit_id", document["graph_commit_id"]),
         recovery_commit_id=_ulid("recovery_commit_id", document["recovery_commit_id"]),
@@ -108,7 +109,7 @@ def _table(place: str, value: object) -> SidecarTable:
         stable_table_id=_identity(f"{place}.stable_table_id", entry["stable_table_id"]),
         table_incarnation_id=_identity(f"{place}.table_incarnation_id", entry["table_incarnation_id"]),
         table_path=_text(f"{place}.table_path", entry["table_path"]),
-        table_branch=_or_none(_text, f"{place}.table_branch", entry["table_branch"]),
+        table_branch=_or_none(_ref, f"{place}.table_branch", entry["table_branch"]),
         expected_version=_number(f"{place}.expected_version", entry["expected_version"]),
         post_commit_pin=_number(f"{place}.post_commit_pin", entry["post_commit_pin"]),
         transaction_uuid=_or_none(_text, f"{place}.transaction_uuid", entry["transaction_uuid"]),
@@ -133,7 +134,7 @@ def _pointer(place: str, value: object) -> PointerUpdate:
         stable_table_id=_identity(f"{place}.stable_table_id", entry["stable_table_id"]),
         table_incarnation_id=_identity(f"{place}.table_incarnation_id", entry["table_incarnation_id"]),
         version=_number(f"{place}.version", entry["version"]),
-        table_branch=_or_none(_text, f"{place}.table_branch", entry["table_branch"]),
+        table_branch=_or_none(_ref, f"{place}.table_branch", entry["table_branch"]),
         row_count=_number(f"{place}.row_count", entry["row_count"]),
     )
 
@@ -186,6 +187,14 @@ def _text(place: str, value: object) -> str:
     if not isinstance(value, str) or not value or _SURROGATE.search(value):
         raise _Mistake(f"{place} is not a text")
     return value
+
+
+def _ref(place: str, value: object) -> str:
+    """Return the name of a ref, which becomes part of a path."""
+    try:
+        return check_ref(_text(place, value), place)
+    except InvariantViolation as violation:
+        raise _Mistake(str(violation)) from violation
 
 
 def _ulid(place: str, value: object) -> str:

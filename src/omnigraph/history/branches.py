@@ -4,7 +4,8 @@ N1  A branch other than main exists exactly while its control object does. Makin
     under the condition that it is absent; deleting it is removing that object.
 N2  A control object names the manifest ref of one incarnation: a name that was deleted and made again has
     another ref, so an old handle cannot mistake the one for the other.
-N3  An object that cannot be understood is loud, and never taken for absent.
+N3  An object that cannot be understood is loud, and never taken for absent; so is one that names a ref
+    elsewhere, or whose own name is that of no branch.
 """
 
 import json
@@ -25,6 +26,7 @@ from omnigraph.core.failpoint import hit
 from omnigraph.history.branch_copies import BranchCopies
 from omnigraph.history.coordinator import MAIN
 from omnigraph.storage.object_store import StorageAdapter
+from omnigraph.storage.relative_path import check_ref
 
 BRANCHES_DIR = "__branches"
 SCHEMA_APPLY_LOCK = "__schema_apply_lock__"  # a control object beside those of branches, never a branch
@@ -209,9 +211,13 @@ class Branches:
         return self._adapter.read_text_if_exists(control_file(SCHEMA_APPLY_LOCK)) is not None
 
     def _listed(self) -> Iterable[str]:
-        files = self._adapter.list_dir(BRANCHES_DIR)
-        names = (unquote(file.removesuffix(".json")) for file in files if file.endswith(".json"))
-        return {name for name in names if name != SCHEMA_APPLY_LOCK}
+        files = (file for file in self._adapter.list_dir(BRANCHES_DIR) if file.endswith(".json"))
+        names = {unquote(file.removesuffix(".json")): file for file in files}
+        names.pop(SCHEMA_APPLY_LOCK, None)
+        for name, file in names.items():
+            if not _is_encodable(name) or control_file(name) != f"{BRANCHES_DIR}/{file}":
+                raise InvariantViolation(f"'{BRANCHES_DIR}/{file}' is not the control object of any branch")
+        return names.keys()
 
 
 def _decode(name: str, text: str) -> Branch:
@@ -228,6 +234,7 @@ def _decode(name: str, text: str) -> Branch:
         )
     if document["name"] != name:
         raise InvariantViolation(f"control object of branch '{name}' names branch '{document['name']}'")
+    check_ref(document["ref"], f"control object of branch '{name}'")
     return Branch(**document)
 
 

@@ -16,6 +16,7 @@ from omnigraph.core.errors import InvariantViolation
 from omnigraph.history.identity import TableIdentity
 from omnigraph.history.manifest_rows import TABLE, TABLE_KINDS, TABLE_VERSION, Pin, Row
 from omnigraph.history.select import where_at_most, where_null, where_one_of
+from omnigraph.storage.relative_path import check_ref
 
 _ROWS_TO_GROUP = 256  # below this, looking at every row is cheaper than grouping them
 
@@ -166,4 +167,6 @@ def _fault(row: Row) -> str | None:
         return None
     if row["table_version"] is None:
         return "no table version"
+    if row["table_branch"] is not None:
+        check_ref(row["table_branch"], f"manifest row {row['object_id']!r}")
     return "no metadata" if kind == TABLE_VERSION and row["metadata"] is None else None

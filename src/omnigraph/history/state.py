@@ -17,6 +17,7 @@ from omnigraph.history.fold import TableEntry, TableStates, fold
 from omnigraph.history.identity import TableIdentity
 from omnigraph.history.manifest_rows import HEAD, READ_COLUMNS, SCHEMA, TABLE_KINDS, TABLE_VERSION
 from omnigraph.history.select import where_above_or_equal_to, where_equal, where_one_of
+from omnigraph.storage.relative_path import check_ref
 
 _LOG_CHUNKS_MAX = 64
 
@@ -87,12 +88,13 @@ class ManifestState:
     def pinned_refs(self) -> frozenset[str]:
         """Return the refs that any pin of this branch names, past ones included."""
         refs = where_equal(self._table_rows(), "object_type", TABLE_VERSION)["table_branch"]
-        return frozenset(str(ref) for ref in refs.unique().drop_null().to_pylist())
+        return frozenset(check_ref(str(ref), "a pin") for ref in refs.unique().drop_null().to_pylist())
 
     def pinned_versions(self) -> frozenset[tuple[str, str | None, int]]:
         """Return every version that a pin of this branch names, past ones included: place, ref, number."""
         rows = where_equal(self._table_rows(), "object_type", TABLE_VERSION)
         columns = ["stable_table_id", "table_incarnation_id", "table_key", "table_branch", "table_version"]
+        self.pinned_refs()  # none of them leads elsewhere
         return frozenset(
             (TableIdentity(stable, incarnation).location(key), ref, version)
             for stable, incarnation, key, ref, version in zip(
@@ -105,7 +107,10 @@ class ManifestState:
         rows = where_equal(self._table_rows(), "object_type", TABLE_VERSION)
         columns = ["stable_table_id", "table_incarnation_id", "table_branch", "metadata"]
         return frozenset(
-            (TableIdentity(row["stable_table_id"], row["table_incarnation_id"]), row["table_branch"])
+            (
+                TableIdentity(row["stable_table_id"], row["table_incarnation_id"]),
+                check_ref(row["table_branch"], "a pin"),
+            )
             for row in rows.select(columns).to_pylist()
             if row["table_branch"] is not None and json.loads(row["metadata"])["branch"] == branch
         )

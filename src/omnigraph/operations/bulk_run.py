@@ -19,7 +19,7 @@ from omnigraph.bulk.tasks import NO_NAMES, ReadPlan, SliceReport, SliceWork, che
 from omnigraph.catalog.arrow_schema import arrow_schema
 from omnigraph.catalog.model import EdgeType, NodeType
 from omnigraph.commit.outcome import NoEffect
-from omnigraph.core.errors import StorageError
+from omnigraph.core.errors import InvariantViolation, StorageError
 from omnigraph.exec.committed import CommittedTables
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.state import Snapshot
@@ -153,7 +153,7 @@ class BulkRun:
         try:
             self.notes.stop(waits=not self.handed)  # what has landed does not wait for an attempt that lost
             paths |= self.notes.files()
-        except StorageError as error:
+        except (StorageError, InvariantViolation) as error:
             parts.warn(f"files of tasks may be left behind: {error}")
         root = parts.root.uri.rstrip("/") + "/"
         for path in sorted(paths - self.handed):

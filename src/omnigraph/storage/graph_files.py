@@ -6,6 +6,7 @@ from typing import Protocol
 
 from omnigraph.storage.object_store import list_sizes, read_bytes
 from omnigraph.storage.os_errors import storage_error
+from omnigraph.storage.relative_path import check_relative_path
 from omnigraph.storage.sums import sum_file
 from omnigraph.storage.uri import GraphRoot
 from omnigraph.storage.version_file import VERSIONS_DIR, version_of_file_name
@@ -40,7 +41,7 @@ class _DiskFiles:
 
     def length(self, path: str) -> int | None:
         try:
-            return (self._root / path).stat().st_size
+            return self._at(path).stat().st_size
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -48,7 +49,7 @@ class _DiskFiles:
 
     def read(self, path: str) -> bytes | None:
         try:
-            return (self._root / path).read_bytes()
+            return self._at(path).read_bytes()
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -56,7 +57,7 @@ class _DiskFiles:
 
     def checksum(self, path: str) -> str | None:
         try:
-            return sum_file(self._root / path)[1]
+            return sum_file(self._at(path))[1]
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -70,6 +71,10 @@ class _DiskFiles:
         except OSError as error:
             raise storage_error(f"list the versions of '{dataset}'", error) from error
         return _newest(names)
+
+    def _at(self, path: str) -> Path:
+        """Return where a file lies; its name may come from a version file, so it is looked at first."""
+        return self._root / check_relative_path(path, "a version")
 
 
 class _StoreFiles:

@@ -8,7 +8,7 @@ import re
 
 from omnigraph.core.errors import InvariantViolation
 
-_REF = re.compile(r"[a-z0-9][a-z0-9._-]*", re.IGNORECASE)
+_REF = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
 _REF_BYTES_MAX = 200
 
 

@@ -12,6 +12,7 @@ O4  When the operation has ended its notes are gone, and on a disk a task that c
 """
 
 import json
+import re
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,16 +20,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from omnigraph.core.clock import boot_clock
-from omnigraph.core.errors import SparkUnavailable, StorageError
+from omnigraph.core.errors import InvariantViolation, SparkUnavailable, StorageError
 from omnigraph.storage.durability import Durability
 from omnigraph.storage.locks import wait_for_lock, wait_until_free
 from omnigraph.storage.object_store import StorageAdapter, open_adapter
 from omnigraph.storage.os_errors import storage_error
+from omnigraph.storage.relative_path import check_ref, check_relative_path
 from omnigraph.storage.uri import GraphRoot
 
 STOP = "stop"
 WAIT_S = 10.0  # a cancelled task has ended by itself or is killed by then; a file takes less than a second
 _LOCK, _NOTE, _UNFINISHED = ".lock", ".json", ".part"
+# Data and deletion files of a table, or of a ref of it.
+_WRITTEN = re.compile(
+    r"(?:nodes|edges)/[0-9a-f]+-[0-9a-f]+(?:/tree/([^/]+))?/(?:data|_deletions)/[A-Za-z0-9._-]+"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,12 +127,22 @@ class TaskNotes:
 
         Raises:
             StorageError: a note cannot be read.
+            InvariantViolation: a note names what no task writes; whoever removes files believes none of it.
         """
         adapter = self._adapter()
-        notes = [name for name in adapter.list_dir(self.folder) if name.endswith(_NOTE)]
-        return frozenset(
-            str(path) for name in notes for path in json.loads(adapter.read_text(f"{self.folder}/{name}"))
-        )
+        notes = [f"{self.folder}/{name}" for name in adapter.list_dir(self.folder) if name.endswith(_NOTE)]
+        return frozenset(path for note in notes for path in self._noted(note, adapter.read_text(note)))
+
+    def _noted(self, note: str, text: str) -> list[str]:
+        prefix = GraphRoot.parse(self.root).child("")
+        try:
+            paths = json.loads(text)
+        except ValueError as error:
+            raise InvariantViolation(f"'{note}' is no note of a task") from error
+        is_list = isinstance(paths, list) and all(isinstance(path, str) for path in paths)
+        if not is_list or not all(_is_written(path, prefix) for path in paths):
+            raise InvariantViolation(f"'{note}' names what no task writes: {text[:200]}")
+        return list(paths)
 
     @property
     def _place(self) -> Path | None:
@@ -136,3 +152,14 @@ class TaskNotes:
 
     def _adapter(self) -> StorageAdapter:
         return open_adapter(GraphRoot.parse(self.root), Durability.PROCESS)
+
+
+def _is_written(path: str, prefix: str) -> bool:
+    """Return whether a path is that of a file that tasks write into a table of this graph."""
+    found = _WRITTEN.fullmatch(path.removeprefix(prefix)) if path.startswith(prefix) else None
+    if found is None:
+        return False
+    check_relative_path(found[0], "a note of a task")
+    if found[1] is not None:
+        check_ref(found[1], "a note of a task")
+    return True
