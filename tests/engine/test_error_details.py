@@ -88,6 +88,19 @@ def disagree_with_a_branch(graph: Graph) -> None:
     graph.merge("june")
 
 
+def meet_in_a_branch_that_is_gone(graph: Graph) -> None:
+    for name in ("june", "fix"):
+        graph.create_branch(name)
+    graph.mutate(ANN, branch="fix")
+    parts, ref = graph._graph.parts, graph._graph.state("fix").ref
+    for target in ("june", "main"):
+        graph.merge("fix", into=target)
+        graph.mutate(mutation('update Person set { age: 1 } where name = "ann"'), branch=target)
+    graph.delete_branch("fix")
+    parts.refs.drop(parts.coordinator.address(ref))
+    graph.merge("june")
+
+
 DETAILS: dict[str, tuple[Callable[[Graph], None], dict[str, object]]] = {
     "manifest_conflict": (lose_a_table, {"table_key": "node:Person", "expected": 2, "actual": 3}),
     "read_set_conflict": (lose_a_table_that_was_read, {"member": "node:Person", "expected": 2, "actual": 3}),
@@ -100,6 +113,10 @@ DETAILS: dict[str, tuple[Callable[[Graph], None], dict[str, object]]] = {
             "kind": "divergent_update",
             "message": "both sides changed it, to different values",
         },
+    ),
+    "ambiguous_merge_base": (
+        meet_in_a_branch_that_is_gone,
+        {"source": "june", "target": "main", "ancestors": r"\('[0-9A-Z]{26}',\)"},
     ),
     "precondition_failure": (require_another_head, {"expected": ULID, "actual": ULID}),
     "version_reclaimed": (read_a_version_that_is_gone, {"table_key": "node:Person", "version": 2}),

@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.core.errors import AmbiguousMergeBase, MergeConflicts
+from omnigraph.core.errors import AmbiguousMergeBase, MergeConflicts, RecoveryRequired
+from omnigraph.core.failpoint import failpoint
 from omnigraph.graph.graph import Graph
+from omnigraph.history.commits import RECOVERY_ACTOR
 from omnigraph.operations.merge import MergeOutcome
 from tests.merge.world import ages, edge, kinds, node, put, remove, rows, set_age
 
@@ -111,6 +113,23 @@ def test_what_came_of_a_deleted_branch_that_had_merged_another(world: Graph) -> 
     world.merge("june")
 
     assert ages(world) == {**START, "cid": 33}
+
+
+@pytest.mark.case("engine", 373)
+def test_a_merge_that_recovery_finished_tells_as_much(world: Graph) -> None:
+    world.create_branch("hotfix")
+    put(world, "hotfix", EVE)
+    world.merge("hotfix", into="june")
+    with failpoint("branch_merge.post_phase_b_pre_manifest_commit", "raise"), pytest.raises(RecoveryRequired):
+        world.merge("hotfix")
+    remove(world, None, "Person", "eve")  # heals first
+    assert RECOVERY_ACTOR in {commit.actor_id for commit in world.commits()}
+    world.delete_branch("hotfix")
+    set_age(world, "june", "ann", 31)
+
+    world.merge("june")
+
+    assert ages(world) == {**START, "ann": 31}
 
 
 @pytest.mark.case("engine", 374)

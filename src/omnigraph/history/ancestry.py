@@ -113,10 +113,12 @@ class Ancestry:
             raise HistoryUnknown(sorted(unknown))
         return self._merged(best)
 
-    def record(self) -> dict[str, object]:
-        """Return what a merge of the first branch into the second tells beyond the second one's rows."""
+    def record(self, merged: str) -> dict[str, object]:
+        """Return what merging a commit of the first branch tells beyond the rows of the second."""
         one, other = self._chains()
-        return self._learned().record(one.head, Lineage([other]))
+        place = one.find(merged)
+        assert place is not None, "the first branch has the commit"
+        return self._learned().record(place, Lineage([other]))
 
     def effective(self, commit_id: str) -> str:
         """Return the commit that last changed rows (E4)."""

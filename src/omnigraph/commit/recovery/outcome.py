@@ -25,9 +25,11 @@ from omnigraph.commit.recovery.kinds import RecoveryKind
 from omnigraph.commit.recovery.observe import ObservedTable
 from omnigraph.commit.recovery.pending import rewrite
 from omnigraph.commit.sidecar import Outcome, PointerUpdate, RecoveryPlan, Sidecar
-from omnigraph.core.errors import CommitConflict, ExpectedVersionMismatch, StaleCommit
+from omnigraph.core.errors import CommitConflict, ExpectedVersionMismatch, OmnigraphError, StaleCommit
 from omnigraph.core.failpoint import hit
+from omnigraph.history.ancestry import Ancestry
 from omnigraph.history.commits import RECOVERY_ACTOR
+from omnigraph.history.coordinator import MAIN
 from omnigraph.history.identity import TableIdentity
 from omnigraph.history.manifest_rows import Pin
 from omnigraph.history.state import ManifestState
@@ -234,6 +236,7 @@ def _publish(
         parts.clock(),
         merged_parent_commit_id=merged_parent,
         sums=parts.summer.sum(files),
+        merged_history=None if merged_parent is None else _merged_history(parts, sidecar, merged_parent),
     )
     parts.check_lease()
     publisher.publish(sidecar.branch, sidecar.branch_ref, changes, expected, lineage)
@@ -249,6 +252,21 @@ def _fenced(
         table.table.identity: Expectation(table.table.table_key, table.pinned_version) for table in found
     }
     return changes, expected
+
+
+def _merged_history(parts: Parts, sidecar: Sidecar, merged_parent: str) -> dict[str, object] | None:
+    """Return what the dead writer's merge tells of its source; none if no branch shows the commit."""
+    target = parts.coordinator.state(sidecar.branch, sidecar.branch_ref)
+    refs = {None: None} | {branch.name: branch.ref for branch in parts.branches.all()}
+    for branch, ref in refs.items():
+        try:
+            state = parts.coordinator.state(branch, ref)
+        except OmnigraphError as error:  # the merge goes forward without: later ones ask the branch itself
+            parts.warn(f"branch '{branch or MAIN}' cannot be read while a merge is recovered: {error}")
+            continue
+        if state.commits.has(merged_parent):
+            return Ancestry(state, target).record(merged_parent)
+    return None
 
 
 def _update(parts: Parts, sidecar: Sidecar, found: ObservedTable, version: int) -> UpdateTable:
