@@ -44,7 +44,7 @@ class History:
         state = self.states[branch]
         first = state.commits.head.graph_commit_id if state.commits.head else None
         second = None if merged is None else self.states[merged].head.graph_commit_id
-        metadata = {
+        metadata: dict[str, object] = {
             "parent_commit_id": first,
             "merged_parent_commit_id": second,
             "actor_id": MAINTENANCE_ACTOR if is_upkeep else None,
@@ -281,14 +281,13 @@ def test_old_history_is_not_decoded(history: History, monkeypatch: pytest.Monkey
     history.commit("june", "j1")
     history.commit("main", "m1", merged="june")
     history.commit("june", "j2")
-    decoded: list[bytes | str] = []
-    loads = lineage_module.orjson.loads
+    decoded: list[str] = []
 
     class Counted:
         @staticmethod
         def loads(text: str) -> object:
             decoded.append(text)
-            return loads(text)
+            return orjson.loads(text)
 
     monkeypatch.setattr(lineage_module, "orjson", Counted)
 
