@@ -95,7 +95,6 @@ def test_a_diff_needs_a_target(tmp_path: Path, graph: Graph) -> None:
     assert invoke("diff", "g", "main", "--kind", "nodes", cwd=tmp_path).code == 2
 
 
-@pytest.mark.case("surfaces", 147)
 def test_the_changes_of_a_commit_have_before_and_after(tmp_path: Path, graph: Graph, june: str) -> None:
     printed = document("commit", "changes", "g", june, "--op", "update", cwd=tmp_path)
 
@@ -126,7 +125,6 @@ def test_pages_of_a_commit_are_printed_until_the_last_unless_a_token_is_given(
     assert [line[:7] for line in lines] == ["+ Craft", "~ Craft"]
 
 
-@pytest.mark.case("surfaces", 148)
 def test_a_poll_goes_to_the_end_and_then_has_a_cursor(tmp_path: Path, graph: Graph) -> None:
     arguments = ("changes", "poll", "g", "--json")
     printed = documents(invoke(*arguments, "--start", "beginning", "--limit", "2", cwd=tmp_path).stdout)
@@ -155,7 +153,6 @@ def test_a_poll_prints_its_commits_and_the_cursor_for_people(tmp_path: Path, gra
     assert lines[-1] == "caught up"
 
 
-@pytest.mark.case("surfaces", 149)
 def test_what_is_no_poll_is_refused(tmp_path: Path, graph: Graph) -> None:
     cursor = str(graph.poll_changes().cursor)
 

@@ -1,12 +1,13 @@
 """`omnigraph export`: out of one graph and into another."""
 
 import json
+from base64 import b64encode
 from pathlib import Path
 
 import pytest
 
 from tests.support.atlas import GRAPH, SEED_ROWS, place_atlas, row_counts
-from tests.support.commands import Outcome
+from tests.support.commands import Outcome, write
 from tests.support.in_process import invoke
 
 
@@ -29,6 +30,37 @@ def test_an_export_is_loaded_and_exports_the_same(tmp_path: Path) -> None:
     assert first.stderr == ""
     assert len(first.stdout.splitlines()) == sum(SEED_ROWS.values())
     assert second.stdout == first.stdout
+
+
+@pytest.mark.case("surfaces", 82)
+def test_vectors_and_blobs_make_the_round_trip(tmp_path: Path) -> None:
+    write(tmp_path, "page.pg", "node Page { code: String @key  spot: Vector(3)?  scan: Blob? }\n")
+    pages: list[dict[str, object]] = [
+        {
+            "code": "full",
+            "spot": [0.1, -2.5e-38, 3],
+            "scan": f"base64:{b64encode(bytes(range(256))).decode()}",
+        },
+        {"code": "empty", "spot": [0, 0, 0], "scan": "base64:"},
+        {"code": "null"},
+    ]
+    lines = "".join(json.dumps({"type": "Page", "data": page}) + "\n" for page in pages)
+    exported = []
+    for graph in ("one.omni", "two.omni"):
+        write(tmp_path, "in.jsonl", lines)
+        assert invoke("init", graph, "--schema", "page.pg", cwd=tmp_path).code == 0
+        loaded = invoke("load", graph, "--data", "in.jsonl", "--mode", "overwrite", cwd=tmp_path)
+        assert loaded.code == 0, loaded
+        lines = invoke("export", graph, cwd=tmp_path).stdout
+        exported.append(lines)
+
+    assert sorted(exported[0].splitlines()) == sorted(exported[1].splitlines())
+    found = {data["code"]: data for data in (json.loads(line)["data"] for line in lines.splitlines())}
+    assert {code: page["scan"] for code, page in found.items()} == {
+        page["code"]: page.get("scan") for page in pages
+    }
+    spots = {code: page["spot"] for code, page in found.items()}
+    assert spots == {"full": [0.1, -2.5e-38, 3.0], "empty": [0.0, 0.0, 0.0], "null": None}
 
 
 @pytest.mark.case("surfaces", 83)

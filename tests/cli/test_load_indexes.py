@@ -99,6 +99,43 @@ def test_a_build_that_fails_is_a_warning_and_the_load_has_succeeded(folder: Path
     assert [row["p.name"] for row in answer(folder, SEARCH)] == ["home"]
 
 
+SEARCHES = {
+    "search": ('search($p.note, "harbours")', "", ["bay", "home"]),
+    "fuzzy": ('fuzzy($p.note, "distnat", 2)', "", ["far"]),
+    "bm25": ("", 'order { bm25($p.note, "quiet") desc } limit 1', ["home"]),
+    "nearest": ("", "order { nearest($p.spot, [3, 3]) } limit 2", ["far", "bay"]),
+}
+
+
+@pytest.mark.case("surfaces", 186)
+@pytest.mark.parametrize("flags", [("--no-index",), ()], ids=["without indexes", "with indexes"])
+def test_every_search_is_right_after_a_load_and_after_a_merge(folder: Path, flags: tuple[str, ...]) -> None:
+    bay = {"type": "Point", "data": {"name": "bay", "note": "an old harbour", "spot": [0, 2]}}
+    write(folder, "bay.jsonl", json.dumps(bay) + "\n")
+    expected = "missing" if flags else "indexed"
+
+    load(folder, *flags)
+    before = {name: found(folder, *asked[:2]) for name, asked in SEARCHES.items()}
+    assert states(folder) == {expected}
+    assert invoke("branch", "create", GRAPH, "june", cwd=folder).code == 0
+    words = ["load", GRAPH, "--data", "bay.jsonl", "--mode", "append", "--branch", "june", "--no-index"]
+    assert invoke(*words, cwd=folder).code == 0
+    assert invoke("branch", "merge", GRAPH, "june", cwd=folder).code == 0
+    after = {name: found(folder, *asked[:2]) for name, asked in SEARCHES.items()}
+
+    assert after == {name: asked[2] for name, asked in SEARCHES.items()}
+    assert before == {**after, "search": ["home"], "nearest": ["far", "home"]}
+    assert actors(folder).count("omnigraph:maintenance") == (0 if flags else 1)
+    assert states(folder) <= ({"missing"} if flags else {"indexed", "degraded", "missing"})
+
+
+def found(folder: Path, where: str, tail: str) -> list[str]:
+    """Return the names that a search finds, in its order or in theirs."""
+    query = f"query q() {{ match {{ $p: Point {where} }} return {{ $p.name }} {tail} }}"
+    names = [str(row["p.name"]) for row in answer(folder, query)]
+    return names if tail else sorted(names)
+
+
 @pytest.mark.case("surfaces", 215)
 def test_vectors_are_stored_as_given_and_compared_by_euclidean_distance(folder: Path) -> None:
     load(folder)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from omnigraph.core.failpoint import failpoint
-from tests.support.atlas import GRAPH, place_atlas
-from tests.support.commands import Outcome
+from tests.support.atlas import GRAPH, craft, lines, place_atlas
+from tests.support.commands import Outcome, write
 from tests.support.in_process import document, invoke
 
 
@@ -122,8 +122,45 @@ def test_a_source_that_moved_on_stays_with_a_warning(folder: Path) -> None:
     assert document("branch", "list", GRAPH, cwd=folder) == {"branches": ["june", "main"]}
 
 
-@pytest.mark.case("surfaces", 68)
 @pytest.mark.case("surfaces", 222)
+def test_a_message_is_shown_wherever_a_commit_is_and_absent_where_none_was_given(folder: Path) -> None:
+    """Of the case, schema apply and the server are still to come."""
+    write(folder, "one.jsonl", lines(craft("CAS-1")))
+    rename = ["rename", "--query", "atlas.gq", "--params", '{"code": "VGR-1", "name": "Wanderer"}']
+    writes = {
+        "mutation": ["mutate", *rename, "--branch", "june", "--store", GRAPH],
+        "load": ["load", GRAPH, "--data", "one.jsonl", "--mode", "merge", "--no-index"],
+        "merge": ["branch", "merge", "june", "--store", GRAPH],
+    }
+    branches = {"mutation": "june", "load": "main", "merge": "main"}
+
+    for name, words in writes.items():
+        refused = invoke(*words, "--message", "ä" * 2_048 + "x", cwd=folder)
+        assert (refused.code, "4096 bytes" in refused.stderr) == (1, True), name
+        done = invoke(*words, "--message", f"fix {name}", cwd=folder)
+        assert done.code == 0, done
+        listed = ["commit", "list", GRAPH, "--branch", branches[name], "--limit", "1"]
+        commit = document(*listed, cwd=folder)["commits"][0]
+        assert commit["message"] == f"fix {name}"
+        assert f"fix {name}" in invoke(*listed, cwd=folder).stdout
+        shown = ["commit", "show", commit["graph_commit_id"], "--store", GRAPH]
+        assert document(*shown, cwd=folder)["message"] == f"fix {name}"
+        assert f"fix {name}" in invoke(*shown, cwd=folder).stdout
+
+    plain = [
+        name for name, words in writes.items() if name != "merge" and invoke(*words, cwd=folder).code == 0
+    ]
+    for name in plain:
+        listed = ["commit", "list", GRAPH, "--branch", branches[name], "--limit", "1"]
+        commit = document(*listed, cwd=folder)["commits"][0]
+        assert "message" not in commit
+        assert "message" not in document(
+            "commit", "show", commit["graph_commit_id"], "--store", GRAPH, cwd=folder
+        )
+    assert plain == ["mutation", "load"]
+
+
+@pytest.mark.case("surfaces", 68)
 def test_a_merge_commit_has_two_parents_and_its_message(folder: Path) -> None:
     change(folder, "rename", "june", code="VGR-1", name="Wanderer")
     heads = [

@@ -1,6 +1,7 @@
 """`omnigraph mutate`: one mutation, one commit; parameters, preconditions and what is refused before."""
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -242,11 +243,21 @@ def test_a_mistake_in_usage_exits_with_2(arguments: list[str], named: str, tmp_p
     assert named in outcome.stderr
 
 
-def test_the_old_name_works_with_a_warning(tmp_path: Path) -> None:
-    place_atlas(tmp_path)
+@pytest.mark.case("surfaces", 47)
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_the_old_name_works_with_a_warning(form: tuple[str, ...], tmp_path: Path) -> None:
+    words = ["retire", *STORE, "--params", '{"code": "VGR-1"}', *form]
+    outcomes, printed = [], []
+    for name in ("change", "mutate"):
+        place_atlas(tmp_path / name)
+        outcomes.append(invoke(name, *words, cwd=tmp_path / name))
+        assert row_counts(tmp_path / name) == {"node:Craft": 2, "node:Mission": 2, "edge:Flew": 2}
+        made = commits(tmp_path / name, "--limit", "1")[0]
+        facts = {str(made[key]): key for key in ("graph_commit_id", "parent_commit_id", "created_at")}
+        printed.append(
+            re.sub("|".join(facts), lambda found, facts=facts: facts[found[0]], outcomes[-1].stdout)
+        )
 
-    outcome = invoke("change", "retire", *STORE, "--params", '{"code": "VGR-1"}', cwd=tmp_path)
-
-    assert outcome.code == 0
-    assert outcome.stderr == "warning: 'change' is deprecated, use 'mutate'\n"
-    assert row_counts(tmp_path) == {"node:Craft": 2, "node:Mission": 2, "edge:Flew": 2}
+    assert [outcome.code for outcome in outcomes] == [0, 0]
+    assert [outcome.stderr for outcome in outcomes] == ["warning: 'change' is deprecated, use 'mutate'\n", ""]
+    assert printed[0] == printed[1] != ""

@@ -19,7 +19,9 @@ from tests.support.commands import (
     start,
     write,
 )
+from tests.support.in_process import invoke
 
+ROOT = Path(__file__).parents[2]
 SECTION = re.compile(r"^(?P<title>\S.*):\n(?P<rows>(?:  .*\n)+)", re.MULTILINE)
 
 
@@ -78,6 +80,21 @@ def test_an_unknown_command_exits_with_2_and_suggests_on_stderr_what_to_do(tmp_p
     assert (unknown.code, unknown.stdout) == (2, "")
     assert "frobnicate" in unknown.stderr
     assert "omnigraph --help" in unknown.stderr
+
+
+@pytest.mark.case("surfaces", 216)
+def test_there_are_no_runs(tmp_path: Path) -> None:
+    unknown = omnigraph("run", "list", cwd=tmp_path)
+
+    assert (unknown.code, unknown.stdout) == (2, "")
+    assert "No such command 'run'" in unknown.stderr
+    noun = re.compile(r"\b(omnigraph runs?|runs? (list|show|publish|abort)|a run of the graph|__run__)\b")
+    helps = [invoke(name, "--help", cwd=tmp_path).stdout for name in COMMANDS]
+    written = [ROOT / "README.md", *ROOT.glob("docs/guide/**/*.md"), *ROOT.glob("docs/reference/**/*.md")]
+    pages = [page.read_text() for page in written]
+    assert all(helps)
+    assert len(pages) > 10
+    assert [found[0] for text in [*helps, *pages] for found in [noun.search(text)] if found] == []
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,15 @@
 """A writer that dies in the middle of a commit, the next command that heals, and what the audit says."""
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from omnigraph.graph.graph import open as open_graph
+from omnigraph.history.manifest_rows import MANIFEST_DIR
+from omnigraph.storage.version_file import VERSIONS_DIR, version_file_name
 from tests.support.atlas import (
     GRAPH,
     SEED_ROWS,
@@ -25,11 +29,11 @@ FORWARD = "mutation.post_finalize_pre_publisher=exit"
 BACK = "mutation.post_table_commit=exit"
 
 
-def die(folder: Path, failpoints: str, code: str = "CAS-1") -> Outcome:
+def die(folder: Path, failpoints: str, code: str = "CAS-1", *flags: str) -> Outcome:
     """Start a writer of two tables and more, and let it end half-way."""
     params = json.dumps({"code": code, "title": "Saturn"})
     words = ["mutate", "launch", "--query", "atlas.gq", "--store", GRAPH, "--as", "act-tomas"]
-    return omnigraph(*words, "--params", params, cwd=folder, OMNIGRAPH_FAILPOINTS=failpoints)
+    return omnigraph(*words, "--params", params, *flags, cwd=folder, OMNIGRAPH_FAILPOINTS=failpoints)
 
 
 def heal(folder: Path) -> Outcome:
@@ -107,6 +111,48 @@ def test_a_write_that_died_between_its_tables_is_undone(tmp_path: Path) -> None:
     (recovery,) = recoveries(tmp_path)
     assert (recovery["recovery_kind"], recovery["writer_kind"]) == ("rolled_back", "mutation")
     assert [table["table_key"] for table in recovery["tables"]]
+
+
+@pytest.mark.case("surfaces", 208)
+def test_the_audit_knows_four_kinds(tmp_path: Path) -> None:
+    graph = place_atlas(tmp_path)
+    die(tmp_path, BACK)
+    heal(tmp_path)
+    die(tmp_path, FORWARD)
+    heal(tmp_path)
+    assert invoke("branch", "create", GRAPH, "june", cwd=tmp_path).code == 0
+    assert die(tmp_path, FORWARD, "CAS-2", "--branch", "june").code == DIED
+    with open_graph(graph, mode="ro") as opened:  # as if it had been deleted on a host that died
+        branches = opened._graph.parts.branches
+        branches.delete(branches.require("june"))
+    heal(tmp_path)
+    newest = max((graph / MANIFEST_DIR / VERSIONS_DIR).glob("*.manifest"), key=version_of)
+    (graph / MANIFEST_DIR / version_file_name(version_of(newest) + 1)).write_bytes(b"")
+    heal(tmp_path)
+
+    found = recoveries(tmp_path)
+
+    assert [recovery["recovery_kind"] for recovery in found] == [
+        "version_quarantined",
+        "orphaned_branch_discarded",
+        "rolled_forward",
+        "rolled_back",
+    ]
+    assert [recovery.get("writer_kind") for recovery in found] == [None, "mutation", "mutation", "mutation"]
+    assert "writer_kind" not in found[0]
+    now = time.time() * 1e6
+    assert all(now - 3_600e6 < recovery["created_at"] <= now + 1e6 for recovery in found)
+    assert [len(recovery["tables"]) for recovery in found] == [1, 0, 3, 1]
+    for recovery in found:
+        for table in recovery["tables"]:
+            assert table.keys() == {"table_key", "from_version", "to_version"}
+            assert {type(table[key]) for key in ("from_version", "to_version")} == {int}
+    assert found[0]["tables"][0]["table_key"] == MANIFEST_DIR
+
+
+def version_of(path: Path) -> int:
+    """Return the version that a file of versions is named for."""
+    return 2**64 - 1 - int(path.stem)
 
 
 def test_recoveries_are_listed_newest_first_and_as_many_as_asked_for(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.atlas import digest
 from tests.support.commands import SCHEMA, Outcome, omnigraph, write
 
 ADDED = SCHEMA.replace("    mass_kg: F64?\n", "    mass_kg: F64?\n    orbit: String?\n")
@@ -39,8 +40,16 @@ def test_an_added_optional_property_is_one_supported_step(tmp_path: Path) -> Non
     assert {path.name for path in tmp_path.iterdir()} == {"old.pg", "new.pg"}
 
 
+@pytest.mark.case("surfaces", 70)
 def test_the_json_of_a_plan_is_its_uri_verdict_and_steps(tmp_path: Path) -> None:
+    """The schema of a graph is given by the file that the graph was made from."""
+    write(tmp_path, "old.pg", SCHEMA)
+    assert omnigraph("init", "g.omni", "--schema", "old.pg", cwd=tmp_path).code == 0
+    before = digest(tmp_path / "g.omni")
+
     outcome = plan(tmp_path, ADDED, "--json")
+
+    assert digest(tmp_path / "g.omni") == before
 
     assert (outcome.code, outcome.stderr) == (0, "")
     assert document(outcome) == {

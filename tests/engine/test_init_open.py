@@ -10,6 +10,8 @@ import lance
 import pytest
 
 from omnigraph import INTERNAL_SCHEMA_VERSION
+from omnigraph.catalog.build import read_schema
+from omnigraph.catalog.identity import accept_first
 from omnigraph.commit.changes import RegisterTable, TombstoneTable
 from omnigraph.commit.queues import WriteQueueManager
 from omnigraph.core.errors import (
@@ -22,8 +24,9 @@ from omnigraph.core.errors import (
     StorageError,
 )
 from omnigraph.core.failpoint import InjectedFault, failpoint
+from omnigraph.core.span import Source
 from omnigraph.graph.graph import Graph, init
-from omnigraph.history.contract import SCHEMA_FILES
+from omnigraph.history.contract import SCHEMA_FILES, Contract
 from omnigraph.history.identity import TableIdentity
 from omnigraph.history.manifest_rows import (
     MANIFEST_DIR,
@@ -38,6 +41,7 @@ from tests.support.engine import (
     files,
     head,
     ids,
+    internals,
     manifest_rows,
     new_graph,
     pin,
@@ -280,6 +284,54 @@ def test_a_table_that_only_the_manifest_has_stops_the_open(graph: Graph) -> None
 
     with pytest.raises(SchemaContractConflict, match="the manifest has node:Extra, the schema has not"):
         reopen(graph)
+
+
+@pytest.mark.case("engine", 256)
+@pytest.mark.parametrize("name", SCHEMA_FILES)
+def test_schema_files_edited_by_hand_are_refused_until_they_are_restored(graph: Graph, name: str) -> None:
+    """An open handle looks at them when it is refreshed, and goes on with the schema that it has."""
+    path = Path(graph.uri) / name
+    written = path.read_text()
+    edits = {
+        "_schema.pg": written.replace("age: I32?", "age: I64?"),
+        "_schema.ir.json": written.replace("nickName", "nickname"),
+        "__schema_state.json": written.replace('"schema_shape_hash": "', '"schema_shape_hash": "x'),
+    }
+    assert edits[name] != written
+    path.write_text(edits[name])
+
+    for refused in (graph.refresh, partial(reopen, graph), partial(reopen, graph, mode="ro")):
+        with pytest.raises(SchemaContractConflict):
+            refused()
+    path.write_text(written)
+
+    graph.refresh()
+    graph.mutate(ANN)
+    with reopen(graph) as opened:
+        assert ids(opened, "Person") == ["ann"]
+
+
+@pytest.mark.case("engine", 256)
+def test_a_comment_added_to_the_schema_by_hand_is_fine(graph: Graph) -> None:
+    path = Path(graph.uri) / "_schema.pg"
+    path.write_text(f"// who we know\n{path.read_text()}\n// and nobody else\n")
+
+    graph.refresh()
+    graph.mutate(ANN)
+    for opened in (reopen(graph), reopen(graph, mode="ro")):
+        assert ids(opened, "Person") == ["ann"]
+
+
+def test_a_refresh_that_is_refused_leaves_the_handle_its_schema(graph: Graph) -> None:
+    before = internals(graph).contract
+    text = PEOPLE.replace("Company", "Firm")
+    for name, content in Contract.of(text, accept_first(read_schema(Source(text)))).texts.items():
+        (Path(graph.uri) / name).write_text(content)
+
+    with pytest.raises(SchemaContractConflict):
+        graph.refresh()
+
+    assert internals(graph).contract is before
 
 
 @pytest.mark.case("engine", 17)

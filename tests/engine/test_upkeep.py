@@ -1,5 +1,6 @@
 """Upkeep: every 64 versions of a table, as part of writing, and never at the expense of a write."""
 
+import base64
 import logging
 import threading
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ from omnigraph.core.failpoint import failpoint
 from omnigraph.core.limits import SMALL_FRAGMENT_ROWS
 from omnigraph.graph.graph import Graph
 from omnigraph.history.commits import MAINTENANCE_ACTOR, RECOVERY_ACTOR
+from omnigraph.operations import upkeep
 from omnigraph.operations.mutate import MutationResult
 from tests.support.engine import (
     assert_settled,
@@ -380,3 +382,26 @@ def test_mutations_build_no_index(graph: Graph) -> None:
 
     assert maintenance(graph) == 0
     assert person_table(graph).describe_indices() == []
+
+
+@pytest.mark.case("engine", 265)
+def test_a_compaction_keeps_null_empty_and_other_blobs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upkeep, "UPKEEP_INTERVAL", 6)
+    values: list[bytes | None] = [None, b"", b"x", bytes(range(256)) * 4_096, b"", None]
+    with new_graph(tmp_path / "graph", "node Page { code: String @key  scan: Blob? }") as graph:
+        expected = {}
+        for number in range(14):
+            code, value = f"p{number:02d}", values[number % len(values)]
+            given = None if value is None else f"base64:{base64.b64encode(value).decode()}"
+            graph.load(ndjson([node("Page", code=code, scan=given)]), "append", index=False)
+            expected[code] = value
+        entry = graph.snapshot().entry("node:Page")
+        fragments = lance.dataset(str(table_path(graph, "node:Page")), version=entry.version).get_fragments()
+
+        assert entry.pin.upkeep_version > 6, "it was compacted twice"
+        assert len(fragments) < 6
+        assert {row["code"]: row["scan"] for row in graph.table("Page").to_pylist()} == expected
+    with reopen(tmp_path / "graph") as graph:
+        assert {row["code"]: row["scan"] for row in graph.table("Page").to_pylist()} == expected

@@ -9,6 +9,8 @@ import pytest
 from omnigraph.core.errors import OmnigraphError
 from omnigraph.core.failpoint import failpoint
 from omnigraph.graph import graph as omnigraph
+from omnigraph.operations.ensure_indices import IndexResult
+from omnigraph.operations.merge import MergeResult
 from tests.model.operations import (
     DropPeople,
     Load,
@@ -83,6 +85,35 @@ def test_every_sync_of_every_kind_of_write(bench: Bench) -> None:
     for operation in WRITES:
         with omnigraph.open(bench.root) as graph:  # a new process each time: nothing is known to be synced
             cut_through(bench, graph, operation)
+    assert bench.tally.quarantined > 0
+    assert bench.tally.recovered > 0
+    assert bench.tally.before > 0
+    assert bench.tally.after > 0
+
+
+@pytest.mark.slow
+@pytest.mark.case("engine", 294)
+def test_every_sync_of_an_index_build_and_a_merge(bench: Bench) -> None:
+    """Schema apply, optimize and cleanup are still to come."""
+    with omnigraph.open(bench.root) as graph:
+        quietly(bench, graph, WRITES[0])
+        quietly(bench, graph, WRITES[2])
+    with omnigraph.open(bench.root) as graph:
+        bench.cut_during(lambda: commit_of(graph.ensure_indices()), bench.allowed[-1])
+    with omnigraph.open(bench.root) as graph:
+        graph.create_branch("june")
+        with graph.branch("june") as june:
+            perform(june, WRITES[5])
+    with omnigraph.open(bench.root) as graph:
+        bench.cut_during(lambda: commit_of(graph.merge("june")), apply(bench.allowed[-1], WRITES[5]))
+    assert bench.tally.before
+    assert bench.tally.after
+
+
+def commit_of(done: IndexResult | MergeResult) -> str:
+    """Return the commit that something made."""
+    assert done.commit is not None
+    return done.commit.graph_commit_id
 
 
 @pytest.mark.slow

@@ -33,7 +33,14 @@ from tests.support.protocol import (
 PUBLISHED = ("P5", "P6", "P7")
 LAYOUT_KINDS = ("EnsureIndices", "Optimize")
 MUTATION_CASES = {"P0": 157, "P1": 158, "P2": 159, "P3": 160, "P5": 161}
-WRITER_CASES = {"delete": 162, "append": 163, "merge": 164, "overwrite": 165, "branch_merge": 174}
+WRITER_CASES = {
+    "delete": 162,
+    "append": 163,
+    "merge": 164,
+    "overwrite": 165,
+    "branch_merge": 174,
+    "ensure_indices": 181,
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,27 @@ def fork():
 with paused_at("mutation.post_table_commit", "call", fork):
     WRITERS["insert"].run(graph)
 """
+FORK_AT_REST = """
+import os, sys
+import omnigraph.graph.graph as graphs
+from omnigraph.core.errors import HandleForked
+from tests.support.protocol import WRITERS
+graph = graphs.open(sys.argv[1])
+COUNT = "query q() { match { $p: Person } return { count($p) as n } }"
+before = graph.query(COUNT).rows[0]["n"]
+if os.fork() == 0:
+    told = []
+    for call in (lambda: graph.query(COUNT), lambda: WRITERS["insert"].run(graph), graph.snapshot):
+        try:
+            call()
+        except Exception as error:
+            told.append(type(error).__name__)
+    print(*told, flush=True)
+    os._exit(0)
+os.wait()
+WRITERS["insert"].run(graph)
+print(before, graph.query(COUNT).rows[0]["n"], flush=True)
+"""
 OPEN_IN_CHILD = """
 import os, sys
 import omnigraph.graph.graph as graphs
@@ -74,6 +95,15 @@ def test_a_child_keeps_no_lock_of_a_killed_parent_and_cannot_use_its_handle(root
             write_everywhere(graph)
         os.kill(child, signal.SIGKILL)
     assert_settled(root, with_extra(BEFORE), recoveries=1)
+
+
+@pytest.mark.case("surfaces", 225)
+def test_a_parent_goes_on_with_the_handle_that_its_child_cannot_use(root: Path) -> None:
+    with Script(FORK_AT_REST, root) as script:
+        assert script.read_line() == "HandleForked HandleForked HandleForked"
+        assert script.read_line() == "3 4"
+        assert script.wait() == 0
+    assert_settled(root, WRITERS["insert"].after, recoveries=0)
 
 
 def test_a_program_that_a_child_becomes_opens_the_graph_itself(root: Path) -> None:

@@ -220,10 +220,10 @@ def test_a_sidecar_of_a_newer_build_is_too_new() -> None:
     assert (caught.value.uri, caught.value.found) == (NAME, 99)
 
 
-@pytest.mark.case("engine", 154)
+@pytest.mark.case("engine", 401)
 @pytest.mark.parametrize("version", [0, 1])
-def test_a_format_that_no_release_wrote_is_corrupt(version: int) -> None:
-    with pytest.raises(SidecarCorrupt, match=f"no release wrote format {version}; the first one is {FORMAT}"):
+def test_a_format_that_no_build_of_this_stamp_wrote_is_corrupt(version: int) -> None:
+    with pytest.raises(SidecarCorrupt, match=f"format {version}, and graphs .* began with {FORMAT}"):
         read_sidecar(NAME, written(schema_version=version))
 
 

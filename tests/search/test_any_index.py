@@ -65,7 +65,6 @@ def check_vectors(corpus: Corpus, query: list[float], within: list[str] | None) 
 
 @pytest.mark.parametrize("small_rows", [INDEXED, ANALYSED])
 @pytest.mark.parametrize("seed", [1, 2])
-@pytest.mark.case("surfaces", 186)
 def test_every_search_is_right_after_every_step(tmp_path: Path, seed: int, small_rows: int) -> None:
     corpus = new_corpus(tmp_path, seed, small_rows=small_rows)
     for step, take in STEPS.items():

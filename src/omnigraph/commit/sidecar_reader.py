@@ -52,7 +52,7 @@ def read_sidecar(name: str, text: str) -> Sidecar:
         if version > FORMAT:
             raise SidecarTooNew(name, version)
         if version < FORMAT:
-            raise _Mistake(f"no release wrote format {version}; the first one is {FORMAT}")
+            raise _Mistake(f"format {version}, and graphs of this format began with {FORMAT}")
         sidecar = _sidecar(document)
         _check(name, sidecar)
     except _Mistake as mistake:

@@ -169,8 +169,9 @@ def refresh(graph: OpenGraph) -> None:
     with graph.parts.queues.schema_gate:
         hit("refresh.before_schema_reload")
         graph.parts.coordinator.forget()
-        graph.contract = read_contract(graph.parts.adapter)
-        check_against_manifest(graph.contract, graph.state().snapshot())
+        contract = read_contract(graph.parts.adapter)
+        check_against_manifest(contract, graph.state().snapshot())
+        graph.contract = contract
 
 
 def _refuse_windows() -> None:
