@@ -148,7 +148,7 @@ class Run:
         else:
             self.tally.early += 1
         host.ask("close")
-        assert "epoch" in successor.answer()
+        self._opened(successor)
         self._settle(successor)
 
     def _finish(self, successor: Host, stopped: "list[tuple[Host, Write | None]]") -> None:
@@ -159,7 +159,7 @@ class Run:
             if instant == "recovering":
                 _pause(self.random.random() * WAKE_WITHIN * self.write_s)
                 host.resume()
-        assert "epoch" in successor.answer()
+        self._opened(successor)
         for instant, (host, _) in zip(instants, stopped, strict=True):
             if instant == "opened":
                 host.resume()
@@ -172,6 +172,10 @@ class Run:
             self._note(host.answer(), write)
             host.ask("close")
         self._settle(successor)
+
+    def _opened(self, successor: Host) -> None:
+        answer = successor.answer()
+        assert "epoch" in answer, answer
 
     def _settle(self, successor: Host) -> None:
         """Write once more on every branch: whatever came late is recovered by that."""

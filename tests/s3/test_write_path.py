@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import count
 
 import pytest
@@ -15,7 +16,7 @@ from omnigraph.core.clock import now_micros
 from omnigraph.core.errors import ConflictError, RecoveryRequired, StorageError, WriterLeaseHeld
 from omnigraph.core.failpoint import InjectedFault, failpoint
 from omnigraph.graph.graph import Graph
-from omnigraph.history.commits import RECOVERY_ACTOR
+from omnigraph.history.commits import MAINTENANCE_ACTOR, RECOVERY_ACTOR
 from omnigraph.storage.durability import Durability
 from omnigraph.storage.lease import LEASE_LIFETIME, WRITER_LEASE, LeaseRecord, WriterLease
 from omnigraph.storage.object_store import ObjectStore, open_adapter
@@ -268,3 +269,44 @@ def test_an_open_that_fails_gives_its_lease_back(
         assert "dee" not in people(successor)
         successor.mutate(ADD_DEE)
         assert "dee" in people(successor)
+
+
+def test_a_sidecar_that_its_writer_takes_back_while_it_is_recovered_fails_no_open(
+    graph: Graph, root: GraphRoot
+) -> None:
+    """A writer whose first commit the fence refuses may not know yet that its lease is gone."""
+    with failpoint("mutation.post_sidecar_pre_commit", "raise:once"), pytest.raises(RecoveryRequired):
+        graph.mutate(ADD_DEE)
+    graph.close()
+    adapter = open_adapter(root, Durability.FULL)
+
+    def take_back() -> None:
+        for name in adapter.list_dir(RECOVERY_DIR):
+            adapter.delete(f"{RECOVERY_DIR}/{name}")
+
+    with failpoint("recovery.before_fence", call=take_back):
+        successor = graphs.open(root.uri)
+
+    with successor:
+        assert successor.recoveries() == []
+        successor.mutate(ADD_DEE)  # publishes the fences that nobody else does
+        parts = successor._graph.parts
+        for entry in successor.snapshot().entries.values():
+            assert parts.store.latest_version(parts.address(entry)) == entry.version
+        assert MAINTENANCE_ACTOR in {commit.actor_id for commit in successor.commits(limit=4)}
+
+
+def test_a_sidecar_of_a_later_writer_is_left_alone(graph: Graph, root: GraphRoot) -> None:
+    with failpoint("mutation.post_table_commit", "raise:once"), pytest.raises(RecoveryRequired):
+        graph.mutate(ADD_DEE)
+    adapter = open_adapter(root, Durability.FULL)
+    (name,) = adapter.list_dir(RECOVERY_DIR)
+    path = f"{RECOVERY_DIR}/{name}"
+    sidecar = read_sidecar(path, adapter.read_text(path))
+    later = replace(sidecar, writer_epoch=(sidecar.writer_epoch or 0) + 1).to_text()
+    adapter.write_text(path, later)
+
+    graph.refresh()
+
+    assert adapter.read_text(path) == later
+    assert graph.recoveries() == []

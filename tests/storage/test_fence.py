@@ -6,13 +6,18 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from omnigraph.core.errors import CommitConflict
+from omnigraph.core.errors import CommitConflict, StaleCommit
 from omnigraph.storage.handle import SnapshotHandle, TableAddress
+from omnigraph.storage.index import IndexRequest
 from omnigraph.storage.stage import FENCE_PROPERTY, OPERATION_ID_PROPERTY, TableStager
 from omnigraph.storage.staged import StagedWrite
 from omnigraph.storage.table import TableStore
 
-SCHEMA = pa.schema([pa.field("id", pa.utf8(), nullable=False), pa.field("n", pa.int64())])
+_FIELDS: "list[pa.Field[pa.DataType]]" = [
+    pa.field("id", pa.utf8(), nullable=False),
+    pa.field("n", pa.int64()),
+]
+SCHEMA = pa.schema(_FIELDS)
 Stage = Callable[[TableStager, SnapshotHandle], StagedWrite | None]
 SHAPES: dict[str, Stage] = {
     "append": lambda stager, handle: stager.stage_append(handle, rows("new")),
@@ -83,9 +88,6 @@ def test_of_two_fences_on_one_version_one_stands(store: TableStore, tmp_path: Pa
 
 def test_an_index_build_fits_behind_a_fence(store: TableStore, tmp_path: Path) -> None:
     """Why layout commits of a writer that lost its lease are published by the next one."""
-    from omnigraph.core.errors import StaleCommit
-    from omnigraph.storage.index import IndexRequest
-
     stager, base = TableStager(store), made(store, tmp_path, "a")
     staged, _ = stager.stage_create_indices(base, [IndexRequest("id", "btree")])
     assert staged is not None

@@ -239,7 +239,13 @@ def _publish(
         merged_history=None if merged_parent is None else _merged_history(parts, sidecar, merged_parent),
     )
     parts.check_lease()
-    publisher.publish(sidecar.branch, sidecar.branch_ref, changes, expected, lineage)
+    try:
+        publisher.publish(sidecar.branch, sidecar.branch_ref, changes, expected, lineage)
+    except ExpectedVersionMismatch:
+        state = parts.coordinator.state(sidecar.branch, sidecar.branch_ref)
+        if state.commits.find(sidecar.recovery_commit_id) is None:
+            raise
+        # Another healer on an object store, which was stopped behind its look at the lease, was faster.
 
 
 def _fenced(

@@ -17,6 +17,14 @@ from omnigraph.core.failpoint import hit
 from omnigraph.storage.locks import HeldLock, is_taken, try_lock
 
 
+class SidecarChanged(RecoveryRequired):
+    """A sidecar on an object store is gone, or says something else than what was read."""
+
+    def __init__(self, operation_id: str) -> None:
+        """Take the operation."""
+        super().__init__(operation_id, "another process has taken it over: open the graph again")
+
+
 @dataclass(frozen=True, slots=True)
 class PendingSidecar:
     """One unfinished write, and where its writer's lock lies (none on an object store)."""
@@ -74,7 +82,7 @@ def rewrite(parts: Parts, before: Sidecar, after: Sidecar) -> None:
     Without a lock another process may have taken it over and finished it: it must not come back.
 
     Raises:
-        RecoveryRequired: somebody else has changed or removed it.
+        SidecarChanged: somebody else has finished it, or is at it.
     """
     if parts.local_root is not None:
         parts.adapter.write_text(after.name, after.to_text())
@@ -82,7 +90,7 @@ def rewrite(parts: Parts, before: Sidecar, after: Sidecar) -> None:
     found = parts.adapter.read_text_versioned(before.name)
     is_same = found is not None and found[0] == before.to_text()
     if found is None or not is_same or not _is_replaced(parts, after, found[1]):
-        raise RecoveryRequired(before.operation_id, "another process has taken it over: open the graph again")
+        raise SidecarChanged(before.operation_id)
 
 
 def _is_replaced(parts: Parts, after: Sidecar, token: str) -> bool:

@@ -29,7 +29,13 @@ from omnigraph.commit.recovery.outcome import (
     roll_back,
     roll_forward,
 )
-from omnigraph.commit.recovery.pending import PendingSidecar, list_pending, remove_litter, reread
+from omnigraph.commit.recovery.pending import (
+    PendingSidecar,
+    SidecarChanged,
+    list_pending,
+    remove_litter,
+    reread,
+)
 from omnigraph.commit.sidecar import Sidecar
 from omnigraph.core.errors import GraphDamaged, InvariantViolation
 from omnigraph.core.failpoint import hit
@@ -135,7 +141,11 @@ def _process_under_queues(
 ) -> Result:
     keys = [(table.table_key, sidecar.branch) for table in sidecar.tables]
     with parts.queues.acquire_many(keys):
-        return _process(parts, publisher, sidecar, mode)
+        try:
+            return _process(parts, publisher, sidecar, mode)
+        except SidecarChanged:
+            # Its writer woke behind its publish and has finished it, or another healer woke; never an error.
+            return Result.DONE if reread(parts, sidecar.name) is None else Result.UNRESOLVED
 
 
 def _process(parts: Parts, publisher: ManifestPublisher, listed: Sidecar, mode: SweepMode) -> Result:
