@@ -21,6 +21,7 @@ from typing import IO, TYPE_CHECKING, cast
 import pyarrow as pa
 
 from omnigraph.core.errors import BadRequest
+from omnigraph.core.regular_file import require_regular, require_replaceable
 from omnigraph.storage.uri import GraphRoot
 
 if TYPE_CHECKING:
@@ -46,10 +47,10 @@ def file_size(name: str) -> int:
     """Return the bytes of a file.
 
     Raises:
-        OSError: it is not there; `strerror` says what is wrong.
+        OSError: it is not there, or is no plain file; `strerror` says what is wrong.
     """
     if not is_object(name):
-        return Path(name).stat().st_size
+        return require_regular(name)
     info = _info(name)
     if not info.is_file:
         raise FileNotFoundError(errno.ENOENT, "no such object", name)
@@ -63,6 +64,7 @@ def open_input(name: str) -> pa.NativeFile:
         OSError: it cannot be opened.
     """
     if not is_object(name):
+        require_regular(name)
         return pa.OSFile(name, "rb")
     with _translated(name):
         return _store(name).open_input_file(_key(name))
@@ -147,9 +149,11 @@ def whole_file(name: str) -> Iterator[IO[bytes]]:
     """Open a file that appears under its name when the block ends well, and not at all otherwise (I3).
 
     Raises:
-        BadRequest: it cannot be written.
+        BadRequest: it cannot be written, or what is there is no plain file.
     """
     try:
+        if not is_object(name):
+            require_replaceable(name)
         with _whole_object(name) if is_object(name) else _whole_path(Path(name)) as file:
             yield file
     except OSError as error:

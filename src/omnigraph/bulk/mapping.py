@@ -47,10 +47,13 @@ def needed_columns(
     own = {"id", *type_.properties} - mapping.columns.keys() - mapping.constants.keys()
     if isinstance(type_, EdgeType):
         own |= {"from", "to"}
-    used = [name for name in present if name in named | own]
-    for position, name in enumerate(used):
-        if name in used[:position]:
+    wanted = named | own
+    used = [name for name in present if name in wanted]
+    seen: set[str] = set()
+    for name in used:
+        if name in seen:
             raise BadRequest(f"{path} has the column '{name}' twice")
+        seen.add(name)
     return used
 
 

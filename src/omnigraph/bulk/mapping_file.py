@@ -33,6 +33,7 @@ from omnigraph.bulk.sources_names import find_type, resolve_name, typed_files
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType
 from omnigraph.catalog.scope import nearest_name
 from omnigraph.core.errors import BadRequest
+from omnigraph.core.regular_file import open_regular
 from omnigraph.validate.coerce import coerce_column
 
 _TYPED_MEMBERS = ("path", "type", "columns", "constants", "key", "id")
@@ -55,7 +56,8 @@ def read_mapping(path: Path, catalog: Catalog) -> Iterator[SourceInput]:
 
 def _parse(path: Path) -> object:
     try:
-        text = path.read_text(encoding="utf-8")
+        with open_regular(path) as file:
+            text = file.read().decode()
     except OSError as error:
         raise BadRequest(f"cannot read {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:

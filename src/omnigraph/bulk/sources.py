@@ -44,14 +44,17 @@ __all__ = [
 WHOLE = 2**62  # a target that no file reaches: one slice for each
 
 
-def plan_slices(inputs: Sequence[SourceInput], *, target_bytes: int) -> tuple[Slice, ...]:
+def plan_slices(
+    inputs: Sequence[SourceInput], *, target_bytes: int, limits: ReadLimits = UNLIMITED
+) -> tuple[Slice, ...]:
     """Return the slices of files, in the order of records; a file that can be cut is, at the target's size.
 
     Raises:
         BadRequest: a file is not there, or not what its name says (Q3).
+        ResourceLimit: a header, or what a file unpacks to, is above a limit.
     """
     assert target_bytes > 0, "a slice holds something"
-    return tuple(found for source in inputs for found in _plan(source, target_bytes))
+    return tuple(found for source in inputs for found in _plan(source, target_bytes, limits))
 
 
 def needs_survey(slices: Sequence[Slice]) -> tuple[Slice, ...]:
@@ -98,14 +101,14 @@ def read_slice(
 
     Raises:
         BadRequest: the file cannot be read.
-        ResourceLimit: a line is above a limit.
+        ResourceLimit: a line, or what the file unpacks to, is above a limit.
     """
     source = slice_.source
     log.open_file(source.file, source.name)
     if source.format is not Format.NDJSON:
-        yield from read_typed(slice_, catalog, make_id=make_id, log=log)
+        yield from read_typed(slice_, catalog, make_id=make_id, log=log, limits=limits)
         return
-    for line, block in read_blocks(slice_):
+    for line, block in read_blocks(slice_, limits=limits):
         found = read_ndjson(
             block,
             file=source.file,
@@ -131,9 +134,9 @@ def read_source(
 
     Raises:
         BadRequest: the file cannot be read.
-        ResourceLimit: a line is above a limit.
+        ResourceLimit: a line, or what the file unpacks to, is above a limit.
     """
-    for slice_ in plan_slices([source], target_bytes=WHOLE):
+    for slice_ in plan_slices([source], target_bytes=WHOLE, limits=limits):
         yield from read_slice(slice_, catalog, make_id=make_id, log=log, limits=limits)
 
 
@@ -142,19 +145,19 @@ def _is_counted(slice_: Slice, following: Slice) -> bool:
     return not following.is_first and slice_.source.format is not Format.PARQUET
 
 
-def _plan(source: SourceInput, target_bytes: int) -> Iterator[Slice]:
+def _plan(source: SourceInput, target_bytes: int, limits: ReadLimits) -> Iterator[Slice]:
     match source.format:
         case Format.NDJSON:
             return _plan_text(source, target_bytes, start=0, lines_before=0)
         case Format.CSV:
-            header = read_header(source)
+            header = read_header(source, limits)
             return _plan_text(
                 source, target_bytes, start=header.size, lines_before=header.lines, columns=header.columns
             )
         case Format.PARQUET:
-            return plan_parquet(source, target_bytes)
+            return plan_parquet(source, target_bytes, limits)
         case Format.ARROW:
-            return plan_arrow(source, target_bytes)
+            return plan_arrow(source, target_bytes, limits)
 
 
 def _plan_text(

@@ -21,6 +21,7 @@ from omnigraph.bulk.sources_model import Slice, SourceInput
 from omnigraph.bulk.sources_text import LINE_END, QUOTE, read_blocks, read_first_record
 from omnigraph.core.errors import BadRequest
 from omnigraph.validate.columns import Positions
+from omnigraph.validate.records import UNLIMITED, ReadLimits
 
 Refuse = Callable[[int, str], None]
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -40,13 +41,14 @@ class Header:
     lines: int
 
 
-def read_header(source: SourceInput) -> Header:
+def read_header(source: SourceInput, limits: ReadLimits = UNLIMITED) -> Header:
     """Read the columns of a file.
 
     Raises:
         BadRequest: the file cannot be read, is empty, or does not begin with a header.
+        ResourceLimit: the header is above a limit.
     """
-    data = read_first_record(source)
+    data = read_first_record(source, limits)
     if data.startswith(BYTE_ORDER_MARK):
         raise BadRequest(f"{source.path} begins with a byte order mark: save it as UTF-8 without one")
     records = list(_records(data, 1))
@@ -61,13 +63,16 @@ def read_header(source: SourceInput) -> Header:
     return Header(names, len(data), data.count(LINE_END))
 
 
-def read_csv(slice_: Slice, refuse: Refuse) -> Iterator[tuple[pa.Table, Positions]]:
+def read_csv(
+    slice_: Slice, refuse: Refuse, limits: ReadLimits = UNLIMITED
+) -> Iterator[tuple[pa.Table, Positions]]:
     """Yield the rows of a slice as columns of text, with their lines (K1, K2, K3).
 
     Raises:
         BadRequest: the file cannot be read.
+        ResourceLimit: a row, or what the file unpacks to, is above a limit.
     """
-    for line, block in read_blocks(slice_):
+    for line, block in read_blocks(slice_, limits=limits):
         table = _by_arrow(block, len(slice_.header))
         if table is not None:
             lines = np.arange(line, line + table.num_rows, dtype=np.int64)

@@ -2,28 +2,32 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import IO, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from omnigraph.bulk.files import is_object, open_input
 from omnigraph.bulk.sources_model import Format, Slice, SourceInput, Survey
-from omnigraph.bulk.sources_text import size_of, unreadable
+from omnigraph.bulk.sources_packed import IPC_FILE_MAGIC, unpacked_size
+from omnigraph.bulk.sources_text import size_of, too_packed, unreadable
+from omnigraph.validate.records import UNLIMITED, ReadLimits
 
 BATCH_ROWS = 65_536  # what is held as columns at a time
-_IPC_FILE_MAGIC = b"ARROW1"
 
 
-def plan_parquet(source: SourceInput, target_bytes: int) -> Iterator[Slice]:
+def plan_parquet(source: SourceInput, target_bytes: int, limits: ReadLimits = UNLIMITED) -> Iterator[Slice]:
     """Yield slices of whole row groups; a file without rows is one slice.
 
     Raises:
         BadRequest: the file is no Parquet.
+        ResourceLimit: its pages unpack to more than they may.
     """
-    size_of(source)  # says more clearly than Parquet that there is no such file
+    size = size_of(source)  # says more clearly than Parquet that there is no such file
     with _reading(source), _parquet(source) as file:
         groups = [file.metadata.row_group(number) for number in range(file.num_row_groups)]
         sizes, rows = [group.total_byte_size for group in groups], [group.num_rows for group in groups]
+    _refuse_packed(source, size, sum(sizes), limits)
     number = before = start = 0
     for end in _cuts(sizes, target_bytes):
         yield Slice(source, number, start, end, sum(sizes[start:end]), before)
@@ -31,14 +35,17 @@ def plan_parquet(source: SourceInput, target_bytes: int) -> Iterator[Slice]:
         number, start = number + 1, end
 
 
-def plan_arrow(source: SourceInput, target_bytes: int) -> Iterator[Slice]:
+def plan_arrow(source: SourceInput, target_bytes: int, limits: ReadLimits = UNLIMITED) -> Iterator[Slice]:
     """Yield slices of whole batches; how many rows lie before one is for a survey to say.
 
     Raises:
         BadRequest: the file is no Arrow.
+        ResourceLimit: its buffers unpack to more than they may.
     """
     size = size_of(source)
     with _reading(source), open_input(source.location) as file:
+        _refuse_packed(source, size, unpacked_size(cast("IO[bytes]", file), size), limits)
+        file.seek(0)
         is_whole = size <= target_bytes or not is_random_access(file)
         count = 0 if is_whole else pa.ipc.open_file(file).num_record_batches
     if is_whole or not count:
@@ -93,9 +100,9 @@ def read_tables(slice_: Slice, columns: Sequence[str] | None) -> Iterator[pa.Tab
 
 def is_random_access(file: pa.NativeFile) -> bool:
     """Return whether an Arrow file has its batches listed; a stream has not."""
-    magic = file.read(len(_IPC_FILE_MAGIC))
+    magic = file.read(len(IPC_FILE_MAGIC))
     file.seek(0)
-    return magic == _IPC_FILE_MAGIC
+    return magic == IPC_FILE_MAGIC
 
 
 def _parquet_batches(slice_: Slice, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
@@ -131,6 +138,12 @@ def _parquet(source: SourceInput) -> Iterator[pq.ParquetFile]:
         pq.ParquetFile(file, pre_buffer=is_object(source.location)) as it,
     ):
         yield it
+
+
+def _refuse_packed(source: SourceInput, size: int, unpacked: int, limits: ReadLimits) -> None:
+    most = limits.unpacked_max(size)
+    if most and unpacked > most:
+        raise too_packed(source, limit=most, actual=unpacked)
 
 
 def _cuts(sizes: Sequence[int], target_bytes: int) -> Iterator[int]:

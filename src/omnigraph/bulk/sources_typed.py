@@ -11,14 +11,20 @@ from omnigraph.bulk.sources_model import Format, Slice
 from omnigraph.bulk.sources_tables import read_schema, read_tables
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType
 from omnigraph.validate.columns import Positions, Rows
+from omnigraph.validate.records import UNLIMITED, ReadLimits
 from omnigraph.validate.soundness import sound_rows
-from omnigraph.validate.tables import coerce_values, read_table, wrong_columns
+from omnigraph.validate.tables import coerce_values, read_table, wrong_column
 from omnigraph.validate.texts import coerce_texts
 from omnigraph.validate.violations import Kind, Violation, ViolationLog
 
 
 def read_typed(
-    slice_: Slice, catalog: Catalog, *, make_id: Callable[[], str], log: ViolationLog
+    slice_: Slice,
+    catalog: Catalog,
+    *,
+    make_id: Callable[[], str],
+    log: ViolationLog,
+    limits: ReadLimits = UNLIMITED,
 ) -> Iterator[Rows]:
     """Yield the rows of a slice, some at a time; the first slice of a file yields at least no rows.
 
@@ -26,6 +32,7 @@ def read_typed(
 
     Raises:
         BadRequest: the file cannot be read, or lacks a column of its mapping.
+        ResourceLimit: a line, or what the file unpacks to, is above a limit.
         ValidationError: its values are damaged.
     """
     source = slice_.source
@@ -45,12 +52,17 @@ def read_typed(
             return MappedTable(table, lines)
         return map_columns(table, lines, source.mapping, type_, catalog=catalog, coerce=coerce, refuse=refuse)
 
+    wrong = wrong_column(schema, type_) if source.mapping is None else None
+    if wrong is not None:  # before a table of very many columns is made
+        if slice_.is_first:
+            refuse(1, wrong)
+        return
     empty = schema.empty_table()
     found = mapped(empty if columns is None else empty.select(columns), np.array([], dtype=np.int64))
-    wrong = wrong_columns(found.table, type_)
-    if wrong:
+    wrong = wrong_column(found.table.schema, type_)
+    if wrong is not None:
         if slice_.is_first:
-            refuse(1, wrong[0])
+            refuse(1, wrong)
         return
 
     def rows_of(given: MappedTable) -> Rows:
@@ -67,7 +79,7 @@ def read_typed(
 
     if slice_.is_first:
         yield rows_of(found)
-    for table, lines in _tables(slice_, columns, refuse, log, type_):
+    for table, lines in _tables(slice_, columns, refuse, log=log, type_=type_, limits=limits):
         yield rows_of(mapped(table, lines))
 
 
@@ -81,11 +93,13 @@ def _tables(
     slice_: Slice,
     columns: list[str] | None,
     refuse: Callable[[int, str], None],
+    *,
     log: ViolationLog,
     type_: NodeType | EdgeType,
+    limits: ReadLimits,
 ) -> Iterator[tuple[pa.Table, Positions]]:
     if slice_.source.format is Format.CSV:
-        for table, lines in read_csv(slice_, refuse):
+        for table, lines in read_csv(slice_, refuse, limits):
             yield table if columns is None else table.select(columns), lines
         return
     source, line = slice_.source, 1 + slice_.lines_before

@@ -8,6 +8,7 @@ import click
 
 from omnigraph.core.errors import BadRequest
 from omnigraph.core.limits import SOURCE_BYTES_MAX
+from omnigraph.core.regular_file import open_regular
 from omnigraph.core.span import Source
 from omnigraph.language.lexer import decode_source
 
@@ -25,7 +26,7 @@ def read_source(path: str) -> Source:
     if path == STDIN:
         return decode_source(sys.stdin.buffer.read(SOURCE_BYTES_MAX + 1), "<stdin>")
     try:
-        with Path(path).open("rb") as file:
+        with open_regular(path) as file:
             return decode_source(file.read(SOURCE_BYTES_MAX + 1), path)
     except OSError as error:
         raise BadRequest(f"cannot read {path}: {error.strerror}") from error

@@ -561,9 +561,10 @@ class ResourceLimit(OmnigraphError):
     detail = "resource_limit"
     status = 413
 
-    def __init__(self, *, resource: str, limit: int, actual: int) -> None:
-        """Take what is limited, to how much, and how much was asked for."""
-        super().__init__(f"{resource}: {actual} over {limit}")
+    def __init__(self, *, resource: str, limit: int, actual: int, setting: str | None = None) -> None:
+        """Take what is limited, to how much, how much was asked for, and perhaps what sets the limit."""
+        help = "" if setting is None else f"; {setting} sets the limit"
+        super().__init__(f"{resource}: {actual} over {limit}{help}")
         self.resource, self.limit, self.actual = resource, limit, actual
 
 

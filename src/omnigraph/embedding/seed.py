@@ -23,6 +23,7 @@ from ruamel.yaml.error import YAMLError
 
 from omnigraph.core.errors import BadRequest
 from omnigraph.core.limits import VECTOR_DIMENSION_MAX
+from omnigraph.core.regular_file import open_regular
 
 DEFAULT_OUTPUT = "./build/seed.embedded.jsonl"
 
@@ -121,7 +122,8 @@ def _yaml(path: Path) -> object:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        with open_regular(path) as file:
+            return file.read().decode()
     except OSError as error:
         raise BadRequest(f"cannot read {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:

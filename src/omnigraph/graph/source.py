@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from omnigraph.core.errors import BadRequest
+from omnigraph.core.regular_file import open_regular
 from omnigraph.core.span import Source
 
 _FILE_NAME = re.compile(r"(?!\s*//)[^\n{}]+\.(?:pg|gq)")  # a text of either language has braces
@@ -56,6 +57,7 @@ def read_file(path: str | Path) -> bytes:
         BadRequest: it cannot be read.
     """
     try:
-        return Path(path).read_bytes()
+        with open_regular(path) as file:
+            return file.read()
     except OSError as error:
         raise BadRequest(f"cannot read {path}: {error.strerror}") from error

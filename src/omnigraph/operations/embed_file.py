@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, NoReturn
 
 from omnigraph.core.errors import BadRequest
+from omnigraph.core.regular_file import open_regular, require_replaceable
 from omnigraph.embedding.config import EmbeddingConfig
 from omnigraph.embedding.embedder import open_provider
 from omnigraph.embedding.provider import TEXTS_MAX, Provider
@@ -206,7 +207,7 @@ def _opened(path: Path) -> Iterator[Iterator[bytes]]:
         BadRequest: it cannot be read.
     """
     try:
-        file = path.open("rb")
+        file = open_regular(path)
     except OSError as error:
         raise BadRequest(f"cannot read {path}: {error.strerror}") from error
     with file:
@@ -231,6 +232,7 @@ def _replaced(path: Path) -> Iterator[IO[bytes]]:
     """
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
+        require_replaceable(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         with temporary.open("xb") as file:
             yield file

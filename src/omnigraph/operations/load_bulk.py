@@ -36,7 +36,7 @@ from omnigraph.operations.load_model import (
     RecordInput,
     TableInput,
 )
-from omnigraph.operations.settings import environment
+from omnigraph.operations.settings import environment, read_limits
 
 SLICE_BYTES_MAX = 64 * 1024 * 1024  # what one task reads: enough to fill fragments, cheap enough to repeat
 SLICE_BYTES_MIN = 1024 * 1024  # below, starting a task costs more than it does
@@ -122,9 +122,11 @@ class BulkLoad:
                     spool.take_table(file, name, table_key, table)
                 case FrameInput(table_key, frame, name):
                     spool.take_frame(file, name, table_key, frame)
-        size = sum(slice_.size for slice_ in plan_slices(spool.sources, target_bytes=WHOLE))
+        limits = read_limits()
+        size = sum(slice_.size for slice_ in plan_slices(spool.sources, target_bytes=WHOLE, limits=limits))
         wanted = size // (jobs.parallelism * TASKS_PER_CORE)
-        slices = plan_slices(spool.sources, target_bytes=max(SLICE_BYTES_MIN, min(SLICE_BYTES_MAX, wanted)))
+        target = max(SLICE_BYTES_MIN, min(SLICE_BYTES_MAX, wanted))
+        slices = plan_slices(spool.sources, target_bytes=target, limits=limits)
         counted = needs_survey(slices)
         if counted:
             with jobs.stage(Stage.SURVEY, bytes_total=sum(slice_.size for slice_ in counted)):

@@ -13,6 +13,8 @@ from omnigraph.bulk.sources import SourceInput
 from omnigraph.bulk.sources_names import resolve_name
 from omnigraph.catalog.model import Catalog
 from omnigraph.operations.load import LoadInput, RecordInput
+from omnigraph.operations.settings import read_limits
+from omnigraph.validate.records import BLOCK_BYTES
 
 STDIN = "-"
 
@@ -28,6 +30,7 @@ def read_inputs(
 
     Raises:
         BadRequest: a name stands for nothing, a file cannot be read, or a type is not in the schema.
+        ResourceLimit: a line of standard input is above a limit.
     """
     found: list[SourceInput | None] = []
     for name in names:
@@ -37,10 +40,24 @@ def read_inputs(
     is_only = len(found) == 1
     for place, source in enumerate(found):
         if source is None:
-            yield RecordInput(stdin.read(), None if is_only else "<stdin>")
+            name = None if is_only else "<stdin>"
+            yield RecordInput(_read_all(stdin, name), name)
         else:
             is_unnamed = is_only and source.table_key is None
             yield replace(source, name=None if is_unnamed else source.path, file=place)
+
+
+def _read_all(stdin: BinaryIO, name: str | None) -> bytes:
+    """Return what comes through a pipe, whose other end may never end: its lines do."""
+    limits, line, begun = read_limits(), 1, 0
+    pieces: list[bytes] = []
+    while piece := stdin.read(BLOCK_BYTES):
+        pieces.append(piece)
+        ends = piece.count(b"\n")
+        begun = len(piece) - piece.rfind(b"\n") - 1 if ends else begun + len(piece)
+        line += ends
+        limits.check_line(begun, file_name=name, line=line)
+    return b"".join(pieces)
 
 
 def named_sources(name: str | Path, catalog: Catalog) -> Iterator[SourceInput]:

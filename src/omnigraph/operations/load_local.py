@@ -31,7 +31,7 @@ from omnigraph.validate.columns import Column, Rows, TableChange, concat_rows, n
 from omnigraph.validate.records import read_ndjson
 from omnigraph.validate.sets import NO_IDS, ArrowKeyOps
 from omnigraph.validate.soundness import sound_rows
-from omnigraph.validate.tables import read_table, wrong_columns
+from omnigraph.validate.tables import read_table, wrong_column
 from omnigraph.validate.violations import ViolationLog
 
 
@@ -162,7 +162,7 @@ def _rows_of(graph: OpenGraph, item: LoadInput, file: int, log: ViolationLog) ->
         table, lines = sound_rows(item.table, type_, file=file, file_name=item.name, log=log)
         rows = read_table(table, type_, file=file, file_name=item.name, make_id=new_id, log=log, lines=lines)
         # A table that is refused as a whole does not speak for its type: an overwrite must not empty it.
-        return [] if wrong_columns(item.table, type_) else [rows]
+        return [rows] if wrong_column(item.table.schema, type_) is None else []
     raise BadRequest("a Spark DataFrame is loaded by the spark engine")
 
 

@@ -5,11 +5,20 @@ import os
 from collections.abc import Mapping
 
 from omnigraph.core.errors import ResourceLimit
+from omnigraph.core.limits import (
+    EXPANSION_FLOOR_BYTES,
+    EXPANSION_FLOOR_SETTING,
+    EXPANSION_MAX,
+    EXPANSION_SETTING,
+    LINE_BYTES_MAX,
+    LINE_BYTES_SETTING,
+    LINE_TOKENS_SETTING,
+)
 from omnigraph.staging.write_set import TableWork
 from omnigraph.validate.records import ReadLimits
 
 LOAD_CONCURRENCY = "OMNIGRAPH_LOAD_CONCURRENCY"
-LINE_MAX_BYTES, LINE_MAX_TOKENS = "OMNIGRAPH_LOAD_LINE_MAX_BYTES", "OMNIGRAPH_LOAD_LINE_MAX_TOKENS"
+LINE_MAX_BYTES, LINE_MAX_TOKENS = LINE_BYTES_SETTING, LINE_TOKENS_SETTING
 KEYED_MAX_ROWS, KEYED_MAX_BYTES = "OMNIGRAPH_KEYED_WRITE_MAX_ROWS", "OMNIGRAPH_KEYED_WRITE_MAX_BYTES"
 SPARK_BYTES, MERGE_BYTES = "OMNIGRAPH_LOAD_SPARK_BYTES", "OMNIGRAPH_BULK_MERGE_BYTES"
 KEY_ROWS = "OMNIGRAPH_BULK_KEY_ROWS"
@@ -54,8 +63,13 @@ def merge_bytes() -> int:
 
 
 def read_limits() -> ReadLimits:
-    """Return the ceilings of one line of input; zero is none."""
-    return ReadLimits(_number(LINE_MAX_BYTES), _number(LINE_MAX_TOKENS))
+    """Return the ceilings of one line of input and of what a packed file holds; zero is none."""
+    return ReadLimits(
+        _number(LINE_BYTES_SETTING, LINE_BYTES_MAX),
+        _number(LINE_TOKENS_SETTING),
+        _number(EXPANSION_SETTING, EXPANSION_MAX),
+        _number(EXPANSION_FLOOR_SETTING, EXPANSION_FLOOR_BYTES),
+    )
 
 
 def check_ceilings(work: list[TableWork]) -> None:
@@ -82,9 +96,10 @@ def check_ceiling(table_key: str, *, rows: int, size: int) -> None:
             raise ResourceLimit(resource=f"keyed write {what} for {table_key}", limit=limit, actual=actual)
 
 
-def _number(name: str) -> int:
-    """Return a setting, or zero where it is not given or no positive number."""
+def _number(name: str, default: int = 0) -> int:
+    """Return a setting, or its default where it is not given or no number."""
     raw = os.environ.get(name, "")
-    if raw and not raw.isdecimal():
+    is_number = raw.isascii() and raw.isdecimal()
+    if raw and not is_number:
         _log.warning("%s=%r is not a number: the default is used", name, raw)
-    return int(raw) if raw.isdecimal() else 0
+    return int(raw) if is_number else default

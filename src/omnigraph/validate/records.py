@@ -18,6 +18,7 @@ import pyarrow as pa
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType
 from omnigraph.catalog.scope import nearest_name
 from omnigraph.core.errors import ResourceLimit
+from omnigraph.core.limits import LINE_BYTES_SETTING, LINE_TOKENS_SETTING
 from omnigraph.validate.assemble import Converted, Flaw, assemble
 from omnigraph.validate.coerce import coerce_column, json_name
 from omnigraph.validate.columns import Column, Rows, concat_rows
@@ -36,10 +37,34 @@ _NO_DATA: dict[str, object] = {}
 
 @dataclass(frozen=True, slots=True)
 class ReadLimits:
-    """Ceilings of one line; zero is none."""
+    """Ceilings of one line, and of what a packed file holds for each of its bytes; zero is none.
+
+    However small a packed file is, it may hold `expansion_floor` bytes.
+    """
 
     line_bytes_max: int = 0
     line_tokens_max: int = 0
+    expansion_max: int = 0
+    expansion_floor: int = 0
+
+    def check_line(self, size: int, *, file_name: str | None, line: int) -> None:
+        """Refuse a line, or the part of it that was read, for its bytes.
+
+        Raises:
+            ResourceLimit: with the place of the line.
+        """
+        if self.line_bytes_max and size > self.line_bytes_max:
+            place = f"line {line}" if file_name is None else f"{file_name}:{line}"
+            raise ResourceLimit(
+                resource=f"bytes of {place}",
+                limit=self.line_bytes_max,
+                actual=size,
+                setting=LINE_BYTES_SETTING,
+            )
+
+    def unpacked_max(self, size: int) -> int:
+        """Return how many bytes a packed file of a size may hold; zero is any number."""
+        return max(self.expansion_floor, self.expansion_max * size) if self.expansion_max else 0
 
 
 UNLIMITED = ReadLimits()
@@ -202,14 +227,18 @@ class _Reader:
 
     def _check_limits(self, line: bytes, number: int) -> None:
         place = f"line {number}" if self._file_name is None else f"{self._file_name}:{number}"
-        size, most = len(line.removesuffix(b"\r")), self._limits.line_bytes_max
-        if most and size > most:
-            raise ResourceLimit(resource=f"bytes of {place}", limit=most, actual=size)
+        size = len(line.removesuffix(b"\r"))
+        self._limits.check_line(size, file_name=self._file_name, line=number)
         most = self._limits.line_tokens_max
         if most and _token_count(line) > most:  # with those inside of texts: never too few
             tokens = _token_count(_STRING.sub(b"", line))
             if tokens > most:
-                raise ResourceLimit(resource=f"structural tokens of {place}", limit=most, actual=tokens)
+                raise ResourceLimit(
+                    resource=f"structural tokens of {place}",
+                    limit=most,
+                    actual=tokens,
+                    setting=LINE_TOKENS_SETTING,
+                )
 
 
 def _blocks(data: bytes | Iterable[bytes], first: int) -> Iterator[tuple[int, list[bytes]]]:
@@ -296,8 +325,8 @@ def _parse(line: bytes) -> object:
 def _distinct(members: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(members)
     if len(found) < len(members):
-        names = [name for name, _ in members]
-        twice = next(name for position, name in enumerate(names) if name in names[:position])
+        seen: set[str] = set()
+        twice = next(name for name, _ in members if name in seen or seen.add(name))
         raise _BadRecord(f"member {quote(twice)} stands twice in one object")
     return found
 

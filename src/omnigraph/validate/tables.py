@@ -45,9 +45,9 @@ def read_table(
     text, is refused at its own. `coerce` converts one column; none is `coerce_values`.
     """
     log.open_file(file, file_name)
-    wrong = wrong_columns(table, type_)
-    if wrong:
-        log.add(Violation(Kind.RECORD, wrong[0], type_.table_key, None, file, first_line, file_name))
+    wrong = wrong_column(table.schema, type_)
+    if wrong is not None:
+        log.add(Violation(Kind.RECORD, wrong, type_.table_key, None, file, first_line, file_name))
         return make_rows(type_, {}, file=file, lines=[])
     if lines is None:
         lines = np.arange(first_line, first_line + table.num_rows, dtype=np.int64)
@@ -67,28 +67,25 @@ def read_table(
     return assemble(converted, file=file, make_id=make_id, log=log)
 
 
-def wrong_columns(table: pa.Table, type_: NodeType | EdgeType) -> list[str]:
-    """Return what is wrong with the columns of a table, one message for each."""
+def wrong_column(schema: pa.Schema, type_: NodeType | EdgeType) -> str | None:
+    """Return the first thing that is wrong with the columns of a table; a table may have very many."""
     known = {"id", *type_.properties, *(_ENDS if isinstance(type_, EdgeType) else ())}
-    messages = []
-    for position, name in enumerate(table.column_names):
-        if name in table.column_names[:position]:
-            messages.append(f"column {quote(name)} stands twice in the table for {type_.name}")
-        elif name not in known:
+    seen: set[str] = set()
+    for name in schema.names:
+        if name in seen:
+            return f"column {quote(name)} stands twice in the table for {type_.name}"
+        if name not in known:
             help = nearest_name(name, known)
-            messages.append(f"{type_.name} has no property {quote(name)}{f'; {help}' if help else ''}")
+            return f"{type_.name} has no property {quote(name)}{f'; {help}' if help else ''}"
+        seen.add(name)
     ends = _text_columns(type_)
-    messages += [
-        f"the table for {type_.name} has no column '{name}'"
-        for name in ends
-        if name not in table.column_names
-    ]
-    messages += [
-        f"column '{item.name}' of {type_.name} is {item.type}, not a text"
-        for item in table.schema
-        if item.name in {"id", *ends} and not _is_text(item.type)
-    ]
-    return messages
+    for name in ends:
+        if name not in seen:
+            return f"the table for {type_.name} has no column '{name}'"
+    for item in schema:
+        if item.name in {"id", *ends} and not _is_text(item.type):
+            return f"column '{item.name}' of {type_.name} is {item.type}, not a text"
+    return None
 
 
 def coerce_table(
