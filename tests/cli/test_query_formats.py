@@ -58,7 +58,7 @@ def test_a_table_without_columns_has_no_rows() -> None:
 
 
 def test_the_title_names_the_snapshot_that_was_read() -> None:
-    assert table(answer(["n"], [1], snapshot="01OLD"))[0] == "1 rows from snapshot 01OLD via q"
+    assert table(answer(["n"], [1], snapshot="01OLD"))[0] == "1 row from snapshot 01OLD via q"
 
 
 def test_a_column_of_texts_and_numbers_is_aligned_to_the_left() -> None:

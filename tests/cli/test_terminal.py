@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from omnigraph.core.failpoint import failpoint
 from tests.support.atlas import GRAPH, commits, digest, place_atlas
 from tests.support.commands import PROGRAM, omnigraph, start
 from tests.support.in_process import invoke
@@ -46,8 +47,31 @@ def test_ctrl_c_while_a_load_waits_for_its_data_exits_with_130_and_changes_nothi
 
     assert (process.returncode, stdout) == (130, b"")
     assert b"Traceback" not in stderr
+    assert stderr.splitlines()[-1] == b"interrupted: nothing was loaded"
     assert commits(tmp_path) == before
     assert list((graph / "__recovery").glob("*.json")) == []
+
+
+@pytest.mark.case("surfaces", 237)
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("mutation.post_sidecar_pre_commit", "interrupted: the write had landed by then, as commit "),
+        ("load.post_publish_pre_index", "interrupted: the load had landed by then, as commit "),
+    ],
+)
+def test_ctrl_c_says_what_became_of_a_load(place: str, said: str, tmp_path: Path) -> None:
+    place_atlas(tmp_path)
+    before = commits(tmp_path)
+
+    with failpoint(place, call=lambda: signal.raise_signal(signal.SIGINT)):
+        outcome = invoke(*LOAD, "seed.jsonl", cwd=tmp_path)
+
+    assert (outcome.code, outcome.stdout) == (130, "")
+    (line,) = [line for line in outcome.stderr.splitlines() if line.startswith("interrupted")]
+    assert line.startswith(said)
+    made = [commit["graph_commit_id"] for commit in commits(tmp_path)][: len(commits(tmp_path)) - len(before)]
+    assert any(commit in line for commit in made)
 
 
 def test_output_without_a_reader_is_no_traceback(tmp_path: Path) -> None:

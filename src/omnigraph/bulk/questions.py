@@ -7,7 +7,7 @@ P1  Spark's equality is that of `KeyQuestions`: null equals nothing in a join, a
 P2  Rows are never sorted to be compared: they are hashed, or sent to everybody where they are few.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,18 @@ from omnigraph.bulk.key_types import decode
 from omnigraph.bulk.quick import KeyPiece, may_exceed, may_meet, may_miss, may_repeat
 from omnigraph.catalog.arrow_schema import arrow_schema
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType
-from omnigraph.validate.questions import COUNT, FILE, HOLDER, ID, LINE, NOTHING, Found, null_of
+from omnigraph.validate.questions import (
+    COUNT,
+    FILE,
+    HOLDER,
+    ID,
+    LINE,
+    NONE_REFUSED,
+    NOTHING,
+    Found,
+    Refused,
+    null_of,
+)
 from omnigraph.validate.set_checks import TableTraits, ends
 
 if TYPE_CHECKING:
@@ -99,14 +110,29 @@ class SparkQuestions:
             self._apart.add(table_key)
         return found
 
-    def missing(self, edge: EdgeType) -> tuple[Found, Found]:
-        """Return the edges with an end that is neither written nor committed and kept."""
+    def missing(self, edge: EdgeType, refused: Refused = NONE_REFUSED) -> tuple[Found, Found]:
+        """Return the edges with an end that is neither written nor committed and kept, nor refused."""
         if not self._rows.get(edge.table_key, 0):
             return NOTHING, NOTHING
         if self._is_complete(edge):
             return NOTHING, NOTHING
         rows = self._folded(edge, ["src", "dst"])
-        return self._missing(rows, edge, "src", edge.source), self._missing(rows, edge, "dst", edge.target)
+        source, target = (
+            self._missing(rows.where(~_is_among(column, refused.get(f"node:{node}", ()))), edge, column, node)
+            for column, node in ends(edge)
+        )
+        return source, target
+
+    def following(self, edge: EdgeType, refused: Refused) -> tuple[Found, Found]:
+        """Return the edges with an end that is missing because the node was refused."""
+        if not self._rows.get(edge.table_key, 0):
+            return NOTHING, NOTHING
+        rows = self._folded(edge, ["src", "dst"])
+        source, target = (
+            self._missing(rows.where(_is_among(column, refused.get(f"node:{node}", ()))), edge, column, node)
+            for column, node in ends(edge)
+        )
+        return source, target
 
     def retained(self, edge: EdgeType) -> tuple[Found, Found]:
         """Return committed edges outside of the write with an end that it removes."""
@@ -380,6 +406,11 @@ def _no_nulls(columns: Sequence[str]) -> SparkColumn:
     for name in columns:
         condition &= functions.col(name).isNotNull()
     return condition
+
+
+def _is_among(column: str, ids: Collection[str]) -> SparkColumn:
+    """Return whether a column is one of some ids; there are no more than a log keeps of refused rows."""
+    return functions.col(column).isin(sorted(ids)) if ids else functions.lit(False)
 
 
 def _all_equal(columns: Sequence[str]) -> SparkColumn:

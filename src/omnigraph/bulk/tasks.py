@@ -6,7 +6,7 @@ L2  What an attempt wrote counts only if its report reaches the driver; what oth
 L3  Edges are sorted by `src` within each fragment. No fragment has more rows than the limit.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -58,7 +58,7 @@ class SliceReport:
 
     `rows` counts what passed the value checks; `fresh` names the tables whose rows all have ids made here.
     `nulls` and `left_out` name by table the properties that are null in some row, and those that some record
-    did not mention. `seconds` is where the time went.
+    did not mention, and `refused` the ids of nodes that did not pass. `seconds` is where the time went.
     """
 
     rows: Mapping[str, int]
@@ -69,6 +69,7 @@ class SliceReport:
     seconds: Mapping[Stage, float] = field(default_factory=dict)
     nulls: Mapping[str, frozenset[str]] = field(default_factory=dict)
     left_out: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    refused: Mapping[str, Collection[str]] = field(default_factory=dict)
 
 
 def passing_rows(
@@ -233,4 +234,5 @@ def _report(
         laps.seconds,
         seen.nulls,
         seen.left_out,
+        log.refused,
     )

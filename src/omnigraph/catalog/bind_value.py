@@ -38,9 +38,9 @@ def bind_vector(literal: ListLiteral, scope: Scope, dimension: int, code: str) -
     bound = bind_literal(literal, scope)
     assert isinstance(bound.value, tuple)
     if bound.type.scalar not in NUMBERS or len(bound.value) != dimension:
-        message = (
-            f"expected {dimension} numbers for Vector({dimension}), found {len(bound.value)} of {bound.type}"
-        )
+        noun = "number" if dimension == 1 else "numbers"
+        found = f"{len(bound.value)} of {bound.type}"
+        message = f"expected {dimension} {noun} for Vector({dimension}), found {found}"
         scope.fail(code, message, literal.span)
     vector = tuple(float(number) for number in bound.value)
     return LiteralValue(vector, ValueType(Scalar.VECTOR, dimension=dimension))

@@ -62,7 +62,7 @@ def _bind_items(name: str, type_: ValueType, value: object) -> list[str | int | 
     if not isinstance(value, list | tuple):
         _fail(name, f"expected {_expected(type_)}, got {_json_name(value)}")
     if type_.dimension is not None and len(value) != type_.dimension:
-        _fail(name, f"expected {type_.dimension} numbers, got {len(value)}")
+        _fail(name, f"expected {_numbers(type_.dimension)}, got {len(value)}")
     scalar = Scalar.F32 if type_.is_vector else type_.scalar
     if scalar is Scalar.STRING and set(map(type, value)) == {str}:  # there may be very many
         return list(value)
@@ -128,7 +128,11 @@ def _fail(where: str, message: str, name: str | None = None) -> NoReturn:
 
 
 def _expected(type_: ValueType) -> str:
-    return f"an array of {type_.dimension} numbers" if type_.is_vector else f"an array of {type_.scalar}"
+    return f"an array of {type_.scalar if type_.dimension is None else _numbers(type_.dimension)}"
+
+
+def _numbers(count: int) -> str:
+    return "1 number" if count == 1 else f"{count} numbers"
 
 
 def _clipped(value: int) -> str:

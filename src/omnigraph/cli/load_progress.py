@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from omnigraph.cli.render.columns import count
+
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
@@ -59,14 +61,14 @@ def event_document(event: "ProgressEvent") -> dict[str, object]:
 
 def describe(event: "ProgressEvent") -> str:
     """Return how far a stage is in a few words: rows, bytes, how fast, how long still."""
-    parts = [f"{event.rows:,} rows"] if event.rows else []
+    parts = [f"{event.rows:,} {'row' if event.rows == 1 else 'rows'}"] if event.rows else []
     if event.bytes_total:
         done = size_text(event.bytes_done)
         parts.append(done if event.is_done else f"{done} of {size_text(event.bytes_total)}")
         if event.bytes_per_s is not None:
             parts.append(f"{size_text(event.bytes_per_s)}/s")
     elif event.tasks_total:
-        parts.append(f"{event.tasks_done} of {event.tasks_total} tasks")
+        parts.append(f"{event.tasks_done} of {count(event.tasks_total, 'task')}")
     if event.is_done:
         parts.append(f"{event.seconds:.1f} s")
     elif event.remaining_s is not None:

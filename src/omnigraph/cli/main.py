@@ -131,7 +131,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
-    except (click.Abort, KeyboardInterrupt):
+    except (click.Abort, KeyboardInterrupt) as interrupt:
+        _tell_interrupt(interrupt)
         sys.exit(EXIT_INTERRUPTED)
     except BrokenPipeError:
         # The reader of our output has gone; what it wanted it has.
@@ -139,6 +140,15 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         sys.exit(EXIT_FAILURE)
     except Exception as error:  # noqa: BLE001 - the outermost edge: typed errors become text and exit code
         sys.exit(_report(error, invocation))
+
+
+def _tell_interrupt(interrupt: BaseException) -> None:
+    """Print what became of a write, where an interrupt says so."""
+    from omnigraph.cli.interrupt import notes_of
+
+    notes = notes_of(interrupt)
+    if notes:
+        click.echo(f"interrupted: {'; '.join(notes)}", err=True)
 
 
 def _report(error: Exception, invocation: Invocation) -> int:

@@ -174,7 +174,8 @@ class ParameterError(ExecutionError):
 class ValidationError(ExecutionError):
     """Rows break the rules of the schema; the first violation gives message and fields.
 
-    `violations` lists the first of them in order, `total` counts all.
+    `violations` lists the first of them in order, `total` counts all. `consequences` are those of `total`
+    that only follow from others: edges to nodes that were refused. They stand last.
     """
 
     def __init__(
@@ -188,12 +189,13 @@ class ValidationError(ExecutionError):
         line: int | None = None,
         violations: Sequence[object] = (),
         total: int = 1,
+        consequences: int = 0,
     ) -> None:
         """Take the first violation's place; kind is one of the constraint kinds of `validate`."""
         super().__init__(message)
         self.kind, self.table_key, self.row_id = kind, table_key, row_id
         self.file, self.line = file, line
-        self.violations, self.total = tuple(violations), total
+        self.violations, self.total, self.consequences = tuple(violations), total, consequences
 
 
 class ColumnsLeftOut(ExecutionError):

@@ -155,7 +155,7 @@ class Result:
         }
 
     def __repr__(self) -> str:
-        return f"Result({self.query_name}: {self.row_count} rows of {', '.join(self.columns)})"
+        return f"Result({self.query_name}: {self._counted} of {', '.join(self.columns)})"
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{escape(name)}</th>" for name in self.columns)
@@ -163,8 +163,12 @@ class Result:
         body = "".join(
             f"<tr>{''.join(f'<td>{escape(_cell(value))}</td>' for value in row)}</tr>" for row in shown
         )
-        count = f"<p>{self.row_count} rows</p>"
+        count = f"<p>{self._counted}</p>"
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{count}"
+
+    @property
+    def _counted(self) -> str:
+        return f"{self.row_count} {'row' if self.row_count == 1 else 'rows'}"
 
     def _sliced(self, count: int) -> QueryAnswer:
         answer = self._answer

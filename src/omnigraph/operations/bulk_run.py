@@ -97,6 +97,7 @@ class BulkRun:
         rejection = Rejection(self.options, new_log(self.options))
         while True:
             found = new_log(self.options)
+            rejection.tell_refused(found)
             work = self._work(rejection)
             self._read(work, found, rejection, writes=self.is_direct)
             questions = self._questions(work, found.limit)
@@ -214,6 +215,8 @@ class BulkRun:
             for table_key, count in report.rows.items():
                 self.rows[table_key] = self.rows.get(table_key, 0) + count
                 self.fresh[table_key] = self.fresh.get(table_key, True) and table_key in report.fresh
+            for table_key, ids in report.refused.items():
+                found.refuse(table_key, ids)
             for known, names in ((self.nulls, report.nulls), (self.left_out, report.left_out)):
                 known.update({key: known.get(key, NO_NAMES) | found_ for key, found_ in names.items()})
         self._know_files(reports)

@@ -116,6 +116,7 @@ class LocalLoad:
             rows = {key: _without(part, rejection) for key, part in rows.items()}
             found = new_log(self._options)
             found.take_names(self._log)
+            rejection.tell_refused(found)
 
 
 def looked_at(catalog: Catalog, keys: frozenset[str], mode: LoadMode) -> frozenset[str]:

@@ -6,7 +6,13 @@ from pathlib import Path
 
 from omnigraph.bulk.files import whole_file
 from omnigraph.operations.load_model import LoadOptions
-from omnigraph.validate.violations import NOWHERE, VIOLATIONS_MAX, Violation, ViolationLog
+from omnigraph.validate.violations import (
+    NOWHERE,
+    VIOLATIONS_MAX,
+    Consequence,
+    Violation,
+    ViolationLog,
+)
 
 EVERY = 2**31 - 2  # violations: as many as Spark can count in a limit
 
@@ -47,6 +53,15 @@ class Rejection:
         self.places |= fresh
         return bool(fresh)
 
+    def tell_refused(self, found: ViolationLog) -> None:
+        """Let a round know which nodes earlier ones have left out: edges to them follow from that."""
+        refused: dict[str, list[str | None]] = {}
+        for violation in self.log.first_violations():
+            if violation.table_key is not None:
+                refused.setdefault(violation.table_key, []).append(violation.row_id)
+        for table_key, ids in refused.items():
+            found.refuse(table_key, ids)
+
     def lines_of(self, file: int) -> tuple[int, ...]:
         """Return the lines of an input that are left out."""
         return tuple(sorted(line for number, line in self.places if number == file))
@@ -80,7 +95,7 @@ def write_rejects(path: Path, violations: tuple[Violation, ...]) -> None:
 
 def _document(violation: Violation) -> dict[str, object]:
     has_place = violation.file != NOWHERE
-    return {
+    document: dict[str, object] = {
         "file": violation.file_name,
         "input": violation.file if has_place else None,
         "line": violation.line if has_place else None,
@@ -89,3 +104,6 @@ def _document(violation: Violation) -> dict[str, object]:
         "row_id": violation.row_id,
         "message": violation.message,
     }
+    if isinstance(violation, Consequence):
+        document["because_of"] = {"table_key": violation.cause[0], "row_id": violation.cause[1]}
+    return document

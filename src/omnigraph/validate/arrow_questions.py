@@ -1,7 +1,7 @@
 """The questions of the set checks, answered from rows in memory and lookups at the pins of a snapshot."""
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +10,18 @@ import pyarrow.compute as pc
 
 from omnigraph.catalog.model import EdgeType
 from omnigraph.validate.columns import Column, Mask, Positions, Rows, first_positions, true_positions
-from omnigraph.validate.questions import COUNT, FILE, HOLDER, ID, LINE, NOTHING, Found, null_of
+from omnigraph.validate.questions import (
+    COUNT,
+    FILE,
+    HOLDER,
+    ID,
+    LINE,
+    NONE_REFUSED,
+    NOTHING,
+    Found,
+    Refused,
+    null_of,
+)
 from omnigraph.validate.sets import NO_IDS, KeyOps, holds_one_of, is_among, is_not_among
 
 
@@ -43,6 +54,7 @@ class ArrowQuestions:
     def __init__(self, deltas: Mapping[str, Delta], ops: KeyOps, limit: int) -> None:
         """Take the write, the lookups in what is committed, and how many rows an answer may hold."""
         self._deltas, self._ops, self._limit = deltas, ops, limit
+        self._missing_ids: dict[tuple[str, str], Column] = {}
 
     def duplicates(self, table_key: str, columns: Sequence[str], shown: Sequence[str] = ()) -> Found:
         """Return the rows whose tuple stands in an earlier row."""
@@ -69,10 +81,21 @@ class ArrowQuestions:
         holders = [_holder(found, columns, answer.rows, row) for row in range(answer.rows.num_rows)]
         return Found(answer.rows.append_column(HOLDER, pa.array(holders, pa.utf8())), answer.total)
 
-    def missing(self, edge: EdgeType) -> tuple[Found, Found]:
-        """Return the edges with an end that is neither written nor committed and kept."""
-        rows = self._deltas[edge.table_key].folded
-        return self._missing(rows, "src", edge.source), self._missing(rows, "dst", edge.target)
+    def missing(self, edge: EdgeType, refused: Refused = NONE_REFUSED) -> tuple[Found, Found]:
+        """Return the edges with an end that is neither written nor committed and kept, nor refused."""
+        source, target = self._missing(edge, "src", edge.source), self._missing(edge, "dst", edge.target)
+        return (
+            self._ending(edge, "src", source, is_not_among, refused.get(f"node:{edge.source}", ())),
+            self._ending(edge, "dst", target, is_not_among, refused.get(f"node:{edge.target}", ())),
+        )
+
+    def following(self, edge: EdgeType, refused: Refused) -> tuple[Found, Found]:
+        """Return the edges with an end that is missing because the node was refused."""
+        source, target = self._missing(edge, "src", edge.source), self._missing(edge, "dst", edge.target)
+        return (
+            self._ending(edge, "src", source, is_among, refused.get(f"node:{edge.source}", ())),
+            self._ending(edge, "dst", target, is_among, refused.get(f"node:{edge.target}", ())),
+        )
 
     def retained(self, edge: EdgeType) -> tuple[Found, Found]:
         """Return committed edges outside of the write with an end that it removes."""
@@ -120,17 +143,34 @@ class ArrowQuestions:
             return np.empty(0, dtype=np.int64)
         return self._ops.duplicates(rows.table.select(list(columns)))
 
-    def _missing(self, rows: Rows, column: str, node: str) -> Found:
-        table_key = f"node:{node}"
-        values = rows.table.column(column)
-        wanted: Column = pc.unique(values)
-        written = self._deltas.get(table_key)
-        if written is not None and written.folded.count:
-            wanted = wanted.filter(is_not_among(wanted, written.folded.ids))
-        missing = self._ops.missing(table_key, wanted) if len(wanted) else wanted
+    def _missing(self, edge: EdgeType, column: str, node: str) -> Column:
+        """Return the ids at one end of edges that no node has; they are looked up once."""
+        known = self._missing_ids.get((edge.table_key, column))
+        if known is None:
+            table_key = f"node:{node}"
+            known = pc.unique(self._deltas[edge.table_key].folded.table.column(column))
+            written = self._deltas.get(table_key)
+            if written is not None and written.folded.count:
+                known = known.filter(is_not_among(known, written.folded.ids))
+            known = self._ops.missing(table_key, known) if len(known) else known
+            self._missing_ids[edge.table_key, column] = known
+        return known
+
+    def _ending(
+        self,
+        edge: EdgeType,
+        column: str,
+        missing: Column,
+        chosen: Callable[[Column, Column], Column],
+        refused: Collection[str],
+    ) -> Found:
+        """Return the edges that end at missing nodes which are, or are not, among the refused ones."""
+        if len(missing):
+            missing = missing.filter(chosen(missing, pa.array(refused, pa.utf8())))
         if len(missing) == 0:
             return NOTHING
-        return self._found(rows, true_positions(is_among(values, missing)), [column])
+        rows = self._deltas[edge.table_key].folded
+        return self._found(rows, true_positions(is_among(rows.table.column(column), missing)), [column])
 
     def _retained(self, edge: EdgeType, column: str, node: str) -> Found:
         gone = self._removed(node)

@@ -267,7 +267,8 @@ def _list(value: object, type_: ValueType) -> Sequence[object]:
     if not isinstance(value, list | tuple):
         _refuse(type_, value)
     if type_.dimension is not None and len(value) != type_.dimension:
-        raise _Refusal(f"expected {type_.dimension} numbers for {type_}, got {len(value)}")
+        noun = "number" if type_.dimension == 1 else "numbers"
+        raise _Refusal(f"expected {type_.dimension} {noun} for {type_}, got {len(value)}")
     return value
 
 

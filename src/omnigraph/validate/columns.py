@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from omnigraph.catalog.arrow_schema import arrow_schema
 from omnigraph.catalog.model import EdgeType, NodeType
-from omnigraph.validate.violations import Kind, Violation, ViolationLog
+from omnigraph.validate.violations import REFUSED_MAX, Kind, Violation, ViolationLog
 
 Mask = npt.NDArray[np.bool_]
 Positions = npt.NDArray[np.int64]
@@ -145,6 +145,8 @@ def charge(
         return
     first = first_positions(rows, positions, log.limit)
     ids = rows.ids.take(first).to_pylist()
+    if isinstance(rows.type, NodeType):
+        log.refuse(rows.type.table_key, _least(rows.ids.take(positions)))
     found = [
         violation(
             kind=kind,
@@ -174,6 +176,15 @@ def true_positions(mask: Column) -> Positions:
 def to_mask(mask: Column) -> Mask:
     """Return a boolean column as numpy; null is false."""
     return np.asarray(pc.fill_null(mask, False), dtype=np.bool_)
+
+
+def _least(ids: Column) -> list[str | None]:
+    """Return the least of some ids, as many as a log keeps of refused rows."""
+    if len(ids) > REFUSED_MAX:
+        whole: Any = pa.table({"id": ids})
+        ids = ids.take(pc.select_k_unstable(whole, REFUSED_MAX, [("id", "ascending")]))
+    found: list[str | None] = ids.to_pylist()
+    return found
 
 
 def _places(rows: Rows, positions: Positions | None = None) -> pa.Table:

@@ -9,8 +9,9 @@ A2  An answer holds at most the rows that a log keeps; `total` counts all.
 A3  Rows of the write are in the order (file, line, id); committed ones by id.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Protocol
 
 import pyarrow as pa
@@ -20,6 +21,8 @@ from omnigraph.catalog.model import EdgeType
 FILE, LINE, ID = "@file", "@line", "id"  # no property can have such a name
 HOLDER, COUNT = "@holder", "@n"
 _NULL = "@null:"
+Refused = Mapping[str, Collection[str]]  # ids of nodes that the write has and that were refused, by table
+NONE_REFUSED: Refused = MappingProxyType({})
 _PLACE: list[tuple[str, pa.DataType]] = [(FILE, pa.int32()), (LINE, pa.int64()), (ID, pa.utf8())]
 
 
@@ -69,8 +72,15 @@ class KeyQuestions(Protocol):
         """Return how many ids the rows of a table have."""
         ...
 
-    def missing(self, edge: EdgeType) -> tuple[Found, Found]:
-        """Return the edges whose `src`, and those whose `dst`, is neither written nor committed and kept."""
+    def missing(self, edge: EdgeType, refused: Refused = NONE_REFUSED) -> tuple[Found, Found]:
+        """Return the edges whose `src`, and those whose `dst`, is neither written nor committed and kept.
+
+        Edges to nodes that were refused are left out: those are `following`.
+        """
+        ...
+
+    def following(self, edge: EdgeType, refused: Refused) -> tuple[Found, Found]:
+        """Return the edges whose `src`, and those whose `dst`, is missing because the node was refused."""
         ...
 
     def retained(self, edge: EdgeType) -> tuple[Found, Found]:

@@ -15,7 +15,14 @@ from omnigraph.catalog.model import Catalog, EdgeType, NodeType
 from omnigraph.validate.columns import Column
 from omnigraph.validate.questions import COUNT, FILE, HOLDER, ID, LINE, Found, KeyQuestions
 from omnigraph.validate.values import quote, show
-from omnigraph.validate.violations import NOWHERE, KeyConflictViolation, Kind, Violation, ViolationLog
+from omnigraph.validate.violations import (
+    NOWHERE,
+    Consequence,
+    KeyConflictViolation,
+    Kind,
+    Violation,
+    ViolationLog,
+)
 
 ID_CONSTRAINT = -1  # the id of a strict insert comes before the declared columns
 Message = Callable[[int], str]
@@ -61,7 +68,9 @@ def check_endpoints(
         if own is None or not own.is_overwrite:
             _charge_ends(edge, ask.retained(edge), log, is_nowhere=True)
         if own is not None:
-            _charge_ends(edge, ask.missing(edge), log)
+            _charge_ends(edge, ask.missing(edge, log.refused), log)
+            if any(log.refused.get(f"node:{node}") for _, node in ends(edge)):
+                _charge_following(edge, ask.following(edge, log.refused), log)
 
 
 def check_cardinality(
@@ -159,6 +168,28 @@ def _charge_ends(
             constraint=constraint,
             is_nowhere=is_nowhere,
         )
+
+
+def _charge_following(edge: EdgeType, answers: tuple[Found, Found], log: ViolationLog) -> None:
+    """Report edges whose end was refused: they are right themselves, and come behind what is to be mended."""
+    for constraint, ((column, node), found) in enumerate(zip(ends(edge), answers, strict=True)):
+        if found.total:
+            rows = found.rows.to_pylist()
+            consequences = [
+                Consequence(
+                    Kind.ENDPOINT,
+                    f"{column} {quote(row[column])} was refused",
+                    edge.table_key,
+                    row[ID],
+                    row[FILE],
+                    row[LINE],
+                    log.file_name(row[FILE]),
+                    constraint,
+                    cause=(f"node:{node}", row[column]),
+                )
+                for row in rows
+            ]
+            log.extend_consequences(consequences, total=found.total)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,15 +3,18 @@
 V1  The order is total and does not depend on who found a violation when: two engines that find the same
     violations raise the same first one and list the same first hundred.
 V2  `total` counts every violation, however many are kept.
+V3  A row that is refused only because another row was refused stands behind every other: what is to be mended
+    comes first, and what follows from it is counted.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from omnigraph.core.errors import KeyConflict, ValidationError
 
 VIOLATIONS_MAX = 100  # what one error lists: more is a report, and the input has a deeper problem by then
+REFUSED_MAX = 1_000  # ids of refused nodes by table, the least ones; edges to others count as any others do
 NOWHERE = -1  # the file and line of a violation without a row of its own
 
 
@@ -30,7 +33,7 @@ class Kind(StrEnum):
 
 
 _RANKS = {kind: rank for rank, kind in enumerate(Kind)}
-SortKey = tuple[bool, int, int, str, str, int, int, str]
+SortKey = tuple[bool, bool, int, int, str, str, int, int, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +57,10 @@ class Violation:
 
     @property
     def sort_key(self) -> SortKey:
-        """The place in the one order: rows by file, line, id; then what has no row, by table and id (V1)."""
+        """The place in the one order: rows by file, line, id; then what has no row, by table (V1, V3)."""
         is_nowhere = self.file == NOWHERE
         return (
+            isinstance(self, Consequence),
             is_nowhere,
             self.file,
             self.line,
@@ -79,6 +83,13 @@ class KeyConflictViolation(Violation):
     """
 
 
+@dataclass(frozen=True, slots=True)
+class Consequence(Violation):
+    """An edge to a node that this write has, too, but that was refused: `cause` is its table and its id."""
+
+    cause: tuple[str, str] = ("", "")
+
+
 class ViolationLog:
     """Collects violations and keeps the first of them."""
 
@@ -87,6 +98,8 @@ class ViolationLog:
         assert limit > 0, "the first violation is always kept"
         self.limit = limit
         self.total = 0
+        self.consequences = 0
+        self._refused: dict[str, set[str]] = {}
         self._kept: list[Violation] = []
         self._horizon: tuple[int, int] | None = None  # the place of the last one kept, once the log is full
         self._file_names: dict[int, str | None] = {}
@@ -103,6 +116,25 @@ class ViolationLog:
         """Record one violation."""
         self.extend((violation,))
 
+    @property
+    def refused(self) -> Mapping[str, Collection[str]]:
+        """The ids of nodes that were refused, by table: of many the least ones."""
+        return self._refused
+
+    def refuse(self, table_key: str, ids: Iterable[str | None]) -> None:
+        """Know that rows of a node type were refused: edges to them follow from that (V3)."""
+        if table_key.startswith("node:"):
+            known = self._refused.setdefault(table_key, set())
+            known.update(id_ for id_ in ids if id_ is not None)
+            if len(known) > REFUSED_MAX:
+                self._refused[table_key] = set(sorted(known)[:REFUSED_MAX])
+
+    def extend_consequences(self, found: Iterable[Consequence], *, total: int) -> None:
+        """Record what follows from refused rows; these are the first of them."""
+        kept = tuple(found)
+        self.consequences += total
+        self.extend(kept, more=total - len(kept))
+
     def extend(self, violations: Iterable[Violation], *, more: int = 0) -> None:
         """Record violations; `more` of their like were found behind the first `limit` of them (V2)."""
         before = len(self._kept)
@@ -114,6 +146,9 @@ class ViolationLog:
     def merge(self, other: "ViolationLog") -> None:
         """Record what another log recorded about other rows of the same input."""
         self._file_names |= other._file_names
+        self.consequences += other.consequences
+        for table_key, ids in other._refused.items():
+            self.refuse(table_key, ids)
         kept = other.first_violations()
         self.extend(kept, more=other.total - len(kept))
 
@@ -160,6 +195,7 @@ class ViolationLog:
             line=first.line if has_lines else None,
             violations=violations,
             total=self.total,
+            consequences=self.consequences,
         )
 
     def _place(self, violation: Violation) -> str:
@@ -173,4 +209,5 @@ class ViolationLog:
         self._kept.sort()
         del self._kept[self.limit :]
         last = self._kept[-1] if len(self._kept) == self.limit else None
-        self._horizon = None if last is None or last.file == NOWHERE else (last.file, last.line)
+        is_behind = last is None or last.file == NOWHERE or isinstance(last, Consequence)
+        self._horizon = None if last is None or is_behind else (last.file, last.line)

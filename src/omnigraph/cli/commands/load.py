@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
+from omnigraph.cli.interrupt import unless_noted
 from omnigraph.cli.load_progress import load_progress
 from omnigraph.cli.options import (
     GraphCommand,
@@ -131,7 +132,11 @@ def load(
     from omnigraph.operations.load_inputs import read_inputs
 
     announce("load", target, quiet=quiet)
-    with open_for_writing(target) as graph, load_progress(quiet=quiet, as_json=as_json) as progress:
+    with (
+        unless_noted("nothing was loaded"),
+        open_for_writing(target) as graph,
+        load_progress(quiet=quiet, as_json=as_json) as progress,
+    ):
         result = graph.load(
             read_inputs(names, graph.catalog, sys.stdin.buffer, mapping=mapping),
             cast("LoadMode", mode),

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import click
 
 from omnigraph.cli.given_query import NO_ALIAS, GivenQuery, query_options
+from omnigraph.cli.interrupt import unless_noted
 from omnigraph.cli.options import (
     GraphCommand,
     actor_option,
@@ -58,7 +59,7 @@ def mutate(
     from omnigraph.cli.documents import mutation_document
     from omnigraph.cli.render.writes import render_mutation
 
-    with open_for_writing(target) as graph:
+    with unless_noted("nothing was changed"), open_for_writing(target) as graph:
         result = graph.mutate(
             source, given.name, params, branch=branch, actor=actor, if_commit=if_commit, message=message
         )

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from omnigraph.cli.render.columns import count
+
 if TYPE_CHECKING:
     from omnigraph.graph.result import Result
 
@@ -29,7 +31,7 @@ class ReadAnswer:
     def title(self) -> str:
         """The first line for people: how many rows, and from where."""
         place = next(f"{kind} {name}" for kind, name in self.target.items() if name is not None)
-        return f"{len(self.rows)} rows from {place} via {self.query_name}"
+        return f"{count(len(self.rows), 'row')} from {place} via {self.query_name}"
 
     def row_object(self, row: Sequence[object]) -> dict[str, object]:
         """Return a row by column name; of columns with one name the last one stays."""

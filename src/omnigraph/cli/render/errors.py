@@ -1,8 +1,11 @@
 """Errors as text for people."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
+from omnigraph.cli.render.columns import count
 from omnigraph.core.errors import (
     ExecutionError,
     MergeConflicts,
@@ -30,14 +33,45 @@ def render_error(error: OmnigraphError) -> str:
 
 
 def _further(error: ValidationError) -> Iterator[str]:
-    """Yield a line for each violation behind the first one, and how many there are besides."""
-    shown = cast("tuple[Violation, ...]", error.violations[1:VIOLATIONS_SHOWN_MAX])
-    for violation in shown:
+    """Yield a line for each violation behind the first one, with what follows from it, and how many more."""
+    listed = cast("tuple[Violation, ...]", error.violations)
+    causes, follows = causes_of(listed)
+    shown = causes[:VIOLATIONS_SHOWN_MAX]
+    for position, violation in enumerate(shown):
         place = "" if error.line is None else _place(violation)
-        yield f"  {place}{violation.message}"
-    rest = error.total - len(shown) - 1
+        if position:
+            yield f"  {place}{violation.message}"
+        yield from follows.lines(violation)
+    rest = error.total - error.consequences - max(len(shown), 1)
     if rest > 0:
         yield f"  and {rest} more"
+    unsaid = error.consequences - follows.said
+    if unsaid > 0:
+        yield f"  and {count(unsaid, 'edge')} to refused nodes"
+
+
+@dataclass(slots=True)
+class Follows:
+    """How many edges were refused because of each node that was; `said` counts those that were told."""
+
+    counts: Counter[tuple[str, str]]
+    said: int = 0
+
+    def lines(self, violation: "Violation") -> Iterator[str]:
+        """Yield the line below a cause, once for each refused row."""
+        number = self.counts.pop((violation.table_key or "", violation.row_id or ""), 0)
+        if number:
+            self.said += number
+            yield f"    and because of it {count(number, 'edge')} to '{violation.row_id}'"
+
+
+def causes_of(violations: "Iterable[Violation]") -> "tuple[list[Violation], Follows]":
+    """Return the violations that are to be mended, and how many of the others follow from which of them."""
+    from omnigraph.validate.violations import Consequence
+
+    listed = list(violations)
+    counts = Counter(item.cause for item in listed if isinstance(item, Consequence))
+    return [item for item in listed if not isinstance(item, Consequence)], Follows(counts)
 
 
 def _place(violation: "Violation") -> str:

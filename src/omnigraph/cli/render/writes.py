@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from omnigraph.cli.render.columns import columns, count
+from omnigraph.cli.render.errors import causes_of
 from omnigraph.history.coordinator import MAIN
 from omnigraph.operations.ensure_indices import IndexResult, PendingIndex
 from omnigraph.operations.index_status import TableIndexes
@@ -48,8 +49,11 @@ def render_load(result: LoadResult) -> str:
 def render_rejected(result: LoadResult) -> str:
     """Return a warning: how many rows were left out, and the first reasons."""
     title = f"warning: {count(result.rejected_rows, 'row')} left out"
-    shown = [f"  {_place(violation)}: {violation.message}" for violation in result.violations[:REASONS_MAX]]
-    more = [] if len(result.violations) <= REASONS_MAX else ["  ..."]
+    causes, follows = causes_of(result.violations)
+    shown = []
+    for violation in causes[:REASONS_MAX]:
+        shown += [f"  {_place(violation)}: {violation.message}", *follows.lines(violation)]
+    more = [] if len(causes) <= REASONS_MAX else ["  ..."]
     return "\n".join([title, *shown, *more])
 
 
