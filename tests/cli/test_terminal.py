@@ -52,7 +52,7 @@ def test_ctrl_c_while_a_load_waits_for_its_data_exits_with_130_and_changes_nothi
     assert list((graph / "__recovery").glob("*.json")) == []
 
 
-@pytest.mark.case("surfaces", 237)
+@pytest.mark.case("surfaces", 238)
 @pytest.mark.parametrize(
     ("place", "said"),
     [

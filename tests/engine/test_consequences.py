@@ -63,7 +63,7 @@ def told(error: ValidationError) -> list[tuple[int, str, bool]]:
     return [(item.line, item.message, isinstance(item, Consequence)) for item in found]
 
 
-@pytest.mark.case("surfaces", 238)
+@pytest.mark.case("surfaces", 239)
 @pytest.mark.parametrize(("engine", "key_rows"), ENGINES)
 def test_the_cause_comes_first_and_what_follows_is_counted(
     engine: Engine, key_rows: int, graph: omnigraph.Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -96,7 +96,7 @@ def test_the_cause_comes_first_and_what_follows_is_counted(
     assert causes == [None, None, *[{"table_key": "node:Person", "row_id": "bo"}] * 3]
 
 
-@pytest.mark.case("surfaces", 238)
+@pytest.mark.case("surfaces", 239)
 @pytest.mark.parametrize(("engine", "key_rows"), ENGINES)
 def test_rows_that_are_left_out_are_told_with_what_follows(
     engine: Engine, key_rows: int, graph: omnigraph.Graph, monkeypatch: pytest.MonkeyPatch

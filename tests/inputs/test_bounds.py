@@ -54,7 +54,7 @@ def person(number: int, note: str = "") -> str:
 # Long lines
 
 
-@pytest.mark.case("engine", 369)
+@pytest.mark.case("engine", 402)
 def test_a_line_is_bounded_by_default_and_by_a_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     assert LINE_BYTES_MAX == 64 * MEGABYTE
     assert read_limits().line_bytes_max == LINE_BYTES_MAX
@@ -64,7 +64,7 @@ def test_a_line_is_bounded_by_default_and_by_a_setting(monkeypatch: pytest.Monke
     assert read_limits().line_bytes_max == LINE_BYTES_MAX
 
 
-@pytest.mark.case("engine", 369)
+@pytest.mark.case("engine", 402)
 @pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".jsonl.gz", ".csv.gz"])
 def test_a_long_line_is_refused_by_its_place_and_setting(
     graph: Graph, tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
@@ -103,7 +103,7 @@ def test_no_more_of_a_line_is_read_than_the_limit_and_a_block(
     assert 1_000 < caught.value.actual <= 2_000 + 64
 
 
-@pytest.mark.case("engine", 369)
+@pytest.mark.case("engine", 402)
 def test_a_header_that_never_ends_is_refused(graph: Graph, tmp_path: Path) -> None:
     path = tmp_path / "people.csv"
     path.write_bytes(b"n" * 100_000)
@@ -113,7 +113,7 @@ def test_a_header_that_never_ends_is_refused(graph: Graph, tmp_path: Path) -> No
         plan_slices([source], target_bytes=100, limits=ReadLimits(line_bytes_max=1_000))
 
 
-@pytest.mark.case("engine", 369)
+@pytest.mark.case("engine", 402)
 def test_standard_input_without_lines_is_not_read_to_its_end(
     graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,7 +145,7 @@ def bomb(path: Path, bytes_: int) -> None:
             file.write(block)
 
 
-@pytest.mark.case("engine", 370)
+@pytest.mark.case("engine", 403)
 @pytest.mark.parametrize("suffix", ["jsonl", "csv"])
 def test_a_packed_file_may_hold_so_much_of_its_size_and_no_more(
     graph: Graph, tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
@@ -169,7 +169,7 @@ def test_a_packed_file_may_hold_so_much_of_its_size_and_no_more(
     assert EXPANSION_FLOOR_SETTING in str(caught.value)
 
 
-@pytest.mark.case("engine", 370)
+@pytest.mark.case("engine", 403)
 def test_a_small_packed_file_may_hold_what_the_floor_says() -> None:
     limits = ReadLimits(expansion_max=100, expansion_floor=1_000)
 
@@ -192,7 +192,7 @@ except ResourceLimit as error:
 """
 
 
-@pytest.mark.case("engine", 370)
+@pytest.mark.case("engine", 403)
 @pytest.mark.slow
 def test_a_bomb_costs_no_more_than_its_bound(graph: Graph, tmp_path: Path) -> None:
     path = tmp_path / "bomb.jsonl.gz"
@@ -206,7 +206,7 @@ def test_a_bomb_costs_no_more_than_its_bound(graph: Graph, tmp_path: Path) -> No
     assert int(told.stdout) < 900 * 1024  # KiB; all of it takes more than three million
 
 
-@pytest.mark.case("engine", 370)
+@pytest.mark.case("engine", 403)
 @pytest.mark.parametrize("packing", ["zstd", "lz4"])
 @pytest.mark.parametrize("is_stream", [False, True])
 def test_packed_buffers_of_arrow_are_bounded_before_they_are_unpacked(
@@ -228,7 +228,7 @@ def test_packed_buffers_of_arrow_are_bounded_before_they_are_unpacked(
     assert caught.value.actual >= 500_000
 
 
-@pytest.mark.case("engine", 370)
+@pytest.mark.case("engine", 403)
 def test_packed_pages_of_parquet_are_bounded_before_they_are_unpacked(
     graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -247,7 +247,7 @@ def test_packed_pages_of_parquet_are_bounded_before_they_are_unpacked(
 # Many columns
 
 
-@pytest.mark.case("engine", 371)
+@pytest.mark.case("engine", 404)
 @pytest.mark.parametrize("kind", ["unknown", "twice", "mapped"])
 def test_a_hundred_thousand_columns_are_refused_at_once(graph: Graph, tmp_path: Path, kind: str) -> None:
     path = tmp_path / "wide.csv"
@@ -277,7 +277,7 @@ def odd_files(tmp_path: Path) -> dict[str, str]:
     return {"device": "/dev/zero", "pipe": str(tmp_path / "pipe"), "socket": str(tmp_path / "socket")}
 
 
-@pytest.mark.case("engine", 372)
+@pytest.mark.case("engine", 405)
 @pytest.mark.parametrize("kind", ["device", "pipe", "socket"])
 def test_what_is_no_file_is_refused_wherever_a_file_is_read(
     graph: Graph, tmp_path: Path, odd_files: dict[str, str], kind: str
@@ -324,7 +324,7 @@ def test_what_is_no_file_is_refused_wherever_a_file_is_read(
         omnigraph.init(new, Path(odd))
 
 
-@pytest.mark.case("engine", 372)
+@pytest.mark.case("engine", 405)
 def test_what_is_no_file_is_not_replaced_by_one(
     graph: Graph, tmp_path: Path, odd_files: dict[str, str]
 ) -> None:
@@ -338,7 +338,7 @@ def test_what_is_no_file_is_not_replaced_by_one(
         assert not Path(odd).is_file()
 
 
-@pytest.mark.case("engine", 372)
+@pytest.mark.case("engine", 405)
 def test_a_pipe_goes_by_its_own_name(graph: Graph) -> None:
     command = ["load", "--store", graph.uri, "--mode", "append", "--dry-run", "--data", "-"]
 
