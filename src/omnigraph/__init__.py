@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from omnigraph.changes.model import EntityChange
     from omnigraph.commit.recovery.audit import RecoveryRecord
+    from omnigraph.commit.recovery.restore import Quarantined
     from omnigraph.core.errors import (
         AlreadyExistsError,
         AlreadyInitialized,
@@ -82,6 +83,7 @@ if TYPE_CHECKING:
     from omnigraph.core.merge_conflict import MergeConflict, MergeConflictKind
     from omnigraph.embedding import EmbeddingConfig
     from omnigraph.graph.graph import Graph, init, open
+    from omnigraph.graph.repair import quarantined, repair, restore_quarantined
     from omnigraph.graph.result import Result
     from omnigraph.graph.snapshot_view import SnapshotView
     from omnigraph.history.branches import Branch
@@ -97,6 +99,7 @@ if TYPE_CHECKING:
     from omnigraph.operations.load import LoadMode, LoadResult
     from omnigraph.operations.merge import DeleteRefusal, MergeOutcome, MergeResult
     from omnigraph.operations.mutate import MutationResult
+    from omnigraph.operations.repair import RepairResult
     from omnigraph.operations.verify import VerifyReport
     from omnigraph.plan.describe import Explanation
 
@@ -128,13 +131,18 @@ _HOMES = {
     "MergeResult": "omnigraph.operations.merge",
     "MutationResult": "omnigraph.operations.mutate",
     "PendingIndex": "omnigraph.operations.ensure_indices",
+    "Quarantined": "omnigraph.commit.recovery.restore",
     "RecoveryRecord": "omnigraph.commit.recovery.audit",
+    "RepairResult": "omnigraph.operations.repair",
     "Result": "omnigraph.graph.result",
     "Snapshot": "omnigraph.history.state",
     "SnapshotView": "omnigraph.graph.snapshot_view",
     "VerifyReport": "omnigraph.operations.verify",
     "init": "omnigraph.graph.graph",
     "open": "omnigraph.graph.graph",
+    "quarantined": "omnigraph.graph.repair",
+    "repair": "omnigraph.graph.repair",
+    "restore_quarantined": "omnigraph.graph.repair",
 }
 _ERRORS = "omnigraph.core.errors"
 
@@ -210,12 +218,14 @@ __all__ = [
     "PolicyDenied",
     "PreconditionFailed",
     "PublishRetriesExhausted",
+    "Quarantined",
     "QueryMemoryExceeded",
     "QueryNotFound",
     "QueryTimeout",
     "ReadSetChanged",
     "RecoveryRecord",
     "RecoveryRequired",
+    "RepairResult",
     "ResourceLimit",
     "Result",
     "RowLevelCasContention",
@@ -239,6 +249,9 @@ __all__ = [
     "__version__",
     "init",
     "open",
+    "quarantined",
+    "repair",
+    "restore_quarantined",
 ]
 
 

@@ -10,6 +10,8 @@ from omnigraph import INTERNAL_SCHEMA_VERSION
 from omnigraph.changes.documents import change_document
 from omnigraph.cli.error_document import conflict_document
 from omnigraph.commit.recovery.audit import RecoveryRecord
+from omnigraph.commit.recovery.repair import Loss
+from omnigraph.commit.recovery.restore import Quarantined
 from omnigraph.commit.sidecar import WriterKind
 from omnigraph.history.commits import GraphCommit
 from omnigraph.history.coordinator import MAIN
@@ -40,6 +42,33 @@ def commit_document(commit: GraphCommit) -> Json:
     if commit.message is not None:
         document["message"] = commit.message
     return document
+
+
+def loss_document(loss: Loss) -> Json:
+    """Return what a repair gives up."""
+    return {
+        "branch": loss.branch or MAIN,
+        "to_version": loss.to_version,
+        "newest_version": loss.newest_version,
+        "commits": [commit_document(commit) for commit in loss.commits],
+        "untold_versions": list(loss.untold),
+        "tables": [
+            {"table_key": found.table_key, "rows": found.rows, "rows_after": found.rows_after}
+            for found in loss.tables
+        ],
+    }
+
+
+def quarantined_document(found: Quarantined) -> Json:
+    """Return one folder of the quarantine."""
+    return {
+        "quarantine_id": found.quarantine_id,
+        "created_at": found.created_at,
+        "reason": "repair" if found.is_repair else "power_cut",
+        "actor_id": found.actor_id,
+        "datasets": [{"dataset": part.dataset, "versions": list(part.versions)} for part in found.datasets],
+        "obstacle": found.obstacle,
+    }
 
 
 def mutation_document(result: MutationResult, actor: str | None) -> Json:

@@ -51,6 +51,8 @@ COMMANDS = {
     "index": _entry("index", "Build missing indexes, or say which there are.", _STORAGE),
     "verify": _entry("verify", "Compare the files of a graph with their checksums.", _STORAGE),
     "recovery": _entry("recovery", "List what was recovered after interrupted writes.", _STORAGE),
+    "repair": _entry("repair", "Go back to an older version of a damaged graph.", _STORAGE),
+    "quarantine": _entry("quarantine", "List what was moved aside, or put it back.", _STORAGE),
     "lint": _entry("lint", "Check query files against a schema.", _OFFLINE),
     "fmt": _entry("fmt", "Rewrite files in the canonical layout.", _OFFLINE),
     "schema": _entry("schema", "Plan changes of a schema.", _OFFLINE),

@@ -1,6 +1,7 @@
 """Forks that nothing names: dropped with the sidecar that made them, or once they are old enough.
 
-R1  A fork that a pin of a live branch names, past pins included, or that a sidecar names, is never dropped.
+R1  A fork that a pin of a live branch names, past pins included, or that a sidecar or a version in quarantine
+    names, is never dropped.
 R2  A fork is not taken for a leftover before `ORPHAN_GRACE` has passed: a distributed load may hold one for
     hours without a sidecar, and a commit on a dropped ref lands without an error and cannot be read.
 R3  Where anything cannot be listed or read, nothing is dropped.
@@ -10,6 +11,7 @@ from collections.abc import Iterable
 
 from omnigraph.commit.parts import Parts
 from omnigraph.commit.recovery.pending import list_pending
+from omnigraph.commit.recovery.quarantine_note import refs_in_quarantine
 from omnigraph.commit.sidecar import Sidecar
 from omnigraph.core.errors import OmnigraphError
 from omnigraph.core.failpoint import hit
@@ -58,7 +60,7 @@ def _named_refs(parts: Parts, but: str | None = None) -> frozenset[str]:
     A branch that cannot be read, or whose control object was lost, is doubt (R3).
     """
     parts.branches.copies.refuse_lost()
-    named: set[str] = set(parts.coordinator.state().pinned_refs())
+    named: set[str] = set(parts.coordinator.state().pinned_refs()) | refs_in_quarantine(parts)
     for branch in parts.branches.all():
         named.add(branch.ref)
         named |= parts.coordinator.state(branch.name, branch.ref).pinned_refs()

@@ -87,7 +87,7 @@ class OpenGraph:
         """
         self.require_open()
         if actor is not None:
-            _check_actor(actor)
+            check_actor(actor)
         name = MAIN if branch is None else branch.strip()
         if name == SCHEMA_APPLY_LOCK:
             raise BadRequest(f"branch name {name!r} is reserved for the engine")
@@ -142,7 +142,12 @@ class OpenGraph:
             raise
 
 
-def _check_actor(actor: str) -> None:
+def check_actor(actor: str) -> None:
+    """Refuse a name that nobody may act under.
+
+    Raises:
+        BadRequest: it is blank, of several lines, no text, or the engine's own.
+    """
     _check_text(actor, "actor")
     if not actor.strip() or actor.splitlines() != [actor] or actor.startswith(RESERVED_ACTOR_PREFIX):
         raise BadRequest(

@@ -68,8 +68,19 @@ class ManifestTable:
         opened_at = boot_clock()  # before the look: a handle is never younger than it says
         with _damage_is_told(address):
             dataset = self._store.open_unshared(address)
-        self._store.count_io(dataset)
         refuse_missing(address, dataset.version)
+        return self._handle(address, dataset, opened_at)
+
+    def open_at(self, address: TableAddress, version: int) -> ManifestHandle:
+        """Open one version, to look at the past as it lies on the disk.
+
+        Raises:
+            StorageError: there is no such version (kind `not_found`), or it cannot be read.
+        """
+        return self._handle(address, self._store.open_unshared(address, version), boot_clock())
+
+    def _handle(self, address: TableAddress, dataset: LanceDataset, opened_at: float) -> ManifestHandle:
+        self._store.count_io(dataset)
         fragment_ids = tuple(fragment.fragment_id for fragment in dataset.get_fragments())
         metadata = {key.decode(): value.decode() for key, value in (dataset.schema.metadata or {}).items()}
         return ManifestHandle(address, dataset.version, fragment_ids, metadata, opened_at, dataset)

@@ -14,6 +14,7 @@ from pathlib import Path
 from omnigraph.commit.parts import RECOVERIES_DATASET, Parts
 from omnigraph.commit.recovery.audit import read_records, record_quarantine
 from omnigraph.commit.recovery.pending import list_pending
+from omnigraph.commit.recovery.quarantine_note import noted
 from omnigraph.commit.sidecar import Outcome, SidecarTable
 from omnigraph.core.errors import GraphDamaged
 from omnigraph.core.failpoint import hit
@@ -85,7 +86,7 @@ def quarantine_tables(parts: Parts) -> None:
             if sidecar.branch is None:
                 raise
             parts.warn(f"branch '{sidecar.branch}' cannot be read: {error}")  # A4
-    _write_missing_rows(parts, root)
+    record_missing_rows(parts)
 
 
 def _move_manifest(parts: Parts, branch: Branch | None, branches: Sequence[Branch]) -> None:
@@ -117,9 +118,11 @@ def _move(parts: Parts, dataset: str, find: Callable[[], tuple[HollowVersion, ..
             parts.warn(f"a power cut left {dataset} with a hollow version: moved to {file}")
 
 
-def _write_missing_rows(parts: Parts, root: Path) -> None:
+def record_missing_rows(parts: Parts) -> None:
     """Record every quarantined dataset that has no row yet (A1)."""
     hit("quarantine.post_move_pre_audit")
+    root = parts.local_root
+    assert root is not None, "only a local graph has a quarantine"
     folder = root / QUARANTINE_DIR
     if not folder.is_dir():
         return
@@ -134,7 +137,9 @@ def _write_missing_rows(parts: Parts, root: Path) -> None:
                 continue
             address = parts.address_of(place, ref or None)
             readable = parts.store.latest_version(address) if parts.store.exists(address) else 0
-            record_quarantine(parts, quarantined.name, Outcome(label, newest, readable))
+            actor = (noted(quarantined) or {}).get("actor_id")
+            outcome = Outcome(label, newest, readable)
+            record_quarantine(parts, quarantined.name, outcome, actor if isinstance(actor, str) else None)
 
 
 def _dataset(table: SidecarTable) -> str:

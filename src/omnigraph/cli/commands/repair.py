@@ -1,0 +1,80 @@
+"""`omnigraph repair`: going back to an older version, for a graph that is damaged beyond that."""
+
+import sys
+from collections.abc import Sequence
+
+import click
+
+from omnigraph.cli.options import (
+    GraphCommand,
+    actor_option,
+    address_options,
+    branch_option,
+    json_option,
+    uri_argument,
+)
+from omnigraph.cli.printing import print_document
+from omnigraph.cli.target import announce, resolve
+from omnigraph.core.errors import BadRequest
+
+
+@click.command("repair", cls=GraphCommand)
+@uri_argument
+@click.option(
+    "--to",
+    "to_version",
+    type=click.IntRange(min=1),
+    required=True,
+    metavar="VERSION",
+    help="The version to go back to; the error of a damaged graph names the newest whole one.",
+)
+@branch_option
+@click.option("--yes", is_flag=True, help="Give up what is listed without being asked.")
+@actor_option
+@address_options
+@json_option
+def repair(
+    *,
+    uri: str | None,
+    to_version: int,
+    branch: str | None,
+    yes: bool,
+    actor: str | None,
+    uris: Sequence[str],
+    stores: Sequence[str],
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Go back to an older VERSION of the graph at URI, after saying what that gives up.
+
+    Try first to put the damaged file back: then nothing is lost. Nothing is deleted here either; the newer
+    versions lie in quarantine, and 'omnigraph quarantine restore' puts them back.
+    """
+    target = resolve(uri, uris, stores)
+    from omnigraph.cli.documents import loss_document
+    from omnigraph.cli.render.damage import render_loss
+    from omnigraph.operations import repair as verbs
+    from omnigraph.operations.open import make_parts
+
+    announce("repair", target, quiet=quiet)
+    parts = make_parts(target.uri)
+    loss = verbs.foresee(parts, to_version, branch)
+    if not as_json:
+        click.echo(render_loss(loss))
+    if not yes:
+        _ask(may_ask=not as_json)
+    result = verbs.repair(parts, loss, actor=actor)
+    if as_json:
+        print_document(
+            {"uri": target.uri, "quarantine_id": result.quarantine_id, "lost": loss_document(loss)}
+        )
+    else:
+        click.echo(f"went back to version {to_version}; the rest lies in quarantine {result.quarantine_id}")
+
+
+def _ask(*, may_ask: bool) -> None:
+    if not (may_ask and sys.stdin.isatty()):
+        raise BadRequest("repair gives up what is listed: say --yes to go on, there is nobody to ask")
+    click.echo("Give this up? Type yes to go on: ", nl=False, err=True)
+    if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
+        raise BadRequest("not confirmed; nothing was done")

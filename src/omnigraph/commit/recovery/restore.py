@@ -1,0 +1,157 @@
+"""What lies in quarantine, and putting it back.
+
+F1  Only what fits goes back: right above what is there now, and whole. A version number that was taken since
+    stays taken.
+F2  The oldest version goes back first, tables before the manifest that names them: after a crash the rest
+    still fits.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from omnigraph.commit.parts import Parts
+from omnigraph.commit.recovery.quarantine_note import NOTE, noted
+from omnigraph.commit.sidecar import RECOVERY_DIR
+from omnigraph.core.errors import AlreadyExistsError, GraphDamaged, NotFoundError, UnsupportedError
+from omnigraph.core.ids import ulid_millis
+from omnigraph.history.manifest_rows import MANIFEST_DIR
+from omnigraph.storage.durability import sync_path
+from omnigraph.storage.quarantine import QUARANTINE_DIR, hollow_file, list_versions, translated
+from omnigraph.storage.synced_mark import write_mark
+from omnigraph.storage.version_file import (
+    VERSIONS_DIR,
+    HollowContent,
+    decode_version,
+    version_file_name,
+    version_of_file_name,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class QuarantinedVersions:
+    """Versions of one dataset, by its path inside the graph, oldest first."""
+
+    dataset: str
+    versions: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantined:
+    """One folder of the quarantine: when it was filled and with what, by a decision or after a power cut.
+
+    `obstacle` says why it cannot be put back; none if it can.
+    """
+
+    quarantine_id: str
+    created_at: int
+    is_repair: bool
+    actor_id: str | None
+    datasets: tuple[QuarantinedVersions, ...]
+    obstacle: str | None
+
+
+def list_quarantined(parts: Parts) -> tuple[Quarantined, ...]:
+    """Return what lies in quarantine, newest first; nothing on an object store.
+
+    Raises:
+        StorageError: the folders cannot be read.
+    """
+    root = parts.local_root
+    if root is None or not (root / QUARANTINE_DIR).is_dir():
+        return ()
+    with translated("list the quarantine"):
+        folders = sorted((path for path in (root / QUARANTINE_DIR).iterdir() if path.is_dir()), reverse=True)
+        return tuple(found for path in folders if (found := _describe(root, path)).datasets)
+
+
+def restore_quarantined(parts: Parts, quarantine_id: str) -> Quarantined:
+    """Put a folder of the quarantine back; return what it held. The caller holds the gates and locks.
+
+    Raises:
+        UnsupportedError: the graph lies on an object store.
+        NotFoundError: there is no such folder.
+        AlreadyExistsError: something was published over it (F1).
+        GraphDamaged: what would come back is damaged itself (F1).
+        StorageError: the system failed; the same call goes on from there.
+    """
+    root = parts.local_root
+    if root is None:
+        raise UnsupportedError("there is no quarantine on an object store")
+    folder = root / QUARANTINE_DIR / quarantine_id
+    if Path(quarantine_id).name != quarantine_id or not folder.is_dir():
+        raise NotFoundError(f"there is nothing in quarantine under the id '{quarantine_id}'")
+    found = _describe(root, folder)
+    for part in found.datasets:
+        _refuse_misfit(root, folder, part)
+    for part in sorted(found.datasets, key=lambda part: part.dataset.startswith(MANIFEST_DIR)):
+        _put_back(root, folder, part)
+    sidecars = sorted((folder / RECOVERY_DIR).glob("*.json"))
+    for sidecar in sidecars:
+        name = f"{RECOVERY_DIR}/{sidecar.name}"
+        parts.adapter.rename_text(f"{QUARANTINE_DIR}/{quarantine_id}/{name}", name)
+    parts.adapter.delete(f"{QUARANTINE_DIR}/{quarantine_id}/{NOTE}")
+    parts.adapter.delete_prefix(f"{QUARANTINE_DIR}/{quarantine_id}")
+    parts.coordinator.forget()
+    return found
+
+
+def _describe(root: Path, folder: Path) -> Quarantined:
+    versions: dict[str, list[int]] = {}
+    for path in folder.rglob("*.manifest"):
+        version = version_of_file_name(path.name)
+        if version is not None:
+            versions.setdefault(str(path.parent.relative_to(folder)), []).append(version)
+    datasets = tuple(
+        QuarantinedVersions(dataset, tuple(sorted(found))) for dataset, found in sorted(versions.items())
+    )
+    note = noted(folder)
+    actor = None if note is None else note.get("actor_id")
+    return Quarantined(
+        folder.name,
+        (ulid_millis(folder.name) or 0) * 1_000,
+        note is not None,
+        actor if isinstance(actor, str) else None,
+        datasets,
+        _obstacle(root, folder, datasets),
+    )
+
+
+def _obstacle(root: Path, folder: Path, datasets: Sequence[QuarantinedVersions]) -> str | None:
+    try:
+        for part in datasets:
+            _refuse_misfit(root, folder, part)
+    except (AlreadyExistsError, GraphDamaged) as error:
+        return str(error)
+    return None
+
+
+def _refuse_misfit(root: Path, folder: Path, part: QuarantinedVersions) -> None:
+    """Refuse what something was published over, and what is damaged (F1)."""
+    present = list_versions(root / part.dataset)
+    newest, first, last = (present[0] if present else 0), part.versions[0], part.versions[-1]
+    if newest + 1 != first:
+        raise AlreadyExistsError(
+            f"version {first} of {part.dataset} cannot be put back: version {newest} is the newest one there"
+        )
+    file = folder / part.dataset / Path(version_file_name(last)).name
+    damage: tuple[str, str] | None
+    try:
+        decoded = decode_version(file.read_bytes())
+        damage = hollow_file(root / part.dataset, [*decoded.files, *decoded.shared])
+    except HollowContent as content:
+        damage = (version_file_name(last), str(content))
+    if damage is not None:
+        raise GraphDamaged(
+            file=f"{part.dataset}/{damage[0]}", reason=damage[1], dataset=part.dataset, versions=[last]
+        )
+
+
+def _put_back(root: Path, folder: Path, part: QuarantinedVersions) -> None:
+    with translated(f"put back versions of '{part.dataset}'"):
+        for version in part.versions:
+            target = root / part.dataset / version_file_name(version)
+            (folder / part.dataset / target.name).rename(target)
+            sync_path(root / part.dataset / VERSIONS_DIR)
+    if part.dataset.startswith(MANIFEST_DIR):
+        write_mark(root / part.dataset, part.versions[-1], is_synced=False)

@@ -1,0 +1,45 @@
+"""What can be done with a graph that is too damaged to be opened."""
+
+from pathlib import Path
+
+from omnigraph.commit.recovery.restore import Quarantined
+from omnigraph.operations import repair as verbs
+from omnigraph.operations.open import make_parts
+from omnigraph.operations.repair import RepairResult
+
+
+def repair(
+    uri: str | Path,
+    to: int,
+    *,
+    branch: str | None = None,
+    actor: str | None = None,
+    dry_run: bool = False,
+) -> RepairResult:
+    """Go back to an older version of a branch and give up what came after it; a dry run says what that is.
+
+    Nothing is deleted: the newer versions lie in quarantine, from where `restore_quarantined` puts them back.
+
+    Raises:
+        VersionNotFound, BranchNotFound: there is none.
+        GraphDamaged: that version is damaged, too.
+        ConflictError: a writer is at work, or another branch needs what would be given up.
+    """
+    parts = make_parts(str(uri))
+    loss = verbs.foresee(parts, to, branch)
+    return RepairResult(loss, None) if dry_run else verbs.repair(parts, loss, actor=actor)
+
+
+def quarantined(uri: str | Path) -> tuple[Quarantined, ...]:
+    """Return what was moved to quarantine after a power cut or by `repair`, newest first."""
+    return verbs.quarantined(make_parts(str(uri)))
+
+
+def restore_quarantined(uri: str | Path, quarantine_id: str) -> Quarantined:
+    """Put versions back that were moved to quarantine.
+
+    Raises:
+        AlreadyExistsError: something was published over them.
+        GraphDamaged: what would come back is damaged itself.
+    """
+    return verbs.put_back(make_parts(str(uri)), quarantine_id)

@@ -1,0 +1,94 @@
+"""Verbs on a graph that may be too damaged to be opened: going back on purpose, and the quarantine."""
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from omnigraph.commit.parts import Parts
+from omnigraph.commit.publish import publish_lock_file
+from omnigraph.commit.recovery.quarantine import record_missing_rows
+from omnigraph.commit.recovery.repair import Loss, carry_out, plan_repair
+from omnigraph.commit.recovery.restore import Quarantined, list_quarantined, restore_quarantined
+from omnigraph.core.errors import ConflictError, GraphNotFound, OmnigraphError
+from omnigraph.history.coordinator import MAIN
+from omnigraph.history.manifest_rows import MANIFEST_DIR
+from omnigraph.operations.context import check_actor
+from omnigraph.storage.locks import PublishLock
+
+
+@dataclass(frozen=True, slots=True)
+class RepairResult:
+    """What was given up, and under which id it lies in quarantine; none for a look ahead."""
+
+    loss: Loss
+    quarantine_id: str | None
+    moved: tuple[str, ...] = ()
+
+
+def foresee(parts: Parts, to_version: int, branch: str | None) -> Loss:
+    """Say what `repair` would take away; nothing is changed.
+
+    Raises:
+        GraphNotFound, BranchNotFound, VersionNotFound: there is none.
+        GraphDamaged: that version is damaged, too.
+        ConflictError: a writer is at work, or another branch needs what would move.
+    """
+    _require_graph(parts)
+    return plan_repair(parts, to_version, _name(branch)).loss
+
+
+def repair(parts: Parts, loss: Loss, *, actor: str | None = None) -> RepairResult:
+    """Give up what was told of; it goes to quarantine, with its rows in the audit.
+
+    Raises:
+        ConflictError: something was published since.
+        StorageError: the system failed; the same call goes on from there.
+    """
+    if actor is not None:
+        check_actor(actor)
+    quarantine_id, moved = carry_out(parts, loss, actor)
+    try:
+        record_missing_rows(parts)
+    except OmnigraphError as error:
+        parts.warn(f"the audit row of the repair is written by the next read-write open: {error}")
+    return RepairResult(loss, quarantine_id, moved)
+
+
+def quarantined(parts: Parts) -> tuple[Quarantined, ...]:
+    """Return what lies in quarantine, newest first.
+
+    Raises:
+        GraphNotFound: there is no graph.
+    """
+    _require_graph(parts)
+    return list_quarantined(parts)
+
+
+def put_back(parts: Parts, quarantine_id: str) -> Quarantined:
+    """Put versions back that were moved to quarantine, if they fit.
+
+    Raises:
+        GraphNotFound, NotFoundError: there is no graph, or nothing under this id.
+        AlreadyExistsError: something was published over it.
+        GraphDamaged: what would come back is damaged itself.
+        ConflictError: a publisher is at work.
+    """
+    _require_graph(parts)
+    branches, _ = parts.branches.readable()
+    root = parts.local_root
+    with ExitStack() as held:
+        held.enter_context(parts.queues.schema_gate)
+        for name in [None, *(branch.name for branch in branches)] if root is not None else []:
+            assert root is not None, "only a folder has lock files"
+            if not held.enter_context(PublishLock(root / publish_lock_file(name))):
+                raise ConflictError(f"a writer is publishing on branch '{name or MAIN}': try again")
+        return restore_quarantined(parts, quarantine_id)
+
+
+def _require_graph(parts: Parts) -> None:
+    if not parts.adapter.exists(MANIFEST_DIR):
+        raise GraphNotFound(f"no graph at {parts.root.uri}: create one with init")
+
+
+def _name(branch: str | None) -> str | None:
+    name = MAIN if branch is None else branch.strip()
+    return None if name == MAIN else name
