@@ -20,16 +20,16 @@ from omnigraph.bulk.sources import Format, Slice, SourceInput, plan_slices, read
 from omnigraph.bulk.sources_model import Compression
 from omnigraph.bulk.sources_text import read_blocks
 from omnigraph.core.errors import BadRequest, OmnigraphError, ResourceLimit, ValidationError
-from omnigraph.core.limits import (
-    EXPANSION_FLOOR_SETTING,
-    EXPANSION_SETTING,
-    LINE_BYTES_MAX,
-    LINE_BYTES_SETTING,
-)
+from omnigraph.core.limits import LINE_BYTES_MAX
 from omnigraph.graph.graph import Graph
 from omnigraph.operations.load_inputs import read_inputs
 from omnigraph.operations.settings import read_limits
-from omnigraph.validate.records import ReadLimits
+from omnigraph.validate.records import (
+    EXPANSION_FLOOR_SETTING,
+    EXPANSION_SETTING,
+    LINE_BYTES_SETTING,
+    ReadLimits,
+)
 from omnigraph.validate.violations import ViolationLog
 from tests.support.in_process import invoke
 

@@ -16,9 +16,14 @@ import pyarrow as pa
 from omnigraph.bulk.files import file_size, is_object, open_input
 from omnigraph.bulk.sources_model import Format, Slice, SourceInput, Survey
 from omnigraph.core.errors import BadRequest, ResourceLimit
-from omnigraph.core.limits import EXPANSION_FLOOR_SETTING, EXPANSION_SETTING
 from omnigraph.core.regular_file import open_regular
-from omnigraph.validate.records import BLOCK_BYTES, UNLIMITED, ReadLimits
+from omnigraph.validate.records import (
+    BLOCK_BYTES,
+    EXPANSION_FLOOR_SETTING,
+    EXPANSION_SETTING,
+    UNLIMITED,
+    ReadLimits,
+)
 
 LINE_END, QUOTE = b"\n", b'"'
 _HEADER_BYTES = 65_536

@@ -1,4 +1,4 @@
-"""Every numeric limit of the languages and of inputs, with its reason; and the settings that change one."""
+"""Every numeric limit of the languages and of inputs, with its reason."""
 
 SOURCE_BYTES_MAX = 16 * 1024 * 1024  # a schema or query file is written by people; this is a thousand novels
 NESTING_MAX = 64  # `not` blocks and list literals; keeps recursive descent far from the interpreter's stack
@@ -20,10 +20,6 @@ LINE_BYTES_MAX = (
 )  # a record is held whole, and again as objects; 40 MiB of bytes in base64 fit
 EXPANSION_MAX = 100  # text is packed to a tenth or less, hardly ever to a hundredth; gzip can give a thousand
 EXPANSION_FLOOR_BYTES = 256 * 1024 * 1024  # what any packed file may hold: machines have it
-LINE_BYTES_SETTING = "OMNIGRAPH_LOAD_LINE_MAX_BYTES"
-LINE_TOKENS_SETTING = "OMNIGRAPH_LOAD_LINE_MAX_TOKENS"
-EXPANSION_SETTING = "OMNIGRAPH_LOAD_EXPANSION_MAX"
-EXPANSION_FLOOR_SETTING = "OMNIGRAPH_LOAD_EXPANSION_FLOOR_BYTES"
 
 MAX_FRAGMENT_ROWS = (
     131_072  # a one-row write rewrites a fragment's row-id and deletion metadata: keep that small

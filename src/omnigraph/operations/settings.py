@@ -5,17 +5,15 @@ import os
 from collections.abc import Mapping
 
 from omnigraph.core.errors import ResourceLimit
-from omnigraph.core.limits import (
-    EXPANSION_FLOOR_BYTES,
+from omnigraph.core.limits import EXPANSION_FLOOR_BYTES, EXPANSION_MAX, LINE_BYTES_MAX
+from omnigraph.staging.write_set import TableWork
+from omnigraph.validate.records import (
     EXPANSION_FLOOR_SETTING,
-    EXPANSION_MAX,
     EXPANSION_SETTING,
-    LINE_BYTES_MAX,
     LINE_BYTES_SETTING,
     LINE_TOKENS_SETTING,
+    ReadLimits,
 )
-from omnigraph.staging.write_set import TableWork
-from omnigraph.validate.records import ReadLimits
 
 LOAD_CONCURRENCY = "OMNIGRAPH_LOAD_CONCURRENCY"
 LINE_MAX_BYTES, LINE_MAX_TOKENS = LINE_BYTES_SETTING, LINE_TOKENS_SETTING

@@ -18,13 +18,16 @@ import pyarrow as pa
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType
 from omnigraph.catalog.scope import nearest_name
 from omnigraph.core.errors import ResourceLimit
-from omnigraph.core.limits import LINE_BYTES_SETTING, LINE_TOKENS_SETTING
 from omnigraph.validate.assemble import Converted, Flaw, assemble
 from omnigraph.validate.coerce import coerce_column, json_name
 from omnigraph.validate.columns import Column, Rows, concat_rows
 from omnigraph.validate.values import quote
 from omnigraph.validate.violations import Kind, Violation, ViolationLog
 
+LINE_BYTES_SETTING = "OMNIGRAPH_LOAD_LINE_MAX_BYTES"
+LINE_TOKENS_SETTING = "OMNIGRAPH_LOAD_LINE_MAX_TOKENS"
+EXPANSION_SETTING = "OMNIGRAPH_LOAD_EXPANSION_MAX"
+EXPANSION_FLOOR_SETTING = "OMNIGRAPH_LOAD_EXPANSION_FLOOR_BYTES"
 BLOCK_BYTES = 4 * 1024 * 1024  # what is held as Python objects at a time; larger blocks are no faster
 
 _ENDPOINT_NAMES = frozenset({"src", "dst", "from", "to"})
