@@ -38,12 +38,13 @@ def test_a_load_shows_nothing_of_the_kind_on_a_pipe(tmp_path: Path) -> None:
 def test_ctrl_c_while_a_load_waits_for_its_data_exits_with_130_and_changes_nothing(tmp_path: Path) -> None:
     graph = place_atlas(tmp_path)
     before = commits(tmp_path)
-    os.mkfifo(tmp_path / "pipe.jsonl")
-    process = start(*LOAD, "pipe.jsonl", cwd=tmp_path)
+    process = start(*LOAD, "-", cwd=tmp_path)
+    assert process.stderr is not None
 
-    with (tmp_path / "pipe.jsonl").open("wb"):  # opens once the process has opened the other end
-        process.send_signal(signal.SIGINT)
-        stdout, stderr = process.communicate(timeout=60)
+    process.stderr.readline()  # it has begun, and waits for what nobody sends
+    process.send_signal(signal.SIGINT)
+    process.wait(timeout=60)
+    stdout, stderr = process.communicate()
 
     assert (process.returncode, stdout) == (130, b"")
     assert b"Traceback" not in stderr

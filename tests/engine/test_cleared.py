@@ -7,7 +7,7 @@ import pytest
 
 import omnigraph
 from omnigraph import ColumnsLeftOut
-from omnigraph.operations.load_model import ClearedProperty, Engine
+from omnigraph.operations.load_model import ClearedProperty, Engine, OnError
 from omnigraph.operations.settings import KEY_ROWS
 from tests.support.spark import spark_session
 
@@ -83,7 +83,7 @@ def test_spark_counts_what_is_cleared_as_the_process_does(
     spark_session()
     if keys == "many":
         monkeypatch.setenv(KEY_ROWS, "1")
-    on_error = "skip" if way == "skip" else "fail"
+    on_error: OnError = "skip" if way == "skip" else "fail"
 
     with pytest.raises(ColumnsLeftOut) as caught:
         graph.load(PART, "merge", engine="spark", on_error=on_error, strict_columns=True)

@@ -132,7 +132,7 @@ def test_a_file_in_the_place_of_a_folder(tmp_path: Path) -> None:
             omnigraph.init(tmp_path / place, SCHEMA)
         for mode in ("rw", "ro"):
             with pytest.raises(BadRequest, match=f"{said}: a graph is a folder"):
-                omnigraph.open(tmp_path / place, mode=mode)  # type: ignore[arg-type] # both are modes
+                omnigraph.open(tmp_path / place, mode=mode)
 
 
 @pytest.fixture

@@ -158,7 +158,7 @@ def test_a_time_of_day_is_no_date_in_a_load(engine: Engine, tmp_path: Path) -> N
 
     for given in ({"Call": table}, line):
         with pytest.raises(ValidationError, match=r"Call.day: invalid Date .* a Date has no time of day"):
-            graph.load(given, "append", engine=engine)  # type: ignore[arg-type] # either of them is data
+            graph.load(given, "append", engine=engine)
 
     result = graph.load({"Call": table}, "append", engine=engine, on_error="skip", index=False)
     assert result.rejected_rows == 1

@@ -17,7 +17,7 @@ def with_moments(rows: "Rows") -> "Rows":
     """Return rows whose moments are timestamps; these very rows where there are none (M1)."""
     import pyarrow as pa  # late: reading a catalog must not cost the import of Arrow
 
-    schema = pa.schema([_field(field) for field in rows.schema], rows.schema.metadata)
+    schema = pa.schema([_field(field) for field in rows.schema]).with_metadata(rows.schema.metadata)
     return rows if schema == rows.schema else rows.cast(schema)
 
 

@@ -56,7 +56,7 @@ def days_of(value: date) -> int:
     if not isinstance(value, datetime):
         return value.toordinal() - _EPOCH_DAY
     days, rest = divmod(_since_epoch(value), timedelta(days=1))
-    if rest or getattr(value, "nanosecond", 0):  # what pandas has besides
+    if rest:
         raise ExecutionError(time_of_day(value.isoformat()))
     return days
 

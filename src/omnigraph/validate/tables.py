@@ -137,8 +137,10 @@ def coerce_values(column: Column, item: Property, where: str) -> tuple[Column, P
 def _without_times(days: Column, given: Column, where: str) -> tuple[Column, Problems]:
     """Return days, but for the moments among those given that have a time of day: nothing is cut."""
     moments = _moments(given)
-    has_time = None if moments is None else pc.not_equal(pc.floor_temporal(moments, unit="day"), moments)
-    rows = [] if has_time is None else true_positions(has_time).tolist()
+    if moments is None:
+        return days, []
+    has_time = pc.not_equal(pc.floor_temporal(moments, unit="day"), moments)
+    rows = true_positions(has_time).tolist()
     if not rows:
         return days, []
     texts = moments.take(rows).cast(pa.utf8()).to_pylist()

@@ -44,8 +44,8 @@ def test_a_row_that_fails_a_value_check_takes_no_part_in_the_set_checks() -> Non
     found = violations_of(committed(), change(bad), change(mentors))
 
     assert messages(found) == [
-        (1, "endpoint", "dst 'bob' not found in Author"),
         (2, "required", "missing required property Author.name"),
+        (1, "endpoint", "dst 'bob' was refused"),
     ]
 
 

@@ -1,5 +1,6 @@
 """Set checks against a brute force over Python dictionaries, on random writes to a small graph."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from omnigraph.catalog.model import EdgeType, NodeType
 from omnigraph.validate.columns import TableChange
-from omnigraph.validate.violations import Violation, ViolationLog
+from omnigraph.validate.violations import Consequence, Violation, ViolationLog
 from tests.support.library import compile_text
 from tests.unit.validate.memory_view import MemoryView, change, rows_of, run
 
@@ -208,8 +209,26 @@ def test_a_write_breaks_what_the_words_of_the_specification_say(
     violations = log.first_violations()
     assert sorted(map(as_found, violations)) == wanted
     assert list(violations) == sorted(violations)
+    follows = [(as_found(item)[:5], item.cause) for item in violations if isinstance(item, Consequence)]
+    assert sorted(follows) == sorted(following(given_writes, wanted))
+    assert log.consequences == len(follows)
     for table_key, write in given_writes.items():
         assert folded[table_key].ids.to_pylist() == [row["id"] for row in write.folded]
+
+
+def following(
+    given_writes: dict[str, Write], wanted: list[Found]
+) -> Iterator[tuple[object, tuple[str, str]]]:
+    """Yield the violations that are there because a node of the write was refused, and that node."""
+    for is_nowhere, line, row_id, kind, constraint, table_key in wanted:
+        if kind == "endpoint" and not is_nowhere:
+            edge = SMALL.edges[table_key.partition(":")[2]]
+            end, node = (("src", edge.source), ("dst", edge.target))[constraint]
+            (row,) = [row for row in given_writes[table_key].rows if row["line"] == line]
+            write = given_writes.get(f"node:{node}", Write("merge", False, [], []))
+            rows = last_of_each(write.rows) if write.coalesce else write.rows
+            if any(other["id"] == row[end] and other.get("kind") == "z" for other in rows):
+                yield (is_nowhere, line, row_id, kind, constraint), (f"node:{node}", row[end])
 
 
 def as_found(item: Violation) -> Found:

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -131,12 +132,10 @@ def load(
     from omnigraph.cli.render.writes import render_cleared, render_load, render_pending, render_rejected
     from omnigraph.operations.load_inputs import read_inputs
 
-    announce("load", target, quiet=quiet)
-    with (
-        unless_noted("nothing was loaded"),
-        open_for_writing(target) as graph,
-        load_progress(quiet=quiet, as_json=as_json) as progress,
-    ):
+    with unless_noted("nothing was loaded"), ExitStack() as held:
+        announce("load", target, quiet=quiet)
+        graph = held.enter_context(open_for_writing(target))
+        progress = held.enter_context(load_progress(quiet=quiet, as_json=as_json))
         result = graph.load(
             read_inputs(names, graph.catalog, sys.stdin.buffer, mapping=mapping),
             cast("LoadMode", mode),
