@@ -66,6 +66,13 @@ def people(graph: Graph, branch: str | None) -> set[object]:
     return set(graph.table("Person", branch=branch)["name"].to_pylist())
 
 
+def check_heads(graph: Graph, branch: str | None) -> None:
+    """Make sure that no table is ahead of what is published."""
+    parts = graph._graph.parts
+    for entry in graph.snapshot(branch).entries.values():
+        assert parts.store.latest_version(parts.address(entry)) == entry.version, entry.table_key
+
+
 def check_whole(root: GraphRoot, branch: str | None, *, is_visible: bool | None = None) -> None:
     """Look at everything, as the next writer: no half of a write, no drift, no sidecar; and write on."""
     with graphs.open(root.uri) as graph:
@@ -79,9 +86,7 @@ def check_whole(root: GraphRoot, branch: str | None, *, is_visible: bool | None 
             branch=branch,
         )
         assert "zoe" in people(graph, branch)
-        parts = graph._graph.parts
-        for entry in graph.snapshot(branch).entries.values():
-            assert parts.store.latest_version(parts.address(entry)) == entry.version, entry.table_key
+        check_heads(graph, branch)
     assert open_adapter(root, Durability.FULL).list_dir(RECOVERY_DIR) == []
 
 
@@ -124,6 +129,8 @@ def test_a_writer_that_wakes_before_its_commits_leaves_no_drift(
     point = "mutation.post_sidecar_pre_commit"
     first.stop_inside("mutate", query=ADD_DEE, branch=branch, stop={"point": point})
     second.ask("open", uri=root.uri)  # finishes it as a write without effects
+    with graphs.open(root.uri, mode="ro") as graph:
+        check_heads(graph, branch)
 
     first.resume()
     told = first.answer()
@@ -195,6 +202,7 @@ def test_a_merge_that_wakes_brings_nothing_back(root: GraphRoot, two: Two, point
     told = first.answer()
 
     assert told["error"] in {"WriterLeaseHeld", "RecoveryRequired"}
+    assert open_adapter(root, Durability.FULL).list_dir(RECOVERY_DIR) == []
     assert second.ask("mutate", query=ADD_EVE).get("commit")
     assert "error" not in second.ask("merge", source="side", into="main")
     second.ask("close")

@@ -310,3 +310,17 @@ def test_a_sidecar_of_a_later_writer_is_left_alone(graph: Graph, root: GraphRoot
 
     assert adapter.read_text(path) == later
     assert graph.recoveries() == []
+
+
+def test_a_holder_that_loses_its_lease_while_it_deletes_a_branch_drops_no_storage(
+    graph: Graph, root: GraphRoot
+) -> None:
+    graph.create_branch("side")
+    graph.mutate(ADD_DEE, branch="side")
+    entry, parts = graph.snapshot("side").entry("node:Person"), graph._graph.parts
+
+    with failpoint("branch_delete.post_control_pre_refs", call=lambda: lose_the_lease(graph, root)):
+        graph.delete_branch("side")
+
+    assert entry.owner in {ref.name for ref in parts.store.list_refs(parts.address(entry))}
+    assert graph.branches() == ["main"]
