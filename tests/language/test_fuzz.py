@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from random import Random
 from types import FrameType
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -30,6 +31,9 @@ from omnigraph.core.span import Source
 from omnigraph.language.lexer import decode_source
 from omnigraph.language.query_parser import parse_queries
 from tests.language.generate import LANGUAGES, SYMBOLS, WORDS, Language, any_token, near_miss, valid_text
+
+if TYPE_CHECKING:
+    from _typeshed import TraceFunction
 
 HERE = Path(__file__).parent
 SEEDBANK = HERE.parents[1] / "examples" / "seedbank"
@@ -78,7 +82,7 @@ def steps(data: bytes, language: str) -> int:
     """Return how many lines of Python an answer takes: what time is made of, and the same in every run."""
     taken = 0
 
-    def count(frame: FrameType, event: str, argument: object) -> Callable[..., object]:
+    def count(_frame: FrameType, event: str, _argument: object, /) -> "TraceFunction":
         nonlocal taken
         taken += event == "line"
         return count

@@ -1,12 +1,12 @@
 """Graphs to crash on: built once for each worker, copied for each test."""
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.protocol import new_branched_graph, new_due_graph, new_graph
+from tests.support.protocol import WarmWriter, new_branched_graph, new_due_graph, new_graph
 
 NewRoot = Callable[[str], Path]
 TEMPLATES = {"upkeep": "due_template", "branch_merge": "branched_template"}
@@ -31,6 +31,14 @@ def branched_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("branched_template") / "graph"
     new_branched_graph(root)
     return root
+
+
+@pytest.fixture(scope="session")
+def warm_writer() -> Iterator[WarmWriter]:
+    """A process that writes and stops where a test says."""
+    writer = WarmWriter()
+    yield writer
+    writer.close()
 
 
 @pytest.fixture

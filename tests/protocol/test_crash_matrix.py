@@ -22,10 +22,9 @@ from tests.support.protocol import (
     POINTS,
     WRITERS,
     Contents,
+    WarmWriter,
     Writer,
-    go_on,
     killed,
-    stopped,
     with_extra,
     write_everywhere,
 )
@@ -151,9 +150,9 @@ def test_a_writer_that_failed_is_finished_or_undone_by_the_next_write(cell: Cell
 
 
 @each_cell
-def test_a_stopped_writer_is_left_alone(cell: Cell, root_for: NewRoot) -> None:
+def test_a_stopped_writer_is_left_alone(cell: Cell, root_for: NewRoot, warm_writer: WarmWriter) -> None:
     root = root_for(cell.writer.name)
-    with stopped(root, cell.writer.name, cell.place) as script:
+    with warm_writer.stopped(root, cell.writer.name, cell.place):
         before = fingerprint(root)
 
         with graphs.open(root) as graph:
@@ -161,7 +160,6 @@ def test_a_stopped_writer_is_left_alone(cell: Cell, root_for: NewRoot) -> None:
 
         assert fingerprint(root) == before
         assert books(root).contents == cell.visible
-        go_on(script)
     assert_settled(root, cell.writer.after, recoveries=0)
     with graphs.open(root) as graph:
         write_everywhere(graph)

@@ -12,9 +12,9 @@ from lance import LanceDataset, LanceOperation, Transaction
 from lance.commit import CommitConflictError
 from lance.fragment import FragmentMetadata, write_fragments
 
+from omnigraph.core.errors import CommitConflict
 from omnigraph.storage.handle import TableAddress
 from omnigraph.storage.protobuf import fields
-from omnigraph.storage.stage import CommitConflict
 from omnigraph.storage.transactions import transaction_file
 from tests.support.raw_lance import anchored, append, fragments_of, ids_of, new_dataset, publish, reopened
 from tests.support.shapes import SHAPES
@@ -276,7 +276,7 @@ def test_a_transaction_file_tells_its_operation_by_a_number(tmp_path: Path) -> N
     LanceDataset.commit(dataset, more, read_version=dataset.version)
     dataset = reopened(dataset)
     dataset.update_config({"some.key": "value"})
-    reopened(dataset, 1).restore()
+    LanceDataset.commit(reopened(dataset), LanceOperation.Restore(1))
     dataset = lance.write_dataset(rows(["o"]), dataset.uri, mode="overwrite")
 
     tags = [operation_tag(dataset, version) for version in range(1, dataset.version + 1)]

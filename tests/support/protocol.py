@@ -353,6 +353,42 @@ def stopped(root: Path, writer: str, point: str, **environment: str) -> Iterator
         yield script
 
 
+_WARM_PROGRAM = """
+import json, sys
+from tests.support.protocol import act
+while line := sys.stdin.readline():
+    act(*json.loads(line))
+"""
+
+
+class WarmWriter:
+    """A writer process for many graphs in turn: it stops and goes on, and starts once."""
+
+    def __init__(self) -> None:
+        self._script: Script | None = None
+
+    @contextmanager
+    def stopped(self, root: Path, writer: str, point: str) -> Iterator[None]:
+        """Let it write and wait at a place; at the end of the block it goes on, and is waited for."""
+        name, _, skip = point.partition("=")
+        script, self._script = self._script or Script(_WARM_PROGRAM), None
+        try:
+            script.write_line(json.dumps([str(root), writer, name, f"{skip}call"]))
+            assert script.read_line() == "paused", f"{writer} did not come to {point}"
+            yield
+            script.write_line()
+            assert script.read_line() == "done"
+        except BaseException:
+            script.end()
+            raise
+        self._script = script
+
+    def close(self) -> None:
+        """End the process."""
+        if self._script is not None:
+            self._script.end()
+
+
 def go_on(script: Script) -> None:
     """Let a stopped writer finish, and wait until it has."""
     script.write_line()

@@ -35,6 +35,10 @@ class Script:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """Kill it if it still runs, and let go of it."""
         if self._process.poll() is None:
             self._process.kill()
         self._process.communicate()
