@@ -10,11 +10,11 @@ REQUIRE_PYTHON = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))'
 # Pytest says 5 when no test carries the mark asked for, which is no failure.
 NONE_IS_FINE = || [ $$? -eq 5 ]
 
-QUICK := not slow and not fuzz and not crash and not powercut
+QUICK := not slow and not fuzz and not crash and not powercut and not damage
 SUITES := format-check lint types imports test slow
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test slow fuzz guards crash powercut check format format-check lint types imports conformance coverage bench wheel lock clean
+.PHONY: help setup demo test slow fuzz guards crash powercut damage check format format-check lint types imports conformance coverage bench wheel lock clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-15s %s\n", $$1, $$2}'
@@ -28,7 +28,7 @@ test: setup ## Run the quick tests
 	$(PYTEST) -n 2 -m "$(QUICK)"
 
 slow: setup ## Run the slow tests
-	$(PYTEST) -m "slow and not crash and not powercut" --timeout 1800 $(NONE_IS_FINE)
+	$(PYTEST) -m "slow and not crash and not powercut and not damage" --timeout 1800 $(NONE_IS_FINE)
 
 fuzz: setup ## Run the fuzz tests, with fresh random seeds
 	$(PYTEST) -m fuzz --timeout 0 --hypothesis-profile fuzz $(NONE_IS_FINE)
@@ -41,6 +41,9 @@ crash: setup ## Kill and interrupt writers, hundreds of times, and print the cou
 
 powercut: setup ## Cut the power at every sync of a commit, and print the counts
 	$(PYTEST) tests/powercut -m powercut --timeout 0 --capture no
+
+damage: setup ## Damage every file of a graph in every way, and print the counts
+	$(PYTEST) tests/damage -m damage --timeout 0 --capture no
 
 check: setup ## Run all that a change must pass, and say what took how long
 	@started=$$(date +%s); failed=0; summary=; \
@@ -70,7 +73,7 @@ imports: setup ## Check who imports whom
 	$(BIN)/lint-imports
 
 conformance: setup ## Say which numbered cases of docs/spec pass (DOC=languages for one document)
-	$(PYTEST) -n 2 -m "not fuzz and not crash and not powercut" --timeout 1800 --conformance $(or $(DOC),all) $(NONE_IS_FINE)
+	$(PYTEST) -n 2 -m "not fuzz and not crash and not powercut and not damage" --timeout 1800 --conformance $(or $(DOC),all) $(NONE_IS_FINE)
 
 coverage: setup ## Say which lines the quick tests reach
 	$(BIN)/coverage erase

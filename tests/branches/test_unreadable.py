@@ -32,6 +32,7 @@ def newest(folder: Path) -> Path:
     return min((folder / "_versions").glob("*.manifest"))
 
 
+@pytest.mark.case("engine", 408)
 def test_a_branch_begins_at_a_version_that_is_on_the_disk(graph: Graph, tmp_path: Path) -> None:
     """Somebody publishes and syncs nothing; the power fails right after the branch was made."""
     root = Path(graph.uri)
@@ -57,6 +58,7 @@ def test_a_branch_begins_at_a_version_that_is_on_the_disk(graph: Graph, tmp_path
         insert(after, "next", "june")
 
 
+@pytest.mark.case("engine", 409)
 def test_an_unreadable_branch_is_in_nobody_elses_way(graph: Graph, caplog: pytest.LogCaptureFixture) -> None:
     for branch in ("june", "july"):
         graph.create_branch(branch)
@@ -75,6 +77,7 @@ def test_an_unreadable_branch_is_in_nobody_elses_way(graph: Graph, caplog: pytes
         assert refs(opened, "node:Person") == forks, "doubt keeps everything"
 
 
+@pytest.mark.case("engine", 409)
 def test_an_unreadable_branch_can_be_deleted(graph: Graph) -> None:
     graph.create_branch("june")
     insert(graph, "of june", "june")
@@ -90,6 +93,7 @@ def test_an_unreadable_branch_can_be_deleted(graph: Graph) -> None:
         assert names(opened, "june") == ["ann", "bob", "eve"]
 
 
+@pytest.mark.case("engine", 409)
 def test_a_branch_that_an_unreadable_one_was_made_from_stays(graph: Graph) -> None:
     graph.create_branch("june")
     graph.create_branch("july", "june")
@@ -102,6 +106,7 @@ def test_a_branch_that_an_unreadable_one_was_made_from_stays(graph: Graph) -> No
         opened.delete_branch("june")
 
 
+@pytest.mark.case("engine", 409)
 @pytest.mark.parametrize("text", ["", "{}", "not JSON"])
 def test_a_damaged_control_object_is_loud_for_its_branch_alone(graph: Graph, text: str) -> None:
     for branch in ("june", "july"):
@@ -120,6 +125,7 @@ def test_a_damaged_control_object_is_loud_for_its_branch_alone(graph: Graph, tex
         assert manifest_refs(opened) == kept, "what they named stays"
 
 
+@pytest.mark.case("engine", 410)
 def test_a_lost_control_object_is_loud_and_can_be_put_back(graph: Graph) -> None:
     graph.create_branch("review/June")
     insert(graph, "of june", "review/June")

@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 
 import lance
 import pytest
@@ -20,6 +21,7 @@ from tests.support.protocol import sidecars
 
 SCHEMA = "node Person { name: String @key\n age: I32? }"
 WRITES = 6
+MODES: tuple[Literal["rw", "ro"], ...] = ("rw", "ro")
 DAMAGES: dict[str, Callable[[Path], None]] = {
     "removed": Path.unlink,
     "empty": empty,
@@ -91,6 +93,7 @@ def assert_whole(root: Path) -> None:
         assert len(graph.commits()) == WRITES + 2
 
 
+@pytest.mark.case("engine", 406)
 @each_damage
 @pytest.mark.parametrize("file", FILES)
 def test_damage_to_a_synced_manifest_moves_nothing_and_is_loud(
@@ -100,9 +103,9 @@ def test_damage_to_a_synced_manifest_moves_nothing_and_is_loud(
     with damaged(path, damage, tmp_path):
         before = fingerprint(root)
 
-        for mode in ("rw", "ro"):
+        for mode in MODES:
             with pytest.raises(GraphDamaged) as raised:
-                graphs.open(root, mode=mode)  # type: ignore[arg-type]
+                graphs.open(root, mode=mode)
             assert raised.value.code == "graph_damaged"
             assert raised.value.file == str(path.relative_to(root))
             assert raised.value.file in str(raised.value)
@@ -113,6 +116,7 @@ def test_damage_to_a_synced_manifest_moves_nothing_and_is_loud(
     assert_whole(root)
 
 
+@pytest.mark.case("engine", 406)
 def test_the_error_names_the_commits_that_need_the_file(root: Path) -> None:
     with graphs.open(root, mode="ro") as graph:
         commits = {commit.manifest_version: commit.graph_commit_id for commit in graph.commits()}
@@ -128,6 +132,7 @@ def test_the_error_names_the_commits_that_need_the_file(root: Path) -> None:
     assert set(raised.value.commits) == {commits[version] for version in range(lost + 1, WRITES + 2)}
 
 
+@pytest.mark.case("engine", 407)
 @each_damage
 def test_damage_to_an_old_version_blocks_nothing(damage: str, root: Path, tmp_path: Path) -> None:
     with damaged(version_path(root, 3), damage, tmp_path), graphs.open(root) as graph:
@@ -150,6 +155,7 @@ def test_an_open_handle_that_loses_the_newest_version_says_so(root: Path) -> Non
     assert isinstance(raised.value, GraphDamaged)
 
 
+@pytest.mark.case("engine", 406)
 def test_damage_beside_an_unfinished_write_is_still_loud(root: Path) -> None:
     """A sidecar says that something was at work, and not that the newest version was never synced."""
     with (

@@ -47,6 +47,7 @@ def damage(root: Path) -> Path:
     return kept
 
 
+@pytest.mark.case("engine", 411)
 def test_a_repair_says_what_it_gives_up_and_the_graph_goes_on(root: Path) -> None:
     with graphs.open(root, mode="ro") as graph:
         commits = [commit for commit in graph.commits() if commit.manifest_version > GOOD]
@@ -75,6 +76,7 @@ def test_a_repair_says_what_it_gives_up_and_the_graph_goes_on(root: Path) -> Non
         assert (tables[MANIFEST_DIR].from_version, tables[MANIFEST_DIR].to_version) == (7, GOOD)
 
 
+@pytest.mark.case("engine", 412)
 def test_what_was_given_up_can_be_put_back(root: Path) -> None:
     kept = damage(root)
     path = data_path(root, GOOD)
@@ -96,6 +98,7 @@ def test_what_was_given_up_can_be_put_back(root: Path) -> None:
         insert(graph, "next")
 
 
+@pytest.mark.case("engine", 412)
 def test_what_something_was_published_over_stays_in_quarantine(root: Path) -> None:
     result = og.repair(root, GOOD)
     with graphs.open(root) as graph:
@@ -110,6 +113,7 @@ def test_what_something_was_published_over_stays_in_quarantine(root: Path) -> No
         og.restore_quarantined(root, "../graph")
 
 
+@pytest.mark.case("engine", 411)
 def test_a_repair_needs_a_version_that_is_there_whole_and_older(root: Path) -> None:
     newest = manifest(root).version
     with pytest.raises(VersionNotFound):
@@ -122,6 +126,7 @@ def test_a_repair_needs_a_version_that_is_there_whole_and_older(root: Path) -> N
         og.repair(root, GOOD)
 
 
+@pytest.mark.case("engine", 411)
 def test_what_another_branch_needs_is_not_given_up(root: Path) -> None:
     with graphs.open(root) as graph:
         graph.create_branch("june")
@@ -130,6 +135,7 @@ def test_what_another_branch_needs_is_not_given_up(root: Path) -> None:
         og.repair(root, GOOD)
 
 
+@pytest.mark.case("engine", 411)
 def test_a_branch_goes_back_alone(root: Path) -> None:
     with graphs.open(root) as graph:
         graph.create_branch("june")

@@ -199,8 +199,8 @@ def _refuse_use(parts: Parts, branch: Branch, state: ManifestState | None) -> bo
             continue
         if is_needed:
             raise BranchInUse(branch.name, f"branch '{other.name}' still reads its tables")
-    for name, error in doubts:
-        told = f"branch '{name}' cannot be read and may need it: {error}"
+    for name, doubt in doubts:
+        told = f"branch '{name}' cannot be read and may need it: {doubt}"
         parts.warn(f"storage of the deleted branch '{branch.name}' is left for cleanup: {told}")
     return not doubts
 
