@@ -43,8 +43,9 @@ def manifest_files(
         try:
             return files_between(store, address, older=synced, newer=newest)
         except StorageError as error:
-            if error.kind != "not_found":
-                raise  # trimmed since: begin as if nothing were known
+            if error.kind not in {"not_found", "permanent"}:
+                raise
+            # Trimmed or damaged since: begin as if nothing were known. The new version does not need it.
     older = range(max(1, newest - NEWEST_CHECKED_MAX), newest)
     versions = [str(address.local_path / version_file(number)) for number in older]
     return (*versions, *files_between(store, address, older=None, newer=newest))

@@ -27,6 +27,7 @@ from omnigraph.storage.newest import NewestVersions
 from omnigraph.storage.ref_starts import RefStart, RefStarts
 from omnigraph.storage.row_sequences import RowSequences
 from omnigraph.storage.search_words import AnalysisCache
+from omnigraph.storage.table_damage import damage_told
 from omnigraph.storage.transactions import TransactionInfo, read_transaction
 
 __all__ = [
@@ -107,7 +108,8 @@ class TableStore:
                 return self._handles[key]
         if self.before_open is not None:
             self.before_open(address, version)
-        return self._keep(address, self._open(address, version))
+        with damage_told(address, version):
+            return self._keep(address, self._open(address, version))
 
     def open_head(self, address: TableAddress) -> SnapshotHandle:
         """Return a table at its newest version, looked up now.
@@ -156,7 +158,7 @@ class TableStore:
         with_row_address: bool = False,
     ) -> pa.Table:
         """Return rows, in no promised order."""
-        with translated(f"scan of {handle.address.open_uri}"):
+        with _reading(handle, "scan"):
             return handle._dataset.scanner(
                 columns=None if columns is None else list(columns),
                 filter=None if filter is None else to_lance(filter, handle.schema),
@@ -177,7 +179,7 @@ class TableStore:
         batch_size: int | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """Yield rows batch by batch, so that a table need not fit into memory."""
-        with translated(f"scan of {handle.address.open_uri}"):
+        with _reading(handle, "scan"):
             yield from handle._dataset.scanner(
                 columns=None if columns is None else list(columns),
                 filter=None if filter is None else to_lance(filter, handle.schema),
@@ -191,7 +193,7 @@ class TableStore:
         """Return how many rows there are, or match."""
         if filter is None:
             return handle.row_count
-        with translated(f"count of {handle.address.open_uri}"):
+        with _reading(handle, "count"):
             return handle._dataset.count_rows(filter=to_lance(filter, handle.schema))
 
     def existing_ids(self, handle: SnapshotHandle, ids: Sequence[str]) -> set[str]:
@@ -229,7 +231,7 @@ class TableStore:
         """
         keys = (column,) if isinstance(column, str) else column
         rows = [value if isinstance(value, tuple) else (value,) for value in values]
-        with translated(f"lookup in {handle.address.open_uri}"):
+        with _reading(handle, "lookup"):
             return find_rows(
                 handle, keys, rows, columns, with_row_id=with_row_id, with_row_address=with_row_address
             )
@@ -397,3 +399,10 @@ def translated(what: str) -> Iterator[None]:
         yield
     except LANCE_ERRORS as error:
         raise translate(error, what) from error
+
+
+@contextmanager
+def _reading(handle: SnapshotHandle, what: str) -> Iterator[None]:
+    """Turn library errors of a read into ours, and name the file where one of the version is damaged."""
+    with damage_told(handle.address, handle.version), translated(f"{what} of {handle.address.open_uri}"):
+        yield
