@@ -661,7 +661,10 @@ class DamagedFile(StorageError):
 
     def __init__(self, path: str, reason: str) -> None:
         """Take the path inside the graph and what is wrong."""
-        way_out = "put it back from a copy of the graph; 'omnigraph verify' lists all such files"
+        way_out = (
+            "put it back; 'omnigraph verify' lists all such files; "
+            "a copy of a graph that was written to meanwhile is made again"
+        )
         super().__init__(f"'{path}' is damaged: {reason}: {way_out}", kind="permanent")
         self.path, self.reason = path, reason
 
