@@ -325,7 +325,8 @@ def test_a_comment_added_to_the_schema_by_hand_is_fine(graph: Graph) -> None:
 def test_a_refresh_that_is_refused_leaves_the_handle_its_schema(graph: Graph) -> None:
     before = internals(graph).contract
     text = PEOPLE.replace("Company", "Firm")
-    for name, content in Contract.of(text, accept_first(read_schema(Source(text)))).texts.items():
+    desired = read_schema(Source(text))
+    for name, content in Contract.of(desired, accept_first(desired)).texts.items():
         (Path(graph.uri) / name).write_text(content)
 
     with pytest.raises(SchemaContractConflict):

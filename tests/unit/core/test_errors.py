@@ -6,7 +6,6 @@ from omnigraph.core.diagnostics import Diagnostic
 from omnigraph.core.errors import (
     BadRequest,
     CatalogError,
-    ConflictError,
     ExecutionError,
     MixedMutation,
     NotFoundError,
@@ -18,8 +17,6 @@ from omnigraph.core.errors import (
     SchemaError,
     SourceError,
     TypeCheckError,
-    WriterLeaseHeld,
-    waits_for_recovery,
 )
 from omnigraph.core.span import Source, Span
 
@@ -117,10 +114,3 @@ def test_an_unknown_query_is_quoted_beside_those_that_exist(known: list[str], li
 
 def test_the_root_is_internal() -> None:
     assert (OmnigraphError.code, OmnigraphError.status, OmnigraphError.exit_code) == ("internal", 500, 1)
-
-
-def test_whoever_lost_its_lease_leaves_everything_to_recovery() -> None:
-    lost = WriterLeaseHeld(host="elsewhere", pid=1, expires_at="later")
-
-    assert waits_for_recovery(lost)
-    assert not waits_for_recovery(ConflictError("somebody else was first"))
