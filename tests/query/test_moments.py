@@ -173,7 +173,7 @@ def test_spark_reads_the_same_instant(graph: omnigraph.Graph) -> None:
     spark = spark_session()
     source.register(spark)
 
-    frame = spark.read.format("omnigraph").option("path", graph.uri).option("type", "Call").load()
+    frame = spark.read.format("omnigraph").option("uri", graph.uri).option("type", "Call").load()
 
     (row,) = frame.selectExpr(
         "unix_millis(at) as at", "transform(tries, t -> unix_millis(t)) as tries"
