@@ -23,6 +23,7 @@ from omnigraph.catalog.bound import (
 )
 from omnigraph.catalog.model import EdgeType, NodeType
 from omnigraph.catalog.scope import Scope, nearest_name
+from omnigraph.core.deadline import look_at_deadline
 from omnigraph.core.values import Scalar, ValueType
 from omnigraph.language import query_ast as ast
 
@@ -46,6 +47,7 @@ def bind_clauses(clauses: tuple[ast.Clause, ...], scope: Scope) -> tuple[BoundCl
 
 
 def _clause(clause: ast.Clause, scope: Scope) -> BoundClause:
+    look_at_deadline()
     match clause:
         case ast.Binding():
             return _binding(clause, scope)

@@ -50,6 +50,7 @@ def holds(context: QueryContext, table_key: str, conditions: Sequence[Condition]
     for condition in _cheapest_first(conditions):
         if not len(positions):
             break
+        context.budget.check()
         current = slots if len(positions) == len(slots) else slots[positions]
         if isinstance(condition, TextMatchValue):
             truth = text_matches(context, table_key, condition, current)
@@ -74,6 +75,7 @@ def holds_for_rows(context: QueryContext, conditions: Sequence[Condition], rows:
     for condition in _cheapest_first(conditions):
         if not len(positions):
             break
+        context.budget.check()
         truth = _row_condition(context, condition, current)
         alive[positions] = truth
         if not truth.all():

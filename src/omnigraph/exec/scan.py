@@ -26,6 +26,7 @@ from omnigraph.storage.filter_leaf import typed
 
 WHOLE_TABLE_FROM = 10_000  # slots from which deciding a condition once per node may pay
 LOOKUP_FROM = 20_000  # rows from which one lookup is quicker than comparing a whole column
+PUSHED_MAX = 64  # conditions that narrow a scan: the library takes seconds to plan thousands, unasked to stop
 TAKE_SHARE = 10  # a column that is not kept is fetched row by row for up to a tenth of the rows
 
 
@@ -212,6 +213,7 @@ def _by_reading(context: QueryContext, table_key: str, conditions: Sequence[Comp
     for batch in batches:
         truth = np.ones(batch.num_rows, np.bool_)
         for condition in conditions:
+            context.budget.check()
             truth &= comparison(
                 condition,
                 context,
@@ -233,6 +235,8 @@ def _pushed(context: QueryContext, conditions: Sequence[Comparison]) -> Filter |
         pair = with_constant(condition, context)
         if pair is not None and condition.operator in COMPARING and condition.left == pair[0]:
             parts.append(Compare(pair[0].property, COMPARING[condition.operator], pair[1]))
+        if len(parts) == PUSHED_MAX:
+            break  # S2: the others are decided in memory
     if not parts:
         return None
     return parts[0] if len(parts) == 1 else And(tuple(parts))

@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from omnigraph.core.deadline import LOOK_EVERY, look_at_deadline
 from omnigraph.core.diagnostics import Diagnostic
 from omnigraph.core.errors import ParseError
 from omnigraph.core.limits import SOURCE_BYTES_MAX
@@ -78,6 +79,8 @@ def tokenize(source: Source) -> Tokens:
             comments.append(Token(kind, text[start:end], start, end))
             continue
         tokens.append(Token(kind, text[start:end], start, end))
+        if len(tokens) % LOOK_EVERY == 0:
+            look_at_deadline()
         if kind in {"end", "unclosed"}:
             break
     if tokens[-1].kind != "end":

@@ -4,6 +4,7 @@ A rule that meets something else raises `SyntaxFailure`. Whoever can go on behin
 its diagnostic and skips to a place where a new item starts; at the end all of them are raised together.
 """
 
+from omnigraph.core.deadline import LOOK_EVERY, look_at_deadline
 from omnigraph.core.diagnostics import Diagnostic
 from omnigraph.core.errors import ParseError
 from omnigraph.core.limits import DIAGNOSTICS_MAX, NESTING_MAX, NUMBER_DIGITS_MAX
@@ -73,6 +74,8 @@ class Cursor:
         if self.index < len(self.tokens) - 1:
             self.index += 1
             self.token = self.tokens[self.index]
+            if self.index % LOOK_EVERY == 0:
+                look_at_deadline()
         return token
 
     def accept(self, text: str) -> bool:

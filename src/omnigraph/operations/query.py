@@ -12,6 +12,7 @@ from omnigraph.catalog.bind import bind, find_query
 from omnigraph.catalog.bound import NOW_PARAMETER
 from omnigraph.catalog.model import Catalog
 from omnigraph.catalog.params import bind_parameters
+from omnigraph.core.deadline import deadline
 from omnigraph.core.errors import BadRequest
 from omnigraph.core.span import Source
 from omnigraph.exec.budget import Budget
@@ -79,18 +80,19 @@ def query(
         BranchNotFound, CommitNotFound, VersionNotFound: there is nothing of that name to read.
         QueryTimeout, QueryMemoryExceeded, CartesianProductRefused: it needs more than it may.
     """
-    named = _enter(graph, actor, branch, snapshot)
-    prepared = _prepare(graph, source, name)
-    parameters = bind_parameters(prepared.plan.parameters, params)
-    parameters[NOW_PARAMETER] = graph.parts.clock() // 1_000
-    view = _view(graph, named, snapshot)
-    view.begin()
-    plan = _physical(graph, source, name, prepared, view)
     settings = graph.reading.settings
     budget = Budget(
         settings.memory_bytes if memory_bytes is None else memory_bytes,
         settings.timeout_ms if timeout_ms is None else timeout_ms,
     )
+    named = _enter(graph, actor, branch, snapshot)
+    with deadline(budget.check):
+        prepared = _prepare(graph, source, name)
+        parameters = bind_parameters(prepared.plan.parameters, params)
+        parameters[NOW_PARAMETER] = graph.parts.clock() // 1_000
+        view = _view(graph, named, snapshot)
+        view.begin()
+        plan = _physical(graph, source, name, prepared, view)
     table = execute(plan, QueryContext(view, parameters, budget, graph.reading.embedder.embed_query, exact))
     commit_id = view.snapshot.head.graph_commit_id
     return QueryAnswer(plan.name, table, _target(named, snapshot, commit_id), commit_id)

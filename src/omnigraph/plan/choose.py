@@ -12,6 +12,7 @@ from itertools import chain
 from math import prod
 
 from omnigraph.catalog.model import EdgeType, NodeType
+from omnigraph.core.deadline import look_at_deadline
 from omnigraph.plan.estimate import Estimator
 from omnigraph.plan.logical import Condition
 from omnigraph.plan.pattern import Pattern, Traversal, is_anonymous
@@ -140,16 +141,16 @@ def _problem(
         tuple(way(item, is_forward) for is_forward in ((True, False) if item.is_reversible else (True,)))
         for item in pattern.traversals
     )
-    leads: dict[str, tuple[str, ...]] = {}
+    leads: dict[str, list[str]] = {}
     for one in chain.from_iterable(ways):
-        leads[one.start] = (*leads.get(one.start, ()), one.end)
+        leads.setdefault(one.start, []).append(one.end)
     return _Problem(
         pattern,
         placed,
         {name: scan(name) for name in pattern.nodes},
         tuple((names, item, estimator.shared_share(item, types)) for names, item in placed.shared),
         ways,
-        leads,
+        {start: tuple(ends) for start, ends in leads.items()},
         tuple(closing(item) for item in pattern.traversals),
         tuple(without(negation.on, negation.pattern) for negation in pattern.negations),
     )
@@ -170,7 +171,8 @@ def _uses(pattern: Pattern, placed: Placed, needed: frozenset[str]) -> dict[str,
 
 def _roots(problem: _Problem) -> list[str]:
     """Return the variables to try as the first scan, in the order of the query."""
-    names = [name for name in problem.scans if name not in problem.pattern.only_reached]
+    only_reached = problem.pattern.only_reached
+    names = [name for name in problem.scans if name not in only_reached]
     smallest = sorted(names, key=lambda name: problem.scans[name])[:ROOTS_TRIED_MAX]
     return [name for name in names if name in smallest or name == names[0]]
 
@@ -274,6 +276,7 @@ class _Arrangement:
 
     def step(self) -> None:
         """Take the traversal or join that grows the rows least; negations go before what grows them."""
+        look_at_deadline()
         followed = self.best_way()
         joined = self.best_join()
         growth = min((option[0] for option in (followed, joined) if option is not None), default=1.0)

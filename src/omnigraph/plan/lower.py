@@ -29,6 +29,7 @@ from omnigraph.catalog.bound import (
     TextMatchValue,
 )
 from omnigraph.catalog.model import EdgeType
+from omnigraph.core.deadline import look_at_deadline
 from omnigraph.plan.logical import (
     AntiJoin,
     ColumnPredicate,
@@ -81,6 +82,7 @@ class _Lowering:
         yield from self.conditions()
         for clause in self.clauses:
             if isinstance(clause, BoundNegation):
+                look_at_deadline()
                 hidden = sorted(self.bound - clause.visible)
                 clauses = renamed(clause.clauses, {name: next(self.names) for name in hidden})
                 inner = _Lowering(clauses, clause.visible, self.names)
@@ -144,6 +146,7 @@ class _Lowering:
         while waiting:
             remaining: list[BoundTraversal] = []
             for clause in waiting:
+                look_at_deadline()
                 if self.is_ready(clause):
                     yield from self.expansion(clause)
                 else:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from omnigraph.catalog.bound import Comparison, Direction, IdValue, Operator
+from omnigraph.core.deadline import look_at_deadline
 from omnigraph.plan.logical import AntiJoin, Condition, Expand, Filter, NodeScan, Operation
 from omnigraph.plan.mentions import variables_of
 
@@ -99,6 +100,7 @@ def pattern_of(
     builder = _Builder(outer_nodes or {}, outer_edges)
     waiting: Expand | None = None
     for operation in operations:
+        look_at_deadline()
         if waiting is not None:
             end = _closed_with(waiting, operation)
             builder.traverse(waiting, end)
