@@ -55,7 +55,7 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Graph:
     return graph
 
 
-@pytest.mark.case("engine", 373)
+@pytest.mark.case("engine", 415)
 def test_every_stage_before_the_run_looks_at_the_clock(graph: Graph) -> None:
     source, way = conditions(2_000), hops(3)
     parsed, plan = parse_queries(source).queries[0], read_plan(way)
@@ -74,7 +74,7 @@ def test_every_stage_before_the_run_looks_at_the_clock(graph: Graph) -> None:
             stage()
 
 
-@pytest.mark.case("engine", 373)
+@pytest.mark.case("engine", 415)
 def test_the_parser_looks_at_the_clock_beside_the_lexer() -> None:
     looks = 0
 
@@ -91,7 +91,7 @@ def test_the_parser_looks_at_the_clock_beside_the_lexer() -> None:
     assert looks >= 3 * of_lexer > 0
 
 
-@pytest.mark.case("engine", 373)
+@pytest.mark.case("engine", 415)
 def test_a_query_of_twenty_thousand_conditions_obeys_its_timeout(graph: Graph) -> None:
     with pytest.raises(QueryTimeout):
         graph.query(conditions(20_000).text, timeout_ms=1)
@@ -99,7 +99,7 @@ def test_a_query_of_twenty_thousand_conditions_obeys_its_timeout(graph: Graph) -
     assert len(graph.query(conditions(1_000).text, timeout_ms=600_000).rows) == 1
 
 
-@pytest.mark.case("engine", 373)
+@pytest.mark.case("engine", 415)
 def test_conditions_on_rows_and_on_columns_that_are_read_look_at_the_clock(
     graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,4 +1,4 @@
-"""A copy of the folder of a graph that somebody writes to: it shows one commit, or says why it does not open."""
+"""A copy of the folder of a graph that somebody writes to shows one commit, or says why it does not open."""
 
 import shutil
 import subprocess

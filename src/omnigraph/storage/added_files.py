@@ -59,6 +59,14 @@ def added_by_publish(before: ManifestHandle, after: ManifestHandle) -> tuple[str
     root = after.address.local_path
     if root is None:
         return ()
-    known = {path for part in before._dataset.get_fragments() for path in fragment_files(root, part.metadata)}
-    rows = [path for part in after._dataset.get_fragments() for path in fragment_files(root, part.metadata)]
-    return (str(root / version_file(after.version)), *(path for path in rows if path not in known))
+    known = set(before.fragment_ids)
+    files = [str(root / version_file(after.version))]
+    for part in after._dataset.get_fragments():
+        if part.fragment_id not in known:
+            files += fragment_files(root, part.metadata)
+            continue
+        # The name of a deletion file says which version it was made on: fragment, version, a random number.
+        deletion = part.deletion_file()
+        if deletion is not None and deletion.split("-")[1] == str(before.version):
+            files.append(f"{root}/{deletion}")
+    return tuple(files)
