@@ -1,0 +1,89 @@
+"""A merge looks at its tables like every other writer: before its first effect, and at its publish."""
+
+import shutil
+from pathlib import Path
+
+import lance
+import pytest
+
+import omnigraph.graph.graph as graphs
+from omnigraph.core.errors import ConflictError, DriftNeedsRepair, SchemaApplyInProgress
+from omnigraph.core.failpoint import InjectedFault, failpoint
+from omnigraph.history.branches import SCHEMA_APPLY_LOCK, control_file
+from tests.support.books import assert_reopening_changes_nothing, assert_settled, books
+from tests.support.engine import foreign
+from tests.support.protocol import BEFORE, give_up, paused_at
+
+HIRE = 'query hire() { insert WorksAt { from: "cid", to: "ibex" } }'
+
+
+@pytest.fixture
+def branched(branched_template: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(branched_template, tmp_path / "branched"))
+
+
+def test_a_merge_over_drift_is_refused_before_any_effect(branched: Path) -> None:
+    with graphs.open(branched) as graph:
+        person = graph.snapshot().entry("node:Person")
+        lance.dataset(str(branched / person.location)).delete("id = 'bob'")
+        heads = books(branched).heads
+
+        with pytest.raises(DriftNeedsRepair) as caught:
+            graph.merge("june")
+
+    assert caught.value.table_key == "node:Person"
+    assert books(branched).heads == heads
+    assert books(branched).files == ()
+
+
+def test_a_merge_that_deletes_a_node_expects_the_edges_that_may_be_at_it(branched: Path) -> None:
+    """The edge is published by another process while the merge, which removes its node, is committed."""
+    with graphs.open(branched) as graph:
+        rival = foreign(graph)
+
+        def hire() -> None:
+            rival.mutate(HIRE)
+
+        with (
+            paused_at("branch_merge.post_phase_b_pre_manifest_commit", "call", hire),
+            pytest.raises(ConflictError) as caught,
+        ):
+            graph.merge("june")
+    assert caught.value.recovery_operation_id is not None
+
+    graphs.open(branched).close()
+
+    hired = {**BEFORE, "WorksAt": BEFORE["WorksAt"] | {("cid", "ibex")}}
+    assert_settled(branched, hired, recoveries=1)
+
+
+def test_a_recovery_that_was_published_is_not_published_again(root: Path) -> None:
+    """Its commit would be written over, with itself for a parent."""
+    give_up(root, "delete", "P2")
+    with failpoint("recovery.post_rollback_publish_pre_audit", "raise"), pytest.raises(InjectedFault):
+        graphs.open(root)
+    with graphs.open(root, mode="ro") as graph:
+        (recovered, before), manifest = graph.commits(limit=2), graph.snapshot().manifest_version
+    assert recovered.parent_commit_id == before.graph_commit_id
+
+    graphs.open(root).close()
+
+    with graphs.open(root, mode="ro") as graph:
+        assert graph.commits(limit=1)[0] == recovered
+        assert graph.snapshot().manifest_version == manifest
+    assert_settled(root, BEFORE, recoveries=1)
+    assert_reopening_changes_nothing(root)
+
+
+@pytest.mark.parametrize("verb", ["create", "delete"])
+def test_branches_wait_for_a_schema_change(branched: Path, verb: str) -> None:
+    with graphs.open(branched) as graph:
+        adapter = graph._graph.parts.adapter
+        adapter.write_text(control_file(SCHEMA_APPLY_LOCK), "{}")
+
+        with pytest.raises(SchemaApplyInProgress):
+            graph.create_branch("july") if verb == "create" else graph.delete_branch("june")
+
+        assert graph.branches() == ["june", "main"]
+        adapter.delete(control_file(SCHEMA_APPLY_LOCK))
+        graph.delete_branch("june")
