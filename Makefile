@@ -14,7 +14,7 @@ QUICK := not slow and not fuzz and not crash and not powercut and not damage
 SUITES := format-check lint types imports test slow
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test slow fuzz guards crash powercut damage check format format-check lint types imports conformance coverage bench wheel lock clean
+.PHONY: help setup demo test slow fuzz guards mutants crash powercut damage check format format-check lint types imports conformance coverage bench wheel lock clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-15s %s\n", $$1, $$2}'
@@ -35,6 +35,9 @@ fuzz: setup ## Run the fuzz tests, with fresh random seeds
 
 guards: setup ## Check every fact about Lance that the engine leans on
 	$(PYTEST) tests/storage -k guard
+
+mutants: setup ## Break each line of the kept list of guards, and name those that no test misses (GUARDS=text, JOBS=n)
+	$(BIN)/python -m tests.mutants.run --jobs $(or $(JOBS),2) "$(GUARDS)"
 
 crash: setup ## Kill and interrupt writers, hundreds of times, and print the counts (CRASH_ROUNDS, CRASH_SEED)
 	$(PYTEST) tests/crash tests/interrupts -m crash --timeout 0 --capture no
