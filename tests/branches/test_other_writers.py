@@ -5,10 +5,13 @@ from pathlib import Path
 import pytest
 
 from omnigraph.core.errors import BranchNotFound
+from omnigraph.core.failpoint import failpoint
+from omnigraph.core.ids import new_ulid
 from omnigraph.graph.graph import Graph
 from omnigraph.graph.graph import open as open_graph
-from tests.branches.steps import ages, everything, insert, names, owners, set_age
-from tests.support.engine import ndjson, new_graph, node
+from omnigraph.history.branches import Branch, mint_ref
+from tests.branches.steps import ages, everything, insert, manifest_refs, names, owners, refs, set_age
+from tests.support.engine import foreign, internals, ndjson, new_graph, node, reopen
 
 INDEXED = """\
 node Person { name: String @key  age: I32? @index }
@@ -179,3 +182,39 @@ def test_another_process_sees_branches_at_once(graph: Graph) -> None:
         graph.create_branch("june")
         insert(graph, "new", "june")
         assert names(reader, "june") == ["ann", "bob", "eve", "new"]
+
+
+def test_a_branch_whose_source_is_deleted_while_it_is_made_does_not_exist(graph: Graph) -> None:
+    graph.create_branch("may")
+    insert(graph, "new", "may")
+    rival = foreign(graph)
+    place = "branch_create.post_ref_pre_control"
+
+    with failpoint(place, "call", lambda: rival.delete_branch("may")), pytest.raises(BranchNotFound):
+        graph.create_branch("june", "may")
+
+    assert graph.branches() == ["main"]
+    graph.create_branch("june")
+    assert names(graph, "june") == ["ann", "bob", "eve"]
+
+
+def test_storage_that_a_new_branch_came_to_need_stays_when_its_source_is_deleted(graph: Graph) -> None:
+    """Another process makes its branch exist between the last look of the deletion and its removals."""
+    graph.create_branch("may")
+    insert(graph, "new", "may")
+    forks = refs(graph, "node:Person")
+    parts = internals(graph).parts
+    state = internals(graph).state("may")
+    made = Branch("june", mint_ref("june", new_ulid()), "may", state.version, 0, None)
+
+    def make() -> None:
+        parts.refs.create(parts.coordinator.address(state.ref), state.version, made.ref)
+        assert parts.branches.create(made)
+
+    with failpoint("branch_delete.post_control_pre_refs", "call", make):
+        graph.delete_branch("may")
+
+    assert graph.branches() == ["june", "main"]
+    assert state.ref in manifest_refs(graph)
+    assert refs(graph, "node:Person") == forks
+    assert names(reopen(graph), "june") == ["ann", "bob", "eve", "new"]

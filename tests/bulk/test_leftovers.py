@@ -69,6 +69,19 @@ def test_a_spool_without_a_token_goes_when_it_is_old(tmp_path: Path, sweep: Call
     assert sweep() == sorted([young, strange])
 
 
+def test_an_operation_that_lives_longer_than_the_grace_keeps_its_spool(
+    tmp_path: Path, sweep: Callable[[], list[str]]
+) -> None:
+    root = GraphRoot.parse(str(tmp_path))
+    old = UlidSource(lambda: now_micros() - 2 * GRACE_MS * 1_000)()
+    token = f"__executor_probe_{old}"
+
+    with living_token(root, open_adapter(root, Durability.PROCESS), token, "text"):
+        spool = make_spool(tmp_path, old)
+
+        assert sweep() == [token, spool]
+
+
 def test_a_ulid_tells_its_millisecond() -> None:
     assert ulid_millis(UlidSource(lambda: 1_234_567_890_123_456)()) == 1_234_567_890_123
     assert ulid_millis("no ulid") is None

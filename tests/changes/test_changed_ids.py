@@ -3,6 +3,7 @@
 import random
 from pathlib import Path
 
+import lance
 import numpy as np
 import pytest
 
@@ -12,7 +13,7 @@ from omnigraph.storage import row_delta
 from omnigraph.storage.refs import RefStore
 from omnigraph.storage.row_delta import UNKNOWN_VERSION, OwnRows
 from omnigraph.storage.table import RefInfo, TableAddress, TableStore
-from tests.changes.points import History, array_of, ranked
+from tests.changes.points import History, array_of, ranked, texts
 
 PROGRAMS = 10
 STEPS = 12
@@ -279,3 +280,16 @@ def test_where_a_ref_starts_is_asked_once(tmp_path: Path, monkeypatch: pytest.Mo
     RefStore(store).drop(one)
     assert shared_version(store, main, one) == 0
     assert len(asked) == 2
+
+
+def test_rows_with_another_column_have_changed_wherever_they_lie(tmp_path: Path) -> None:
+    """A new column leaves the version of a row as it is; the row is not the same for that."""
+    history = History.begin(tmp_path, 20)
+    address = history.bench.address
+    lance.dataset(address.open_uri).add_columns({"double": "rank * 2"})
+    history.mark(address)
+
+    found = changed_ids(history.bench.store, *history.points)
+
+    assert texts(found.updated) == sorted(history.contents[0])
+    assert (len(found.inserted), len(found.deleted)) == (0, 0)

@@ -10,7 +10,7 @@ from omnigraph.catalog.build import read_schema
 from omnigraph.catalog.identity import inherit, resolve
 from omnigraph.catalog.ir import ir_text
 from omnigraph.changes.model import EntityChange
-from omnigraph.commit.changes import SetSchema
+from omnigraph.commit.changes import SetSchema, TombstoneTable
 from omnigraph.core.errors import (
     BadRequest,
     ChangeCursorRejected,
@@ -297,3 +297,19 @@ def test_all_commits_of_a_history_together_are_the_difference_of_its_ends(graph:
         "~Person d",
         "~Person e",
     ]
+
+
+def test_a_commit_that_dropped_a_populated_type_is_refused(graph: Graph) -> None:
+    accepted = internals(graph).contract.accepted
+    kept = [line for line in SCHEMA.splitlines() if not line.startswith("edge Knows")]
+    desired = read_schema(Source("\n".join(kept)))
+    text = ir_text(inherit(accepted, desired, resolve(accepted, desired)))
+    knows = graph.snapshot().entry("edge:Knows")
+    assert knows.row_count
+
+    dropped = TombstoneTable(knows.identity, "edge:Knows", knows.version + 1)
+    commit_id = Publisher(graph).publish(SetSchema(text), dropped).commit.graph_commit_id
+
+    with pytest.raises(ChangeSchemaBoundary) as raised:
+        list(graph.commit_changes(commit_id))
+    assert (raised.value.type_name, raised.value.graph_commit_id) == ("Knows", commit_id)

@@ -217,3 +217,14 @@ def test_the_view_of_every_commit_is_folded_as_if_it_were_the_only_one(graph: Gr
         expected = [state.snapshot_at(commit.manifest_version) for commit in commits]
         assert list(state.snapshots_of(commits)) == expected
         assert commits == list(reversed(list(state.commits.newest_first())))
+
+
+def test_tables_of_one_version_on_two_branches_differ(graph: Graph) -> None:
+    """Each side wrote once since they parted: the numbers are equal, the refs are not."""
+    graph.create_branch("june")
+    update_age(graph, "a", 5)
+    update_age(graph, "b", 6, branch="june")
+    entries = [graph.snapshot(branch).entry("node:Person") for branch in ("main", "june")]
+    assert entries[0].version == entries[1].version
+
+    assert short(graph.diff("june")) == ["~Person a", "~Person b"]

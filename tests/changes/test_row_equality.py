@@ -75,3 +75,11 @@ def _equal(
     before: "pa.Array[pa.Scalar[pa.DataType]]", after: "pa.Array[pa.Scalar[pa.DataType]]"
 ) -> list[bool]:
     return [bool(value) for value in rows_equal(pa.table({"v": before}), pa.table({"v": after})).to_pylist()]
+
+
+def test_slices_of_vectors_are_compared_from_where_they_begin() -> None:
+    vectors = pa.list_(pa.float32(), 2)
+    before = pa.table({"v": pa.array([[1, 2], [3, 4], [5, 6]], vectors)}).slice(1)
+    after = pa.table({"v": pa.array([[3, 4], [0, 0]], vectors)})
+
+    assert rows_equal(before, after).to_pylist() == [True, False]

@@ -111,3 +111,34 @@ def test_columns_that_the_type_does_not_have_are_refused_at_the_first_line(tmp_p
     assert read_text(tmp_path, "name,name\nann,1\n")[1] == [
         (1, "column 'name' stands twice in the table for Person")
     ]
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ("ann,1,2", "the row has 3 fields, but the header 2"),
+        ('a"n"n,1', "a quote in a field that does not begin with one"),
+        ('"ann"x,1', "text behind the closing quote of a field"),
+    ],
+)
+def test_a_mistake_alone_in_its_file_is_found(row: str, said: str, tmp_path: Path) -> None:
+    """Every other row could be read in one go: the one mistake must not be read with them."""
+    rows, violations = read_text(tmp_path, f"name,age\nbob,1\n{row}\ncy,2\n")
+
+    assert [values["id"] for _, values in rows] == ["bob", "cy"]
+    assert [(line, message[: len(said)]) for line, message in violations] == [(3, said)]
+
+
+def test_bytes_that_are_no_text_are_found(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_bytes(b"name,age\nbob,1\n\xff,2\n")
+
+    rows, violations = read(SourceInput(str(path), Format.CSV, "x.csv", None, "node:Person"))
+
+    assert [values["id"] for _, values in rows] == ["bob"]
+    assert violations == [(3, "invalid UTF-8")]
+
+
+def test_a_byte_order_mark_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadRequest, match="begins with a byte order mark"):
+        read_text(tmp_path, "\ufeffname,age\nann,1\n")

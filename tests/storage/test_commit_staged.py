@@ -281,3 +281,18 @@ def test_a_table_is_created_by_the_physical_rules(tmp_path: Path) -> None:
     assert dataset.data_storage_version == "2.2"
     assert dataset.config() == {}
     assert dataset.schema.equals(SCHEMA, check_metadata=True)
+
+
+def test_the_expected_version_of_somebody_else_is_not_taken_for_ours(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The library hands back the right version with another transaction: it must not be published."""
+    staged = bench.stager.stage_append(bench.head(), rows(["c"], 2))
+    foreign = bench.stager.stage_append(bench.head(), rows(["d"], 3))
+    version = bench.commit(foreign).version
+    assert version == staged.read_version + 1
+    other = lance.dataset(bench.address.open_uri)
+    monkeypatch.setattr(bench.stager, "_commit", lambda _staged, _transaction: other)
+
+    with pytest.raises(StaleCommit):
+        bench.commit(staged)

@@ -414,3 +414,15 @@ def test_the_probe_of_flock_leaves_nothing(tmp_path: Path) -> None:
 def test_the_probe_of_flock_says_when_it_cannot_write(tmp_path: Path) -> None:
     with pytest.raises(StorageError):
         probe_flock(tmp_path / "missing")
+
+
+def test_the_probe_of_flock_refuses_a_file_system_that_ignores_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fcntl, "flock", lambda _descriptor, _how: None)
+
+    with pytest.raises(StorageError, match="does not honour flock") as caught:
+        probe_flock(tmp_path)
+
+    assert caught.value.kind == "configuration"
+    assert names(tmp_path) == []

@@ -239,3 +239,8 @@ def test_a_refused_vector_leaves_the_others_in_place() -> None:
 
     assert stored == [[1.0, 2.0], None, None, [5.0, 6.0]]
     assert [row for row, _ in problems] == [1, 2]
+
+
+@pytest.mark.parametrize("text", ["base64:QU!JD", "base64:QUJD\n", "base64:QU JD"])
+def test_characters_that_are_not_base64_are_not_passed_over(text: str) -> None:
+    assert "are not base64" in refused(Scalar.BLOB, text)

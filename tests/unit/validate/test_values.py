@@ -242,3 +242,13 @@ def test_a_million_faults_are_counted_and_not_worded() -> None:
 
     assert log.total == 200_000
     assert len(log.first_violations()) == 100
+
+
+@pytest.mark.parametrize(
+    ("column", "inside", "outside"),
+    [("whole", [-1.5, 0.0, 1e300], [-1.500001, -1e300]), ("half", [0.0, 0.1], [-0.1, 0.11])],
+)
+def test_both_bounds_of_floats_hold(column: str, inside: list[object], outside: list[object]) -> None:
+    passing, _ = check(items(NUMBERS, "Item", **{column: [*inside, *outside]}))
+
+    assert passing == [True] * len(inside) + [False] * len(outside)
