@@ -29,6 +29,7 @@ from omnigraph.commit.publish import ManifestPublisher, PublishOutcome
 from omnigraph.commit.recovery.classify import is_layout_only
 from omnigraph.commit.recovery.kinds import RecoveryKind
 from omnigraph.commit.recovery.observe import ours
+from omnigraph.commit.recovery.pending import rewrite
 from omnigraph.commit.running import running
 from omnigraph.commit.sidecar import (
     RECOVERY_DIR,
@@ -276,7 +277,7 @@ class _Section:
         versions = {commit.entry.identity: result.version for commit, result in self.committed}
         confirmed = sidecar.with_confirmed(versions)
         hit("recovery.sidecar_confirm")
-        self.parts.adapter.write_text(confirmed.name, confirmed.to_text())
+        rewrite(self.parts, sidecar, confirmed)
 
     def give_up(self, sidecar: Sidecar) -> None:
         """Say in the sidecar that the write goes back (X5)."""
@@ -287,7 +288,7 @@ class _Section:
         ]
         planned = sidecar.with_plan(RecoveryPlan(RecoveryKind.ROLLED_BACK, tuple(outcomes)))
         try:
-            self.parts.adapter.write_text(planned.name, planned.to_text())
+            rewrite(self.parts, sidecar, planned)
         except Exception as error:  # noqa: BLE001 - the sync that failed is what the caller is told of
             self.parts.warn(f"sidecar {sidecar.operation_id} could not be told that its sync failed: {error}")
 
