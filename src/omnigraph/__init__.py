@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from omnigraph.changes.model import EntityChange
     from omnigraph.commit.recovery.audit import RecoveryRecord
     from omnigraph.commit.recovery.restore import Quarantined
+    from omnigraph.core.damage import GraphDamaged
     from omnigraph.core.errors import (
         AlreadyExistsError,
         AlreadyInitialized,
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
         CommitHasNoParent,
         CommitNotFound,
         ConflictError,
-        DamagedFile,
         DriftNeedsRepair,
         EmbeddingError,
         EmbeddingModelMismatch,
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
         ExecutionError,
         ExpectedVersionMismatch,
         FormatVersionError,
-        GraphDamaged,
         GraphNotFound,
         HandleClosed,
         HandleForked,
@@ -121,6 +120,7 @@ _HOMES = {
     "Explanation": "omnigraph.plan.describe",
     "Export": "omnigraph.operations.export",
     "Graph": "omnigraph.graph.graph",
+    "GraphDamaged": "omnigraph.core.damage",
     "GraphCommit": "omnigraph.history.commits",
     "IndexResult": "omnigraph.operations.ensure_indices",
     "LoadMode": "omnigraph.operations.load",
@@ -172,7 +172,6 @@ __all__ = [
     "CommitHasNoParent",
     "CommitNotFound",
     "ConflictError",
-    "DamagedFile",
     "DeleteRefusal",
     "Diff",
     "DriftNeedsRepair",

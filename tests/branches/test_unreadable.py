@@ -6,13 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.core.errors import (
-    BranchInUse,
-    BranchNotFound,
-    GraphDamaged,
-    InvariantViolation,
-    StorageError,
-)
+from omnigraph.core.damage import GraphDamaged
+from omnigraph.core.errors import BranchInUse, BranchNotFound, InvariantViolation, StorageError
 from omnigraph.core.failpoint import InjectedFault, failpoint
 from omnigraph.graph import graph as omnigraph
 from omnigraph.graph.graph import Graph

@@ -61,7 +61,8 @@ def test_the_flags_may_stand_before_or_behind_the_command(words: list[str], tmp_
 
 
 @pytest.mark.parametrize(
-    "words", [words for words in COMMANDS if words[0] not in {"mutate", "init"} and words[1:2] != ["show"]]
+    "words",
+    [words for words in COMMANDS if words[0] not in {"mutate", "query", "init"} and words[1:2] != ["show"]],
 )
 def test_the_graph_may_be_an_argument(words: list[str], tmp_path: Path) -> None:
     place_atlas(tmp_path)

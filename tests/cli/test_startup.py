@@ -129,9 +129,12 @@ def test_no_command_but_a_bulk_load_imports_pyspark(tmp_path: Path) -> None:
         "load": ["load", GRAPH, "--data", "more.jsonl", "--mode", "append"],
         "mutate": ["mutate", "rename", "--query", "atlas.gq", "--params", rename, *store],
         "query": ["query", "-e", everything, *store],
+        "quarantine": ["quarantine", "list", GRAPH],
         "recovery": ["recovery", "list", GRAPH],
+        "repair": ["repair", GRAPH, "--to", "1", "--yes"],
         "schema": ["schema", "plan", "--from", "atlas.pg", "--schema", "atlas.pg"],
         "snapshot": ["snapshot", GRAPH],
+        "verify": ["verify", GRAPH],
         "version": ["version"],
     }
 

@@ -10,7 +10,8 @@ import lance
 import pytest
 
 import omnigraph.graph.graph as graphs
-from omnigraph.core.errors import GraphDamaged, OmnigraphError
+from omnigraph.core.damage import GraphDamaged
+from omnigraph.core.errors import OmnigraphError
 from omnigraph.core.failpoint import failpoint
 from omnigraph.history.manifest_rows import MANIFEST_DIR
 from omnigraph.storage.version_file import version_file_name

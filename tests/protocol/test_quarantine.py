@@ -11,7 +11,8 @@ import pytest
 
 import omnigraph.graph.graph as graphs
 from omnigraph.commit.parts import RECOVERIES_DATASET
-from omnigraph.core.errors import GraphDamaged, StorageError
+from omnigraph.core.damage import GraphDamaged
+from omnigraph.core.errors import StorageError
 from omnigraph.core.failpoint import InjectedFault, failpoint
 from omnigraph.history.manifest_rows import MANIFEST_DIR
 from omnigraph.storage.version_file import version_file_name

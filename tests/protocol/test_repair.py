@@ -7,11 +7,11 @@ import pytest
 
 import omnigraph as og
 import omnigraph.graph.graph as graphs
+from omnigraph.core.damage import GraphDamaged
 from omnigraph.core.errors import (
     AlreadyExistsError,
     BadRequest,
     ConflictError,
-    GraphDamaged,
     NotFoundError,
     VersionNotFound,
 )

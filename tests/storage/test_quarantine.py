@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.core.errors import GraphDamaged, StorageError
+from omnigraph.core.damage import GraphDamaged
+from omnigraph.core.errors import StorageError
 from omnigraph.core.failpoint import InjectedFault, failpoint
 from omnigraph.storage.quarantine import find_hollow, find_unpublished, move_to_quarantine
 from omnigraph.storage.version_file import HollowContent, decode_version, version_file_name

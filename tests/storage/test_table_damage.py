@@ -7,7 +7,8 @@ import lance
 import pyarrow as pa
 import pytest
 
-from omnigraph.core.errors import GraphDamaged, StorageError
+from omnigraph.core.damage import GraphDamaged
+from omnigraph.core.errors import StorageError
 from omnigraph.storage.handle import TableAddress
 from omnigraph.storage.table import TableStore
 from omnigraph.storage.version_file import version_file_name

@@ -9,18 +9,26 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.core.errors import DamagedFile, OmnigraphError
+from omnigraph.core.damage import GraphDamaged
+from omnigraph.core.errors import OmnigraphError
 from omnigraph.graph.graph import Graph
 from omnigraph.graph.graph import open as open_graph
+from omnigraph.storage.synced_mark import MARK
 from tests.support.engine import copy_of, ids, new_graph, reopen
 
 SCHEMA = "node Person { name: String @key }\nedge Knows: Person -> Person\n"
 FIRST = 'query m() { insert Person { name: "p0" } }'
 NEXT = "query m($n: String, $p: String) { insert Person { name: $n } insert Knows { from: $n, to: $p } }"
 
+
+def _is_version(path: Path) -> bool:
+    """Return whether a file tells which versions there are."""
+    return "_versions" in path.parts or path.name == MARK
+
+
 PARTS: dict[str, Callable[[Path], bool]] = {
-    "manifest rows": lambda path: path.parts[0] == "__manifest" and "_versions" not in path.parts,
-    "manifest versions": lambda path: path.parts[0] == "__manifest" and "_versions" in path.parts,
+    "manifest rows": lambda path: path.parts[0] == "__manifest" and not _is_version(path),
+    "manifest versions": lambda path: path.parts[0] == "__manifest" and _is_version(path),
     "table rows": lambda path: path.parts[0] in {"nodes", "edges"} and "_versions" not in path.parts,
     "table versions": lambda path: path.parts[0] in {"nodes", "edges"} and "_versions" in path.parts,
 }
@@ -97,10 +105,10 @@ def test_tables_copied_before_the_manifest_are_named_as_what_is_missing(young: P
     order = ("table versions", "table rows", "manifest versions", "manifest rows")
     copy = copied_in(order, young, tmp_path)
 
-    with pytest.raises(DamagedFile, match="copy of a graph") as raised:
+    with pytest.raises(GraphDamaged, match="copy of a graph") as raised:
         open_graph(copy, mode="ro")
 
-    assert raised.value.path.startswith(("nodes/", "edges/"))
+    assert raised.value.file.startswith(("nodes/", "edges/"))
 
 
 @pytest.mark.case("engine", 414)

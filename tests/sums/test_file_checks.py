@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.core.errors import DamagedFile, StorageError
+from omnigraph.core.damage import GraphDamaged
+from omnigraph.core.errors import StorageError
 from omnigraph.graph.graph import open as open_graph
 from omnigraph.operations.file_checks import FRAGMENTS_COMPARED_MAX
 from tests.support.engine import copy_of, ids, ndjson, new_graph, node
@@ -46,10 +47,10 @@ def test_an_open_names_a_file_that_is_cut_or_gone(root: Path, mode: str, damage:
     if damage == "cut":
         victim.write_bytes(content[:-1])
 
-    with pytest.raises(DamagedFile) as raised:
+    with pytest.raises(GraphDamaged) as raised:
         open_graph(root, mode=mode)  # type: ignore[arg-type]  # both modes
 
-    assert raised.value.path == str(victim.relative_to(root))
+    assert raised.value.file == str(victim.relative_to(root))
     assert "omnigraph verify" in str(raised.value)
     victim.write_bytes(content)
     with open_graph(root) as graph:
@@ -75,7 +76,7 @@ def test_a_setting_that_is_none_is_a_warning_and_lengths(
     data_file(root).unlink()
     monkeypatch.setenv("OMNIGRAPH_VERIFY", "all")
 
-    with pytest.raises(DamagedFile):
+    with pytest.raises(GraphDamaged):
         open_graph(root)
 
     assert "OMNIGRAPH_VERIFY='all'" in caplog.text
@@ -109,10 +110,10 @@ def test_a_flipped_bit_is_found_before_anything_is_read_where_checksums_are_comp
     victim = data_file(root)  # the branch shares it
     flip(victim)
 
-    with open_graph(root) as graph, pytest.raises(DamagedFile) as raised:
+    with open_graph(root) as graph, pytest.raises(GraphDamaged) as raised:
         graph.query(NAMES, branch=branch)
 
-    assert raised.value.path == str(victim.relative_to(root))
+    assert raised.value.file == str(victim.relative_to(root))
 
 
 def test_a_whole_graph_is_read_and_written_as_ever_where_checksums_are_compared(
@@ -142,7 +143,7 @@ def test_a_file_that_another_handle_added_is_compared_too(
         (added,) = set(root.glob("nodes/*/data/*.lance")) - before
         flip(added)
 
-        with pytest.raises(DamagedFile) as raised:
+        with pytest.raises(GraphDamaged) as raised:
             graph.query(NAMES)
 
-    assert raised.value.path == str(added.relative_to(root))
+    assert raised.value.file == str(added.relative_to(root))

@@ -45,8 +45,7 @@ object that an HTTP body carries besides.
         CartesianProductRefused     a match of unconnected parts with too many combinations
       RecoveryRequired              503: an unfinished write must be recovered first
       StorageError                  the store failed; `kind` says how
-        GraphDamaged                graph_damaged: a file that published history needs is gone or hollow
-        DamagedFile                 a file is missing, or is not what its commit wrote
+        GraphDamaged                graph_damaged: a file is gone or not what was written (core/damage.py)
       FormatVersionError            a storage format this build does not read
       SidecarCorrupt, SidecarTooNew, InvariantViolation
       InitializationCommitted, InitializationIndeterminate
@@ -624,51 +623,6 @@ class StorageError(OmnigraphError):
         self.kind = kind
 
 
-class GraphDamaged(StorageError):
-    """A file that published history needs is gone or hollow. Nothing was moved, and nothing was written.
-
-    With the file put back everything is there again. `versions` and `commits` are those that need it, as far
-    as they can still be told; `readable` is the newest version that needs nothing damaged.
-    """
-
-    code = "graph_damaged"
-
-    def __init__(
-        self,
-        *,
-        file: str,
-        reason: str,
-        dataset: str,
-        versions: Sequence[int] = (),
-        commits: Sequence[str] = (),
-        readable: int | None = None,
-        remedy: str = "",
-    ) -> None:
-        """Take the file inside the graph, what is wrong with it, and who needs it."""
-        needed = f" Needed by {_span(versions)} of {dataset}." if versions else ""
-        told = f" Their commits: {_first_few(commits)}." if commits else ""
-        way_out = remedy or "put the file back from a copy"
-        super().__init__(
-            f"the graph is damaged: '{file}' {reason}.{needed}{told} Nothing was changed. Way out: {way_out}",
-            kind="permanent",
-        )
-        self.file, self.reason, self.dataset = file, reason, dataset
-        self.versions, self.commits, self.readable = tuple(versions), tuple(commits), readable
-
-
-class DamagedFile(StorageError):
-    """A file of the graph is missing, or is not what its commit wrote; putting it back mends the graph."""
-
-    def __init__(self, path: str, reason: str) -> None:
-        """Take the path inside the graph and what is wrong."""
-        way_out = (
-            "put it back; 'omnigraph verify' lists all such files; "
-            "a copy of a graph that was written to meanwhile is made again"
-        )
-        super().__init__(f"'{path}' is damaged: {reason}: {way_out}", kind="permanent")
-        self.path, self.reason = path, reason
-
-
 class FormatVersionError(OmnigraphError):
     """The graph's storage format is not one that this build reads."""
 
@@ -735,14 +689,3 @@ class SparkUnavailable(OmnigraphError):
 
 class UnsupportedError(OmnigraphError):
     """Not offered here."""
-
-
-def _span(versions: Sequence[int]) -> str:
-    """Name versions by their ends; they have no gap."""
-    low, high = min(versions), max(versions)
-    return f"version {low}" if low == high else f"versions {low} to {high}"
-
-
-def _first_few(names: Sequence[str], shown: int = 5) -> str:
-    rest = len(names) - shown
-    return ", ".join(names[:shown]) + (f" and {rest} more" if rest > 0 else "")

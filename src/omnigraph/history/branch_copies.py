@@ -7,7 +7,7 @@ E2  Deleting a branch ends its copy first: a copy that has not ended and has no 
 from pathlib import Path
 from urllib.parse import unquote
 
-from omnigraph.core.errors import GraphDamaged
+from omnigraph.core.damage import GraphDamaged
 from omnigraph.history.manifest_rows import MANIFEST_DIR
 from omnigraph.storage.object_store import StorageAdapter
 from omnigraph.storage.quarantine import translated

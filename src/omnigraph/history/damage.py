@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from omnigraph.core.errors import GraphDamaged, StorageError
+from omnigraph.core.damage import GraphDamaged
+from omnigraph.core.errors import StorageError
 from omnigraph.history.identity import TableIdentity
 from omnigraph.history.manifest_rows import COMMIT
 from omnigraph.history.select import where_above, where_equal

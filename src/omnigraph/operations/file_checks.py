@@ -4,7 +4,7 @@ L1  An open compares lengths, of the newest files of the newest tables on main: 
     however large the graph is. That is where a power cut or a copy of a graph in use leaves its traces.
 L2  Where checksums are asked for, a version of a table is compared before the handle reads anything of it,
     each file once. What was never recorded is not compared.
-L3  What does not fit is a `DamagedFile`, and nothing of it is read.
+L3  What does not fit is a `GraphDamaged`, and nothing of it is read.
 """
 
 import logging
@@ -13,7 +13,7 @@ import threading
 from enum import StrEnum
 
 from omnigraph.commit.parts import Parts
-from omnigraph.core.errors import DamagedFile
+from omnigraph.core.damage import GraphDamaged
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.recorded_sums import recorded_sums
 from omnigraph.history.state import Snapshot
@@ -50,7 +50,7 @@ def check_files_at_open(parts: Parts, snapshot: Snapshot) -> None:
     """Compare what an open compares (L1), and what is read from then on, where that is asked for (L2).
 
     Raises:
-        DamagedFile: a file is missing, or has another length.
+        GraphDamaged: a file is missing, or has another length.
     """
     level = level_from_environment()
     if level is Level.OFF or not parts.root.is_local:
@@ -76,19 +76,24 @@ def _named(
     path = f"{dataset}/{version_file_name(version)}"
     content = files.read(path)
     if content is None:
-        raise DamagedFile(path, "it is missing")
+        raise _damaged(path, "is missing")
     try:
         return decode_version(content, fragments_max=fragments_max).files
     except HollowContent as hollow:
-        raise DamagedFile(path, str(hollow)) from hollow
+        raise _damaged(path, str(hollow)) from hollow
 
 
 def _check_length(files: GraphFiles, path: str, expected: int | None) -> None:
     found = files.length(path)
     if found is None:
-        raise DamagedFile(path, "it is missing")
+        raise _damaged(path, "is missing")
     if expected is not None and found != expected:
-        raise DamagedFile(path, f"it has {found} bytes instead of {expected}")
+        raise _damaged(path, f"has {found} bytes instead of {expected}")
+
+
+def _damaged(path: str, reason: str) -> GraphDamaged:
+    way_out = "put the file back from a copy; 'omnigraph verify' lists all such files"
+    return GraphDamaged(file=path, reason=reason, dataset=path.partition("/_versions/")[0], remedy=way_out)
 
 
 class ReadChecks:
@@ -107,7 +112,7 @@ class ReadChecks:
         """Compare all files of a version of a table, those that a fork shares with its source included.
 
         Raises:
-            DamagedFile: one is missing, or is not what its commit wrote.
+            GraphDamaged: one is missing, or is not what its commit wrote.
         """
         dataset = address.open_uri.removeprefix(self._parts.root.child(""))
         with self._lock:
@@ -125,7 +130,7 @@ class ReadChecks:
             expected = self._sums.get(path)
             _check_length(self._files, path, None if expected is None else expected.length)
             if expected is not None and self._files.checksum(path) != expected.checksum:
-                raise DamagedFile(path, "its content is not what its commit wrote")
+                raise _damaged(path, "does not hold what its commit wrote")
             self._done.add(path)
 
     def _learn(self) -> None:

@@ -9,7 +9,8 @@ M2  Where it cannot be told in which commits they meet, or where one of them can
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
-from omnigraph.core.errors import AmbiguousMergeBase, GraphDamaged, StorageError
+from omnigraph.core.damage import GraphDamaged
+from omnigraph.core.errors import AmbiguousMergeBase, StorageError
 from omnigraph.history.ancestry import Ancestor, Ancestry, HistoryUnknown, Meeting, Merged
 from omnigraph.history.coordinator import MAIN
 from omnigraph.history.state import ManifestState, Snapshot

@@ -85,7 +85,7 @@ def open_graph(
         FormatVersionError: this build does not read its format.
         SchemaContractConflict: schema files and manifest contradict each other.
         InvariantViolation: a table is behind its published version.
-        DamagedFile: a file of a table is missing or has another length.
+        GraphDamaged: a file of a table is missing or has another length.
     """
     parts = make_parts(uri, durability=durability, upkeep=upkeep)
     refuse_file(parts.root)

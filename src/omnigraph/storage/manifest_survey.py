@@ -10,7 +10,8 @@ from pathlib import Path
 import pyarrow as pa
 from lance.file import LanceFileReader
 
-from omnigraph.core.errors import GraphDamaged, StorageError
+from omnigraph.core.damage import GraphDamaged
+from omnigraph.core.errors import StorageError
 from omnigraph.storage.handle import TableAddress
 from omnigraph.storage.lance_errors import LANCE_ERRORS
 from omnigraph.storage.quarantine import (

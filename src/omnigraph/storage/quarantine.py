@@ -16,7 +16,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from omnigraph.core.errors import GraphDamaged, StorageError
+from omnigraph.core.damage import GraphDamaged
+from omnigraph.core.errors import StorageError
 from omnigraph.core.failpoint import hit
 from omnigraph.storage.durability import sync_path
 from omnigraph.storage.os_errors import storage_error

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from omnigraph.core.errors import GraphDamaged, StorageError
+from omnigraph.core.damage import GraphDamaged
+from omnigraph.core.errors import StorageError
 from omnigraph.storage.handle import TableAddress
 from omnigraph.storage.quarantine import VersionGone, hollow_file, list_versions, read_version
 from omnigraph.storage.version_file import HollowContent, version_file_name

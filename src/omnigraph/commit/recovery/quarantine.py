@@ -16,7 +16,7 @@ from omnigraph.commit.recovery.audit import read_records, record_quarantine
 from omnigraph.commit.recovery.pending import list_pending
 from omnigraph.commit.recovery.quarantine_note import noted
 from omnigraph.commit.sidecar import Outcome, SidecarTable
-from omnigraph.core.errors import GraphDamaged
+from omnigraph.core.damage import GraphDamaged
 from omnigraph.core.failpoint import hit
 from omnigraph.history.branches import Branch
 from omnigraph.history.damage import damage_explained, table_damage_explained

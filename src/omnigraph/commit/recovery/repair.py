@@ -17,13 +17,8 @@ from omnigraph.commit.parts import Parts
 from omnigraph.commit.publish import publish_lock_file
 from omnigraph.commit.recovery.pending import PendingSidecar, list_pending
 from omnigraph.commit.recovery.quarantine_note import write_note
-from omnigraph.core.errors import (
-    BadRequest,
-    ConflictError,
-    GraphDamaged,
-    UnsupportedError,
-    VersionNotFound,
-)
+from omnigraph.core.damage import GraphDamaged
+from omnigraph.core.errors import BadRequest, ConflictError, UnsupportedError, VersionNotFound
 from omnigraph.history.commits import CommitLog, GraphCommit
 from omnigraph.history.coordinator import MAIN
 from omnigraph.history.fold import TableEntry, fold

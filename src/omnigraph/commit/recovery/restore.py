@@ -13,7 +13,8 @@ from pathlib import Path
 from omnigraph.commit.parts import Parts
 from omnigraph.commit.recovery.quarantine_note import NOTE, noted
 from omnigraph.commit.sidecar import RECOVERY_DIR
-from omnigraph.core.errors import AlreadyExistsError, GraphDamaged, NotFoundError, UnsupportedError
+from omnigraph.core.damage import GraphDamaged
+from omnigraph.core.errors import AlreadyExistsError, NotFoundError, UnsupportedError
 from omnigraph.core.ids import ulid_millis
 from omnigraph.history.manifest_rows import MANIFEST_DIR
 from omnigraph.storage.durability import sync_path

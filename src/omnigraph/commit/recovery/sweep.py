@@ -37,7 +37,8 @@ from omnigraph.commit.recovery.pending import (
     reread,
 )
 from omnigraph.commit.sidecar import Sidecar
-from omnigraph.core.errors import GraphDamaged, InvariantViolation
+from omnigraph.core.damage import GraphDamaged
+from omnigraph.core.errors import InvariantViolation
 from omnigraph.core.failpoint import hit
 from omnigraph.history.state import ManifestState
 from omnigraph.storage.locks import HeldLock

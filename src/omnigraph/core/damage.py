@@ -1,0 +1,50 @@
+"""The error of a damaged graph: the file, who needs it, and the way out."""
+
+from collections.abc import Sequence
+
+from omnigraph.core.errors import StorageError
+
+
+class GraphDamaged(StorageError):
+    """A file that the graph needs is gone, hollow, or not what its commit wrote. Nothing was changed.
+
+    With the file put back everything is there again. `versions` and `commits` are those that need it, as far
+    as they can still be told; `readable` is the newest version that needs nothing damaged.
+    """
+
+    code = "graph_damaged"
+
+    def __init__(
+        self,
+        *,
+        file: str,
+        reason: str,
+        dataset: str,
+        versions: Sequence[int] = (),
+        commits: Sequence[str] = (),
+        readable: int | None = None,
+        remedy: str = "",
+    ) -> None:
+        """Take the file inside the graph, what is wrong with it, and who needs it."""
+        needed = f" Needed by {_span(versions)} of {dataset}." if versions else ""
+        told = f" Their commits: {_first_few(commits)}." if commits else ""
+        way_out = remedy or "put the file back from a copy"
+        if reason == "is missing":
+            way_out += "; a copy of a graph that was made while somebody wrote looks like this: copy it again"
+        super().__init__(
+            f"the graph is damaged: '{file}' {reason}.{needed}{told} Nothing was changed. Way out: {way_out}",
+            kind="permanent",
+        )
+        self.file, self.reason, self.dataset = file, reason, dataset
+        self.versions, self.commits, self.readable = tuple(versions), tuple(commits), readable
+
+
+def _span(versions: Sequence[int]) -> str:
+    """Name versions by their ends; they have no gap."""
+    low, high = min(versions), max(versions)
+    return f"version {low}" if low == high else f"versions {low} to {high}"
+
+
+def _first_few(names: Sequence[str], shown: int = 5) -> str:
+    rest = len(names) - shown
+    return ", ".join(names[:shown]) + (f" and {rest} more" if rest > 0 else "")
