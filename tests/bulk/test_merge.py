@@ -140,3 +140,24 @@ def test_a_ceiling_counts_each_id_of_a_merge_once(
         result = graph.load(ndjson(repeated), "merge", engine="spark", index=False)
 
         assert result.tables == (("edge:Knows", 2),)
+
+
+@pytest.mark.case("engine", 374)
+@pytest.mark.slow
+def test_what_executors_write_is_recorded_with_its_checksums(
+    tmp_path: Path, spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert spark
+    monkeypatch.setenv(MERGE_BYTES, "1")  # rewritten and deleted on executors
+    with init(tmp_path / "graph", PEOPLE, durability="full") as graph:
+        graph.load(people(*range(40)), "append", engine="spark", index=False)
+        graph.load(people(*range(30, 50), age=7), "merge", engine="spark", index=False)
+
+        report = graph.verify()
+
+    tables = {
+        file.path: file.status.value for file in report.files if not file.path.startswith("__manifest/")
+    }
+    assert report.is_whole
+    assert set(tables.values()) == {"ok"}
+    assert {path.split("/")[2] for path in tables} >= {"data", "_deletions", "_versions"}
