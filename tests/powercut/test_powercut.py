@@ -91,13 +91,16 @@ def test_every_sync_of_every_kind_of_write(bench: Bench) -> None:
     assert bench.tally.after > 0
 
 
+UNINDEXED = Load("append", {"cy": (50, "t3")}, {"red": 3}, (), {"L1": ("cy", "ada")}, {}, index=False)
+
+
 @pytest.mark.slow
 @pytest.mark.case("engine", 294)
 def test_every_sync_of_an_index_build_and_a_merge(bench: Bench) -> None:
     """Schema apply, optimize and cleanup are still to come."""
     with omnigraph.open(bench.root) as graph:
         quietly(bench, graph, WRITES[0])
-        quietly(bench, graph, WRITES[2])
+        quietly(bench, graph, UNINDEXED)
     with omnigraph.open(bench.root) as graph:
         bench.cut_during(lambda: commit_of(graph.ensure_indices()), bench.allowed[-1])
     with omnigraph.open(bench.root) as graph:
