@@ -7,7 +7,7 @@ from omnigraph.commit.reclaim import ORPHAN_GRACE_S, reclaim_orphaned_forks
 from omnigraph.core.failpoint import EXIT_STATUS
 from omnigraph.graph.graph import Graph
 from omnigraph.history.branches import mint_ref
-from tests.branches.steps import insert, names, refs
+from tests.branches.steps import insert, names, owners, refs, set_age
 from tests.branches.test_forks import FIRST_WRITE
 from tests.support.engine import internals
 from tests.support.system import Script
@@ -61,3 +61,18 @@ def test_a_fork_of_somebody_else_stays(graph: Graph, parts: Parts) -> None:
     fork(graph, parts, "experiment")
 
     assert reclaim_much_later(graph) == {"experiment"}
+
+
+def test_a_fork_that_only_the_past_of_a_branch_shows_stays(graph: Graph) -> None:
+    graph.create_branch("june")
+    insert(graph, "new", "june")
+    past = graph.snapshot("june")
+    graph.merge("june")
+    set_age(graph, "ann", 31)
+    graph.merge("main", into="june")
+    assert owners(graph, "june")["node:Person"] is None
+    (fork,) = refs(graph, "node:Person")
+
+    assert reclaim_much_later(graph) == {fork}
+    source = "query q() { match { $p: Person } return { $p.name as name } }"
+    assert len(graph.at(past).query(source).rows) == 4

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.core.errors import AlreadyInitialized, BadRequest
+from omnigraph.core.errors import AlreadyInitialized, BadRequest, ExpectedVersionMismatch
 from omnigraph.core.ids import new_ulid
 from omnigraph.core.span import Source
 from omnigraph.graph.graph import Graph
 from omnigraph.operations.init import INIT_CLAIM, init_graph
 from omnigraph.operations.open import make_parts
-from tests.support.engine import PEOPLE, files, ids, new_graph, node, people, reopen
+from omnigraph.operations.reprepare import with_repreparation
+from tests.support.engine import PEOPLE, files, ids, internals, new_graph, node, people, reopen
 from tests.support.queries import mutation
 
 INSERT = mutation('insert Person { name: "bob" }')
@@ -70,3 +71,21 @@ def test_a_graph_that_appears_before_the_claim_is_left_alone(tmp_path: Path) -> 
 
     assert not (root / INIT_CLAIM).exists()
     assert ids(reopen(root), "Person") == ["ann"]
+
+
+@pytest.mark.parametrize(("operation_id", "attempts"), [("01J00000000000000000000000", 1), (None, 4)])
+def test_a_write_that_left_something_for_recovery_is_not_tried_again(
+    graph: Graph, operation_id: str | None, attempts: int
+) -> None:
+    made: list[bool] = []
+
+    def attempt() -> None:
+        made.append(True)
+        conflict = ExpectedVersionMismatch(table_key="node:Person", expected=1, actual=2)
+        conflict.recovery_operation_id = operation_id
+        raise conflict
+
+    with pytest.raises(ExpectedVersionMismatch):
+        with_repreparation(internals(graph), None, attempt, budget=3)
+
+    assert len(made) == attempts

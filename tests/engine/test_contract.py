@@ -1,0 +1,43 @@
+"""The accepted schema: its files agree with each other and with the manifest, or the graph is not served."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from omnigraph.core.errors import SchemaContractConflict
+from omnigraph.graph.graph import Graph
+from omnigraph.history.contract import SCHEMA_SOURCE, SCHEMA_STATE, check_against_manifest
+from omnigraph.history.identity import TableIdentity
+from tests.support.engine import PEOPLE, internals, new_graph, reopen
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Graph:
+    return new_graph(tmp_path / "graph")
+
+
+@pytest.mark.parametrize("name", ["schema_ir_hash", "schema_shape_hash", "schema_identity_domain"])
+def test_a_state_file_of_another_schema_is_refused(graph: Graph, name: str) -> None:
+    path = Path(graph.uri, SCHEMA_STATE)
+    path.write_text(json.dumps(json.loads(path.read_text()) | {name: "another"}))
+
+    with pytest.raises(SchemaContractConflict, match=f"records {name} another"):
+        reopen(graph)
+
+
+def test_a_source_that_was_changed_by_hand_is_refused(graph: Graph) -> None:
+    Path(graph.uri, SCHEMA_SOURCE).write_text(PEOPLE.replace("age: I32?", "age: I64?"))
+
+    with pytest.raises(SchemaContractConflict, match="schema_shape_hash"):
+        reopen(graph)
+
+
+def test_a_manifest_with_another_table_of_the_name_is_refused(graph: Graph) -> None:
+    contract, snapshot = internals(graph).contract, graph.snapshot()
+    check_against_manifest(contract, snapshot)
+    stranger = replace(snapshot.entry("node:Person"), identity=TableIdentity(99, 1))
+
+    with pytest.raises(SchemaContractConflict, match="node:Person of the manifest is another table"):
+        check_against_manifest(contract, snapshot.showing({"node:Person": stranger}))
