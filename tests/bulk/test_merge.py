@@ -142,7 +142,7 @@ def test_a_ceiling_counts_each_id_of_a_merge_once(
         assert result.tables == (("edge:Knows", 2),)
 
 
-@pytest.mark.case("engine", 374)
+@pytest.mark.case("engine", 416)
 @pytest.mark.slow
 def test_what_executors_write_is_recorded_with_its_checksums(
     tmp_path: Path, spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
