@@ -229,6 +229,25 @@ def test_what_is_unknown_behind_the_meeting_does_not_matter() -> None:
     assert history.best("main", "june") == ["j1"]
 
 
+def test_what_is_unknown_behind_several_meetings_does() -> None:
+    """Nobody can say whether one of them is behind another."""
+    history = History(is_recorded=False)
+    history.fork("fix", "main")
+    history.commit("fix", "f1")
+    history.commit("main", "m1", merged="fix")
+    history.delete("fix")
+    history.fork("june", "main")
+    history.is_recorded = True
+    history.commit("june", "j1")
+    history.commit("main", "m2")
+    history.fork("main0", "main")
+    history.commit("main", "m3", merged="june")
+    history.commit("june", "j2", merged="main0")
+
+    with pytest.raises(HistoryUnknown, match="f1"):
+        history.meeting("main", "june")
+
+
 def test_histories_that_never_met_are_refused() -> None:
     one, other = History(), History()
     other.states["main"] = ManifestState(None, None, 0)
