@@ -207,7 +207,7 @@ def test_a_criss_cross_makes_no_conflict_of_what_one_side_changed_again(world: G
     assert ages(world, "june") == ages(world)
 
 
-@pytest.mark.case("engine", 366)
+@pytest.mark.case("engine", 375)
 def test_going_back_to_what_one_of_the_meetings_has_is_a_change(world: Graph) -> None:
     set_age(world, None, "ann", 31)
     put(world, None, EVE)
@@ -224,7 +224,7 @@ def test_going_back_to_what_one_of_the_meetings_has_is_a_change(world: Graph) ->
     assert ages(world) == START
 
 
-@pytest.mark.case("engine", 366)
+@pytest.mark.case("engine", 375)
 def test_a_criss_cross_finds_the_conflicts_that_there_are(world: Graph) -> None:
     set_age(world, None, "ann", 31)
     put(world, "june", EVE)

@@ -302,7 +302,7 @@ def test_an_up_to_date_source_is_deleted_too_and_main_never_is(world: Graph) -> 
     assert world.branches() == ["main"]
 
 
-@pytest.mark.case("engine", 363)
+@pytest.mark.case("engine", 372)
 @pytest.mark.case("engine", 243)
 @pytest.mark.parametrize(
     "place", ["branch_merge.post_capture", "branch_merge.post_publish_pre_sidecar_delete"]
@@ -322,7 +322,7 @@ def test_a_source_with_commits_that_were_not_merged_stays(world: Graph, place: s
     assert ages(world) == {"ann": 31, "bob": 41, "cid": 30, "dan": 30}
 
 
-@pytest.mark.case("engine", 363)
+@pytest.mark.case("engine", 372)
 def test_a_source_that_has_only_been_kept_up_is_deleted(world: Graph) -> None:
     set_age(world, "june", "ann", 31)
 
@@ -332,7 +332,7 @@ def test_a_source_that_has_only_been_kept_up_is_deleted(world: Graph) -> None:
     assert result.branch_deleted
 
 
-@pytest.mark.case("engine", 363)
+@pytest.mark.case("engine", 372)
 @pytest.mark.parametrize("is_made_again", [False, True])
 def test_a_source_that_another_one_replaced_meanwhile_stays(world: Graph, is_made_again: bool) -> None:
     set_age(world, None, "ann", 31)
@@ -355,7 +355,7 @@ def test_a_source_that_another_one_replaced_meanwhile_stays(world: Graph, is_mad
     assert ("june" in world.branches()) == is_made_again
 
 
-@pytest.mark.case("engine", 363)
+@pytest.mark.case("engine", 372)
 def test_nobody_publishes_between_the_last_look_and_the_deletion(world: Graph) -> None:
     obtained: list[bool] = []
 
@@ -370,7 +370,7 @@ def test_nobody_publishes_between_the_last_look_and_the_deletion(world: Graph) -
     assert (result.branch_deleted, obtained) == (True, [False])
 
 
-@pytest.mark.case("engine", 363)
+@pytest.mark.case("engine", 372)
 def test_a_source_that_somebody_is_publishing_on_stays(world: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     publisher = internals(world).publisher
     patient = publisher.publish_lock

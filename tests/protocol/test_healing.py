@@ -255,6 +255,22 @@ def test_drift_that_nobody_explains_is_refused_before_any_effect(writer: str, ro
 
 
 @pytest.mark.case("engine", 213)
+def test_drift_that_nobody_explains_stops_a_merge_before_any_effect(root: Path) -> None:
+    graph = graphs.open(root)
+    graph.create_branch("june")
+    graph.mutate(TOUCH_PERSON, branch="june")
+    pin, head = _drift(root, graph, "node:Person")
+    before = fingerprint(root / "__manifest"), books(root).heads
+
+    with pytest.raises(DriftNeedsRepair, match="run omnigraph repair") as caught:
+        graph.merge("june")
+
+    assert (caught.value.table_key, caught.value.pin, caught.value.head) == ("node:Person", pin, head)
+    assert (fingerprint(root / "__manifest"), books(root).heads) == before
+    assert books(root).files == ()
+
+
+@pytest.mark.case("engine", 213)
 def test_drift_under_the_index_build_of_a_load_is_a_warning(root: Path) -> None:
     graph = graphs.open(root)
 
