@@ -65,7 +65,7 @@ def open_input(name: str) -> pa.NativeFile:
     """
     if not is_object(name):
         require_regular(name)
-        return pa.OSFile(name, "rb")
+        return pa.OSFile(os.fsencode(name), "rb")  # type: ignore[arg-type] # a name need not be UTF-8
     with _translated(name):
         return _store(name).open_input_file(_key(name))
 

@@ -10,7 +10,7 @@ from omnigraph.catalog.scope import nearest_name
 from omnigraph.core.errors import ExecutionError, ParameterError
 from omnigraph.core.limits import I32_MAX, I32_MIN, I64_MAX, I64_MIN, U32_MAX
 from omnigraph.core.temporal import days_of, millis_of, parse_date, parse_datetime
-from omnigraph.core.values import FLOATS, INTEGERS, Scalar, ValueType
+from omnigraph.core.values import FLOATS, INTEGERS, Scalar, ValueType, is_text
 
 ParameterInput = str | int | float | bool | list[str | int | float | bool] | None
 _DECIMAL_INTEGER = re.compile(r"-?[0-9]{1,20}")
@@ -20,6 +20,7 @@ _RANGES = {
     Scalar.U32: (0, U32_MAX),
     Scalar.U64: (0, I64_MAX),  # the languages' integers are signed: the upper half of U64 cannot be written
 }
+_HALF_A_PAIR = "the text is not valid Unicode: it has half of a surrogate pair"
 _JSON_NAMES = {str: "string", bool: "boolean", int: "number", float: "number", list: "array", dict: "object"}
 
 
@@ -65,6 +66,9 @@ def _bind_items(name: str, type_: ValueType, value: object) -> list[str | int | 
         _fail(name, f"expected {_numbers(type_.dimension)}, got {len(value)}")
     scalar = Scalar.F32 if type_.is_vector else type_.scalar
     if scalar is Scalar.STRING and set(map(type, value)) == {str}:  # there may be very many
+        if not is_text("".join(value)):
+            position = next(position for position, item in enumerate(value) if not is_text(item))
+            _fail(f"{name}[{position}]", _HALF_A_PAIR, name)
         return list(value)
     return [_bind_scalar(f"{name}[{position}]", scalar, item, name) for position, item in enumerate(value)]
 
@@ -83,6 +87,8 @@ def _bind_scalar(
     wanted = bool if scalar is Scalar.BOOL else str
     if not isinstance(value, wanted):
         _fail(where, f"expected {_json_name(wanted())}, got {_json_name(value)}", name)
+    if isinstance(value, str) and not is_text(value):
+        _fail(where, _HALF_A_PAIR, name)
     return value
 
 

@@ -25,6 +25,11 @@ def _print(texts: Iterable[str]) -> None:
         piece.append(text)
         size += len(text)
         if size >= _PIECE_CHARACTERS:
-            click.echo("".join(piece), nl=False)
+            click.echo(_printable(piece), nl=False)
             piece, size = [], 0
-    click.echo("".join(piece), nl=False)
+    click.echo(_printable(piece), nl=False)
+
+
+def _printable(piece: Iterable[str]) -> str:
+    """Return a text that can be written: half of a surrogate pair, as in the name of a file, is escaped."""
+    return "".join(piece).encode(errors="backslashreplace").decode()

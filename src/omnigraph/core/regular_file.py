@@ -27,7 +27,7 @@ def require_regular(path: str | Path) -> int:
     try:
         status = os.stat(path)  # noqa: PTH116 - a path may be a text that `Path` would change
     except ValueError as error:
-        raise OSError(errno.EINVAL, "its name has a NUL in it, which no file's has") from error
+        raise OSError(errno.EINVAL, "its name has a character that no file's name has") from error
     _refuse(status, path)
     return status.st_size
 

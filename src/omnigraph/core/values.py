@@ -79,3 +79,12 @@ class ValueType:
         else:
             text = f"[{self.scalar}]" if self.is_list else str(self.scalar)
         return f"{text}?" if self.nullable else text
+
+
+def is_text(value: str) -> bool:
+    """Return whether a text can be stored or sent: a Python string may hold half of a surrogate pair."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -59,7 +59,7 @@ class GeminiProvider:
         """
         kind = self._config.kind
         headers = {"x-goog-api-key": required_key(self._config)}
-        url = f"{self._config.endpoint}/models/{quote(self.model, safe='')}:embedContent"
+        url = f"{self._config.endpoint}/models/{quote(self.model, safe='', errors='replace')}:embedContent"
         vectors: list[list[float]] = []
         for text in texts:
             body = {
@@ -80,12 +80,16 @@ def required_key(config: EmbeddingConfig) -> str:
     """Return the key of a provider.
 
     Raises:
-        EmbeddingError: there is none, naming the variables that may hold one.
+        EmbeddingError: there is none, naming the variables that may hold one, or it is none that can be sent.
     """
     key = config.find_key()
     if key is None:
         names = " or ".join(DEFAULTS[config.kind].key_variables)
         raise EmbeddingError(f"{names} is needed to embed a text with {config.kind}", provider=config.kind)
+    if not key.isascii() or not key.isprintable():
+        raise EmbeddingError(
+            f"the key for {config.kind} has a character that no key has: give it again", provider=config.kind
+        )
     return key
 
 

@@ -84,7 +84,7 @@ class Transport:
             raise _TryAgain("no answer in time") from error
         except httpx.TransportError as error:
             raise _TryAgain("no connection, or a broken one") from error
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
+        except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
             raise self._error(
                 url, "a request that cannot be sent or an answer that cannot be read"
             ) from error

@@ -9,6 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.core.values import is_text
+
 _compute: Any = pc
 
 
@@ -75,6 +77,8 @@ def least(rows: pa.Table, column: str) -> int:
 
 def position_of(rows: pa.Table, column: str, value: str) -> int:
     """Return where a value stands first, or -1."""
+    if not is_text(value):
+        return -1  # Arrow cannot be asked for it, and holds none
     return int(_compute.index(rows[column], value).as_py())
 
 

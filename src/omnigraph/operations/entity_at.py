@@ -4,6 +4,7 @@ from typing import Any
 
 from omnigraph.catalog.moments import with_moments
 from omnigraph.core.errors import EntityNotFound, HistoricalVersionReclaimed, StorageError
+from omnigraph.core.values import is_text
 from omnigraph.operations.context import OpenGraph
 from omnigraph.operations.pin import Target, pin_table, read_target
 
@@ -28,7 +29,8 @@ def entity_at(
         if error.kind == "not_found":
             raise HistoricalVersionReclaimed(table_key=type_name, version=table.version) from error
         raise
-    found = with_moments(store.rows_by_id(handle, [entity_id])).to_pylist()
+    rows = store.rows_by_id(handle, [entity_id]) if is_text(entity_id) else None
+    found = [] if rows is None else with_moments(rows).to_pylist()
     if not found:
         raise EntityNotFound(type_name, entity_id)
     return dict(found[0])

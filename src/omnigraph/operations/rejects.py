@@ -90,7 +90,9 @@ def write_rejects(path: Path, violations: tuple[Violation, ...]) -> None:
     """
     with whole_file(str(path)) as file:
         for violation in violations:
-            file.write(json.dumps(_document(violation), ensure_ascii=False).encode() + b"\n")
+            file.write(
+                json.dumps(_document(violation), ensure_ascii=False).encode(errors="backslashreplace") + b"\n"
+            )
 
 
 def _document(violation: Violation) -> dict[str, object]:

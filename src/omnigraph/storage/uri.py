@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
 from omnigraph.core.errors import BadRequest, StorageError
+from omnigraph.core.values import is_text
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]+")
@@ -42,7 +43,7 @@ class GraphRoot:
         Raises:
             BadRequest: the text is neither, or not one that all parts of the engine would read alike.
         """
-        if not text or any(ord(character) < 32 for character in text):
+        if not text or not is_text(text) or any(ord(character) < 32 for character in text):
             raise BadRequest("a graph address is a path, file:///path or s3://bucket/prefix")
         scheme = _SCHEME.match(text)
         if scheme is None:
