@@ -17,7 +17,7 @@ from omnigraph.history.manifest_rows import MANIFEST_DIR
 from omnigraph.storage.version_file import version_file_name
 from tests.branches.steps import insert, names
 from tests.support.books import fingerprint
-from tests.support.hollow import cut_in_half, empty, fill_with_zeros
+from tests.support.hollow import cut_in_half, empty, fill_with_zeros, lose_notes
 from tests.support.protocol import sidecars
 
 SCHEMA = "node Person { name: String @key\n age: I32? }"
@@ -143,6 +143,16 @@ def test_damage_to_an_old_version_blocks_nothing(damage: str, root: Path, tmp_pa
         assert graph.at(graph.commits()[3].graph_commit_id) is not None
 
     assert not (root / "__quarantine").exists()
+
+
+@pytest.mark.case("engine", 406)
+def test_what_was_read_after_a_power_cut_is_proven_by_the_open(root: Path) -> None:
+    lose_notes(root)
+    graphs.open(root, durability="full").close()
+    empty(newest_version(root))
+
+    with pytest.raises(GraphDamaged):
+        graphs.open(root)
 
 
 def test_an_open_handle_that_loses_the_newest_version_says_so(root: Path) -> None:

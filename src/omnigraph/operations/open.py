@@ -107,6 +107,7 @@ def open_graph(
         with parts.queues.schema_gate:
             if is_writable:
                 quarantine_manifest(parts)
+                _prove_newest(parts, publisher)
                 quarantine_tables(parts)
                 sweep(parts, publisher, SweepMode.FULL)
             hit("open.before_schema_contract_read")
@@ -118,6 +119,19 @@ def open_graph(
     except BaseException:
         _give_back_lease(parts)
         raise
+
+
+def _prove_newest(parts: Parts, publisher: ManifestPublisher) -> None:
+    """Sync main's newest version and note it, where a power cut or a dead publisher left no note of it.
+
+    Whoever reads it from now on is as good as told of it. One that cannot be synced is still only unproven.
+    """
+    try:
+        with publisher.publish_lock(None, wait_s=0) as is_held:
+            if is_held:
+                publisher.make_durable(None, parts.store.latest_version(parts.coordinator.address()))
+    except StorageError as error:
+        parts.warn(f"the newest version of the manifest could not be synced: {error}")
 
 
 def _with_lease(parts: Parts, lifetime_s: float) -> Parts:
