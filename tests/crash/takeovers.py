@@ -9,6 +9,7 @@ Every write puts a person and an edge into two tables, or takes both away.
 """
 
 import random
+import sys
 from collections import Counter
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -86,6 +87,9 @@ class Run:
         """Go on until the graph was taken over so many times from a holder that had not let go."""
         while self.tally.takeovers < count:
             self._round()
+            if self.tally.takeovers % 5 == 0:
+                sys.stdout.write(f"two hosts: {self.tally.takeovers} of {count} take-overs\n")
+                sys.stdout.flush()
 
     def close(self) -> None:
         """End what is open."""

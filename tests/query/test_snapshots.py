@@ -142,10 +142,3 @@ def test_threads_share_a_handle(people: Graph) -> None:
         )
 
     assert answers == [[expected] * 5 for expected in alone * 2]
-
-
-def test_a_closed_graph_answers_again(people: Graph) -> None:
-    assert values(people.query(COUNT)) == [5]
-    people.close()
-
-    assert values(people.query(COUNT)) == [5]
