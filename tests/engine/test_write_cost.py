@@ -233,7 +233,7 @@ def test_an_update_by_key_costs_the_same_at_100_000_and_at_3_000_000_rows(tmp_pa
 @pytest.mark.case("engine", 347)
 def test_rows_all_over_a_table_cost_one_more_fragment_each_and_no_more(tmp_path: Path) -> None:
     shares = [0.1, 0.9, 0.3, 0.7, 0.25, 0.75]
-    small, large = 100_000, 3_000_000
+    small, large = 100_000, 1_000_000
 
     few = _costs_of_updates(tmp_path / "few", small, [share * small for share in shares])
     many = _costs_of_updates(tmp_path / "many", large, [share * large for share in shares])
