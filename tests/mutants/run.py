@@ -22,7 +22,7 @@ from pathlib import Path
 
 from tests.mutants.guards import PACKAGE, REPOSITORY, SOURCE, Guard, GuardError, read_guards
 
-RUN_S_MAX = 300  # a break may make tests wait for ever; that is noticed, too
+RUN_S_MAX = 900  # a test that waits for ever fails by its own timeout long before
 _SKIPPED = shutil.ignore_patterns(".*", "build", "dist", "htmlcov", "bench")
 _PASSED, _FAILED = 0, 1  # the exit codes of pytest that say something about tests
 _FAILURE = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - |$)", re.MULTILINE)
@@ -72,6 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     guards = [found for found in read_guards() if options.pattern in f"{found.file} {found.id}"]
     if not guards:
         raise SystemExit(f"no guard is called {options.pattern!r}")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal"))
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="omnigraph-mutants-") as folder:
         outcomes = Workshop(Path(folder)).run(guards, options.jobs)
@@ -87,6 +88,7 @@ class Workshop:
     def __init__(self, folder: Path) -> None:
         """Copy what the tests need."""
         self._folder = folder
+        self._running: set[subprocess.Popen[str]] = set()
         self._repository = folder / "repository"
         shutil.copytree(REPOSITORY, self._repository, ignore=_SKIPPED)
 
@@ -102,9 +104,15 @@ class Workshop:
         say(f"the tests pass with nothing broken; {time.monotonic() - started:.0f} s")
         outcomes = []
         with ThreadPoolExecutor(jobs) as pool:
-            for outcome in pool.map(self._try, guards):
-                say(str(outcome))
-                outcomes.append(outcome)
+            try:
+                for outcome in pool.map(self._try, guards):
+                    say(str(outcome))
+                    outcomes.append(outcome)
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                for process in tuple(self._running):
+                    _end(process)
+                raise
         return outcomes
 
     def _try(self, guard: Guard) -> Outcome:
@@ -140,11 +148,13 @@ class Workshop:
             text=True,
             start_new_session=True,
         )
+        self._running.add(process)
         try:
             printed, _ = process.communicate(timeout=None if is_baseline else RUN_S_MAX)
         except subprocess.TimeoutExpired:
             return Run(None, "")
         finally:
+            self._running.discard(process)
             _end(process)
             shutil.rmtree(self._folder / f"{folder}-files", ignore_errors=True)
         return Run(process.returncode, printed)
@@ -153,7 +163,7 @@ class Workshop:
 def judge(guard: Guard, run: Run) -> tuple[Verdict, str]:
     """Return what a run says about the guard that was broken in it (M3)."""
     if run.code is None:
-        return Verdict.KILLED, f"its tests did not end in {RUN_S_MAX} s"
+        return Verdict.ERROR, f"its tests did not end in {RUN_S_MAX} s"
     if run.code not in {_PASSED, _FAILED}:
         return Verdict.ERROR, f"its tests could not be run:\n{run.printed}"
     if run.code == _FAILED and guard.survives:

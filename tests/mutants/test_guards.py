@@ -50,7 +50,7 @@ def test_a_line_that_moved_or_is_there_twice_is_an_error(text: str) -> None:
     ("run", "reason", "verdict"),
     [
         (KILLED, "", Verdict.KILLED),
-        (Run(None, ""), "", Verdict.KILLED),
+        (Run(None, ""), "", Verdict.ERROR),
         (Run(0, "1 passed"), "", Verdict.SURVIVED),
         (Run(0, "1 passed"), "nobody can tell", Verdict.ACCEPTED),
         (KILLED, "nobody can tell", Verdict.ERROR),

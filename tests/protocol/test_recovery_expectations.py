@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+import lance
 import pytest
 
 import omnigraph.graph.graph as graphs
@@ -11,7 +12,15 @@ from omnigraph.core.errors import InvariantViolation, ReadSetChanged, RecoveryRe
 from omnigraph.core.failpoint import InjectedFault
 from tests.support.books import assert_reopening_changes_nothing, assert_settled
 from tests.support.engine import foreign
-from tests.support.protocol import BEFORE, TABLE_KEYS, paused_at, sidecars, with_extra, write_everywhere
+from tests.support.protocol import (
+    BEFORE,
+    TABLE_KEYS,
+    give_up,
+    paused_at,
+    sidecars,
+    with_extra,
+    write_everywhere,
+)
 
 HIRE = 'query hire() { insert WorksAt { from: "cid", to: "ibex" } }'
 CLOSE = 'query close() { delete Company where name = "ibex" }'
@@ -81,3 +90,18 @@ def test_a_write_holds_the_queues_of_the_tables_that_it_reads(root: Path) -> Non
             graph.mutate(HIRE)
 
     assert free == {"edge:Knows": True, "edge:WorksAt": False, "node:Company": False, "node:Person": False}
+
+
+@pytest.mark.parametrize("writer", ["insert", "ensure_indices"])
+def test_commits_of_somebody_else_are_not_published_for_a_dead_writer(writer: str, root: Path) -> None:
+    """Each table is where the writer would have put it, and by its number alone nobody could tell."""
+    give_up(root, writer, "P1")
+    with graphs.open(root, mode="ro") as graph:
+        locations = [graph.snapshot().entry(key).location for key in ("edge:Knows", "node:Person")]
+    for location in locations:
+        lance.dataset(str(root / location)).delete("id IS NOT NULL")
+
+    graphs.open(root).close()
+
+    found = assert_settled(root, BEFORE, recoveries=1)
+    assert found.recoveries[0].kind == "RolledBack"
