@@ -3,9 +3,12 @@
 D1  A commit holds everything that is visible at it; no answer is computed from the commits before it.
 D2  Ids and numbers of commits come from outside. All else follows from rows and parents.
 D3  A row in conflict stays as the target has it while the rest of a merge is checked.
+D4  Ancestry is the set of commits behind a commit, over both kinds of parents and whatever became of the
+    branches; upkeep is left out of it, because it shows the rows of what it follows.
+D5  Several best common ancestors are merged in the order in which they were made. What is in conflict there
+    is in doubt, a value equal to no row, and stays so in every merge above but where both sides agree.
 """
 
-from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
@@ -15,6 +18,8 @@ MAIN = "main"
 Row = dict[str, object]  # an edge has `src` and `dst` among its members
 Rows = dict[str, dict[str, Row]]  # by table key and id
 Outcome = Literal["already_up_to_date", "fast_forward", "merged"]
+
+DOUBT: Row = {"in doubt": True}  # of a base: its ancestors do not agree (D5)
 
 
 class Refused(Exception):
@@ -80,12 +85,22 @@ class Branch:
 
 
 @dataclass(frozen=True, slots=True)
+class Point:
+    """A commit, or several merged: what it shows, and every commit that it has behind it, itself included."""
+
+    rows: Rows
+    behind: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class MergePlan:
     """What a merge must do; with conflicts the rows are those of the target."""
 
     outcome: Outcome
     rows: Rows
     conflicts: frozenset[Conflict]
+    bases: tuple[str, ...]  # the best common ancestors
+    is_in_doubt: bool = False  # of a conflict or more, because of the base
 
 
 @dataclass(slots=True)
@@ -144,37 +159,49 @@ class Model:
 
     # Merges
 
-    def merge_base(self, one: str, other: str) -> Commit:
-        """Return the common ancestor of two branches that a merge starts from."""
-        known = {*self.branches[one].log, *self.branches[other].log}
-        here, there = (self._distances(name, known) for name in (one, other))
-        common = here.keys() & there.keys()
-        nearest = min(here[each] + there[each] for each in common)
-        ties = [self.commits[each] for each in common if here[each] + there[each] == nearest]
-        return max(ties, key=lambda commit: (commit.number, commit.id))
-
     def plan_merge(self, source: str, target: str) -> MergePlan:
         """Return what merging one branch into another must do."""
-        base, ours, theirs = self.merge_base(source, target), self.head(target), self.head(source)
-        same, nothing = self._effective(base), frozenset[Conflict]()
-        if self._effective(theirs) in {self._effective(ours), same}:
-            return MergePlan("already_up_to_date", ours.rows, nothing)
-        outcome: Outcome = "fast_forward" if self._effective(ours) == same else "merged"
-        rows, conflicts = merge_rows(base.rows, theirs.rows, ours.rows)
+        ours, theirs = self.head(target), self.head(source)
+        here, there = self._point(ours.id), self._point(theirs.id)
+        bases, nothing = self._best_common(there, here), frozenset[Conflict]()
+        if bases == (self._effective(theirs),):
+            return MergePlan("already_up_to_date", ours.rows, nothing, bases)
+        if bases == (self._effective(ours),):
+            return MergePlan("fast_forward", theirs.rows, nothing, bases)
+        base = self._base(bases)
+        rows, conflicts = merge_rows(base, theirs.rows, ours.rows)
+        is_in_doubt = any(base[key].get(each) == DOUBT for key, each, _ in conflicts)
         conflicts |= violations(self.rules, ours.rows, rows)
-        return MergePlan(outcome, ours.rows if conflicts else rows, frozenset(conflicts))
+        kept = ours.rows if conflicts else rows
+        return MergePlan("merged", kept, frozenset(conflicts), bases, is_in_doubt)
 
-    def _distances(self, branch: str, known: set[str]) -> dict[str, int]:
-        """Return how far every ancestor of a head is, by the shortest way over both kinds of parents."""
-        head = self.branches[branch].log[-1]
-        found, queue = {head: 0}, deque([head])
+    def _point(self, commit_id: str) -> Point:
+        """Return a commit with what is behind it (D4)."""
+        found, queue = set[str](), [commit_id]
         while queue:
-            commit = queue.popleft()
-            for parent in self.commits[commit].parents:
-                if parent in known and parent not in found:
-                    found[parent] = found[commit] + 1
-                    queue.append(parent)
-        return found
+            commit = self.commits[queue.pop()]
+            if commit.id not in found:
+                found.add(commit.id)
+                queue += commit.parents
+        behind = frozenset(each for each in found if not self.commits[each].is_upkeep)
+        return Point(self.commits[commit_id].rows, behind)
+
+    def _best_common(self, one: Point, other: Point) -> tuple[str, ...]:
+        """Return the commits behind both that are behind no other such commit, oldest first."""
+        common = one.behind & other.behind
+        passed = {older for each in common for older in self._point(each).behind - {each}}
+        return tuple(each for each in self.commits if each in common - passed)
+
+    def _base(self, bases: tuple[str, ...]) -> Rows:
+        """Return what a merge starts from: one commit, or several merged with each other (D5)."""
+        first, *others = (self._point(each) for each in bases)
+        for other in others:
+            base = self._base(self._best_common(first, other))
+            rows, conflicts = merge_rows(base, other.rows, first.rows)
+            for key, each, _ in conflicts:
+                rows[key][each] = DOUBT
+            first = Point(rows, first.behind | other.behind)
+        return first.rows
 
     def _effective(self, commit: Commit) -> str:
         while commit.is_upkeep:
@@ -229,9 +256,9 @@ def merge_rows(base: Rows, source: Rows, target: Rows) -> tuple[Rows, set[Confli
         merged[key] = dict(kept)
         for each in base[key].keys() | source[key].keys() | kept.keys():
             was, theirs, ours = (rows.get(each) for rows in (base[key], source[key], kept))
-            if theirs in (ours, was):
+            if theirs == ours or (theirs == was and was != DOUBT):
                 continue
-            if ours != was:
+            if ours != was or was == DOUBT:
                 conflicts.add(Conflict(key, each, _kind(was, theirs, ours)))
             elif theirs is None:
                 del merged[key][each]

@@ -104,6 +104,8 @@ class History:
 
     def _merge(self, step: Merge) -> None:
         plan = self.model.plan_merge(step.source, step.target)
+        self.events[f"bases {len(plan.bases)}"] += 1
+        self.events["in doubt"] += plan.is_in_doubt
         if step.is_dry_run:
             done = perform(self.graph, step)
             self.events["preview"] += 1

@@ -4,15 +4,18 @@ import random
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
-from tests.dag.model import MAIN, Conflict, Model, Row, Rows
+from tests.dag.model import MAIN, Conflict, Model, Row, Rows, differences
 from tests.dag.schema import KEYS
 from tests.dag.steps import Create, Delete, Drop, Link, Merge, Put, Replace, SetAge, Step
+from tests.dag.tangles import Move, Touch, TouchTaken, tangle
 
-LIVE_MAX = 4  # branches, main included
+LIVE_MAX = 4  # branches, main included and those of scripts aside
+TANGLES = 0.1  # of the steps, outside of scripts, begin one
 NAMES = ("a", "a/b", "fix-1", "fix/Two", "june", "ß")
 PEOPLE, TEAMS, NOTES = (
     [f"{letter}{number}" for number in range(count)] for letter, count in (("p", 9), ("t", 4), ("n", 5))
 )
+NODES = {"node:Person": PEOPLE, "node:Team": TEAMS, "node:Note": NOTES}
 EDGES = {"edge:Knows": ("k", 10), "edge:Joined": ("j", 7), "edge:Wrote": ("w", 7)}  # letter and number of ids
 LISTS: tuple[list[str] | None, ...] = (None, [], [""], ["x"], ["x", "y"], ["y", "x"])
 TEXTS = (None, "", "x", "y")
@@ -29,13 +32,13 @@ T = TypeVar("T")
 
 
 class Program:
-    """A source of steps; `is_plain` leaves out those whose ids only the engine knows."""
+    """A source of steps; `is_plain` leaves out scripts, and steps whose ids only the engine knows."""
 
     def __init__(self, seed: int, *, is_plain: bool = False) -> None:
         self.random = random.Random(seed)
         self._is_plain = is_plain
         self._tags = iter(range(1 << 62))
-        self._pending: list[Step] = []
+        self._pending: list[Step | Move] = []  # the next one last
 
     def first(self) -> Step:
         """Return the write that most of what follows is based on; two branches come next."""
@@ -52,10 +55,15 @@ class Program:
 
     def next(self, model: Model) -> Step:
         """Return a step that mostly makes sense."""
-        if self._pending:
-            return self._pending.pop()
-        draw = self.random.random()
         names = list(model.branches)
+        free = [each for each in NAMES if each not in names]
+        if not self._is_plain and not self._pending and len(names) > 1 and free:
+            self._pending = tangle(self.random, names, free)[::-1] if self.random.random() < TANGLES else []
+        while self._pending:
+            step = self._planned(self._pending.pop(), model)
+            if step is not None:
+                return step
+        draw = self.random.random()
         if draw < 0.12 and len(names) < LIVE_MAX:
             return Create(self._choose(NAMES), self._choose(names))
         if draw < 0.15:
@@ -82,7 +90,40 @@ class Program:
                 name = KEYS.get(key, "tag")
                 drops.append(Drop(merge.source, key, name, str(own[name])))
         steps: list[Step] = [*drops, *([Put(merge.source, puts)] if puts else [])]
-        self._pending = [Merge(merge.source, merge.target), *steps]
+        self._pending += [Merge(merge.source, merge.target, is_last=merge.is_last), *steps]
+
+    def _planned(self, move: Step | Move, model: Model) -> Step | None:
+        """Return what a planned step has become; none if a branch has gone or a name was taken meanwhile."""
+        match move:
+            case Create(name, source):
+                return move if source in model.branches and name not in model.branches else None
+            case Merge(source, target):
+                return move if {source, target} <= model.branches.keys() else None
+            case Delete(name):
+                return move if name in model.branches else None
+            case _ if move.branch not in model.branches:
+                return None
+            case Touch(branch):
+                return self.write(branch, model)
+            case TouchTaken(branch):
+                return self._change_taken(branch, model)
+            case _:
+                return move
+
+    def _change_taken(self, branch: str, model: Model) -> Step:
+        """Return a write to something that the last merge brought to a branch and that is still there."""
+        rows = model.rows(branch)
+        log = (model.commits[each] for each in reversed(model.branches[branch].log))
+        merge = next((each for each in log if len(each.parents) > 1), None)
+        brought = [] if merge is None else differences(model.commits[merge.parents[0]].rows, merge.rows)
+        taken = [(key, each) for key, each, *_ in brought if each in rows[key]]
+        if not taken:
+            return self.write(branch, model)
+        key, each = self._choose(taken)
+        if key != "node:Note" and self.random.random() < 0.5:
+            name = KEYS.get(key, "tag")
+            return Drop(branch, key, name, str(rows[key][each][name]))
+        return Put(branch, {key: {each: self._row(key, each, rows)}})
 
     def write(self, branch: str, model: Model) -> Step:
         """Return a write to a branch."""
@@ -126,16 +167,21 @@ class Program:
         """Return rows of one to three tables; edges may use nodes that come along."""
         added: Rows = {}
         for key in self.random.sample(list(rows), self._choose((1, 1, 1, 2, 2, 3))):
-            if key == "node:Person":
-                added[key] = {each: self._person(each) for each in self._sample(PEOPLE)}
-            elif key == "node:Team":
-                added[key] = {each: self._team(each) for each in self._sample(TEAMS)}
-            elif key == "node:Note":
-                added[key] = {each: {"body": self._choose(TEXTS)} for each in self._sample(NOTES)}
-            else:
-                both = {node: {**rows[node], **added.get(node, {})} for node in rows if node not in EDGES}
-                added[key] = {each: self._edge(key, each, both) for each in self._edge_ids(key)}
+            both = {node: {**rows[node], **added.get(node, {})} for node in rows if node not in EDGES}
+            ids = self._sample(NODES[key]) if key in NODES else self._edge_ids(key)
+            added[key] = {each: self._row(key, each, both) for each in ids}
         return added
+
+    def _row(self, key: str, each: str, nodes: Rows) -> Row:
+        match key:
+            case "node:Person":
+                return self._person(each)
+            case "node:Team":
+                return self._team(each)
+            case "node:Note":
+                return {"body": self._choose(TEXTS)}
+            case _:
+                return self._edge(key, each, nodes)
 
     def _person(self, handle: str) -> Row:
         email = self._choose((None, None, "e0", "e1", "e2", "e3"))
