@@ -25,10 +25,10 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_folder_goes_to_spark_and_machines_read_events(spark: "SparkSession", place: Path) -> None:
+def test_a_folder_is_loaded_on_spark_and_machines_read_events(spark: "SparkSession", place: Path) -> None:
     arguments = ["load", "g.omni", "--data", "data", "--mode", "append", "--on-error", "skip", "--json"]
 
-    outcome = invoke(*arguments, cwd=place)
+    outcome = invoke(*arguments, "--engine", "spark", cwd=place)
 
     assert outcome.code == 0, outcome.stderr
     assert json.loads(outcome.stdout)["tables"] == [{"table_key": "node:Craft", "rows_loaded": 1}]

@@ -59,6 +59,7 @@ ENTRIES: dict[str, tuple[str, Callable[[Graph, Path], object]]] = {
     "commit": ("read", lambda graph, _: graph.commit("x")),
     "recoveries": ("read", lambda graph, _: graph.recoveries()),
     "table": ("read", lambda graph, _: graph.table("Person")),
+    "verify": ("read", lambda graph, _: graph.verify()),
     "load_tables of Arrow": ("change", lambda graph, _: graph.load_tables({}, "append", actor="ann")),
     "load_dataframes": ("change", lambda graph, _: graph.load_dataframes({}, "append", actor="ann")),
     "export": ("export", lambda graph, _: graph.export(actor="ann")),

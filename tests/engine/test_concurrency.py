@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from omnigraph.catalog.moments import with_moments
 from omnigraph.core.errors import (
     ConflictError,
     ExpectedVersionMismatch,
@@ -381,7 +382,7 @@ def test_a_table_opened_through_an_attempt_is_at_the_captured_base(library: Grap
         attempt = CommittedTables(snapshot, store, parts.address)
         for key, entry in snapshot.entries.items():
             assert attempt.handle(key).version == entry.version
-            table = attempt.scan(key).sort_by("id").to_pylist()
+            table = with_moments(attempt.scan(key).sort_by("id")).to_pylist()
             assert {row["id"]: row for row in table} == captured[key]
     # Nobody published the last one: every opener, old and new, still shows the pin.
     for opened in (library, other, reopen(library, mode="ro")):

@@ -281,8 +281,9 @@ def test_six_contended_attempts_leave_a_sidecar_for_the_next_write(graph: Graph)
 
 @pytest.mark.case("engine", 140)
 def test_id_and_time_are_minted_once_and_the_parent_is_the_head_found(
-    publisher: Publisher, person: TableEntry
+    publisher: Publisher, person: TableEntry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("OMNIGRAPH_VERIFY", "off")  # the pins of this test name versions that nobody made
     rival = Publisher(reopen(publisher.graph))
     lineage = intent(created_at=4711)
     rivals = _Rivals(rival, 2)

@@ -135,6 +135,7 @@ def _create_physically(parts: Parts, contract: Contract, genesis: str) -> None:
         version = parts.coordinator.manifest.create(address, rows_table(rows), stamp)
         hit("init.manifest_create_ack_lost")
         parts.syncer.sync(parts.coordinator.manifest.files_of(address, version), stage="manifest")
+        parts.coordinator.manifest.note(address, version, is_synced=parts.syncer.is_active)
     except Exception as error:
         if not _is_ours(parts, genesis, error):
             raise InitializationIndeterminate(

@@ -126,10 +126,15 @@ def _prove_newest(parts: Parts, publisher: ManifestPublisher) -> None:
 
     Whoever reads it from now on is as good as told of it. One that cannot be synced is still only unproven.
     """
+    if not parts.syncer.is_active:
+        return
+    address = parts.coordinator.address()
     try:
+        if parts.coordinator.manifest.synced_version(address) >= parts.store.latest_version(address):
+            return  # and no lock is taken for nothing
         with publisher.publish_lock(None, wait_s=0) as is_held:
             if is_held:
-                publisher.make_durable(None, parts.store.latest_version(parts.coordinator.address()))
+                publisher.make_durable(None, parts.store.latest_version(address))
     except StorageError as error:
         parts.warn(f"the newest version of the manifest could not be synced: {error}")
 

@@ -80,12 +80,12 @@ def query(
         BranchNotFound, CommitNotFound, VersionNotFound: there is nothing of that name to read.
         QueryTimeout, QueryMemoryExceeded, CartesianProductRefused: it needs more than it may.
     """
+    named = _enter(graph, actor, branch, snapshot)
     settings = graph.reading.settings
     budget = Budget(
         settings.memory_bytes if memory_bytes is None else memory_bytes,
         settings.timeout_ms if timeout_ms is None else timeout_ms,
     )
-    named = _enter(graph, actor, branch, snapshot)
     with deadline(budget.check):
         prepared = _prepare(graph, source, name)
         parameters = bind_parameters(prepared.plan.parameters, params)

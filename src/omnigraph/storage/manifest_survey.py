@@ -128,7 +128,8 @@ def refuse_missing(address: TableAddress, newest: int) -> None:
     if address.local_path is None:
         return
     mark = read_mark(address.local_path).acknowledged
-    if newest < mark:
+    # It may have been published since the look at the versions; its note comes after it.
+    if newest < mark and not (address.local_path / version_file_name(mark)).exists():
         _, dataset = root_and_dataset(address)
         raise GraphDamaged(
             file=f"{dataset}/{version_file_name(mark)}",

@@ -52,8 +52,9 @@ def _damage(folder: Path, version: int) -> tuple[str, str] | None:
     except HollowContent as content:
         return version_file_name(version), str(content)
     except VersionGone:
-        # Cleanup takes the oldest ones: where an older version is there, this one was not cleaned up.
-        is_lost = any(present < version for present in list_versions(folder))
+        # Cleanup takes what newer versions have replaced, and keeps older ones that a fork begins at: where
+        # nothing newer is there, this one was not cleaned up.
+        is_lost = all(present < version for present in list_versions(folder))
         return (version_file_name(version), "is missing") if is_lost else None
     return hollow_file(folder, [*decoded.files, *decoded.shared])
 
