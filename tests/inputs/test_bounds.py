@@ -9,6 +9,7 @@ import subprocess
 import sys
 from io import BytesIO
 from pathlib import Path
+from typing import Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -210,12 +211,16 @@ def test_a_bomb_costs_no_more_than_its_bound(graph: Graph, tmp_path: Path) -> No
 @pytest.mark.parametrize("packing", ["zstd", "lz4"])
 @pytest.mark.parametrize("is_stream", [False, True])
 def test_packed_buffers_of_arrow_are_bounded_before_they_are_unpacked(
-    graph: Graph, tmp_path: Path, packing: str, is_stream: bool, monkeypatch: pytest.MonkeyPatch
+    graph: Graph,
+    tmp_path: Path,
+    packing: Literal["lz4", "zstd"],
+    is_stream: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     path = tmp_path / "people.arrow"
     table = pa.table({"name": [f"p{n}" for n in range(10)], "note": ["x" * 100_000] * 10})
     make = pa.ipc.new_stream if is_stream else pa.ipc.new_file
-    with make(path, table.schema, options=pa.ipc.IpcWriteOptions(compression=packing)) as writer:
+    with make(str(path), table.schema, options=pa.ipc.IpcWriteOptions(compression=packing)) as writer:
         writer.write_table(table, max_chunksize=5)
     graph.load(f"Person={path}", "merge", dry_run=True)
     monkeypatch.setenv(EXPANSION_FLOOR_SETTING, "1000")

@@ -3,11 +3,14 @@
 import random
 import subprocess
 import sys
+from datetime import datetime
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import omnigraph
@@ -40,7 +43,7 @@ def refusal(graph: Graph, source: object, **options: object) -> ValidationError:
     return caught.value
 
 
-def invalid_names() -> pa.Array:
+def invalid_names() -> "pa.Array[pa.StringScalar]":
     return pa.array([b"anna", BAD, b"carl"], pa.binary()).view(pa.utf8())
 
 
@@ -105,7 +108,7 @@ def test_a_damaged_arrow_file_is_refused_at_the_row_that_shows_it(
 def test_damage_in_a_later_batch_counts_rows_from_the_start_of_the_file(graph: Graph, tmp_path: Path) -> None:
     path = tmp_path / "people.arrow"
     first = damage.rows().set_column(0, "name", pa.array(["a", "b", "c", "d"]))
-    with pa.ipc.new_file(path, first.schema) as writer:
+    with pa.ipc.new_file(str(path), first.schema) as writer:
         writer.write_table(first)
         writer.write_table(damage.rows())
     damage.replace_once(path, b"bert", damage.BAD_TEXT)
@@ -145,7 +148,9 @@ def test_a_moment_with_a_time_of_day_is_no_damage(tmp_path: Path) -> None:
     graph.load({"Person": pa.table({"name": ["a"], "seen": seen})}, "append", index=False)
 
     found = graph.query("query q() { match { $p: Person } return { $p.seen as seen } }").rows
-    assert found[0]["seen"].isoformat() == "1970-01-02T00:00:00.001000+00:00"
+    seen = found[0]["seen"]
+    assert isinstance(seen, datetime)
+    assert seen.isoformat() == "1970-01-02T00:00:00.001000+00:00"
 
 
 def test_a_column_of_a_kind_that_cannot_be_read_is_refused(graph: Graph, tmp_path: Path) -> None:
@@ -200,15 +205,16 @@ def mutants(folder: Path, seed: int, count: int) -> list[Path]:
     chance = random.Random(seed)
     plain = damage.rows()
     seeds = []
-    for name, is_stream, packing in [
+    kinds: list[tuple[str, bool, Literal["lz4", "zstd"] | None]] = [
         ("f", False, None),
         ("s", True, None),
         ("z", False, "zstd"),
         ("l", True, "lz4"),
-    ]:
+    ]
+    for name, is_stream, packing in kinds:
         path = folder / f"seed-{name}.arrow"
         make = pa.ipc.new_stream if is_stream else pa.ipc.new_file
-        with make(path, plain.schema, options=pa.ipc.IpcWriteOptions(compression=packing)) as writer:
+        with make(str(path), plain.schema, options=pa.ipc.IpcWriteOptions(compression=packing)) as writer:
             writer.write_table(plain)
             writer.write_table(plain.slice(1))
         seeds.append(path)
@@ -216,7 +222,7 @@ def mutants(folder: Path, seed: int, count: int) -> list[Path]:
     damage.write_parquet(path, plain)
     seeds.append(path)
     path = folder / "seed-q.parquet"
-    damage.pq.write_table(plain, path, compression="zstd")
+    pq.write_table(plain, path, compression="zstd")
     seeds.append(path)
     made = []
     for number in range(count):
@@ -235,7 +241,7 @@ def mutants(folder: Path, seed: int, count: int) -> list[Path]:
 
 def crashes(graph: Graph, paths: list[Path]) -> list[str]:
     """Load files in other processes; return those that ended one, or that met an error of no type of ours."""
-    found = []
+    found: list[str] = []
     waiting = list(paths)
     while waiting:
         run = subprocess.run(

@@ -59,7 +59,7 @@ def test_damaged_files_are_refused_by_both_engines_alike(graph: Graph, tmp_path:
     damage.replace_once(text, b"bert", damage.BAD_TEXT)
     offsets = tmp_path / "offsets.arrow"
     first = damage.rows().set_column(0, "name", pa.array(["a", "b", "c", "d"]))
-    with pa.ipc.new_file(offsets, first.schema) as writer:
+    with pa.ipc.new_file(str(offsets), first.schema) as writer:
         writer.write_table(first)
         writer.write_table(damage.rows())
     old, new, _, _ = damage.DAMAGES["offset far out"]

@@ -17,7 +17,7 @@ def rows() -> pa.Table:
             "name": pa.array(NAMES),
             "age": pa.array([41, None, 7, None], pa.int32()),
             "group": pa.DictionaryArray.from_arrays(
-                pa.array([0, 1, 2, 1], pa.int8()), ["red", "blue", "gray"]
+                pa.array([0, 1, 2, 1], pa.int8()), pa.array(["red", "blue", "gray"])
             ),
             "tags": pa.array([["t111"], ["t222", "t333"], [], ["t444"]], pa.list_(pa.utf8())),
         }
@@ -27,7 +27,7 @@ def rows() -> pa.Table:
 def write_arrow(path: Path, table: pa.Table, *, is_stream: bool = False) -> None:
     """Write a table as one batch, unpacked, as a file or as a stream."""
     make = pa.ipc.new_stream if is_stream else pa.ipc.new_file
-    with make(path, table.schema) as writer:
+    with make(str(path), table.schema) as writer:
         writer.write_table(table)
 
 

@@ -40,8 +40,8 @@ def read_inputs(
     is_only = len(found) == 1
     for place, source in enumerate(found):
         if source is None:
-            name = None if is_only else "<stdin>"
-            yield RecordInput(_read_all(stdin, name), name)
+            shown = None if is_only else "<stdin>"
+            yield RecordInput(_read_all(stdin, shown), shown)
         else:
             is_unnamed = is_only and source.table_key is None
             yield replace(source, name=None if is_unnamed else source.path, file=place)
