@@ -4,13 +4,13 @@ import random
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
-from tests.dag.model import MAIN, Conflict, Model, Row, Rows, differences
+from tests.dag.model import MAIN, Commit, Conflict, Model, Row, Rows, differences
 from tests.dag.schema import KEYS
 from tests.dag.steps import Create, Delete, Drop, Link, Merge, Put, Replace, SetAge, Step
-from tests.dag.tangles import Move, Touch, TouchTaken, tangle
+from tests.dag.tangles import Move, Touch, TouchSame, TouchTaken, tangle
 
 LIVE_MAX = 4  # branches, main included and those of scripts aside
-TANGLES = 0.1  # of the steps, outside of scripts, begin one
+TANGLES = 0.15  # of the steps, outside of scripts, begin one
 NAMES = ("a", "a/b", "fix-1", "fix/Two", "june", "ß")
 PEOPLE, TEAMS, NOTES = (
     [f"{letter}{number}" for number in range(count)] for letter, count in (("p", 9), ("t", 4), ("n", 5))
@@ -57,8 +57,9 @@ class Program:
         """Return a step that mostly makes sense."""
         names = list(model.branches)
         free = [each for each in NAMES if each not in names]
-        if not self._is_plain and not self._pending and len(names) > 1 and free:
-            self._pending = tangle(self.random, names, free)[::-1] if self.random.random() < TANGLES else []
+        can_tangle = not self._is_plain and not self._pending and len(names) > 1 and free
+        if can_tangle and self.random.random() < TANGLES:
+            self._pending = [*reversed(tangle(self.random, names, free))]
         while self._pending:
             step = self._planned(self._pending.pop(), model)
             if step is not None:
@@ -74,23 +75,32 @@ class Program:
         return self.write(self._choose(names), model)
 
     def resolve(self, merge: Merge, conflicts: Iterable[Conflict], model: Model) -> None:
-        """Plan the steps after which the merge, if nothing comes in between, has fewer conflicts."""
-        source, target = model.rows(merge.source), model.rows(merge.target)
+        """Plan the steps after which the merge, if nothing comes in between, has fewer conflicts.
+
+        Rows in conflict become those of one side, on the other. Where that is the target, what it has merged
+        may go on to differ about them.
+        """
+        ends = [merge.source, merge.target]
+        changed, other = ends if self.random.random() < 0.5 else ends[::-1]
+        kept, source = model.rows(other), model.rows(merge.source)
         puts: Rows = {}
         drops: list[Step] = []
         for key, each, kind in sorted(conflicts):
-            row, own = target[key].get(each), source[key].get(each)
+            row, own = kept[key].get(each), source[key].get(each)
             if kind in ROW_KINDS and row is not None:
                 puts.setdefault(key, {})[each] = row
-            elif own is None:
-                continue
-            elif kind == "unique_violation" and key in FREED:
-                puts.setdefault(key, {})[each] = {**own, FREED[key]: None}
-            elif key != "node:Note":
-                name = KEYS.get(key, "tag")
-                drops.append(Drop(merge.source, key, name, str(own[name])))
-        steps: list[Step] = [*drops, *([Put(merge.source, puts)] if puts else [])]
+            elif kind in ROW_KINDS:
+                drops += self._drop_one(changed, key, model.rows(changed)[key][each])
+            elif own is not None and kind == "unique_violation" and key in FREED:
+                drops.append(Put(merge.source, {key: {each: {**own, FREED[key]: None}}}))
+            elif own is not None:
+                drops += self._drop_one(merge.source, key, own)
+        steps: list[Step] = [*drops, *([Put(changed, puts)] if puts else [])]
         self._pending += [Merge(merge.source, merge.target, is_last=merge.is_last), *steps]
+
+    def _drop_one(self, branch: str, key: str, row: Row) -> list[Step]:
+        name = KEYS.get(key, "tag")
+        return [Drop(branch, key, name, str(row[name]))] if name in row else []
 
     def _planned(self, move: Step | Move, model: Model) -> Step | None:
         """Return what a planned step has become; none if a branch has gone or a name was taken meanwhile."""
@@ -106,23 +116,28 @@ class Program:
             case Touch(branch):
                 return self.write(branch, model)
             case TouchTaken(branch):
-                return self._change_taken(branch, model)
+                log = (model.commits[each] for each in reversed(model.branches[branch].log))
+                merge = next((each for each in log if len(each.parents) > 1), None)
+                return self._write_again(branch, merge, model)
+            case TouchSame(branch, other):
+                return self._write_again(
+                    branch, model.head(other) if other in model.branches else None, model
+                )
             case _:
                 return move
 
-    def _change_taken(self, branch: str, model: Model) -> Step:
-        """Return a write to something that the last merge brought to a branch and that is still there."""
+    def _write_again(self, branch: str, commit: Commit | None, model: Model) -> Step:
+        """Return a write to something that a commit has written, or any, if there is nothing."""
         rows = model.rows(branch)
-        log = (model.commits[each] for each in reversed(model.branches[branch].log))
-        merge = next((each for each in log if len(each.parents) > 1), None)
-        brought = [] if merge is None else differences(model.commits[merge.parents[0]].rows, merge.rows)
-        taken = [(key, each) for key, each, *_ in brought if each in rows[key]]
-        if not taken:
+        if commit is None or not commit.parents:
             return self.write(branch, model)
-        key, each = self._choose(taken)
-        if key != "node:Note" and self.random.random() < 0.5:
-            name = KEYS.get(key, "tag")
-            return Drop(branch, key, name, str(rows[key][each][name]))
+        changes = differences(model.commits[commit.parents[0]].rows, commit.rows)
+        if not changes:
+            return self.write(branch, model)
+        key, each, *_ = self._choose(changes)
+        dropped = self._drop_one(branch, key, rows[key].get(each, {}))
+        if dropped and self.random.random() < 0.4:
+            return dropped[0]
         return Put(branch, {key: {each: self._row(key, each, rows)}})
 
     def write(self, branch: str, model: Model) -> Step:

@@ -27,7 +27,15 @@ class TouchTaken:
     branch: str
 
 
-Move = Create | Delete | Merge | Touch | TouchTaken
+@dataclass(frozen=True, slots=True)
+class TouchSame:
+    """A write to something that the last commit of another branch has written."""
+
+    branch: str
+    other: str
+
+
+Move = Create | Delete | Merge | Touch | TouchTaken | TouchSame
 Script = list[Move]
 
 
@@ -43,7 +51,8 @@ def hotfixes(draw: random.Random, live: Sequence[str], free: Sequence[str]) -> S
     takers = draw.sample(live, min(len(live), draw.choice((2, 2, 3))))
     script: Script = []
     for fix in fixes:
-        script += [Create(fix, draw.choice(takers)), Touch(fix)]
+        is_rival = fix != fixes[0] and draw.random() < 0.5
+        script += [Create(fix, draw.choice(takers)), TouchSame(fix, fixes[0]) if is_rival else Touch(fix)]
     script += [Touch(each) for each in takers if draw.random() < 0.5]
     for taker in takers:
         is_last = taker == takers[-1]

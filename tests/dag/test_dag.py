@@ -53,6 +53,18 @@ def test_a_wrong_model_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         [play(tmp_path / str(seed), seed) for seed in range(HISTORIES)]
 
 
+def test_a_model_with_one_ancestor_of_several_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def newest(self: model.Model, bases: tuple[str, ...]) -> model.Rows:
+        return self.commits[bases[-1]].rows
+
+    monkeypatch.setattr(model.Model, "_base", newest)
+
+    with pytest.raises(pytest.fail.Exception, match="DAG_SEED="):
+        [play(tmp_path / str(seed), seed) for seed in range(HISTORIES)]
+
+
 def play(folder: Path, seed: int) -> Counter[str]:
     """Play one history; if it differs, tell all of it."""
     with pytest.MonkeyPatch.context() as patch:
