@@ -41,6 +41,7 @@ from omnigraph.history.manifest_rows import (
 from omnigraph.operations.context import Authorize, allow_everything
 from omnigraph.operations.managed import refuse_managed
 from omnigraph.storage.probe import probe_store, refuse_file
+from omnigraph.storage.refs import refuse_without_refs
 from omnigraph.storage.stage import CommittedTable
 from omnigraph.storage.sums import FileSum
 
@@ -61,6 +62,7 @@ def init_graph(
     Raises:
         PolicyDenied: the actor may not do this.
         ParseError, CatalogError: the schema is none.
+        BadRequest: the path admits no branches.
         AlreadyInitialized: a graph, or leftover schema files without `force`, lie here.
         InitializationClaimed: another init is at work, or died.
         ClusterManaged: the place belongs to a cluster.
@@ -72,6 +74,7 @@ def init_graph(
     contract = Contract.of(desired, accept_first(desired, make_domain=parts.new_id))
     refuse_file(parts.root)
     refuse_managed(parts.root)
+    refuse_without_refs(parts.root.uri)
     _refuse_existing(parts, force=force)
     probe_store(parts.adapter, parts.root)
     genesis = parts.new_id()
