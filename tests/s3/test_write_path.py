@@ -13,7 +13,13 @@ from omnigraph.commit.recovery.kinds import RecoveryKind
 from omnigraph.commit.sidecar import RECOVERY_DIR
 from omnigraph.commit.sidecar_reader import read_sidecar
 from omnigraph.core.clock import now_micros
-from omnigraph.core.errors import ConflictError, RecoveryRequired, StorageError, WriterLeaseHeld
+from omnigraph.core.errors import (
+    ConflictError,
+    DriftNeedsRepair,
+    RecoveryRequired,
+    StorageError,
+    WriterLeaseHeld,
+)
 from omnigraph.core.failpoint import InjectedFault, failpoint
 from omnigraph.graph.graph import Graph
 from omnigraph.history.commits import MAINTENANCE_ACTOR, RECOVERY_ACTOR
@@ -324,3 +330,33 @@ def test_a_holder_that_loses_its_lease_while_it_deletes_a_branch_drops_no_storag
 
     assert entry.owner in {ref.name for ref in parts.store.list_refs(parts.address(entry))}
     assert graph.branches() == ["main"]
+
+
+def test_a_sidecar_that_comes_back_after_its_recovery_is_removed(graph: Graph, root: GraphRoot) -> None:
+    with failpoint("mutation.post_sidecar_pre_commit", "raise:once"), pytest.raises(RecoveryRequired):
+        graph.mutate(ADD_DEE)
+    adapter = open_adapter(root, Durability.FULL)
+    (name,) = adapter.list_dir(RECOVERY_DIR)
+    text = adapter.read_text(f"{RECOVERY_DIR}/{name}")
+    graph.refresh()
+    adapter.write_text(f"{RECOVERY_DIR}/{name}", text)  # as a repeated request does
+
+    graph.refresh()
+
+    assert adapter.list_dir(RECOVERY_DIR) == []
+    assert [record.recovery_kind for record in graph.recoveries()] == [RecoveryKind.ROLLED_BACK]
+
+
+def test_rows_that_nobody_explains_are_never_published(graph: Graph) -> None:
+    parts, entry = graph._graph.parts, graph.snapshot().entry("node:Person")
+    handle = parts.store.open_at(parts.address(entry), entry.version)
+    parts.stager.commit_fence(handle, operation_id="x", epoch=1)
+    fenced = parts.store.open_head(handle.address)
+    staged = parts.stager.stage_delete(fenced, ["ann"])
+    assert staged is not None
+    parts.stager.commit_staged(staged, operation_id="x", writer_kind="Mutation")
+
+    with pytest.raises(DriftNeedsRepair):
+        graph.mutate(ADD_DEE)
+
+    assert people(graph) == ["ann", "bob", "cid"]
