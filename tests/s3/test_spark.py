@@ -107,17 +107,18 @@ def test_inputs_of_a_store_make_the_graph_that_the_same_files_of_a_disk_make(
             write(tmp_path, "data" + name.removeprefix(data), source.read())
     other = omnigraph.init(tmp_path / "graph", SCHEMA, durability="process")
 
-    loaded = graph.load(data, "append", index=False)
+    loaded = graph.load(data, "append", engine="spark", index=False)
     expected = other.load(tmp_path / "data", "append", engine="local", index=False)
 
     assert (loaded.engine, loaded.tables) == ("spark", expected.tables)
     assert loaded.tables == (("edge:Knows", PEOPLE), ("node:Person", 4 * PEOPLE))
     assert lines_of(graph) == lines_of(other)
-    merged = graph.load([f"Person={data}/Person/*.csv", f"{data}/a.jsonl"], "merge", index=False)
+    sources = [f"Person={data}/Person/*.csv", f"{data}/a.jsonl"]
+    merged = graph.load(sources, "merge", engine="spark", index=False)
     assert (merged.engine, merged.tables) == ("spark", (("node:Person", 2 * PEOPLE),))
     put(f"{data}/a.jsonl", b'{"type": "Person", "data": {"age": 1}}')
     with pytest.raises(ValidationError, match=r"s3://.*/Knows\.arrow:1: dst 'j0' not found"):
-        graph.load(data, "overwrite", index=False)
+        graph.load(data, "overwrite", engine="spark", index=False)
 
 
 @pytest.mark.parametrize("format_", list(ExportFormat))
