@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from omnigraph import CartesianProductRefused, Graph, QueryMemoryExceeded, QueryTimeout, ResourceLimit
+from omnigraph import open as open_graph
 from omnigraph.exec import budget
 from omnigraph.exec.settings import TraversalMode
 from omnigraph.operations.query_settings import machine_memory, query_settings
@@ -97,8 +98,7 @@ def test_settings_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_settings_of_a_process_hold_for_its_queries(ring: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMNIGRAPH_QUERY_MEMORY_BYTES", "1000")
 
-    ring.close()
-    with pytest.raises(QueryMemoryExceeded):
-        ring.query(HOPS)
-    assert len(ring.query(HOPS, memory_bytes=10**9)) == SIZE * 64
-    ring.close()
+    with open_graph(ring.uri) as graph:
+        with pytest.raises(QueryMemoryExceeded):
+            graph.query(HOPS)
+        assert len(graph.query(HOPS, memory_bytes=10**9)) == SIZE * 64

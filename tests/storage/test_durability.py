@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 from omnigraph.core.errors import StorageError
-from omnigraph.core.failpoint import InjectedFault, failpoint
+from omnigraph.core.failpoint import failpoint
 from omnigraph.storage.durability import (
     ENVIRONMENT,
     FILES_SYNCED_ONE_BY_ONE_MAX,
     Durability,
     Stage,
     Syncer,
+    SyncFailed,
     setting_from_environment,
 )
 from tests.support.system import unprivileged
@@ -119,7 +120,7 @@ def test_a_file_that_is_gone_is_left_out(tmp_path: Path) -> None:
 def test_a_fault_comes_before_anything_is_synced(tmp_path: Path, stage: Stage) -> None:
     syncer = Syncer(Durability.FULL, is_local=True)
 
-    with failpoint(f"durability.pre_{stage}_sync", "raise"), pytest.raises(InjectedFault):
+    with failpoint(f"durability.pre_{stage}_sync", "raise"), pytest.raises(SyncFailed):
         syncer.sync(make_files(tmp_path, 1), stage=stage)
 
     assert syncer.fsyncs == 0

@@ -103,7 +103,7 @@ def test_an_error_of_a_scan_is_ours(bench: Workbench) -> None:
     with pytest.raises(StorageError):
         list(bench.store.scan_batches(TableStore().open_head(bench.address)))
 
-    assert missing.value.kind == "not_found"
+    assert missing.value.kind == "permanent"
 
 
 @pytest.mark.parametrize("few_values", [lookup.FEW_VALUES, 0], ids=["by list", "by pass"])

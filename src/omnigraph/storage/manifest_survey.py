@@ -100,6 +100,8 @@ def refuse_damage(address: TableAddress, failed: StorageError) -> None:
     if address.local_path is None or failed.kind in {"transient", "configuration"}:
         return
     root, dataset = root_and_dataset(address)
+    if not list_versions(folder_of(address)):
+        return  # there is no manifest at all, which the error says
     try:
         hollow = find_hollow(str(root), dataset, durable=proven(folder_of(address)))
         found = survey(address)

@@ -7,7 +7,7 @@ from pathlib import Path
 from omnigraph.core.damage import GraphDamaged
 from omnigraph.core.errors import StorageError
 from omnigraph.storage.handle import TableAddress
-from omnigraph.storage.quarantine import VersionGone, hollow_file, list_versions, read_version
+from omnigraph.storage.quarantine import VersionGone, hollow_file, read_version
 from omnigraph.storage.version_file import HollowContent, version_file_name
 
 _REMEDY = (
@@ -52,10 +52,7 @@ def _damage(folder: Path, version: int) -> tuple[str, str] | None:
     except HollowContent as content:
         return version_file_name(version), str(content)
     except VersionGone:
-        # Cleanup takes what newer versions have replaced, and keeps older ones that a fork begins at: where
-        # nothing newer is there, this one was not cleaned up.
-        is_lost = all(present < version for present in list_versions(folder))
-        return (version_file_name(version), "is missing") if is_lost else None
+        return None  # there is no such version, or it was cleaned up: the error says so
     return hollow_file(folder, [*decoded.files, *decoded.shared])
 
 
