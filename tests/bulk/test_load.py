@@ -83,8 +83,8 @@ def test_fragments_are_bounded_and_edges_sorted_within_them(
     table = pa.table({"from": np.array(names)[ends[0]], "to": np.array(names)[ends[1]]})
     pq.write_table(table, tmp_path / "edges.parquet")
 
-    sources = [f"Person={tmp_path / 'nodes.parquet'}", f"Knows={tmp_path / 'edges.parquet'}"]
-    result = graph.load(sources, "append", engine="spark", index=False)
+    files = [f"Person={tmp_path / 'nodes.parquet'}", f"Knows={tmp_path / 'edges.parquet'}"]
+    result = graph.load(files, "append", engine="spark", index=False)
 
     assert result.engine == "spark"
     assert result.tables == (("edge:Knows", count), ("node:Person", 1000))
