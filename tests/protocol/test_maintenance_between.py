@@ -56,7 +56,7 @@ import omnigraph.graph.graph as graphs
 with (
     graphs.open(sys.argv[1]) as graph,
     failpoint("upkeep.post_sidecar_pre_compact", "call", tell_and_wait),
-    failpoint("upkeep.post_phase_b_pre_manifest_commit", "call", tell_and_wait),
+    failpoint(sys.argv[2], "call", tell_and_wait),
 ):
     WRITERS["upkeep"].run(graph)
 """
@@ -200,7 +200,7 @@ def test_an_index_that_lands_over_unpublished_rows_does_not_publish_them(root: P
 @pytest.mark.case("engine", 321)
 def test_a_compaction_over_unpublished_rows_of_the_dead_is_undone_with_them(root_for: NewRoot) -> None:
     root = root_for("upkeep")
-    with Script(UPKEEP_IN_STEPS, root) as upkeep:
+    with Script(UPKEEP_IN_STEPS, root, "upkeep.post_compact_pre_index") as upkeep:
         assert upkeep.read_line() == "paused"  # its sidecar is written, nothing has moved
         with stopped(root, "update", "mutation.post_finalize_pre_publisher=") as writer:
             upkeep.write_line()
@@ -236,7 +236,7 @@ _UPDATED = {
 def test_upkeep_never_publishes_what_another_writer_has_not(finishes: bool, root_for: NewRoot) -> None:
     root = root_for("upkeep")
     before = {**BEFORE, "Person": BEFORE["Person"] | {("dan", 50)}}
-    with Script(UPKEEP_IN_STEPS, root) as upkeep:
+    with Script(UPKEEP_IN_STEPS, root, "upkeep.post_phase_b_pre_manifest_commit") as upkeep:
         assert upkeep.read_line() == "paused"
         with stopped(root, "update", "mutation.post_finalize_pre_publisher=") as writer:
             upkeep.write_line()

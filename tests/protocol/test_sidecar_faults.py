@@ -10,8 +10,8 @@ import pytest
 
 import omnigraph.graph.graph as graphs
 from omnigraph.commit.sidecar import RECOVERY_DIR
+from omnigraph.core.damage import GraphDamaged
 from omnigraph.core.errors import (
-    InvariantViolation,
     RecoveryRequired,
     SidecarCorrupt,
     SidecarTooNew,
@@ -274,7 +274,7 @@ def test_a_table_behind_its_pin_stops_the_open_and_is_left_by_a_heal(root: Path)
     (root / entry.location / version_file(entry.version)).unlink()
     before = fingerprint(root)
 
-    with pytest.raises(InvariantViolation, match="behind its published version"):
+    with pytest.raises(GraphDamaged, match=f"{version_file(entry.version)}' is missing"):
         graphs.open(root)
     graph.refresh()
 
