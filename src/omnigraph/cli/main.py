@@ -27,7 +27,7 @@ class CommandEntry(NamedTuple):
 
 _GRAPH = "Reading and writing a graph"
 _STORAGE = "Making and looking after a graph (its storage)"
-_OFFLINE = "Schemas and queries (files only, no graph needed)"
+_OFFLINE = "Schemas and queries (only 'schema show' needs a graph)"
 _PROGRAM = "This program"
 
 
@@ -55,7 +55,7 @@ COMMANDS = {
     "quarantine": _entry("quarantine", "List what was moved aside, or put it back.", _STORAGE),
     "lint": _entry("lint", "Check query files against a schema.", _OFFLINE),
     "fmt": _entry("fmt", "Rewrite files in the canonical layout.", _OFFLINE),
-    "schema": _entry("schema", "Plan changes of a schema.", _OFFLINE),
+    "schema": _entry("schema", "Show the schema of a graph, or plan changes of one.", _OFFLINE),
     "version": _entry("version", "Print the version.", _PROGRAM),
 }
 DEPRECATED = {"check": "lint", "change": "mutate", "read": "query"}

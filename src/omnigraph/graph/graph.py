@@ -139,6 +139,11 @@ class Graph(ChangeVerbs):
         """The types of the accepted schema."""
         return self._graph.catalog
 
+    def schema(self) -> str:
+        """Return the text of the accepted schema, as it was given."""
+        self._graph.enter(None, "read", None)
+        return self._graph.contract.source
+
     # Writes
 
     def mutate(

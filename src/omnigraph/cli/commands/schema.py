@@ -1,4 +1,6 @@
-"""`omnigraph schema`: what a change of schema would do."""
+"""`omnigraph schema`: the schema of a graph, and what a change of it would do."""
+
+from collections.abc import Sequence
 
 import click
 
@@ -7,16 +9,47 @@ from omnigraph.catalog.identity import accept_first
 from omnigraph.catalog.migrate import plan_migration
 from omnigraph.catalog.migration_steps import step_json
 from omnigraph.cli.global_flags import ForwardingGroup
-from omnigraph.cli.options import json_option
+from omnigraph.cli.options import (
+    READS_HAVE_NO_ACTOR,
+    GraphCommand,
+    address_options,
+    json_option,
+    uri_argument,
+)
 from omnigraph.cli.printing import print_document
 from omnigraph.cli.render.migration import render_plan
 from omnigraph.cli.sources import read_source, refuse_second_stdin
+from omnigraph.cli.target import resolve
 from omnigraph.core.diagnostics import render
 
 
 @click.group(cls=ForwardingGroup, no_args_is_help=True)
 def schema() -> None:
-    """Plan changes of a schema."""
+    """Show the schema of a graph, or plan changes of one."""
+
+
+@schema.command(cls=GraphCommand, refuses={"--as": READS_HAVE_NO_ACTOR})
+@uri_argument
+@address_options
+@json_option
+def show(
+    *,
+    uri: str | None,
+    uris: Sequence[str],
+    stores: Sequence[str],
+    quiet: bool,  # noqa: ARG001 - accepted everywhere; there is no line to leave out
+    as_json: bool,
+) -> None:
+    """Print the schema of the graph at URI, as it was given."""
+    target = resolve(uri, uris, stores)
+    from omnigraph.cli.access import open_for_reading
+
+    with open_for_reading(target) as graph:
+        source = graph.schema()
+    if as_json:
+        print_document({"schema_source": source})
+    else:
+        click.echo(source, nl=False)
 
 
 @schema.command()
