@@ -19,7 +19,7 @@ from omnigraph.core.errors import (
 )
 from omnigraph.core.failpoint import InjectedFault, failpoint
 from omnigraph.history.commits import RECOVERY_ACTOR
-from omnigraph.storage.transactions import version_file
+from omnigraph.storage.version_file import version_file_name
 from tests.protocol.conftest import NewRoot
 from tests.support.books import (
     assert_reopening_changes_nothing,
@@ -271,10 +271,10 @@ def test_a_table_behind_its_pin_stops_the_open_and_is_left_by_a_heal(root: Path)
     graph._graph.parts = replace(graph._graph.parts, warn=warnings.append)
     give_up(root, "insert", "P1")
     entry = graph.snapshot().entry("edge:Knows")
-    (root / entry.location / version_file(entry.version)).unlink()
+    (root / entry.location / version_file_name(entry.version)).unlink()
     before = fingerprint(root)
 
-    with pytest.raises(GraphDamaged, match=f"{version_file(entry.version)}' is missing"):
+    with pytest.raises(GraphDamaged, match=f"{version_file_name(entry.version)}' is missing"):
         graphs.open(root)
     graph.refresh()
 

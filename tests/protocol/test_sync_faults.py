@@ -10,7 +10,7 @@ import omnigraph.graph.graph as graphs
 from omnigraph.core.errors import RecoveryRequired
 from omnigraph.core.failpoint import ENVIRONMENT, EXIT_STATUS, InjectedFault, failpoint
 from omnigraph.storage.durability import Durability, Syncer, SyncFailed
-from omnigraph.storage.transactions import version_file
+from omnigraph.storage.version_file import version_file_name
 from tests.support.books import assert_reopening_changes_nothing, assert_settled, books, contents_of
 from tests.support.protocol import BEFORE, WRITERS, Contents, give_up, sidecars, with_extra, write_everywhere
 from tests.support.system import Script
@@ -156,7 +156,7 @@ def hollow(root: Path, table_key: str) -> None:
     found = books(root)
     with graphs.open(root, mode="ro") as graph:
         location = graph.snapshot().entry(table_key).location
-    path = root / location / version_file(found.heads[table_key])
+    path = root / location / version_file_name(found.heads[table_key])
     assert found.heads[table_key] > found.pins[table_key], "an acknowledged version is synced"
     path.write_bytes(b"")
 

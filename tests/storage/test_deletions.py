@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 
 from omnigraph.core.errors import StorageError
-from omnigraph.storage.deletions import bitmap_values, deleted_places
+from omnigraph.storage.deletions import deleted_places
 from omnigraph.storage.handle import SnapshotHandle
 from omnigraph.storage.refs import RefStore
+from omnigraph.storage.roaring import bitmap_values
 from omnigraph.storage.row_set import serialized
 from omnigraph.storage.table import TableStore
+from omnigraph.storage.version_file import HollowContent, NamedFile, check_file
 from tests.support.tables import Workbench, names, rows
 
 
@@ -90,22 +92,56 @@ def test_bitmaps_of_lists_and_of_bits_are_decoded(count: int) -> None:
     assert bitmap_values(bitmap).tolist() == values.tolist()
 
 
+# Two containers, the first of runs: 5 to 8 and 100; the second a list: 65,536 + 7.
+WITH_RUNS = (
+    (12_347 | (1 << 16)).to_bytes(4, "little")
+    + bytes([0b01])
+    + b"".join(number.to_bytes(2, "little") for number in (0, 4, 1, 0))
+    + b"".join(number.to_bytes(2, "little") for number in (2, 5, 3, 100, 0))
+    + (7).to_bytes(2, "little")
+)
+
+
 def test_bitmaps_of_runs_are_decoded() -> None:
-    # Two containers, the first of runs: 5 to 8 and 100; the second a list: 65,536 + 7.
-    head = (12_347 | (1 << 16)).to_bytes(4, "little") + bytes([0b01])
-    heads = b"".join(number.to_bytes(2, "little") for number in (0, 4, 1, 0))
-    runs = b"".join(number.to_bytes(2, "little") for number in (2, 5, 3, 100, 0))
-
-    assert bitmap_values(head + heads + runs + (7).to_bytes(2, "little")).tolist() == [
-        5,
-        6,
-        7,
-        8,
-        100,
-        65_543,
-    ]
+    assert bitmap_values(WITH_RUNS).tolist() == [5, 6, 7, 8, 100, 65_543]
 
 
-def test_what_is_no_bitmap_is_refused() -> None:
+@pytest.mark.parametrize("data", [b"\x00" * 16, b"\x3a\x30\x00\x00" + b"\xff" * 12], ids=["zeros", "lying"])
+def test_what_is_no_bitmap_is_refused(data: bytes) -> None:
     with pytest.raises(ValueError, match="not a bitmap"):
-        bitmap_values(b"\x00" * 16)
+        bitmap_values(data)
+
+
+@pytest.mark.parametrize("data", [WITH_RUNS[:-1], WITH_RUNS[:3], WITH_RUNS + b"\x00", b""])
+def test_a_bitmap_ends_where_its_file_does(data: bytes) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - numpy has a text of its own for some of them
+        bitmap_values(data)
+
+
+@pytest.mark.parametrize("data", [serialized(np.arange(70_000))[12:], WITH_RUNS], ids=["plain", "runs"])
+def test_a_bitmap_is_whole_for_both_of_its_readers(data: bytes, tmp_path: Path) -> None:
+    file = NamedFile("0-1-2.bin", None)
+    (tmp_path / file.path).write_bytes(data)
+
+    check_file(tmp_path, file)
+
+    (tmp_path / file.path).write_bytes(data[:-1])
+    with pytest.raises(HollowContent, match="was not written to its end"):
+        check_file(tmp_path, file)
+
+
+def test_guard_the_library_reads_runs_although_it_writes_none(tmp_path: Path) -> None:
+    """So a bitmap with runs is whole, and taking it for a torn file would be an error of ours."""
+    bench = Workbench(tmp_path)
+    ids = names(70_000)
+    bench.append(rows(ids))
+    bench.delete(ids[:60_000])
+    (file,) = (tmp_path / "table" / "_deletions").glob("*.bin")
+    assert file.read_bytes()[:2] == (12_346).to_bytes(2, "little")
+    head = (12_347).to_bytes(4, "little") + bytes([1])
+    runs = b"".join(number.to_bytes(2, "little") for number in (0, 59_999, 1, 0, 59_999))
+    assert bitmap_values(head + runs).tolist() == bitmap_values(file.read_bytes()).tolist()
+
+    file.write_bytes(head + runs)
+
+    assert shown(Workbench(tmp_path).head()) == list(range(60_000, 70_000))

@@ -289,7 +289,7 @@ def operation_tag(dataset: LanceDataset, version: int) -> int:
     """Return the number of the one field, in the transaction of a version, that is its operation."""
     address = TableAddress(dataset.uri)
     message = (Path(dataset.uri) / transaction_file(address, version)).read_bytes()
-    [tag] = [number for number, _ in fields(message) if number >= 100]
+    [tag] = [number for number, _ in fields(memoryview(message)) if number >= 100]
     return tag
 
 

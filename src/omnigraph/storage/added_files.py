@@ -6,7 +6,7 @@ from omnigraph.storage.manifest_table import ManifestHandle
 from omnigraph.storage.quarantine import NEWEST_CHECKED_MAX
 from omnigraph.storage.staged import content_files, files_added, fragment_files, version_files
 from omnigraph.storage.table import TableStore
-from omnigraph.storage.transactions import version_file
+from omnigraph.storage.version_file import version_file_name
 
 
 def files_between(
@@ -47,7 +47,7 @@ def manifest_files(
                 raise
             # Trimmed or damaged since: begin as if nothing were known. The new version does not need it.
     older = range(max(1, newest - NEWEST_CHECKED_MAX), newest)
-    versions = [str(address.local_path / version_file(number)) for number in older]
+    versions = [str(address.local_path / version_file_name(number)) for number in older]
     return (*versions, *files_between(store, address, older=None, newer=newest))
 
 
@@ -60,7 +60,7 @@ def added_by_publish(before: ManifestHandle, after: ManifestHandle) -> tuple[str
     if root is None:
         return ()
     known = set(before.fragment_ids)
-    files = [str(root / version_file(after.version))]
+    files = [str(root / version_file_name(after.version))]
     for part in after._dataset.get_fragments():
         if part.fragment_id not in known:
             files += fragment_files(root, part.metadata)

@@ -3,49 +3,64 @@
 from collections.abc import Iterator
 
 
-def fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
+def fields(message: memoryview) -> Iterator[tuple[int, int | memoryview]]:
     """Yield number and value of each field of a message, in the order they are written.
 
     Raises:
         ValueError: these are not the bytes of a whole message.
     """
-    position = 0
-    while position < len(message):
-        key, position = _varint(message, position)
-        number, wire_type = key >> 3, key & 7
-        if wire_type == 0:
-            value, position = _varint(message, position)
-            yield number, value
-        elif wire_type == 2:
-            length, position = _varint(message, position)
-            if position + length > len(message):
-                raise ValueError("the message is cut off")
-            yield number, message[position : position + length]
-            position += length
-        elif wire_type in {1, 5}:  # fixed width; none of the fields read here
-            position += 8 if wire_type == 1 else 4
-        else:
-            raise ValueError(f"wire type {wire_type}")
+    at = 0
+    while at < len(message):
+        key, at = _varint(message, at)
+        match key & 7:
+            case 0:
+                value, at = _varint(message, at)
+                yield key >> 3, value
+            case 2:
+                length, at = _varint(message, at)
+                if at + length > len(message):
+                    raise ValueError("the message is cut off")
+                yield key >> 3, message[at : at + length]
+                at += length
+            case 1:  # fixed width; none of the fields that are read here
+                at += 8
+            case 5:
+                at += 4
+            case other:
+                raise ValueError(f"wire type {other}")
 
 
-def text(value: int | bytes) -> str:
+def submessage(outer: memoryview, number: int) -> memoryview:
+    """Return a message that is a field of another one, as it was written last.
+
+    Raises:
+        LookupError: there is no such field.
+        ValueError: the field is a number, or the outer message is cut off.
+    """
+    inner = dict(fields(outer))[number]
+    if not isinstance(inner, memoryview):
+        raise ValueError("a number where a message was expected")
+    return inner
+
+
+def text(value: int | memoryview) -> str:
     """Return a value that is a text.
 
     Raises:
         ValueError: it is a number, or not UTF-8.
     """
-    if not isinstance(value, bytes):
+    if not isinstance(value, memoryview):
         raise ValueError("a number where a text was expected")
-    return value.decode()
+    return bytes(value).decode()
 
 
-def _varint(message: bytes, position: int) -> tuple[int, int]:
-    value, shift = 0, 0
-    while position < len(message):
-        byte = message[position]
+def _varint(message: memoryview, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while at < len(message):
+        byte = message[at]
+        at += 1
         value |= (byte & 0x7F) << shift
-        position += 1
         if byte < 0x80:
-            return value, position
+            return value, at
         shift += 7
     raise ValueError("the message is cut off")

@@ -23,8 +23,9 @@ from lance.fragment import FragmentMetadata
 
 from omnigraph.core.errors import InvariantViolation
 from omnigraph.core.limits import MERGE_CHUNK_BYTES, MERGE_CHUNK_ROWS
-from omnigraph.storage.deletions import Places, deleted_places
+from omnigraph.storage.deletions import deleted_places
 from omnigraph.storage.handle import SnapshotHandle
+from omnigraph.storage.roaring import Places
 from omnigraph.storage.row_sequences import RowSequences
 from omnigraph.storage.rows import ROW_ADDRESS, UPDATED_AT, RowIds, read_rows, row_ids_of, take_rows
 from omnigraph.storage.table import translated

@@ -13,8 +13,8 @@ from omnigraph.core.errors import InvariantViolation, StorageError
 from omnigraph.storage.handle import TableAddress
 from omnigraph.storage.lance_errors import LANCE_ERRORS, translate
 from omnigraph.storage.sums import FileSum
-from omnigraph.storage.transactions import transaction_file, version_file
-from omnigraph.storage.version_file import HollowContent, decode_version
+from omnigraph.storage.transactions import transaction_file
+from omnigraph.storage.version_file import HollowContent, decode_version, version_file_name
 
 
 class _Once:
@@ -114,7 +114,7 @@ def version_files(address: TableAddress, version: int) -> tuple[str, ...]:
     root = address.local_path
     if root is None:
         return ()
-    return str(root / version_file(version)), str(root / transaction_file(address, version))
+    return str(root / version_file_name(version)), str(root / transaction_file(address, version))
 
 
 def files_added(address: TableAddress, before: LanceDataset | None, after: LanceDataset) -> tuple[str, ...]:
@@ -159,7 +159,7 @@ def _segment_files(root: Path, version: int, segments: list[str]) -> list[str]:
     if not segments:
         return []
     try:
-        decoded = decode_version((root / version_file(version)).read_bytes())
+        decoded = decode_version((root / version_file_name(version)).read_bytes())
     except (OSError, HollowContent) as error:
         raise StorageError(f"version {version} of {root}: {error}", kind="unknown") from error
     prefixes = tuple(f"_indices/{name}/" for name in segments)

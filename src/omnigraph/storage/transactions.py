@@ -5,7 +5,6 @@ a name; for those two the transaction file is read directly. It is protobuf: the
 found by their numbers, everything else is skipped.
 """
 
-import struct
 from dataclasses import dataclass, field
 
 from lance import LanceDataset, LanceOperation
@@ -15,6 +14,7 @@ from omnigraph.storage.dataset_file import read_file
 from omnigraph.storage.handle import TableAddress
 from omnigraph.storage.lance_errors import classify, translate
 from omnigraph.storage.protobuf import fields, text
+from omnigraph.storage.version_file import HollowContent, decode_version, version_file_name
 
 UNREADABLE = "unreadable"
 
@@ -46,8 +46,6 @@ _OPERATION_BY_TAG = {
     113: "clone",
 }
 
-_FOOTER = struct.Struct("<QHH4s")  # where the manifest message starts, format version, magic
-_MANIFEST_TRANSACTION_FILE = 12
 _TRANSACTION_READ_VERSION, _TRANSACTION_UUID, _TRANSACTION_PROPERTIES = 1, 2, 4
 
 
@@ -85,11 +83,6 @@ def read_transaction(dataset: LanceDataset, address: TableAddress, version: int)
     return TransactionInfo(version, found.uuid, found.read_version, operation, properties)
 
 
-def version_file(version: int) -> str:
-    """Return the path, inside its table, of a version's own file."""
-    return f"_versions/{2**64 - 1 - version:020d}.manifest"
-
-
 def transaction_file(address: TableAddress, version: int) -> str:
     """Return the path, inside its local table, of the file that holds a version's transaction.
 
@@ -99,31 +92,29 @@ def transaction_file(address: TableAddress, version: int) -> str:
     root = address.local_path
     assert root is not None, "files are synced on a local disk only"
     try:
-        return _transaction_file((root / version_file(version)).read_bytes())
-    except (OSError, ValueError, LookupError, struct.error) as error:
+        return _transaction_file((root / version_file_name(version)).read_bytes())
+    except (OSError, HollowContent) as error:
         raise StorageError(f"version {version} of {address.open_uri}: {error}", kind="unknown") from error
 
 
 def _from_file(dataset: LanceDataset, address: TableAddress, version: int) -> TransactionInfo:
     try:
-        name = _transaction_file(read_file(dataset, address, version_file(version)))
-        return _decode(read_file(dataset, address, name), version)
-    except (FileNotFoundError, ValueError, LookupError, struct.error):
+        name = _transaction_file(read_file(dataset, address, version_file_name(version)))
+        return _decode(memoryview(read_file(dataset, address, name)), version)
+    except (FileNotFoundError, HollowContent, ValueError, LookupError):
         # A file that is missing or damaged: the operation cannot be told, and callers treat such a version as
         # somebody else's.
         return TransactionInfo(version, None, None, UNREADABLE)
 
 
-def _transaction_file(manifest: bytes) -> str:
-    start, _, _, magic = _FOOTER.unpack(manifest[-_FOOTER.size :])
-    if magic != b"LANC":
-        raise ValueError("not a version file")
-    (length,) = struct.unpack_from("<I", manifest, start)
-    values = dict(fields(manifest[start + 4 : start + 4 + length]))
-    return f"_transactions/{text(values[_MANIFEST_TRANSACTION_FILE])}"
+def _transaction_file(content: bytes) -> str:
+    name = decode_version(content, fragments_max=0).transaction_file
+    if name is None:
+        raise HollowContent("names no transaction")
+    return name
 
 
-def _decode(message: bytes, version: int) -> TransactionInfo:
+def _decode(message: memoryview, version: int) -> TransactionInfo:
     uuid, read_version, operation = None, 0, UNREADABLE  # protobuf leaves a zero out
     properties: dict[str, str] = {}
     for number, value in fields(message):
@@ -131,7 +122,7 @@ def _decode(message: bytes, version: int) -> TransactionInfo:
             read_version = value
         elif number == _TRANSACTION_UUID:
             uuid = text(value)
-        elif number == _TRANSACTION_PROPERTIES and isinstance(value, bytes):
+        elif number == _TRANSACTION_PROPERTIES and isinstance(value, memoryview):
             entry = dict(fields(value))
             properties[text(entry[1])] = text(entry[2])
         elif number >= 100:

@@ -11,15 +11,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from omnigraph.storage.protobuf import fields, submessage, text
+from omnigraph.storage.roaring import bitmap_values
+
 VERSIONS_DIR = "_versions"
 MAGIC = b"LANC"
 ARROW_MAGIC = b"ARROW1"
 
 _FOOTER = struct.Struct("<QHH4s")
 _LENGTH = struct.Struct("<I")
-_ROARING = struct.Struct("<II")
-_ROARING_COOKIE = 12346  # bitmaps without run containers, the only ones that the library writes
-_ROARING_ARRAY_MAX = 4096  # values in a container that is kept as a list and not as 65,536 bits
 
 
 class HollowContent(Exception):
@@ -39,12 +39,14 @@ class VersionFile:
     """One decoded version: its number, and the files inside the dataset's own folder that it names.
 
     `shared` are the files that a fork has from what it was forked from, by their paths from its own folder.
-    Transactions are part of the version file; the library never needs the copies in `_transactions`.
+    Transactions are part of the version file; the library never needs the copies in `_transactions`, of which
+    `transaction_file` is the one.
     """
 
     version: int
     files: tuple[NamedFile, ...]
     shared: tuple[NamedFile, ...] = ()
+    transaction_file: str | None = None
 
 
 def version_file_name(version: int) -> str:
@@ -108,7 +110,8 @@ def _decode(data: memoryview, fragments_max: int | None) -> VersionFile:
     if position + _LENGTH.size + len(manifest) != end:
         raise HollowContent("does not decode")
     version, files, fragments, places = 0, list[_Named](), list[memoryview](), dict[int, str]()
-    for number, value in _fields(manifest):
+    transaction = None
+    for number, value in fields(manifest):
         match number, value:
             case 2, memoryview():
                 fragments.append(value)
@@ -116,19 +119,21 @@ def _decode(data: memoryview, fragments_max: int | None) -> VersionFile:
                 version = value
             case 6, int():
                 files += _index_files(_sized(data, value))
+            case 12, memoryview():
+                transaction = f"_transactions/{text(value)}"
             case 18, memoryview():
                 places.update(_base(value))
             case _:
                 pass
-    chosen = fragments if fragments_max is None else fragments[-fragments_max:]
-    files = [file for fragment in chosen for file in _fragment_files(fragment)] + files
+    skipped = 0 if fragments_max is None else max(0, len(fragments) - fragments_max)
+    files = [file for fragment in fragments[skipped:] for file in _fragment_files(fragment)] + files
     own = tuple(file.named for file in files if file.base is None)
     shared = tuple(
         NamedFile(f"{places[file.base]}/{file.named.path}", file.named.size)
         for file in files
         if file.base is not None
     )
-    return VersionFile(version, own, shared)
+    return VersionFile(version, own, shared, transaction)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,11 +146,11 @@ class _Named:
 
 def _base(base: memoryview) -> Iterator[tuple[int, str]]:
     """Yield the number of a base and the way to it from a fork: its neighbour, or what all of them are of."""
-    values = dict(_fields(base))
+    values = dict(fields(base))
     number, name = values.get(1, 0), values.get(2)
     if not isinstance(number, int):
         raise TypeError("not a number")
-    yield number, "../.." if name is None else f"../{_text(name)}"
+    yield number, "../.." if name is None else f"../{text(name)}"
 
 
 def _base_of(value: int | memoryview | None) -> int | None:
@@ -157,7 +162,7 @@ def _base_of(value: int | memoryview | None) -> int | None:
 def _fragment_files(fragment: memoryview) -> Iterator[_Named]:
     fragment_id = 0
     deletion: memoryview | None = None
-    for number, value in _fields(fragment):
+    for number, value in fields(fragment):
         match number, value:
             case 1, int():
                 fragment_id = value
@@ -166,7 +171,7 @@ def _fragment_files(fragment: memoryview) -> Iterator[_Named]:
             case 3, memoryview():
                 deletion = value
             case 11, memoryview():  # an overlay, whose values are a data file of their own
-                yield from _data_file(_message(value, 1))
+                yield from _data_file(submessage(value, 1))
             case _:
                 pass
     if deletion is not None:
@@ -174,102 +179,45 @@ def _fragment_files(fragment: memoryview) -> Iterator[_Named]:
 
 
 def _data_file(data_file: memoryview) -> Iterator[_Named]:
-    values = dict(_fields(data_file))
+    values = dict(fields(data_file))
     size = values.get(6)
-    named = NamedFile(f"data/{_text(values[1])}", size if isinstance(size, int) and size else None)
+    named = NamedFile(f"data/{text(values[1])}", size if isinstance(size, int) and size else None)
     yield _Named(named, _base_of(values.get(7)))
 
 
 def _deletion_file(deletion: memoryview, fragment_id: int) -> Iterator[_Named]:
-    values = dict(_fields(deletion))
+    values = dict(fields(deletion))
     suffix = "bin" if values.get(1) == 1 else "arrow"
     name = f"_deletions/{fragment_id}-{values.get(2, 0)}-{values.get(3, 0)}.{suffix}"
     yield _Named(NamedFile(name, None), _base_of(values.get(7)))
 
 
 def _index_files(section: memoryview) -> Iterator[_Named]:
-    for number, index in _fields(section):
+    for number, index in fields(section):
         if number != 1 or not isinstance(index, memoryview):
             continue
-        values = list(_fields(index))
+        values = list(fields(index))
         base = next((_base_of(value) for part, value in values if part == 9), None)
-        folder = uuid.UUID(bytes=bytes(_message(_message(index, 1), 1)))
+        folder = uuid.UUID(bytes=bytes(submessage(submessage(index, 1), 1)))
         for part, file in values:
             if part == 10 and isinstance(file, memoryview):
-                entry = dict(_fields(file))
+                entry = dict(fields(file))
                 size = entry.get(2)
-                name = f"_indices/{folder}/{_text(entry[1])}"
+                name = f"_indices/{folder}/{text(entry[1])}"
                 yield _Named(NamedFile(name, size if isinstance(size, int) else None), base)
 
 
 def _is_whole_bitmap(data: bytes) -> bool:
-    """Compare a bitmap's length with what its header says; the format has no closing magic."""
-    if len(data) < _ROARING.size:
+    """Read a bitmap to its end: the format has no closing magic."""
+    try:
+        return len(bitmap_values(data)) > 0
+    except ValueError:
         return False
-    cookie, containers = map(int, _ROARING.unpack_from(data))
-    header_end = _ROARING.size + 4 * containers
-    if cookie != _ROARING_COOKIE or not containers or len(data) < header_end:
-        return False
-    cardinalities = [
-        1 + int.from_bytes(data[at + 2 : at + 4], "little") for at in range(_ROARING.size, header_end, 4)
-    ]
-    values = sum(8192 if count > _ROARING_ARRAY_MAX else 2 * count for count in cardinalities)
-    offsets = 4 * len(cardinalities)
-    return len(data) == header_end + offsets + values
-
-
-# Protocol buffers, as far as they are needed: numbered values, each a number or a run of bytes.
-
-
-def _fields(message: memoryview) -> Iterator[tuple[int, int | memoryview]]:
-    at = 0
-    while at < len(message):
-        key, at = _varint(message, at)
-        match key & 7:
-            case 0:
-                value, at = _varint(message, at)
-                yield key >> 3, value
-            case 2:
-                length, at = _varint(message, at)
-                if at + length > len(message):
-                    raise ValueError("cut off")
-                yield key >> 3, message[at : at + length]
-                at += length
-            case 1:
-                at += 8
-            case 5:
-                at += 4
-            case other:
-                raise ValueError(f"wire type {other}")
-
-
-def _varint(message: memoryview, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = message[at]
-        at += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            return value, at
-        shift += 7
 
 
 def _sized(data: memoryview, position: int) -> memoryview:
     (length,) = _LENGTH.unpack_from(data, position)
     message = data[position + _LENGTH.size : position + _LENGTH.size + length]
     if len(message) != length:
-        raise ValueError("cut off")
+        raise ValueError("the message is cut off")
     return message
-
-
-def _message(outer: memoryview, number: int) -> memoryview:
-    inner = dict(_fields(outer))[number]
-    if not isinstance(inner, memoryview):
-        raise TypeError("not a message")
-    return inner
-
-
-def _text(value: int | memoryview) -> str:
-    if not isinstance(value, memoryview):
-        raise TypeError("not a text")
-    return bytes(value).decode()
