@@ -6,6 +6,8 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from omnigraph.core.environment import number_setting
+
 PROVIDER, BASE_URL, MODEL = "OMNIGRAPH_EMBED_PROVIDER", "OMNIGRAPH_EMBED_BASE_URL", "OMNIGRAPH_EMBED_MODEL"
 TIMEOUT_MS, DEADLINE_MS = "OMNIGRAPH_EMBED_TIMEOUT_MS", "OMNIGRAPH_EMBED_DEADLINE_MS"
 RETRY_ATTEMPTS, RETRY_BACKOFF_MS = "OMNIGRAPH_EMBED_RETRY_ATTEMPTS", "OMNIGRAPH_EMBED_RETRY_BACKOFF_MS"
@@ -69,10 +71,12 @@ class EmbeddingConfig:
             kind=kind,
             model=given.get(MODEL) or None,
             base_url=given.get(BASE_URL) or None,
-            timeout_ms=_number(given, TIMEOUT_MS, cls(kind).timeout_ms, least=1),
-            deadline_ms=_number(given, DEADLINE_MS, cls(kind).deadline_ms, least=0),
-            retry_attempts=_number(given, RETRY_ATTEMPTS, cls(kind).retry_attempts, least=1),
-            retry_backoff_ms=_number(given, RETRY_BACKOFF_MS, cls(kind).retry_backoff_ms, least=0),
+            timeout_ms=number_setting(TIMEOUT_MS, cls(kind).timeout_ms, least=1, given=given),
+            deadline_ms=number_setting(DEADLINE_MS, cls(kind).deadline_ms, least=0, given=given),
+            retry_attempts=number_setting(RETRY_ATTEMPTS, cls(kind).retry_attempts, least=1, given=given),
+            retry_backoff_ms=number_setting(
+                RETRY_BACKOFF_MS, cls(kind).retry_backoff_ms, least=0, given=given
+            ),
         )
 
     @property
@@ -95,13 +99,3 @@ class EmbeddingConfig:
         given = os.environ if environment is None else environment
         found = (given.get(name, "").strip() for name in DEFAULTS[self.kind].key_variables)
         return self.api_key or next((key for key in found if key), None)
-
-
-def _number(given: Mapping[str, str], name: str, default: int, *, least: int) -> int:
-    raw = given.get(name, "")
-    if not raw:
-        return default
-    if not raw.isdecimal() or int(raw) < least:
-        _log.warning("%s=%r is not a number from %d on: the default %d is used", name, raw, least, default)
-        return default
-    return int(raw)

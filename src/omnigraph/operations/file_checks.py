@@ -7,13 +7,12 @@ L2  Where checksums are asked for, a version of a table is compared before the h
 L3  What does not fit is a `GraphDamaged`, and nothing of it is read.
 """
 
-import logging
-import os
 import threading
 from enum import StrEnum
 
 from omnigraph.commit.parts import Parts
 from omnigraph.core.damage import GraphDamaged
+from omnigraph.core.environment import word_setting
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.recorded_sums import recorded_sums
 from omnigraph.history.state import Snapshot
@@ -25,7 +24,6 @@ from omnigraph.storage.version_file import HollowContent, NamedFile, decode_vers
 ENVIRONMENT = "OMNIGRAPH_VERIFY"
 TABLES_COMPARED_MAX = 8  # with the fragments, about a millisecond: a few percent of an open
 FRAGMENTS_COMPARED_MAX = 8
-_log = logging.getLogger("omnigraph")
 
 
 class Level(StrEnum):
@@ -38,12 +36,7 @@ class Level(StrEnum):
 
 def level_from_environment() -> Level:
     """Return what `OMNIGRAPH_VERIFY` asks for: lengths if nothing, and with a warning if malformed."""
-    text = os.environ.get(ENVIRONMENT, "")
-    try:
-        return Level(text.strip().lower() or Level.LENGTHS)
-    except ValueError:
-        _log.warning("%s=%r is none of %s: using 'lengths'", ENVIRONMENT, text, ", ".join(Level))
-        return Level.LENGTHS
+    return word_setting(ENVIRONMENT, Level.LENGTHS)
 
 
 def check_files_at_open(parts: Parts, snapshot: Snapshot) -> None:

@@ -1,9 +1,9 @@
 """Settings of writes from the environment; a malformed one is its default, with a warning."""
 
-import logging
 import os
 from collections.abc import Mapping
 
+from omnigraph.core.environment import number_setting
 from omnigraph.core.errors import ResourceLimit
 from omnigraph.core.limits import EXPANSION_FLOOR_BYTES, EXPANSION_MAX, LINE_BYTES_MAX
 from omnigraph.staging.write_set import TableWork
@@ -27,12 +27,11 @@ KEY_ROWS_DEFAULT = (
 SPARK_BYTES_DEFAULT = 32 * 1024 * 1024  # below, starting a JVM takes longer than the load
 MERGE_BYTES_DEFAULT = 256 * 1024 * 1024  # rows that a merge may hold in the memory of one process
 EMBED_SPARK_ROWS_DEFAULT = 20_000  # 80 requests of 256 texts, which would be one after the other
-_log = logging.getLogger("omnigraph")
 
 
 def load_concurrency() -> int:
     """Return how many fragment writers a load may use."""
-    return _number(LOAD_CONCURRENCY) or os.cpu_count() or 1
+    return number_setting(LOAD_CONCURRENCY, 0) or os.cpu_count() or 1
 
 
 def environment() -> Mapping[str, str]:
@@ -42,31 +41,31 @@ def environment() -> Mapping[str, str]:
 
 def spark_bytes() -> int:
     """Return the bytes from which files are loaded with Spark."""
-    return _number(SPARK_BYTES) or SPARK_BYTES_DEFAULT
+    return number_setting(SPARK_BYTES, 0) or SPARK_BYTES_DEFAULT
 
 
 def embed_spark_rows() -> int:
     """Return the rows from which vectors are made with Spark."""
-    return _number(EMBED_SPARK_ROWS) or EMBED_SPARK_ROWS_DEFAULT
+    return number_setting(EMBED_SPARK_ROWS, 0) or EMBED_SPARK_ROWS_DEFAULT
 
 
 def key_rows() -> int:
     """Return how many rows a bulk load may have for their keys to be compared in one process."""
-    return _number(KEY_ROWS) or KEY_ROWS_DEFAULT
+    return number_setting(KEY_ROWS, 0) or KEY_ROWS_DEFAULT
 
 
 def merge_bytes() -> int:
     """Return how many bytes of written rows a bulk merge may bring into one process."""
-    return _number(MERGE_BYTES) or MERGE_BYTES_DEFAULT
+    return number_setting(MERGE_BYTES, 0) or MERGE_BYTES_DEFAULT
 
 
 def read_limits() -> ReadLimits:
     """Return the ceilings of one line of input and of what a packed file holds; zero is none."""
     return ReadLimits(
-        _number(LINE_BYTES_SETTING, LINE_BYTES_MAX),
-        _number(LINE_TOKENS_SETTING),
-        _number(EXPANSION_SETTING, EXPANSION_MAX),
-        _number(EXPANSION_FLOOR_SETTING, EXPANSION_FLOOR_BYTES),
+        number_setting(LINE_BYTES_SETTING, LINE_BYTES_MAX),
+        number_setting(LINE_TOKENS_SETTING, 0),
+        number_setting(EXPANSION_SETTING, EXPANSION_MAX),
+        number_setting(EXPANSION_FLOOR_SETTING, EXPANSION_FLOOR_BYTES),
     )
 
 
@@ -89,15 +88,6 @@ def check_ceiling(table_key: str, *, rows: int, size: int) -> None:
     """
     limits = (("entities", KEYED_MAX_ROWS, rows), ("bytes", KEYED_MAX_BYTES, size))
     for what, setting, actual in limits:
-        limit = _number(setting)
+        limit = number_setting(setting, 0)
         if limit and actual > limit:
             raise ResourceLimit(resource=f"keyed write {what} for {table_key}", limit=limit, actual=actual)
-
-
-def _number(name: str, default: int = 0) -> int:
-    """Return a setting, or its default where it is not given or no number."""
-    raw = os.environ.get(name, "")
-    is_number = raw.isascii() and raw.isdecimal()
-    if raw and not is_number:
-        _log.warning("%s=%r is not a number: the default is used", name, raw)
-    return int(raw) if is_number else default

@@ -9,7 +9,6 @@ Y3  A file whose sync failed is never synced again: the system may have dropped 
 
 import ctypes
 import errno
-import logging
 import os
 import sys
 import threading
@@ -19,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
+from omnigraph.core.environment import word_setting
 from omnigraph.core.errors import StorageError
 from omnigraph.core.failpoint import InjectedFault, hit
 from omnigraph.storage.os_errors import storage_error
@@ -32,7 +32,6 @@ _FAILPOINTS: dict[Stage, str] = {
     "table": "durability.pre_table_sync",
     "manifest": "durability.pre_manifest_sync",
 }
-_logger = logging.getLogger(__name__)
 
 
 class Durability(StrEnum):
@@ -44,12 +43,7 @@ class Durability(StrEnum):
 
 def setting_from_environment() -> Durability:
     """Return what `OMNIGRAPH_DURABILITY` asks for: `full` if nothing, and with a warning if malformed."""
-    text = os.environ.get(ENVIRONMENT, "")
-    try:
-        return Durability(text.strip().lower() or Durability.FULL)
-    except ValueError:
-        _logger.warning("%s=%r is neither 'full' nor 'process': using 'full'", ENVIRONMENT, text)
-        return Durability.FULL
+    return word_setting(ENVIRONMENT, Durability.FULL)
 
 
 class SyncFailed(StorageError):

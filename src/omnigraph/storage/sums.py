@@ -6,14 +6,14 @@ E2  Sums are taken on a local disk. An object store keeps checksums of its own, 
 E3  A checksum is xxh3 of 64 bits: it notices damage, and nothing that was done on purpose.
 """
 
-import logging
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 
 import xxhash
 
+from omnigraph.core.environment import word_setting
 from omnigraph.core.errors import InvariantViolation
 from omnigraph.storage.os_errors import storage_error
 from omnigraph.storage.relative_path import check_relative_path
@@ -31,7 +31,13 @@ _KINDS = {
     "t": ("_transactions/", ".txn"),
     "v": (f"{VERSIONS_DIR}/", ".manifest"),
 }
-_logger = logging.getLogger(__name__)
+
+
+class Recording(StrEnum):
+    """Whether commits record sums."""
+
+    ON = "on"
+    OFF = "off"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +114,7 @@ def sum_file(path: Path) -> tuple[int, str]:
 
 def is_recording() -> bool:
     """Return whether commits record sums: `OMNIGRAPH_CHECKSUMS` is `on` unless it says `off`."""
-    text = os.environ.get(ENVIRONMENT, "").strip().lower()
-    if text not in {"", "on", "off"}:
-        _logger.warning("%s=%r is neither 'on' nor 'off': using 'on'", ENVIRONMENT, text)
-    return text != "off"
+    return word_setting(ENVIRONMENT, Recording.ON) is Recording.ON
 
 
 def encode_sums(sums: Sequence[FileSum]) -> list[str] | None:

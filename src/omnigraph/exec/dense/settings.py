@@ -1,10 +1,11 @@
 """How much the derived structures may take, and where their files lie."""
 
-import logging
 import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+
+from omnigraph.core.environment import number_setting
 
 CACHE_DIR, CACHE_BYTES, GRAPH_CACHE = "OMNIGRAPH_CACHE_DIR", "OMNIGRAPH_CACHE_BYTES", "OMNIGRAPH_GRAPH_CACHE"
 
@@ -12,7 +13,6 @@ DISK_BYTES = 2 * 1024**3
 MEMORY_BYTES = 2 * 1024**3  # both directions of 5M edges and the ids of 1M nodes take a tenth of it
 VIEWS_MAX = 8  # snapshots of one table that stay derived; each later one costs its changes only
 DISK_ROWS_MIN = 20_000  # below, building anew is as quick as reading a file
-_log = logging.getLogger("omnigraph")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +30,8 @@ class CacheSettings:
         """Return the settings of this process; a malformed one is its default, with a warning."""
         return CacheSettings(
             directory=_directory(),
-            disk_bytes=_number(CACHE_BYTES, DISK_BYTES),
-            views_max=max(1, _number(GRAPH_CACHE, VIEWS_MAX)),
+            disk_bytes=number_setting(CACHE_BYTES, DISK_BYTES),
+            views_max=max(1, number_setting(GRAPH_CACHE, VIEWS_MAX)),
         )
 
 
@@ -47,10 +47,3 @@ def _directory() -> Path | None:
     if sys.platform == "darwin":
         return home / "Library" / "Caches" / "omnigraph"
     return Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache") / "omnigraph"
-
-
-def _number(name: str, default: int) -> int:
-    raw = os.environ.get(name, "")
-    if raw and not raw.isdecimal():
-        _log.warning("%s=%r is not a number: the default is used", name, raw)
-    return int(raw) if raw.isdecimal() else default
