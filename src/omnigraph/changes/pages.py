@@ -14,9 +14,12 @@ from omnigraph.changes.model import EntityChange
 from omnigraph.changes.position import Position
 from omnigraph.core.errors import BadRequest, ResourceLimit
 
-PAGE_CHANGES, PAGE_CHANGES_MAX = 1_000, 8_192
-PAGE_BYTES, PAGE_BYTES_MAX = 4 * 1024 * 1024, 32 * 1024 * 1024
-POLL_COMMITS, POLL_COMMITS_MAX = 128, 512
+PAGE_CHANGES: int = 1_000
+PAGE_CHANGES_MAX = 8_192
+PAGE_BYTES: int = 4 * 1024 * 1024
+PAGE_BYTES_MAX = 32 * 1024 * 1024
+POLL_COMMITS: int = 128
+POLL_COMMITS_MAX = 512
 
 
 @dataclass(frozen=True, slots=True)

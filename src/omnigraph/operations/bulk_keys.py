@@ -16,7 +16,7 @@ from omnigraph.validate.arrow_questions import ArrowQuestions
 from omnigraph.validate.changeset import delta_of
 from omnigraph.validate.columns import Rows, TableChange, concat_rows
 from omnigraph.validate.questions import FILE, LINE, null_of
-from omnigraph.validate.sets import ArrowKeyOps
+from omnigraph.validate.sets import KeyOps
 from omnigraph.validate.violations import ViolationLog
 
 
@@ -29,7 +29,7 @@ def arrow_questions(
         for key, found in rows.items()
     }
     deltas = {key: delta_of(change, rows[key].in_order()) for key, change in changes.items()}
-    return ArrowQuestions(deltas, ArrowKeyOps(committed, changes), limit)
+    return ArrowQuestions(deltas, KeyOps(committed, changes), limit)
 
 
 def written_keys(

@@ -29,7 +29,7 @@ from omnigraph.validate.arrow_questions import cleared_rows
 from omnigraph.validate.changeset import validate_changeset
 from omnigraph.validate.columns import Column, Rows, TableChange, concat_rows, null_properties
 from omnigraph.validate.records import read_ndjson
-from omnigraph.validate.sets import NO_IDS, ArrowKeyOps
+from omnigraph.validate.sets import NO_IDS, KeyOps
 from omnigraph.validate.soundness import sound_rows
 from omnigraph.validate.tables import read_table, wrong_column
 from omnigraph.validate.violations import ViolationLog
@@ -74,7 +74,7 @@ class LocalLoad:
         committed = CommittedTables(snapshot, graph.parts.store, graph.parts.address)
         write_set, folded, rejection = self._validated(committed)
         counts = tuple((key, folded[key].count) for key in sorted(self._rows))
-        ops = ArrowKeyOps(committed, write_set.changes)
+        ops = KeyOps(committed, write_set.changes)
         cleared = cleared_properties(
             self._options,
             {key: null_properties(rows) for key, rows in folded.items()},
@@ -108,7 +108,7 @@ class LocalLoad:
         found.merge(self._log)
         while True:
             write_set = _write_set(self._graph.catalog, rows, self._options.mode, committed)
-            key_ops = ArrowKeyOps(committed, write_set.changes)
+            key_ops = KeyOps(committed, write_set.changes)
             folded = validate_changeset(write_set.changes, self._graph.catalog, key_ops, found)
             if not rejection.take(found):
                 rejection.write()

@@ -25,7 +25,7 @@ from omnigraph.plan.logical import InsertOp, MutationPlan
 from omnigraph.plan.lower import lower
 from omnigraph.staging.write_set import work_of
 from omnigraph.validate.changeset import validate_changeset
-from omnigraph.validate.sets import ArrowKeyOps
+from omnigraph.validate.sets import KeyOps
 from omnigraph.validate.violations import ViolationLog
 
 
@@ -83,7 +83,7 @@ def mutate(
         if effect.write_set.is_empty and not log.total:
             return _result(query, branch, effect, None), snapshot
         changes = effect.write_set.changes
-        rows = validate_changeset(changes, graph.catalog, ArrowKeyOps(committed, changes), log)
+        rows = validate_changeset(changes, graph.catalog, KeyOps(committed, changes), log)
         log.raise_if_any()
         check_ceilings(list(work_of(effect.write_set, rows, snapshot.entries)))
         request = WriteRequest(WriterKind.MUTATION, snapshot, state.ref, actor, message, if_commit)

@@ -15,7 +15,6 @@ from omnigraph.validate.arrow_questions import ArrowQuestions, Delta
 from omnigraph.validate.columns import Column, Rows, TableChange, concat_rows, make_rows
 from omnigraph.validate.set_checks import TableTraits, check_sets
 from omnigraph.validate.sets import (
-    ArrowKeyOps,
     CommittedView,
     KeyOps,
     earlier_positions,
@@ -66,7 +65,7 @@ def validate_chunks(
         whole[table_key] = TableChange(change.type, rows, change.removed_ids, "merge")
     deltas = {table_key: _delta_of_checked(change) for table_key, change in whole.items()}
     traits = {key: _traits(whole[key], delta.rows) for key, delta in deltas.items()}
-    check_sets(traits, catalog, ArrowQuestions(deltas, ArrowKeyOps(view, whole), log.limit), log)
+    check_sets(traits, catalog, ArrowQuestions(deltas, KeyOps(view, whole), log.limit), log)
 
 
 def fold_by_id(rows: Rows) -> Rows:

@@ -17,40 +17,6 @@ from omnigraph.validate.columns import Column, Mask, Positions, TableChange, to_
 NO_IDS: Column = pa.array([], pa.utf8())
 
 
-class KeyOps(Protocol):
-    """What the set checks in process look up: keys among each other, and in committed rows."""
-
-    def duplicates(self, keys: pa.Table) -> Positions:
-        """Return the positions of rows whose tuple stands in an earlier row (K1)."""
-        ...
-
-    def existing(
-        self, table_key: str, keys: pa.Table, columns: Sequence[str], *, outside_ids: Column
-    ) -> pa.Table:
-        """Return tuple and `id` of each committed row, not among the ids, that holds one of the tuples."""
-        ...
-
-    def missing(self, table_key: str, ids: Column) -> Column:
-        """Return which of these distinct ids no committed row has that this write leaves in place."""
-        ...
-
-    def counts(self, table_key: str, sources: Column, *, without_edge_ids: Column) -> pa.Table:
-        """Return `src` and `n`, the committed edges of these sources but the given ones; no row for none."""
-        ...
-
-    def sources(self, table_key: str, edge_ids: Column) -> Column:
-        """Return the distinct `src` of the committed edges with these ids."""
-        ...
-
-    def present(self, table_key: str, ids: Column) -> Column:
-        """Return those of the ids that a committed row has."""
-        ...
-
-    def holders(self, table_key: str, ids: Column, name: str) -> Column:
-        """Return those of the ids whose committed row has a value of this property."""
-        ...
-
-
 class CommittedView(Protocol):
     """Committed rows, as the storage finds them at the pins of one snapshot."""
 
@@ -71,7 +37,7 @@ class CommittedView(Protocol):
         ...
 
 
-class ArrowKeyOps:
+class KeyOps:
     """Answers from a committed view, minus what this write removes or overwrites."""
 
     def __init__(self, view: CommittedView, delta: Mapping[str, TableChange]) -> None:

@@ -12,7 +12,7 @@ from omnigraph.catalog.model import Catalog, EdgeType, NodeType
 from omnigraph.validate.changeset import TableChange, validate_changeset
 from omnigraph.validate.coerce import coerce_column
 from omnigraph.validate.columns import Column, Mode, Rows, make_rows
-from omnigraph.validate.sets import NO_IDS, ArrowKeyOps
+from omnigraph.validate.sets import NO_IDS, KeyOps
 from omnigraph.validate.violations import Violation, ViolationLog
 from tests.support.library import catalog
 
@@ -123,7 +123,7 @@ def run(
 ) -> dict[str, Rows]:
     """Validate a write into a log; return its folded rows."""
     delta = {item.type.table_key: item for item in changes}
-    return validate_changeset(delta, catalog() if of is None else of, ArrowKeyOps(view, delta), log)
+    return validate_changeset(delta, catalog() if of is None else of, KeyOps(view, delta), log)
 
 
 def messages(found: Sequence[Violation]) -> list[tuple[int, str, str]]:

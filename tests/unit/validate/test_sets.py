@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from omnigraph.catalog.arrow_schema import arrow_schema
 from omnigraph.validate.columns import Column, TableChange
-from omnigraph.validate.sets import NO_IDS, ArrowKeyOps, KeyOps, holds_one_of, later_positions, tuple_codes
+from omnigraph.validate.sets import NO_IDS, KeyOps, holds_one_of, later_positions, tuple_codes
 from tests.support.library import compile_text
 from tests.unit.validate.memory_view import MemoryView, change, removal, rows_of
 
@@ -74,7 +74,7 @@ def keyed(draw: st.DrawFn, pieces: int) -> tuple[list[str], list[list[Row]]]:
 
 def ops(view: MemoryView, *changes: TableChange) -> KeyOps:
     """Return the form under test."""
-    return ArrowKeyOps(view, {item.type.table_key: item for item in changes})
+    return KeyOps(view, {item.type.table_key: item for item in changes})
 
 
 @given(keyed(1))
