@@ -1,4 +1,4 @@
-"""Going back on purpose, what it gives up, and putting it back."""
+"""Going back on purpose, what it gives up, and going back to that again."""
 
 import shutil
 from pathlib import Path
@@ -7,30 +7,29 @@ import pytest
 
 import omnigraph as og
 import omnigraph.graph.graph as graphs
+from omnigraph.commit.sidecar import WriterKind
 from omnigraph.core.damage import GraphDamaged
-from omnigraph.core.errors import (
-    AlreadyExistsError,
-    BadRequest,
-    ConflictError,
-    NotFoundError,
-    VersionNotFound,
-)
-from omnigraph.history.manifest_rows import MANIFEST_DIR
+from omnigraph.core.errors import BadRequest, ConflictError, ExpectedVersionMismatch, VersionNotFound
+from omnigraph.core.failpoint import InjectedFault, failpoint
+from omnigraph.storage.version_file import version_file_name
 from tests.branches.steps import insert, names
 from tests.protocol.test_damaged_manifest import SCHEMA, data_path, manifest
 from tests.support.books import fingerprint
+from tests.support.commands import omnigraph
 from tests.support.hollow import empty
 from tests.support.in_process import invoke
+from tests.support.protocol import sidecars
 
 GOOD = 4  # genesis and three writes
+ALL = [f"p{number}" for number in range(6)]
 
 
 @pytest.fixture(scope="module")
 def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("repair") / "graph"
     with graphs.init(root, SCHEMA) as graph:
-        for number in range(6):
-            insert(graph, f"p{number}")
+        for name in ALL:
+            insert(graph, name)
     return root
 
 
@@ -39,12 +38,17 @@ def root(pristine: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(pristine, tmp_path / "graph"))
 
 
-def damage(root: Path) -> Path:
-    """Empty the data file of the first version that is given up; return a copy of it."""
+def damage(root: Path) -> tuple[Path, Path]:
+    """Empty the data file of the first version that is given up; return it, and a copy of it."""
     path = data_path(root, GOOD)
     kept = Path(shutil.copy2(path, root.parent / "kept"))
     empty(path)
-    return kept
+    return path, kept
+
+
+def newest(root: Path) -> int:
+    """Return the newest version of main."""
+    return manifest(root).version
 
 
 @pytest.mark.case("engine", 411)
@@ -65,74 +69,148 @@ def test_a_repair_says_what_it_gives_up_and_the_graph_goes_on(root: Path) -> Non
     result = og.repair(root, GOOD, actor="act-mira")
 
     assert result.loss == told
+    assert not sidecars(root)
     with graphs.open(root) as graph:
-        assert names(graph) == ["p0", "p1", "p2"]
+        assert names(graph) == ALL[:3]
         insert(graph, "next")
-        assert names(graph) == ["next", "p0", "p1", "p2"]
-        rows = [row for row in graph.recoveries() if row.operation_id == result.quarantine_id]
-        tables = {outcome.table_key: outcome for row in rows for outcome in row.outcomes}
-        assert {row.recovery_for_actor for row in rows} == {"act-mira"}
-        assert set(tables) == {MANIFEST_DIR, "node:Person"}
-        assert (tables[MANIFEST_DIR].from_version, tables[MANIFEST_DIR].to_version) == (7, GOOD)
+        assert names(graph) == ["next", *ALL[:3]]
+        (row,) = [row for row in graph.recoveries() if row.operation_id == result.operation_id]
+        assert (row.recovery_kind, row.writer_kind, row.recovery_for_actor) == (
+            "RolledBack",
+            WriterKind.REPAIR,
+            "act-mira",
+        )
+        assert [(outcome.table_key, outcome.to_version) for outcome in row.outcomes] == [("node:Person", 4)]
 
 
 @pytest.mark.case("engine", 412)
-def test_what_was_given_up_can_be_put_back(root: Path) -> None:
-    kept = damage(root)
-    path = data_path(root, GOOD)
-    result = og.repair(root, GOOD)
-    (found,) = og.quarantined(root)
-    assert (found.quarantine_id, found.is_repair) == (result.quarantine_id, True)
-    assert found.obstacle is not None  # the file is still empty
-    assert result.quarantine_id is not None
-    with pytest.raises(GraphDamaged):
-        og.restore_quarantined(root, result.quarantine_id)
+def test_the_same_command_goes_back_to_what_was_given_up(root: Path) -> None:
+    given_up = newest(root)
+    path, kept = damage(root)
+    og.repair(root, GOOD)
+    with pytest.raises(GraphDamaged):  # the file is still empty
+        og.repair(root, given_up)
 
     shutil.copy2(kept, path)
-    assert og.quarantined(root)[0].obstacle is None
-    og.restore_quarantined(root, result.quarantine_id)
-
-    assert og.quarantined(root) == ()
     with graphs.open(root) as graph:
-        assert names(graph) == [f"p{number}" for number in range(6)]
+        insert(graph, "meanwhile")
+    loss = og.repair(root, given_up).loss
+
+    assert [(table.rows, table.rows_after) for table in loss.tables] == [(4, 6)]
+    with graphs.open(root) as graph:
+        assert names(graph) == ALL
         insert(graph, "next")
+        assert names(graph) == ["next", *ALL]
 
 
-@pytest.mark.case("engine", 412)
-def test_what_something_was_published_over_stays_in_quarantine(root: Path) -> None:
-    result = og.repair(root, GOOD)
+@pytest.mark.case("engine", 411)
+@pytest.mark.parametrize("place", ["manifest", "table"])
+@pytest.mark.parametrize("how", ["emptied", "missing"])
+def test_a_damaged_newest_version_file_does_not_stand_in_the_way(root: Path, place: str, how: str) -> None:
+    with graphs.open(root, mode="ro") as graph:
+        entry = graph.snapshot().entry("node:Person")
+    dataset, version = (
+        ("__manifest", newest(root)) if place == "manifest" else (entry.location, entry.version)
+    )
+    folder = root / dataset
+    path = folder / version_file_name(version)
+    if how == "missing":
+        path.unlink()
+    else:
+        empty(path)
+
+    og.repair(root, GOOD)
+
+    assert not sidecars(root)
     with graphs.open(root) as graph:
-        insert(graph, "over it")
-    before = fingerprint(root)
-    assert result.quarantine_id is not None
-
-    with pytest.raises(AlreadyExistsError, match="cannot be put back"):
-        og.restore_quarantined(root, result.quarantine_id)
-    assert fingerprint(root) == before
-    with pytest.raises(NotFoundError):
-        og.restore_quarantined(root, "../graph")
+        assert names(graph) == ALL[:3]
+        for name in ("n1", "n2"):
+            insert(graph, name)
+    with graphs.open(root) as graph:
+        assert names(graph) == ["n1", "n2", *ALL[:3]]
 
 
 @pytest.mark.case("engine", 411)
 def test_a_repair_needs_a_version_that_is_there_whole_and_older(root: Path) -> None:
-    newest = manifest(root).version
     with pytest.raises(VersionNotFound):
-        og.repair(root, newest + 1)
+        og.repair(root, newest(root) + 1)
     with pytest.raises(BadRequest):
-        og.repair(root, newest)
+        og.repair(root, newest(root))
     path = data_path(root, 1)
     empty(path)
     with pytest.raises(GraphDamaged):
         og.repair(root, GOOD)
 
 
+# Those who saw what was given up
+
+
+def test_a_warm_handle_notices(root: Path) -> None:
+    warm, reader = graphs.open(root), graphs.open(root, mode="ro")
+    assert names(warm) == names(reader) == ALL
+
+    og.repair(root, GOOD)
+    with graphs.open(root) as graph:
+        for name in ("b1", "b2", "b3"):  # as many as were given up: every number would be there again
+            insert(graph, name)
+
+    expected = ["b1", "b2", "b3", *ALL[:3]]
+    assert names(reader) == names(warm) == expected
+    insert(warm, "c1")
+    assert names(reader) == names(warm) == sorted([*expected, "c1"])
+    with graphs.open(root) as graph:
+        assert names(graph) == sorted([*expected, "c1"])
+        assert graph.verify().is_whole
+
+
+@pytest.mark.parametrize(
+    "place", ["mutation.post_stage_pre_gate", "mutation.post_gate_pre_sidecar", "durability.pre_staged_sync"]
+)
+def test_a_writer_that_was_about_to_write_brings_nothing_back(root: Path, place: str) -> None:
+    with graphs.open(root) as writer:
+        times = iter([True])
+
+        def give_up_once() -> None:
+            if next(times, False):
+                done = omnigraph("repair", root, "--to", str(GOOD), "--yes", cwd=root.parent)
+                assert done.code == 0, done.stderr
+
+        with failpoint(place, "call", give_up_once), pytest.raises(ExpectedVersionMismatch):
+            insert(writer, "late")
+
+        assert names(writer) == ALL[:3]
+        insert(writer, "late")
+    with graphs.open(root) as graph:
+        assert names(graph) == ["late", *ALL[:3]]
+        assert not sidecars(root)
+
+
 @pytest.mark.case("engine", 411)
-def test_what_another_branch_needs_is_not_given_up(root: Path) -> None:
+def test_a_writer_at_work_is_waited_for(root: Path) -> None:
+    with graphs.open(root) as writer:
+
+        def refused() -> None:
+            with pytest.raises(ConflictError, match="is at work"):
+                og.repair(root, GOOD)
+
+        with failpoint("mutation.post_finalize_pre_publisher", "call", refused):
+            insert(writer, "late")
+        assert names(writer) == sorted([*ALL, "late"])
+
+
+@pytest.mark.case("engine", 411)
+def test_a_branch_keeps_what_it_has_of_what_was_given_up(root: Path) -> None:
     with graphs.open(root) as graph:
         graph.create_branch("june")
+        insert(graph, "j1", "june")
 
-    with pytest.raises(ConflictError, match="june"):
-        og.repair(root, GOOD)
+    og.repair(root, GOOD)
+
+    with graphs.open(root) as graph:
+        assert names(graph) == ALL[:3]
+        assert names(graph, "june") == ["j1", *ALL]
+        insert(graph, "j2", "june")
+        assert names(graph, "june") == ["j1", "j2", *ALL]
 
 
 @pytest.mark.case("engine", 411)
@@ -153,6 +231,56 @@ def test_a_branch_goes_back_alone(root: Path) -> None:
         insert(graph, "j3", "june")
 
 
+# Those who die in between
+
+
+def finish(root: Path, how: str) -> None:
+    """Go on after a repair that died: by an open, or by the same command."""
+    if how == "command":
+        og.repair(root, GOOD)
+    graphs.open(root).close()
+
+
+@pytest.mark.case("engine", 412)
+@pytest.mark.parametrize("how", ["open", "command"])
+@pytest.mark.parametrize("place", ["repair.post_sidecar_pre_manifest", "repair.post_manifest_pre_tables"])
+def test_a_repair_that_died_is_finished(root: Path, place: str, how: str) -> None:
+    with failpoint(place, "raise"), pytest.raises(InjectedFault):
+        og.repair(root, GOOD)
+
+    finish(root, how)
+
+    is_done = how == "command" or "post_manifest" in place
+    expected = ALL[:3] if is_done else ALL
+    assert not sidecars(root)
+    with graphs.open(root) as graph:
+        assert names(graph) == expected
+        insert(graph, "next")
+        assert names(graph) == ["next", *expected]
+
+
+@pytest.mark.case("engine", 412)
+def test_what_a_dead_writer_had_published_does_not_come_back(root: Path) -> None:
+    version = newest(root)
+    with graphs.open(root) as graph:
+        entry = graph.snapshot().entry("node:Person")
+    with (
+        graphs.open(root) as graph,
+        failpoint("mutation.post_publish_pre_sidecar_delete", "raise"),
+        pytest.raises(og.RecoveryRequired),
+    ):
+        insert(graph, "dead")
+    assert len(sidecars(root)) == 1
+
+    og.repair(root, version)
+
+    assert not sidecars(root)
+    with graphs.open(root) as graph:
+        assert names(graph) == ALL
+        assert graph.snapshot().entry("node:Person").version > entry.version + 1
+        insert(graph, "next")
+
+
 def test_the_command_tells_and_asks_before_it_repairs(root: Path) -> None:
     before = fingerprint(root)
     refused = invoke("repair", root, "--to", str(GOOD), cwd=root.parent)
@@ -164,10 +292,7 @@ def test_the_command_tells_and_asks_before_it_repairs(root: Path) -> None:
 
     done = invoke("repair", root, "--to", str(GOOD), "--yes", cwd=root.parent)
     assert done.code == 0
-    listed = invoke("quarantine", "list", root, cwd=root.parent)
-    assert "can be put back" in listed.stdout
-    quarantine_id = og.quarantined(root)[0].quarantine_id
-    assert invoke("quarantine", "restore", root, quarantine_id, cwd=root.parent).code == 0
-    assert invoke("quarantine", "list", root, cwd=root.parent).stdout.strip() == "nothing is in quarantine"
+    assert "'repair --to 7' takes that back" in done.stdout
+    assert invoke("repair", root, "--to", "7", "--yes", cwd=root.parent).code == 0
     with graphs.open(root) as graph:
         assert len(names(graph)) == 6

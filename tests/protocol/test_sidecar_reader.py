@@ -157,7 +157,7 @@ def test_no_member_takes_a_value_of_another_type(path: tuple[str | int, ...], wr
         ("9" * 5_000, "no JSON"),
         ("{}", "schema_version"),
         (SIDECAR.to_text().replace("{", '{"pid": 1,', 1), "twice"),
-        (written(writer_kind="Repair"), "writer_kind is none of Mutation, Load"),
+        (written(writer_kind="Cleanup"), "writer_kind is none of Mutation, Load"),
         (written(operation_id="01J00000000000000000000009"), "belongs to operation"),
         (written(graph_commit_id="not a ulid"), "graph_commit_id is not a ULID"),
         (written(tables=[entry(), entry()]), "listed twice"),

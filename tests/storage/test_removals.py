@@ -69,8 +69,7 @@ ALLOWED = {
     "operations/merge.py _delete_source": "asked for",
     "history/branches.py Branches.delete": "carries it out",
     "history/branches.py Branches.delete_unreadable": "carries it out",
-    "storage/synced_mark.py forget_mark": "the note of versions that are about to be moved aside",
-    "commit/recovery/repair.py carry_out": "moves, on request, and removes nothing",
+    "storage/restored_version.py _put": "a temporary file",
     "commit/recovery/restore.py restore_quarantined": "what was put back",
     # An init that did not come to a manifest.
     "operations/init.py _create": "the claim of this init",

@@ -64,8 +64,6 @@ def quarantined_document(found: Quarantined) -> Json:
     return {
         "quarantine_id": found.quarantine_id,
         "created_at": found.created_at,
-        "reason": "repair" if found.is_repair else "power_cut",
-        "actor_id": found.actor_id,
         "datasets": [{"dataset": part.dataset, "versions": list(part.versions)} for part in found.datasets],
         "obstacle": found.obstacle,
     }

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from omnigraph.commit.parts import Parts
 from omnigraph.commit.recovery.pending import list_pending
-from omnigraph.commit.recovery.quarantine_note import refs_in_quarantine
+from omnigraph.commit.recovery.repair_note import refs_given_up
 from omnigraph.commit.sidecar import Sidecar
 from omnigraph.core.errors import OmnigraphError
 from omnigraph.core.failpoint import hit
@@ -60,7 +60,7 @@ def _named_refs(parts: Parts, but: str | None = None) -> frozenset[str]:
     A branch that cannot be read, or whose control object was lost, is doubt (R3).
     """
     parts.branches.copies.refuse_lost()
-    named: set[str] = set(parts.coordinator.state().pinned_refs()) | refs_in_quarantine(parts)
+    named: set[str] = set(parts.coordinator.state().pinned_refs()) | refs_given_up(parts)
     for branch in parts.branches.all():
         named.add(branch.ref)
         named |= parts.coordinator.state(branch.name, branch.ref).pinned_refs()

@@ -25,6 +25,7 @@ class WriterKind(StrEnum):
     BRANCH_MERGE = "BranchMerge"
     ENSURE_INDICES = "EnsureIndices"
     OPTIMIZE = "Optimize"
+    REPAIR = "Repair"
 
     @property
     def wire(self) -> str:

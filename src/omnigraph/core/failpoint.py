@@ -147,6 +147,8 @@ CATALOG = frozenset(
         "durability.pre_manifest_sync",
         "quarantine.pre_move",
         "quarantine.post_move_pre_audit",
+        "repair.post_sidecar_pre_manifest",
+        "repair.post_manifest_pre_tables",
         "lease.renew",
         "lease.takeover",
         "recovery.sidecar_write",

@@ -18,12 +18,12 @@ def repair(
 ) -> RepairResult:
     """Go back to an older version of a branch and give up what came after it; a dry run says what that is.
 
-    Nothing is deleted: the newer versions lie in quarantine, from where `restore_quarantined` puts them back.
+    Nothing is deleted: what was given up stays where it is, and `repair` to its version goes back there.
 
     Raises:
         VersionNotFound, BranchNotFound: there is none.
         GraphDamaged: that version is damaged, too.
-        ConflictError: a writer is at work, or another branch needs what would be given up.
+        ConflictError: a writer is at work.
     """
     parts = make_parts(str(uri))
     loss = verbs.foresee(parts, to, branch)
@@ -31,7 +31,7 @@ def repair(
 
 
 def quarantined(uri: str | Path) -> tuple[Quarantined, ...]:
-    """Return what was moved to quarantine after a power cut or by `repair`, newest first."""
+    """Return what was moved to quarantine after a power cut, newest first."""
     return verbs.quarantined(make_parts(str(uri)))
 
 

@@ -66,6 +66,19 @@ def make_parts(uri: str, *, durability: Durability | None = None, upkeep: bool =
     )
 
 
+def make_publisher(parts: Parts) -> ManifestPublisher:
+    """Return the one door of a graph."""
+    return ManifestPublisher(
+        parts.coordinator,
+        parts.store,
+        parts.syncer,
+        local_root=parts.local_root,
+        warn=parts.warn,
+        check_branch=parts.branches.require,
+        summer=parts.summer,
+    )
+
+
 def open_graph(
     uri: str,
     *,
@@ -91,15 +104,7 @@ def open_graph(
     refuse_file(parts.root)
     if not parts.adapter.exists(MANIFEST_DIR):
         raise GraphNotFound(f"no graph at {parts.root.uri}: create one with init")
-    publisher = ManifestPublisher(
-        parts.coordinator,
-        parts.store,
-        parts.syncer,
-        local_root=parts.local_root,
-        warn=parts.warn,
-        check_branch=parts.branches.require,
-        summer=parts.summer,
-    )
+    publisher = make_publisher(parts)
     if is_writable:
         probe_store(parts.adapter, parts.root)
         parts = _with_lease(parts, lease_lifetime_s)

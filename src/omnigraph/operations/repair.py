@@ -5,23 +5,23 @@ from dataclasses import dataclass
 
 from omnigraph.commit.parts import Parts
 from omnigraph.commit.publish import publish_lock_file
-from omnigraph.commit.recovery.quarantine import record_missing_rows
 from omnigraph.commit.recovery.repair import Loss, carry_out, plan_repair
 from omnigraph.commit.recovery.restore import Quarantined, list_quarantined, restore_quarantined
+from omnigraph.commit.recovery.sweep import SweepMode, sweep
 from omnigraph.core.errors import ConflictError, GraphNotFound, OmnigraphError
 from omnigraph.history.coordinator import MAIN
 from omnigraph.history.manifest_rows import MANIFEST_DIR
 from omnigraph.operations.context import check_actor
+from omnigraph.operations.open import make_publisher
 from omnigraph.storage.locks import PublishLock
 
 
 @dataclass(frozen=True, slots=True)
 class RepairResult:
-    """What was given up, and under which id it lies in quarantine; none for a look ahead."""
+    """What was given up, and by which operation; none for a look ahead."""
 
     loss: Loss
-    quarantine_id: str | None
-    moved: tuple[str, ...] = ()
+    operation_id: str | None
 
 
 def foresee(parts: Parts, to_version: int, branch: str | None) -> Loss:
@@ -30,14 +30,14 @@ def foresee(parts: Parts, to_version: int, branch: str | None) -> Loss:
     Raises:
         GraphNotFound, BranchNotFound, VersionNotFound: there is none.
         GraphDamaged: that version is damaged, too.
-        ConflictError: a writer is at work, or another branch needs what would move.
+        ConflictError: a writer is at work.
     """
     _require_graph(parts)
     return plan_repair(parts, to_version, _name(branch)).loss
 
 
 def repair(parts: Parts, loss: Loss, *, actor: str | None = None) -> RepairResult:
-    """Give up what was told of; it goes to quarantine, with its rows in the audit.
+    """Give up what was told of; the audit has a row of it.
 
     Raises:
         ConflictError: something was published since.
@@ -45,12 +45,12 @@ def repair(parts: Parts, loss: Loss, *, actor: str | None = None) -> RepairResul
     """
     if actor is not None:
         check_actor(actor)
-    quarantine_id, moved = carry_out(parts, loss, actor)
+    operation_id = carry_out(parts, loss, actor)
     try:
-        record_missing_rows(parts)
+        sweep(parts, make_publisher(parts), SweepMode.FULL)
     except OmnigraphError as error:
-        parts.warn(f"the audit row of the repair is written by the next read-write open: {error}")
-    return RepairResult(loss, quarantine_id, moved)
+        parts.warn(f"the tables go back with the next read-write open: {error}")
+    return RepairResult(loss, operation_id)
 
 
 def quarantined(parts: Parts) -> tuple[Quarantined, ...]:

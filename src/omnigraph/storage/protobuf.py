@@ -1,6 +1,6 @@
 """Protocol buffers as far as the library's files need reading: numbered values, each a number or bytes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 
 def fields(message: memoryview) -> Iterator[tuple[int, int | memoryview]]:
@@ -64,3 +64,23 @@ def _varint(message: memoryview, at: int) -> tuple[int, int]:
             return value, at
         shift += 7
     raise ValueError("the message is cut off")
+
+
+def encode(values: Iterable[tuple[int, int | bytes | memoryview]]) -> bytes:
+    """Return a message of numbered values, in the order they are given."""
+    out = bytearray()
+    for number, value in values:
+        if isinstance(value, int):
+            out += _encoded(number << 3) + _encoded(value)
+        else:
+            out += _encoded(number << 3 | 2) + _encoded(len(value)) + value
+    return bytes(out)
+
+
+def _encoded(value: int) -> bytes:
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)

@@ -338,7 +338,7 @@ class TableStager:
         if not now or not before.keys() <= now or not head.schema.equals(pinned.schema, check_metadata=True):
             return None
         between = range(pinned.version + 1, head.version + 1)
-        if any(self._store.transaction_info(head.address, v).operation not in _INVERTIBLE for v in between):
+        if any(made.operation not in _INVERTIBLE for made in self._store.transactions(head.address, between)):
             return None
         return LanceOperation.Delete(list(before.values()), sorted(now - before.keys()), "rollback")
 

@@ -10,7 +10,6 @@ was acknowledged and rotted afterwards.
 
 import os
 import zlib
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,12 +61,6 @@ def write_mark(folder: Path, version: int, *, is_synced: bool) -> None:
         os.replace(temporary, folder / MARK)  # noqa: PTH105 - on the path of every commit
     except OSError as error:
         raise storage_error(f"write '{folder.name}/{MARK}'", error) from error
-
-
-def forget_mark(folder: Path) -> None:
-    """Remove the note, before versions that it speaks of are moved aside on purpose."""
-    with suppress(FileNotFoundError):
-        (folder / MARK).unlink()
 
 
 def _check(folder: Path, numbers: bytes) -> bytes:

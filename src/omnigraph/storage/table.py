@@ -28,7 +28,7 @@ from omnigraph.storage.ref_starts import RefStart, RefStarts
 from omnigraph.storage.row_sequences import RowSequences
 from omnigraph.storage.search_words import AnalysisCache
 from omnigraph.storage.table_damage import damage_told
-from omnigraph.storage.transactions import TransactionInfo, read_transaction
+from omnigraph.storage.transactions import UNREADABLE, TransactionInfo, read_transaction
 
 __all__ = [
     "Coverage",
@@ -244,6 +244,24 @@ class TableStore:
         """
         handle = self.open_at(address, version)
         return read_transaction(handle._own_dataset(), address, version)
+
+    def transactions(self, address: TableAddress, versions: range) -> list[TransactionInfo]:
+        """Return what made each of some versions; a damaged one below the last is nobody's.
+
+        The last one does not need it: somebody has gone back past the damage.
+
+        Raises:
+            StorageError: the last version cannot be read, or the store failed.
+        """
+        return [self._transaction_below(address, version, versions[-1]) for version in versions]
+
+    def _transaction_below(self, address: TableAddress, version: int, last: int) -> TransactionInfo:
+        try:
+            return self.transaction_info(address, version)
+        except StorageError as error:
+            if version == last or error.kind in {"transient", "configuration"}:
+                raise
+            return TransactionInfo(version, None, None, UNREADABLE)
 
     def index_coverage(self, handle: SnapshotHandle) -> dict[str, Coverage]:
         """Return, for each index by name, whether it covers every row, some or none."""

@@ -18,8 +18,8 @@ VERSIONS_DIR = "_versions"
 MAGIC = b"LANC"
 ARROW_MAGIC = b"ARROW1"
 
-_FOOTER = struct.Struct("<QHH4s")
-_LENGTH = struct.Struct("<I")
+FOOTER = struct.Struct("<QHH4s")
+LENGTH = struct.Struct("<I")
 
 
 class HollowContent(Exception):
@@ -99,16 +99,27 @@ def check_file(folder: Path, file: NamedFile) -> None:
         raise HollowContent("was not written to its end")
 
 
-def _decode(data: memoryview, fragments_max: int | None) -> VersionFile:
-    if len(data) < _FOOTER.size:
+def manifest_message(data: memoryview) -> memoryview:
+    """Return the message that a version file holds behind its sections.
+
+    Raises:
+        HollowContent: these are not the bytes of a whole version file.
+        ValueError, struct.error: likewise.
+    """
+    if len(data) < FOOTER.size:
         raise HollowContent(f"has {len(data)} bytes")
-    end = len(data) - _FOOTER.size
-    position, _, _, magic = _FOOTER.unpack(data[end:])
+    end = len(data) - FOOTER.size
+    position, _, _, magic = FOOTER.unpack(data[end:])
     if magic != MAGIC:
         raise HollowContent("does not end in its magic")
     manifest = _sized(data, position)
-    if position + _LENGTH.size + len(manifest) != end:
+    if position + LENGTH.size + len(manifest) != end:
         raise HollowContent("does not decode")
+    return manifest
+
+
+def _decode(data: memoryview, fragments_max: int | None) -> VersionFile:
+    manifest = manifest_message(data)
     version, files, fragments, places = 0, list[_Named](), list[memoryview](), dict[int, str]()
     transaction = None
     for number, value in fields(manifest):
@@ -216,8 +227,8 @@ def _is_whole_bitmap(data: bytes) -> bool:
 
 
 def _sized(data: memoryview, position: int) -> memoryview:
-    (length,) = _LENGTH.unpack_from(data, position)
-    message = data[position + _LENGTH.size : position + _LENGTH.size + length]
+    (length,) = LENGTH.unpack_from(data, position)
+    message = data[position + LENGTH.size : position + LENGTH.size + length]
     if len(message) != length:
         raise ValueError("the message is cut off")
     return message

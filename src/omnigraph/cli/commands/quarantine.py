@@ -18,7 +18,7 @@ from omnigraph.cli.target import announce, resolve
 
 @click.group(cls=ForwardingGroup, no_args_is_help=True)
 def quarantine() -> None:
-    """List the versions that were moved aside after a power cut or by 'repair', or put them back."""
+    """List the versions that were moved aside after a power cut, or put them back."""
 
 
 @quarantine.command("list", cls=GraphCommand, refuses={"--as": READS_HAVE_NO_ACTOR})

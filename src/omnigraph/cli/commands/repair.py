@@ -47,8 +47,8 @@ def repair(
 ) -> None:
     """Go back to an older VERSION of the graph at URI, after saying what that gives up.
 
-    Try first to put the damaged file back: then nothing is lost. Nothing is deleted here either; the newer
-    versions lie in quarantine, and 'omnigraph quarantine restore' puts them back.
+    Try first to put the damaged file back: then nothing is lost. Nothing is deleted here either: what is
+    given up stays where it is, and a repair to its version goes back there.
     """
     target = resolve(uri, uris, stores)
     from omnigraph.cli.documents import loss_document
@@ -65,11 +65,9 @@ def repair(
         _ask(may_ask=not as_json)
     result = verbs.repair(parts, loss, actor=actor)
     if as_json:
-        print_document(
-            {"uri": target.uri, "quarantine_id": result.quarantine_id, "lost": loss_document(loss)}
-        )
+        print_document({"uri": target.uri, "operation_id": result.operation_id, "lost": loss_document(loss)})
     else:
-        click.echo(f"went back to version {to_version}; the rest lies in quarantine {result.quarantine_id}")
+        click.echo(f"went back to version {to_version}; 'repair --to {loss.newest_version}' takes that back")
 
 
 def _ask(*, may_ask: bool) -> None:

@@ -37,7 +37,6 @@ def render_quarantined(found: Sequence[Quarantined]) -> str:
         [
             part.quarantine_id,
             moment(part.created_at),
-            f"repair by {part.actor_id or '-'}" if part.is_repair else "power cut",
             versions.dataset,
             ", ".join(map(str, versions.versions)),
             part.obstacle or "can be put back",
@@ -45,4 +44,4 @@ def render_quarantined(found: Sequence[Quarantined]) -> str:
         for part in found
         for versions in part.datasets
     ]
-    return columns(["id", "time", "why", "dataset", "versions", "state"], rows)
+    return columns(["id", "time", "dataset", "versions", "state"], rows)

@@ -57,12 +57,11 @@ def record(
     )
 
 
-def record_quarantine(parts: Parts, quarantine_id: str, outcome: Outcome, actor: str | None = None) -> None:
-    """Write the row of a dataset whose versions were moved aside: hollow ones, or by somebody's decision."""
+def record_quarantine(parts: Parts, quarantine_id: str, outcome: Outcome) -> None:
+    """Write the row of a dataset whose hollow versions were moved aside."""
     _append(
         parts,
         recovery_kind=RecoveryKind.VERSION_QUARANTINED.value,
-        recovery_for_actor=actor,
         operation_id=quarantine_id,
         per_table_outcomes_json=json.dumps([asdict(outcome)]),
     )

@@ -55,7 +55,7 @@ class Found:
 def mode_of(kind: WriterKind) -> Mode:
     """Return how the tables of a writer are judged; a new kind must say so here."""
     match kind:
-        case WriterKind.MUTATION | WriterKind.LOAD:
+        case WriterKind.MUTATION | WriterKind.LOAD | WriterKind.REPAIR:
             return Mode.STRICT
         case WriterKind.SCHEMA_APPLY | WriterKind.ENSURE_INDICES | WriterKind.OPTIMIZE:
             return Mode.LOOSE

@@ -145,7 +145,7 @@ def _is_named(parts: Parts, entry: TableEntry) -> bool:
 
 def _made_since(parts: Parts, address: TableAddress, version: int) -> list[TransactionInfo]:
     newest = parts.store.latest_version(address)
-    return [parts.store.transaction_info(address, made) for made in range(version + 1, newest + 1)]
+    return parts.store.transactions(address, range(version + 1, newest + 1))
 
 
 def _pin(parts: Parts, address: TableAddress, pin: Pin, made: Sequence[TransactionInfo]) -> Pin:

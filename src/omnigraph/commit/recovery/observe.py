@@ -1,6 +1,5 @@
 """A dead writer's tables as they are now."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from omnigraph.commit.parts import Parts
@@ -65,7 +64,7 @@ def _observe(parts: Parts, sidecar: Sidecar, table: SidecarTable, state: Manifes
             head = parts.store.latest_version(address)
             return ObservedTable(table, address, pin, head, head, Classification.UNEXPECTED_MULTISTEP)
     head = parts.store.latest_version(address)
-    since = [parts.store.transaction_info(address, version) for version in range(pinned + 1, head + 1)]
+    since = parts.store.transactions(address, range(pinned + 1, head + 1))
     made = without_fences(since)
     last = head - (len(since) - len(made))
     found = Found(
@@ -84,9 +83,9 @@ def _is_ref(parts: Parts, address: TableAddress) -> bool:
     return any(ref.name == address.ref for ref in parts.store.list_refs(address))
 
 
-def ours(parts: Parts, address: TableAddress, operation_id: str, versions: Iterable[int]) -> tuple[bool, ...]:
+def ours(parts: Parts, address: TableAddress, operation_id: str, versions: range) -> tuple[bool, ...]:
     """Return for each version whether it is this operation's, or an unmarked layout commit of the library."""
-    return tuple(_is_ours(parts.store.transaction_info(address, made), operation_id) for made in versions)
+    return tuple(_is_ours(made, operation_id) for made in parts.store.transactions(address, versions))
 
 
 def _is_ours(made: TransactionInfo, operation_id: str) -> bool:

@@ -66,7 +66,11 @@ def finish(parts: Parts, publisher: ManifestPublisher, sidecar: Sidecar, state: 
 def finish_effect_free(
     parts: Parts, publisher: ManifestPublisher, sidecar: Sidecar, observed: Sequence[ObservedTable]
 ) -> Result:
-    """Finish a sidecar whose tables never moved, but by fences."""
+    """Finish a sidecar whose tables never moved, but by fences, whatever they were planned to do."""
+    if sidecar.recovery_plan is not None and sidecar.recovery_plan.outcomes:
+        emptied = sidecar.with_plan(RecoveryPlan(RecoveryKind.ROLLED_BACK, ()))
+        rewrite(parts, sidecar, emptied)
+        sidecar = emptied
     sidecar = _plan(parts, sidecar, RecoveryKind.ROLLED_BACK, [])
     fenced, expected = _fenced(parts, sidecar, observed)
     _publish(parts, publisher, sidecar, fenced, expected)

@@ -14,7 +14,6 @@ from pathlib import Path
 from omnigraph.commit.parts import RECOVERIES_DATASET, Parts
 from omnigraph.commit.recovery.audit import read_records, record_quarantine
 from omnigraph.commit.recovery.pending import list_pending
-from omnigraph.commit.recovery.quarantine_note import noted
 from omnigraph.commit.sidecar import Outcome, SidecarTable
 from omnigraph.core.damage import GraphDamaged
 from omnigraph.core.failpoint import hit
@@ -137,9 +136,7 @@ def record_missing_rows(parts: Parts) -> None:
                 continue
             address = parts.address_of(place, ref or None)
             readable = parts.store.latest_version(address) if parts.store.exists(address) else 0
-            actor = (noted(quarantined) or {}).get("actor_id")
-            outcome = Outcome(label, newest, readable)
-            record_quarantine(parts, quarantined.name, outcome, actor if isinstance(actor, str) else None)
+            record_quarantine(parts, quarantined.name, Outcome(label, newest, readable))
 
 
 def _dataset(table: SidecarTable) -> str:

@@ -1,33 +1,47 @@
 """Going back to an older version of a branch, as somebody's explicit decision.
 
-B1  Nothing is deleted. Version files above the chosen version go to quarantine, of the manifest and of the
-    tables that the branch writes; the files that they name stay where they are, so they can be put back.
-B2  What would be lost is told before anything moves, and must still be the same when it does.
-B3  What another branch reads or begins at is never moved.
-B4  A note that says who decided what is on the disk before the first move. The manifest goes first and from
-    the newest version down: after a crash the same decision can be carried out again.
+B1  Nothing is deleted and nothing moves. The manifest gets a new version that shows what the chosen one
+    shows, and the tables follow it by the ordinary recovery of a write that goes back. What was given up
+    stays where it is: whoever reads it goes on reading it, and the same command goes back to it.
+B2  What would be lost is told before anything happens, and must still be the same when it does.
+B3  No number is used twice, of versions, fragments or rows: a handle that saw what was given up notices.
+B4  A sidecar that says what goes back is on the disk before the manifest's new version. Whoever dies in
+    between leaves to the next open, or to the same command, what is left to do.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from omnigraph.commit.forks import owns
-from omnigraph.commit.parts import Parts
+from omnigraph.commit.parts import Parts, boot_id, host_name, process_id
 from omnigraph.commit.publish import publish_lock_file
+from omnigraph.commit.recovery.kinds import RecoveryKind
 from omnigraph.commit.recovery.pending import PendingSidecar, list_pending
-from omnigraph.commit.recovery.quarantine_note import write_note
+from omnigraph.commit.recovery.repair_note import write_note
+from omnigraph.commit.sidecar import (
+    RECOVERY_DIR,
+    Outcome,
+    RecoveryPlan,
+    Sidecar,
+    SidecarTable,
+    WriterKind,
+)
 from omnigraph.core.damage import GraphDamaged
 from omnigraph.core.errors import BadRequest, ConflictError, UnsupportedError, VersionNotFound
+from omnigraph.core.failpoint import hit
+from omnigraph.core.shield import shielded
 from omnigraph.history.commits import CommitLog, GraphCommit
 from omnigraph.history.coordinator import MAIN
 from omnigraph.history.fold import TableEntry, fold
 from omnigraph.history.manifest_rows import MANIFEST_DIR
 from omnigraph.history.state import ManifestState
-from omnigraph.storage.locks import PublishLock
+from omnigraph.storage.locks import PublishLock, WriterLock
 from omnigraph.storage.manifest_survey import damage_at, rows_above, survey
-from omnigraph.storage.quarantine import QUARANTINE_DIR, list_versions, move_to_quarantine
-from omnigraph.storage.synced_mark import forget_mark, write_mark
+from omnigraph.storage.quarantine import QUARANTINE_DIR, VersionGone, hollow_file, list_versions, read_version
+from omnigraph.storage.restored_version import write_restored
+from omnigraph.storage.synced_mark import write_mark
+from omnigraph.storage.version_file import HollowContent
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +69,24 @@ class Loss:
 
 
 @dataclass(frozen=True, slots=True)
+class MovedTable:
+    """A table of the branch that was written since: its newest version, and whether that can be read."""
+
+    entry: TableEntry
+    newest: int
+    is_damaged: bool
+
+
+@dataclass(frozen=True, slots=True)
 class RepairPlan:
-    """What is lost, and which versions of which datasets move; `refs` are forks that nothing names then."""
+    """What is lost, which tables go back, and whose sidecars have nothing to say then.
+
+    `refs` are forks that only what is given up names.
+    """
 
     loss: Loss
-    moves: Mapping[str, tuple[int, ...]]
+    ref: str | None
+    tables: tuple[MovedTable, ...]
     sidecars: tuple[PendingSidecar, ...]
     refs: tuple[str, ...]
 
@@ -71,7 +98,7 @@ def plan_repair(parts: Parts, to_version: int, branch: str | None) -> RepairPlan
         UnsupportedError: the graph lies on an object store.
         BranchNotFound, VersionNotFound: there is no such branch or version.
         GraphDamaged: that version is damaged, too.
-        ConflictError: a writer is at work, or another branch needs what would move (B3).
+        ConflictError: a writer is at work.
         BadRequest: the branch is at that version.
     """
     root = parts.local_root
@@ -98,14 +125,18 @@ def plan_repair(parts: Parts, to_version: int, branch: str | None) -> RepairPlan
     )
     untold = tuple(version for version in range(to_version + 1, newest + 1) if version not in told)
     loss = Loss(branch, to_version, newest, commits, untold, losses)
-    moves = dict(_moves(root, _manifest(ref), to_version, entries, branch))
     refs = {pin.ref for pin in after.pins.values() if pin.ref} - {entry.owner for entry in entries}
-    _refuse_others(parts, branch, to_version, entries)
-    return RepairPlan(loss, moves, _dead_sidecars(parts, branch), tuple(sorted(ref for ref in refs if ref)))
+    return RepairPlan(
+        loss,
+        ref,
+        tuple(_moved(root, entries, branch)),
+        _dead_sidecars(parts, branch),
+        tuple(sorted(ref for ref in refs if ref)),
+    )
 
 
-def carry_out(parts: Parts, loss: Loss, actor: str | None) -> tuple[str, tuple[str, ...]]:
-    """Move what was told of to quarantine; return its id there, and the paths of what moved.
+def carry_out(parts: Parts, loss: Loss, actor: str | None) -> str:
+    """Give up what was told of; return the id of the operation. The tables follow with the next sweep (B4).
 
     Raises:
         ConflictError: something was published since the loss was told (B2).
@@ -115,6 +146,7 @@ def carry_out(parts: Parts, loss: Loss, actor: str | None) -> tuple[str, tuple[s
     assert root is not None, "a loss was told of a local graph"
     branch = loss.branch
     with (
+        shielded(),
         parts.queues.schema_gate,
         parts.queues.branch_gates([branch]),
         PublishLock(root / publish_lock_file(branch)) as is_held,
@@ -122,16 +154,73 @@ def carry_out(parts: Parts, loss: Loss, actor: str | None) -> tuple[str, tuple[s
         plan = plan_repair(parts, loss.to_version, branch)
         if not is_held or plan.loss != loss:
             raise ConflictError(f"branch '{branch or MAIN}' moved since the loss was told: look again")
-        quarantine_id = parts.new_id()
-        _write_note(parts, quarantine_id, plan, actor)
-        moved = [_move_sidecar(parts, quarantine_id, found) for found in plan.sidecars]
-        manifest = next(iter(plan.moves))
-        forget_mark(root / manifest)
-        for dataset, versions in plan.moves.items():
-            moved += move_to_quarantine(str(root), dataset, versions, quarantine_id)
-        write_mark(root / manifest, loss.to_version, is_synced=False)
+        lock = WriterLock.acquire(root / RECOVERY_DIR, parts.new_id)
+        try:
+            _go_back(parts, root, plan, lock.operation_id, actor)
+        finally:
+            lock.release()
         parts.coordinator.forget()
-    return quarantine_id, tuple(moved)
+    return lock.operation_id
+
+
+def _go_back(parts: Parts, root: Path, plan: RepairPlan, operation_id: str, actor: str | None) -> None:
+    loss, folder = plan.loss, root / _manifest(plan.ref)
+    write_note(
+        parts,
+        operation_id,
+        branch=loss.branch,
+        to_version=loss.to_version,
+        newest_version=loss.newest_version,
+        actor_id=actor,
+        commits=[commit.graph_commit_id for commit in loss.commits],
+        refs=list(plan.refs),
+    )
+    sidecar = _sidecar(parts, plan, operation_id, actor)
+    parts.adapter.write_text(sidecar.name, sidecar.to_text())
+    for found in plan.sidecars:
+        # Their writes are given up as well, or were never done: ours says for every table where it goes.
+        target = f"{QUARANTINE_DIR}/{operation_id}/{found.sidecar.name}"
+        parts.adapter.rename_text(found.sidecar.name, target)
+    hit("repair.post_sidecar_pre_manifest")
+    made = write_restored(folder, loss.to_version, loss.newest_version)
+    write_mark(folder, made, is_synced=True)
+    hit("repair.post_manifest_pre_tables")
+    for table in plan.tables:
+        if table.is_damaged:  # the library could not build on it
+            write_restored(root / _dataset(table.entry), table.entry.version, table.newest)
+
+
+def _sidecar(parts: Parts, plan: RepairPlan, operation_id: str, actor: str | None) -> Sidecar:
+    tables = tuple(
+        SidecarTable(
+            table_key=table.entry.table_key,
+            stable_table_id=table.entry.identity.stable_table_id,
+            table_incarnation_id=table.entry.identity.table_incarnation_id,
+            table_path=table.entry.location,
+            table_branch=table.entry.owner,
+            expected_version=table.entry.version,
+            post_commit_pin=table.entry.version + 1,
+        )
+        for table in plan.tables
+    )
+    outcomes = tuple(
+        Outcome(table.entry.table_key, table.newest, table.entry.version) for table in plan.tables
+    )
+    return Sidecar(
+        operation_id=operation_id,
+        writer_kind=WriterKind.REPAIR,
+        started_at=parts.clock(),
+        branch=plan.loss.branch,
+        branch_ref=plan.ref,
+        actor_id=actor,
+        graph_commit_id=parts.new_id(),
+        recovery_commit_id=parts.new_id(),
+        tables=tables,
+        host=host_name(),
+        boot_id=boot_id() or "unknown",
+        pid=process_id(),
+        recovery_plan=RecoveryPlan(RecoveryKind.ROLLED_BACK, outcomes),
+    )
 
 
 def _manifest(ref: str | None) -> str:
@@ -150,38 +239,24 @@ def _state_at(parts: Parts, branch: str | None, ref: str | None, version: int) -
     return ManifestState(branch, ref, 0).with_rows(rows, version=version, fragments=frozenset())
 
 
-def _moves(
-    root: Path, manifest: str, to_version: int, entries: tuple[TableEntry, ...], branch: str | None
-) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Yield the manifest first, then every table that the branch writes itself (B4)."""
-    yield manifest, tuple(version for version in list_versions(root / manifest) if version > to_version)
+def _moved(root: Path, entries: tuple[TableEntry, ...], branch: str | None) -> Iterator[MovedTable]:
+    """Yield every table that the branch writes itself and that has versions above the chosen one."""
     for entry in entries:
-        if owns(branch, entry):
-            dataset = entry.location if entry.owner is None else f"{entry.location}/tree/{entry.owner}"
-            above = tuple(version for version in list_versions(root / dataset) if version > entry.version)
-            if above:
-                yield dataset, above
+        versions = list_versions(root / _dataset(entry)) if owns(branch, entry) else []
+        if versions and versions[0] > entry.version:
+            yield MovedTable(entry, versions[0], _is_damaged(root / _dataset(entry), versions[0]))
 
 
-def _refuse_others(
-    parts: Parts, branch: str | None, to_version: int, entries: tuple[TableEntry, ...]
-) -> None:
-    """Refuse to move what another branch needs; one that cannot be read may need anything (B3)."""
-    kept = {(entry.identity, entry.owner): entry for entry in entries if owns(branch, entry)}
-    for other in parts.branches.all():
-        if other.name == branch:
-            continue
-        if other.parent_branch == branch and other.parent_manifest_version > to_version:
-            raise ConflictError(f"branch '{other.name}' begins at version {other.parent_manifest_version}")
-        for identity, pin in parts.coordinator.state(other.name, other.ref).tables.pins.items():
-            entry = kept.get((identity, pin.ref))
-            if entry is not None and pin.version > entry.version:
-                raise ConflictError(f"branch '{other.name}' reads version {pin.version} of {entry.table_key}")
-    if branch is not None:
-        for identity, pin in parts.coordinator.state().tables.pins.items():
-            entry = kept.get((identity, pin.ref))
-            if entry is not None and pin.version > entry.version:
-                raise ConflictError(f"main reads version {pin.version} of {entry.table_key}")
+def _dataset(entry: TableEntry) -> str:
+    return entry.location if entry.owner is None else f"{entry.location}/tree/{entry.owner}"
+
+
+def _is_damaged(folder: Path, version: int) -> bool:
+    try:
+        found = read_version(folder, version)
+    except (HollowContent, VersionGone):
+        return True
+    return hollow_file(folder, [*found.files, *found.shared]) is not None
 
 
 def _dead_sidecars(parts: Parts, branch: str | None) -> tuple[PendingSidecar, ...]:
@@ -190,22 +265,3 @@ def _dead_sidecars(parts: Parts, branch: str | None) -> tuple[PendingSidecar, ..
     if alive:
         raise ConflictError(f"operation {alive[0]} is at work on branch '{branch or MAIN}': wait for its end")
     return found
-
-
-def _write_note(parts: Parts, quarantine_id: str, plan: RepairPlan, actor: str | None) -> None:
-    write_note(
-        parts,
-        quarantine_id,
-        branch=plan.loss.branch,
-        to_version=plan.loss.to_version,
-        newest_version=plan.loss.newest_version,
-        actor_id=actor,
-        commits=[commit.graph_commit_id for commit in plan.loss.commits],
-        refs=list(plan.refs),
-    )
-
-
-def _move_sidecar(parts: Parts, quarantine_id: str, found: PendingSidecar) -> str:
-    target = f"{QUARANTINE_DIR}/{quarantine_id}/{found.sidecar.name}"
-    parts.adapter.rename_text(found.sidecar.name, target)
-    return target

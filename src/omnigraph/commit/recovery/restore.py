@@ -2,19 +2,18 @@
 
 F1  Only what fits goes back: right above what is there now, and whole. A version number that was taken since
     stays taken.
-F2  The oldest version goes back first, tables before the manifest that names them: after a crash the rest
-    still fits.
+F2  The oldest version goes back first: after a crash the rest still fits.
+F3  Versions of a table go back behind the manifest that names them. One that no manifest names was undone by
+    recovery long ago, and would only stand in the way of every write.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from omnigraph.commit.parts import Parts
-from omnigraph.commit.recovery.quarantine_note import NOTE, noted
-from omnigraph.commit.sidecar import RECOVERY_DIR
+from omnigraph.commit.parts import RECOVERIES_DATASET, Parts
 from omnigraph.core.damage import GraphDamaged
-from omnigraph.core.errors import AlreadyExistsError, NotFoundError, UnsupportedError
+from omnigraph.core.errors import AlreadyExistsError, ConflictError, NotFoundError, UnsupportedError
 from omnigraph.core.ids import ulid_millis
 from omnigraph.history.manifest_rows import MANIFEST_DIR
 from omnigraph.storage.durability import sync_path
@@ -39,15 +38,13 @@ class QuarantinedVersions:
 
 @dataclass(frozen=True, slots=True)
 class Quarantined:
-    """One folder of the quarantine: when it was filled and with what, by a decision or after a power cut.
+    """One folder of the quarantine: when it was filled after a power cut, and with what.
 
     `obstacle` says why it cannot be put back; none if it can.
     """
 
     quarantine_id: str
     created_at: int
-    is_repair: bool
-    actor_id: str | None
     datasets: tuple[QuarantinedVersions, ...]
     obstacle: str | None
 
@@ -63,7 +60,7 @@ def list_quarantined(parts: Parts) -> tuple[Quarantined, ...]:
         return ()
     with translated("list the quarantine"):
         folders = sorted((path for path in (root / QUARANTINE_DIR).iterdir() if path.is_dir()), reverse=True)
-        return tuple(found for path in folders if (found := _describe(root, path)).datasets)
+        return tuple(found for path in folders if (found := _describe(parts, root, path)).datasets)
 
 
 def restore_quarantined(parts: Parts, quarantine_id: str) -> Quarantined:
@@ -73,6 +70,7 @@ def restore_quarantined(parts: Parts, quarantine_id: str) -> Quarantined:
         UnsupportedError: the graph lies on an object store.
         NotFoundError: there is no such folder.
         AlreadyExistsError: something was published over it (F1).
+        ConflictError: no published version names it (F3).
         GraphDamaged: what would come back is damaged itself (F1).
         StorageError: the system failed; the same call goes on from there.
     """
@@ -82,22 +80,17 @@ def restore_quarantined(parts: Parts, quarantine_id: str) -> Quarantined:
     folder = root / QUARANTINE_DIR / quarantine_id
     if Path(quarantine_id).name != quarantine_id or not folder.is_dir():
         raise NotFoundError(f"there is nothing in quarantine under the id '{quarantine_id}'")
-    found = _describe(root, folder)
+    found = _describe(parts, root, folder)
     for part in found.datasets:
-        _refuse_misfit(root, folder, part)
-    for part in sorted(found.datasets, key=lambda part: part.dataset.startswith(MANIFEST_DIR)):
+        _refuse_misfit(parts, root, folder, part)
+    for part in found.datasets:
         _put_back(root, folder, part)
-    sidecars = sorted((folder / RECOVERY_DIR).glob("*.json"))
-    for sidecar in sidecars:
-        name = f"{RECOVERY_DIR}/{sidecar.name}"
-        parts.adapter.rename_text(f"{QUARANTINE_DIR}/{quarantine_id}/{name}", name)
-    parts.adapter.delete(f"{QUARANTINE_DIR}/{quarantine_id}/{NOTE}")
     parts.adapter.delete_prefix(f"{QUARANTINE_DIR}/{quarantine_id}")
     parts.coordinator.forget()
     return found
 
 
-def _describe(root: Path, folder: Path) -> Quarantined:
+def _describe(parts: Parts, root: Path, folder: Path) -> Quarantined:
     versions: dict[str, list[int]] = {}
     for path in folder.rglob("*.manifest"):
         version = version_of_file_name(path.name)
@@ -106,35 +99,33 @@ def _describe(root: Path, folder: Path) -> Quarantined:
     datasets = tuple(
         QuarantinedVersions(dataset, tuple(sorted(found))) for dataset, found in sorted(versions.items())
     )
-    note = noted(folder)
-    actor = None if note is None else note.get("actor_id")
     return Quarantined(
         folder.name,
         (ulid_millis(folder.name) or 0) * 1_000,
-        note is not None,
-        actor if isinstance(actor, str) else None,
         datasets,
-        _obstacle(root, folder, datasets),
+        _obstacle(parts, root, folder, datasets),
     )
 
 
-def _obstacle(root: Path, folder: Path, datasets: Sequence[QuarantinedVersions]) -> str | None:
+def _obstacle(parts: Parts, root: Path, folder: Path, datasets: Sequence[QuarantinedVersions]) -> str | None:
     try:
         for part in datasets:
-            _refuse_misfit(root, folder, part)
-    except (AlreadyExistsError, GraphDamaged) as error:
+            _refuse_misfit(parts, root, folder, part)
+    except (ConflictError, AlreadyExistsError, GraphDamaged) as error:
         return str(error)
     return None
 
 
-def _refuse_misfit(root: Path, folder: Path, part: QuarantinedVersions) -> None:
-    """Refuse what something was published over, and what is damaged (F1)."""
+def _refuse_misfit(parts: Parts, root: Path, folder: Path, part: QuarantinedVersions) -> None:
+    """Refuse what something was published over, what is damaged (F1), and what nobody names (F3)."""
     present = list_versions(root / part.dataset)
     newest, first, last = (present[0] if present else 0), part.versions[0], part.versions[-1]
     if newest + 1 != first:
         raise AlreadyExistsError(
             f"version {first} of {part.dataset} cannot be put back: version {newest} is the newest one there"
         )
+    if not part.dataset.startswith((MANIFEST_DIR, RECOVERIES_DATASET)) and not _is_named(parts, part):
+        raise ConflictError(f"no published version names version {last} of {part.dataset}")
     file = folder / part.dataset / Path(version_file_name(last)).name
     damage: tuple[str, str] | None
     try:
@@ -146,6 +137,18 @@ def _refuse_misfit(root: Path, folder: Path, part: QuarantinedVersions) -> None:
         raise GraphDamaged(
             file=f"{part.dataset}/{damage[0]}", reason=damage[1], dataset=part.dataset, versions=[last]
         )
+
+
+def _is_named(parts: Parts, part: QuarantinedVersions) -> bool:
+    """Return whether the newest manifest of some branch pins a table at the version or above it."""
+    place, _, ref = part.dataset.partition("/tree/")
+    branches, _ = parts.branches.readable()
+    for name, at in [(None, None), *((branch.name, branch.ref) for branch in branches)]:
+        for entry in parts.coordinator.state(name, at).tables.entries():
+            is_it = (entry.location, entry.owner or "") == (place, ref)
+            if is_it and entry.version >= part.versions[-1]:
+                return True
+    return False
 
 
 def _put_back(root: Path, folder: Path, part: QuarantinedVersions) -> None:

@@ -185,7 +185,7 @@ def has_plain_history(store: TableStore, delta: TableDelta) -> bool | None:
         return None
     between = range(delta.since + 1, handle.version + 1)
     try:
-        return all(store.transaction_info(handle.address, v).operation in _PLAIN for v in between)
+        return all(made.operation in _PLAIN for made in store.transactions(handle.address, between))
     except StorageError as error:
         if error.kind != "not_found":
             raise

@@ -1,0 +1,39 @@
+"""The note that a repair leaves beside the quarantine: who decided to give up what, and when."""
+
+import json
+from pathlib import Path
+
+from omnigraph.commit.parts import Parts
+from omnigraph.storage.quarantine import QUARANTINE_DIR
+
+NOTE = "repair.json"
+FORMAT = 1
+
+
+def write_note(parts: Parts, operation_id: str, **members: object) -> None:
+    """Write the note, on the disk before anything is given up.
+
+    Raises:
+        StorageError: the system failed; nothing was given up.
+    """
+    note = {"format": FORMAT, "created_at": parts.clock()} | members
+    parts.adapter.write_text(f"{QUARANTINE_DIR}/{operation_id}/{NOTE}", json.dumps(note, indent=1))
+
+
+def refs_given_up(parts: Parts) -> frozenset[str]:
+    """Return the forks that only what was given up names; without them nobody could go back there."""
+    root = parts.local_root
+    if root is None or not (root / QUARANTINE_DIR).is_dir():
+        return frozenset()
+    found = [_refs(folder) for folder in (root / QUARANTINE_DIR).iterdir() if folder.is_dir()]
+    return frozenset(ref for refs in found for ref in refs)
+
+
+def _refs(folder: Path) -> list[str]:
+    """Return the forks of a note; none where a power cut, and no decision, filled the folder."""
+    try:
+        document = json.loads((folder / NOTE).read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return []
+    refs = document.get("refs") if isinstance(document, dict) else None
+    return [str(ref) for ref in refs] if isinstance(refs, list) else []
