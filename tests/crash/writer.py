@@ -44,6 +44,7 @@ class Request:
     name: str
     operation: Operation
     failpoint: tuple[str, str] | None = None
+    branch: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +205,8 @@ def _answer(graph: "Graph", request: Request | StepRequest) -> Acknowledged:
     from tests.model.operations import perform
 
     if isinstance(request, Request):
-        return Acknowledged(request.name, perform(graph, request.operation, actor=request.name))
+        made = perform(graph, request.operation, actor=request.name, branch=request.branch)
+        return Acknowledged(request.name, made)
     commit = perform_step(graph, request.step, actor=request.name).commit
     branch = branch_of(request.step)
     newest = () if branch is None else tuple(graph.commits(branch=branch, limit=NEWEST))

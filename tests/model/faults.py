@@ -14,7 +14,7 @@ from typing import ParamSpec, TypeVar
 from unittest import mock
 
 import lance
-from lance.dataset import LanceScanner, MergeInsertBuilder
+from lance.dataset import Branches, LanceScanner, MergeInsertBuilder
 from lance.optimize import Compaction
 
 from omnigraph.storage import shapes, stage
@@ -27,6 +27,8 @@ CALLS: tuple[tuple[object, str], ...] = (
     (lance.LanceDataset, "describe_indices"),
     (lance.LanceDataset, "read_transaction"),
     (lance.LanceDataset, "_take_rows"),
+    (lance.LanceDataset, "create_branch"),
+    (Branches, "delete"),
     (LanceScanner, "to_table"),
     (MergeInsertBuilder, "execute"),
     (MergeInsertBuilder, "execute_uncommitted"),
@@ -36,6 +38,7 @@ CALLS: tuple[tuple[object, str], ...] = (
     (os, "open"),
     (os, "fsync"),
     (os, "replace"),
+    (os, "link"),
     (os, "unlink"),
     (os, "scandir"),
 )

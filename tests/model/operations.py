@@ -172,19 +172,19 @@ def _loaded(contents: Contents, load: Load) -> Contents:
 _FIELDS = {"Person": "people", "Team": "teams", "Note": "notes", "Knows": "knows", "Joined": "joined"}
 
 
-def perform(graph: "Graph", operation: Operation, *, actor: str | None = None) -> str | None:
+def perform(
+    graph: "Graph", operation: Operation, *, actor: str | None = None, branch: str | None = None
+) -> str | None:
     """Ask the engine for an operation and return the id of its commit, if it made one."""
     if isinstance(operation, EnsureIndices):
-        built = graph.ensure_indices(actor=actor)
+        built = graph.ensure_indices(branch=branch, actor=actor)
         return None if built.commit is None else built.commit.graph_commit_id
     if isinstance(operation, Load):
-        if operation.mode == "overwrite":
-            loaded = graph.load(_tables(operation), "overwrite", actor=actor, index=operation.index)
-        else:
-            loaded = graph.load(_ndjson(operation), operation.mode, actor=actor, index=operation.index)
+        data = _tables(operation) if operation.mode == "overwrite" else _ndjson(operation)
+        loaded = graph.load(data, operation.mode, branch=branch, actor=actor, index=operation.index)
         return None if loaded.commit is None else loaded.commit.graph_commit_id
     source, params = _mutation(operation)
-    mutated = graph.mutate(source, params=params, actor=actor)
+    mutated = graph.mutate(source, params=params, branch=branch, actor=actor)
     return None if mutated.commit is None else mutated.commit.graph_commit_id
 
 
