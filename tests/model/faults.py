@@ -70,8 +70,10 @@ class Faults:
             yield
 
     @contextmanager
-    def armed(self) -> Iterator[None]:
-        """Let at most one call of a block fail."""
+    def armed(self, within: int | None = None) -> Iterator[None]:
+        """Let at most one call of a block fail, one of the first so many if that is said."""
+        if within is not None:
+            self._left = min(self._left, self._random.randrange(within))
         self._is_armed = True
         try:
             yield
