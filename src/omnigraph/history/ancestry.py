@@ -9,6 +9,8 @@ E3  Old history costs nothing where it is not needed: two chains without a merge
 E4  A maintenance commit shows what its first parent shows: commits with one effective commit are equivalent.
 E5  Where it is not known what a merged commit has behind it, the answer is not known either, and nothing is
     guessed.
+E6  Commits that a branch gave up are behind whoever took them and behind nobody else, the later commits of
+    the branch included. Others may meet in them, though no branch shows them any more.
 """
 
 from collections.abc import Iterable

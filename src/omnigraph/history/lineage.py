@@ -1,14 +1,19 @@
 """Which commits come before which, told by chains instead of commit by commit.
 
-C1  A branch is a chain of first parents, along which the versions grow. What it shows falls into the chains
-    of the branches that it descends from and its own; a chain is named by its first commit. Of a chain a
-    commit has a beginning behind it: one version says how much.
+C1  A branch is a line of first parents, along which the versions grow. What it shows falls into chains: runs
+    of commits of one branch whose versions leave no number out. A chain is named by its first commit. Of a
+    chain a commit has a beginning behind it: one version says how much.
 C2  A merge commit records what its source has behind it and the target's rows do not tell. So the rows of a
     branch tell everything behind its head, whatever became of the branches that were merged.
 C3  Nothing is guessed: a merged commit that nobody can place is kept as such, and counts as known by no one.
+C4  A branch may give commits up: a new version shows what an older one showed. No number is used twice, so
+    the next commit leaves out the numbers that were given up, and begins a chain of its own at the last one
+    that was kept. What was given up stays a chain beside it, with what had been merged there, for whoever
+    merged a commit of it or started from one. A number that is left out for another reason (the manifest was
+    folded) ends a chain as well: the rows do not tell why, and nothing depends on it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +40,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """What a branch added of its own, and the commit that it went on from; the graph's first chain has none.
+    """Commits that a branch added in a row, and the one that they went on from; the graph's first has none.
 
     `ref` is that of the branch's manifest, where it is known.
     """
@@ -50,7 +55,7 @@ Reach = Mapping[str, Place]  # by chain, the last commit of it that something ha
 
 
 class ChainedLog:
-    """The commits that one branch shows, as chains (C1)."""
+    """The commits that one branch shows, as chains (C1, C4)."""
 
     def __init__(self, log: CommitLog, *, branch: str | None = None, ref: str | None = None) -> None:
         """Take a branch's log, its name, and the ref of its manifest."""
@@ -59,15 +64,20 @@ class ChainedLog:
         self._versions = self._rows["table_version"].to_numpy()
         branches = self._rows["table_branch"].combine_chunks().fill_null("")
         turns = _compute.not_equal(branches.slice(1), branches.slice(0, max(len(branches) - 1, 0)))
-        self._starts = [0, *(np.flatnonzero(np.asarray(turns)) + 1).tolist()] if len(branches) else []
+        is_turn = np.asarray(turns, dtype=bool)
+        is_left_out = np.diff(self._versions) > 1  # C4
+        self._starts = [0, *_after(is_turn | is_left_out)] if len(branches) else []
+        last_run = [0, *_after(is_turn)][-1]
         self.chains = [
-            self._chain(start, branches[start].as_py() or None, branch, ref) for start in self._starts
+            self._chain(start, branches[start].as_py() or None, ref if start >= last_run else None, branch)
+            for start in self._starts
         ]
+        last = [chain for start, chain in zip(self._starts, self.chains, strict=True) if start >= last_run]
+        self.own = frozenset(chain.chain_id for chain in last if chain.branch == branch)
 
-    def _chain(self, start: int, branch: str | None, own: str | None, ref: str | None) -> Chain:
-        is_own = start == self._starts[-1] and branch == own
+    def _chain(self, start: int, branch: str | None, ref: str | None, own: str | None) -> Chain:
         went_on_from = self.place(start - 1) if start else None
-        return Chain(self._text("object_id", start), branch, went_on_from, ref if is_own else None)
+        return Chain(self._text("object_id", start), branch, went_on_from, ref if branch == own else None)
 
     def place(self, position: int) -> Place:
         """Return where the commit of a row stands."""
@@ -166,15 +176,31 @@ class Lineage:
                 waiting.append(start)
         return found
 
-    def chains_that_took(self, chain_id: str) -> set[str]:
-        """Return the chains that went on from a commit of a chain, or into which one of them was merged."""
-        found = {
-            chain.chain_id for chain in self.chains.values() if chain.start and chain.start.chain == chain_id
+    def is_meeting_place(self, chain_ids: Collection[str]) -> bool:
+        """Return whether commits of some chains were taken on lines of which none continues all the others.
+
+        To take a commit is to merge it or to go on from it.
+        """
+        taken = {
+            chain.chain_id: 0
+            for chain in self.chains.values()
+            if chain.start is not None and chain.start.chain in chain_ids and chain.chain_id not in chain_ids
         }
         for taker, merges in self._merges.items():
-            if any(merged.chain == chain_id for merged in merges.values()):
-                found.add(taker)
-        return found
+            versions = [version for version, merged in merges.items() if merged.chain in chain_ids]
+            if versions:
+                taken[taker] = max(versions)
+        lines = [self._line(chain_id, version) for chain_id, version in taken.items()]
+        return bool(taken) and not any(_covers(line, taken) for line in lines)
+
+    def _line(self, chain_id: str, version: int) -> dict[str, int]:
+        """Return how much of its branch's chains a commit continues: those that others began do not count."""
+        line = {chain_id: version}
+        chain = self.chains[chain_id]
+        while chain.start is not None and self.chains[chain.start.chain].branch == chain.branch:
+            line[chain.start.chain] = chain.start.version
+            chain = self.chains[chain.start.chain]
+        return line
 
     def unplaced_in(self, reach: Reach) -> list[str]:
         """Return the merged commits behind something of which nobody knows what led to them (C3)."""
@@ -249,6 +275,15 @@ class Lineage:
     def _add_merge(self, chain: str, version: int, merged: Place) -> None:
         self._merges.setdefault(chain, {})[version] = merged
         self._unplaced.get(chain, {}).pop(version, None)
+
+
+def _after(is_last: "np.typing.NDArray[np.bool_]") -> list[int]:
+    """Return the positions behind those that are marked."""
+    return (np.flatnonzero(is_last) + 1).tolist()
+
+
+def _covers(line: Mapping[str, int], taken: Mapping[str, int]) -> bool:
+    return all(line.get(chain_id, -1) >= version for chain_id, version in taken.items())
 
 
 def _chain_document(chain: Chain) -> list[object]:

@@ -241,14 +241,13 @@ def _let_go(parts: Parts, publisher: ManifestPublisher, branch: Branch, state: M
 def _is_meeting_place(parts: Parts, branch: Branch, state: ManifestState) -> bool:
     """Return whether two branches may meet in a commit of a deleted one (J3)."""
     log = ChainedLog(state.commits, branch=branch.name, ref=branch.ref)
-    own = log.chains[-1]
-    if own.branch != branch.name:
+    if not log.own:
         return False  # it never wrote
     states = [parts.coordinator.state()]
     states += [parts.coordinator.state(other.name, other.ref) for other in parts.branches.all()]
     lineage = Lineage(ChainedLog(other.commits, branch=other.branch, ref=other.ref) for other in states)
     lineage.place_merges(log)
-    return len(lineage.chains_that_took(own.chain_id)) > 1
+    return lineage.is_meeting_place(log.own)
 
 
 def _is_live(parts: Parts, name: str, ref: str | None) -> bool:

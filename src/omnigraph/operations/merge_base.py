@@ -4,6 +4,7 @@ M1  The commits in which two histories meet are read wherever a branch shows the
     long as its storage is there.
 M2  Where it cannot be told in which commits they meet, or where one of them cannot be read, the merge is
     refused: a state that is merely older would bring deleted entities back and find conflicts that are none.
+    So it is where they meet in a commit that its branch gave up and that no other branch shows.
 """
 
 from collections.abc import Iterable, Iterator
@@ -38,7 +39,7 @@ class MergeBase:
         try:
             return self.ancestry.meeting(self._others())
         except HistoryUnknown as unknown:
-            reason = f"nobody knows what led to {unknown}, of branches that were merged and deleted"
+            reason = f"nobody knows what led to {unknown}, of branches that were deleted or gave them up"
             raise self._refusal(unknown.commit_ids, reason) from unknown
 
     def read(self, meeting: Meeting) -> Base:
@@ -58,7 +59,9 @@ class MergeBase:
         for state in states:
             if state.commits.has(ancestor.commit_id):
                 return state.snapshot_at(ancestor.manifest_version)
-        reason = f"their histories meet in commit {ancestor.commit_id} of a branch that was deleted"
+        reason = (
+            f"their histories meet in commit {ancestor.commit_id} of a branch that was deleted or gave it up"
+        )
         raise self._refusal([ancestor.commit_id], reason)
 
     def _others(self, first: str | None = None) -> Iterator[ManifestState]:

@@ -30,12 +30,16 @@ class History:
     def fork(self, name: str, source: str) -> None:
         """Make a branch."""
         state = self.states[source]
-        rows = pa.concat_tables(
-            rows_table([commit_row(i, b, m, at=v)]) for i, b, m, v in self._rows_of(state)
-        )
-        self.states[name] = ManifestState(name, f"{name}-ref", 0).with_rows(
-            rows, version=state.version, fragments=frozenset()
-        )
+        self.states[name] = self._copied(name, f"{name}-ref", state, state.version)
+
+    def give_up(self, branch: str, to: ManifestState) -> None:
+        """Let a branch show again, as a new version, what it showed in an older state."""
+        state = self.states[branch]
+        self.states[branch] = self._copied(state.branch, state.ref, to, state.version + 1)
+
+    def _copied(self, name: str | None, ref: str | None, state: ManifestState, version: int) -> ManifestState:
+        rows = rows_table([commit_row(i, b, m, at=v) for i, b, m, v in self._rows_of(state)])
+        return ManifestState(name, ref, 0).with_rows(rows, version=version, fragments=frozenset())
 
     def commit(
         self, branch: str, commit_id: str, *, merged: str | None = None, is_upkeep: bool = False
@@ -347,6 +351,241 @@ def test_random_histories_meet_where_the_definition_says(seed: int, is_recorded:
 
     for one, other in itertools.combinations(sorted(history.states), 2):
         assert history.best(one, other, sorted(history.states)) == history.defined(one, other)
+
+
+# Commits that a branch gave up
+
+
+@pytest.fixture
+def given_up(history: History) -> History:
+    """June merged m2 of main, which then gave m1 and m2 up and went on with m3."""
+    kept = history.states["main"]
+    history.commit("june", "j1")
+    history.commit("main", "m1")
+    history.commit("main", "m2")
+    history.commit("june", "j2", merged="main")
+    history.give_up("main", kept)
+    return history
+
+
+@pytest.mark.case("engine", 419)
+def test_what_was_given_up_is_behind_whoever_merged_it_and_not_behind_the_branch(given_up: History) -> None:
+    assert given_up.best("main", "june") == ["r"]
+    given_up.commit("main", "m3")
+    assert given_up.best("main", "june") == ["r"]
+    given_up.commit("june", "j3")
+    given_up.commit("main", "m4", merged="june")
+    assert given_up.best("main", "june") == ["j3"]
+    given_up.commit("main", "m5")
+    given_up.commit("june", "j4", merged="main")
+    assert given_up.best("main", "june") == ["m5"]
+
+
+@pytest.mark.case("engine", 419)
+def test_a_merge_that_was_given_up_is_none(history: History) -> None:
+    kept = history.states["main"]
+    history.commit("june", "j1")
+    history.commit("main", "m1", merged="june")
+    history.fork("may", "june")
+    history.commit("may", "y1", merged="main")
+    history.give_up("main", kept)
+    history.commit("main", "m2")
+
+    assert history.best("main", "june") == ["r"]
+    assert history.best("main", "may") == ["r"]
+    assert history.best("june", "may") == ["j1"]
+    history.commit("main", "m3", merged="june")
+    assert history.best("main", "june") == history.best("main", "may") == ["j1"]
+
+
+@pytest.mark.case("engine", 419)
+def test_two_that_merged_what_was_given_up_meet_in_it(given_up: History) -> None:
+    given_up.fork("may", "main")
+    given_up.commit("may", "y1")
+    kept = given_up.states["main"]
+    given_up.commit("main", "m3")
+    given_up.commit("main", "m4")
+    given_up.fork("main4", "main")
+    given_up.commit("may", "y2", merged="main")
+    given_up.commit("june", "j3", merged="main4")
+    given_up.give_up("main", kept)
+    given_up.commit("main", "m5")
+
+    found = given_up.meeting("may", "june")
+
+    assert isinstance(found, Ancestor)
+    assert found.commit_id == "m4"
+    assert given_up.best("main", "june") == given_up.best("main", "may") == ["r"]
+
+
+@pytest.mark.case("engine", 419)
+@pytest.mark.parametrize("has_gone_on", [False, True])
+def test_a_branch_that_started_from_what_was_given_up(history: History, has_gone_on: bool) -> None:
+    history.commit("main", "m1")
+    kept = history.states["main"]
+    history.commit("main", "m2")
+    history.fork("may", "main")
+    history.fork("july", "main")
+    history.give_up("main", kept)
+    history.commit("main", "m3")
+    if has_gone_on:
+        history.commit("may", "y1")
+        history.commit("june", "j1", merged="may")
+
+    assert history.best("main", "may") == ["m1"]
+    assert history.best("may", "july") == ["m2"]
+    history.commit("june", "j2", merged="july")
+    assert history.best("main", "june") == ["m1"]
+
+
+@pytest.mark.case("engine", 419)
+def test_two_meet_in_a_third_that_gave_up_what_one_of_them_merged(history: History) -> None:
+    """Neither shows a row of the third one, and no other branch is asked."""
+    history.fork("may", "main")
+    history.fork("fix", "main")
+    history.commit("fix", "f1")
+    kept = history.states["fix"]
+    history.commit("fix", "f2")
+    history.commit("june", "j1", merged="fix")
+    history.give_up("fix", kept)
+    history.commit("fix", "f3")
+    history.commit("fix", "f4")
+    history.commit("may", "y1", merged="fix")
+    history.give_up("fix", history.states["fix"])  # a number without a commit, as when the manifest is folded
+    history.commit("fix", "f5")
+    history.commit("main", "m1", merged="fix")
+
+    assert history.best("june", "may") == ["f1"]
+    assert history.best("june", "main") == ["f1"]
+    assert history.best("may", "main") == ["f4"]
+
+
+@pytest.mark.case("engine", 419)
+def test_what_was_given_up_twice_over_one_commit_are_two_stretches(given_up: History) -> None:
+    """Versions alone would put m2 behind m3, which was made when m2 was gone."""
+    given_up.fork("may", "main")
+    kept = given_up.states["main"]
+    given_up.commit("main", "m3")
+    given_up.commit("may", "y1")
+    given_up.commit("may", "y2", merged="main")
+    given_up.give_up("main", kept)
+    given_up.commit("main", "m4")
+
+    assert given_up.best("june", "may") == ["r"]
+
+
+@pytest.mark.case("engine", 419)
+def test_what_comes_back_is_not_behind_what_was_made_without_it(history: History) -> None:
+    kept = history.states["main"]
+    history.commit("main", "m1")
+    former = history.states["main"]
+    history.give_up("main", kept)
+    history.commit("main", "m2")
+    history.commit("june", "j1")
+    history.commit("june", "j2", merged="main")
+    history.give_up("main", former)
+    history.commit("main", "m3")
+
+    assert history.best("main", "june") == ["r"]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_histories_with_commits_given_up_meet_where_the_definition_says(seed: int) -> None:
+    chance = random.Random(seed)
+    history = History()
+    past: dict[str, list[ManifestState]] = {"main": []}
+    for number in range(chance.randint(10, 30)):
+        name = chance.choice(sorted(history.states))
+        what = chance.random()
+        if what < 0.2 and len(history.states) < 4:
+            history.fork(f"b{number:02d}", name)
+            past[f"b{number:02d}"] = []
+        elif what < 0.35 and past[name]:
+            history.give_up(name, chance.choice(past[name]))
+        elif what < 0.65 and len(history.states) > 1:
+            merged = chance.choice([other for other in sorted(history.states) if other != name])
+            history.commit(name, f"c{number:02d}", merged=merged)
+        elif what > 0.95 and name != "main":
+            history.delete(name)
+            continue
+        else:
+            history.commit(name, f"c{number:02d}")
+        past[name].append(history.states[name])
+
+    for one, other in itertools.combinations(sorted(history.states), 2):
+        assert history.best(one, other) == history.defined(one, other)
+
+
+def meets_in_fix(history: History) -> bool:
+    """Say whether the storage of `fix` is to stay when it goes."""
+    fix = ChainedLog(history.states["fix"].commits, branch="fix", ref="fix-ref")
+    others = [state for name, state in history.states.items() if name != "fix"]
+    lineage = Lineage(ChainedLog(state.commits, branch=state.branch, ref=state.ref) for state in others)
+    return lineage.is_meeting_place(fix.own)
+
+
+def test_two_stretches_of_one_branch_are_no_two_takers(history: History) -> None:
+    history.fork("fix", "main")
+    history.commit("fix", "f1")
+    assert not meets_in_fix(history)
+    history.commit("main", "m1", merged="fix")
+    history.give_up("main", history.states["main"])
+    history.commit("fix", "f2")
+    history.commit("main", "m2", merged="fix")
+
+    assert not meets_in_fix(history)
+    history.commit("june", "j1", merged="fix")
+    assert meets_in_fix(history)
+
+
+def test_a_taker_that_was_given_up_is_one_for_whoever_merged_it(history: History) -> None:
+    history.fork("fix", "main")
+    history.commit("fix", "f1")
+    kept = history.states["main"]
+    history.commit("main", "m1", merged="fix")
+    history.commit("june", "j1", merged="main")
+    history.give_up("main", kept)
+    assert not meets_in_fix(history)
+    history.commit("main", "m2", merged="fix")
+
+    assert meets_in_fix(history)
+    assert history.best("main", "june") == ["f1"]
+
+
+def test_what_a_branch_gave_up_and_kept_of_its_own_counts_as_its_own(history: History) -> None:
+    history.fork("fix", "main")
+    history.commit("fix", "f1")
+    kept = history.states["fix"]
+    history.commit("fix", "f2")
+    history.commit("june", "j1", merged="fix")
+    history.give_up("fix", kept)
+    history.commit("fix", "f3")
+    assert not meets_in_fix(history)
+    history.commit("main", "m1", merged="fix")
+
+    assert meets_in_fix(history)
+    found = history.meeting("main", "june")
+    assert isinstance(found, Ancestor)
+    assert found.chain is not None
+    assert (found.commit_id, found.chain.branch, found.chain.ref) == ("f1", "fix", "fix-ref")
+
+
+def test_every_stretch_of_a_deleted_branch_can_be_read(history: History) -> None:
+    """The record of a merge says where the chains of its source lie, not only the last of them."""
+    history.fork("fix", "main")
+    history.commit("fix", "f1")
+    history.fork("may", "fix")
+    history.commit("may", "y1")
+    history.give_up("fix", history.states["fix"])
+    history.commit("fix", "f2")
+    history.commit("main", "m1", merged="fix")
+    history.delete("fix")
+
+    found = history.meeting("main", "may")
+
+    assert isinstance(found, Ancestor)
+    assert found.chain is not None
+    assert (found.commit_id, found.chain.ref) == ("f1", "fix-ref")
 
 
 def test_rows_come_back_as_a_table(history: History) -> None:
