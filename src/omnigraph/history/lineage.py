@@ -66,13 +66,14 @@ class ChainedLog:
         turns = _compute.not_equal(branches.slice(1), branches.slice(0, max(len(branches) - 1, 0)))
         is_turn = np.asarray(turns, dtype=bool)
         is_left_out = np.diff(self._versions) > 1  # C4
-        self._starts = [0, *_after(is_turn | is_left_out)] if len(branches) else []
+        starts = [0, *_after(is_turn | is_left_out)] if len(branches) else []
+        self._starts = np.array(starts, dtype=np.int64)
         last_run = [0, *_after(is_turn)][-1]
         self.chains = [
             self._chain(start, branches[start].as_py() or None, ref if start >= last_run else None, branch)
-            for start in self._starts
+            for start in starts
         ]
-        last = [chain for start, chain in zip(self._starts, self.chains, strict=True) if start >= last_run]
+        last = [chain for start, chain in zip(starts, self.chains, strict=True) if start >= last_run]
         self.own = frozenset(chain.chain_id for chain in last if chain.branch == branch)
 
     def _chain(self, start: int, branch: str | None, ref: str | None, own: str | None) -> Chain:
@@ -83,7 +84,7 @@ class ChainedLog:
         """Return where the commit of a row stands."""
         chain = int(np.searchsorted(self._starts, position, side="right")) - 1
         return Place(
-            self._text("object_id", self._starts[chain]),
+            self._text("object_id", int(self._starts[chain])),
             int(self._versions[position]),
             self._text("object_id", position),
         )
