@@ -18,7 +18,7 @@ from omnigraph.commit.sidecar import SidecarTable, WriterKind
 from omnigraph.history.identity import TableIdentity
 
 PIN = 7
-STRICT = (WriterKind.MUTATION, WriterKind.LOAD)
+STRICT = (WriterKind.MUTATION, WriterKind.LOAD, WriterKind.REPAIR)
 LAYOUT = (WriterKind.ENSURE_INDICES, WriterKind.OPTIMIZE)
 LOOSE = (WriterKind.SCHEMA_APPLY, *LAYOUT)
 PAST = Classification.ROLLED_PAST_EXPECTED
