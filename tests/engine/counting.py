@@ -38,12 +38,15 @@ class Scans:
 
 
 _listed: list[str] = []
+_renamed: list[str] = []
 _is_listening = [False]
 
 
 def _listen(event: str, arguments: tuple[object, ...]) -> None:
     if _is_listening[0] and event in {"os.scandir", "os.listdir"}:
         _listed.append(os.fspath(str(arguments[0])))
+    if _is_listening[0] and event == "os.rename":
+        _renamed.append(os.fspath(str(arguments[1])))
 
 
 sys.addaudithook(_listen)  # cannot be taken back: it does nothing unless a test listens
@@ -56,5 +59,16 @@ def listings() -> Iterator[list[str]]:
     _is_listening[0] = True
     try:
         yield _listed
+    finally:
+        _is_listening[0] = False
+
+
+@contextmanager
+def renames() -> Iterator[list[str]]:
+    """Collect the places that our own code renames files to, in their order."""
+    _renamed.clear()
+    _is_listening[0] = True
+    try:
+        yield _renamed
     finally:
         _is_listening[0] = False

@@ -10,8 +10,10 @@ from omnigraph.core.errors import InvariantViolation, SidecarCorrupt
 from omnigraph.graph.graph import Graph
 from omnigraph.history.branches import control_file
 from omnigraph.history.manifest_rows import rows_table
+from omnigraph.storage.graph_files import graph_files
 from omnigraph.storage.relative_path import check_ref, check_relative_path
 from omnigraph.storage.task_notes import TaskNotes
+from omnigraph.storage.uri import GraphRoot
 from tests.support.engine import contents, internals, new_graph, reopen
 
 INSERT = "query m($n: String) { insert Person { name: $n } }"
@@ -60,6 +62,15 @@ def test_refs_that_we_mint_are_taken(ref: str) -> None:
 def test_a_path_that_leads_elsewhere_is_refused(path: str) -> None:
     with pytest.raises(InvariantViolation):
         check_relative_path(path, "a test")
+
+
+def test_a_version_that_names_a_file_elsewhere_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("of somebody else")
+    files = graph_files(GraphRoot.parse(str(tmp_path / "graph")))
+
+    for look in (files.length, files.read, files.checksum):
+        with pytest.raises(InvariantViolation, match="not a path inside the graph"):
+            look("nodes/../../secret")
 
 
 @pytest.mark.case("engine", 397)

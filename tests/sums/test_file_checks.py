@@ -7,7 +7,7 @@ import pytest
 from omnigraph.core.damage import GraphDamaged
 from omnigraph.core.errors import StorageError
 from omnigraph.graph.graph import open as open_graph
-from omnigraph.operations.file_checks import FRAGMENTS_COMPARED_MAX
+from omnigraph.operations.file_checks import FRAGMENTS_COMPARED_MAX, TABLES_COMPARED_MAX
 from tests.support.engine import copy_of, ids, ndjson, new_graph, node
 
 INSERT = "query m($n: String) { insert Person { name: $n } }"
@@ -92,6 +92,20 @@ def test_an_open_looks_at_a_fixed_number_of_files(tmp_path: Path) -> None:
 
     with open_graph(tmp_path / "graph") as graph:
         assert [file.path for file in graph.verify().damaged] == [str(oldest.relative_to(graph.uri))]
+
+
+@pytest.mark.case("engine", 395)
+def test_an_open_looks_at_the_newest_of_many_tables(tmp_path: Path) -> None:
+    schema = "".join(f"node T{number} {{ name: String @key }}\n" for number in range(TABLES_COMPARED_MAX + 1))
+    with new_graph(tmp_path / "graph", schema) as graph:
+        graph.load(ndjson([node("T3", name="newest")]), "append", index=False)
+    victim = data_file(tmp_path / "graph")
+    victim.write_bytes(victim.read_bytes() + b"\0")
+
+    with pytest.raises(GraphDamaged) as raised:
+        open_graph(tmp_path / "graph")
+
+    assert raised.value.file == str(victim.relative_to(tmp_path / "graph"))
 
 
 def flip(file: Path) -> None:

@@ -7,8 +7,9 @@ import pytest
 
 from omnigraph.graph.graph import Graph
 from omnigraph.graph.graph import open as open_graph
+from omnigraph.history.manifest_rows import rows_table
 from omnigraph.operations.verify import FileStatus, VerifyReport, verify_place
-from tests.support.engine import copy_of, edge, ndjson, new_graph, node
+from tests.support.engine import copy_of, edge, internals, ndjson, new_graph, node
 
 RENAME = 'query m($n: String) { update Person set { nickName: $n } where name = "ann" }'
 INSERT = "query m($n: String) { insert Person { name: $n } }"
@@ -91,6 +92,28 @@ def victims(root: Path) -> dict[str, Path]:
 KINDS = ["data", "deletion", "index", "version", "transaction", "fork", "manifest data", "manifest version"]
 
 
+@pytest.mark.case("engine", 391)
+def test_what_another_handle_published_in_between_is_recorded_too(graph: Graph) -> None:
+    with open_graph(graph.uri) as other:
+        for number, handle in enumerate((graph, other, graph)):
+            handle.mutate(INSERT, params={"n": f"in turn {number}"})
+
+    versions = sorted((Path(graph.uri) / "__manifest" / "_versions").glob("*.manifest"))[1:]
+    found = statuses(graph.verify(branch="main"))
+    assert {found.get(str(path.relative_to(graph.uri))) for path in versions[:4]} == {FileStatus.OK}
+
+
+@pytest.mark.case("engine", 392)
+def test_a_version_file_that_holds_another_version_is_named(graph: Graph) -> None:
+    newest, before = sorted((Path(graph.uri) / "__manifest" / "_versions").glob("*.manifest"))[:2]
+    newest.write_bytes(before.read_bytes())
+
+    report = verify_place(graph.uri)
+
+    assert not report.is_whole
+    assert statuses(report)[str(newest.relative_to(graph.uri))] is FileStatus.CHECKSUM
+
+
 @pytest.mark.case("engine", 392)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_file_that_is_not_what_it_was_is_named(template: Path, tmp_path: Path, kind: str) -> None:
@@ -149,6 +172,23 @@ def test_a_graph_without_sums_is_compared_by_the_lengths_that_versions_give(
 
 
 @pytest.mark.case("engine", 393)
+def test_what_only_the_past_shows_is_needed_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMNIGRAPH_CHECKSUMS", "off")
+    with new_graph(tmp_path / "old") as graph:
+        graph.load(ndjson([node("Person", name="ann")]), "append", index=False)
+        past = next((tmp_path / "old").glob("nodes/*/data/*.lance"))
+        graph.load(ndjson([node("Person", name="bob")]), "overwrite", index=False)
+    past.unlink()
+
+    (damaged,) = verify_place(str(tmp_path / "old")).damaged
+
+    assert (damaged.path, damaged.status) == (
+        str(past.relative_to(tmp_path / "old")),
+        FileStatus.MISSING,
+    )
+
+
+@pytest.mark.case("engine", 393)
 def test_an_old_graph_records_what_is_added_from_then_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -186,6 +226,21 @@ def test_a_manifest_that_cannot_be_followed_is_said_and_the_others_are_compared(
     assert reason.startswith("review: ")
     assert [file.path for file in report.damaged] == [str(newest.relative_to(root))]
     assert any(path.startswith("nodes/") for path in statuses(report))
+
+
+@pytest.mark.case("engine", 394)
+def test_rows_that_cannot_be_followed_are_said_where_every_file_is_whole(graph: Graph) -> None:
+    coordinator = internals(graph).parts.coordinator
+    handle = coordinator.manifest.open_fresh(coordinator.address())
+    rows = coordinator.manifest.read(handle).to_pylist()
+    pin = next(row for row in rows if row["object_type"] == "table_version")
+    coordinator.manifest.merge(handle, rows_table([pin | {"table_branch": "../elsewhere"}]))
+
+    report = verify_place(graph.uri)
+
+    assert report.damaged == ()
+    assert [reason.partition(":")[0] for reason in report.unread] == ["main"]
+    assert not report.is_whole
 
 
 def test_what_a_branch_gave_to_main_stays_recorded_when_it_is_deleted(graph: Graph) -> None:

@@ -233,6 +233,42 @@ def test_what_is_unknown_behind_the_meeting_does_not_matter() -> None:
     assert history.best("main", "june") == ["j1"]
 
 
+def test_what_one_record_knows_is_not_forgotten_for_another_that_does_not() -> None:
+    history = History(is_recorded=False)
+    for name in ("june", "july", "inner", "fix", "other"):
+        history.fork(name, "main")
+    history.commit("inner", "i1")
+    history.commit("fix", "f1", merged="inner")
+    history.is_recorded = True
+    history.commit("june", "j1", merged="fix")  # has no place for `i1`
+    history.commit("inner", "i2", merged="fix")  # has one
+    history.commit("july", "k1", merged="inner")
+    history.commit("other", "o1")
+    for name, commit_id in (("june", "j2"), ("july", "k2")):
+        history.commit(name, commit_id, merged="other")
+
+    assert history.best("june", "july") == ["f1", "o1"]
+
+
+def test_each_of_three_meetings_is_merged_over_what_it_shares_with_any_before() -> None:
+    history = History()
+    for name in ("a", "b", "c", "shared", "june"):
+        history.fork(name, "main")
+    history.commit("shared", "s1")
+    history.commit("a", "a1", merged="shared")
+    history.commit("b", "b1")
+    history.commit("c", "c1", merged="shared")
+    for branch in ("main", "june"):
+        for number, merged in enumerate(("a", "b", "c")):
+            history.commit(branch, f"{branch}{number}", merged=merged)
+
+    meeting = history.meeting("main", "june")
+
+    assert leaves(meeting) == ["a1", "b1", "c1"]
+    assert isinstance(meeting, Merged)
+    assert leaves(meeting.over) == ["s1"]
+
+
 def test_what_is_unknown_behind_several_meetings_does() -> None:
     """Nobody can say whether one of them is behind another."""
     history = History(is_recorded=False)
@@ -320,7 +356,7 @@ def test_old_history_is_not_decoded(history: History, monkeypatch: pytest.Monkey
 
 def test_the_words_of_a_merge_in_a_message_are_no_merge(history: History) -> None:
     state = history.states["june"]
-    metadata = {"parent_commit_id": "r", "created_at": 2, "message": '"merged_parent_commit_id"'}
+    metadata = {"parent_commit_id": "r", "created_at": 2, "message": "merged_parent_commit_id"}
     row = commit_row("j1", "june", metadata, at=2)
     log = ChainedLog(state.with_rows(rows_table([row]), version=2, fragments=frozenset()).commits)
 
