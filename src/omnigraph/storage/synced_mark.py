@@ -53,7 +53,7 @@ def write_mark(folder: Path, version: int, *, is_synced: bool) -> None:
     Raises:
         StorageError: the system failed; less is proven than is true.
     """
-    synced = version if is_synced else read_mark(folder).synced
+    synced = version if is_synced else min(version, read_mark(folder).synced)
     numbers = f"{version} {synced}".encode()
     try:
         temporary = folder / _TEMPORARY
