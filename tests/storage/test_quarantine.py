@@ -15,6 +15,7 @@ from omnigraph.core.errors import StorageError
 from omnigraph.core.failpoint import InjectedFault, failpoint
 from omnigraph.storage.quarantine import find_hollow, find_unpublished, move_to_quarantine
 from omnigraph.storage.version_file import HollowContent, decode_version, version_file_name
+from tests.powercut.disk import Disk
 from tests.support.hollow import cut_in_half, empty, fill_with_zeros
 from tests.support.system import unprivileged
 
@@ -287,6 +288,38 @@ def test_a_hollow_version_that_must_stay_is_loud(
     assert raised.value.versions == ((3,) if proven == 3 else (4, 5))
     assert str(tmp_path) not in str(raised.value)
     assert sorted(file.name for file in (path / "_versions").iterdir()) == before
+
+
+def test_where_what_is_durable_was_cleaned_up_nothing_but_hollow_versions_is_damage(tmp_path: Path) -> None:
+    path = make_dataset(tmp_path, 4)
+    for gone in (1, 2):
+        (path / version_file_name(gone)).unlink()
+    for damaged in (3, 4):
+        empty(path / version_file_name(damaged))
+
+    with pytest.raises(GraphDamaged):
+        find_hollow(str(tmp_path), DATASET, durable=2)
+
+
+@pytest.mark.case("engine", 329)
+def test_what_is_moved_has_a_name_on_the_disk_at_every_moment(tmp_path: Path) -> None:
+    root = tmp_path / "graph"
+    path = make_dataset(root, 3)
+    source = path / version_file_name(3)
+    inode = source.stat().st_ino
+    disk = Disk(root, tmp_path / "shadow")
+    disk.start()
+
+    def look() -> None:
+        names = [entry.inode for folder in disk.folders.values() for entry in folder.values()]
+        assert inode in names
+
+    with disk.watching(look):
+        (moved,) = move_to_quarantine(str(root), DATASET, [3], "01QUARANTINE")
+
+    look()
+    assert disk.is_safe(root / moved)
+    assert source.name not in disk.folders[source.parent.stat().st_ino]
 
 
 @pytest.mark.case("engine", 329)
