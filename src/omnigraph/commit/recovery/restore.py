@@ -78,7 +78,7 @@ def restore_quarantined(parts: Parts, quarantine_id: str) -> Quarantined:
     if root is None:
         raise UnsupportedError("there is no quarantine on an object store")
     folder = root / QUARANTINE_DIR / quarantine_id
-    if Path(quarantine_id).name != quarantine_id or not folder.is_dir():
+    if folder.name != quarantine_id or quarantine_id == ".." or not folder.is_dir():
         raise NotFoundError(f"there is nothing in quarantine under the id '{quarantine_id}'")
     found = _describe(parts, root, folder)
     for part in found.datasets:
