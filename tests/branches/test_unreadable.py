@@ -121,14 +121,17 @@ def test_a_damaged_control_object_is_loud_for_its_branch_alone(graph: Graph, tex
 
 
 @pytest.mark.case("engine", 410)
-def test_a_lost_control_object_is_loud_and_can_be_put_back(graph: Graph) -> None:
+def test_a_lost_control_object_is_loud_and_can_be_put_back(
+    graph: Graph, caplog: pytest.LogCaptureFixture
+) -> None:
     graph.create_branch("review/June")
     insert(graph, "of june", "review/June")
     control = Path(graph.uri) / control_file("review/June")
     text = control.read_text()
     control.unlink()
 
-    with reopen(graph) as opened:
+    with caplog.at_level(logging.WARNING, logger="omnigraph"), reopen(graph) as opened:
+        assert "review/June" in caplog.text
         insert(opened, "on main")
         with pytest.raises(GraphDamaged, match="review/June") as raised:
             opened.branches()

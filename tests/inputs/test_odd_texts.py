@@ -80,6 +80,12 @@ def test_names_that_are_no_text_name_nothing(graph: Graph, tmp_path: Path) -> No
             make(str(tmp_path / HALF))
 
 
+@pytest.mark.parametrize("member", ["actor", "message"])
+def test_an_actor_or_a_message_that_is_no_text_is_refused(graph: Graph, member: str) -> None:
+    with pytest.raises(BadRequest, match=f"the {member} is not valid text"):
+        graph.mutate('query q() { insert P { name: "c" } }', **{member: HALF})  # type: ignore[arg-type]  # texts both
+
+
 @pytest.mark.case("engine", 417)
 @pytest.mark.parametrize(
     "name", ["a\0b", "a\0b.jsonl", "P=a\0b.csv", "P=a\0b.parquet", HALF, f"P={HALF}.arrow"]

@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnigraph.core.errors import KeyConflict, ValidationError
-from omnigraph.validate.violations import NOWHERE, KeyConflictViolation, Kind, Violation, ViolationLog
+from omnigraph.validate.violations import (
+    NOWHERE,
+    REFUSED_MAX,
+    Consequence,
+    KeyConflictViolation,
+    Kind,
+    Violation,
+    ViolationLog,
+)
 
 
 def violation(
@@ -77,6 +85,29 @@ def test_a_log_has_room_for_everything_that_could_be_among_the_first(
     is_first = len(lines) < limit or line < sorted(lines)[limit - 1]
 
     assert log.has_room(file=0, line=line) or not is_first
+
+
+def test_a_log_full_of_consequences_has_room_for_a_cause_behind_them() -> None:
+    log = ViolationLog(limit=2)
+    followed = [
+        Consequence(Kind.ENDPOINT, "not found", "edge:Knows", None, 0, line, cause=("node:Person", "bo"))
+        for line in (1, 2)
+    ]
+    log.extend_consequences(followed, total=2)
+    assert log.first_violations() == tuple(followed)
+
+    assert log.has_room(file=0, line=9)
+    log.add(violation(line=9))
+    assert log.first_violations()[0].line == 9
+
+
+def test_of_many_refused_nodes_the_least_are_known() -> None:
+    ids = [f"p{number:05d}" for number in range(REFUSED_MAX + 5)]
+    log = ViolationLog()
+
+    log.refuse("node:Person", reversed(ids))
+
+    assert log.refused == {"node:Person": set(ids[:REFUSED_MAX])}
 
 
 def test_logs_of_parts_of_an_input_make_one() -> None:
