@@ -115,11 +115,14 @@ def test_logs_of_parts_of_an_input_make_one() -> None:
     left.extend(violation(line=line) for line in (5, 1, 9))
     right.open_file(0, "a.ndjson")
     right.extend(violation(line=line) for line in (2, 7))
+    right.refuse("node:Book", ["refused"])
+    right.extend_consequences([], total=3)
 
     left.merge(right)
 
     assert [found.line for found in left.first_violations()] == [1, 2]
-    assert left.total == 5
+    assert (left.total, left.consequences) == (8, 3)
+    assert left.refused == {"node:Book": {"refused"}}
     assert left.file_name(0) == "a.ndjson"
 
 
