@@ -1,7 +1,7 @@
 """The kept list of guards: lines that keep data whole, how to break each, and the tests that notice.
 
-A guard is an entry of a file in `tests/mutants/lists`, one file for each package. Its keys are the fields of
-`Guard`. `line` is a text that occurs once in `file`: a line or a part of one, or several lines.
+A guard is an entry of a file in `tests/mutants/lists`, one file for each package or theme. Its keys are the
+fields of `Guard`. `line` is a text that occurs once in `file`: a line or a part of one, or several lines.
 """
 
 import tomllib
