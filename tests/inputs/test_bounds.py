@@ -5,6 +5,7 @@ import json
 import os
 import resource
 import socket
+import stat
 import subprocess
 import sys
 from io import BytesIO
@@ -275,11 +276,18 @@ def test_a_hundred_thousand_columns_are_refused_at_once(graph: Graph, tmp_path: 
 
 @pytest.fixture
 def odd_files(tmp_path: Path) -> dict[str, str]:
-    """Things that have a name and are no files, by what an error calls them."""
+    """Things that have a name and are no files, by what an error calls them.
+
+    The superuser could replace a device of the machine, so the tests of one get a device of their own.
+    """
     os.mkfifo(tmp_path / "pipe")
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(tmp_path / "socket"))
-    return {"device": "/dev/zero", "pipe": str(tmp_path / "pipe"), "socket": str(tmp_path / "socket")}
+    device = "/dev/zero"
+    if os.geteuid() == 0:
+        device = str(tmp_path / "device")
+        os.mknod(device, stat.S_IFCHR | 0o666, os.stat("/dev/zero").st_rdev)  # noqa: PTH116 - `os` all along
+    return {"device": device, "pipe": str(tmp_path / "pipe"), "socket": str(tmp_path / "socket")}
 
 
 @pytest.mark.case("engine", 405)
