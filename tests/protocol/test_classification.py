@@ -98,7 +98,7 @@ def test_every_kind_has_a_mode() -> None:
     }
     assert {kind for kind in WriterKind if is_layout_only(kind)} == set(LAYOUT)
     with pytest.raises(AssertionError):  # what a kind without a mode meets
-        mode_of("Repair")  # type: ignore[arg-type]
+        mode_of("Cleanup")  # type: ignore[arg-type]
 
 
 @pytest.mark.case("engine", 153)

@@ -11,6 +11,9 @@ from omnigraph.commit.sidecar import WriterKind
 from omnigraph.core.damage import GraphDamaged
 from omnigraph.core.errors import BadRequest, ConflictError, ExpectedVersionMismatch, VersionNotFound
 from omnigraph.core.failpoint import InjectedFault, failpoint
+from omnigraph.history.commits import RECOVERY_ACTOR
+from omnigraph.operations import repair as verbs
+from omnigraph.operations.open import make_parts
 from omnigraph.storage.version_file import version_file_name
 from tests.branches.steps import insert, names
 from tests.protocol.test_damaged_manifest import SCHEMA, data_path, manifest
@@ -142,6 +145,64 @@ def test_a_repair_needs_a_version_that_is_there_whole_and_older(root: Path) -> N
         og.repair(root, GOOD)
 
 
+@pytest.mark.case("engine", 411)
+def test_nothing_is_given_up_but_what_was_told(root: Path) -> None:
+    parts = make_parts(str(root))
+    told = verbs.foresee(parts, GOOD, None)
+    with graphs.open(root) as graph:
+        insert(graph, "meanwhile")
+
+    with pytest.raises(ConflictError, match="moved since the loss was told"):
+        verbs.repair(make_parts(str(root)), told)
+
+    with graphs.open(root) as graph:
+        assert names(graph) == ["meanwhile", *ALL]
+
+
+def test_a_lost_newest_version_keeps_its_number(root: Path) -> None:
+    """Somebody may have seen it: what is made now must not pass for it."""
+    lost = newest(root)
+    (root / "__manifest" / version_file_name(lost)).unlink()
+
+    og.repair(root, GOOD)
+
+    with graphs.open(root) as graph:
+        versions = [commit.manifest_version for commit in graph.commits() if commit.manifest_version > GOOD]
+    assert min(versions) > lost
+
+
+def test_the_version_that_a_repair_made_is_never_lost_silently(root: Path) -> None:
+    with failpoint("repair.post_manifest_pre_tables", "raise"), pytest.raises(InjectedFault):
+        og.repair(root, GOOD)
+    (root / "__manifest" / version_file_name(newest(root))).unlink()
+
+    with pytest.raises(GraphDamaged, match="is missing"):
+        graphs.open(root)
+
+
+def test_what_was_given_up_before_is_not_lost_again(root: Path) -> None:
+    og.repair(root, GOOD)
+    with graphs.open(root) as graph:
+        insert(graph, "once more")
+
+    loss = og.repair(root, GOOD, dry_run=True).loss
+
+    assert [commit.actor_id for commit in loss.commits] == [None, RECOVERY_ACTOR]
+    assert [(table.rows, table.rows_after) for table in loss.tables] == [(4, 3)]
+
+
+def test_a_repair_is_nothing_to_put_back(root: Path) -> None:
+    operation_id = og.repair(root, GOOD).operation_id
+    assert operation_id is not None
+    assert og.quarantined(root) == ()
+    before = fingerprint(root)
+
+    with pytest.raises(og.NotFoundError):
+        og.restore_quarantined(root, operation_id)
+
+    assert fingerprint(root) == before
+
+
 # Those who saw what was given up
 
 
@@ -241,6 +302,11 @@ def finish(root: Path, how: str) -> None:
     graphs.open(root).close()
 
 
+def _repairs(root: Path) -> list[og.RecoveryRecord]:
+    with graphs.open(root, mode="ro") as graph:
+        return [row for row in graph.recoveries() if row.writer_kind == WriterKind.REPAIR]
+
+
 @pytest.mark.case("engine", 412)
 @pytest.mark.parametrize("how", ["open", "command"])
 @pytest.mark.parametrize("place", ["repair.post_sidecar_pre_manifest", "repair.post_manifest_pre_tables"])
@@ -251,6 +317,9 @@ def test_a_repair_that_died_is_finished(root: Path, place: str, how: str) -> Non
     finish(root, how)
 
     is_done = how == "command" or "post_manifest" in place
+    if how == "open":
+        (row,) = _repairs(root)
+        assert bool(row.outcomes) == is_done, "the audit says what happened"
     expected = ALL[:3] if is_done else ALL
     assert not sidecars(root)
     with graphs.open(root) as graph:

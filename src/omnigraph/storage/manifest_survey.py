@@ -73,17 +73,18 @@ def damage_at(address: TableAddress, version: int) -> tuple[str, str] | None:
 
 
 def rows_above(address: TableAddress, version: int) -> pa.Table | None:
-    """Return the rows, as far as their files are whole, that versions above one have and that one has not.
+    """Return the rows, as far as their files are whole, that came with the versions above one.
 
-    `version` must be readable. None says that no such file is whole.
+    The newest version file that can be read says which files those are: what was given up by going back is
+    not among them. `version` must be readable. None says that no such file is whole.
 
     Raises:
         StorageError: something cannot be read.
     """
     folder = folder_of(address)
     base = _files(folder, version)
-    newer = [_files(folder, number) for number in list_versions(folder) if number > version]
-    wanted = frozenset[NamedFile]().union(*newer) - base
+    newer = (_files(folder, number) for number in list_versions(folder) if number > version)
+    wanted = next((files for files in newer if files), frozenset[NamedFile]()) - base
     files = [file for file in wanted if file.path.startswith("data/")]
     paths = sorted(file.path for file in files if hollow_file(folder, [file]) is None)
     tables = [rows for path in paths if (rows := _read(folder / path)) is not None]

@@ -81,6 +81,8 @@ def restore_quarantined(parts: Parts, quarantine_id: str) -> Quarantined:
     if folder.name != quarantine_id or quarantine_id == ".." or not folder.is_dir():
         raise NotFoundError(f"there is nothing in quarantine under the id '{quarantine_id}'")
     found = _describe(parts, root, folder)
+    if not found.datasets:
+        raise NotFoundError(f"nothing lies in quarantine under the id '{quarantine_id}'")
     for part in found.datasets:
         _refuse_misfit(parts, root, folder, part)
     for part in found.datasets:
