@@ -11,6 +11,7 @@ import pyarrow as pa
 from omnigraph.catalog.moments import with_moments
 from omnigraph.core.errors import BadRequest, UnsupportedError
 from omnigraph.graph.encode import json_rows, python_rows
+from omnigraph.graph.frames import frame_of
 from omnigraph.operations.query import QueryAnswer
 
 if TYPE_CHECKING:
@@ -119,8 +120,12 @@ class Result:
         return table.__arrow_c_stream__(requested_schema)
 
     def to_pandas(self) -> "pd.DataFrame":
-        """Return a data frame; a `DateTime` becomes a timestamp in UTC."""
-        return self._answer.table.to_pandas()
+        """Return a data frame; a `DateTime` becomes a timestamp in UTC.
+
+        A column of integers or of `Bool` that has a null gets pandas' dtype for such columns, `Int64` or
+        `boolean`. Without one it has the plain dtype, and so has every other column.
+        """
+        return frame_of(self._answer.table)
 
     def to_polars(self) -> Any:  # noqa: ANN401 - polars is optional, and so are its types
         """Return a polars data frame.
