@@ -3,6 +3,7 @@
 from omnigraph.changes.model import EntityChange as EntityChange
 from omnigraph.commit.recovery.audit import RecoveryRecord as RecoveryRecord
 from omnigraph.commit.recovery.restore import Quarantined as Quarantined
+from omnigraph.core.cleared_property import ClearedProperty as ClearedProperty
 from omnigraph.core.damage import GraphDamaged as GraphDamaged
 from omnigraph.core.errors import AlreadyExistsError as AlreadyExistsError
 from omnigraph.core.errors import AlreadyInitialized as AlreadyInitialized

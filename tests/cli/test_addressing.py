@@ -49,6 +49,15 @@ def test_a_command_without_an_address_names_the_ways_to_give_one(words: list[str
     assert "no graph addressed: name it by a positional URI, --uri or --store" in outcome.stderr
 
 
+@pytest.mark.case("surfaces", 243)
+def test_a_restore_without_an_id_says_so_and_how_to_find_one(tmp_path: Path) -> None:
+    outcome = invoke("quarantine", "restore", GRAPH, cwd=tmp_path)
+
+    assert (outcome.code, outcome.stdout) == (2, "")
+    assert "the id is missing ('omnigraph quarantine list' shows the ids of a graph)" in outcome.stderr
+    assert "no graph addressed" not in outcome.stderr
+
+
 @every_command
 def test_the_flags_may_stand_before_or_behind_the_command(words: list[str], tmp_path: Path) -> None:
     place_atlas(tmp_path)

@@ -416,3 +416,15 @@ def test_strict_columns_refuse_a_merge_that_clears(tmp_path: Path) -> None:
     assert (outcome.code, outcome.stdout) == (1, "")
     assert "it would clear Craft.mass_kg of 1 row" in outcome.stderr
     assert commits(tmp_path) == before
+
+
+@pytest.mark.case("surfaces", 242)
+def test_the_document_of_a_refused_merge_lists_what_it_would_clear(tmp_path: Path) -> None:
+    place_atlas(tmp_path)
+    load(tmp_path, "merge", data=lines(craft("VGR-1", mass_kg=700.0)))
+
+    outcome = load(tmp_path, "merge", "--strict-columns", "--json", data=lines(craft("VGR-1")))
+
+    printed = json.loads(outcome.stdout)
+    assert (outcome.code, printed["code"]) == (1, "bad_request")
+    assert printed["cleared"] == [{"table_key": "node:Craft", "property": "mass_kg", "rows": 1}]

@@ -20,13 +20,14 @@ def of(language: str) -> list[Block]:
 
 
 def test_the_commands_of_the_page_run_in_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    variables, records = of("text")
+    (records,) = of("text")
+    variables, *rest = of("sh")
     for line in variables.text.splitlines():
-        monkeypatch.setenv(*line.split("="))
+        monkeypatch.setenv(*line.removeprefix("export ").split("="))
     write(tmp_path, "archive.pg", of("pg")[0].text)
     write(tmp_path, "archive.jsonl", records.text)
     write(tmp_path, "seed.yaml", of("yaml")[0].text)
-    typed = [line for block in of("sh") for line in block.text.splitlines()]
+    typed = [line for block in rest for line in block.text.splitlines()]
 
     outcomes = {line: invoke(*shlex.split(line)[1:], cwd=tmp_path) for line in typed}
 

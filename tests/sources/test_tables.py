@@ -92,7 +92,7 @@ def test_other_floats_for_an_integer_are_refused_with_the_way_out(graph: Graph, 
     people = pd.DataFrame({"name": ["ann", "ben", "cal"], "seen": [1.0, None, value]})
 
     with pytest.raises(
-        BadRequest, match="row 3 of the pandas column for Person.seen .* dtype 'Int64'"
+        BadRequest, match=r"row 3 of the pandas column for Person\.seen .* dtype 'Int64'"
     ) as refused:
         graph.load_tables({"Person": people}, "append")
 

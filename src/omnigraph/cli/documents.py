@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from omnigraph import INTERNAL_SCHEMA_VERSION
 from omnigraph.changes.documents import change_document
-from omnigraph.cli.error_document import conflict_document
+from omnigraph.cli.error_document import cleared_document, conflict_document
 from omnigraph.commit.recovery.audit import RecoveryRecord
 from omnigraph.commit.recovery.repair import Loss
 from omnigraph.commit.recovery.restore import Quarantined
@@ -100,10 +100,7 @@ def load_document(result: LoadResult, uri: str) -> Json:
     if result.rejected_rows:
         document["rejected_rows"] = result.rejected_rows
     if result.cleared:
-        document["cleared"] = [
-            {"table_key": item.table_key, "property": item.property, "rows": item.rows}
-            for item in result.cleared
-        ]
+        document["cleared"] = [cleared_document(item) for item in result.cleared]
     return document
 
 

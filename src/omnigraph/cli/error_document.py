@@ -1,6 +1,7 @@
 """An error as the document that `--json` prints, the same as the body of an HTTP error."""
 
-from omnigraph.core.errors import MergeConflicts, OmnigraphError
+from omnigraph.core.cleared_property import ClearedProperty
+from omnigraph.core.errors import ColumnsLeftOut, MergeConflicts, OmnigraphError
 from omnigraph.core.merge_conflict import MergeConflict
 
 Json = dict[str, object]
@@ -26,6 +27,8 @@ def error_document(error: OmnigraphError) -> Json:
         document["code"] = error.code
     if isinstance(error, MergeConflicts):
         document["merge_conflicts"] = [conflict_document(conflict) for conflict in error.conflicts]
+    elif isinstance(error, ColumnsLeftOut):
+        document["cleared"] = [cleared_document(item) for item in error.cleared]
     elif error.detail is not None:
         document[error.detail] = {name: getattr(error, name) for name in _FIELDS[error.detail]}
     return document
@@ -39,3 +42,8 @@ def conflict_document(conflict: MergeConflict) -> Json:
         "kind": conflict.kind.value,
         "message": conflict.message,
     }
+
+
+def cleared_document(item: ClearedProperty) -> Json:
+    """Return one property that a merge clears."""
+    return {"table_key": item.table_key, "property": item.property, "rows": item.rows}

@@ -58,6 +58,7 @@ object that an HTTP body carries besides.
 from collections.abc import Sequence
 from typing import ClassVar
 
+from omnigraph.core.cleared_property import ClearedProperty
 from omnigraph.core.diagnostics import Diagnostic, render
 from omnigraph.core.merge_conflict import MergeConflict
 from omnigraph.core.span import Source
@@ -198,16 +199,16 @@ class ValidationError(ExecutionError):
 
 
 class ColumnsLeftOut(ExecutionError):
-    """A merge with strict columns would clear properties of existing rows that its input does not mention.
+    """A merge with strict columns would clear `cleared`, which its input does not mention."""
 
-    `cleared` has the table, the property and the number of rows of each.
-    """
+    detail = "cleared"
 
-    def __init__(self, cleared: Sequence[tuple[str, str, int]]) -> None:
+    def __init__(self, cleared: Sequence[ClearedProperty]) -> None:
         """Take at least one property that would be cleared."""
         listed = ", ".join(
-            f"{table_key.partition(':')[2]}.{name} of {rows} {'row' if rows == 1 else 'rows'}"
-            for table_key, name, rows in cleared
+            f"{item.table_key.partition(':')[2]}.{item.property} of {item.rows} "
+            f"{'row' if item.rows == 1 else 'rows'}"
+            for item in cleared
         )
         super().__init__(
             f"the input leaves out columns that existing rows have; as a merge replaces whole rows it would "

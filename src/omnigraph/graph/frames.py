@@ -1,7 +1,7 @@
 """Tables as frames of pandas, where a null takes no digit of an integer.
 
-Arrow's own conversion makes floats of integers beside a null, which are not exact from 2^53 on, and objects of
-booleans. Pandas has dtypes for both; they are used where a null makes them necessary.
+Arrow's own conversion makes floats of integers beside a null, which are not exact from 2^53 on, and objects
+of booleans. Pandas has dtypes for both; they are used where a null makes them necessary.
 """
 
 from typing import TYPE_CHECKING

@@ -8,8 +8,9 @@ C2  Strict columns refuse only what was not said: a property that some record of
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from omnigraph.core.cleared_property import ClearedProperty
 from omnigraph.core.errors import ColumnsLeftOut
-from omnigraph.operations.load_model import ClearedProperty, LoadOptions
+from omnigraph.operations.load_model import LoadOptions
 
 CountCleared = Callable[[str, Sequence[str]], Mapping[str, int]]
 
@@ -34,5 +35,5 @@ def cleared_properties(
     )
     unsaid = [item for item in found if item.property in left_out.get(item.table_key, frozenset())]
     if options.has_strict_columns and unsaid:
-        raise ColumnsLeftOut([(item.table_key, item.property, item.rows) for item in unsaid])
+        raise ColumnsLeftOut(unsaid)
     return found

@@ -104,7 +104,7 @@ def _integers(column: Floats, property_name: str, scalar: Scalar) -> Floats:
         dtype = "UInt64" if scalar is Scalar.U64 else "Int64"
         raise BadRequest(
             f"row {row + 1} of the pandas column for {property_name} has {column[row].as_py()}, and {scalar} "
-            f"takes from floats only NaN, as null, and whole numbers below {doubtful_from:,}, which have lost "
-            f"no digit: make it a column of dtype '{dtype}'"
+            f"takes from floats only NaN, as null, and whole numbers below {doubtful_from:,}, which have "
+            f"lost no digit: make it a column of dtype '{dtype}'"
         )
     return numbers.cast(pa.int64())

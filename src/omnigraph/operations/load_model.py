@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from omnigraph.bulk.progress import ProgressCallback, silent
 from omnigraph.bulk.sources import SourceInput
+from omnigraph.core.cleared_property import ClearedProperty
 from omnigraph.core.errors import BadRequest
 from omnigraph.history.commits import GraphCommit
 from omnigraph.operations.ensure_indices import PendingIndex
@@ -101,15 +102,6 @@ class LoadKeywords(TypedDict, total=False):
     rejects: str | Path | None
     progress: ProgressCallback
     strict_columns: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ClearedProperty:
-    """A property that a merge set to null in rows that had a value; `rows` says how many."""
-
-    table_key: str
-    property: str
-    rows: int
 
 
 @dataclass(frozen=True, slots=True)

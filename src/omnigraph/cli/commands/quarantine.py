@@ -59,6 +59,11 @@ def restore(
     """
     if not 1 <= len(words) <= 2:
         raise click.UsageError("quarantine restore takes an id, and before it perhaps a graph")
+    if len(words) == 1 and not uris and not stores:
+        raise click.UsageError(
+            f"'{words[0]}' alone is no graph and id: the id is missing ('omnigraph quarantine list' shows "
+            "the ids of a graph), or the graph"
+        )
     target = resolve(words[0] if len(words) == 2 else None, uris, stores)
     from omnigraph.cli.documents import quarantined_document
     from omnigraph.graph.repair import restore_quarantined
