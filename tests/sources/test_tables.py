@@ -114,9 +114,11 @@ def test_nan_beside_a_null_of_pandas_is_null_as_well(graph: Graph) -> None:
 @pytest.mark.case("surfaces", 241)
 def test_a_narrow_float_column_holds_fewer_whole_numbers(graph: Graph) -> None:
     exact = pd.DataFrame({"name": ["ann"], "seen": pd.array([2**24 - 1], dtype="float32")})
+    exact["age"] = pd.array([41], dtype="float16")
     doubtful = pd.DataFrame({"name": ["ben"], "seen": pd.array([2**24 + 1], dtype="float32")})
 
     graph.load_tables({"Person": exact}, "append", index=False)
+    graph.load_tables({"Person": exact.iloc[:0]}, "append", index=False)
     with pytest.raises(BadRequest, match="dtype 'Int64'"):
         graph.load_tables({"Person": doubtful}, "append")
 

@@ -29,5 +29,5 @@ def frame_of(table: pa.Table) -> "pd.DataFrame":
     frame = table.to_pandas(integer_object_nulls=True)
     for place, column in enumerate(table.columns):
         if column.null_count and column.type in nullable:
-            frame.isetitem(place, column.to_pandas(types_mapper=nullable.get))
+            frame.isetitem(place, column.to_pandas(types_mapper=nullable.get).array)
     return frame

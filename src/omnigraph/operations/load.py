@@ -24,7 +24,6 @@ from omnigraph.operations.ensure_indices import PendingIndex, build_missing_indi
 from omnigraph.operations.load_local import LocalLoad
 from omnigraph.operations.load_model import (
     MODES,
-    ClearedProperty,
     FrameInput,
     LoadInput,
     LoadMode,
@@ -39,7 +38,6 @@ from omnigraph.operations.upkeep import run_upkeep
 
 __all__ = [
     "MODES",
-    "ClearedProperty",
     "FrameInput",
     "LoadInput",
     "LoadMode",

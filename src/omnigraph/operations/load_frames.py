@@ -92,13 +92,16 @@ def _by_conventions(table: pa.Table, type_: NodeType | EdgeType) -> pa.Table:
 def _without_nan(column: Floats) -> Floats:
     """Return a column whose NaN are null; Arrow leaves those that pandas holds beside nulls of its own."""
     numbers = column.cast(pa.float64())
-    return pc.if_else(pc.is_nan(numbers), pa.scalar(None, column.type), column)
+    cleared: Floats = pc.if_else(pc.is_nan(numbers), pa.scalar(None, column.type), column)
+    return cleared
 
 
 def _integers(column: Floats, property_name: str, scalar: Scalar) -> Floats:
     doubtful_from = _DOUBTFUL_FROM[column.type]
     numbers = column.cast(pa.float64())
-    is_exact = pc.and_(pc.equal(numbers, pc.trunc(numbers)), pc.less(pc.abs(numbers), float(doubtful_from)))
+    is_exact = pc.and_(
+        pc.equal(numbers, pc.trunc(numbers)), pc.less(pc.abs(numbers), pa.scalar(float(doubtful_from)))
+    )
     row = pc.index(is_exact, value=False).as_py()
     if row >= 0:
         dtype = "UInt64" if scalar is Scalar.U64 else "Int64"
