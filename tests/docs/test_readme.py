@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.commands import python, run
+from tests.support.commands import PROGRAM, python, run
 from tests.support.pages import REPOSITORY, Block, blocks
 from tests.support.shell import statements, typed
 
@@ -50,7 +50,7 @@ def test_what_is_typed_in_a_checkout_has_a_target() -> None:
 def test_a_shell_runs_the_blocks_as_they_are_printed(tmp_path: Path) -> None:
     """The installed program, and a shell that reads the blocks itself."""
     script = "".join(block.text for block in of("sh") if not block.text.startswith("make "))
-    path = f"{REPOSITORY / '.venv' / 'bin'}:/usr/bin:/bin"
+    path = f"{PROGRAM.parent}:/usr/bin:/bin"
 
     outcome = run(["sh", "-eu"], cwd=tmp_path, stdin=script, PATH=path)
 
