@@ -1,5 +1,6 @@
 """Writers whose branch is deleted, remade or damaged under them, and races of processes for one name."""
 
+import logging
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +10,8 @@ import pytest
 from omnigraph.commit.changes import Expectation, LineageIntent, UpdateTable
 from omnigraph.commit.drift import refuse_drift
 from omnigraph.commit.parts import Parts
-from omnigraph.core.errors import ConflictError, DriftNeedsRepair, InvariantViolation
+from omnigraph.core.damage import GraphDamaged
+from omnigraph.core.errors import ConflictError, DriftNeedsRepair
 from omnigraph.core.failpoint import EXIT_STATUS, InjectedFault, failpoint
 from omnigraph.core.ids import new_ulid
 from omnigraph.graph.graph import Graph
@@ -64,20 +66,139 @@ def test_a_sidecar_of_a_deleted_branch_is_discarded(
 
 
 @pytest.mark.case("engine", 198)
-def test_a_control_object_that_cannot_be_read_discards_nothing(graph: Graph) -> None:
+@pytest.mark.parametrize("damage", ["lost", "unreadable", "of another"])
+def test_a_branch_that_was_not_deleted_discards_nothing(
+    graph: Graph, caplog: pytest.LogCaptureFixture, damage: str
+) -> None:
     left_by_a_dead_writer(graph)
     control = Path(graph.uri) / control_file("june")
     text = control.read_text()
-    control.write_text("{")
+    ref = internals(graph).parts.branches.require("june").ref
+    match damage:
+        case "lost":
+            control.unlink()
+        case "unreadable":
+            control.write_text("{")
+        case "of another":
+            control.write_text(text.replace(ref, mint_ref("june", new_ulid())))
 
-    with pytest.raises(InvariantViolation, match="not JSON"):
-        reopen(graph)
+    with caplog.at_level(logging.WARNING, logger="omnigraph"), reopen(graph) as opened:
+        insert(opened, "on main")
+        assert opened.recoveries() == []
 
-    assert list((Path(graph.uri) / "__recovery").glob("*.json"))
+    (sidecar,) = (Path(graph.uri) / "__recovery").glob("*.json")
+    (told, *_) = [line for line in caplog.messages if sidecar.stem in line]
+    assert "'june'" in told
     control.write_text(text)
     with reopen(graph) as healed:
         assert [record.recovery_kind.wire for record in healed.recoveries()] == ["rolled_forward"]
         assert names(healed, "june") == ["ann", "bob", "eve", "first", "killed"]
+        insert(healed, "next", "june")
+
+
+@pytest.mark.case("engine", 198)
+def test_a_handle_that_was_open_recovers_a_branch_that_was_put_back(graph: Graph) -> None:
+    left_by_a_dead_writer(graph)
+    control = Path(graph.uri) / control_file("june")
+    text = control.read_text()
+    control.unlink()
+    insert(graph, "on main")
+    control.write_text(text)
+
+    insert(graph, "next", "june")
+
+    assert names(graph, "june") == ["ann", "bob", "eve", "first", "killed", "next"]
+
+
+@pytest.mark.case("engine", 419)
+def test_a_branch_without_a_copy_that_is_deleted_is_gone_for_certain(graph: Graph) -> None:
+    left_by_a_dead_writer(graph)
+    branches = internals(graph).parts.branches
+    gone = branches.require("june")
+    (Path(graph.uri) / "__manifest" / "tree" / gone.ref / "_branch").unlink()
+    branches.delete(gone)
+
+    with reopen(graph) as healed:
+        (record,) = healed.recoveries()
+        assert record.recovery_kind.wire == "orphaned_branch_discarded"
+
+
+@pytest.mark.case("engine", 419)
+def test_no_branch_takes_the_place_of_a_lost_one(graph: Graph) -> None:
+    graph.create_branch("june")
+    insert(graph, "first", "june")
+    control = Path(graph.uri) / control_file("june")
+    text = control.read_text()
+    control.unlink()
+
+    with pytest.raises(GraphDamaged, match="put the file back"):
+        graph.create_branch("june")
+
+    graph.create_branch("july")
+    control.write_text(text)
+    assert names(graph, "june") == ["ann", "bob", "eve", "first"]
+
+
+@pytest.mark.case("engine", 419)
+def test_a_branch_deleted_before_its_copy_was_kept_is_no_lost_one(graph: Graph) -> None:
+    program = """
+import sys
+import omnigraph as og
+og.open(sys.argv[1]).delete_branch("june")
+"""
+
+    def delete() -> None:
+        with Script(program, graph.uri) as script:
+            assert script.wait() == 0
+
+    with failpoint("branch_create.control_ack_lost", "call", delete):
+        graph.create_branch("june")
+
+    assert graph.branches() == ["main"]
+    graph.create_branch("june")
+
+
+VICTIMS = {
+    "the branch's version of the table": "nodes/*/tree/june-*/_versions/*.manifest",
+    "the manifest of the branch": "__manifest/tree/june-*/_versions/*.manifest",
+}
+
+
+@pytest.mark.case("engine", 420)
+@pytest.mark.parametrize("is_emptied", [False, True])
+@pytest.mark.parametrize("victim", VICTIMS)
+@pytest.mark.parametrize(
+    "place", ["mutation.post_sidecar_pre_commit", "mutation.post_finalize_pre_publisher"]
+)
+def test_damage_beside_a_dead_writer_is_the_trouble_of_its_branch(
+    graph: Graph, caplog: pytest.LogCaptureFixture, place: str, victim: str, is_emptied: bool
+) -> None:
+    graph.create_branch("june")
+    insert(graph, "first", "june")
+    root = Path(graph.uri)
+    published = min(root.glob(VICTIMS[victim]))
+    with Script(FIRST_WRITE, graph.uri, "killed", OMNIGRAPH_FAILPOINTS=f"{place}=exit") as script:
+        assert script.wait() == EXIT_STATUS
+    (sidecar,) = (root / "__recovery").glob("*.json")
+    content = published.read_bytes()
+    if is_emptied:
+        published.write_bytes(b"")
+    else:
+        published.unlink()
+
+    with caplog.at_level(logging.WARNING, logger="omnigraph"), reopen(graph) as opened:
+        insert(opened, "on main")
+
+    told = [line for line in caplog.messages if sidecar.stem in line]
+    assert told
+    assert all("'june'" in line and "ObservedTable" not in line for line in told)
+    published.write_bytes(content)
+    with reopen(graph) as healed:
+        is_visible = place == "mutation.post_finalize_pre_publisher"
+        expected = ["ann", "bob", "eve", "first", *(["killed"] if is_visible else [])]
+        assert names(healed, "june") == expected
+        insert(healed, "next", "june")
+        assert not list((root / "__recovery").iterdir())
 
 
 @pytest.mark.case("engine", 214)

@@ -9,6 +9,7 @@ import pytest
 
 import omnigraph.graph.graph as graphs
 from omnigraph.commit.sidecar import RECOVERY_DIR
+from omnigraph.core.errors import BranchInUse
 from omnigraph.graph.graph import Graph
 from omnigraph.history.commits import MAINTENANCE_ACTOR
 from omnigraph.storage.durability import Durability
@@ -211,3 +212,89 @@ def test_a_merge_that_wakes_brings_nothing_back(root: GraphRoot, two: Two, point
         assert {"own", "eve"} <= people(graph, None)
         assert graph.entity_at("Person", "ann")["age"] == 7
         assert len(graph.recoveries()) == 1
+
+
+LOOKED = {"point": "branch_delete.post_look_pre_control"}
+
+
+@pytest.mark.case("engine", 421)
+@pytest.mark.parametrize(
+    ("do", "stop"),
+    [
+        pytest.param("merge", LOOKED, id="merge, behind the look"),
+        pytest.param("delete_branch", LOOKED, id="delete, behind the look"),
+        pytest.param("delete_branch", {"check": 1}, id="delete, before the look"),
+        pytest.param("delete_branch", {"check": 2}, id="delete, behind the last look at the lease"),
+    ],
+)
+def test_a_writer_that_wakes_deletes_no_branch_that_its_successor_has_written(
+    root: GraphRoot, two: Two, do: str, stop: dict[str, object]
+) -> None:
+    make(root, "side", is_first=False)
+    first, second = two
+    first.ask("open", uri=root.uri)
+    first.stop_inside(do, branch="side", source="side", into="main", delete=True, stop=stop)
+    second.ask("open", uri=root.uri)
+    assert second.ask("mutate", query=ADD_EVE, branch="side").get("commit")
+
+    first.resume()
+    told = first.answer()
+
+    assert "error" in told or told["deleted"] is False
+    assert second.ask("mutate", query=ADD_DEE, branch="side").get("commit")
+    second.ask("close")
+    with graphs.open(root.uri, mode="ro") as graph:
+        assert graph.branches() == ["main", "side"]
+        assert {"own", "eve", "dee"} <= people(graph, "side")
+
+
+@pytest.mark.case("engine", 421)
+def test_a_branch_that_a_writer_has_ended_is_written_by_nobody(root: GraphRoot, two: Two) -> None:
+    """Stopped between the end of the branch and the removal of what says so."""
+    make(root, "side", is_first=False)
+    first, second = two
+    first.ask("open", uri=root.uri)
+    first.stop_inside("delete_branch", branch="side", stop={"point": "branch_delete.post_control_pre_refs"})
+    second.ask("open", uri=root.uri)
+
+    assert second.ask("mutate", query=ADD_EVE, branch="side")["error"] == "BranchNotFound"
+    with graphs.open(root.uri, mode="ro") as graph:
+        assert graph.branches() == ["main"]
+    assert "error" not in second.ask("create_branch", branch="side")
+    assert second.ask("mutate", query=ADD_EVE, branch="side").get("commit")
+    first.resume()
+    first.answer()
+
+    assert second.ask("mutate", query=ADD_DEE, branch="side").get("commit")
+    second.ask("close")
+    with graphs.open(root.uri, mode="ro") as graph:
+        assert graph.branches() == ["main", "side"]
+        assert {"eve", "dee"} <= people(graph, "side")
+
+
+@pytest.mark.case("engine", 421)
+def test_a_writer_that_lost_its_lease_behind_the_look_deletes_nothing(root: GraphRoot, two: Two) -> None:
+    make(root, "side", is_first=False)
+    first, second = two
+    first.ask("open", uri=root.uri)
+    first.stop_inside("delete_branch", branch="side", stop=LOOKED)
+    second.ask("open", uri=root.uri)
+
+    first.resume()
+
+    assert first.answer()["error"] == "WriterLeaseHeld"
+    assert second.ask("mutate", query=ADD_EVE, branch="side").get("commit")
+
+
+@pytest.mark.case("engine", 421)
+def test_a_branch_that_a_later_writer_has_claimed_is_not_deleted(root: GraphRoot) -> None:
+    make(root, "side", is_first=False)
+    with graphs.open(root.uri) as graph:
+        parts = graph._graph.parts
+        assert parts.lease is not None
+        parts.branches.claim("side", None, parts.lease.epoch + 1)
+
+        with pytest.raises(BranchInUse):
+            graph.delete_branch("side")
+
+        assert graph.branches() == ["main", "side"]

@@ -7,8 +7,9 @@ import pytest
 
 from omnigraph.graph.graph import Graph
 from omnigraph.graph.graph import open as open_graph
+from omnigraph.history.branches import Branch, Branches
 from omnigraph.history.manifest_rows import rows_table
-from omnigraph.operations.verify import FileStatus, VerifyReport, verify_place
+from omnigraph.operations.verify import FileStatus, VerifyProgress, VerifyReport, verify_place
 from tests.support.engine import copy_of, edge, internals, ndjson, new_graph, node
 
 RENAME = 'query m($n: String) { update Person set { nickName: $n } where name = "ann" }'
@@ -262,3 +263,43 @@ def test_verify_writes_nothing(graph: Graph) -> None:
     verify_place(str(root))
 
     assert {path: path.stat().st_mtime_ns for path in root.rglob("*")} == before
+
+
+@pytest.mark.case("engine", 422)
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_what_is_deleted_while_it_is_verified_is_no_damage(graph: Graph, is_damaged: bool) -> None:
+    root = Path(graph.uri)
+    needed = next(root.glob("edges/*/data/*.lance"))
+
+    def meanwhile(progress: VerifyProgress) -> None:
+        if progress.files_done == 1:
+            graph.merge("review", delete_branch=True)
+            if is_damaged:
+                needed.unlink()
+
+    report = verify_place(str(root), progress=meanwhile)
+
+    assert report.branches == ("main",)
+    assert [file.path for file in report.damaged] == ([str(needed.relative_to(root))] if is_damaged else [])
+    assert not report.unread
+
+
+@pytest.mark.case("engine", 422)
+def test_a_branch_that_is_deleted_before_it_is_followed_is_no_damage(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = Branches.all
+
+    def deleted_behind_the_list(branches: Branches) -> tuple[Branch, ...]:
+        found = listed(branches)
+        if found:
+            monkeypatch.setattr(Branches, "all", listed)
+            graph.delete_branch("review")
+        return found
+
+    monkeypatch.setattr(Branches, "all", deleted_behind_the_list)
+
+    report = verify_place(graph.uri)
+
+    assert report.is_whole
+    assert report.branches == ("main",)

@@ -104,8 +104,11 @@ def run(command):
                 return {"commit": graph.ensure_indices(branch=command.get("branch")).commit is not None}
         case "merge":
             with stopping(command.get("stop")):
-                done = graph.merge(command["source"], command["into"], actor=command.get("actor"))
-            return {"commit": done.commit and done.commit.graph_commit_id}
+                done = graph.merge(
+                    command["source"], command["into"], actor=command.get("actor"),
+                    delete_branch=command.get("delete", False)
+                )
+            return {"commit": done.commit and done.commit.graph_commit_id, "deleted": done.branch_deleted}
         case "create_branch":
             graph.create_branch(command["branch"])
             return {}

@@ -2,6 +2,8 @@
 
 E1  Only the control object says that a branch exists; the copy says that one did, and what it said.
 E2  Deleting a branch ends its copy first: a copy that has not ended and has no control object is damage.
+E3  A branch was deleted for certain when its copy has ended, or its manifest is gone; a branch that had no
+    copy gets an ended one.
 """
 
 from pathlib import Path
@@ -38,9 +40,13 @@ class BranchCopies:
         Raises:
             StorageError: the system failed.
         """
-        copy = f"{_folder(ref)}/{COPY}"
-        if self._root is not None and self._adapter.exists(copy):
-            self._adapter.rename_text(copy, f"{_folder(ref)}/{ENDED}")
+        if self._root is None:
+            return
+        copy, ended = f"{_folder(ref)}/{COPY}", f"{_folder(ref)}/{ENDED}"
+        if self._adapter.exists(copy):
+            self._adapter.rename_text(copy, ended)
+        elif self._adapter.exists(_folder(ref)):
+            self._adapter.write_text(ended, "")  # E3
 
     def end_of(self, control: str) -> None:
         """End the copies of a control object that is damaged, and so names no ref.
@@ -56,8 +62,8 @@ class BranchCopies:
         for copy in copies:
             self.end(copy.parent.name)
 
-    def refuse_lost(self) -> None:
-        """Make sure that no control object was lost.
+    def refuse_lost(self, control: str | None = None) -> None:
+        """Make sure that no control object was lost, or not this one.
 
         Raises:
             GraphDamaged: one is gone although its branch was never deleted.
@@ -67,17 +73,29 @@ class BranchCopies:
         if root is None:
             return
         with translated("look for lost branches"):
-            controls = [
-                (copy, control) for copy in self._copies(root) if (control := _control_of(copy)) is not None
+            found = [(copy, _control_of(copy)) for copy in self._copies(root)]
+            lost = [
+                (copy, named)
+                for copy, named in found
+                if named is not None and control in {None, named} and not (root / named).exists()
             ]
-            lost = [(copy, control) for copy, control in controls if not (root / control).exists()]
-        for copy, control in lost:
-            raise GraphDamaged(
-                file=control,
-                reason=f"is missing, and branch '{unquote(Path(control).stem)}' with it",
-                dataset=str(Path(control).parent),
-                remedy=f"put the file back; its text is in '{copy.relative_to(root)}' below the first line",
-            )
+        for copy, named in lost:
+            raise _lost(named, "is missing", copy.parent.name, has_copy=True)
+
+    def refuse_unended(self, ref: str, control: str) -> None:
+        """Make sure that a branch whose control object does not name its ref was deleted (E3).
+
+        Raises:
+            GraphDamaged: it was not, as far as anybody can tell.
+            StorageError: its folder cannot be read.
+        """
+        if self._root is None:
+            return
+        folder = _folder(ref)
+        if self._adapter.exists(f"{folder}/{ENDED}") or not self._adapter.exists(folder):
+            return
+        reason = f"names another manifest than '{ref}'" if self._adapter.exists(control) else "is missing"
+        raise _lost(control, reason, ref, has_copy=self._adapter.exists(f"{folder}/{COPY}"))
 
     def _copies(self, root: Path) -> list[Path]:
         return sorted((root / MANIFEST_DIR / "tree").glob(f"*/{COPY}"))
@@ -88,6 +106,21 @@ def _control_of(copy: Path) -> str | None:
     first = copy.read_text(encoding="utf-8", errors="replace").partition("\n")[0]
     is_one = first.count("/") == 1 and first.startswith("__branches/") and first.endswith(".json")
     return first if is_one else None
+
+
+def _lost(control: str, reason: str, ref: str, *, has_copy: bool) -> GraphDamaged:
+    """Return the error of a branch that was lost, and not deleted."""
+    folder = _folder(ref)
+    if has_copy:
+        text = f"its text is in '{folder}/{COPY}' below the first line; rename that to '{ENDED}'"
+    else:
+        text = f"there is no copy of its text; make an empty file '{folder}/{ENDED}'"
+    return GraphDamaged(
+        file=control,
+        reason=f"{reason}, and branch '{unquote(Path(control).stem)}' with it",
+        dataset=str(Path(control).parent),
+        remedy=f"put the file back; {text} to give the branch up instead",
+    )
 
 
 def _folder(ref: str) -> str:

@@ -6,17 +6,21 @@ N2  A control object names the manifest ref of one incarnation: a name that was 
     another ref, so an old handle cannot mistake the one for the other.
 N3  An object that cannot be understood is loud, and never taken for absent; so is one that names a ref
     elsewhere, or whose own name is that of no branch.
+N4  On an object store a branch ends by a compare-and-swap that replaces its control object by an ended one,
+    which is no branch; removing that is tidying. A writer puts the number of its lease into the object before
+    it first publishes on the branch: whoever looked before that can end the branch no more.
 """
 
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from urllib.parse import unquote
 
 from omnigraph.core.errors import (
     BadRequest,
+    BranchInUse,
     BranchNotFound,
     InvariantViolation,
     OmnigraphError,
@@ -33,6 +37,10 @@ SCHEMA_APPLY_LOCK = "__schema_apply_lock__"  # a control object beside those of 
 RESERVED = frozenset({MAIN, SCHEMA_APPLY_LOCK})
 NAME_BYTES_MAX = 200  # file systems take 255 bytes for a name; the rest is suffixes
 SLUG_MAX = 40
+CLAIMS_MAX = 5  # tries to write into a control object that others write into as well
+ENDED_HINT = (
+    ".ended"  # an object beside a control object that may be an ended one: a listing alone cannot tell
+)
 LISTINGS_MAX = 3  # of a folder whose objects vanish while they are read
 FORMAT = 1
 _PLAIN = re.compile(r"[a-z0-9._-]")
@@ -45,6 +53,8 @@ _MEMBERS: dict[str, type | tuple[type, ...]] = {
     "created_at": int,
     "actor_id": (str, type(None)),
 }
+_OPTIONAL: dict[str, type | tuple[type, ...]] = {"writer_epoch": int}
+_ALL = _MEMBERS | _OPTIONAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +67,7 @@ class Branch:
     parent_manifest_version: int
     created_at: int
     actor_id: str | None
+    writer_epoch: int | None = None  # of the last lease under which it was written; on object stores (N4)
 
     @property
     def file(self) -> str:
@@ -65,7 +76,14 @@ class Branch:
 
     def to_text(self) -> str:
         """Return the text of the control object."""
-        return json.dumps({"format": FORMAT} | asdict(self), ensure_ascii=False)
+        members = {"format": FORMAT} | asdict(self)
+        if self.writer_epoch is None:
+            del members["writer_epoch"]
+        return json.dumps(members, ensure_ascii=False)
+
+    def to_ended_text(self) -> str:
+        """Return the text of the control object of this branch once it is deleted (N4)."""
+        return json.dumps({"format": FORMAT, "name": self.name, "ref": self.ref, "deleted": True})
 
 
 def check_branch_name(name: str) -> str:
@@ -105,7 +123,7 @@ class Branches:
 
     def __init__(self, adapter: StorageAdapter, root: Path | None = None) -> None:
         """Take the graph's control files, and its folder if it lies on a disk."""
-        self._adapter = adapter
+        self._adapter, self._is_local = adapter, root is not None
         self.copies = BranchCopies(adapter, root)
 
     def find(self, name: str) -> Branch | None:
@@ -115,7 +133,7 @@ class Branches:
             InvariantViolation: its control object is damaged (N3).
         """
         text = self._adapter.read_text_if_exists(control_file(name)) if _is_encodable(name) else None
-        return None if text is None else _decode(name, text)
+        return None if text is None or _ended_ref(text) is not None else _decode(name, text)
 
     def require(self, name: str, ref: str | None = None) -> Branch:
         """Return a live branch; with a ref, the very incarnation that had it (N2).
@@ -127,6 +145,27 @@ class Branches:
         if found is None or (ref is not None and found.ref != ref):
             raise BranchNotFound(name)
         return found
+
+    def claim(self, name: str, ref: str | None, epoch: int) -> Branch:
+        """Return a live branch that nobody can end any more who looked at it before this writer came (N4).
+
+        Raises:
+            BranchNotFound: there is none, or another one by now.
+            StorageError: its control object changes too often.
+        """
+        for _ in range(CLAIMS_MAX):
+            found = self._adapter.read_text_versioned(control_file(name)) if _is_encodable(name) else None
+            if found is None or _ended_ref(found[0]) is not None:
+                raise BranchNotFound(name)
+            branch = _decode(name, found[0])
+            if ref is not None and branch.ref != ref:
+                raise BranchNotFound(name)
+            if (branch.writer_epoch or 0) >= epoch:
+                return branch
+            claimed = replace(branch, writer_epoch=epoch)
+            if self._adapter.write_text_if_match(branch.file, claimed.to_text(), found[1]):
+                return claimed
+        raise StorageError(f"the control object of branch '{name}' changes too often", kind="transient")
 
     def names(self) -> list[str]:
         """Return the names of all branches, main among them, sorted; one listing."""
@@ -170,20 +209,31 @@ class Branches:
             StorageError: nobody knows; the control object cannot be read.
         """
         try:
-            is_new = self._adapter.write_text_if_absent(branch.file, branch.to_text())
+            is_new = self._write_new(branch)
             hit("branch_create.control_ack_lost")
         except Exception:  # noqa: BLE001 - whatever failed, the question is whose object is there
-            is_new = self.find(branch.name) is None and self._adapter.write_text_if_absent(
-                branch.file, branch.to_text()
-            )
+            is_new = self.find(branch.name) is None and self._write_new(branch)
         return is_new or self._is_ours(branch)
 
+    def _write_new(self, branch: Branch) -> bool:
+        """Create the control object, or take the place of an ended one."""
+        if self._adapter.write_text_if_absent(branch.file, branch.to_text()):
+            return True
+        found = self._adapter.read_text_versioned(branch.file)
+        if found is None or _ended_ref(found[0]) is None:
+            return False
+        return self._adapter.write_text_if_match(branch.file, branch.to_text(), found[1])
+
     def delete(self, branch: Branch) -> None:
-        """End a branch (N1).
+        """End a branch as it was read (N1); on an object store, nobody must have claimed it since (N4).
 
         Raises:
+            BranchInUse: another writer has come to it.
             StorageError: it may still be there.
         """
+        if not self._is_local:
+            self._end(branch)
+            return
         self.copies.end(branch.ref)
         try:
             self._adapter.delete(branch.file)
@@ -191,6 +241,37 @@ class Branches:
         except Exception:
             if self._is_ours(branch):
                 raise
+
+    def _end(self, branch: Branch) -> None:
+        """Replace the control object by an ended one, unless it says something else than was read (N4)."""
+        found = self._adapter.read_text_versioned(branch.file)
+        if found is None or _ended_ref(found[0]) == branch.ref:
+            return
+        is_same = _decode(branch.name, found[0]) == branch
+        if is_same:
+            self._adapter.write_text(_hint(branch.file), "")
+            try:
+                is_same = self._adapter.write_text_if_match(branch.file, branch.to_ended_text(), found[1])
+                hit("branch_delete.control_ack_lost")
+            except Exception:
+                if self._is_ours(branch):
+                    raise
+                return
+        if not is_same and self._is_ours(branch):  # a repeated request is refused, and has landed
+            raise BranchInUse(branch.name, "another writer has come to it")
+
+    def remove_ended(self, branch: Branch) -> None:
+        """Remove the ended control object of a branch; the caller has made sure of its lease (N4).
+
+        Raises:
+            StorageError: the store failed; what is left is no branch.
+        """
+        if self._is_local:
+            return
+        text = self._adapter.read_text_if_exists(branch.file)
+        if text is not None and _ended_ref(text) == branch.ref:
+            self._adapter.delete(branch.file)
+        self._adapter.delete(_hint(branch.file))
 
     def delete_unreadable(self, name: str) -> None:
         """End a branch whose control object cannot be understood, and so names nothing (N1).
@@ -211,7 +292,12 @@ class Branches:
         return self._adapter.read_text_if_exists(control_file(SCHEMA_APPLY_LOCK)) is not None
 
     def _listed(self) -> Iterable[str]:
-        files = (file for file in self._adapter.list_dir(BRANCHES_DIR) if file.endswith(".json"))
+        listed = set(self._adapter.list_dir(BRANCHES_DIR))
+        files = [
+            file
+            for file in listed
+            if file.endswith(".json") and not (_hint(file) in listed and self._is_ended(file))
+        ]
         names = {unquote(file.removesuffix(".json")): file for file in files}
         names.pop(SCHEMA_APPLY_LOCK, None)
         for name, file in names.items():
@@ -219,14 +305,32 @@ class Branches:
                 raise InvariantViolation(f"'{BRANCHES_DIR}/{file}' is not the control object of any branch")
         return names.keys()
 
+    def _is_ended(self, file: str) -> bool:
+        text = self._adapter.read_text_if_exists(f"{BRANCHES_DIR}/{file}")
+        return text is None or _ended_ref(text) is not None
+
+
+def _hint(file: str) -> str:
+    return file.removesuffix(".json") + ENDED_HINT
+
+
+def _ended_ref(text: str) -> str | None:
+    """Return the ref of the branch that an ended control object was of; none for any other text (N4)."""
+    try:
+        document = json.loads(text)
+    except ValueError:
+        return None
+    is_one = isinstance(document, dict) and document.get("deleted") is True
+    return str(document.get("ref")) if is_one else None
+
 
 def _decode(name: str, text: str) -> Branch:
     try:
         document = json.loads(text)
     except ValueError as error:
         raise InvariantViolation(f"control object of branch '{name}' is not JSON") from error
-    is_whole = isinstance(document, dict) and document.keys() == _MEMBERS.keys()
-    if not is_whole or not all(isinstance(document[key], kind) for key, kind in _MEMBERS.items()):
+    is_whole = isinstance(document, dict) and document.keys() | _OPTIONAL.keys() == _ALL.keys()
+    if not is_whole or not all(isinstance(value, _ALL[key]) for key, value in document.items()):
         raise InvariantViolation(f"control object of branch '{name}' does not have its members")
     if document.pop("format") != FORMAT:
         raise InvariantViolation(

@@ -12,6 +12,8 @@ J4  A branch goes under its publish lock, behind a look at its head where that h
 J5  A branch begins at a version that is on the disk: whoever makes one syncs it, under the source's publish
     lock.
 J6  An unreadable branch can be deleted, and keeps nobody from deleting another.
+J7  On an object store the removal is conditional on nobody having come to the branch since it was looked at
+    (N4 of history/branches.py): a writer whose lease has gone deletes nothing that its successor published.
 """
 
 from omnigraph.commit.parts import Parts
@@ -31,7 +33,7 @@ from omnigraph.core.errors import (
     StorageError,
 )
 from omnigraph.core.failpoint import hit
-from omnigraph.history.branches import Branch, check_branch_name, mint_ref
+from omnigraph.history.branches import Branch, check_branch_name, control_file, mint_ref
 from omnigraph.history.commits import GraphCommit
 from omnigraph.history.coordinator import MAIN
 from omnigraph.history.lineage import ChainedLog, Lineage
@@ -58,6 +60,7 @@ def create_branch(
     Raises:
         BadRequest: the name is reserved or not allowed; nothing was created.
         AlreadyExistsError: there is a branch of that name.
+        GraphDamaged: the control object of one of that name was lost.
         BranchNotFound: there is no branch to begin from.
         StorageError: nobody knows whether the branch exists.
     """
@@ -71,10 +74,13 @@ def create_branch(
         _refuse_schema_apply(parts)
         if parts.branches.find(name) is not None:
             raise _taken(name)
+        parts.branches.copies.refuse_lost(control_file(name))
         with graph.publisher.publish_lock(source):
             state = graph.state(source)
             graph.publisher.make_durable(state.ref, state.version)  # J5
-            branch = Branch(name, mint_ref(name, parts.new_id()), source, state.version, parts.clock(), actor)
+            epoch = None if parts.lease is None else parts.lease.epoch
+            ref = mint_ref(name, parts.new_id())
+            branch = Branch(name, ref, source, state.version, parts.clock(), actor, epoch)
             address = parts.coordinator.address(branch.ref)
             parts.check_lease()
             parts.refs.create(parts.coordinator.address(state.ref), state.version, branch.ref)
@@ -132,16 +138,19 @@ def delete_branch(
             parts.check_lease()
             is_certain = _refuse_use(parts, captured, state)
             with graph.publisher.publish_lock(branch) as is_held:
-                parts.branches.require(branch, captured.ref)
+                captured = parts.branches.require(branch, captured.ref)
+                _refuse_later_writer(parts, captured)
                 if state is not None:
                     state = parts.coordinator.state(branch, captured.ref)
                 if head is not None:
                     assert state is not None, "it was read for the comparison"
                     _refuse_newer(state, branch, head, is_alone=is_held)
                 hit("branch_delete.post_look_pre_control")
-                parts.branches.delete(captured)
+                parts.check_lease()
+                parts.branches.delete(captured)  # J7
             hit("branch_delete.post_control_pre_refs")
             parts.coordinator.forget_branch(branch)
+            _tidy(parts, captured)
             if state is not None and is_certain:
                 _let_go(parts, graph.publisher, captured, state)
 
@@ -149,6 +158,8 @@ def delete_branch(
 def _keep_copy(parts: Parts, branch: Branch) -> None:
     try:
         parts.branches.copies.keep(branch.ref, branch.file, branch.to_text())
+        if not _is_live(parts, branch.name, branch.ref):
+            parts.branches.copies.end(branch.ref)  # deleted by another process before there was a copy
     except OmnigraphError as error:
         parts.warn(f"no copy of the control object of branch '{branch.name}' could be kept: {error}")
 
@@ -173,6 +184,21 @@ def _refuse_schema_apply(parts: Parts) -> None:
     is_pending = any(found.sidecar.writer_kind is WriterKind.SCHEMA_APPLY for found in list_pending(parts))
     if is_pending or parts.branches.is_schema_apply_running():
         raise SchemaApplyInProgress("a schema change is at work: branches are made and deleted behind it")
+
+
+def _refuse_later_writer(parts: Parts, branch: Branch) -> None:
+    """Refuse to delete a branch that a successor of ours has come to: it may publish at any time (J7)."""
+    if parts.lease is not None and (branch.writer_epoch or 0) > parts.lease.epoch:
+        raise BranchInUse(branch.name, "another writer has come to it")
+
+
+def _tidy(parts: Parts, branch: Branch) -> None:
+    """Remove what is left of a control object on an object store; a failure is a warning (J2)."""
+    try:
+        parts.check_lease()
+        parts.branches.remove_ended(branch)
+    except OmnigraphError as error:
+        parts.warn(f"the ended control object of branch '{branch.name}' is left: {error}")
 
 
 def _refuse_newer(state: ManifestState, branch: str, head: GraphCommit, *, is_alone: bool) -> None:

@@ -7,6 +7,7 @@ O3  An open that fails gives its lease back.
 
 import logging
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -74,7 +75,7 @@ def make_publisher(parts: Parts) -> ManifestPublisher:
         parts.syncer,
         local_root=parts.local_root,
         warn=parts.warn,
-        check_branch=parts.branches.require,
+        check_branch=_branch_check(parts),
         summer=parts.summer,
     )
 
@@ -104,10 +105,10 @@ def open_graph(
     refuse_file(parts.root)
     if not parts.adapter.exists(MANIFEST_DIR):
         raise GraphNotFound(f"no graph at {parts.root.uri}: create one with init")
-    publisher = make_publisher(parts)
     if is_writable:
         probe_store(parts.adapter, parts.root)
         parts = _with_lease(parts, lease_lifetime_s)
+    publisher = make_publisher(parts)
     try:
         with parts.queues.schema_gate:
             if is_writable:
@@ -124,6 +125,14 @@ def open_graph(
     except BaseException:
         _give_back_lease(parts)
         raise
+
+
+def _branch_check(parts: Parts) -> Callable[[str, str | None], object]:
+    """Return how a publish looks for its branch: on an object store it claims it for this writer."""
+    lease = parts.lease
+    if lease is None:
+        return parts.branches.require
+    return lambda branch, ref: parts.branches.claim(branch, ref, lease.epoch)
 
 
 def _prove_newest(parts: Parts, publisher: ManifestPublisher) -> None:

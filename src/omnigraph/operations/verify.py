@@ -4,6 +4,8 @@ V1  Nothing is written and nothing is healed; a graph that does not open can sti
 V2  A version is needed while a pin of a live branch names it, a present or a past one. What it names must be
     there with the length that it gives; what a commit recorded must have that length and that checksum.
 V3  One damaged file hides no other: what cannot be followed beyond it is said, and the rest is compared.
+V4  Others may write meanwhile: what looks damaged is looked at again, by what live branches need then. Only
+    what both looks find is damage.
 """
 
 from collections.abc import Callable
@@ -101,18 +103,45 @@ def verify(parts: Parts, *, branch: str | None = None, progress: Progress = lamb
         StorageError: something cannot be read, which says nothing about what is in it.
     """
     files = graph_files(parts.root)
-    chosen = _branches(parts, branch)
-    needs: dict[str, _Needs] = {}
-    unread: list[str] = []
-    for name, ref in chosen.items():
-        reason = _follow(parts, files, name, ref, needs)
-        if reason is not None:
-            unread.append(reason)
+    chosen, needs, unread = _look(parts, files, branch)
     reports = []
     for number, path in enumerate(sorted(needs), start=1):
         reports.append(_compare(files, path, needs[path]))
         progress(VerifyProgress(number, len(needs)))
-    return VerifyReport(tuple(chosen), tuple(reports), tuple(unread))
+    report = VerifyReport(tuple(chosen), tuple(reports), tuple(unread.values()))
+    return report if report.is_whole else _looked_at_again(parts, branch, report, unread)
+
+
+def _looked_at_again(
+    parts: Parts, branch: str | None, report: VerifyReport, unread: dict[str, str]
+) -> VerifyReport:
+    """Return a report without what was deleted or folded under it (V4)."""
+    files = graph_files(parts.root)
+    chosen, needs, still_unread = _look(parts, files, branch)
+    reports = []
+    for file in report.files:
+        if not file.status.is_damage:
+            reports.append(file)
+        elif file.path in needs:
+            reports.append(_compare(files, file.path, needs[file.path]))
+        elif still_unread:
+            reports.append(file)  # nobody knows what such a branch needs: it may be this
+    reasons = tuple(reason for name, reason in still_unread.items() if name in unread)
+    return VerifyReport(tuple(chosen), tuple(reports), reasons)
+
+
+def _look(
+    parts: Parts, files: GraphFiles, branch: str | None
+) -> tuple[dict[str, str | None], dict[str, _Needs], dict[str, str]]:
+    """Return the branches, what they need, and why some of them cannot be followed."""
+    chosen = _branches(parts, branch)
+    needs: dict[str, _Needs] = {}
+    unread: dict[str, str] = {}
+    for name, ref in chosen.items():
+        reason = _follow(parts, files, name, ref, needs)
+        if reason is not None:
+            unread[name] = reason
+    return chosen, needs, unread
 
 
 def verify_place(uri: str, *, branch: str | None = None, progress: Progress = lambda _: None) -> VerifyReport:

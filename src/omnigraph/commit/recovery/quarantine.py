@@ -5,7 +5,7 @@ A1  Exactly one audit row per quarantine folder and dataset: a folder without it
 A2  The manifest comes first: without it nothing else can be read.
 A3  What is proven durable stays where it is. A manifest version is proven by the note of its publish, by a
     branch that begins at it, and by a whole version above it; a table version by the manifest that names it.
-A4  An unreadable branch is that branch's trouble: an open says so and goes on.
+A4  An unreadable branch is that branch's trouble, its forks of tables among it: an open says so and goes on.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,6 +13,7 @@ from pathlib import Path
 
 from omnigraph.commit.parts import RECOVERIES_DATASET, Parts
 from omnigraph.commit.recovery.audit import read_records, record_quarantine
+from omnigraph.commit.recovery.branch_trouble import UNREADABLE, is_its_own
 from omnigraph.commit.recovery.pending import list_pending
 from omnigraph.commit.sidecar import Outcome, SidecarTable
 from omnigraph.core.damage import GraphDamaged
@@ -53,8 +54,10 @@ def quarantine_manifest(parts: Parts) -> None:
     for branch in branches:
         try:
             _move_manifest(parts, branch, branches)
-        except GraphDamaged as error:
-            parts.warn(f"branch '{branch.name}' cannot be read: {error}")
+        except UNREADABLE as error:
+            if not is_its_own(branch.name, error):
+                raise
+            parts.warn(f"branch '{branch.name}' cannot be read: {error}")  # A4
 
 
 def quarantine_tables(parts: Parts) -> None:
@@ -74,15 +77,15 @@ def quarantine_tables(parts: Parts) -> None:
         _move(parts, RECOVERIES_DATASET, lambda: find_hollow(str(root), RECOVERIES_DATASET, durable=durable))
     for found in pending:
         sidecar = found.sidecar
-        branch = None if sidecar.branch is None else parts.branches.find(sidecar.branch)
-        if sidecar.branch is not None and (branch is None or branch.ref != sidecar.branch_ref):
-            continue  # nothing of a deleted branch is looked at again
         try:
+            branch = None if sidecar.branch is None else parts.branches.find(sidecar.branch)
+            if sidecar.branch is not None and (branch is None or branch.ref != sidecar.branch_ref):
+                continue  # nothing of a deleted branch is looked at again; a lost one waits
             state = parts.coordinator.state(sidecar.branch, sidecar.branch_ref)
             for table in sidecar.tables:
                 _move_table(parts, root, table, state)
-        except GraphDamaged as error:
-            if sidecar.branch is None:
+        except UNREADABLE as error:
+            if not is_its_own(sidecar.branch, error):
                 raise
             parts.warn(f"branch '{sidecar.branch}' cannot be read: {error}")  # A4
     record_missing_rows(parts)

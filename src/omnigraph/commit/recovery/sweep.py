@@ -9,17 +9,21 @@ Z5  On an object store there is no lock: a sidecar of an earlier writer is fence
     of a later writer is left alone.
 Z6  A plan to go back binds: a write whose files could not be synced never goes forward, however whole it
     looks.
+Z7  Whatever cannot be read or judged about a branch is that branch's trouble: its sidecar waits, a warning
+    says why, and everybody else goes on. A sidecar is discarded only when its branch was deleted for certain.
 """
 
 import threading
+from collections.abc import Sequence
 from enum import StrEnum
 
 from omnigraph.commit.parts import Parts
 from omnigraph.commit.publish import ManifestPublisher
-from omnigraph.commit.recovery.classify import Decision, decide
+from omnigraph.commit.recovery.branch_trouble import UNREADABLE, is_its_own
+from omnigraph.commit.recovery.classify import Classification, Decision, decide
 from omnigraph.commit.recovery.fence import fence, is_of_a_later_writer, is_of_another_writer
 from omnigraph.commit.recovery.kinds import RecoveryKind
-from omnigraph.commit.recovery.observe import observe
+from omnigraph.commit.recovery.observe import ObservedTable, observe
 from omnigraph.commit.recovery.outcome import (
     Result,
     complete,
@@ -37,9 +41,9 @@ from omnigraph.commit.recovery.pending import (
     reread,
 )
 from omnigraph.commit.sidecar import Sidecar
-from omnigraph.core.damage import GraphDamaged
 from omnigraph.core.errors import InvariantViolation
 from omnigraph.core.failpoint import hit
+from omnigraph.history.branches import control_file
 from omnigraph.history.state import ManifestState
 from omnigraph.storage.locks import HeldLock
 
@@ -59,7 +63,7 @@ def sweep(parts: Parts, publisher: ManifestPublisher, mode: SweepMode) -> dict[s
 
     Raises:
         StorageError: recovery state cannot be read.
-        InvariantViolation: a full sweep met a table behind its pin.
+        InvariantViolation: a full sweep met a table of main behind its pin.
     """
     results: dict[str, Result] = {}
     done: list[PendingSidecar] = []
@@ -147,6 +151,12 @@ def _process_under_queues(
         except SidecarChanged:
             # Its writer woke behind its publish and has finished it, or another healer woke; never an error.
             return Result.DONE if reread(parts, sidecar.name) is None else Result.UNRESOLVED
+        except UNREADABLE as error:
+            if not is_its_own(sidecar.branch, error):
+                raise
+            waits = f"sidecar {sidecar.operation_id} waits until its branch '{sidecar.branch}' can be read"
+            parts.warn(f"{waits}: {error}")  # Z7
+            return Result.UNRESOLVED
 
 
 def _process(parts: Parts, publisher: ManifestPublisher, listed: Sidecar, mode: SweepMode) -> Result:
@@ -157,13 +167,7 @@ def _process(parts: Parts, publisher: ManifestPublisher, listed: Sidecar, mode: 
         raise InvariantViolation(f"sidecar {listed.operation_id} changed while it was recovered")
     if not _is_branch_live(parts, sidecar):
         return discard(parts, publisher, sidecar)
-    try:
-        state = parts.coordinator.state(sidecar.branch, sidecar.branch_ref)
-    except GraphDamaged as error:
-        if sidecar.branch is None:
-            raise
-        parts.warn(f"sidecar {sidecar.operation_id} waits until its branch can be read: {error}")
-        return Result.UNRESOLVED
+    state = parts.coordinator.state(sidecar.branch, sidecar.branch_ref)
     if is_of_another_writer(parts, sidecar) and not _is_published(sidecar, state):
         fence(parts, sidecar, state)  # Z5
         state = parts.coordinator.state(sidecar.branch, sidecar.branch_ref)
@@ -203,16 +207,37 @@ def _is_published(sidecar: Sidecar, state: ManifestState) -> bool:
 
 
 def _is_branch_live(parts: Parts, sidecar: Sidecar) -> bool:
-    """Return whether the branch that was written is still there, under the same ref."""
-    if sidecar.branch is None:
+    """Return whether the branch that was written is still there, under the same ref.
+
+    Raises:
+        GraphDamaged: it is not there, and nobody has deleted it (Z7).
+    """
+    if sidecar.branch is None or sidecar.branch_ref is None:
         return True
     found = parts.branches.find(sidecar.branch)
-    return found is not None and found.ref == sidecar.branch_ref
+    if found is not None and found.ref == sidecar.branch_ref:
+        return True
+    parts.branches.copies.refuse_unended(sidecar.branch_ref, control_file(sidecar.branch))
+    return False
 
 
-def _abort(parts: Parts, sidecar: Sidecar, observed: object, mode: SweepMode) -> Result:
-    message = f"sidecar {sidecar.operation_id}: a table is behind its published version ({observed})"
-    if mode is SweepMode.FULL:
-        raise InvariantViolation(message)
-    parts.warn(message)
+def _abort(parts: Parts, sidecar: Sidecar, observed: Sequence[ObservedTable], mode: SweepMode) -> Result:
+    error = _behind(parts, sidecar, observed)
+    if mode is SweepMode.FULL or sidecar.branch is not None:
+        raise error
+    parts.warn(str(error))
     return Result.UNRESOLVED
+
+
+def _behind(parts: Parts, sidecar: Sidecar, observed: Sequence[ObservedTable]) -> InvariantViolation:
+    """Return the error of tables that lack published versions: which, and the way out."""
+    tables = ", ".join(
+        f"{found.table.table_key} is at version {found.head}, published at {found.pinned_version}"
+        for found in observed
+        if found.classification is Classification.INVARIANT_VIOLATION
+    )
+    return InvariantViolation(
+        f"sidecar {sidecar.operation_id}: a table is behind its published version: {tables}. Nothing was "
+        f"changed. Way out: 'omnigraph verify {parts.root.uri}' names the files that are gone: put them back "
+        "from a copy, or give up what needs them with 'omnigraph repair'"
+    )
