@@ -74,13 +74,11 @@ def test_a_branch_that_was_not_deleted_discards_nothing(
     control = Path(graph.uri) / control_file("june")
     text = control.read_text()
     ref = internals(graph).parts.branches.require("june").ref
-    match damage:
-        case "lost":
-            control.unlink()
-        case "unreadable":
-            control.write_text("{")
-        case "of another":
-            control.write_text(text.replace(ref, mint_ref("june", new_ulid())))
+    if damage == "lost":
+        control.unlink()
+    else:
+        other = text.replace(ref, mint_ref("june", new_ulid()))
+        control.write_text("{" if damage == "unreadable" else other)
 
     with caplog.at_level(logging.WARNING, logger="omnigraph"), reopen(graph) as opened:
         insert(opened, "on main")
