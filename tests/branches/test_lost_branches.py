@@ -108,7 +108,7 @@ def test_a_handle_that_was_open_recovers_a_branch_that_was_put_back(graph: Graph
     assert names(graph, "june") == ["ann", "bob", "eve", "first", "killed", "next"]
 
 
-@pytest.mark.case("engine", 419)
+@pytest.mark.case("engine", 423)
 def test_a_branch_without_a_copy_that_is_deleted_is_gone_for_certain(graph: Graph) -> None:
     left_by_a_dead_writer(graph)
     branches = internals(graph).parts.branches
@@ -121,7 +121,7 @@ def test_a_branch_without_a_copy_that_is_deleted_is_gone_for_certain(graph: Grap
         assert record.recovery_kind.wire == "orphaned_branch_discarded"
 
 
-@pytest.mark.case("engine", 419)
+@pytest.mark.case("engine", 423)
 def test_no_branch_takes_the_place_of_a_lost_one(graph: Graph) -> None:
     graph.create_branch("june")
     insert(graph, "first", "june")
@@ -137,7 +137,7 @@ def test_no_branch_takes_the_place_of_a_lost_one(graph: Graph) -> None:
     assert names(graph, "june") == ["ann", "bob", "eve", "first"]
 
 
-@pytest.mark.case("engine", 419)
+@pytest.mark.case("engine", 423)
 def test_a_branch_deleted_before_its_copy_was_kept_is_no_lost_one(graph: Graph) -> None:
     program = """
 import sys
@@ -162,7 +162,7 @@ VICTIMS = {
 }
 
 
-@pytest.mark.case("engine", 420)
+@pytest.mark.case("engine", 424)
 @pytest.mark.parametrize("is_emptied", [False, True])
 @pytest.mark.parametrize("victim", VICTIMS)
 @pytest.mark.parametrize(
