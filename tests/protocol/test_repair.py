@@ -169,6 +169,7 @@ def test_a_lost_newest_version_keeps_its_number(root: Path) -> None:
     with graphs.open(root) as graph:
         versions = [commit.manifest_version for commit in graph.commits() if commit.manifest_version > GOOD]
     assert min(versions) > lost
+    assert not (root / "__manifest" / version_file_name(lost)).exists()
 
 
 def test_the_version_that_a_repair_made_is_never_lost_silently(root: Path) -> None:
@@ -217,6 +218,8 @@ def test_a_warm_handle_notices(root: Path) -> None:
 
     expected = ["b1", "b2", "b3", *ALL[:3]]
     assert names(reader) == names(warm) == expected
+    with graphs.open(root, mode="ro") as fresh:
+        assert reader.commits() == warm.commits() == fresh.commits()
     insert(warm, "c1")
     assert names(reader) == names(warm) == sorted([*expected, "c1"])
     with graphs.open(root) as graph:
