@@ -161,3 +161,64 @@ def test_an_interrupt_during_init_leaves_a_graph_and_no_claim(tmp_path: Path) ->
     with graphs.open(tmp_path / "graph") as graph:
         graph.mutate('query add() { insert Person { name: "ann" } }')
         assert graph.table("Person").num_rows == 1
+
+
+FORKER = """
+import os, signal, sys, threading
+from omnigraph.core.shield import delivering_behind, shielded
+number, where = int(sys.argv[1]), sys.argv[2]
+signal.signal(number, signal.SIG_DFL)
+
+def fork():
+    pid = os.fork()
+    if pid == 0:
+        signal.raise_signal(number)
+        os._exit(0)
+    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+
+with delivering_behind(), shielded():
+    if where == "main":
+        fork()
+    else:
+        thread = threading.Thread(target=fork)
+        thread.start()
+        thread.join()
+"""
+
+
+@pytest.mark.case("engine", 423)
+@pytest.mark.parametrize("where", ["main", "thread"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_child_forked_in_a_section_handles_signals_as_before(number: signal.Signals, where: str) -> None:
+    with Script(FORKER, int(number), where) as script:
+        assert script.read_line() == str(-number)
+        assert script.wait() == 0, "nothing was sent to the parent"
+
+
+CHILD = """
+import os, signal
+from omnigraph.core.shield import shielded
+
+seen = []
+for number in (signal.SIGHUP, signal.SIGTERM):
+    signal.signal(number, lambda number, _frame: seen.append(number))
+with shielded():
+    os.kill(os.getpid(), signal.SIGHUP)
+    pid = os.fork()
+if pid == 0:
+    with shielded():
+        signal.raise_signal(signal.SIGTERM)
+        waited = list(seen)
+    print(waited, seen, flush=True)
+    os._exit(0)
+os.waitpid(pid, 0)
+print(seen, flush=True)
+"""
+
+
+@pytest.mark.case("engine", 423)
+def test_a_child_has_sections_of_its_own() -> None:
+    """What its parent held back is not delivered to it; what comes to it in a section waits for the end."""
+    with Script(CHILD) as script:
+        assert script.read_line() == f"[] [{signal.SIGTERM.value}]"
+        assert script.read_line() == f"[{signal.SIGHUP.value}]"

@@ -5,8 +5,11 @@ H1  From the start of a section to the end of the outermost block around it that
 H2  Then each of them goes once to whatever handled it before: a handler of Python's is called, and where
     there was none the system does what it does by default.
 H3  What a handler raises carries the remarks of the section as notes: what became of the work.
+H4  A forked child is in no section: it handles signals as its parent did before, and gets none of those that
+    were held back for its parent.
 """
 
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -69,6 +72,14 @@ class _Shield:
         if raised is not None:
             raise raised
 
+    def leave(self) -> None:
+        """Put the handlers back in a forked child, which whoever forked has made its main thread (H4)."""
+        self.is_holding = False
+        self.arrived.clear()
+        for number, handler in self.former.items():
+            if signal.getsignal(number) == self.take:
+                signal.signal(number, handler)
+
 
 _shield = _Shield()
 
@@ -79,13 +90,14 @@ def shielded() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    _shield.sections += 1
+    shield = _shield  # a child that is forked in here gets another
+    shield.sections += 1
     try:
-        _shield.begin()
+        shield.begin()
         yield
     finally:
-        _shield.sections -= 1
-        _shield.end_if_free()
+        shield.sections -= 1
+        shield.end_if_free()
 
 
 @contextmanager
@@ -94,12 +106,13 @@ def delivering_behind() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    _shield.blocks += 1
+    shield = _shield  # a child that is forked in here gets another
+    shield.blocks += 1
     try:
         yield
     finally:
-        _shield.blocks -= 1
-        _shield.end_if_free()
+        shield.blocks -= 1
+        shield.end_if_free()
 
 
 def remark(text: str) -> None:
@@ -124,3 +137,12 @@ def _hand_on(number: int, frame: FrameType | None, handler: _Handler) -> None:
     elif handler == signal.SIG_DFL:
         signal.signal(number, signal.SIG_DFL)
         signal.raise_signal(number)
+
+
+def _begin_anew_in_child() -> None:
+    global _shield  # noqa: PLW0603 - state of the process, as handlers are
+    _shield.leave()
+    _shield = _Shield()
+
+
+os.register_at_fork(after_in_child=_begin_anew_in_child)
