@@ -1,5 +1,6 @@
 """How a merge ends: what it commits, whom it names, what it does with the source."""
 
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -371,14 +372,17 @@ def test_nobody_publishes_between_the_last_look_and_the_deletion(world: Graph) -
 
 
 @pytest.mark.case("engine", 372)
-def test_a_source_that_somebody_is_publishing_on_stays(world: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
-    publisher = internals(world).publisher
-    patient = publisher.publish_lock
-    monkeypatch.setattr(publisher, "publish_lock", lambda branch: patient(branch, wait_s=0))
-    with open_graph(world.uri) as elsewhere, internals(elsewhere).publisher.publish_lock("june") as is_held:
-        result = world.merge("june", delete_branch=True)
+def test_a_source_that_somebody_is_publishing_on_stays(world: Graph) -> None:
+    internals(world).publisher._lock_wait_s = 0
+    with open_graph(world.uri) as elsewhere, ExitStack() as held:
+        publisher = internals(elsewhere).publisher
 
-    assert is_held
+        def publish() -> None:
+            assert held.enter_context(publisher.publish_lock("june"))
+
+        with failpoint("branch_merge.post_capture", call=publish):
+            result = world.merge("june", delete_branch=True)
+
     assert (result.branch_deleted, result.branch_delete_refusal) == (False, DeleteRefusal.IN_USE)
     assert "somebody is publishing on it" in str(result.branch_delete_error)
 

@@ -328,14 +328,6 @@ for turn in range(count):
     graph.mutate(f'query add() {{ insert Type{number} {{ name: "{turn:03}" }} }}', actor=f"process-{number}")
 print("done", flush=True)
 """
-HOLDER = """
-import sys
-from pathlib import Path
-from omnigraph.storage.locks import PublishLock
-with PublishLock(Path(sys.argv[1])) as is_obtained:
-    print(is_obtained, flush=True)
-    input()
-"""
 
 
 def publish_together(root: Path, *, processes: int, publishes: int) -> None:
@@ -382,17 +374,3 @@ def test_four_processes_with_a_hundred_publishes_each_all_land(tmp_path: Path) -
     publish_together(root, processes=4, publishes=100)
 
     assert_one_chain(root, processes=4, publishes=100)
-
-
-@pytest.mark.slow
-@pytest.mark.case("engine", 322)
-def test_a_publish_lock_that_a_stopped_process_holds_is_passed_by(tmp_path: Path) -> None:
-    root = tmp_path / "graph"
-    graphs.init(root, FOUR_TYPES).close()
-    with Script(HOLDER, root / "__locks" / "publish-main.lock") as holder:
-        assert holder.read_line() == "True"
-        holder.stop()
-
-        publish_together(root, processes=2, publishes=1)
-
-    assert_one_chain(root, processes=2, publishes=1)

@@ -1,12 +1,16 @@
 """Syncs that fail, versions that a power cut hollowed out, and opens that fail late."""
 
 import errno
+import json
 import os
+import stat
+import sys
 from pathlib import Path
 
 import pytest
 
 import omnigraph.graph.graph as graphs
+from omnigraph.commit import publish
 from omnigraph.core.errors import RecoveryRequired
 from omnigraph.core.failpoint import ENVIRONMENT, EXIT_STATUS, InjectedFault, failpoint
 from omnigraph.storage.durability import Durability, Syncer, SyncFailed
@@ -110,6 +114,168 @@ def test_a_file_whose_sync_failed_is_never_synced_again(root: Path, monkeypatch:
 
     with pytest.raises(SyncFailed, match="an earlier sync failed"):
         syncer.sync([str(failing)], stage="table")
+
+
+# Syncs that fail for good, and the processes behind
+
+
+class Disk:
+    """Fails to sync, while it is told to, and knows what it failed on and what is synced again."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.failures_left = 0
+        self.failed: set[tuple[Path, int]] = set()
+        self.again: list[Path] = []
+        self._fsync = os.fsync
+        monkeypatch.setattr(os, "fsync", self._sync)
+
+    def fail(self, times: int = 10**9) -> None:
+        self.failures_left = times
+
+    def _sync(self, descriptor: int) -> None:
+        found = os.fstat(descriptor)
+        key = (Path(f"/proc/self/fd/{descriptor}").readlink(), found.st_ino)
+        if self.failures_left and not stat.S_ISDIR(found.st_mode):
+            self.failures_left -= 1
+            self.failed.add(key)
+            raise OSError(errno.EIO, "the disk is dying")
+        if key in self.failed:
+            self.again.append(key[0])
+        self._fsync(descriptor)
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
+    return Disk(monkeypatch)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the disk names files by their descriptors")
+@pytest.mark.case("engine", 365)
+@pytest.mark.case("engine", 422)
+@pytest.mark.parametrize(
+    "place",
+    [
+        "mutation.post_sidecar_pre_commit",
+        "durability.pre_table_sync",
+        "publish.before_merge",
+        "durability.pre_manifest_sync",
+    ],
+)
+def test_a_write_whose_every_sync_fails_is_undone_by_the_next_process(
+    place: str, root: Path, disk: Disk
+) -> None:
+    with graphs.open(root) as graph, failpoint(place, "call", disk.fail), pytest.raises(RecoveryRequired):
+        WRITERS["insert"].run(graph)
+    disk.fail(times=0)
+
+    with graphs.open(root) as graph:
+        assert contents_of(graph) == BEFORE
+        graph.create_branch("june")
+        write_everywhere(graph)
+
+    found = assert_settled(root, with_extra(BEFORE), recoveries=1)
+    assert found.recoveries[0].kind == "RolledBack"
+    assert disk.failed
+    assert disk.again == []
+    assert_reopening_changes_nothing(root)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the disk names files by their descriptors")
+@pytest.mark.case("engine", 422)
+def test_a_recovery_whose_every_sync_fails_goes_back(root: Path, disk: Disk) -> None:
+    give_up(root, "insert", "P3")
+    with failpoint("durability.pre_table_sync", "call", disk.fail), pytest.raises(SyncFailed):
+        graphs.open(root)
+    disk.fail(times=0)
+
+    with graphs.open(root) as graph:
+        assert contents_of(graph) == BEFORE
+    assert disk.again == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the disk names files by their descriptors")
+@pytest.mark.case("engine", 422)
+@pytest.mark.parametrize("failures", [1, 2])
+def test_a_manifest_compaction_that_cannot_be_synced_is_taken_back(
+    failures: int,
+    root: Path,
+    disk: Disk,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The second failure is that of the version which takes it back."""
+    monkeypatch.setattr(publish, "FRAGMENTS_MAX", 3)
+    with graphs.open(root) as graph, graphs.open(root) as watcher:
+        with failpoint("publish.before_auto_compaction", "call", lambda: disk.fail(failures)):
+            WRITERS["insert"].run(graph)
+        assert "the manifest could not be compacted" in caplog.text
+        assert (len(disk.failed), disk.failures_left) == (failures, 0)
+        monkeypatch.setattr(publish, "FRAGMENTS_MAX", 80)
+        assert contents_of(watcher) == contents_of(graph) == AFTER
+
+        write_everywhere(graph)
+
+        assert contents_of(watcher) == with_extra(AFTER)
+    with graphs.open(root) as other:
+        other.create_branch("june")
+        monkeypatch.setattr(publish, "FRAGMENTS_MAX", 3)
+        other.mutate('query touch() { update Person set { age: 30 } where name = "ann" }')
+    assert disk.again == []
+    assert_settled(root, with_extra(AFTER), recoveries=0)
+    assert_reopening_changes_nothing(root)
+
+
+# A commit that could not be synced, and that others have built on
+
+
+def build_on_a_doubtful_commit(root: Path, durability: str) -> str:
+    """Leave a commit whose sidecar says that it goes back, below another one; return the first one's id."""
+    give_up(root, "insert", "P5")
+    (path,) = sidecars(root)
+    text = json.loads(path.read_text())
+    away = path.rename(root / "away")
+    with graphs.open(root, durability=durability) as graph:
+        graph.mutate('query add() { insert Company { name: "built" } }')
+    away.unlink()
+    path.write_text(json.dumps(text | {"recovery_plan": {"kind": "RolledBack", "outcomes": []}}))
+    return str(text["graph_commit_id"])
+
+
+@pytest.mark.case("engine", 421)
+def test_a_commit_that_others_synced_and_built_on_has_landed(
+    root: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    commit_id = build_on_a_doubtful_commit(root, "full")
+
+    with graphs.open(root) as graph:
+        assert f"commit {commit_id} on branch 'main' stands" in caplog.text
+        assert contents_of(graph)["Person"] == AFTER["Person"]
+        write_everywhere(graph)
+    assert sidecars(root) == ()
+    assert [recovery.kind for recovery in books(root).recoveries] == ["RolledForward"]
+    assert_reopening_changes_nothing(root)
+
+
+@pytest.mark.case("engine", 421)
+def test_a_commit_that_nobody_synced_and_others_built_on_waits_for_a_decision(
+    root: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    commit_id = build_on_a_doubtful_commit(root, "process")
+
+    with graphs.open(root) as graph:
+        assert f"commit {commit_id} on branch 'main' could not be synced" in caplog.text
+        assert contents_of(graph)["Person"] == AFTER["Person"]
+        with pytest.raises(RecoveryRequired, match=r'durability="process".* omnigraph repair --to 2$'):
+            graph.mutate('query touch() { update Person set { age: 30 } where name = "ann" }')
+        graph.create_branch("june")
+        graph.mutate('query add() { insert Company { name: "june" } }', branch="june")
+        assert len(sidecars(root)) == 1
+
+        graphs.open(root, durability="process").close()
+
+        assert sidecars(root) == ()
+        write_everywhere(graph)
+    assert_reopening_changes_nothing(root)
 
 
 def test_process_durability_syncs_nothing(root: Path) -> None:

@@ -7,7 +7,7 @@ after the pin has moved, so a live writer is always seen by one of the two looks
 from collections.abc import Iterable
 
 from omnigraph.commit.parts import Parts
-from omnigraph.commit.recovery.pending import PendingSidecar, list_pending
+from omnigraph.commit.recovery.pending import list_pending
 from omnigraph.core.errors import (
     ConflictError,
     DriftNeedsRepair,
@@ -26,11 +26,13 @@ def refuse_drift(parts: Parts, entries: Iterable[TableEntry], branch: str | None
 
     Raises:
         ExpectedVersionMismatch: a live writer is between its commit and its publish, or has just finished.
-        RecoveryRequired: a dead writer's movement must be undone by a read-write open.
+        RecoveryRequired: a dead writer's movement must be undone by a read-write open, or nobody knows
+            whether the table's newest commit is on the disk.
         DriftNeedsRepair: nobody says why the table moved.
         InvariantViolation: HEAD is behind the pin.
     """
     for entry in entries:
+        parts.doubts.refuse(entry)
         head = parts.store.latest_version(parts.address(entry))
         if head < entry.version:
             raise InvariantViolation(
@@ -48,7 +50,7 @@ def _explain(parts: Parts, entry: TableEntry, head: int, branch: str | None, ref
             f"{entry.table_key} is at {head}, published at {entry.version}: repair or recovery could apply"
         )
         raise ConflictError(f"{message}, but the pending sidecars cannot be listed ({error})") from error
-    naming = [sidecar for sidecar in pending if _names(sidecar, entry)]
+    naming = [found for found in pending if found.sidecar.names(entry.identity, entry.owner)]
     for sidecar in naming:
         if sidecar.is_alive:
             raise ExpectedVersionMismatch(
@@ -65,8 +67,3 @@ def _explain(parts: Parts, entry: TableEntry, head: int, branch: str | None, ref
             table_key=entry.table_key, expected=entry.version, actual=published.version
         )
     raise DriftNeedsRepair(table_key=entry.table_key, pin=entry.version, head=head)
-
-
-def _names(sidecar: PendingSidecar, entry: TableEntry) -> bool:
-    tables = sidecar.sidecar.tables
-    return any((table.identity, table.table_branch) == (entry.identity, entry.owner) for table in tables)

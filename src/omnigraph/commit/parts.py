@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from omnigraph.commit.doubts import Doubts
 from omnigraph.commit.queues import WriteQueueManager
 from omnigraph.core.clock import now_micros
 from omnigraph.core.ids import new_ulid
@@ -48,6 +49,7 @@ class Parts:
     upkeep: bool = True
     lease: WriterLease | None = None
     summer: Summer = NO_SUMS
+    doubts: Doubts = field(default_factory=Doubts)
 
     def check_lease(self) -> None:
         """Make sure that this process is still the writer; a local disk has no lease.

@@ -6,7 +6,8 @@ P2  A publish that loses the race leaves nothing visible and says who won.
 P3  The id and time of a commit are minted once; its parent is the head of the state it is committed against.
 P4  Three outcomes stay three: it landed (a value), it did not (an error), nobody knows (`PublishUnknown`).
     Every attempt first looks for its own commit: an answer may have been lost.
-P5  A publish whose files could not be synced is taken back, before anybody can build on it.
+P5  A publish whose files could not be synced is taken back, before anybody can build on it: on a local disk
+    nobody publishes, branches or merges from a branch without its publish lock.
 P6  In full durability nothing is built on a manifest version that is not on the disk: the base is synced
     first, and the commit records it as `synced_version`. So a whole version proves all that lies below it.
 """
@@ -17,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 from urllib.parse import quote
 
 import pyarrow as pa
@@ -31,6 +33,7 @@ from omnigraph.commit.changes import (
 from omnigraph.commit.manifest_sums import ManifestSums
 from omnigraph.core.clock import boot_clock
 from omnigraph.core.errors import (
+    ConflictError,
     OmnigraphError,
     PublishRetriesExhausted,
     RowLevelCasContention,
@@ -48,7 +51,8 @@ from omnigraph.storage.durability import Syncer, SyncFailed
 from omnigraph.storage.handle import TableAddress
 from omnigraph.storage.locks import PUBLISH_LOCK_WAIT_S, PublishLock
 from omnigraph.storage.manifest_table import ManifestHandle
-from omnigraph.storage.stage import TableStager
+from omnigraph.storage.stage import OPERATION_ID_PROPERTY, TableStager
+from omnigraph.storage.staged import StagedWrite
 from omnigraph.storage.sums import NO_SUMS, Summer
 from omnigraph.storage.table import TableStore
 
@@ -66,6 +70,18 @@ HORIZON_S = 24 * 3600.0  # manifest versions younger than this are never trimmed
 
 class PublishUnknown(StorageError):
     """Nobody knows whether the publish landed: the store failed, and cannot be asked."""
+
+
+class PublishLockHeld(ConflictError):
+    """Another process holds the publish lock of a branch; trying again is safe."""
+
+    def __init__(self, branch: str | None) -> None:
+        """Take the graph branch; none is main."""
+        self.branch = branch or MAIN
+        super().__init__(
+            f"another process holds the publish lock of branch '{self.branch}' and does not go on:"
+            " try again, or end that process"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +123,7 @@ class ManifestPublisher:
         check_branch: Callable[[str, str | None], object] = lambda _branch, _ref: None,
         boot_clock: Callable[[], float] = boot_clock,
         horizon_s: float = HORIZON_S,
+        lock_wait_s: float = PUBLISH_LOCK_WAIT_S,
         summer: Summer = NO_SUMS,
     ) -> None:
         """Take the manifest's reader and writer; the clock must count sleep.
@@ -122,6 +139,7 @@ class ManifestPublisher:
         self._check_branch = check_branch
         self._boot_clock = boot_clock
         self._horizon_s = horizon_s
+        self._lock_wait_s = lock_wait_s
         self._own_sums = ManifestSums(store, summer, warn)
         self._synced: dict[str | None, int] = {}  # by ref, the newest manifest version synced here
         self._turns: dict[str | None, threading.Lock] = {}
@@ -142,6 +160,7 @@ class ManifestPublisher:
             ExpectedVersionMismatch: a table is elsewhere; final.
             BranchNotFound: the branch is gone, or another one of its name is there.
             PublishRetriesExhausted: every attempt lost its race.
+            PublishLockHeld: another process of this host does not let anybody publish.
             StorageError: the store failed and the commit is not there.
             PublishUnknown: the store failed and cannot be asked.
         """
@@ -152,15 +171,23 @@ class ManifestPublisher:
             except RowLevelCasContention:
                 self._pause.wait(self._random.uniform(0, PAUSE_S_MAX * attempt))
                 continue
+            except PublishLockHeld as held:
+                raise self._landed_all_the_same(batch, held) from held
             self._compact_if_due(branch, ref, outcome)
             return outcome
-        raise PublishRetriesExhausted(PUBLISHER_RETRY_BUDGET + 1)
+        raise self._landed_all_the_same(batch, PublishRetriesExhausted(PUBLISHER_RETRY_BUDGET + 1))
+
+    def _landed_all_the_same(self, batch: _Batch, error: ConflictError) -> PublishUnknown:
+        """Raise an error that says that nothing landed, or return one: an answer may have been lost (P4)."""
+        self._settle(batch.branch, batch.ref, batch.lineage.graph_commit_id, error)
+        return PublishUnknown(f"the publish landed and may not be on the disk: {error}", kind="unknown")
 
     def _attempt(self, batch: _Batch, attempt: int) -> PublishOutcome:
         branch, ref, lineage = batch.branch, batch.ref, batch.lineage
-        with self.publish_lock(branch):
+        with self.turn(branch):
             if branch is not None:
                 self._check_branch(branch, ref)  # whoever deletes it takes this lock before its rows go
+            self.supersede_unsynced(ref)
             opened_at = self._boot_clock()
             handle = self._manifest.open_fresh(self._coordinator.address(ref))
             hit("publish.load_state_retryable_contention")
@@ -229,10 +256,33 @@ class ManifestPublisher:
         """
         if not self._syncer.is_active:
             return None
-        known = max(self._synced.get(ref, 0), self._manifest.synced_version(self._coordinator.address(ref)))
-        if known < version:
+        if self._is_synced(ref, version):
+            self._synced[ref] = max(self._synced.get(ref, 0), version)
+        else:
             self._sync(ref, version)
         return version
+
+    def _is_synced(self, ref: str | None, version: int) -> bool:
+        noted = self._manifest.synced_version
+        return self._synced.get(ref, 0) >= version or noted(self._coordinator.address(ref)) >= version
+
+    def supersede_unsynced(self, ref: str | None) -> None:
+        """Make a version to build on where the newest takes something back and may not be on the disk (P5).
+
+        A second sync of its files would prove nothing. The new one shows the same with files of its own. The
+        caller has its turn.
+
+        Raises:
+            StorageError: nothing can be synced: nothing may be built.
+        """
+        address = self._coordinator.address(ref)
+        newest = self._manifest.latest_version(address)
+        if not self._syncer.is_active or self._is_synced(ref, newest):
+            return
+        made = self._store.transaction_info(address, newest)
+        if made.properties.get(OPERATION_ID_PROPERTY) == _UNDONE:
+            staged, _ = self._staged_undo(ref, newest, newest)
+            self._commit_undo(ref, staged)
 
     def _sync(self, ref: str | None, version: int) -> None:
         """Make the new manifest version durable, with all that others published since we did so last.
@@ -262,37 +312,49 @@ class ManifestPublisher:
             self._undo(ref, before, version, failed)
             raise
 
-    def take_back(self, branch: str | None, ref: str | None, commit_id: str) -> None:
+    def take_back(self, branch: str | None, ref: str | None, commit_id: str) -> bool:
         """Undo the newest publish of a branch, which could not be synced and was not taken back then (P5).
 
+        Returns false where others have built on it: then nothing was done.
+
         Raises:
-            SyncFailed: others have built on it, or the system fails again.
+            SyncFailed: the system fails again.
+            PublishLockHeld: another process of this host does not let anybody publish.
         """
-        with self.publish_lock(branch):
+        with self.turn(branch):
             state = self._coordinator.state(branch, ref)
             if state.head.graph_commit_id != commit_id or state.version != state.sequence:
-                message = f"commit {commit_id} could not be synced, and others have built on it"
-                raise SyncFailed(f"{message}: check the disk, and the graph against a copy", kind="permanent")
+                return False
             failed = SyncFailed(f"commit {commit_id} could not be synced", kind="permanent")
             self._undo(ref, state.version - 1, state.version, failed)
+            return True
 
     def _undo(self, ref: str | None, before: int, version: int, failed: SyncFailed) -> None:
         """Bring back the manifest as it was before a publish; refused where somebody came in between."""
-        address, stager = self._coordinator.address(ref), TableStager(self._store)
         try:
-            head = self._store.open_at(address, version)
-            staged, form = stager.stage_rollback(head, self._store.open_at(address, before))
+            staged, form = self._staged_undo(ref, before, version)
             if version != before + 1 or form != "inverse":
                 raise StorageError("others have published meanwhile", kind="permanent")
-            undone = stager.commit_staged(staged, operation_id=_UNDONE, writer_kind=_UNDONE)
-            # Its own files alone: those of the publish are not synced a second time, and nothing needs them.
-            self._syncer.sync(undone.files, stage="manifest")
-            self._synced[ref] = undone.version
-            self._note(address, undone.version)
+            self._commit_undo(ref, staged)
         except OmnigraphError as error:
             raise SyncFailed(
                 f"{failed}; and the publish cannot be undone: {error}", kind="permanent"
             ) from error
+
+    def _staged_undo(
+        self, ref: str | None, before: int, version: int
+    ) -> tuple[StagedWrite, Literal["inverse", "restore"]]:
+        address = self._coordinator.address(ref)
+        older = self._store.open_at(address, before)
+        return TableStager(self._store).stage_rollback(self._store.open_at(address, version), older)
+
+    def _commit_undo(self, ref: str | None, staged: StagedWrite) -> None:
+        stager = TableStager(self._store)
+        undone = stager.commit_staged(staged, operation_id=_UNDONE, writer_kind=_UNDONE)
+        # Its own files alone: those that it takes back are not synced a second time, and nothing needs them.
+        self._syncer.sync(undone.files, stage="manifest")
+        self._synced[ref] = undone.version
+        self._note(self._coordinator.address(ref), undone.version)
 
     def _fragments(self, ref: str | None, version: int, before: ManifestHandle) -> frozenset[int] | None:
         """Return the fragments of the version just made, unless somebody else has moved on already."""
@@ -303,11 +365,26 @@ class ManifestPublisher:
         return frozenset(handle.fragment_ids)
 
     @contextmanager
-    def publish_lock(self, branch: str | None, wait_s: float = PUBLISH_LOCK_WAIT_S) -> Iterator[bool]:
-        """Take turns with other writers of this host; the compare-and-swap stays the authority.
+    def turn(self, branch: str | None) -> Iterator[None]:
+        """Keep everybody else of this host from publishing on a branch, and from building on it (P5).
+
+        On an object store one process writes, nothing is taken back, and the compare-and-swap is enough.
+
+        Raises:
+            PublishLockHeld: another process does not let go of the lock.
+        """
+        with self.publish_lock(branch) as is_held:
+            if not is_held and self._local_root is not None:
+                raise PublishLockHeld(branch)
+            yield
+
+    @contextmanager
+    def publish_lock(self, branch: str | None, wait_s: float | None = None) -> Iterator[bool]:
+        """Take turns with other writers of this host.
 
         Yields whether the lock is held. On an object store one process writes, and its threads take turns.
         """
+        wait_s = self._lock_wait_s if wait_s is None else wait_s
         if self._local_root is None:
             turn = self._turns.setdefault(branch, threading.Lock())
             is_held = turn.acquire(timeout=wait_s)
@@ -321,7 +398,11 @@ class ManifestPublisher:
             yield is_obtained
 
     def _compact_if_due(self, branch: str | None, ref: str | None, outcome: PublishOutcome) -> None:
-        """Fold the manifest's fragments; a failure is a warning, and the next publish tries again."""
+        """Fold the manifest's fragments; a failure is a warning, and the next publish tries again.
+
+        What could not be synced of it is taken back, as a publish is: the lock is held, so that nobody has
+        built on it (P5).
+        """
         is_upkeep = outcome.commit.actor_id == MAINTENANCE_ACTOR
         if len(outcome.state.fragments) < (FRAGMENTS_WORTH_FOLDING if is_upkeep else FRAGMENTS_MAX):
             return
@@ -330,9 +411,17 @@ class ManifestPublisher:
             with self.publish_lock(branch, wait_s=0) as is_obtained:
                 if is_obtained:
                     address = self._coordinator.address(ref)
-                    self.make_durable(ref, self._manifest.latest_version(address))
+                    before = self._manifest.latest_version(address)
+                    self.make_durable(ref, before)
                     version = self._manifest.compact(address)
-                    self._sync(ref, version)
+                    try:
+                        self._sync(ref, version)
+                    except SyncFailed:
+                        staged, _ = self._staged_undo(ref, before, version)
+                        self._commit_undo(
+                            ref, staged
+                        )  # a restore, which hides nobody's publish under the lock
+                        raise
         except Exception as error:  # noqa: BLE001 - upkeep never fails the publish before it
             self._warn(f"the manifest could not be compacted: {error}")
 

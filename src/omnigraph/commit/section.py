@@ -12,7 +12,7 @@ X2  A failure in B that provably had no effect takes the sidecar back; any doubt
 X3  The sidecar goes after the publish is known to have landed; failing to delete it does not fail the write.
 X4  A merge publishes what it has confirmed: until then its tables may show a part of it, and go back.
 X5  After a sync that failed nothing is synced again and published: pages may be lost that a second sync says
-    nothing about. The sidecar says that the write goes back.
+    nothing about. The sidecar says that the write goes back, synced if that is possible.
 X6  The lease is looked at before every commit of a table and before the publish. Whoever has lost it removes
     nothing: a successor may have taken the sidecar over.
 X7  A commit that a call of the library made on HEAD is published only if every version since the pin is a
@@ -29,7 +29,7 @@ from omnigraph.commit.publish import ManifestPublisher, PublishOutcome
 from omnigraph.commit.recovery.classify import is_layout_only
 from omnigraph.commit.recovery.kinds import RecoveryKind
 from omnigraph.commit.recovery.observe import ours
-from omnigraph.commit.recovery.pending import rewrite
+from omnigraph.commit.recovery.pending import bind_to_go_back, rewrite
 from omnigraph.commit.running import running
 from omnigraph.commit.sidecar import (
     RECOVERY_DIR,
@@ -288,7 +288,7 @@ class _Section:
         ]
         planned = sidecar.with_plan(RecoveryPlan(RecoveryKind.ROLLED_BACK, tuple(outcomes)))
         try:
-            rewrite(self.parts, sidecar, planned)
+            bind_to_go_back(self.parts, sidecar, planned)
         except Exception as error:  # noqa: BLE001 - the sync that failed is what the caller is told of
             self.parts.warn(f"sidecar {sidecar.operation_id} could not be told that its sync failed: {error}")
 

@@ -129,6 +129,10 @@ class Sidecar:
         """The graph-relative name of the file."""
         return f"{RECOVERY_DIR}/{self.operation_id}.json"
 
+    def names(self, identity: TableIdentity, owner: str | None) -> bool:
+        """Return whether a table's HEAD on a ref is one of those that advance."""
+        return any((table.identity, table.table_branch) == (identity, owner) for table in self.tables)
+
     def with_plan(self, plan: RecoveryPlan) -> "Sidecar":
         """Return the sidecar with what recovery is about to do."""
         return replace(self, recovery_plan=plan)

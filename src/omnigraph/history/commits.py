@@ -128,6 +128,12 @@ class CommitLog:
             commit = parent
         return commit
 
+    def is_known_synced(self, commit: GraphCommit) -> bool:
+        """Return whether a later commit says that it was built when this one was on the disk."""
+        later = where_above(self.rows(), "table_version", commit.manifest_version)
+        synced = (json.loads(str(text)).get("synced_version") for text in later["metadata"].to_pylist())
+        return any((version or 0) >= commit.manifest_version for version in synced)
+
     def __len__(self) -> int:
         """Return the number of commits."""
         return sum(chunk.num_rows for chunk in self.chunks)

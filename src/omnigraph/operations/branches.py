@@ -62,6 +62,7 @@ def create_branch(
         AlreadyExistsError: there is a branch of that name.
         GraphDamaged: the control object of one of that name was lost.
         BranchNotFound: there is no branch to begin from.
+        ConflictError: another process holds the publish lock of the branch to begin from.
         StorageError: nobody knows whether the branch exists.
     """
     name = check_branch_name(name)
@@ -75,7 +76,8 @@ def create_branch(
         if parts.branches.find(name) is not None:
             raise _taken(name)
         parts.branches.copies.refuse_lost(control_file(name))
-        with graph.publisher.publish_lock(source):
+        with graph.publisher.turn(source):
+            graph.publisher.supersede_unsynced(graph.require_branch(source))
             state = graph.state(source)
             graph.publisher.make_durable(state.ref, state.version)  # J5
             epoch = None if parts.lease is None else parts.lease.epoch
@@ -252,7 +254,7 @@ def _let_go(parts: Parts, publisher: ManifestPublisher, branch: Branch, state: M
         if parts.lease is not None:
             parts.check_lease()
             _refuse_use(parts, branch, state)  # a successor of ours may have come to need it
-        with publisher.publish_lock(branch.name):  # whoever is publishing on it ends first
+        with publisher.turn(branch.name):  # whoever is publishing on it ends first
             drop_refs(parts, [parts.coordinator.address(branch.ref)])
         places = {identity: found.location for identity, found in state.tables.registrations.items()}
         forks = state.forks_of(branch.name)

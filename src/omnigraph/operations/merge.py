@@ -1,7 +1,8 @@
 """`merge`: bring into a branch what another one did since the two parted, entity by entity.
 
-B1  Both heads are captured once. What the source does later is not part of this merge; when the target moves
-    before the first effect, nothing is done.
+B1  Both heads are captured once, the source's under its publish lock and on the disk: what is merged is never
+    taken back. What the source does later is not part of this merge; when the target moves before the first
+    effect, nothing is done.
 B2  All conflicts are found before any of them is told, and with one of them nothing is written.
 B3  A fast-forward needs no check of its rows: the target comes to show what the source shows, and that was
     checked when it was written.
@@ -110,7 +111,8 @@ def merge(
         BranchNotFound: there is no such branch.
         MergeConflicts: the two sides disagree; nothing was written.
         AmbiguousMergeBase: it cannot be told or read what they have in common; nothing was written.
-        ConflictError: the target moved meanwhile; nothing of this merge is visible.
+        ConflictError: the target moved meanwhile, or another process holds a publish lock; nothing of this
+            merge is visible.
     """
     target = graph.enter(actor, "branch_merge", into)
     name = source.strip()
@@ -138,7 +140,7 @@ def _merge_once(graph: OpenGraph, request: MergeRequest, *, dry_run: bool) -> tu
     """Merge from fresh heads; return the result, and what both sides showed before."""
     queues = graph.parts.queues
     with queues.schema_gate, queues.branch_gates([request.source, request.target]):
-        heads = _capture(graph, request)
+        heads = _capture(graph, request, dry_run=dry_run)
         hit("branch_merge.post_capture")
         result = MergeResult(request.source or MAIN, request.target or MAIN, heads.outcome, None)
         if heads.outcome is MergeOutcome.ALREADY_UP_TO_DATE:
@@ -160,13 +162,24 @@ def _merge_once(graph: OpenGraph, request: MergeRequest, *, dry_run: bool) -> tu
         return replace(result, commit=published.commit), heads
 
 
-def _capture(graph: OpenGraph, request: MergeRequest) -> _Heads:
-    """Look at both branches once, and find where they meet (B1, B5)."""
-    source, target = graph.state(request.source), graph.state(request.target)
+def _capture(graph: OpenGraph, request: MergeRequest, *, dry_run: bool) -> _Heads:
+    """Look at both branches once, and find where they meet (B1, B5); a dry run builds nothing on them."""
+    source = graph.state(request.source) if dry_run else _durable(graph, request.source)
+    target = graph.state(request.target)
     base = MergeBase(graph, source, target)
     meeting = base.find()
     outcome = _outcome(base.ancestry, meeting, source.head, target.head)
     return _Heads(source, target, base.ancestry, base.read(meeting), outcome)
+
+
+def _durable(graph: OpenGraph, branch: str | None) -> ManifestState:
+    """Return the newest state of a branch, when nobody can take it back any more (B1)."""
+    ref = graph.require_branch(branch)  # before a lock file is made for its name
+    with graph.publisher.turn(branch):
+        graph.publisher.supersede_unsynced(ref)
+        state = graph.state(branch)
+        graph.publisher.make_durable(state.ref, state.version)
+    return state
 
 
 def _outcome(ancestry: Ancestry, meeting: Meeting, ours: GraphCommit, theirs: GraphCommit) -> MergeOutcome:

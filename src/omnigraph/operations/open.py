@@ -148,6 +148,7 @@ def _prove_newest(parts: Parts, publisher: ManifestPublisher) -> None:
             return  # and no lock is taken for nothing
         with publisher.publish_lock(None, wait_s=0) as is_held:
             if is_held:
+                publisher.supersede_unsynced(None)
                 publisher.make_durable(None, parts.store.latest_version(address))
     except StorageError as error:
         parts.warn(f"the newest version of the manifest could not be synced: {error}")

@@ -72,6 +72,12 @@ class LocalFiles:
             staged.replace(path)
             self._sync_folder(path.parent)
 
+    def write_text_unsynced(self, name: str, text: str) -> None:
+        """Replace or create a file (L1) for every process of the host; a power cut may lose it."""
+        path = self._path(name)
+        with _translated("write", name), self._staged(path, text, is_synced=False) as staged:
+            staged.replace(path)
+
     def write_text_if_absent(self, name: str, text: str) -> bool:
         """Create a file; false where it exists, whose text is then untouched (L2)."""
         path = self._path(name)
@@ -169,14 +175,14 @@ class LocalFiles:
         return self._root.joinpath(*name_parts(name))
 
     @contextmanager
-    def _staged(self, path: Path, text: str) -> Iterator[Path]:
-        """Yield a synced temporary file beside the path; it is removed unless it was renamed."""
+    def _staged(self, path: Path, text: str, *, is_synced: bool = True) -> Iterator[Path]:
+        """Yield a temporary file beside the path, synced first; it is removed unless it was renamed."""
         staged, descriptor = self._open_temporary(path)
         try:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(text.encode())
                 file.flush()
-                if self._is_synced:
+                if self._is_synced and is_synced:
                     sync_descriptor(descriptor)
                     with self._count_lock:
                         self._file_fsyncs += 1

@@ -22,7 +22,7 @@ from omnigraph.core.failpoint import hit
 from omnigraph.core.ids import new_ulid
 from omnigraph.storage.os_errors import storage_error
 
-PUBLISH_LOCK_WAIT_S = 10.0  # then the publish goes on alone: its compare-and-swap is the authority
+PUBLISH_LOCK_WAIT_S = 10.0  # a publish takes milliseconds: this long means a stopped process or a dying disk
 TAKES_MAX = 100  # of a file that somebody removes each time; a sweep removes a given name once
 PAUSE_FIRST_S = 0.000_2  # a publish holds its lock for milliseconds
 PAUSE_GROWTH = 1.5
@@ -126,7 +126,7 @@ class WriterLock(FileLock):
 class PublishLock:
     """Takes turns on one branch: `with PublishLock(path) as is_obtained`.
 
-    The file is removed with its branch (K2). False is no failure: the publish goes on without the lock.
+    The file is removed with its branch (K2). Whoever is told false does nothing that others must not see.
     """
 
     def __init__(

@@ -23,7 +23,7 @@ from omnigraph.commit.recovery.classify import Classification, is_layout_only
 from omnigraph.commit.recovery.fence import fenced_tables
 from omnigraph.commit.recovery.kinds import RecoveryKind
 from omnigraph.commit.recovery.observe import ObservedTable
-from omnigraph.commit.recovery.pending import rewrite
+from omnigraph.commit.recovery.pending import bind_to_go_back, rewrite
 from omnigraph.commit.sidecar import Outcome, PointerUpdate, RecoveryPlan, Sidecar
 from omnigraph.core.errors import CommitConflict, ExpectedVersionMismatch, OmnigraphError, StaleCommit
 from omnigraph.core.failpoint import hit
@@ -113,7 +113,8 @@ def roll_forward(
         parts.syncer.sync(files, stage="table")
     except SyncFailed:
         back = [Outcome(f.table.table_key, f.head, f.pinned_version) for f in moved if not f.is_first_touch]
-        _plan(parts, sidecar, RecoveryKind.ROLLED_BACK, back)
+        planned = sidecar.with_plan(RecoveryPlan(RecoveryKind.ROLLED_BACK, tuple(back)))
+        bind_to_go_back(parts, sidecar, planned)
         raise
     fenced, expected = _fenced(parts, sidecar, observed)
     changes = [_update(parts, sidecar, found, found.head) for found in moved]

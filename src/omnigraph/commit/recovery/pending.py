@@ -12,8 +12,9 @@ from omnigraph.commit.parts import Parts
 from omnigraph.commit.running import is_running
 from omnigraph.commit.sidecar import RECOVERY_DIR, Sidecar
 from omnigraph.commit.sidecar_reader import read_sidecar
-from omnigraph.core.errors import RecoveryRequired
+from omnigraph.core.errors import RecoveryRequired, StorageError
 from omnigraph.core.failpoint import hit
+from omnigraph.storage.local_files import LocalFiles
 from omnigraph.storage.locks import HeldLock, is_taken, try_lock
 
 
@@ -91,6 +92,24 @@ def rewrite(parts: Parts, before: Sidecar, after: Sidecar) -> None:
     is_same = found is not None and found[0] == before.to_text()
     if found is None or not is_same or not _is_replaced(parts, after, found[1]):
         raise SidecarChanged(before.operation_id)
+
+
+def bind_to_go_back(parts: Parts, before: Sidecar, after: Sidecar) -> None:
+    """Replace a sidecar by one that goes back after a sync that failed, even if nothing can be synced.
+
+    Unsynced it binds every process that sees the files of the write as they were written. A power cut that
+    takes it away takes away what was not synced of those, too.
+
+    Raises:
+        StorageError: it could not be written at all.
+        SidecarChanged: somebody else has finished it, or is at it.
+    """
+    try:
+        rewrite(parts, before, after)
+    except StorageError:
+        if not isinstance(parts.adapter, LocalFiles):
+            raise
+        parts.adapter.write_text_unsynced(after.name, after.to_text())
 
 
 def _is_replaced(parts: Parts, after: Sidecar, token: str) -> bool:

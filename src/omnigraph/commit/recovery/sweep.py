@@ -8,9 +8,10 @@ Z4  Of two healers on one table the one with the older sidecar goes on: the othe
 Z5  On an object store there is no lock: a sidecar of an earlier writer is fenced before it is judged, and one
     of a later writer is left alone.
 Z6  A plan to go back binds: a write whose files could not be synced never goes forward, however whole it
-    looks.
+    looks. Only what others have built on stays (`built_on`).
 Z7  Whatever cannot be read or judged about a branch is that branch's trouble: its sidecar waits, a warning
     says why, and everybody else goes on. A sidecar is discarded only when its branch was deleted for certain.
+Z8  A branch whose publish lock another process holds keeps its sidecars until that process goes on.
 """
 
 import threading
@@ -18,8 +19,9 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from omnigraph.commit.parts import Parts
-from omnigraph.commit.publish import ManifestPublisher
+from omnigraph.commit.publish import ManifestPublisher, PublishLockHeld
 from omnigraph.commit.recovery.branch_trouble import UNREADABLE, is_its_own
+from omnigraph.commit.recovery.built_on import settle_built_on
 from omnigraph.commit.recovery.classify import Classification, Decision, decide
 from omnigraph.commit.recovery.fence import fence, is_of_a_later_writer, is_of_another_writer
 from omnigraph.commit.recovery.kinds import RecoveryKind
@@ -74,6 +76,7 @@ def sweep(parts: Parts, publisher: ManifestPublisher, mode: SweepMode) -> dict[s
         results[pending.operation_id] = result
         if result is Result.DONE:
             done.append(pending)
+    parts.doubts.forget_all_but([key for key, result in results.items() if result is Result.UNRESOLVED])
     if mode is SweepMode.FULL:
         remove_litter(parts)
     return results
@@ -151,6 +154,9 @@ def _process_under_queues(
         except SidecarChanged:
             # Its writer woke behind its publish and has finished it, or another healer woke; never an error.
             return Result.DONE if reread(parts, sidecar.name) is None else Result.UNRESOLVED
+        except PublishLockHeld as held:
+            parts.warn(f"sidecar {sidecar.operation_id} waits: {held}")
+            return Result.UNRESOLVED  # Z8
         except UNREADABLE as error:
             if not is_its_own(sidecar.branch, error):
                 raise
@@ -176,7 +182,8 @@ def _process(parts: Parts, publisher: ManifestPublisher, listed: Sidecar, mode: 
     if state.commits.find(sidecar.graph_commit_id) is not None:
         if not (_goes_back(sidecar) and parts.syncer.is_active):
             return finish(parts, publisher, sidecar, state)
-        publisher.take_back(sidecar.branch, sidecar.branch_ref, sidecar.graph_commit_id)
+        if not publisher.take_back(sidecar.branch, sidecar.branch_ref, sidecar.graph_commit_id):
+            return settle_built_on(parts, publisher, sidecar)
         state = parts.coordinator.state(sidecar.branch, sidecar.branch_ref)
     observed = observe(parts, sidecar, state)
     decision = decide(sidecar.writer_kind, tuple(found.classification for found in observed))

@@ -1,0 +1,36 @@
+"""Tables that are not to be written, because nobody knows whether their newest commit is on the disk.
+
+The sweep at the entry of every write says which; the drift guard refuses them.
+"""
+
+from collections.abc import Collection
+
+from omnigraph.commit.sidecar import Sidecar
+from omnigraph.core.errors import RecoveryRequired
+from omnigraph.history.fold import TableEntry
+
+
+class Doubts:
+    """The sidecars of such commits, as the last sweep of this handle found them."""
+
+    def __init__(self) -> None:
+        """Begin without a doubt."""
+        self._kept: dict[str, tuple[Sidecar, str]] = {}
+
+    def keep(self, sidecar: Sidecar, reason: str) -> None:
+        """Refuse the tables of a sidecar from now on."""
+        self._kept[sidecar.operation_id] = (sidecar, reason)
+
+    def forget_all_but(self, operation_ids: Collection[str]) -> None:
+        """Let go of what somebody has settled since."""
+        self._kept = {key: kept for key, kept in self._kept.items() if key in operation_ids}
+
+    def refuse(self, entry: TableEntry) -> None:
+        """Refuse a table whose newest commit is in doubt.
+
+        Raises:
+            RecoveryRequired: somebody has to decide first; the message says how.
+        """
+        for sidecar, reason in tuple(self._kept.values()):
+            if sidecar.names(entry.identity, entry.owner):
+                raise RecoveryRequired(sidecar.operation_id, reason)

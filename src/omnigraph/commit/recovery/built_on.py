@@ -1,0 +1,33 @@
+"""A publish that was to be taken back, because it could not be synced, and that others have built on.
+
+No writer of this build comes to that, because whoever builds on a branch holds its publish lock (P5). Graphs
+that older ones wrote may show it.
+
+R1  What a later commit recorded as synced before it was built has landed, whatever its own writer found.
+R2  Where no commit says so, nobody knows what a power cut leaves of it: its tables are not written until
+    somebody decides, or has built on it in full durability, and everything else goes on.
+"""
+
+from omnigraph.commit.parts import Parts
+from omnigraph.commit.publish import ManifestPublisher
+from omnigraph.commit.recovery.outcome import Result, finish
+from omnigraph.commit.sidecar import Sidecar
+from omnigraph.history.coordinator import MAIN
+
+KEEP = 'open the graph once with durability="process" to keep it'
+
+
+def settle_built_on(parts: Parts, publisher: ManifestPublisher, sidecar: Sidecar) -> Result:
+    """Finish the sidecar of a commit that has landed after all, or leave it with a warning (R1, R2)."""
+    state = parts.coordinator.state(sidecar.branch, sidecar.branch_ref)
+    commit = state.commits.find(sidecar.graph_commit_id)
+    assert commit is not None, "it was found before, and nobody takes back what others have built on"
+    name = f"commit {commit.graph_commit_id} on branch '{sidecar.branch or MAIN}'"
+    if state.commits.is_known_synced(commit):
+        parts.warn(f"{name} stands: its writer could not sync it, but those who built on it did")
+        return finish(parts, publisher, sidecar, state)
+    go_back = f"go back with omnigraph repair --to {commit.manifest_version - 1}"
+    reason = f"{name} could not be synced, and others have built on it: {KEEP}, or {go_back}"
+    parts.doubts.keep(sidecar, reason)
+    parts.warn(f"operation {sidecar.operation_id}: {reason}")
+    return Result.UNRESOLVED
