@@ -398,11 +398,7 @@ class ManifestPublisher:
             yield is_obtained
 
     def _compact_if_due(self, branch: str | None, ref: str | None, outcome: PublishOutcome) -> None:
-        """Fold the manifest's fragments; a failure is a warning, and the next publish tries again.
-
-        What could not be synced of it is taken back, as a publish is: the lock is held, so that nobody has
-        built on it (P5).
-        """
+        """Fold the manifest's fragments; a failure is a warning, and the next publish tries again."""
         is_upkeep = outcome.commit.actor_id == MAINTENANCE_ACTOR
         if len(outcome.state.fragments) < (FRAGMENTS_WORTH_FOLDING if is_upkeep else FRAGMENTS_MAX):
             return
@@ -410,20 +406,23 @@ class ManifestPublisher:
             hit("publish.before_auto_compaction")
             with self.publish_lock(branch, wait_s=0) as is_obtained:
                 if is_obtained:
-                    address = self._coordinator.address(ref)
-                    before = self._manifest.latest_version(address)
-                    self.make_durable(ref, before)
-                    version = self._manifest.compact(address)
-                    try:
-                        self._sync(ref, version)
-                    except SyncFailed:
-                        staged, _ = self._staged_undo(ref, before, version)
-                        self._commit_undo(
-                            ref, staged
-                        )  # a restore, which hides nobody's publish under the lock
-                        raise
+                    self._compact(ref)
         except Exception as error:  # noqa: BLE001 - upkeep never fails the publish before it
             self._warn(f"the manifest could not be compacted: {error}")
+
+    def _compact(self, ref: str | None) -> None:
+        """Fold a manifest under its lock; what could not be synced of that is taken back (P5)."""
+        address = self._coordinator.address(ref)
+        before = self._manifest.latest_version(address)
+        self.make_durable(ref, before)
+        version = self._manifest.compact(address)
+        try:
+            self._sync(ref, version)
+        except SyncFailed:
+            # By a restore: it hides nobody's publish, because the lock is held.
+            staged, _ = self._staged_undo(ref, before, version)
+            self._commit_undo(ref, staged)
+            raise
 
 
 def _commit_metadata(lineage: LineageIntent, head: GraphCommit) -> dict[str, object]:
