@@ -58,6 +58,7 @@ ENTRIES: dict[str, tuple[str, Callable[[Graph, Path], object]]] = {
     "commits": ("read", lambda graph, _: graph.commits()),
     "commit": ("read", lambda graph, _: graph.commit("x")),
     "recoveries": ("read", lambda graph, _: graph.recoveries()),
+    "schema": ("read", lambda graph, _: graph.schema()),
     "table": ("read", lambda graph, _: graph.table("Person")),
     "verify": ("read", lambda graph, _: graph.verify()),
     "load_tables of Arrow": ("change", lambda graph, _: graph.load_tables({}, "append", actor="ann")),

@@ -46,6 +46,7 @@ VERBS: dict[str, Callable[[Graph], object]] = {
     "query": lambda graph: graph.query(READ),
     "recoveries": lambda graph: graph.recoveries(),
     "refresh": lambda graph: graph.refresh(),
+    "schema": lambda graph: graph.schema(),
     "snapshot": lambda graph: graph.snapshot(),
     "table": lambda graph: graph.table("Person"),
     "verify": lambda graph: graph.verify(),

@@ -186,7 +186,7 @@ with delivering_behind(), shielded():
 """
 
 
-@pytest.mark.case("engine", 423)
+@pytest.mark.case("engine", 429)
 @pytest.mark.parametrize("where", ["main", "thread"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_child_forked_in_a_section_handles_signals_as_before(number: signal.Signals, where: str) -> None:
@@ -216,7 +216,7 @@ print(seen, flush=True)
 """
 
 
-@pytest.mark.case("engine", 423)
+@pytest.mark.case("engine", 429)
 def test_a_child_has_sections_of_its_own() -> None:
     """What its parent held back is not delivered to it; what comes to it in a section waits for the end."""
     with Script(CHILD) as script:

@@ -73,7 +73,7 @@ def held(root: Path) -> Iterator[Script]:
         yield holder
 
 
-@pytest.mark.case("engine", 419)
+@pytest.mark.case("engine", 425)
 def test_a_publish_that_is_taken_back_is_on_no_other_branch(graph: Graph, root: Path) -> None:
     with Script(SYNC_THAT_FAILS_LATE, root) as script:
         assert script.read_line() == "paused"
@@ -97,7 +97,7 @@ def test_a_publish_that_is_taken_back_is_on_no_other_branch(graph: Graph, root: 
     assert_reopening_changes_nothing(root)
 
 
-@pytest.mark.case("engine", 419)
+@pytest.mark.case("engine", 425)
 def test_a_merge_syncs_what_it_takes(graph: Graph, root: Path) -> None:
     with graphs.open(root, durability="process") as unsynced:
         add(unsynced, "main")
@@ -112,7 +112,7 @@ def test_a_merge_syncs_what_it_takes(graph: Graph, root: Path) -> None:
     assert manifest.synced_version(address) == manifest.latest_version(address)
 
 
-@pytest.mark.case("engine", 419)
+@pytest.mark.case("engine", 425)
 def test_a_merge_of_no_branch_makes_no_lock_file(graph: Graph, root: Path) -> None:
     with pytest.raises(BranchNotFound):
         graph.merge("nobody")
@@ -121,7 +121,7 @@ def test_a_merge_of_no_branch_makes_no_lock_file(graph: Graph, root: Path) -> No
 
 
 @pytest.mark.case("engine", 322)
-@pytest.mark.case("engine", 420)
+@pytest.mark.case("engine", 426)
 @pytest.mark.parametrize(
     "build",
     [lambda graph: graph.merge("main", into="june"), lambda graph: graph.create_branch("july")],
@@ -140,7 +140,7 @@ def test_nobody_builds_on_a_branch_whose_publish_lock_is_held(
 
 
 @pytest.mark.case("engine", 322)
-@pytest.mark.case("engine", 420)
+@pytest.mark.case("engine", 426)
 def test_a_write_that_gets_no_publish_lock_lands_when_it_is_free(
     graph: Graph, held: Script, root: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -162,7 +162,7 @@ def test_a_write_that_gets_no_publish_lock_lands_when_it_is_free(
     assert sidecars(root) == ()
 
 
-@pytest.mark.case("engine", 420)
+@pytest.mark.case("engine", 426)
 def test_a_first_write_of_a_branch_that_gets_no_publish_lock_leaves_nothing(graph: Graph, root: Path) -> None:
     with graphs.open(root) as other, other._graph.publisher.publish_lock("june"):
         with pytest.raises(ConflictError, match="publish lock of branch 'june'") as caught:
@@ -174,7 +174,7 @@ def test_a_first_write_of_a_branch_that_gets_no_publish_lock_leaves_nothing(grap
 
 
 @pytest.mark.case("engine", 368)
-@pytest.mark.case("engine", 420)
+@pytest.mark.case("engine", 426)
 def test_a_publish_that_landed_is_never_told_as_a_conflict(graph: Graph, root: Path) -> None:
     """Its answer says contention, and then somebody else has the lock: forks and sidecar stay."""
     with graphs.open(root) as other, ExitStack() as held:

@@ -151,7 +151,7 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the disk names files by their descriptors")
 @pytest.mark.case("engine", 365)
-@pytest.mark.case("engine", 422)
+@pytest.mark.case("engine", 428)
 @pytest.mark.parametrize(
     "place",
     [
@@ -181,7 +181,7 @@ def test_a_write_whose_every_sync_fails_is_undone_by_the_next_process(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the disk names files by their descriptors")
-@pytest.mark.case("engine", 422)
+@pytest.mark.case("engine", 428)
 def test_a_recovery_whose_every_sync_fails_goes_back(root: Path, disk: Disk) -> None:
     give_up(root, "insert", "P3")
     with failpoint("durability.pre_table_sync", "call", disk.fail), pytest.raises(SyncFailed):
@@ -194,7 +194,7 @@ def test_a_recovery_whose_every_sync_fails_goes_back(root: Path, disk: Disk) -> 
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the disk names files by their descriptors")
-@pytest.mark.case("engine", 422)
+@pytest.mark.case("engine", 428)
 @pytest.mark.parametrize("failures", [1, 2])
 def test_a_manifest_compaction_that_cannot_be_synced_is_taken_back(
     failures: int,
@@ -241,7 +241,7 @@ def build_on_a_doubtful_commit(root: Path, durability: str) -> str:
     return str(text["graph_commit_id"])
 
 
-@pytest.mark.case("engine", 421)
+@pytest.mark.case("engine", 427)
 def test_a_commit_that_others_synced_and_built_on_has_landed(
     root: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -256,7 +256,7 @@ def test_a_commit_that_others_synced_and_built_on_has_landed(
     assert_reopening_changes_nothing(root)
 
 
-@pytest.mark.case("engine", 421)
+@pytest.mark.case("engine", 427)
 def test_a_commit_that_nobody_synced_and_others_built_on_waits_for_a_decision(
     root: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
