@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 import omnigraph.graph.graph as graphs
+from omnigraph.commit.recovery.sweep import SweepMode, sweep
 from omnigraph.commit.sidecar import RECOVERY_DIR
 from omnigraph.core.damage import GraphDamaged
 from omnigraph.core.errors import (
+    InvariantViolation,
     RecoveryRequired,
     SidecarCorrupt,
     SidecarTooNew,
@@ -276,6 +278,11 @@ def test_a_table_behind_its_pin_stops_the_open_and_is_left_by_a_heal(root: Path)
 
     with pytest.raises(GraphDamaged, match=f"{version_file_name(entry.version)}' is missing"):
         graphs.open(root)
+    parts = graph._graph.parts
+    with pytest.raises(InvariantViolation, match="edge:Knows is at version 1, published at 2"):
+        sweep(
+            parts, graph._graph.publisher, SweepMode.FULL
+        )  # what looks first on a disk is not there elsewhere
     graph.refresh()
 
     assert fingerprint(root) == before
