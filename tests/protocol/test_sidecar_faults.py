@@ -280,9 +280,7 @@ def test_a_table_behind_its_pin_stops_the_open_and_is_left_by_a_heal(root: Path)
         graphs.open(root)
     parts = graph._graph.parts
     with pytest.raises(InvariantViolation, match="edge:Knows is at version 1, published at 2"):
-        sweep(
-            parts, graph._graph.publisher, SweepMode.FULL
-        )  # what looks first on a disk is not there elsewhere
+        sweep(parts, graph._graph.publisher, SweepMode.FULL)  # on a disk another look comes first
     graph.refresh()
 
     assert fingerprint(root) == before

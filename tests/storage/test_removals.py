@@ -69,7 +69,7 @@ ALLOWED = {
     "operations/merge.py _delete_source": "asked for",
     "history/branches.py Branches.delete": "carries it out",
     "history/branches.py Branches.delete_unreadable": "carries it out",
-    "history/branches.py Branches.remove_ended": "what is left of a branch that was ended by compare-and-swap",
+    "history/branches.py Branches.remove_ended": "what is left of a branch that was ended",
     "storage/restored_version.py _put": "a temporary file",
     "commit/recovery/restore.py restore_quarantined": "what was put back",
     # An init that did not come to a manifest.
