@@ -2,8 +2,7 @@
 
 import logging
 
-import click
-
+from omnigraph.cli.printing import tell
 from omnigraph.cli.target import Target
 from omnigraph.graph.graph import Graph
 from omnigraph.graph.graph import open as open_graph
@@ -26,7 +25,7 @@ class _Warnings(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print one warning."""
-        click.echo(f"warning: {record.getMessage()}", err=True)
+        tell(f"warning: {record.getMessage()}")
 
 
 def _show_warnings() -> None:

@@ -131,6 +131,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     try:
         sys.exit(omnigraph.main(arguments, "omnigraph", standalone_mode=False, obj=invocation))
     except click.ClickException as error:
+        from omnigraph.cli.steering import on_lines
+
+        error.message = on_lines(error.message)  # names of files and words of the user
         error.show()
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt) as interrupt:
@@ -147,10 +150,11 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 def _tell_interrupt(interrupt: BaseException) -> None:
     """Print what became of a write, where an interrupt says so."""
     from omnigraph.cli.interrupt import notes_of
+    from omnigraph.cli.printing import tell
 
     notes = notes_of(interrupt)
     if notes:
-        click.echo(f"interrupted: {'; '.join(notes)}", err=True)
+        tell(f"interrupted: {'; '.join(notes)}")
 
 
 def _report(error: Exception, invocation: Invocation) -> int:
@@ -158,15 +162,15 @@ def _report(error: Exception, invocation: Invocation) -> int:
 
     The text goes to standard error. A run that was asked for a document also gets one, where it looks for it.
     """
+    from omnigraph.cli.printing import print_document, tell
     from omnigraph.cli.render.errors import render_error
     from omnigraph.core.errors import OmnigraphError
 
     if not isinstance(error, OmnigraphError):
         raise error
-    click.echo(render_error(error), err=True)
+    tell(render_error(error))
     if invocation.is_json:
         from omnigraph.cli.error_document import error_document
-        from omnigraph.cli.printing import print_document
 
         print_document(error_document(error))
     return error.exit_code

@@ -1,33 +1,57 @@
-"""Printing documents and long answers, piece by piece: a reader behind a pipe need not wait for the end."""
+"""Printing: data as they are, messages so that they cannot steer a terminal, long answers piece by piece.
+
+Data in a pipe come out unchanged, whatever bytes they have. On a terminal, and in messages anywhere, what a
+terminal would obey is escaped. A reader behind a pipe need not wait for the end.
+"""
 
 import json
+import sys
 from collections.abc import Iterable, Mapping
 
 import click
+
+from omnigraph.cli.steering import in_json, on_lines
 
 _PIECE_CHARACTERS = 1 << 16  # large enough that writing costs nothing, small enough to be there at once
 
 
 def print_document(document: Mapping[str, object]) -> None:
     """Print one JSON document to standard output."""
-    _print(json.JSONEncoder(indent=2, ensure_ascii=False).iterencode(document))
+    texts = json.JSONEncoder(indent=2, ensure_ascii=False).iterencode(document)
+    _print(in_json(text) for text in texts)
     click.echo()
 
 
+def print_data(texts: Iterable[str]) -> None:
+    """Print data to standard output: unchanged, but for what would steer a terminal if it is one."""
+    _print(map(on_lines, texts) if sys.stdout.isatty() else texts)
+
+
 def print_lines(lines: Iterable[str]) -> None:
-    """Print lines to standard output."""
-    _print(f"{line}\n" for line in lines)
+    """Print lines for people to standard output; data in them are escaped already."""
+    _print((f"{line}\n" for line in lines), keeps_escapes=None)
 
 
-def _print(texts: Iterable[str]) -> None:
+def say(text: str) -> None:
+    """Print a message to standard output."""
+    click.echo(on_lines(text))
+
+
+def tell(text: str, *, nl: bool = True) -> None:
+    """Print a message to standard error."""
+    click.echo(on_lines(text), err=True, nl=nl)
+
+
+def _print(texts: Iterable[str], *, keeps_escapes: bool | None = True) -> None:
+    """Write texts; click would take escape sequences out of what goes to a pipe, unless told not to."""
     piece, size = list[str](), 0
     for text in texts:
         piece.append(text)
         size += len(text)
         if size >= _PIECE_CHARACTERS:
-            click.echo(_printable(piece), nl=False)
+            click.echo(_printable(piece), nl=False, color=keeps_escapes)
             piece, size = [], 0
-    click.echo(_printable(piece), nl=False)
+    click.echo(_printable(piece), nl=False, color=keeps_escapes)
 
 
 def _printable(piece: Iterable[str]) -> str:

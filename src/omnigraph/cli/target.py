@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import click
 
+from omnigraph.cli.printing import tell
 from omnigraph.core.errors import BadRequest, UnsupportedError
 from omnigraph.storage.uri import GraphRoot
 
@@ -53,7 +54,7 @@ def resolve(positional: str | None, uris: Sequence[str], stores: Sequence[str]) 
 def announce(command: str, target: Target, *, quiet: bool) -> None:
     """Say on standard error what a command is about to work on."""
     if not quiet:
-        click.echo(f"omnigraph {command} → {target.uri} ({target.access})", err=True)
+        tell(f"omnigraph {command} → {target.uri} ({target.access})")
 
 
 def require_consent(what: str, target: Target, *, yes: bool, may_ask: bool) -> None:
@@ -66,6 +67,6 @@ def require_consent(what: str, target: Target, *, yes: bool, may_ask: bool) -> N
         return
     if not (may_ask and sys.stdin.isatty()):
         raise BadRequest(f"{what} at {target.uri}: say --yes to go on, there is nobody to ask")
-    click.echo(f"{what} at {target.uri}. Type yes to go on: ", nl=False, err=True)
+    tell(f"{what} at {target.uri}. Type yes to go on: ", nl=False)
     if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
         raise BadRequest("not confirmed; nothing was done")

@@ -16,7 +16,7 @@ from omnigraph.cli.options import (
     json_option,
     uri_argument,
 )
-from omnigraph.cli.printing import print_document
+from omnigraph.cli.printing import print_document, say
 from omnigraph.cli.target import announce, resolve
 
 
@@ -57,7 +57,7 @@ def create(
     if as_json:
         print_document({"uri": target.uri, "from": source, "name": made.name})
     else:
-        click.echo(f"created branch {made.name} from {source}")
+        say(f"created branch {made.name} from {source}")
 
 
 @branch.command("list", cls=GraphCommand, refuses={"--as": READS_HAVE_NO_ACTOR})
@@ -81,7 +81,7 @@ def list_branches(
     if as_json:
         print_document({"branches": names})
     else:
-        click.echo("\n".join(names))
+        say("\n".join(names))
 
 
 @branch.command("delete", cls=GraphCommand)
@@ -109,4 +109,4 @@ def delete(
     if as_json:
         print_document({"uri": target.uri, "name": name.strip()})
     else:
-        click.echo(f"deleted branch {name.strip()}")
+        say(f"deleted branch {name.strip()}")

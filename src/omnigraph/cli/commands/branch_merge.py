@@ -13,7 +13,7 @@ from omnigraph.cli.options import (
     message_option,
     yes_option,
 )
-from omnigraph.cli.printing import print_document
+from omnigraph.cli.printing import print_document, say, tell
 from omnigraph.cli.target import announce, require_consent, resolve
 
 
@@ -61,10 +61,8 @@ def merge(
             source, into, message=message, delete_branch=delete_branch, dry_run=dry_run, actor=actor
         )
     if result.branch_delete_error is not None:
-        click.echo(
-            f"warning: {result.source} was merged but not deleted: {result.branch_delete_error}", err=True
-        )
+        tell(f"warning: {result.source} was merged but not deleted: {result.branch_delete_error}")
     if as_json:
         print_document(merge_document(result, actor, is_dry_run=dry_run, is_delete_asked=delete_branch))
     else:
-        click.echo(render_merge(result, is_dry_run=dry_run))
+        say(render_merge(result, is_dry_run=dry_run))

@@ -17,7 +17,7 @@ from omnigraph.cli.options import (
     message_option,
     uri_argument,
 )
-from omnigraph.cli.printing import print_document
+from omnigraph.cli.printing import print_document, say, tell
 from omnigraph.cli.progress import working
 from omnigraph.cli.target import announce, resolve
 
@@ -152,7 +152,7 @@ def embed(
             progress=progress,
         )
     if result.pending_indexes:
-        click.echo(render_pending(result.pending_indexes), err=True)
+        tell(render_pending(result.pending_indexes))
     if as_json:
         print_document(embed_document(result, target.uri))
     else:
@@ -201,4 +201,4 @@ def _embed_file(job: "EmbedFile", *, quiet: bool, as_json: bool) -> None:
     if as_json:
         print_document(asdict(summary))
     else:
-        click.echo(render_file_summary(summary))
+        say(render_file_summary(summary))

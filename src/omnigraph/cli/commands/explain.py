@@ -12,7 +12,7 @@ from omnigraph.cli.options import (
     branch_option,
     json_option,
 )
-from omnigraph.cli.printing import print_document
+from omnigraph.cli.printing import print_document, say
 from omnigraph.cli.reading import check_reading, snapshot_of, snapshot_option
 from omnigraph.cli.target import resolve
 
@@ -53,4 +53,4 @@ def explain(
     if as_json:
         print_document(plan.to_json())
     else:
-        click.echo(plan.to_text())
+        say(plan.to_text())

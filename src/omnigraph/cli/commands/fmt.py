@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from omnigraph.cli.exit_codes import EXIT_FAILURE
+from omnigraph.cli.printing import say, tell
 from omnigraph.cli.sources import read_source, source_files
 from omnigraph.core.errors import BadRequest, ParseError
 from omnigraph.language.format import format_queries, format_schema
@@ -29,12 +30,12 @@ def fmt(ctx: click.Context, *, paths: tuple[str, ...], check: bool) -> None:
         try:
             is_changed = _format_file(path, write=not check)
         except ParseError as error:
-            click.echo(error.render(), err=True)
+            tell(error.render())
             failed += 1
             continue
         if is_changed:
             changed += 1
-            click.echo(f"{'would format' if check else 'formatted'} {path}")
+            say(f"{'would format' if check else 'formatted'} {path}")
     unchanged = len(files) - changed - failed
     click.echo(
         f"{changed} {'to format' if check else 'formatted'}, {unchanged} unchanged, {failed} failed", err=True

@@ -13,7 +13,7 @@ from omnigraph.cli.options import (
     json_option,
     uri_argument,
 )
-from omnigraph.cli.printing import print_document
+from omnigraph.cli.printing import print_document, tell
 from omnigraph.cli.progress import working
 from omnigraph.cli.target import announce, resolve
 
@@ -49,7 +49,7 @@ def ensure(
     with open_for_writing(target) as graph, working("building indexes", quiet=quiet):
         result = graph.ensure_indices(branch=branch)
     if result.pending:
-        click.echo(render_pending(result.pending), err=True)
+        tell(render_pending(result.pending))
     if as_json:
         print_document(index_result_document(result, uri=target.uri, branch=branch))
     else:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import click
 
 from omnigraph.cli.options import GraphCommand, address_options, uri_argument
+from omnigraph.cli.printing import say
 from omnigraph.cli.sources import read_source
 from omnigraph.cli.target import resolve
 
@@ -37,4 +38,4 @@ def init(
 
     target = resolve(uri, uris, stores)
     init_graph(make_parts(target.uri), read_source(schema_path), force=force)
-    click.echo(f"initialized {target.uri}")
+    say(f"initialized {target.uri}")

@@ -20,7 +20,7 @@ from omnigraph.cli.options import (
     uri_argument,
     yes_option,
 )
-from omnigraph.cli.printing import print_document
+from omnigraph.cli.printing import print_document, tell
 from omnigraph.cli.sources import STDIN, refuse_second_stdin
 from omnigraph.cli.target import announce, require_consent, resolve
 
@@ -153,11 +153,11 @@ def load(
             strict_columns=strict_columns,
         )
     if result.rejected_rows:
-        click.echo(render_rejected(result), err=True)
+        tell(render_rejected(result))
     if result.cleared:
-        click.echo(render_cleared(result), err=True)
+        tell(render_cleared(result))
     if result.pending_indexes:
-        click.echo(render_pending(result.pending_indexes), err=True)
+        tell(render_pending(result.pending_indexes))
     if as_json:
         print_document(load_document(result, target.uri))
     else:

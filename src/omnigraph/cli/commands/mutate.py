@@ -14,7 +14,7 @@ from omnigraph.cli.options import (
     json_option,
     message_option,
 )
-from omnigraph.cli.printing import print_document
+from omnigraph.cli.printing import print_document, say
 from omnigraph.cli.target import resolve
 
 _REFUSED = {
@@ -66,4 +66,4 @@ def mutate(
     if as_json:
         print_document(mutation_document(result, actor))
     else:
-        click.echo(render_mutation(result))
+        say(render_mutation(result))

@@ -13,7 +13,7 @@ from omnigraph.cli.options import (
     branch_option,
     json_option,
 )
-from omnigraph.cli.printing import print_document, print_lines
+from omnigraph.cli.printing import print_data, print_document
 from omnigraph.cli.reading import check_reading, snapshot_of, snapshot_option
 from omnigraph.cli.target import resolve
 
@@ -72,4 +72,4 @@ def query(
     if chosen == JSON:
         print_document(result.to_json())
     else:
-        print_lines(LINES[chosen](ReadAnswer.of(result)))
+        print_data(f"{line}\n" for line in LINES[chosen](ReadAnswer.of(result)))

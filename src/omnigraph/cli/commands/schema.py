@@ -16,7 +16,7 @@ from omnigraph.cli.options import (
     json_option,
     uri_argument,
 )
-from omnigraph.cli.printing import print_document
+from omnigraph.cli.printing import print_data, print_document, tell
 from omnigraph.cli.render.migration import render_plan
 from omnigraph.cli.sources import read_source, refuse_second_stdin
 from omnigraph.cli.target import resolve
@@ -49,7 +49,7 @@ def show(
     if as_json:
         print_document({"schema_source": source})
     else:
-        click.echo(source, nl=False)
+        print_data([source])
 
 
 @schema.command()
@@ -69,7 +69,7 @@ def plan(*, from_path: str, schema_path: str, allow_data_loss: bool, as_json: bo
     source = read_source(schema_path)
     migration = plan_migration(accepted, read_schema(source), allow_data_loss=allow_data_loss)
     for note in migration.diagnostics:
-        click.echo(render(note, source), err=True)
+        tell(render(note, source))
     if as_json:
         steps = [step_json(step) for step in migration.steps]
         document = {

@@ -4,15 +4,12 @@ Widths are terminal cells, not characters: a Chinese character takes two, a comb
 """
 
 import json
-import re
 
 from rich.cells import cell_len, chop_cells, set_cell_size
 
-ELLIPSIS = "…"
+from omnigraph.cli.steering import in_json
 
-# What moves the cursor, changes colours or turns the reading direction: data must not steer a terminal.
-_STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
-_STEERING_BUT_LINES = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+ELLIPSIS = "…"
 
 
 def plain(value: object) -> str:
@@ -22,17 +19,7 @@ def plain(value: object) -> str:
 
 def compact(value: object) -> str:
     """Return a JSON value without blanks."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def on_one_line(text: str) -> str:
-    r"""Return a text with `\n` for a newline, and escapes for whatever else a terminal would obey."""
-    return _STEERING.sub(_escape, text)
-
-
-def on_lines(text: str) -> str:
-    """Return a text with its lines and tabs, and escapes for whatever else a terminal would obey."""
-    return _STEERING_BUT_LINES.sub(_escape, text)
+    return in_json(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
 def width(text: str) -> int:
@@ -56,7 +43,3 @@ def pad(text: str, cells: int, *, to_the_right: bool) -> str:
     """Return a text with blanks up to so many cells, behind it or before it."""
     blanks = " " * (cells - width(text))
     return blanks + text if to_the_right else text + blanks
-
-
-def _escape(found: re.Match[str]) -> str:
-    return found[0].encode("unicode_escape").decode()

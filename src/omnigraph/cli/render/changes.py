@@ -5,8 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping
 import click
 
 from omnigraph.changes.model import ChangeCause, EntityChange, Image, Op
-from omnigraph.cli.render.cells import compact, cut, on_one_line
+from omnigraph.cli.render.cells import compact, cut
 from omnigraph.cli.render.columns import columns, count, moment
+from omnigraph.cli.steering import on_one_line
 from omnigraph.operations.diff import TableCounts
 from omnigraph.operations.feed import ChangeFeedPage
 
@@ -26,7 +27,7 @@ def change_lines(changes: Iterable[EntityChange]) -> Iterator[str]:
 
 def cause_line(cause: ChangeCause, changes: int) -> str:
     """Return the line above the changes of one commit."""
-    author = f" by {cause.actor_id}" if cause.actor_id else ""
+    author = f" by {on_one_line(cause.actor_id)}" if cause.actor_id else ""
     merged = f", merged {cause.merged_parent_commit_id}" if cause.merged_parent_commit_id else ""
     title = click.style(f"commit {cause.graph_commit_id}", bold=True)
     return f"{title}  {moment(cause.authored_at)}{author}{merged}, {count(changes, 'change')}"

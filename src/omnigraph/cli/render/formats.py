@@ -4,8 +4,9 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 
 from omnigraph.cli.render.answer import ReadAnswer
-from omnigraph.cli.render.cells import compact, on_lines, on_one_line, plain
+from omnigraph.cli.render.cells import compact, plain
 from omnigraph.cli.render.table import NO_ROWS, table_lines
+from omnigraph.cli.steering import on_lines, on_one_line
 
 _NEEDS_QUOTES = re.compile('[,"\r\n]')
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 import click
 
 from omnigraph.cli.render.columns import columns, count, moment
+from omnigraph.cli.steering import on_lines, on_one_line
 from omnigraph.commit.recovery.audit import RecoveryRecord
 from omnigraph.commit.sidecar import WriterKind
 from omnigraph.history.commits import GraphCommit
@@ -44,8 +45,13 @@ def render_commit(commit: GraphCommit) -> str:
         "actor": commit.actor_id,
         "time": moment(commit.created_at),
     }
-    lines = [f"{click.style(f'{name:<8}', bold=True)}{value or _NOBODY}" for name, value in fields.items()]
-    message = ["", *(f"    {line}" for line in commit.message.splitlines())] if commit.message else []
+    lines = [
+        f"{click.style(f'{name:<8}', bold=True)}{on_one_line(value or _NOBODY)}"
+        for name, value in fields.items()
+    ]
+    message = (
+        ["", *(f"    {line}" for line in on_lines(commit.message).splitlines())] if commit.message else []
+    )
     return "\n".join([*lines, *message])
 
 
@@ -72,7 +78,7 @@ def render_recoveries(records: Sequence[RecoveryRecord]) -> str:
 
 def _recovery(record: RecoveryRecord) -> Iterator[str]:
     writer = "" if record.writer_kind is None else f" of a {WriterKind(record.writer_kind).wire}"
-    author = f" by {record.recovery_for_actor}" if record.recovery_for_actor else ""
+    author = f" by {on_one_line(record.recovery_for_actor)}" if record.recovery_for_actor else ""
     commit = f", commit {record.graph_commit_id}" if record.graph_commit_id else ""
     kind = click.style(record.recovery_kind.wire, bold=True)
     yield f"{moment(record.created_at)}  {kind}{writer}{author}, {count(len(record.outcomes), 'table')}"

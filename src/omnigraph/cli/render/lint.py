@@ -7,6 +7,7 @@ import click
 
 from omnigraph.catalog.lint import LintReport, QueryResult
 from omnigraph.cli.render.columns import count
+from omnigraph.cli.steering import on_lines, on_one_line
 from omnigraph.core.diagnostics import Severity
 from omnigraph.core.errors import SourceError
 
@@ -20,7 +21,7 @@ _DETAIL = " " * 6
 
 def render_report(report: LintReport) -> str:
     """Return one file: its queries in order, then what concerns the file as a whole."""
-    return "\n".join([click.style(report.query_path, bold=True), *_lines(report)])
+    return "\n".join([click.style(on_one_line(report.query_path), bold=True), *_lines(report)])
 
 
 def render_summary(reports: Sequence[LintReport]) -> str:
@@ -34,24 +35,24 @@ def render_summary(reports: Sequence[LintReport]) -> str:
 def _lines(report: LintReport) -> Iterator[str]:
     if report.failure is not None:
         yield f"{_label(Severity.ERROR)} {report.findings[0].code} the file does not parse"
-        yield indent(report.failure.render(), _DETAIL)
+        yield indent(on_lines(report.failure.render()), _DETAIL)
         return
     for result in report.results:
         yield from _result(result)
     for finding in report.findings:
         names = f" ({', '.join(finding.query_names)})" if finding.query_names else ""
-        yield f"{_label(finding.severity)} {finding.code} {finding.message}{names}"
+        yield f"{_label(finding.severity)} {finding.code} {on_lines(finding.message)}{names}"
 
 
 def _result(result: QueryResult) -> Iterator[str]:
     label = click.style("OK   ", fg="green") if result.error is None else _label(Severity.ERROR)
     yield f"{label} {result.name} ({result.kind})"
     if isinstance(result.error, SourceError):
-        yield indent(result.error.render(), _DETAIL)
+        yield indent(on_lines(result.error.render()), _DETAIL)
     elif result.error is not None:
-        yield indent(str(result.error), _DETAIL)
+        yield indent(on_lines(str(result.error)), _DETAIL)
     for warning in result.warnings:
-        yield f"{_label(Severity.WARNING)} {result.name}: {warning}"
+        yield f"{_label(Severity.WARNING)} {result.name}: {on_lines(warning)}"
 
 
 def _label(severity: Severity) -> str:

@@ -21,6 +21,7 @@ from omnigraph.catalog.migration_steps import (
     UpdatePropertyMetadata,
     UpdateTypeMetadata,
 )
+from omnigraph.cli.steering import in_json, on_one_line
 from omnigraph.language.annotations import Note
 
 
@@ -47,7 +48,7 @@ def _step(step: Step) -> str:
         case AddIndex(kind, owner, columns):
             return f"add index on {kind} {owner}({', '.join(columns)})"
         case ExtendEnum(kind, owner, name, values):
-            return f"extend enum of {kind} property {owner}.{name} by {', '.join(values)}"
+            return f"extend enum of {kind} property {owner}.{name} by {', '.join(map(on_one_line, values))}"
         case UpdateTypeMetadata(kind, name, notes):
             return f"update annotations of {kind} {name}: {_notes(notes)}"
         case UpdatePropertyMetadata(kind, owner, name, notes):
@@ -63,4 +64,7 @@ def _step(step: Step) -> str:
 
 
 def _notes(notes: tuple[Note, ...]) -> str:
-    return " ".join(f"@{note.name}({json.dumps(note.value, ensure_ascii=False)})" for note in notes) or "none"
+    return (
+        " ".join(f"@{note.name}({in_json(json.dumps(note.value, ensure_ascii=False))})" for note in notes)
+        or "none"
+    )

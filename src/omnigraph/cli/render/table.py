@@ -6,7 +6,8 @@ from itertools import zip_longest
 from typing import Literal
 
 from omnigraph.cli.render.answer import ReadAnswer
-from omnigraph.cli.render.cells import cut, on_one_line, pad, plain, width, wrap
+from omnigraph.cli.render.cells import cut, pad, plain, width, wrap
+from omnigraph.cli.steering import on_one_line
 
 NO_ROWS = "(no rows)"
 _BAR = " | "

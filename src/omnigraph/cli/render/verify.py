@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from omnigraph.cli.render.columns import columns, count
+from omnigraph.cli.steering import on_one_line
 from omnigraph.operations.verify import FileReport, FileStatus, Progress, VerifyProgress, VerifyReport
 
 _WORDS = {
@@ -19,7 +20,7 @@ _ADVICE = "put the files back from a copy of the graph, then verify again"
 
 def render_verify(report: VerifyReport) -> str:
     """Return what is wrong, file by file, and the counts of all files."""
-    lines = [f"cannot follow the manifest of branch {reason}" for reason in report.unread]
+    lines = [on_one_line(f"cannot follow the manifest of branch {reason}") for reason in report.unread]
     if report.damaged:
         lines.append(columns(["file", "status", "length", "found"], [_row(f) for f in report.damaged]))
     counted = [f"{number} {_WORDS[FileStatus(name)]}" for name, number in report.counts.items() if number]
