@@ -21,7 +21,7 @@ from typing import IO, TYPE_CHECKING, cast
 import pyarrow as pa
 
 from omnigraph.core.errors import BadRequest
-from omnigraph.core.regular_file import require_regular, require_replaceable
+from omnigraph.core.regular_file import GRAPH_MARK, refuse_inside_graph, require_regular, require_replaceable
 from omnigraph.storage.uri import GraphRoot
 
 if TYPE_CHECKING:
@@ -152,12 +152,30 @@ def whole_file(name: str) -> Iterator[IO[bytes]]:
         BadRequest: it cannot be written, or what is there is no plain file.
     """
     try:
-        if not is_object(name):
+        if is_object(name):
+            require_outside_graphs(name)
+        else:
             require_replaceable(name)
         with _whole_object(name) if is_object(name) else _whole_path(Path(name)) as file:
             yield file
     except OSError as error:
         raise BadRequest(f"cannot write {name}: {error.strerror or error}") from error
+
+
+def require_outside_graphs(name: str) -> None:
+    """Make sure that what is written to a place is no part of a graph.
+
+    Raises:
+        OSError: it lies inside one; `strerror` names it.
+    """
+    if not is_object(name):
+        refuse_inside_graph(name)
+        return
+    parts = _key(name).split("/")
+    for count in range(1, len(parts) + 1):
+        folder = SCHEME + "/".join(parts[:count])
+        if is_folder(f"{folder}/{GRAPH_MARK}"):
+            raise OSError(errno.EINVAL, f"it lies inside the graph {folder}: choose a place elsewhere")
 
 
 @contextmanager

@@ -18,6 +18,9 @@ CARDINALITY_MAX = U32_MAX
 LINE_BYTES_MAX = (
     64 * 1024 * 1024
 )  # a record is held whole, and again as objects; 40 MiB of bytes in base64 fit
+CONTROL_BYTES_MAX = (
+    64 * 1024 * 1024
+)  # of a file that a graph keeps about itself; the largest ones have a few MB
 EXPANSION_MAX = 100  # text is packed to a tenth or less, hardly ever to a hundredth; gzip can give a thousand
 EXPANSION_FLOOR_BYTES = 256 * 1024 * 1024  # what any packed file may hold: machines have it
 

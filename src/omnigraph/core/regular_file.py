@@ -1,7 +1,7 @@
 """Files of users that are to be read or replaced: files in the plain sense, and nothing else.
 
 A pipe may have nobody who writes to it, a device may have no end, and replacing either would take it away
-from everybody. What comes through a pipe is given as `-`.
+from everybody. What comes through a pipe is given as `-`. Inside a graph's folder every file is the graph's.
 """
 
 import errno
@@ -10,8 +10,12 @@ import stat
 from io import BufferedReader
 from pathlib import Path
 
+from omnigraph.core.limits import CONTROL_BYTES_MAX
+
+GRAPH_MARK = "__manifest"  # a folder that holds it is a graph
+_PIPE_HINT = ": give what comes through a pipe as '-'"
 _KINDS = (
-    (stat.S_ISFIFO, "it is a pipe, not a file: give what comes through a pipe as '-'"),
+    (stat.S_ISFIFO, "it is a pipe, not a file"),
     (stat.S_ISSOCK, "it is a socket, not a file"),
     (stat.S_ISCHR, "it is a device, not a file"),
     (stat.S_ISBLK, "it is a device, not a file"),
@@ -28,7 +32,7 @@ def require_regular(path: str | Path) -> int:
         status = os.stat(path)  # noqa: PTH116 - a path may be a text that `Path` would change
     except ValueError as error:
         raise OSError(errno.EINVAL, "its name has a character that no file's name has") from error
-    _refuse(status, path)
+    _refuse(status, path, _PIPE_HINT)
     return status.st_size
 
 
@@ -41,29 +45,63 @@ def open_regular(path: str | Path) -> BufferedReader:
     require_regular(path)
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        _refuse(os.fstat(descriptor), path)  # somebody may have put something else there
+        _refuse(os.fstat(descriptor), path, _PIPE_HINT)  # somebody may have put something else there
     except OSError:
         os.close(descriptor)
         raise
     return os.fdopen(descriptor, "rb")
 
 
-def require_replaceable(path: str | Path) -> None:
-    """Make sure that a file can be put in a place: nothing is there yet, or a plain file.
+def read_control_file(path: str | Path) -> bytes:
+    """Return what is in a file of a graph's own: in nobody's way, and not without end.
 
     Raises:
-        OSError: something else is there.
+        OSError: it cannot be read, is no plain file, or is too large; `strerror` says what it is.
     """
+    status = os.stat(path)  # noqa: PTH116 - on the path of every commit
+    _refuse(status, path)
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb", closefd=True) as file:
+        _refuse(os.fstat(descriptor), path)  # somebody may have put something else there
+        data = file.read(CONTROL_BYTES_MAX + 1)
+    if len(data) > CONTROL_BYTES_MAX:
+        raise OSError(errno.EFBIG, f"it has more than {CONTROL_BYTES_MAX} bytes", str(path))
+    return data
+
+
+def require_replaceable(path: str | Path) -> None:
+    """Make sure that a file can be put in a place: nothing is there yet, or a plain file that is no graph's.
+
+    Raises:
+        OSError: something else is there, or the place lies inside a graph.
+    """
+    refuse_inside_graph(path)
     try:
         require_regular(path)
     except FileNotFoundError:
         return
 
 
-def _refuse(status: os.stat_result, path: str | Path) -> None:
+def refuse_inside_graph(path: str | Path) -> None:
+    """Make sure that a place is outside of every graph, by its name and by where a link at it leads.
+
+    Raises:
+        OSError: it lies inside a graph; `strerror` names it.
+    """
+    given = Path(path)
+    for place in (given.parent.resolve() / given.name, given.resolve()):
+        for folder in (place, *place.parents):
+            if os.path.isdir(folder / GRAPH_MARK):  # noqa: PTH112 - says no where nobody can look
+                raise OSError(
+                    errno.EINVAL, f"it lies inside the graph {folder}: choose a place elsewhere", str(path)
+                )
+
+
+def _refuse(status: os.stat_result, path: str | Path, pipe_hint: str = "") -> None:
     if stat.S_ISREG(status.st_mode):
         return
     if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     reason = next((text for is_kind, text in _KINDS if is_kind(status.st_mode)), "it is not a file")
-    raise OSError(errno.EINVAL, reason, str(path))
+    hint = pipe_hint if stat.S_ISFIFO(status.st_mode) else ""
+    raise OSError(errno.EINVAL, reason + hint, str(path))

@@ -10,10 +10,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from omnigraph.core.regular_file import GRAPH_MARK
 from omnigraph.history.identity import TableIdentity
 from omnigraph.storage.sums import FileSum, encode_sums
 
-MANIFEST_DIR = "__manifest"
+MANIFEST_DIR = GRAPH_MARK
 STAMP_KEY = "omnigraph:internal_schema_version"
 # Every publish reads all keys: without compression they are read in two thirds of the time.
 PRIMARY_KEY = {b"lance-schema:unenforced-primary-key": b"true", b"lance-encoding:compression": b"none"}

@@ -18,7 +18,7 @@ from omnigraph.bulk.export import ExportTask, run_export
 from omnigraph.bulk.export_files import ExportFormat, write_rows
 from omnigraph.bulk.export_sort import sorted_by_id
 from omnigraph.bulk.export_values import json_lines, json_records
-from omnigraph.bulk.files import is_object, objects_below, whole_file
+from omnigraph.bulk.files import is_object, objects_below, require_outside_graphs, whole_file
 from omnigraph.bulk.jobs import Jobs
 from omnigraph.bulk.session import open_session, settings_from
 from omnigraph.catalog.arrow_schema import arrow_schema
@@ -170,6 +170,7 @@ def _empty_folder(folder: str | Path, types: Sequence[NodeType | EdgeType]) -> s
             raise BadRequest(f"a node and an edge are called '{name}': export them one by one, or as NDJSON")
     place = str(folder).rstrip("/") if is_object(str(folder)) else str(Path(folder).absolute())
     try:
+        require_outside_graphs(place)
         if _has_content(place):
             raise BadRequest(f"{folder} is not empty: an export wants a folder of its own")
     except OSError as error:

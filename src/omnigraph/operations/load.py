@@ -32,6 +32,7 @@ from omnigraph.operations.load_model import (
     RecordInput,
     TableInput,
 )
+from omnigraph.operations.rejects import refuse_input
 from omnigraph.operations.reprepare import with_repreparation
 from omnigraph.operations.settings import environment, spark_bytes
 from omnigraph.operations.upkeep import run_upkeep
@@ -95,6 +96,10 @@ def load(
     graph.require_branch(branch)
     graph.heal()
     given = list(inputs)
+    if options.rejects is not None:
+        refuse_input(options.rejects, [item for item in given if isinstance(item, SourceInput)])
+        names = (item.path if isinstance(item, SourceInput) else item.name for item in given)
+        options = replace(options, input_names=tuple(names))
     engine = choose_engine(given, options)
     begun = _begin(engine, graph, given, options, branch=branch, actor=actor, message=message)
     base = (None if from_ is None else from_.strip()) if is_created else None

@@ -55,8 +55,9 @@ LoadInput = RecordInput | TableInput | SourceInput | FrameInput
 class LoadOptions:
     """How a load is done.
 
-    `rejects` is a file for all violations. A dry run writes nothing. `has_strict_columns` refuses a merge
-    that would clear properties of existing rows because its input leaves their columns out.
+    `rejects` is a file for all violations, which names inputs by `input_names`. A dry run writes nothing.
+    `has_strict_columns` refuses a merge that would clear properties of existing rows because its
+    input leaves their columns out.
     """
 
     mode: LoadMode
@@ -67,6 +68,7 @@ class LoadOptions:
     rejects: Path | None = None
     progress: ProgressCallback = silent
     has_strict_columns: bool = False
+    input_names: tuple[str | None, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse words that mean nothing.

@@ -1,10 +1,14 @@
 """Violations of a load beyond the first: all of them in a file, and the rows they name left out."""
 
 import json
+import os
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from omnigraph.bulk.files import whole_file
+from omnigraph.bulk.files import is_object, whole_file
+from omnigraph.bulk.sources_model import SourceInput
+from omnigraph.core.errors import BadRequest
 from omnigraph.operations.load_model import LoadOptions
 from omnigraph.validate.violations import (
     NOWHERE,
@@ -74,7 +78,7 @@ class Rejection:
         """
         path = self.options.rejects
         if path is not None:
-            write_rejects(path, self.log.first_violations())
+            write_rejects(path, self.log.first_violations(), self.options.input_names)
 
     @property
     def first(self) -> tuple[Violation, ...]:
@@ -82,7 +86,33 @@ class Rejection:
         return self.log.first_violations()[:VIOLATIONS_MAX]
 
 
-def write_rejects(path: Path, violations: tuple[Violation, ...]) -> None:
+def refuse_input(path: Path, sources: Iterable[SourceInput]) -> None:
+    """Make sure that a file for violations is none of those that are loaded: it would replace it.
+
+    Raises:
+        BadRequest: it is one, by whatever name.
+    """
+    place = os.path.realpath(path)
+    for source in sources:
+        if is_object(source.path):
+            is_same = source.path == str(path)
+        else:
+            is_same = place == os.path.realpath(source.location) or _is_same_file(place, source.location)
+        if is_same:
+            raise BadRequest(f"{path} is an input of this load: give another file for the rejected rows")
+
+
+def _is_same_file(one: str, other: str) -> bool:
+    """Return whether two names stand for one file, as hard links do; one that is not there is no other."""
+    try:
+        return os.path.samefile(one, other)  # noqa: PTH121 - of texts
+    except (OSError, ValueError):
+        return False
+
+
+def write_rejects(
+    path: Path, violations: tuple[Violation, ...], input_names: Sequence[str | None] = ()
+) -> None:
     """Write violations as NDJSON; the file is there as a whole, or as it was.
 
     Raises:
@@ -91,14 +121,20 @@ def write_rejects(path: Path, violations: tuple[Violation, ...]) -> None:
     with whole_file(str(path)) as file:
         for violation in violations:
             file.write(
-                json.dumps(_document(violation), ensure_ascii=False).encode(errors="backslashreplace") + b"\n"
+                json.dumps(_document(violation, input_names), ensure_ascii=False).encode(
+                    errors="backslashreplace"
+                )
+                + b"\n"
             )
 
 
-def _document(violation: Violation) -> dict[str, object]:
+def _document(violation: Violation, input_names: Sequence[str | None]) -> dict[str, object]:
     has_place = violation.file != NOWHERE
+    name = violation.file_name
+    if name is None and has_place and violation.file < len(input_names):
+        name = input_names[violation.file]  # errors leave the name of an only input out
     document: dict[str, object] = {
-        "file": violation.file_name,
+        "file": name,
         "input": violation.file if has_place else None,
         "line": violation.line if has_place else None,
         "kind": violation.kind.value,

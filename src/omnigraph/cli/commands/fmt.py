@@ -10,6 +10,7 @@ from omnigraph.cli.exit_codes import EXIT_FAILURE
 from omnigraph.cli.printing import say, tell
 from omnigraph.cli.sources import read_source, source_files
 from omnigraph.core.errors import BadRequest, ParseError
+from omnigraph.core.regular_file import refuse_inside_graph
 from omnigraph.language.format import format_queries, format_schema
 
 _FORMATTERS = {".pg": format_schema, ".gq": format_queries}
@@ -63,6 +64,7 @@ def _replace(path: Path, text: str) -> None:
     path = path.resolve()
     temporary = None
     try:
+        refuse_inside_graph(path)
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
             file.write(text)
