@@ -1,8 +1,11 @@
 """Remote providers, against a server on this machine."""
 
+import gzip
+import json
 import logging
 import math
 import socket
+import tracemalloc
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from typing import Any, Protocol
@@ -10,6 +13,7 @@ from typing import Any, Protocol
 import pytest
 
 from omnigraph.core.errors import EmbeddingError, ExecutionError
+from omnigraph.embedding import transport
 from omnigraph.embedding.config import EmbeddingConfig
 from omnigraph.embedding.provider import TEXTS_MAX, Role
 from omnigraph.embedding.remote import GeminiProvider, OpenAiProvider
@@ -263,3 +267,60 @@ def test_an_address_that_is_none_is_an_error_without_it() -> None:
         provider.embed(["a"], "query", 2)
 
     assert KEY not in str(caught.value)
+
+
+# Answers of somebody who means harm
+
+
+def packed(data: bytes, times: int) -> bytes:
+    for _ in range(times):
+        data = gzip.compress(data)
+    return data
+
+
+@pytest.mark.case("surfaces", 246)
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (Answer({"data": [{"index": [], "embedding": [1.0, 0.0]}]}), "did not return one for each"),
+        (Answer({"data": [{"index": {}, "embedding": [1.0, 0.0]}]}), "did not return one for each"),
+        (Answer(data([10**400, 1.0])), "a component that is not finite"),
+        (Answer(raw=b"[" * 100_000), "an answer that is not JSON"),
+        (Answer(raw=b'{"data": ' + b"9" * 6_000 + b"}"), "an answer that is not JSON"),
+        (Answer(raw=packed(b"{}", 2), headers={"content-encoding": "gzip, gzip"}), "not asked for"),
+        (Answer(raw=b"{}", headers={"content-encoding": "br"}), "not asked for"),
+        (Answer(raw=b"{}", headers={"content-encoding": "gzip"}), "an answer that cannot be read"),
+        (Answer(status=429, headers={"retry-after": "9" * 400}), "no vector within"),
+        (Answer(status=429, headers={"retry-after": "Fri, 31 Dec 9999 23:59:59 -2359"}), "status 429"),
+        (Answer(status=429, headers={"retry-after": "Sat, 01 Jan 0001 00:00:00 +2359"}), "status 429"),
+        (Answer(status=429, headers={"retry-after": f"Fri, 1 Jan {'9' * 30} 00:00:00 GMT"}), "status 429"),
+    ],
+    ids=lambda value: "" if isinstance(value, str) else str(value.raw or value.headers or value.body)[:40],
+)
+def test_an_answer_that_means_harm_is_an_error_of_the_provider(
+    connect: Connect, answer: Answer, reason: str
+) -> None:
+    with stand_in(answer) as server, pytest.raises(EmbeddingError, match=reason):
+        connect(server, retry_attempts=2).embed(["a"], "document", 2)
+
+
+@pytest.mark.case("surfaces", 246)
+def test_a_packed_answer_is_read_and_no_more_of_it_unpacked_than_allowed(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transport, "REPLY_BYTES_MAX", 10_000)
+    headers = {"content-encoding": "gzip"}
+    small, large = json.dumps(data([3.0, 4.0])).encode(), b" " * 100_000_000
+    tracemalloc.start()
+    try:
+        with stand_in(Answer(raw=packed(small, 1), headers=headers)) as server:
+            assert connect(server).embed(["a"], "document", 2) == [pytest.approx([0.6, 0.8])]
+        bomb = Answer(raw=packed(large, 1), headers=headers)
+        del large
+        tracemalloc.reset_peak()
+        before = tracemalloc.get_traced_memory()[0]
+        with stand_in(bomb) as server, pytest.raises(EmbeddingError, match="more than 10000 bytes"):
+            connect(server).embed(["a"], "document", 2)
+        assert tracemalloc.get_traced_memory()[1] - before < 10_000_000
+    finally:
+        tracemalloc.stop()

@@ -97,7 +97,11 @@ def _in_order(reply: object, count: int, provider: str) -> list[object]:
     """Return the vectors of a reply by the index of their text."""
     data = _member(reply, "data")
     items = data if isinstance(data, list) else []
-    by_index = {_member(item, "index"): _member(item, "embedding") for item in items}
+    by_index = {
+        index: _member(item, "embedding")
+        for item in items
+        if isinstance(index := _member(item, "index"), int)
+    }
     if len(items) != count or by_index.keys() != set(range(count)):
         raise EmbeddingError(
             f"{provider} was asked for {count} vectors and did not return one for each", provider=provider

@@ -3,11 +3,12 @@
 H1  All attempts of a request end by its deadline, waits included; a wait that would pass it is not begun.
 H2  Only what may go better is tried again: no connection, no answer in time, 429 and 5xx.
 H3  Messages name the provider, its host and a status, never a body or a header, which may hold the key.
+H4  An answer is bounded in bytes, unpacked: a small one that unpacks to a large one is not unpacked.
 """
 
-import json
 import math
 import time
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,9 +18,11 @@ import httpx
 
 from omnigraph.core.clock import now_micros
 from omnigraph.core.errors import EmbeddingError
+from omnigraph.core.json_text import read_json
 from omnigraph.embedding.config import EmbeddingConfig
 
 REPLY_BYTES_MAX = 64 * 1024 * 1024  # 256 vectors of 3,072 numbers written out take 20 MB
+_GZIP = 16 + zlib.MAX_WBITS
 BACKOFF_MAX_S = 30.0  # no wait between two tries is longer, unless the provider asks for it
 
 
@@ -46,7 +49,7 @@ class Transport:
         """Take the settings; nothing is connected before the first request."""
         self._config = config
         self._timing = timing or Timing()
-        self._client = httpx.Client(follow_redirects=False)
+        self._client = httpx.Client(follow_redirects=False, headers={"accept-encoding": "gzip"})
 
     def post(self, url: str, body: object, headers: Mapping[str, str]) -> object:
         """Return the JSON that a provider answers.
@@ -84,7 +87,7 @@ class Transport:
             raise _TryAgain("no answer in time") from error
         except httpx.TransportError as error:
             raise _TryAgain("no connection, or a broken one") from error
-        except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
+        except (httpx.HTTPError, httpx.InvalidURL, UnicodeError, zlib.error) as error:
             raise self._error(
                 url, "a request that cannot be sent or an answer that cannot be read"
             ) from error
@@ -99,17 +102,26 @@ class Transport:
 
     def _read(self, url: str, response: httpx.Response, deadline: float) -> object:
         """Return the body; a slow drip of it does not outlive the deadline."""
-        body = bytearray()
-        for chunk in response.iter_bytes():
-            body += chunk
+        body, unpack = bytearray(), self._unpacking(url, response)
+        for chunk in response.iter_raw():
+            body += unpack(chunk, REPLY_BYTES_MAX + 1 - len(body))
             if len(body) > REPLY_BYTES_MAX:
                 raise self._error(url, f"an answer of more than {REPLY_BYTES_MAX} bytes")
             if self._timing.monotonic() >= deadline:
                 raise self._late(url, "the answer was still coming")
         try:
-            return json.loads(body)
+            return read_json(bytes(body))
         except ValueError:
             raise self._error(url, "an answer that is not JSON") from None
+
+    def _unpacking(self, url: str, response: httpx.Response) -> Callable[[bytes, int], bytes]:
+        """Return what unpacks the body piece by piece, never more bytes than asked for (H4)."""
+        packing = response.headers.get("content-encoding", "identity").strip().lower()
+        if packing == "identity":
+            return lambda chunk, _: chunk
+        if packing != "gzip":
+            raise self._error(url, "an answer that is packed in a way that was not asked for")
+        return zlib.decompressobj(_GZIP).decompress
 
     def _backoff_s(self, attempt: int) -> float:
         return min(BACKOFF_MAX_S, self._config.retry_backoff_ms / 1_000 * 2.0 ** (attempt - 1))
@@ -134,10 +146,9 @@ def _retry_after_s(header: str) -> float:
     """Return the seconds that a provider asks to wait; zero where it does not, or in words we do not know."""
     if header.isdecimal():
         return float(header)
-    try:
-        moment = parsedate_to_datetime(header)
-    except ValueError:
-        return 0.0
     now = datetime.fromtimestamp(now_micros() / 1e6, UTC)
-    wait = (moment.astimezone(UTC) - now).total_seconds()
+    try:
+        wait = (parsedate_to_datetime(header).astimezone(UTC) - now).total_seconds()
+    except (ValueError, TypeError, IndexError, OverflowError):  # all of which the library raises on headers
+        return 0.0
     return max(0.0, wait) if math.isfinite(wait) else 0.0

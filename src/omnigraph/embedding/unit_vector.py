@@ -22,11 +22,18 @@ def unit_vector(reply: object, dimension: int, provider: str) -> list[float]:
     if not all(isinstance(item, int | float) and not isinstance(item, bool) for item in reply):
         raise EmbeddingError(f"{provider} returned a vector that is not of numbers", provider=provider)
     numbers = cast("Sequence[float]", reply)
-    if not all(math.isfinite(item) for item in numbers):
+    if not all(map(_is_finite, numbers)):
         raise EmbeddingError(
             f"{provider} returned a vector with a component that is not finite", provider=provider
         )
     return normalised(numbers, provider)
+
+
+def _is_finite(number: float) -> bool:
+    try:
+        return math.isfinite(number)
+    except OverflowError:  # an integer that no float holds
+        return False
 
 
 def normalised(numbers: Sequence[float], provider: str) -> list[float]:
