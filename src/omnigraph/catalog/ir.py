@@ -9,6 +9,7 @@ from typing import Any
 
 from omnigraph.catalog.identity import AcceptedSchema
 from omnigraph.catalog.shape import Kind, PropertyShape, Rule, SchemaShape, TypeShape
+from omnigraph.core.json_text import read_json
 from omnigraph.core.values import Scalar, ValueType
 from omnigraph.language.annotations import Embed, Note
 
@@ -38,7 +39,7 @@ def read_ir(text: str) -> AcceptedSchema:
         ValueError: the text is not such a document.
     """
     try:
-        document = json.loads(text)
+        document = read_json(text)
         return _accepted(document)
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"not an accepted schema: {error!r}") from error

@@ -16,6 +16,7 @@ from typing import Literal
 
 from omnigraph.changes.position import Position
 from omnigraph.core.errors import ChangeCursorRejected
+from omnigraph.core.json_text import read_json
 
 TOKEN_BYTES_MAX = 4_096
 FORMAT = 1
@@ -163,7 +164,7 @@ def _decode(text: str) -> dict[str, object]:
     if hashlib.sha256(data).digest() != digest:
         raise ChangeCursorRejected("it is damaged")
     try:
-        members = json.loads(data)
+        members = read_json(data)
     except ValueError:
         raise ChangeCursorRejected("it is not a cursor") from None
     if not isinstance(members, dict):

@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from omnigraph.core.damage import GraphDamaged
+from omnigraph.core.regular_file import read_control_file
 from omnigraph.history.manifest_rows import MANIFEST_DIR
 from omnigraph.storage.object_store import StorageAdapter
 from omnigraph.storage.quarantine import translated
@@ -103,7 +104,7 @@ class BranchCopies:
 
 def _control_of(copy: Path) -> str | None:
     """Return the control object that a copy is of, which its first line says; none for a damaged copy."""
-    first = copy.read_text(encoding="utf-8", errors="replace").partition("\n")[0]
+    first = read_control_file(copy).decode(errors="replace").partition("\n")[0]
     is_one = first.count("/") == 1 and first.startswith("__branches/") and first.endswith(".json")
     return first if is_one else None
 

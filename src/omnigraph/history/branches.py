@@ -27,6 +27,7 @@ from omnigraph.core.errors import (
     StorageError,
 )
 from omnigraph.core.failpoint import hit
+from omnigraph.core.json_text import read_json
 from omnigraph.history.branch_copies import BranchCopies
 from omnigraph.history.coordinator import MAIN
 from omnigraph.storage.object_store import StorageAdapter
@@ -86,13 +87,25 @@ class Branch:
         return json.dumps({"format": FORMAT, "name": self.name, "ref": self.ref, "deleted": True})
 
 
+def trimmed_name(name: object) -> str:
+    """Return what a call gave as the name of a branch, without the blanks around it.
+
+    Raises:
+        BadRequest: it is no text.
+    """
+    if not isinstance(name, str):
+        what = "None" if name is None else f"{name!r:.60} ({type(name).__name__})"
+        raise BadRequest(f"the name of a branch is a text, not {what}")
+    return name.strip()
+
+
 def check_branch_name(name: str) -> str:
     """Return a name for a new branch without the blanks around it.
 
     Raises:
         BadRequest: it is reserved, too long, or not made of segments of letters, digits, `.`, `-` and `_`.
     """
-    trimmed = name.strip()
+    trimmed = trimmed_name(name)
     if trimmed in RESERVED:
         raise BadRequest(f"branch name '{trimmed}' is reserved")
     if not trimmed:
@@ -326,7 +339,7 @@ def _ended_ref(text: str) -> str | None:
 
 def _decode(name: str, text: str) -> Branch:
     try:
-        document = json.loads(text)
+        document = read_json(text)
     except ValueError as error:
         raise InvariantViolation(f"control object of branch '{name}' is not JSON") from error
     is_whole = isinstance(document, dict) and document.keys() | _OPTIONAL.keys() == _ALL.keys()

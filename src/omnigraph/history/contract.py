@@ -5,7 +5,6 @@ N1  The files agree with one another and with the manifest, or the graph is not 
 
 import json
 from dataclasses import dataclass
-from typing import Any
 
 from omnigraph.catalog.build import build_catalog, read_schema, written_keys
 from omnigraph.catalog.identity import AcceptedSchema
@@ -13,6 +12,7 @@ from omnigraph.catalog.ir import IDENTITY_VERSION, ir_hash, ir_text, read_ir
 from omnigraph.catalog.model import Catalog
 from omnigraph.catalog.shape import DesiredSchema
 from omnigraph.core.errors import NotFoundError, SchemaContractConflict
+from omnigraph.core.json_text import read_json
 from omnigraph.core.span import Source
 from omnigraph.history.identity import TableIdentity, identity_of
 from omnigraph.history.state import Snapshot
@@ -69,10 +69,12 @@ def read_contract(adapter: StorageAdapter) -> Contract:
         raise NotFoundError(f"{', '.join(missing)} is missing: put the schema files {expected} back")
     source, ir, state = (str(texts[name]) for name in SCHEMA_FILES)
     try:
-        recorded: dict[str, Any] = json.loads(state)
+        recorded = read_json(state)
         accepted = read_ir(ir)
     except ValueError as error:
         raise SchemaContractConflict(f"the schema files cannot be read: {error}") from error
+    if not isinstance(recorded, dict):
+        raise SchemaContractConflict(f"the schema files cannot be read: {SCHEMA_STATE} is no object")
     desired = read_schema(Source(source, SCHEMA_SOURCE))
     contract = Contract.of(desired, accepted)
     facts = {

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Protocol
 
+from omnigraph.core.regular_file import open_regular
 from omnigraph.storage.object_store import list_sizes, read_bytes
 from omnigraph.storage.os_errors import storage_error
 from omnigraph.storage.relative_path import check_relative_path
@@ -49,7 +50,8 @@ class _DiskFiles:
 
     def read(self, path: str) -> bytes | None:
         try:
-            return self._at(path).read_bytes()
+            with open_regular(self._at(path)) as file:
+                return file.read()
         except FileNotFoundError:
             return None
         except OSError as error:

@@ -22,6 +22,7 @@ from pathlib import Path
 from omnigraph.core.errors import StorageError, WriterLeaseHeld
 from omnigraph.core.failpoint import hit
 from omnigraph.core.ids import new_ulid
+from omnigraph.core.json_text import read_json
 from omnigraph.storage.object_store import StorageAdapter
 
 WRITER_LEASE = "__writer_lease.json"
@@ -62,7 +63,7 @@ class LeaseRecord:
             StorageError: it is not one that we wrote.
         """
         try:
-            record = LeaseRecord(**json.loads(text))
+            record = LeaseRecord(**read_json(text))
             numbers, texts = (record.pid, record.epoch), (record.lease_id, record.host, record.boot_id)
             if not all(isinstance(number, int) for number in numbers):
                 raise ValueError("pid and epoch are numbers")

@@ -20,6 +20,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from omnigraph.core.errors import StorageError
+from omnigraph.core.regular_file import read_control_file
 from omnigraph.storage.durability import Durability, FolderSync, sync_descriptor, sync_path
 from omnigraph.storage.locks import wait_for_lock
 from omnigraph.storage.os_errors import storage_error
@@ -54,14 +55,14 @@ class LocalFiles:
             StorageError: it is missing (kind `not_found`), or cannot be read.
         """
         with _translated("read", name):
-            return _decode(name, self._path(name).read_bytes())
+            return _decode(name, read_control_file(self._path(name)))
 
     def read_text_if_exists(self, name: str) -> str | None:
         """Return a file's text, or none where there is no such file (L4)."""
         path = self._path(name)
         with _translated("read", name):
             try:
-                return _decode(name, path.read_bytes())
+                return _decode(name, read_control_file(path))
             except FileNotFoundError:
                 return None
 
@@ -130,7 +131,7 @@ class LocalFiles:
             try:
                 with os.scandir(path) as entries:
                     return [
-                        entry.name for entry in entries if not is_temporary(entry.name) and entry.is_file()
+                        entry.name for entry in entries if not is_temporary(entry.name) and _is_listed(entry)
                     ]
             except FileNotFoundError:
                 return []
@@ -214,6 +215,11 @@ class LocalFiles:
     def _sync_folder(self, folder: Path) -> None:
         if self._is_synced:
             self._folders.sync([folder])
+
+
+def _is_listed(entry: os.DirEntry[str]) -> bool:
+    """Return whether an entry is for a reader: a file, or what stands in the place of one."""
+    return entry.is_file() or (not entry.is_dir() and os.path.exists(entry.path))  # noqa: PTH110 - of an entry
 
 
 def _holds_a_file(folder: Path) -> bool:

@@ -11,7 +11,6 @@ N3  A folder whose time of change is what it was has the same newest version, if
 A directory of 5,000 versions takes milliseconds to list, and every write looks at least five times.
 """
 
-import json
 import os
 import threading
 import time
@@ -20,6 +19,8 @@ from dataclasses import dataclass
 from itertools import count
 
 from omnigraph.core.clock import boot_clock
+from omnigraph.core.json_text import read_json
+from omnigraph.core.regular_file import read_control_file
 from omnigraph.storage.handle import TableAddress
 from omnigraph.storage.version_file import VERSIONS_DIR, version_file_name
 
@@ -113,7 +114,6 @@ def _is_there(root: str, version: int) -> bool:
 def _hinted(root: str) -> int:
     """Return the version that the library's hint names; 0 for a hint that is missing or damaged."""
     try:
-        with open(f"{root}/{HINT}", "rb") as file:  # noqa: PTH123 - as above
-            return int(json.loads(file.read())["version"])
+        return int(read_json(read_control_file(f"{root}/{HINT}"))["version"])
     except (OSError, ValueError, KeyError, TypeError):
         return 0

@@ -15,6 +15,7 @@ import xxhash
 
 from omnigraph.core.environment import word_setting
 from omnigraph.core.errors import InvariantViolation
+from omnigraph.core.regular_file import open_regular
 from omnigraph.storage.os_errors import storage_error
 from omnigraph.storage.relative_path import check_relative_path
 from omnigraph.storage.version_file import VERSIONS_DIR, version_file_name, version_of_file_name
@@ -105,7 +106,7 @@ def sum_file(path: Path) -> tuple[int, str]:
         OSError: it is not there, or cannot be read.
     """
     digest, length = xxhash.xxh3_64(), 0
-    with path.open("rb", buffering=0) as opened:
+    with open_regular(path) as opened:
         while piece := opened.read(READ_BYTES):
             digest.update(piece)
             length += len(piece)

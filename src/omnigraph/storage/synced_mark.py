@@ -13,6 +13,7 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
+from omnigraph.core.regular_file import read_control_file
 from omnigraph.storage.os_errors import storage_error
 
 MARK = "_acknowledged"
@@ -34,7 +35,7 @@ def read_mark(folder: Path) -> Mark:
         StorageError: the note is there and cannot be read.
     """
     try:
-        text = (folder / MARK).read_bytes()
+        text = read_control_file(folder / MARK)
     except (FileNotFoundError, NotADirectoryError):
         return Mark()
     except OSError as error:

@@ -21,6 +21,7 @@ from pathlib import Path
 
 from omnigraph.core.clock import boot_clock
 from omnigraph.core.errors import InvariantViolation, SparkUnavailable, StorageError
+from omnigraph.core.json_text import read_json
 from omnigraph.storage.durability import Durability
 from omnigraph.storage.locks import wait_for_lock, wait_until_free
 from omnigraph.storage.object_store import StorageAdapter, open_adapter
@@ -136,7 +137,7 @@ class TaskNotes:
     def _noted(self, note: str, text: str) -> list[str]:
         prefix = GraphRoot.parse(self.root).child("")
         try:
-            paths = json.loads(text)
+            paths = read_json(text)
         except ValueError as error:
             raise InvariantViolation(f"'{note}' is no note of a task") from error
         is_list = isinstance(paths, list) and all(isinstance(path, str) for path in paths)

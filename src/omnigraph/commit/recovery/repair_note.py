@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 
 from omnigraph.commit.parts import Parts
+from omnigraph.core.json_text import read_json
+from omnigraph.core.regular_file import read_control_file
 from omnigraph.storage.quarantine import QUARANTINE_DIR
 
 NOTE = "repair.json"
@@ -32,7 +34,7 @@ def refs_given_up(parts: Parts) -> frozenset[str]:
 def _refs(folder: Path) -> list[str]:
     """Return the forks of a note; none where a power cut, and no decision, filled the folder."""
     try:
-        document = json.loads((folder / NOTE).read_text(encoding="utf-8"))
+        document = read_json(read_control_file(folder / NOTE))
     except (FileNotFoundError, ValueError):
         return []
     refs = document.get("refs") if isinstance(document, dict) else None
