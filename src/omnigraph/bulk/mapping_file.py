@@ -20,12 +20,8 @@ M3  The columns of a key of several parts are listed in the order in which the s
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from io import StringIO
 from pathlib import Path
 from typing import NoReturn
-
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
 
 from omnigraph.bulk.files import is_object
 from omnigraph.bulk.sources_model import ColumnMap, EndColumns, SourceInput
@@ -33,7 +29,7 @@ from omnigraph.bulk.sources_names import find_type, resolve_name, typed_files
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType
 from omnigraph.catalog.scope import nearest_name
 from omnigraph.core.errors import BadRequest
-from omnigraph.core.regular_file import open_regular
+from omnigraph.core.yaml_text import read_yaml
 from omnigraph.validate.coerce import coerce_column
 
 _TYPED_MEMBERS = ("path", "type", "columns", "constants", "key", "id")
@@ -46,28 +42,12 @@ def read_mapping(path: Path, catalog: Catalog) -> Iterator[SourceInput]:
     Raises:
         BadRequest: the file cannot be read, is no mapping, or names what does not exist.
     """
-    document = _Place(str(path)).mapping(_parse(path), ("sources",))
+    document = _Place(str(path)).mapping(read_yaml(path), ("sources",))
     sources = document.get("sources")
     if not isinstance(sources, Sequence) or isinstance(sources, str) or not sources:
         raise BadRequest(f"{path}: 'sources' is a list of at least one source")
     for number, source in enumerate(sources, 1):
         yield from _source(source, _Place(f"{path}: source {number}"), path.parent, catalog)
-
-
-def _parse(path: Path) -> object:
-    try:
-        with open_regular(path) as file:
-            text = file.read().decode()
-    except OSError as error:
-        raise BadRequest(f"cannot read {path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise BadRequest(f"{path} is not UTF-8") from error
-    try:
-        return YAML(typ="safe", pure=True).load(StringIO(text))
-    except YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = "" if mark is None else f":{mark.line + 1}"
-        raise BadRequest(f"{path}{where}: {getattr(error, 'problem', None) or 'no YAML'}") from error
 
 
 def _source(given: object, place: "_Place", folder: Path, catalog: Catalog) -> Iterator[SourceInput]:

@@ -10,6 +10,7 @@ N3  A suffix says the format, and a second one the packing; a file that holds on
 """
 
 import glob
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -48,7 +49,7 @@ def resolve_name(name: str, catalog: Catalog) -> Iterator[SourceInput]:
     Raises:
         BadRequest: the name stands for nothing, or the type of a file is not said or not in the schema.
     """
-    typed = None if Path(name).exists() else _TYPED.fullmatch(name)
+    typed = None if _is_there(name) else _TYPED.fullmatch(name)
     if typed is not None:
         yield from typed_files(typed["path"], find_type(typed["type"], catalog, name))
         return
@@ -86,7 +87,7 @@ def find_files(name: str) -> list[str]:
             if not found:
                 raise BadRequest(f"no data in {name}: its files would be {', '.join(FORMATS)}")
             return found
-        if glob.has_magic(name) and not Path(name).exists():
+        if glob.has_magic(name) and not _is_there(name):
             found = objects_like(name) if is_object(name) else _files_like(name)
             if not found:
                 raise BadRequest(f"no file matches {name}")
@@ -94,6 +95,10 @@ def find_files(name: str) -> list[str]:
     except OSError as error:
         raise BadRequest(f"cannot read {name}: {error.strerror or error}") from error
     return [name if is_object(name) else str(Path(name))]
+
+
+def _is_there(name: str) -> bool:
+    return os.path.exists(name)  # noqa: PTH110 - a name that no file can have is one that is not there
 
 
 def _files_below(folder: Path) -> list[str]:

@@ -1,10 +1,9 @@
 """The query that a command is given: a text, perhaps a name in it, and parameters."""
 
-import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import wraps
-from pathlib import Path
 from typing import Any, NoReturn
 
 import click
@@ -12,6 +11,7 @@ import click
 from omnigraph.cli.options import Decorated
 from omnigraph.cli.sources import read_source, refuse_second_stdin
 from omnigraph.core.errors import BadRequest
+from omnigraph.core.json_text import read_json
 from omnigraph.core.span import Source
 from omnigraph.language.query_parser import parse_queries
 
@@ -82,7 +82,7 @@ class GivenQuery:
             return None
         flag = "--params" if self.params_path is None else f"--params-file {self.params_path}"
         try:
-            params = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_distinct)
+            params = read_json(text, constant=_refuse_constant, members=_distinct)
         except ValueError as error:
             raise BadRequest(f"{flag} is not JSON: {error}") from error
         if not isinstance(params, dict):
@@ -118,7 +118,7 @@ def _refuse_graph_as_name(name: str | None) -> None:
         return
     from omnigraph.history.manifest_rows import MANIFEST_DIR
 
-    if "://" in name or name.endswith(".omni") or Path(name, MANIFEST_DIR).is_dir():
+    if "://" in name or name.endswith(".omni") or os.path.isdir(f"{name}/{MANIFEST_DIR}"):  # noqa: PTH112 - a name that the system refuses is no graph's
         raise click.UsageError(f"'{name}' is a graph, not the name of a query: write --store {name}")
 
 

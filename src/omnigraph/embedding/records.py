@@ -5,7 +5,10 @@ T2  JSON that comes out means what came in; a member that stands twice is refuse
 """
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
+
+from omnigraph.core.json_text import read_json
 
 
 def text_of(type_name: str, fields: Sequence[str], data: Mapping[str, object]) -> str | None:
@@ -31,9 +34,7 @@ def parse_record(line: bytes) -> object:
     except UnicodeDecodeError as error:
         raise ValueError("not UTF-8") from error
     try:
-        return json.loads(text, object_pairs_hook=_members, parse_constant=_refuse_constant)
-    except RecursionError as error:
-        raise ValueError("nested too deep") from error
+        return read_json(text, members=_members, constant=_refuse_constant)
     except json.JSONDecodeError as error:
         raise ValueError(f"invalid JSON at column {error.colno}: {error.msg}") from error
 
@@ -61,8 +62,8 @@ def _value(value: object) -> str:
 def _members(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"member '{next(name for name in names if names.count(name) > 1)}' stands twice")
+        (twice, _), *_ = Counter(name for name, _ in pairs).most_common(1)
+        raise ValueError(f"member '{twice}' stands twice")
     return found
 
 

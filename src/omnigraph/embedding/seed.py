@@ -14,16 +14,13 @@ S2  A manifest may say more than concerns us; of `embeddings` every member must 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from io import StringIO
 from pathlib import Path
 from typing import NoReturn
 
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
-
 from omnigraph.core.errors import BadRequest
+from omnigraph.core.json_text import read_json
 from omnigraph.core.limits import VECTOR_DIMENSION_MAX
-from omnigraph.core.regular_file import open_regular
+from omnigraph.core.yaml_text import read_text, read_yaml
 
 DEFAULT_OUTPUT = "./build/seed.embedded.jsonl"
 
@@ -60,7 +57,7 @@ def read_seed(path: Path) -> Seed:
         BadRequest: it cannot be read, or does not say what is to be embedded.
     """
     place = _Place(str(path))
-    document = place.mapping(_yaml(path))
+    document = place.mapping(read_yaml(path))
     raw = place.path(document, "sources", "raw_seed") or place.path(document, "seed", "data")
     if raw is None:
         place.fail("'sources.raw_seed', or 'seed.data', names the file to embed")
@@ -78,9 +75,11 @@ def read_spec(path: Path) -> EmbedSpec:
         BadRequest: it cannot be read, or has other members.
     """
     try:
-        given = json.loads(_text(path))
+        given = read_json(read_text(path))
     except json.JSONDecodeError as error:
         raise BadRequest(f"{path}:{error.lineno}: {error.msg}") from error
+    except ValueError as error:
+        raise BadRequest(f"{path}: {error}") from error
     return _spec(given, _Place(str(path)))
 
 
@@ -109,25 +108,6 @@ def _type(name: str, given: object, place: "_Place") -> TypeSpec:
     if target in names:
         inner.fail(f"'{target}' cannot be made of itself")
     return TypeSpec(target, tuple(names))
-
-
-def _yaml(path: Path) -> object:
-    try:
-        return YAML(typ="safe", pure=True).load(StringIO(_text(path)))
-    except YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = "" if mark is None else f":{mark.line + 1}"
-        raise BadRequest(f"{path}{where}: {getattr(error, 'problem', None) or 'no YAML'}") from error
-
-
-def _text(path: Path) -> str:
-    try:
-        with open_regular(path) as file:
-            return file.read().decode()
-    except OSError as error:
-        raise BadRequest(f"cannot read {path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise BadRequest(f"{path} is not UTF-8") from error
 
 
 class _Place:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Self
 
 from omnigraph.core.errors import BranchInUse
-from omnigraph.history.branches import Branch
+from omnigraph.history.branches import Branch, trimmed_name
 from omnigraph.history.commits import GraphCommit
 from omnigraph.history.state import ManifestState
 from omnigraph.operations import branches as verbs
@@ -54,7 +54,7 @@ class BranchVerbs(ABC):
     def _delete_branch(
         self, name: str, actor: str | None, *, ref: str | None = None, head: GraphCommit | None = None
     ) -> None:
-        if self._branch is not None and name.strip() == self._branch:
+        if trimmed_name(name) == self._branch:
             raise BranchInUse(self._branch, "this handle is bound to it")
         verbs.delete_branch(self._graph, name, actor=actor, ref=ref, head=head)
 
@@ -118,7 +118,7 @@ class BranchVerbs(ABC):
         if made is None:
             self._graph.require_branch(self._graph.enter(self._actor, "read", name))
         try:
-            yield self._bound(name.strip())
+            yield self._bound(trimmed_name(name))
         except BaseException:
             if made is not None and delete_on_error:
                 self._delete_branch(name, self._actor, ref=made.ref)

@@ -33,7 +33,7 @@ from omnigraph.core.errors import (
     StorageError,
 )
 from omnigraph.core.failpoint import hit
-from omnigraph.history.branches import Branch, check_branch_name, control_file, mint_ref
+from omnigraph.history.branches import Branch, check_branch_name, control_file, mint_ref, trimmed_name
 from omnigraph.history.commits import GraphCommit
 from omnigraph.history.coordinator import MAIN
 from omnigraph.history.lineage import ChainedLog, Lineage
@@ -68,7 +68,7 @@ def create_branch(
     name = check_branch_name(name)
     graph.enter(actor, "branch_create", name)
     graph.require_writable()
-    source = None if from_ is None or from_.strip() == MAIN else from_.strip()
+    source = None if from_ is None or trimmed_name(from_) == MAIN else trimmed_name(from_)
     graph.heal()
     parts = graph.parts
     with parts.queues.schema_gate, parts.queues.branch_gates([source, name]):

@@ -11,7 +11,7 @@ from omnigraph.commit.publish import ManifestPublisher
 from omnigraph.commit.recovery.sweep import SweepMode, sweep
 from omnigraph.core.errors import BadRequest, HandleClosed, HandleForked, OmnigraphError, StorageError
 from omnigraph.embedding import EmbeddingConfig
-from omnigraph.history.branches import SCHEMA_APPLY_LOCK
+from omnigraph.history.branches import SCHEMA_APPLY_LOCK, trimmed_name
 from omnigraph.history.commits import RESERVED_ACTOR_PREFIX
 from omnigraph.history.contract import Contract
 from omnigraph.history.coordinator import MAIN
@@ -88,7 +88,7 @@ class OpenGraph:
         self.require_open()
         if actor is not None:
             check_actor(actor)
-        name = MAIN if branch is None else branch.strip()
+        name = MAIN if branch is None else trimmed_name(branch)
         if name == SCHEMA_APPLY_LOCK:
             raise BadRequest(f"branch name {name!r} is reserved for the engine")
         self.authorize(actor, action, name)

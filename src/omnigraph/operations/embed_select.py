@@ -10,6 +10,7 @@ import pyarrow as pa
 from omnigraph.catalog.model import NodeType, Property
 from omnigraph.catalog.scope import nearest_name
 from omnigraph.core.errors import BadRequest
+from omnigraph.core.json_text import read_json
 from omnigraph.core.values import Scalar
 from omnigraph.storage.filter import Compare, Filter, Or, Value
 from omnigraph.validate.coerce import coerce_column
@@ -38,7 +39,7 @@ class Selector:
 
     def _canonical(self) -> str | None:
         try:
-            return json.dumps(json.loads(self.value))
+            return json.dumps(read_json(self.value))
         except ValueError:
             return None
 
@@ -106,7 +107,7 @@ def _value(selector: Selector, type_: NodeType, item: Property) -> Value:
     if item.type.scalar is Scalar.STRING:
         return selector.value
     try:
-        given: object = json.loads(selector.value)
+        given: object = read_json(selector.value)
     except ValueError:
         given = selector.value  # a date, or what the conversion refuses
     column, problems = coerce_column([given], item, where)

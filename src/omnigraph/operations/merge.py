@@ -30,6 +30,7 @@ from omnigraph.core.failpoint import hit
 from omnigraph.core.merge_conflict import MergeConflict
 from omnigraph.exec.committed import CommittedTables
 from omnigraph.history.ancestry import Ancestor, Ancestry, Meeting
+from omnigraph.history.branches import trimmed_name
 from omnigraph.history.commits import GraphCommit
 from omnigraph.history.coordinator import MAIN
 from omnigraph.history.state import ManifestState
@@ -115,7 +116,7 @@ def merge(
             merge is visible.
     """
     target = graph.enter(actor, "branch_merge", into)
-    name = source.strip()
+    name = trimmed_name(source)
     check_message(message)
     if name == (target or MAIN):
         raise BadRequest(f"branch '{name}' cannot be merged into itself")

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from omnigraph.catalog.scope import nearest_name
 from omnigraph.core.errors import BadRequest, BranchNotFound, CommitNotFound, NotFoundError
+from omnigraph.history.branches import trimmed_name
 from omnigraph.history.commits import GraphCommit
 from omnigraph.history.coordinator import MAIN
 from omnigraph.history.state import ManifestState, Snapshot
@@ -26,7 +27,7 @@ def resolve(graph: OpenGraph, target: Target) -> Snapshot:
     """
     if isinstance(target, Snapshot):
         return target
-    name = target.strip()
+    name = trimmed_name(target)
     try:
         return graph.state(None if name == MAIN else name).snapshot()
     except BranchNotFound:
@@ -53,7 +54,7 @@ def read_target(graph: OpenGraph, target: Target, actor: str | None) -> Snapshot
 def _branch_named(graph: OpenGraph, target: Target) -> str | None:
     if isinstance(target, Snapshot):
         return target.branch
-    name = target.strip()
+    name = trimmed_name(target)
     return name if graph.parts.branches.find(name) is not None else None
 
 

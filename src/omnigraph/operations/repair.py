@@ -9,6 +9,7 @@ from omnigraph.commit.recovery.repair import Loss, carry_out, plan_repair
 from omnigraph.commit.recovery.restore import Quarantined, list_quarantined, restore_quarantined
 from omnigraph.commit.recovery.sweep import SweepMode, sweep
 from omnigraph.core.errors import ConflictError, GraphNotFound, OmnigraphError
+from omnigraph.history.branches import trimmed_name
 from omnigraph.history.coordinator import MAIN
 from omnigraph.history.manifest_rows import MANIFEST_DIR
 from omnigraph.operations.context import check_actor
@@ -90,5 +91,5 @@ def _require_graph(parts: Parts) -> None:
 
 
 def _name(branch: str | None) -> str | None:
-    name = MAIN if branch is None else branch.strip()
+    name = MAIN if branch is None else trimmed_name(branch)
     return None if name == MAIN else name
