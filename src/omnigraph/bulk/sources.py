@@ -23,6 +23,7 @@ from omnigraph.bulk.sources_text import read_blocks, size_of, survey_text
 from omnigraph.bulk.sources_typed import read_typed
 from omnigraph.catalog.model import Catalog
 from omnigraph.validate.columns import Rows
+from omnigraph.validate.expansion import within_memory
 from omnigraph.validate.records import UNLIMITED, ReadLimits, read_ndjson
 from omnigraph.validate.violations import ViolationLog
 
@@ -103,6 +104,13 @@ def read_slice(
         BadRequest: the file cannot be read.
         ResourceLimit: a line, or what the file unpacks to, is above a limit.
     """
+    with within_memory(slice_.source.path):
+        yield from _read_slice(slice_, catalog, make_id=make_id, log=log, limits=limits)
+
+
+def _read_slice(
+    slice_: Slice, catalog: Catalog, *, make_id: Callable[[], str], log: ViolationLog, limits: ReadLimits
+) -> Iterator[Rows]:
     source = slice_.source
     log.open_file(source.file, source.name)
     if source.format is not Format.NDJSON:

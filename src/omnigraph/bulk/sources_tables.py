@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import IO, cast
+from dataclasses import dataclass
+from typing import IO, Any, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,9 +12,13 @@ from omnigraph.bulk.files import is_object, open_input
 from omnigraph.bulk.sources_model import Format, Slice, SourceInput, Survey
 from omnigraph.bulk.sources_packed import IPC_FILE_MAGIC, unpacked_size
 from omnigraph.bulk.sources_text import size_of, too_packed, unreadable
+from omnigraph.core.limits import EXPANSION_FLOOR_BYTES
+from omnigraph.validate.expansion import expanded_bytes, least_bytes, longest_bytes, within_memory
 from omnigraph.validate.records import UNLIMITED, ReadLimits
 
 BATCH_ROWS = 65_536  # what is held as columns at a time
+_CAUTIOUS_ROWS = 64  # of texts that repeat in ways that cannot be kept: a megabyte each is in bounds
+_SHARED_PREFIXES = "DELTA_BYTE_ARRAY"
 
 
 def plan_parquet(source: SourceInput, target_bytes: int, limits: ReadLimits = UNLIMITED) -> Iterator[Slice]:
@@ -86,15 +91,50 @@ def read_schema(source: SourceInput) -> pa.Schema:
         return schema
 
 
-def read_tables(slice_: Slice, columns: Sequence[str] | None) -> Iterator[pa.Table]:
+class Growth:
+    """What the rows of a file have taken so far, by what they are and not by what the file says of them."""
+
+    def __init__(self, source: SourceInput, limits: ReadLimits) -> None:
+        """Take the file, whose size allows for so much."""
+        self._source, self._bytes = source, 0
+        self._most = limits.unpacked_max(size_of(source)) if limits.expansion_max else 0
+
+    def expect(self, table: pa.Table) -> None:
+        """Refuse rows for their number, before they are looked at.
+
+        Raises:
+            ResourceLimit: they are too many.
+        """
+        self._refuse(self._bytes + least_bytes(table))
+
+    def take(self, table: pa.Table) -> None:
+        """Count rows that are sound, before they are copied.
+
+        Raises:
+            ResourceLimit: they take too much.
+        """
+        self._bytes += expanded_bytes(table) if self._most else 0
+        self._refuse(self._bytes)
+
+    def _refuse(self, actual: int) -> None:
+        if self._most and actual > self._most:
+            raise too_packed(self._source, limit=self._most, actual=actual)
+
+
+def read_tables(
+    slice_: Slice, columns: Sequence[str] | None, growth: Growth | None = None
+) -> Iterator[pa.Table]:
     """Yield the rows of a slice, some at a time; none of the columns is all of them.
 
     Raises:
         BadRequest: the file is not what its name says.
+        ResourceLimit: it has more rows than its size allows for.
     """
     batches = _parquet_batches(slice_, columns) if slice_.source.format is Format.PARQUET else None
     for batch in batches or _arrow_batches(slice_):
         table = pa.Table.from_batches([batch])
+        if growth is not None:
+            growth.expect(table)
         yield table if columns is None else table.select(list(columns))
 
 
@@ -107,13 +147,82 @@ def is_random_access(file: pa.NativeFile) -> bool:
 
 def _parquet_batches(slice_: Slice, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
     assert slice_.end is not None, "row groups are counted"
-    with _reading(slice_.source), _parquet(slice_.source) as file:
-        yield from file.iter_batches(
-            BATCH_ROWS,
-            row_groups=list(range(slice_.start, slice_.end)),
-            columns=None if columns is None else list(columns),
-            use_threads=False,
-        )
+    source, groups = slice_.source, list(range(slice_.start, slice_.end))
+    with _reading(source):
+        reading = packed_texts(source, groups)
+        with _parquet(source, reading.dictionaries) as file:
+            yield from file.iter_batches(
+                reading.batch_rows,
+                row_groups=groups,
+                columns=None if columns is None else list(columns),
+                use_threads=False,
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class PackedTexts:
+    """How texts are read that stand once in a file and many times in its rows.
+
+    `dictionaries` are columns that are kept as such, and `batch_rows` is so small that others cannot grow
+    much, however often a batch repeats the longest text that there may be.
+    """
+
+    dictionaries: tuple[str, ...] = ()
+    batch_rows: int = BATCH_ROWS
+
+
+def packed_texts(source: SourceInput, groups: Sequence[int]) -> PackedTexts:
+    """Return how the texts of row groups of a Parquet file are read.
+
+    Only columns are looked at that could grow; of these not the foot is believed, but the dictionary read.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    with _parquet(source) as file:
+        suspects = _suspects(file.metadata, groups)
+    if not suspects:
+        return PackedTexts()
+    kept: set[str] = set()
+    batch_rows = BATCH_ROWS
+    with _parquet(source, [name for name, is_delta in suspects if not is_delta]) as file:
+        for name, is_delta in suspects:
+            if is_delta:
+                batch_rows = _CAUTIOUS_ROWS
+                continue
+            longest = max(_longest_entry(file, group, name) for group in groups)
+            if longest * BATCH_ROWS <= EXPANSION_FLOOR_BYTES:
+                continue
+            if "." in name:
+                batch_rows = _CAUTIOUS_ROWS  # how many of them a row has, nobody knows
+            else:
+                kept.add(name)
+    return PackedTexts(tuple(sorted(kept)), batch_rows)
+
+
+def _suspects(metadata: pq.FileMetaData, groups: Sequence[int]) -> list[tuple[str, bool]]:
+    """Return the columns of texts that could grow beyond what is held at a time, and which share prefixes."""
+    found: dict[str, bool] = {}
+    for group in map(metadata.row_group, groups):
+        for chunk in map(group.column, range(group.num_columns)):
+            most = min(BATCH_ROWS, chunk.num_values) * chunk.total_uncompressed_size
+            if chunk.physical_type == "BYTE_ARRAY" and most > EXPANSION_FLOOR_BYTES:
+                is_delta = _SHARED_PREFIXES in chunk.encodings
+                found[chunk.path_in_schema] = is_delta or found.get(chunk.path_in_schema, False)
+    return list(found.items())
+
+
+def _longest_entry(file: pq.ParquetFile, group: int, name: str) -> float:
+    """Return the bytes of the longest text in a column's dictionary, which its first row brings along."""
+    batch = next(iter(file.iter_batches(1, row_groups=[group], columns=[name], use_threads=False)), None)
+    if batch is None:
+        return 0
+    values: Any = batch.column(0)
+    while not pa.types.is_dictionary(values.type):
+        if not pa.types.is_list(values.type):
+            return 0  # a type that is no text to Arrow
+        values = values.values
+    return longest_bytes(values.dictionary)
 
 
 def _arrow_batches(slice_: Slice) -> Iterator[pa.RecordBatch]:
@@ -131,11 +240,15 @@ def _bounds(slice_: Slice, reader: pa.RecordBatchFileReader) -> tuple[int, int]:
 
 
 @contextmanager
-def _parquet(source: SourceInput) -> Iterator[pq.ParquetFile]:
+def _parquet(source: SourceInput, dictionaries: Sequence[str] = ()) -> Iterator[pq.ParquetFile]:
     """Open a file; of one in a store the ranges that are needed are fetched ahead, together."""
     with (
         open_input(source.location) as file,
-        pq.ParquetFile(file, pre_buffer=is_object(source.location)) as it,
+        pq.ParquetFile(
+            file,
+            pre_buffer=is_object(source.location),
+            read_dictionary=list(dictionaries) or None,
+        ) as it,
     ):
         yield it
 
@@ -160,6 +273,7 @@ def _cuts(sizes: Sequence[int], target_bytes: int) -> Iterator[int]:
 @contextmanager
 def _reading(source: SourceInput) -> Iterator[None]:
     try:
-        yield
+        with within_memory(source.path):
+            yield
     except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
         raise unreadable(source, error) from error

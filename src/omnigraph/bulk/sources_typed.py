@@ -8,7 +8,7 @@ import pyarrow as pa
 from omnigraph.bulk.mapping import MappedTable, map_columns, needed_columns
 from omnigraph.bulk.sources_csv import read_csv
 from omnigraph.bulk.sources_model import Format, Slice
-from omnigraph.bulk.sources_tables import read_schema, read_tables
+from omnigraph.bulk.sources_tables import Growth, read_schema, read_tables
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType
 from omnigraph.validate.columns import Positions, Rows
 from omnigraph.validate.records import UNLIMITED, ReadLimits
@@ -103,6 +103,15 @@ def _tables(
             yield table if columns is None else table.select(columns), lines
         return
     source, line = slice_.source, 1 + slice_.lines_before
-    for table in read_tables(slice_, columns):
-        yield sound_rows(table, type_, file=source.file, file_name=source.name, log=log, first_line=line)
+    growth = Growth(source, limits)
+    for table in read_tables(slice_, columns, growth):
+        yield sound_rows(
+            table,
+            type_,
+            file=source.file,
+            file_name=source.name,
+            log=log,
+            first_line=line,
+            check=growth.take,
+        )
         line += table.num_rows

@@ -28,6 +28,7 @@ from omnigraph.staging.write_set import WriteSet, work_of
 from omnigraph.validate.arrow_questions import cleared_rows
 from omnigraph.validate.changeset import validate_changeset
 from omnigraph.validate.columns import Column, Rows, TableChange, concat_rows, null_properties
+from omnigraph.validate.expansion import within_memory
 from omnigraph.validate.records import read_ndjson
 from omnigraph.validate.sets import NO_IDS, KeyOps
 from omnigraph.validate.soundness import sound_rows
@@ -137,9 +138,11 @@ def _read(graph: OpenGraph, inputs: Sequence[LoadInput], log: ViolationLog) -> d
     """Return the rows of all inputs by table; what cannot be read is in the log."""
     parts: dict[str, list[Rows]] = {}
     for file, item in enumerate(inputs):
-        for rows in _rows_of(graph, item, file, log):
-            parts.setdefault(rows.type.table_key, []).append(rows)
-    return {table_key: concat_rows(pieces) for table_key, pieces in parts.items()}
+        with within_memory(item.name or "the input"):
+            for rows in _rows_of(graph, item, file, log):
+                parts.setdefault(rows.type.table_key, []).append(rows)
+    with within_memory("the input"):
+        return {table_key: concat_rows(pieces) for table_key, pieces in parts.items()}
 
 
 def _rows_of(graph: OpenGraph, item: LoadInput, file: int, log: ViolationLog) -> Sequence[Rows]:

@@ -10,10 +10,12 @@ A3  Any other damage is an error that names the first row that shows it: what is
     nothing, so that leaving out rows does not help.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph.catalog.model import EdgeType, NodeType
 from omnigraph.validate.columns import Positions
@@ -25,6 +27,10 @@ _BYTES: dict[pa.DataType, pa.DataType] = {
     pa.large_utf8(): pa.large_binary(),
     pa.string_view(): pa.binary_view(),
 }
+_PLAIN: dict[pa.DataType, pa.DataType] = {
+    pa.string_view(): pa.large_utf8(),  # long enough for any batch
+    pa.binary_view(): pa.large_binary(),
+}
 
 
 def sound_rows(
@@ -35,8 +41,12 @@ def sound_rows(
     file_name: str | None,
     log: ViolationLog,
     first_line: int = 1,
+    check: Callable[[pa.Table], None] | None = None,
 ) -> tuple[pa.Table, Positions]:
     """Return the rows of a table whose values are sound, and their lines; the others are in the log (A2).
+
+    `check` sees the values when they are proven, and before any of them is copied. Views become plain values,
+    with which all of Arrow can compute.
 
     Raises:
         ValidationError: the values are damaged (A3).
@@ -44,14 +54,29 @@ def sound_rows(
     log.open_file(file, file_name)
     place = _Place(type_.table_key, file, file_name)
     refused = _unsound(table, place, first_line)
-    lines = np.arange(first_line, first_line + table.num_rows, dtype=np.int64)
+    if check is not None:
+        check(table)
+    table = _without_views(table)
+    lines = _lines(first_line, table.num_rows)
     if not refused:
         return table, lines
     for row, name in refused.items():
         log.add(place.violation(int(lines[row]), f"invalid UTF-8 in column {quote(name)}"))
     kept = np.ones(table.num_rows, dtype=np.bool_)
     kept[list(refused)] = False
-    return table.filter(pa.array(kept)), lines[kept]
+    try:
+        return table.filter(pa.array(kept)), lines[kept]
+    except pa.ArrowNotImplementedError:
+        row, name = next(iter(refused.items()))
+        place.raise_damage(int(lines[row]), f"invalid UTF-8 in column {quote(name)}, {table[name].type}")
+        raise
+
+
+def _lines(first: int, count: int) -> Positions:
+    try:
+        return np.arange(first, first + count, dtype=np.int64)
+    except ValueError as error:  # numpy's word for more than any machine has
+        raise MemoryError(str(error)) from error
 
 
 def refuse_damage(table: pa.Table, table_key: str, *, file: int, file_name: str | None) -> None:
@@ -106,8 +131,31 @@ def _flaws(array: Any) -> list[tuple[int, str | None]]:  # noqa: ANN401 - any ar
     damage = _flaw(seen)
     if damage is not None:
         return [(_first_damaged(seen), damage)]
-    rows = [row for row, value in enumerate(seen.to_pylist()) if not _is_decodable(value)]
-    return [(row, None) for row in rows] or [(0, reason)]  # a text that no row refers to
+    return [(row, None) for row in _undecodable(seen)] or [(0, reason)]  # a text that no row refers to
+
+
+def _undecodable(seen: Any) -> list[int]:  # noqa: ANN401 - any array of Arrow
+    """Return the rows with a text that is not UTF-8; of a dictionary each text is looked at once."""
+    if pa.types.is_dictionary(seen.type):
+        bad = _undecodable(seen.dictionary)
+        places = np.flatnonzero(np.asarray(pc.is_in(seen.indices, pa.array(bad, seen.indices.type))))
+        return [int(place) for place in places]
+    return [row for row, item in enumerate(seen) if not _is_decodable(item.as_py())]
+
+
+def _without_views(table: pa.Table) -> pa.Table:
+    """Return a table whose columns of views are plain, bytes for bytes: an invalid text stays what it is."""
+    for place, column in enumerate(table.columns):
+        plain = _PLAIN.get(column.type)
+        if plain is not None:
+            values = pa.chunked_array([_copied(chunk) for chunk in column.chunks], plain)
+            table = table.set_column(place, table.field(place).with_type(plain), values)
+    return table
+
+
+def _copied(views: Any) -> Any:  # noqa: ANN401 - any array of Arrow
+    values = views.view(pa.binary_view()).cast(pa.large_binary())
+    return values.view(_PLAIN[views.type])
 
 
 def _first_damaged(array: Any) -> int:  # noqa: ANN401 - any array of Arrow

@@ -5,6 +5,7 @@ as JSON is (C1, C2 of `coerce`).
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from omnigraph.catalog.arrow_schema import arrow_type
 from omnigraph.catalog.model import EdgeType, NodeType, Property
 from omnigraph.catalog.moments import with_moments
 from omnigraph.catalog.scope import nearest_name
+from omnigraph.core.limits import DIAGNOSTIC_EXCERPT_MAX
 from omnigraph.core.temporal import time_of_day
 from omnigraph.core.values import FLOATS, INTEGERS, Scalar, ValueType
 from omnigraph.validate.assemble import Converted, Flaw, assemble
@@ -24,6 +26,8 @@ from omnigraph.validate.values import quote
 from omnigraph.validate.violations import Kind, Violation, ViolationLog
 
 Coerce = Callable[[Column, Property, str], tuple[Column, Problems]]
+# What Arrow and Python say of values that they cannot convert: types without a way, times without a zone.
+_CONVERSION_FAILURES = (pa.ArrowException, ValueError, OverflowError, LookupError)
 _ENDS = {"from": "src", "to": "dst"}
 
 
@@ -51,20 +55,46 @@ def read_table(
         return make_rows(type_, {}, file=file, lines=[])
     if lines is None:
         lines = np.arange(first_line, first_line + table.num_rows, dtype=np.int64)
+    refusals = _Refusals(log, type_, file, file_name)
+    try:
+        converted = _converted(table, type_, lines, coerce or coerce_values, refusals)
+    except MemoryError:
+        raise  # whoever reads knows what it is of
+    except _CONVERSION_FAILURES as error:
+        refusals.add(first_line, f"the table for {type_.name} cannot be read: {_reason(error)}")
+        return make_rows(type_, {}, file=file, lines=[])
+    return assemble(converted, file=file, make_id=make_id, log=log)
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusals:
+    """Where rows of a table are refused."""
+
+    log: ViolationLog
+    type: NodeType | EdgeType
+    file: int
+    file_name: str | None
+
+    def add(self, line: int, message: str) -> None:
+        key = self.type.table_key
+        self.log.add(Violation(Kind.RECORD, message, key, None, self.file, line, self.file_name))
+
+
+def _converted(
+    table: pa.Table, type_: NodeType | EdgeType, lines: Positions, coerce: Coerce, refusals: _Refusals
+) -> Converted:
     refused = np.zeros(table.num_rows, dtype=np.bool_)
     for name in _text_columns(type_):
         absent = _absent(table, name)
         for row in np.flatnonzero(absent & ~refused):
-            message = f"'{name}' of {type_.name} is missing"
-            log.add(Violation(Kind.RECORD, message, type_.table_key, None, file, int(lines[row]), file_name))
+            refusals.add(int(lines[row]), f"'{name}' of {type_.name} is missing")
         refused |= absent
     if refused.any():
         table, lines = table.filter(pa.array(~refused)), lines[~refused]
-    columns, flaws = coerce_table(table, type_, coerce or coerce_values)
+    columns, flaws = coerce_table(table, type_, coerce)
     given = columns.pop("id", None)
     left_out = frozenset(type_.properties).difference(table.column_names)
-    converted = Converted(type_, columns, flaws, given, lines, left_out)
-    return assemble(converted, file=file, make_id=make_id, log=log)
+    return Converted(type_, columns, flaws, given, lines, left_out)
 
 
 def wrong_column(schema: pa.Schema, type_: NodeType | EdgeType) -> str | None:
@@ -121,7 +151,31 @@ def _absent(table: pa.Table, name: str) -> Mask:
 
 
 def coerce_values(column: Column, item: Property, where: str) -> tuple[Column, Problems]:
-    """Return a column as its property has it, and the rows whose value was refused, each with the reason."""
+    """Return a column as its property has it, and the rows whose value was refused, each with the reason.
+
+    A column of a type that Arrow cannot convert, or that no property takes, is refused in every row.
+    """
+    try:
+        if pa.types.is_interval(column.type):  # Python has them as tuples, which would pass for lists
+            return _refused(column, item, f"{where}: expected {item.type}, got {column.type}")
+        return _coerced(column, item, where)
+    except MemoryError:
+        raise  # whoever reads knows what it is of
+    except _CONVERSION_FAILURES as error:
+        reason = f"{column.type} cannot be converted to {item.type} ({_reason(error)})"
+        return _refused(column, item, f"{where}: {reason}")
+
+
+def _refused(column: Column, item: Property, message: str) -> tuple[Column, Problems]:
+    rows = np.flatnonzero(to_mask(column.is_valid())).tolist()
+    return pa.nulls(len(column), arrow_type(item.type)), [(row, message) for row in rows]
+
+
+def _reason(error: Exception) -> str:
+    return str(error).partition("\n")[0][:DIAGNOSTIC_EXCERPT_MAX]
+
+
+def _coerced(column: Column, item: Property, where: str) -> tuple[Column, Problems]:
     plain = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
     try:
         converted = _cast(plain, item.type)
@@ -155,6 +209,8 @@ def _values(column: Column) -> list[object]:
         found: list[object] = moments.to_pylist()
     except (OverflowError, ValueError):
         return [_value(item) for item in moments]
+    if pa.types.is_timestamp(moments.type):  # pandas has a moment that is none, and Arrow has none of those
+        return [BeyondPython() if value is not None and value != value else value for value in found]  # noqa: PLR0124
     return found
 
 
