@@ -32,7 +32,7 @@ REFUSED: dict[str, Any] = {
     "dictionary of lists": LISTS,
     "unknown zone": pa.array([1, 2, 3], pa.timestamp("s", tz="Mars/Phobos")),
     "nanoseconds": pa.array([2**63 - 1, -(2**63), 0], pa.timestamp("ns")),
-    "interval": pa.array([pa.MonthDayNano([1, 2, 3])] * 3),
+    "interval": pa.array([(1, 2, 3)] * 3, pa.month_day_nano_interval()),
     "views of invalid text": INVALID,
     "dictionary of views": pa.DictionaryArray.from_arrays(pa.array([0, 1, None], pa.int8()), INVALID),
     "list of views": pa.array([["x"], ["y"], None], pa.list_(pa.string_view())),
@@ -97,4 +97,4 @@ def test_rows_around_an_invalid_text_in_a_view_are_loaded_if_asked_for(tmp_path:
     result = graph.load({"Person": pa.table({"name": INVALID})}, "append", on_error="skip", index=False)
 
     assert result.rejected_rows == 1
-    assert sorted(graph.table("Person")["name"].to_pylist()) == ["x", "z"]
+    assert set(graph.table("Person")["name"].to_pylist()) == {"x", "z"}

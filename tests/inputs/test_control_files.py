@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import omnigraph
-from omnigraph.core import regular_file
 from omnigraph.core.errors import OmnigraphError
+from omnigraph.core.limits import CONTROL_BYTES_MAX
 
 SCHEMA = "node P { name: String @key }\n"
 FILES = (
@@ -38,7 +38,7 @@ def device(path: Path) -> None:
 
 def large(path: Path) -> None:
     with path.open("wb") as file:
-        file.truncate(regular_file.CONTROL_BYTES_MAX + 1)
+        file.truncate(CONTROL_BYTES_MAX + 1)
 
 
 KINDS: dict[str, tuple[Callable[[Path], None], str]] = {

@@ -18,7 +18,6 @@ from omnigraph.validate.records import UNLIMITED, ReadLimits
 
 BATCH_ROWS = 65_536  # what is held as columns at a time
 _CAUTIOUS_ROWS = 64  # of texts that repeat in ways that cannot be kept: a megabyte each is in bounds
-_SHARED_PREFIXES = "DELTA_BYTE_ARRAY"
 
 
 def plan_parquet(source: SourceInput, target_bytes: int, limits: ReadLimits = UNLIMITED) -> Iterator[Slice]:
@@ -180,17 +179,18 @@ def packed_texts(source: SourceInput, groups: Sequence[int]) -> PackedTexts:
         OSError: the file cannot be read.
     """
     with _parquet(source) as file:
-        suspects = _suspects(file.metadata, groups)
+        suspects = _suspects(file, groups)
     if not suspects:
         return PackedTexts()
     kept: set[str] = set()
     batch_rows = BATCH_ROWS
-    with _parquet(source, [name for name, is_delta in suspects if not is_delta]) as file:
-        for name, is_delta in suspects:
-            if is_delta:
-                batch_rows = _CAUTIOUS_ROWS
+    with _parquet(source, suspects) as file:
+        for name in suspects:
+            try:
+                longest = max(_longest_entry(file, group, name) for group in groups)
+            except OSError:
+                batch_rows = _CAUTIOUS_ROWS  # Arrow makes no dictionary of texts with shared beginnings
                 continue
-            longest = max(_longest_entry(file, group, name) for group in groups)
             if longest * BATCH_ROWS <= EXPANSION_FLOOR_BYTES:
                 continue
             if "." in name:
@@ -200,16 +200,16 @@ def packed_texts(source: SourceInput, groups: Sequence[int]) -> PackedTexts:
     return PackedTexts(tuple(sorted(kept)), batch_rows)
 
 
-def _suspects(metadata: pq.FileMetaData, groups: Sequence[int]) -> list[tuple[str, bool]]:
-    """Return the columns of texts that could grow beyond what is held at a time, and which share prefixes."""
-    found: dict[str, bool] = {}
-    for group in map(metadata.row_group, groups):
-        for chunk in map(group.column, range(group.num_columns)):
-            most = min(BATCH_ROWS, chunk.num_values) * chunk.total_uncompressed_size
-            if chunk.physical_type == "BYTE_ARRAY" and most > EXPANSION_FLOOR_BYTES:
-                is_delta = _SHARED_PREFIXES in chunk.encodings
-                found[chunk.path_in_schema] = is_delta or found.get(chunk.path_in_schema, False)
-    return list(found.items())
+def _suspects(file: pq.ParquetFile, groups: Sequence[int]) -> list[str]:
+    """Return the columns of texts, where they could grow beyond what is held at a time.
+
+    What the foot says of a single column is left alone: where it is damaged, asking for it ends the process.
+    """
+    sizes = [(group.num_rows, group.total_byte_size) for group in map(file.metadata.row_group, groups)]
+    if all(min(BATCH_ROWS, rows) * size <= EXPANSION_FLOOR_BYTES for rows, size in sizes):
+        return []
+    columns = map(file.schema.column, range(len(file.schema)))
+    return [column.path for column in columns if column.physical_type == "BYTE_ARRAY"]
 
 
 def _longest_entry(file: pq.ParquetFile, group: int, name: str) -> float:

@@ -133,7 +133,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except click.ClickException as error:
         from omnigraph.cli.steering import on_lines
 
-        error.message = on_lines(error.message)  # names of files and words of the user
+        # Names of files and words of the user are in it; click calls the text final, and shows it as it is.
+        vars(error)["message"] = on_lines(error.message)
         error.show()
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt) as interrupt:

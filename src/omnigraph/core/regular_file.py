@@ -13,6 +13,7 @@ from pathlib import Path
 from omnigraph.core.limits import CONTROL_BYTES_MAX
 
 GRAPH_MARK = "__manifest"  # a folder that holds it is a graph
+_NO_NAME = "its name has a character that no file's name has"
 _PIPE_HINT = ": give what comes through a pipe as '-'"
 _KINDS = (
     (stat.S_ISFIFO, "it is a pipe, not a file"),
@@ -31,7 +32,7 @@ def require_regular(path: str | Path) -> int:
     try:
         status = os.stat(path)  # noqa: PTH116 - a path may be a text that `Path` would change
     except ValueError as error:
-        raise OSError(errno.EINVAL, "its name has a character that no file's name has") from error
+        raise OSError(errno.EINVAL, _NO_NAME) from error
     _refuse(status, path, _PIPE_HINT)
     return status.st_size
 
@@ -89,7 +90,11 @@ def refuse_inside_graph(path: str | Path) -> None:
         OSError: it lies inside a graph; `strerror` names it.
     """
     given = Path(path)
-    for place in (given.parent.resolve() / given.name, given.resolve()):
+    try:
+        places = (given.parent.resolve() / given.name, given.resolve())
+    except ValueError as error:
+        raise OSError(errno.EINVAL, _NO_NAME) from error
+    for place in places:
         for folder in (place, *place.parents):
             if os.path.isdir(folder / GRAPH_MARK):  # noqa: PTH112 - says no where nobody can look
                 raise OSError(

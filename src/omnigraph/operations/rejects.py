@@ -92,17 +92,12 @@ def refuse_input(path: Path, sources: Iterable[SourceInput]) -> None:
     Raises:
         BadRequest: it is one, by whatever name.
     """
-    place = os.path.realpath(path)
     for source in sources:
-        if is_object(source.path):
-            is_same = source.path == str(path)
-        else:
-            is_same = place == os.path.realpath(source.location) or _is_same_file(place, source.location)
-        if is_same:
+        if source.path == str(path) or (not is_object(source.path) and _is_same_file(path, source.location)):
             raise BadRequest(f"{path} is an input of this load: give another file for the rejected rows")
 
 
-def _is_same_file(one: str, other: str) -> bool:
+def _is_same_file(one: Path, other: str) -> bool:
     """Return whether two names stand for one file, as hard links do; one that is not there is no other."""
     try:
         return os.path.samefile(one, other)  # noqa: PTH121 - of texts

@@ -328,8 +328,8 @@ def _parse(line: bytes) -> object:
 def _distinct(members: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(members)
     if len(found) < len(members):
-        seen: set[str] = set()
-        twice = next(name for name, _ in members if name in seen or seen.add(name))
+        last = {name: number for number, (name, _) in enumerate(members)}
+        twice = next(name for number, (name, _) in enumerate(members) if last[name] != number)
         raise _BadRecord(f"member {quote(twice)} stands twice in one object")
     return found
 

@@ -148,7 +148,8 @@ def _without_views(table: pa.Table) -> pa.Table:
     for place, column in enumerate(table.columns):
         plain = _PLAIN.get(column.type)
         if plain is not None:
-            values = pa.chunked_array([_copied(chunk) for chunk in column.chunks], plain)
+            copies: Any = [_copied(chunk) for chunk in column.chunks] or [pa.array([], plain)]
+            values = pa.chunked_array(copies)
             table = table.set_column(place, table.field(place).with_type(plain), values)
     return table
 

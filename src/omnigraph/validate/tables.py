@@ -168,7 +168,7 @@ def coerce_values(column: Column, item: Property, where: str) -> tuple[Column, P
 
 def _refused(column: Column, item: Property, message: str) -> tuple[Column, Problems]:
     rows = np.flatnonzero(to_mask(column.is_valid())).tolist()
-    return pa.nulls(len(column), arrow_type(item.type)), [(row, message) for row in rows]
+    return pa.array([None] * len(column), arrow_type(item.type)), [(row, message) for row in rows]
 
 
 def _reason(error: Exception) -> str:
