@@ -76,6 +76,7 @@ def test_no_type_of_arrow_gives_an_error_that_is_not_ours(graph: Graph, tmp_path
         ("views of invalid text", "group", 2, "invalid UTF-8 in column 'group'"),
         ("views of invalid text", "name", 2, "invalid UTF-8 in column 'name'"),
     ],
+    ids=["lists", "zone", "nanoseconds", "interval", "view", "key"],
 )
 def test_the_refusal_names_file_row_and_column(
     graph: Graph, tmp_path: Path, kind: str, name: str, line: int, message: str
