@@ -71,3 +71,16 @@ def test_a_place_inside_of_a_cluster_is_refused(tmp_path: Path, root: GraphRoot)
 
     assert (outcome.code, outcome.stdout) == (1, "")
     assert "cluster apply" in outcome.stderr
+
+
+@pytest.mark.case("surfaces", 241)
+@pytest.mark.parametrize("place", ["_schema.pg", "deep/er/out.jsonl"])
+def test_an_export_into_a_graph_is_refused(folder: Path, root: GraphRoot, place: str) -> None:
+    before = open_adapter(root, Durability.FULL).read_text("_schema.pg")
+
+    inside = invoke("export", root.uri, "--out", f"{root.uri}/{place}", cwd=folder)
+    beside = invoke("export", root.uri, "--out", f"{root.uri}-out/{place}", cwd=folder)
+
+    assert (inside.code, beside.code) == (1, 0)
+    assert f"it lies inside the graph {root.uri}" in inside.stderr
+    assert open_adapter(root, Durability.FULL).read_text("_schema.pg") == before

@@ -13,7 +13,7 @@ from omnigraph.bulk.sources_model import Format, Slice, SourceInput, Survey
 from omnigraph.bulk.sources_packed import IPC_FILE_MAGIC, unpacked_size
 from omnigraph.bulk.sources_text import size_of, too_packed, unreadable
 from omnigraph.core.limits import EXPANSION_FLOOR_BYTES
-from omnigraph.validate.expansion import expanded_bytes, least_bytes, longest_bytes, within_memory
+from omnigraph.validate.expansion import expanded_bytes, longest_bytes, within_memory
 from omnigraph.validate.records import UNLIMITED, ReadLimits
 
 BATCH_ROWS = 65_536  # what is held as columns at a time
@@ -98,42 +98,28 @@ class Growth:
         self._source, self._bytes = source, 0
         self._most = limits.unpacked_max(size_of(source)) if limits.expansion_max else 0
 
-    def expect(self, table: pa.Table) -> None:
-        """Refuse rows for their number, before they are looked at.
-
-        Raises:
-            ResourceLimit: they are too many.
-        """
-        self._refuse(self._bytes + least_bytes(table))
-
     def take(self, table: pa.Table) -> None:
         """Count rows that are sound, before they are copied.
 
         Raises:
             ResourceLimit: they take too much.
         """
-        self._bytes += expanded_bytes(table) if self._most else 0
-        self._refuse(self._bytes)
+        if not self._most:
+            return
+        self._bytes += expanded_bytes(table)
+        if self._bytes > self._most:
+            raise too_packed(self._source, limit=self._most, actual=self._bytes)
 
-    def _refuse(self, actual: int) -> None:
-        if self._most and actual > self._most:
-            raise too_packed(self._source, limit=self._most, actual=actual)
 
-
-def read_tables(
-    slice_: Slice, columns: Sequence[str] | None, growth: Growth | None = None
-) -> Iterator[pa.Table]:
+def read_tables(slice_: Slice, columns: Sequence[str] | None) -> Iterator[pa.Table]:
     """Yield the rows of a slice, some at a time; none of the columns is all of them.
 
     Raises:
         BadRequest: the file is not what its name says.
-        ResourceLimit: it has more rows than its size allows for.
     """
     batches = _parquet_batches(slice_, columns) if slice_.source.format is Format.PARQUET else None
     for batch in batches or _arrow_batches(slice_):
         table = pa.Table.from_batches([batch])
-        if growth is not None:
-            growth.expect(table)
         yield table if columns is None else table.select(list(columns))
 
 

@@ -104,7 +104,7 @@ def _tables(
         return
     source, line = slice_.source, 1 + slice_.lines_before
     growth = Growth(source, limits)
-    for table in read_tables(slice_, columns, growth):
+    for table in read_tables(slice_, columns):
         yield sound_rows(
             table,
             type_,

@@ -34,12 +34,6 @@ def within_memory(name: str) -> Iterator[None]:
         raise BadRequest(f"{name} takes more memory than there is: cut it into smaller inputs") from error
 
 
-def least_bytes(table: pa.Table) -> int:
-    """Return what rows take at least, from their number and the types alone: they need not be sound."""
-    nulls = sum(pa.types.is_null(column.type) for column in table.columns)
-    return table.num_rows * (ROW_BYTES + NULL_BYTES * nulls)
-
-
 def expanded_bytes(table: pa.Table) -> int:
     """Return what sound rows take."""
     columns: Any = table.columns
