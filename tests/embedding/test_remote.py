@@ -278,7 +278,7 @@ def packed(data: bytes, times: int) -> bytes:
     return data
 
 
-@pytest.mark.case("surfaces", 246)
+@pytest.mark.case("surfaces", 250)
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
@@ -304,7 +304,7 @@ def test_an_answer_that_means_harm_is_an_error_of_the_provider(
         connect(server, retry_attempts=2).embed(["a"], "document", 2)
 
 
-@pytest.mark.case("surfaces", 246)
+@pytest.mark.case("surfaces", 250)
 def test_a_packed_answer_is_read_and_no_more_of_it_unpacked_than_allowed(
     connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -50,7 +50,7 @@ def write(path: Path, table: pa.Table) -> str:
     return f"Person={path}"
 
 
-@pytest.mark.case("surfaces", 244)
+@pytest.mark.case("surfaces", 248)
 @pytest.mark.parametrize("kind", REFUSED)
 def test_no_type_of_arrow_gives_an_error_that_is_not_ours(graph: Graph, tmp_path: Path, kind: str) -> None:
     for name in PROPERTIES:
@@ -60,7 +60,7 @@ def test_no_type_of_arrow_gives_an_error_that_is_not_ours(graph: Graph, tmp_path
             graph.load(source, "overwrite", index=False, dry_run=True)
 
 
-@pytest.mark.case("surfaces", 244)
+@pytest.mark.case("surfaces", 248)
 @pytest.mark.parametrize(
     ("kind", "name", "line", "message"),
     [
@@ -91,7 +91,7 @@ def test_the_refusal_names_file_row_and_column(
         assert caught.value.line == line
 
 
-@pytest.mark.case("surfaces", 244)
+@pytest.mark.case("surfaces", 248)
 def test_rows_around_an_invalid_text_in_a_view_are_loaded_if_asked_for(tmp_path: Path) -> None:
     graph = omnigraph.init(tmp_path / "graph", SCHEMA, durability="process")
 

@@ -65,7 +65,7 @@ def write(root: Path, name: str) -> None:
         graph.load(b'{"type": "P", "data": {"name": "a"}}', "merge", branch=branch, index=False)
 
 
-@pytest.mark.case("surfaces", 242)
+@pytest.mark.case("surfaces", 246)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", FILES)
 def test_what_is_no_plain_file_is_refused_by_name(whole: Path, tmp_path: Path, name: str, kind: str) -> None:
@@ -82,7 +82,7 @@ def test_what_is_no_plain_file_is_refused_by_name(whole: Path, tmp_path: Path, n
     assert reason in str(caught.value)
 
 
-@pytest.mark.case("surfaces", 242)
+@pytest.mark.case("surfaces", 246)
 def test_a_branch_whose_control_object_is_a_pipe_is_not_left_out_of_the_list(
     whole: Path, tmp_path: Path
 ) -> None:
@@ -93,7 +93,7 @@ def test_a_branch_whose_control_object_is_a_pipe_is_not_left_out_of_the_list(
         assert graph.branches() == ["main", "side"]
 
 
-@pytest.mark.case("surfaces", 242)
+@pytest.mark.case("surfaces", 246)
 @pytest.mark.parametrize(
     "text", [DEEP, b"9" * 6_000, b"[]", b"\xff\xfe"], ids=["deep", "digits", "list", "bytes"]
 )

@@ -88,7 +88,7 @@ def refuse(graph: Graph, source: str) -> ResourceLimit:
     return caught.value
 
 
-@pytest.mark.case("surfaces", 243)
+@pytest.mark.case("surfaces", 247)
 def test_a_number_of_nulls_is_refused_before_any_row_is_made(graph: Graph, tmp_path: Path) -> None:
     path = tmp_path / "nulls.arrow"
     write_arrow(path, pa.record_batch([nulls(10**10)], names=["text"]))
@@ -96,7 +96,7 @@ def test_a_number_of_nulls_is_refused_before_any_row_is_made(graph: Graph, tmp_p
     assert refuse(graph, f"Loose={path}").actual >= 10**10
 
 
-@pytest.mark.case("surfaces", 243)
+@pytest.mark.case("surfaces", 247)
 @pytest.mark.parametrize("kind", ARROWS)
 def test_values_that_stand_once_and_count_often_are_refused_before_they_are_copied(
     graph: Graph, tmp_path: Path, kind: str
@@ -113,7 +113,7 @@ def test_values_that_stand_once_and_count_often_are_refused_before_they_are_copi
     assert pa.total_allocated_bytes() - taken < 20 * MEGABYTE
 
 
-@pytest.mark.case("surfaces", 243)
+@pytest.mark.case("surfaces", 247)
 @pytest.mark.parametrize("store_schema", [True, False])
 def test_parquet_that_repeats_a_text_is_refused(graph: Graph, tmp_path: Path, store_schema: bool) -> None:
     path = tmp_path / "people.parquet"
@@ -123,7 +123,7 @@ def test_parquet_that_repeats_a_text_is_refused(graph: Graph, tmp_path: Path, st
     assert refuse(graph, f"Person={path}").actual >= 600 * MEGABYTE
 
 
-@pytest.mark.case("surfaces", 243)
+@pytest.mark.case("surfaces", 247)
 @pytest.mark.parametrize("kind", ["delta", "list", "runs"])
 def test_parquet_is_counted_by_what_it_holds_and_not_by_what_its_foot_says(
     graph: Graph, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
@@ -148,7 +148,7 @@ def test_parquet_is_counted_by_what_it_holds_and_not_by_what_its_foot_says(
     assert refuse(graph, f"Person={path}").limit == 5_000_000
 
 
-@pytest.mark.case("surfaces", 243)
+@pytest.mark.case("surfaces", 247)
 def test_the_tasks_of_a_cluster_count_in_the_same_way(graph: Graph, tmp_path: Path) -> None:
     path = tmp_path / "people.arrow"
     write_arrow(path, pa.record_batch([names(600), repeated(600, LONG)], names=["name", "group"]))
@@ -187,7 +187,7 @@ def test_dictionaries_of_parquet_are_loaded_as_texts(graph: Graph, tmp_path: Pat
     assert found == dict(zip(names(12_000).to_pylist(), groups, strict=True))
 
 
-@pytest.mark.case("surfaces", 243)
+@pytest.mark.case("surfaces", 247)
 @pytest.mark.parametrize("error", [MemoryError, pa.ArrowMemoryError])
 def test_memory_that_runs_out_is_an_error_of_the_input(error: type[Exception]) -> None:
     said = pytest.raises(BadRequest, match=r"people\.arrow takes more memory than there is")
@@ -196,7 +196,7 @@ def test_memory_that_runs_out_is_an_error_of_the_input(error: type[Exception]) -
         raise error
 
 
-@pytest.mark.case("surfaces", 243)
+@pytest.mark.case("surfaces", 247)
 def test_a_table_in_memory_that_has_no_place_is_an_error_of_the_input(graph: Graph) -> None:
     with pytest.raises(BadRequest, match="takes more memory than there is"):
         graph.load({"Loose": pa.table({"text": nulls(2**60)})}, "append", index=False)

@@ -35,7 +35,7 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Graph:
     return omnigraph.init(tmp_path_factory.mktemp("texts") / "graph", SCHEMA, durability="process")
 
 
-@pytest.mark.case("surfaces", 245)
+@pytest.mark.case("surfaces", 249)
 @pytest.mark.parametrize("text", YAMLS.values(), ids=YAMLS)
 def test_a_mapping_or_manifest_that_the_parser_fails_on_is_refused_by_its_name(
     graph: Graph, tmp_path: Path, text: str
@@ -48,7 +48,7 @@ def test_a_mapping_or_manifest_that_the_parser_fails_on_is_refused_by_its_name(
             read()
 
 
-@pytest.mark.case("surfaces", 245)
+@pytest.mark.case("surfaces", 249)
 @pytest.mark.parametrize("text", ["[" * 100_000, "9" * 6_000], ids=["deep", "digits"])
 def test_a_specification_that_the_parser_fails_on_is_refused_by_its_name(tmp_path: Path, text: str) -> None:
     path = tmp_path / "spec.json"
@@ -58,7 +58,7 @@ def test_a_specification_that_the_parser_fails_on_is_refused_by_its_name(tmp_pat
         read_spec(path)
 
 
-@pytest.mark.case("surfaces", 245)
+@pytest.mark.case("surfaces", 249)
 @pytest.mark.parametrize("text", ['{"s":' + "[" * 50_000 + "]" * 50_000 + "}", '{"s":' + "9" * 5_000 + "}"])
 def test_parameters_that_the_parser_fails_on_are_refused_by_their_flag(graph: Graph, text: str) -> None:
     query = "query q($s: String) { match { $p: P { name: $s } } return { $p.name } }"
@@ -69,7 +69,7 @@ def test_parameters_that_the_parser_fails_on_are_refused_by_their_flag(graph: Gr
     assert outcome.stderr.startswith("error: --params is not JSON: ")
 
 
-@pytest.mark.case("surfaces", 245)
+@pytest.mark.case("surfaces", 249)
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -131,7 +131,7 @@ OPTIONAL: dict[str, Callable[[Graph, object], object]] = {
 }
 
 
-@pytest.mark.case("surfaces", 247)
+@pytest.mark.case("surfaces", 251)
 @pytest.mark.parametrize("verb", [*NAMED, *OPTIONAL])
 def test_a_branch_name_that_is_no_text_is_refused(graph: Graph, verb: str) -> None:
     call = (NAMED | OPTIONAL)[verb]

@@ -50,7 +50,7 @@ WRITERS: dict[str, Callable[[Graph, Path], object]] = {
 }
 
 
-@pytest.mark.case("surfaces", 241)
+@pytest.mark.case("surfaces", 245)
 @pytest.mark.parametrize("place", ["graph/_schema.pg", "other/new.jsonl", "link.pg", "inside/x", "graph"])
 @pytest.mark.parametrize("writer", WRITERS)
 def test_an_output_inside_a_graph_is_refused(graph: Graph, writer: str, place: str) -> None:
@@ -65,7 +65,7 @@ def test_an_output_inside_a_graph_is_refused(graph: Graph, writer: str, place: s
     assert digest(root) == before
 
 
-@pytest.mark.case("surfaces", 241)
+@pytest.mark.case("surfaces", 245)
 def test_fmt_does_not_rewrite_the_schema_of_a_graph(tmp_path: Path) -> None:
     omnigraph.init(tmp_path / "graph", "node P{name:String @key}", durability="process").close()
     before = digest(tmp_path)
@@ -77,7 +77,7 @@ def test_fmt_does_not_rewrite_the_schema_of_a_graph(tmp_path: Path) -> None:
     assert digest(tmp_path) == before
 
 
-@pytest.mark.case("surfaces", 241)
+@pytest.mark.case("surfaces", 245)
 @pytest.mark.parametrize("name", ["in.jsonl", "./in.jsonl", "link.jsonl", "hard.jsonl"])
 def test_the_rejects_file_is_none_of_the_inputs(graph: Graph, tmp_path: Path, name: str) -> None:
     (tmp_path / "in.jsonl").write_bytes(BAD)
@@ -92,7 +92,7 @@ def test_the_rejects_file_is_none_of_the_inputs(graph: Graph, tmp_path: Path, na
     assert (tmp_path / "in.jsonl").read_bytes() == BAD
 
 
-@pytest.mark.case("surfaces", 241)
+@pytest.mark.case("surfaces", 245)
 def test_a_rejected_record_names_its_file_even_if_it_is_the_only_one(graph: Graph, tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_bytes(BAD)
     load = ["load", graph.uri, "--mode", "append", "--on-error", "skip", "--engine", "local"]

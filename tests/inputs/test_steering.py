@@ -46,7 +46,7 @@ def on_terminal(place: Path, *arguments: str) -> str:
     return got.decode()
 
 
-@pytest.mark.case("surfaces", 240)
+@pytest.mark.case("surfaces", 244)
 def test_data_in_a_pipe_are_unchanged(place: Path) -> None:
     read = ["query", "-e", QUERY, "--store", "graph"]
 
@@ -62,7 +62,7 @@ def test_data_in_a_pipe_are_unchanged(place: Path) -> None:
     assert found == sorted(NAMES)
 
 
-@pytest.mark.case("surfaces", 240)
+@pytest.mark.case("surfaces", 244)
 @pytest.mark.parametrize("form", ["table", "kv", "csv", "jsonl", "json"])
 def test_data_on_a_terminal_do_not_steer_it(place: Path, form: str) -> None:
     shown = on_terminal(place, "query", "-e", QUERY, "--store", "graph", "--format", form)
@@ -71,7 +71,7 @@ def test_data_on_a_terminal_do_not_steer_it(place: Path, form: str) -> None:
     assert "[31mb" in shown
 
 
-@pytest.mark.case("surfaces", 240)
+@pytest.mark.case("surfaces", 244)
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -97,7 +97,7 @@ def test_messages_show_escape_sequences_and_do_not_contain_them(place: Path, arg
     assert "\x1b" not in outcome.stderr
 
 
-@pytest.mark.case("surfaces", 240)
+@pytest.mark.case("surfaces", 244)
 def test_authors_and_messages_of_commits_do_not_steer_a_terminal(place: Path) -> None:
     listed = json.loads(invoke("commit", "list", "graph", "--json", cwd=place).stdout)["commits"]
     commit = next(found["graph_commit_id"] for found in listed if found["message"])

@@ -73,7 +73,7 @@ def test_a_place_inside_of_a_cluster_is_refused(tmp_path: Path, root: GraphRoot)
     assert "cluster apply" in outcome.stderr
 
 
-@pytest.mark.case("surfaces", 241)
+@pytest.mark.case("surfaces", 245)
 @pytest.mark.parametrize("place", ["_schema.pg", "deep/er/out.jsonl"])
 def test_an_export_into_a_graph_is_refused(folder: Path, root: GraphRoot, place: str) -> None:
     before = open_adapter(root, Durability.FULL).read_text("_schema.pg")
