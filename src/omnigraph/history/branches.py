@@ -330,7 +330,7 @@ def _hint(file: str) -> str:
 def _ended_ref(text: str) -> str | None:
     """Return the ref of the branch that an ended control object was of; none for any other text (N4)."""
     try:
-        document = json.loads(text)
+        document = read_json(text)
     except ValueError:
         return None
     is_one = isinstance(document, dict) and document.get("deleted") is True
