@@ -11,12 +11,13 @@ from omnigraph.commit.changes import Expectation, LineageIntent, UpdateTable
 from omnigraph.commit.drift import refuse_drift
 from omnigraph.commit.parts import Parts
 from omnigraph.core.damage import GraphDamaged
-from omnigraph.core.errors import ConflictError, DriftNeedsRepair
+from omnigraph.core.errors import BadRequest, ConflictError, DriftNeedsRepair, StorageError
 from omnigraph.core.failpoint import EXIT_STATUS, InjectedFault, failpoint
 from omnigraph.core.ids import new_ulid
 from omnigraph.graph.graph import Graph
 from omnigraph.history.branches import control_file, mint_ref
 from omnigraph.history.fold import TableEntry
+from omnigraph.storage.local_files import LocalFiles
 from tests.branches.steps import insert, manifest_refs, names, refs
 from tests.branches.test_forks import FIRST_WRITE
 from tests.support.engine import internals, reopen
@@ -336,3 +337,37 @@ def test_a_branch_set_on_a_version_it_had_before_keeps_its_commits_apart(graph: 
         for commit, expected_names in shown.items():
             found = [str(row["name"]) for row in fresh.query(source, snapshot=commit).rows]
             assert found == expected_names
+
+
+def test_no_branch_is_made_over_the_commits_of_a_lost_one_of_its_name(graph: Graph) -> None:
+    """Their commits would pass for those of one branch, and a merge for one that was done before."""
+    graph.create_branch("june")
+    insert(graph, "j1", "june")
+    graph.create_branch("july", from_="june")
+    path = Path(graph.uri, control_file("june"))
+    path.write_text("damaged")
+    graph.delete_branch("june")
+
+    with pytest.raises(BadRequest, match="commits of an earlier branch 'june'"):
+        graph.create_branch("june", from_="july")
+
+    graph.create_branch("june", from_="main")
+
+
+def test_a_branch_that_could_not_be_deleted_keeps_its_copy(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph.create_branch("june")
+    path = Path(graph.uri, control_file("june"))
+
+    def fail(_files: LocalFiles, _name: str) -> None:
+        raise StorageError("the disk failed", kind="permanent")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalFiles, "delete", fail)
+        with pytest.raises(StorageError, match="the disk failed"):
+            graph.delete_branch("june")
+    path.unlink()
+
+    with pytest.raises(GraphDamaged, match="june"):
+        graph.branches()

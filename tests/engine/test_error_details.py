@@ -48,6 +48,11 @@ def append_an_id_again(graph: Graph) -> None:
     graph.load(ndjson([node("Person", name="zoe")]), "append")
 
 
+def clear_with_strict_columns(graph: Graph) -> None:
+    graph.mutate(mutation('update Person set { age: 7 } where name = "zoe"'))
+    graph.load(ndjson([node("Person", name="zoe")]), "merge", strict_columns=True)
+
+
 def require_another_head(graph: Graph) -> None:
     graph.mutate(ANN, if_commit=graph.commits()[-1].graph_commit_id)
 
@@ -105,6 +110,10 @@ DETAILS: dict[str, tuple[Callable[[Graph], None], dict[str, object]]] = {
     "manifest_conflict": (lose_a_table, {"table_key": "node:Person", "expected": 2, "actual": 3}),
     "read_set_conflict": (lose_a_table_that_was_read, {"member": "node:Person", "expected": 2, "actual": 3}),
     "key_conflict": (append_an_id_again, {"table_key": "node:Person", "row_id": "zoe"}),
+    "cleared": (
+        clear_with_strict_columns,
+        {"table_key": "node:Person", "property": "age", "rows": 1},
+    ),
     "merge_conflicts": (
         disagree_with_a_branch,
         {

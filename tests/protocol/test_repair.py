@@ -204,6 +204,41 @@ def test_a_repair_is_nothing_to_put_back(root: Path) -> None:
     assert fingerprint(root) == before
 
 
+@pytest.mark.case("engine", 411)
+def test_a_version_whose_tables_are_damaged_is_none_to_go_back_to(root: Path) -> None:
+    with graphs.open(root, mode="ro") as graph:
+        entry = graph.snapshot().entry("node:Person")
+    (root / entry.location / version_file_name(4)).unlink()
+    before = fingerprint(root)
+
+    with pytest.raises(GraphDamaged, match="is missing"):
+        og.repair(root, GOOD)
+
+    assert fingerprint(root) == before
+    with graphs.open(root) as graph:
+        insert(graph, "next")
+
+
+def test_a_lost_version_of_a_table_keeps_its_number(root: Path) -> None:
+    """A branch pins it, and the file may be put back."""
+    with graphs.open(root) as graph:
+        graph.create_branch("june")
+        entry = graph.snapshot().entry("node:Person")
+    path = root / entry.location / version_file_name(entry.version)
+    kept = Path(shutil.copy2(path, root.parent / "kept"))
+    path.unlink()
+
+    og.repair(root, newest(root) - 1)
+    with graphs.open(root) as graph:
+        insert(graph, "next")
+        assert graph.snapshot().entry("node:Person").version > entry.version
+        assert not path.exists()
+        shutil.copy2(kept, path)
+    with graphs.open(root) as graph:
+        assert names(graph, "june") == ALL
+        assert names(graph) == ["next", *ALL[:5]]
+
+
 # Those who saw what was given up
 
 

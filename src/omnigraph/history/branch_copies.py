@@ -49,6 +49,16 @@ class BranchCopies:
         elif self._adapter.exists(_folder(ref)):
             self._adapter.write_text(ended, "")  # E3
 
+    def revive(self, ref: str) -> None:
+        """Say that a branch could not be deleted after all.
+
+        Raises:
+            StorageError: the system failed.
+        """
+        ended = f"{_folder(ref)}/{ENDED}"
+        if self._root is not None and self._adapter.exists(ended):
+            self._adapter.rename_text(ended, f"{_folder(ref)}/{COPY}")
+
     def end_of(self, control: str) -> None:
         """End the copies of a control object that is damaged, and so names no ref.
 

@@ -253,6 +253,7 @@ class Branches:
             hit("branch_delete.control_ack_lost")
         except Exception:
             if self._is_ours(branch):
+                self.copies.revive(branch.ref)
                 raise
 
     def _end(self, branch: Branch) -> None:

@@ -78,6 +78,11 @@ class CommitLog:
         """Return whether there is a commit of an id; nothing is decoded."""
         return any(position_of(chunk, "object_id", commit_id) >= 0 for chunk in reversed(self.chunks))
 
+    def branch_names(self) -> frozenset[str]:
+        """Return the branches that the commits were made on; main is none of them."""
+        names = {name for chunk in self.chunks for name in chunk["table_branch"].unique().to_pylist()}
+        return frozenset(str(name) for name in names if name is not None)
+
     def rows(self) -> pa.Table:
         """Return the undecoded rows, in no promised order."""
         return pa.concat_tables(self.chunks)

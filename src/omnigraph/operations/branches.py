@@ -79,6 +79,7 @@ def create_branch(
         with graph.publisher.turn(source):
             graph.publisher.supersede_unsynced(graph.require_branch(source))
             state = graph.state(source)
+            _refuse_name_in_history(state, name)
             graph.publisher.make_durable(state.ref, state.version)  # J5
             epoch = None if parts.lease is None else parts.lease.epoch
             ref = mint_ref(name, parts.new_id())
@@ -182,6 +183,17 @@ def _delete_unreadable(parts: Parts, branch: str, error: OmnigraphError) -> None
     parts.warn(f"branch '{branch}' cannot be read, so its storage is left for cleanup: {error}")
 
 
+def _refuse_name_in_history(state: ManifestState, name: str) -> None:
+    """Refuse the name of an earlier branch whose commits the new one would have behind it.
+
+    Commits know their branch by its name: those of the two would pass for one branch's. It comes to that only
+    where the earlier one was lost, since no branch is deleted that another one began from.
+    """
+    if name in state.commits.branch_names():
+        source = state.branch or MAIN
+        raise BadRequest(f"'{source}' has commits of an earlier branch '{name}': choose another name")
+
+
 def _refuse_schema_apply(parts: Parts) -> None:
     is_pending = any(found.sidecar.writer_kind is WriterKind.SCHEMA_APPLY for found in list_pending(parts))
     if is_pending or parts.branches.is_schema_apply_running():
@@ -254,14 +266,14 @@ def _let_go(parts: Parts, publisher: ManifestPublisher, branch: Branch, state: M
         if parts.lease is not None:
             parts.check_lease()
             _refuse_use(parts, branch, state)  # a successor of ours may have come to need it
+        root = parts.local_root
         with publisher.turn(branch.name):  # whoever is publishing on it ends first
             drop_refs(parts, [parts.coordinator.address(branch.ref)])
+            if root is not None:  # under the lock: a branch made anew under the name may have taken it
+                (root / publish_lock_file(branch.name)).unlink(missing_ok=True)
         places = {identity: found.location for identity, found in state.tables.registrations.items()}
         forks = state.forks_of(branch.name)
         drop_refs(parts, [parts.address_of(places[identity], ref) for identity, ref in sorted(forks)])
-        root = parts.local_root
-        if root is not None:
-            (root / publish_lock_file(branch.name)).unlink(missing_ok=True)
     except (OmnigraphError, OSError) as error:
         parts.warn(f"storage of the deleted branch '{branch.name}' is left for cleanup: {error}")
 

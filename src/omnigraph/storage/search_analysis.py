@@ -50,7 +50,8 @@ def _of_fragment(
 ) -> AnalysedRows:
     metadata = fragment.metadata
     key = ("words", handle.address.uri, column, *(file.path for file in metadata.files))
-    deletions = repr(metadata.deletion_file)
+    found = metadata.deletion_file  # its text would tell only how many rows it hides
+    deletions = "" if found is None else f"{found.read_version}-{found.id}-{found.base_id}"
     kept = cache.get(key)
     known = kept if isinstance(kept, AnalysedRows) else None
     if known is None or known.deletions != deletions:

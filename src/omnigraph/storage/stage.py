@@ -26,6 +26,7 @@ from omnigraph.storage.lance_errors import LANCE_ERRORS, classify, translate
 from omnigraph.storage.rows import ReplacedRows, row_addresses
 from omnigraph.storage.staged import CommittedTable, StagedWrite, index_files, new_files, version_files
 from omnigraph.storage.table import SnapshotHandle, TableAddress, TableStore, translated
+from omnigraph.storage.transactions import ROLLBACK
 
 __all__ = ["CommittedTable", "IndexRequest", "PendingColumn", "StagedWrite", "TableStager"]
 
@@ -340,7 +341,7 @@ class TableStager:
         between = range(pinned.version + 1, head.version + 1)
         if any(made.operation not in _INVERTIBLE for made in self._store.transactions(head.address, between)):
             return None
-        return LanceOperation.Delete(list(before.values()), sorted(now - before.keys()), "rollback")
+        return LanceOperation.Delete(list(before.values()), sorted(now - before.keys()), ROLLBACK)
 
 
 def _addition(

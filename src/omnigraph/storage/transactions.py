@@ -17,6 +17,7 @@ from omnigraph.storage.protobuf import fields, text
 from omnigraph.storage.version_file import HollowContent, decode_version, version_file_name
 
 UNREADABLE = "unreadable"
+ROLLBACK = "rollback"  # the strict inverse of earlier commits, by what it says of itself
 
 _OPERATION_BY_CLASS = {
     LanceOperation.Append: "append",
@@ -77,6 +78,8 @@ def read_transaction(dataset: LanceDataset, address: TableAddress, version: int)
     if found is None:
         return _from_file(dataset, address, version)
     operation = _OPERATION_BY_CLASS.get(type(found.operation))
+    if isinstance(found.operation, LanceOperation.Delete) and found.operation.predicate == ROLLBACK:
+        operation = ROLLBACK  # it may bring rows back, as no deletion does
     if operation is None:
         return _from_file(dataset, address, version)
     properties = dict(found.transaction_properties or {})

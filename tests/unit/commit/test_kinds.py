@@ -17,6 +17,7 @@ def test_writer_kinds_map_one_to_one() -> None:
         "BranchMerge": "branch_merge",
         "EnsureIndices": "ensure_indices",
         "Optimize": "optimize",
+        "Repair": "repair",
     }
 
 

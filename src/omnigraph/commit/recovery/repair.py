@@ -33,7 +33,7 @@ from omnigraph.core.failpoint import hit
 from omnigraph.core.shield import shielded
 from omnigraph.history.commits import CommitLog, GraphCommit
 from omnigraph.history.coordinator import MAIN
-from omnigraph.history.fold import TableEntry, fold
+from omnigraph.history.fold import TableEntry, TableStates, fold
 from omnigraph.history.manifest_rows import MANIFEST_DIR
 from omnigraph.history.state import ManifestState
 from omnigraph.storage.locks import PublishLock, WriterLock
@@ -41,7 +41,7 @@ from omnigraph.storage.manifest_survey import damage_at, rows_above, survey
 from omnigraph.storage.quarantine import QUARANTINE_DIR, VersionGone, hollow_file, list_versions, read_version
 from omnigraph.storage.restored_version import write_restored
 from omnigraph.storage.synced_mark import write_mark
-from omnigraph.storage.version_file import HollowContent
+from omnigraph.storage.version_file import HollowContent, version_file_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +112,7 @@ def plan_repair(parts: Parts, to_version: int, branch: str | None) -> RepairPlan
     if to_version == newest:
         raise BadRequest(f"branch '{branch or MAIN}' is at version {to_version}: there is nothing to repair")
     state = _state_at(parts, branch, ref, to_version)
+    _refuse_damaged_tables(root, state)
     above = rows_above(parts.coordinator.address(ref), to_version)
     commits = () if above is None else tuple(CommitLog().with_rows(above).newest_first())
     commits = tuple(commit for commit in commits if commit.manifest_version > to_version)
@@ -129,7 +130,7 @@ def plan_repair(parts: Parts, to_version: int, branch: str | None) -> RepairPlan
     return RepairPlan(
         loss,
         ref,
-        tuple(_moved(root, entries, branch)),
+        tuple(_moved(parts, root, entries, branch, after)),
         _dead_sidecars(parts, branch),
         tuple(sorted(ref for ref in refs if ref)),
     )
@@ -239,24 +240,46 @@ def _state_at(parts: Parts, branch: str | None, ref: str | None, version: int) -
     return ManifestState(branch, ref, 0).with_rows(rows, version=version, fragments=frozenset())
 
 
-def _moved(root: Path, entries: tuple[TableEntry, ...], branch: str | None) -> Iterator[MovedTable]:
-    """Yield every table that the branch writes itself and that has versions above the chosen one."""
-    for entry in entries:
-        versions = list_versions(root / _dataset(entry)) if owns(branch, entry) else []
-        if versions and versions[0] > entry.version:
-            yield MovedTable(entry, versions[0], _is_damaged(root / _dataset(entry), versions[0]))
+def _refuse_damaged_tables(root: Path, state: ManifestState) -> None:
+    """Refuse a version whose tables cannot be read."""
+    for entry in state.tables.entries():
+        dataset = _dataset(entry)
+        damage = _damage(root / dataset, entry.version)
+        if damage is not None:
+            raise GraphDamaged(
+                file=f"{dataset}/{damage[0]}", reason=damage[1], dataset=dataset, versions=[entry.version]
+            )
+
+
+def _moved(
+    parts: Parts, root: Path, entries: tuple[TableEntry, ...], branch: str | None, after: TableStates
+) -> Iterator[MovedTable]:
+    """Yield every table that the branch writes itself and that had versions above the chosen one.
+
+    One that is gone from the disk is known by whoever pins it, and its number is not used again (B3).
+    """
+    branches, _ = parts.branches.readable()
+    states = [after, *(parts.coordinator.state(other.name, other.ref).tables for other in branches)]
+    for entry in (entry for entry in entries if owns(branch, entry)):
+        pins = [pin for tables in states if (pin := tables.pins.get(entry.identity)) is not None]
+        named = [pin.version for pin in pins if pin.ref == entry.owner]
+        newest = max([*list_versions(root / _dataset(entry))[:1], *named])
+        if newest > entry.version:
+            yield MovedTable(entry, newest, _damage(root / _dataset(entry), newest) is not None)
 
 
 def _dataset(entry: TableEntry) -> str:
     return entry.location if entry.owner is None else f"{entry.location}/tree/{entry.owner}"
 
 
-def _is_damaged(folder: Path, version: int) -> bool:
+def _damage(folder: Path, version: int) -> tuple[str, str] | None:
     try:
         found = read_version(folder, version)
-    except (HollowContent, VersionGone):
-        return True
-    return hollow_file(folder, [*found.files, *found.shared]) is not None
+    except HollowContent as hollow:
+        return version_file_name(version), str(hollow)
+    except VersionGone:
+        return version_file_name(version), "is missing"
+    return hollow_file(folder, [*found.files, *found.shared])
 
 
 def _dead_sidecars(parts: Parts, branch: str | None) -> tuple[PendingSidecar, ...]:

@@ -175,6 +175,8 @@ def advance_slots(slots: Slots, table: PinnedTable, delta: TableDelta, store: Ta
     if slots.base.count == 0 or not delta.is_consistent:
         return None
     if delta.is_empty:
+        if not has_plain_history(store, delta):
+            return None  # rows went and came back: what is kept of the versions in between is of no use
         return _checked(
             Slots(table.pin, slots.base, size=slots.size, dead=slots.dead, layout=delta.after), table
         )
@@ -213,9 +215,9 @@ def _killed(slots: Slots, delta: TableDelta, expected: int) -> SlotArray | None:
     try:
         row_ids = deleted_row_ids(delta.handle, since=delta.since)
     except StorageError as error:
-        if error.kind != "not_found":
+        if error.kind in {"transient", "configuration"}:
             raise
-        return None  # the earlier version was cleaned up
+        return None  # a version in between was cleaned up, or is damaged
     if len(row_ids) != expected or np.isin(row_ids, delta.moved().row_ids).any():
         return None
     killed = slots.of_row_ids(row_ids)
