@@ -15,7 +15,7 @@ from omnigraph.operations import upkeep
 from tests.dag import model
 from tests.dag.play import History
 
-HISTORIES = 60
+HISTORIES = 30
 GROUP = 6  # histories of one test: what a test starts and ends with costs as much as half of them
 HISTORIES_FUZZ = 5_000
 UPKEEP_EVERY = (64, 3)  # commits; the low one for every other history, so that few commits are enough

@@ -164,7 +164,7 @@ def test_the_check_of_the_seed_would_notice(index: int, change: dict[str, Any], 
     assert any(complaint in line for line in violations(catalog(), changed))
 
 
-@pytest.mark.timeout(400)  # thirty starts of the program, which a busy machine makes slow
+@pytest.mark.slow
 def test_the_tour_runs_to_its_end() -> None:
     path = f"{PROGRAM.parent}{os.pathsep}{os.environ['PATH']}"
 

@@ -46,6 +46,7 @@ def test_programs_nobody_has_run_yet_leave_what_the_model_says_after_each(tmp_pa
         run.graph.close()
 
 
+@pytest.mark.slow
 @pytest.mark.case("engine", 284)
 def test_five_hundred_operations_leave_what_the_model_says_after_each(tmp_path: Path) -> None:
     run = Run(tmp_path / "graph", durability="process")
