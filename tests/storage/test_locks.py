@@ -1,6 +1,7 @@
 """Locks between processes: real files, real processes, real signals."""
 
 import fcntl
+import os
 import subprocess
 import sys
 import threading
@@ -343,6 +344,29 @@ def test_a_publish_takes_the_lock_as_soon_as_it_is_free(tmp_path: Path) -> None:
         assert obtained
 
     assert len(time.pauses) == 3
+
+
+def test_a_publish_waits_on_while_the_lock_goes_from_hand_to_hand(tmp_path: Path) -> None:
+    path = tmp_path / "publish-main.lock"
+    with PublishLock(path):
+        pass
+    other = try_lock(path)
+    assert other is not None
+    handed_over = iter([1_000, 2_000])  # in the first ten seconds, and in the second
+
+    def go_on(_number: int) -> None:
+        if time.now > 25:
+            other.release()
+        elif int(time.now) in {5, 15} and time.now - int(time.now) < locks.PAUSE_MAX_S:
+            os.utime(path, ns=(0, next(handed_over, 3_000)))
+
+    time = FakeTime(go_on)
+
+    with PublishLock(path, 10.0, clock=time.clock, pause=time.pause) as obtained:
+        assert obtained
+
+    assert time.now == pytest.approx(25, abs=0.1)
+    assert path.stat().st_mtime_ns > 3_000, "whoever takes it says so"
 
 
 def test_a_publish_that_waits_behind_a_deleted_branch_locks_the_new_file(tmp_path: Path) -> None:

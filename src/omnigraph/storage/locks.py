@@ -22,11 +22,11 @@ from omnigraph.core.failpoint import hit
 from omnigraph.core.ids import new_ulid
 from omnigraph.storage.os_errors import storage_error
 
-PUBLISH_LOCK_WAIT_S = 10.0  # a publish takes milliseconds: this long means a stopped process or a dying disk
+PUBLISH_LOCK_WAIT_S = 10.0  # for one holder: this long means a stopped process or a dying disk
 TAKES_MAX = 100  # of a file that somebody removes each time; a sweep removes a given name once
 PAUSE_FIRST_S = 0.000_2  # a publish holds its lock for milliseconds
 PAUSE_GROWTH = 1.5
-PAUSE_MAX_S = 0.02
+PAUSE_MAX_S = 0.005  # whoever waits long must not lose to everybody who has just come
 
 
 class FileLock:
@@ -146,10 +146,21 @@ class PublishLock:
         hit("publish.before_lock")
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._lock = wait_for_lock(self._path, self._timeout_s, clock=self._clock, pause=self._pause)
+            self._lock = self._wait()
+            if self._lock is not None:
+                os.utime(self._path)  # tells those who wait that it has changed hands
         except OSError as error:
             raise storage_error(f"lock '{self._path.name}'", error) from error
         return self._lock is not None
+
+    def _wait(self) -> FileLock | None:
+        """Wait while the lock goes from hand to hand, and no longer than the timeout for one holder."""
+        taken_at = _changed_at(self._path)
+        while True:
+            lock = wait_for_lock(self._path, self._timeout_s, clock=self._clock, pause=self._pause)
+            before, taken_at = taken_at, _changed_at(self._path)
+            if lock is not None or taken_at == before or not self._timeout_s:
+                return lock
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -157,6 +168,13 @@ class PublishLock:
         if self._lock is not None:
             self._lock.release()
             self._lock = None
+
+
+def _changed_at(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except FileNotFoundError:
+        return 0
 
 
 def try_lock(path: Path) -> HeldLock | None:
