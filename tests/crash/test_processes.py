@@ -1,6 +1,5 @@
 """Several writers on one local disk: processes of which some are killed, and threads."""
 
-import fcntl
 import sys
 import threading
 from pathlib import Path
@@ -171,16 +170,6 @@ def test_four_processes_publish_a_hundred_times_each(tmp_path: Path) -> None:
     assert workers.reports.count("acknowledged") == 400
     assert not workers.reports.errors
 
-    # A stopped process that holds the publish lock delays the others for ten seconds, not for ever.
-    with (root / "__locks" / "publish-main.lock").open() as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        started = monotonic()
-        for place in range(4):
-            workers.ask(place)
-        workers.stop()
-        waited_s = monotonic() - started
-
-    assert workers.reports.count("acknowledged") == 404
-    assert waited_s >= 10
+    workers.stop()
     with omnigraph.open(root) as graph:
         check_history(graph, workers.reports)
