@@ -11,7 +11,7 @@ import lance
 import pytest
 
 from omnigraph.commit.publish import UPKEEP_INTERVAL
-from omnigraph.core.errors import ConflictError, DriftNeedsRepair
+from omnigraph.core.errors import ConflictError, DriftNeedsRepair, RecoveryRequired
 from omnigraph.core.failpoint import failpoint
 from omnigraph.core.limits import SMALL_FRAGMENT_ROWS
 from omnigraph.graph.graph import Graph
@@ -198,6 +198,9 @@ def write_many(graph: Graph, prefix: str) -> int:
             except DriftNeedsRepair:
                 raise
             except ConflictError:
+                conflicts += 1
+            except RecoveryRequired:  # upkeep lay over a write that lost its race: an open restores the table
+                reopen(graph).close()
                 conflicts += 1
     return conflicts
 

@@ -95,7 +95,7 @@ def test_rows_row_ids_and_indexes_are_as_before(shape: str, root: Path) -> None:
     assert (found.recoveries[0].kind, found.recoveries[0].tables) == ("RolledBack", (table_key,))
     parts, entry = graph._graph.parts, graph.snapshot().entry(table_key)
     operation = parts.store.transaction_info(parts.address(entry), entry.version).operation
-    assert operation == ("restore" if is_restored else "delete")
+    assert operation == ("restore" if is_restored else "rollback")
     assert {key: (rows_with_ids(graph, key), answers(graph, key)) for key in TABLE_KEYS} == before
     write_everywhere(graph)
     assert_settled(root, with_extra(BEFORE), recoveries=1)

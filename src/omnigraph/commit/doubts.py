@@ -16,14 +16,16 @@ class Doubts:
     def __init__(self) -> None:
         """Begin without a doubt."""
         self._kept: dict[str, tuple[Sidecar, str]] = {}
+        self.waiting: frozenset[str] = frozenset()
 
     def keep(self, sidecar: Sidecar, reason: str) -> None:
         """Refuse the tables of a sidecar from now on."""
         self._kept[sidecar.operation_id] = (sidecar, reason)
 
-    def forget_all_but(self, operation_ids: Collection[str]) -> None:
-        """Let go of what somebody has settled since."""
-        self._kept = {key: kept for key, kept in self._kept.items() if key in operation_ids}
+    def learn(self, *, left: Collection[str], waiting: Collection[str]) -> None:
+        """Let go of what somebody has settled since; remember what waits for a read-write open."""
+        self.waiting = frozenset(waiting)
+        self._kept = {key: kept for key, kept in self._kept.items() if key in left}
 
     def refuse(self, entry: TableEntry) -> None:
         """Refuse a table whose newest commit is in doubt.

@@ -59,11 +59,16 @@ def _explain(parts: Parts, entry: TableEntry, head: int, branch: str | None, ref
                 actual=head,
                 in_flight_operation_id=sidecar.operation_id,
             )
-    if naming:
-        raise RecoveryRequired(naming[0].operation_id, _ROLLBACK)
     published = parts.coordinator.state(branch, ref).tables.pins.get(entry.identity)
     if published is not None and published.version != entry.version:
         raise ExpectedVersionMismatch(
             table_key=entry.table_key, expected=entry.version, actual=published.version
         )
+    for sidecar in naming:
+        if sidecar.operation_id in parts.doubts.waiting:
+            raise RecoveryRequired(sidecar.operation_id, _ROLLBACK)
+    if (
+        naming
+    ):  # its writer, or one that shared its tables, has ended since the sweep: the next entry heals it
+        raise ExpectedVersionMismatch(table_key=entry.table_key, expected=entry.version, actual=head)
     raise DriftNeedsRepair(table_key=entry.table_key, pin=entry.version, head=head)

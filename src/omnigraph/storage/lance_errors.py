@@ -43,6 +43,14 @@ _KINDS: tuple[tuple[str, str], ...] = (
 )
 
 
+def is_panic(error: BaseException) -> bool:
+    """Return whether the library gave up in the middle of something, as it does on some damaged files.
+
+    The class is made at run time and can be imported from nowhere; it is no `Exception`.
+    """
+    return type(error).__name__ == "PanicException"
+
+
 def classify(error: BaseException) -> ErrorClass:
     """Say what a library error means for the caller; `other` where it means nothing we know."""
     if isinstance(error, CommitConflictError):

@@ -21,7 +21,7 @@ from lance.lance import _Session as Session
 from omnigraph.core.errors import StorageError
 from omnigraph.storage.filter import Filter, Value, to_lance
 from omnigraph.storage.handle import SnapshotHandle, TableAddress
-from omnigraph.storage.lance_errors import LANCE_ERRORS, translate
+from omnigraph.storage.lance_errors import LANCE_ERRORS, is_panic, translate
 from omnigraph.storage.lookup import find_rows
 from omnigraph.storage.newest import NewestVersions
 from omnigraph.storage.ref_starts import RefStart, RefStarts
@@ -417,6 +417,10 @@ def translated(what: str) -> Iterator[None]:
         yield
     except LANCE_ERRORS as error:
         raise translate(error, what) from error
+    except BaseException as error:
+        if not is_panic(error):
+            raise
+        raise StorageError(f"{what}: the library cannot make sense of the data", kind="permanent") from error
 
 
 @contextmanager

@@ -45,6 +45,7 @@ class Result(StrEnum):
     DONE = "done"
     LEFT_ALIVE = "left to its live writer"
     UNRESOLVED = "unresolved"
+    WAITS_FOR_OPEN = "needs a restore, which only a read-write open makes"
 
 
 def finish(parts: Parts, publisher: ManifestPublisher, sidecar: Sidecar, state: ManifestState) -> Result:
@@ -166,7 +167,7 @@ def roll_back(
         pinned = parts.store.open_at(found.address, found.pinned_version)
         staged, kind = parts.stager.stage_rollback(head, pinned)
         if kind == "restore" and not may_restore:
-            return Result.UNRESOLVED
+            return Result.WAITS_FOR_OPEN
         undo.append((found, staged))
     outcomes = [Outcome(f.table.table_key, f.head, f.pinned_version) for f in moved]
     sidecar = _plan(parts, sidecar, RecoveryKind.ROLLED_BACK, outcomes)

@@ -76,7 +76,10 @@ def sweep(parts: Parts, publisher: ManifestPublisher, mode: SweepMode) -> dict[s
         results[pending.operation_id] = result
         if result is Result.DONE:
             done.append(pending)
-    parts.doubts.forget_all_but([key for key, result in results.items() if result is Result.UNRESOLVED])
+    parts.doubts.learn(
+        left=[key for key, result in results.items() if result is Result.UNRESOLVED],
+        waiting=[key for key, result in results.items() if result is Result.WAITS_FOR_OPEN],
+    )
     if mode is SweepMode.FULL:
         remove_litter(parts)
     return results
