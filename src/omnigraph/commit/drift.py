@@ -21,8 +21,17 @@ from omnigraph.history.fold import TableEntry
 _ROLLBACK = "a pending recovery sidecar requires rollback — reopen the graph read-write"
 
 
-def refuse_drift(parts: Parts, entries: Iterable[TableEntry], branch: str | None, ref: str | None) -> None:
+def refuse_drift(
+    parts: Parts,
+    entries: Iterable[TableEntry],
+    branch: str | None,
+    ref: str | None,
+    *,
+    has_swept: bool = True,
+) -> None:
     """Compare HEAD with the pin of every table that is about to be written.
+
+    `has_swept` says that the caller heals at its entry, and will do so again if it is told to try again.
 
     Raises:
         ExpectedVersionMismatch: a live writer is between its commit and its publish, or has just finished.
@@ -39,10 +48,12 @@ def refuse_drift(parts: Parts, entries: Iterable[TableEntry], branch: str | None
                 f"{entry.table_key} is at {head}, behind its published version {entry.version}"
             )
         if head > entry.version:
-            _explain(parts, entry, head, branch, ref)
+            _explain(parts, entry, head, branch, ref, has_swept=has_swept)
 
 
-def _explain(parts: Parts, entry: TableEntry, head: int, branch: str | None, ref: str | None) -> None:
+def _explain(
+    parts: Parts, entry: TableEntry, head: int, branch: str | None, ref: str | None, *, has_swept: bool
+) -> None:
     try:
         pending = list_pending(parts)
     except OmnigraphError as error:
@@ -65,7 +76,7 @@ def _explain(parts: Parts, entry: TableEntry, head: int, branch: str | None, ref
             table_key=entry.table_key, expected=entry.version, actual=published.version
         )
     for sidecar in naming:
-        if sidecar.operation_id in parts.doubts.waiting:
+        if sidecar.operation_id in parts.doubts.waiting or not has_swept:
             raise RecoveryRequired(sidecar.operation_id, _ROLLBACK)
     if (
         naming

@@ -85,7 +85,7 @@ def build_missing_indices(
         return IndexResult(None, tuple(pending))
     touched = [*(entry for entry, _ in staged), *inherited]
     with parts.queues.acquire_many((entry.table_key, branch) for entry in touched):
-        refuse_drift(parts, [entry for entry, _ in staged], branch, state.ref)
+        refuse_drift(parts, [entry for entry, _ in staged], branch, state.ref, has_swept=False)
         with forked(parts, branch, inherited) as forks:
             on_forks, pending_there = _stage(graph, forks.tables.values())
             used = {entry.table_key for entry, _ in on_forks}
