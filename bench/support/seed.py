@@ -1,14 +1,13 @@
 """A manifest with many commits, made in one go instead of commit by commit."""
 
-import struct
 from pathlib import Path
 
 from omnigraph.core.ids import new_ulid
 from omnigraph.graph.graph import Graph
 from omnigraph.history.manifest_rows import Pin, Row, commit_row, head_row, pin_row, rows_table
+from omnigraph.storage.protobuf import encode, fields
+from omnigraph.storage.version_file import FOOTER, LENGTH, manifest_message, version_file_name
 
-_FOOTER = struct.Struct("<QHH4s")
-_LENGTH = struct.Struct("<I")
 _VERSION_FIELD = 3
 
 
@@ -41,50 +40,13 @@ def seed_commits(graph: Graph, table_key: str, count: int) -> None:
 
 def _renumber(folder: Path, old: int, new: int) -> None:
     """Make one version the only one, under another number."""
-    path = folder / f"{2**64 - 1 - old:020d}.manifest"
-    data = path.read_bytes()
-    position, *formats = _FOOTER.unpack(data[-_FOOTER.size :])
-    (length,) = _LENGTH.unpack_from(data, position)
-    message = data[position + _LENGTH.size :][:length]
-    renumbered = _with_number(message, _VERSION_FIELD, new)
-    text = data[:position] + _LENGTH.pack(len(renumbered)) + renumbered + _FOOTER.pack(position, *formats)
+    data = memoryview((folder / Path(version_file_name(old)).name).read_bytes())
+    message = manifest_message(data)
+    kept = [(number, value) for number, value in fields(message) if number != _VERSION_FIELD]
+    renumbered = encode([*kept, (_VERSION_FIELD, new)])
+    position, *formats = FOOTER.unpack(data[len(data) - FOOTER.size :])
+    head = bytes(data[:position])
     for other in folder.iterdir():
         other.unlink()
-    (folder / f"{2**64 - 1 - new:020d}.manifest").write_bytes(text)
-
-
-def _with_number(message: bytes, field: int, value: int) -> bytes:
-    """Return a protobuf message with another value in a field of its top level that is a number."""
-    place, out = 0, bytearray()
-    while place < len(message):
-        start = place
-        tag, place = _varint(message, place)
-        kind = tag & 7
-        if kind == 0:
-            _, place = _varint(message, place)
-        elif kind == 2:
-            size, place = _varint(message, place)
-            place += size
-        else:
-            place += 8 if kind == 1 else 4
-        if tag >> 3 != field:
-            out += message[start:place]
-    return bytes(out) + _encoded(field << 3) + _encoded(value)
-
-
-def _varint(data: bytes, place: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[place]
-        value |= (byte & 127) << shift
-        place, shift = place + 1, shift + 7
-        if byte < 128:
-            return value, place
-
-
-def _encoded(value: int) -> bytes:
-    out = bytearray()
-    while value > 127:
-        out.append(value & 127 | 128)
-        value >>= 7
-    return bytes([*out, value])
+    content = head + LENGTH.pack(len(renumbered)) + renumbered + FOOTER.pack(position, *formats)
+    (folder / Path(version_file_name(new)).name).write_bytes(content)

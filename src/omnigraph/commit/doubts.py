@@ -1,6 +1,7 @@
-"""Tables that are not to be written, because nobody knows whether their newest commit is on the disk.
+"""What the last sweep of a handle had to leave, for the drift guard, which refuses tables by it.
 
-The sweep at the entry of every write says which; the drift guard refuses them.
+Some sidecars are of commits of which nobody knows whether they are on the disk; others wait for the restore
+that only a read-write open makes. Every other one is settled by somebody else, or by the next sweep.
 """
 
 from collections.abc import Collection
@@ -11,7 +12,7 @@ from omnigraph.history.fold import TableEntry
 
 
 class Doubts:
-    """The sidecars of such commits, as the last sweep of this handle found them."""
+    """Such sidecars, as the last sweep of this handle found them."""
 
     def __init__(self) -> None:
         """Begin without a doubt."""

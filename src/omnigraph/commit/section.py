@@ -209,7 +209,7 @@ class _Section:
             actor_id=intent.requested_by,
             graph_commit_id=intent.lineage.graph_commit_id,
             recovery_commit_id=self.parts.new_id(),
-            tables=tuple(_sidecar_table(commit) for commit in self.commits),
+            tables=tuple(SidecarTable.of(commit.entry, commit.transaction_uuid) for commit in self.commits),
             read_set=self.read_set(),
             host=host_name(),
             boot_id=boot_id() or "unknown",
@@ -353,20 +353,6 @@ class _Section:
             lock.release(remove=self.is_settled)
         except Exception as error:  # noqa: BLE001 - as above
             self.parts.warn(f"the lock file of {lock.operation_id} could not be removed: {error}")
-
-
-def _sidecar_table(commit: TableCommit) -> SidecarTable:
-    entry = commit.entry
-    return SidecarTable(
-        table_key=entry.table_key,
-        stable_table_id=entry.identity.stable_table_id,
-        table_incarnation_id=entry.identity.table_incarnation_id,
-        table_path=entry.location,
-        table_branch=entry.owner,
-        expected_version=entry.version,
-        post_commit_pin=entry.version + 1,
-        transaction_uuid=commit.transaction_uuid,
-    )
 
 
 def _sidecar_pointer(pointer: UpdateTable) -> PointerUpdate:

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 
 from omnigraph.commit.recovery.kinds import RecoveryKind
+from omnigraph.history.fold import TableEntry
 from omnigraph.history.identity import TableIdentity
 
 RECOVERY_DIR = "__recovery"
@@ -46,6 +47,20 @@ class SidecarTable:
     post_commit_pin: int
     transaction_uuid: str | None = None
     confirmed_version: int | None = None
+
+    @staticmethod
+    def of(entry: TableEntry, transaction_uuid: str | None = None) -> "SidecarTable":
+        """Return a table as it is pinned, about to make one commit."""
+        return SidecarTable(
+            table_key=entry.table_key,
+            stable_table_id=entry.identity.stable_table_id,
+            table_incarnation_id=entry.identity.table_incarnation_id,
+            table_path=entry.location,
+            table_branch=entry.owner,
+            expected_version=entry.version,
+            post_commit_pin=entry.version + 1,
+            transaction_uuid=transaction_uuid,
+        )
 
     @property
     def identity(self) -> TableIdentity:

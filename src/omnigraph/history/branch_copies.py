@@ -12,6 +12,7 @@ from urllib.parse import unquote
 from omnigraph.core.damage import GraphDamaged
 from omnigraph.core.regular_file import read_control_file
 from omnigraph.history.manifest_rows import MANIFEST_DIR
+from omnigraph.storage.handle import ref_path
 from omnigraph.storage.object_store import StorageAdapter
 from omnigraph.storage.quarantine import translated
 
@@ -135,4 +136,4 @@ def _lost(control: str, reason: str, ref: str, *, has_copy: bool) -> GraphDamage
 
 
 def _folder(ref: str) -> str:
-    return f"{MANIFEST_DIR}/tree/{ref}"
+    return ref_path(MANIFEST_DIR, ref)

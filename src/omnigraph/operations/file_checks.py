@@ -17,7 +17,7 @@ from omnigraph.history.fold import TableEntry
 from omnigraph.history.recorded_sums import recorded_sums
 from omnigraph.history.state import Snapshot
 from omnigraph.storage.graph_files import GraphFiles, graph_files
-from omnigraph.storage.handle import TableAddress
+from omnigraph.storage.handle import TableAddress, ref_path
 from omnigraph.storage.sums import FileSum
 from omnigraph.storage.version_file import HollowContent, NamedFile, decode_version, version_file_name
 
@@ -57,7 +57,7 @@ def check_files_at_open(parts: Parts, snapshot: Snapshot) -> None:
 
 
 def _check_lengths(files: GraphFiles, entry: TableEntry) -> None:
-    dataset = entry.location if entry.owner is None else f"{entry.location}/tree/{entry.owner}"
+    dataset = ref_path(entry.location, entry.owner)
     for file in _named(files, dataset, entry.version, fragments_max=FRAGMENTS_COMPARED_MAX):
         _check_length(files, f"{dataset}/{file.path}", file.size)
 

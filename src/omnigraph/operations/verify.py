@@ -19,6 +19,7 @@ from omnigraph.history.manifest_rows import MANIFEST_DIR
 from omnigraph.history.recorded_sums import recorded_sums
 from omnigraph.operations.open import make_parts
 from omnigraph.storage.graph_files import GraphFiles, graph_files
+from omnigraph.storage.handle import ref_path
 from omnigraph.storage.sums import FileSum
 from omnigraph.storage.version_file import HollowContent, decode_version, version_file_name
 
@@ -169,7 +170,7 @@ def _follow(
     parts: Parts, files: GraphFiles, branch: str, ref: str | None, needs: dict[str, _Needs]
 ) -> str | None:
     """Add what a branch needs; return why its manifest cannot be followed, if it cannot (V3)."""
-    dataset = MANIFEST_DIR if ref is None else f"{MANIFEST_DIR}/tree/{ref}"
+    dataset = ref_path(MANIFEST_DIR, ref)
     newest = files.newest_version(dataset)
     if newest is not None:
         _add_version(files, dataset, newest, needs)
@@ -182,7 +183,7 @@ def _follow(
     except (OmnigraphError, ValueError) as error:  # damaged rows may be no JSON, or no text
         return f"{branch}: {error}"
     for place, table_ref, version in sorted(pinned, key=str):
-        _add_version(files, place if table_ref is None else f"{place}/tree/{table_ref}", version, needs)
+        _add_version(files, ref_path(place, table_ref), version, needs)
     return None
 
 

@@ -9,6 +9,11 @@ import pyarrow as pa
 from lance import LanceDataset
 
 
+def ref_path(dataset: str, ref: str | None) -> str:
+    """Return where a ref of a dataset lies; none is the dataset itself."""
+    return dataset if ref is None else f"{dataset}/tree/{ref}"
+
+
 @dataclass(frozen=True, slots=True)
 class TableAddress:
     """A Lance dataset, or one ref of it."""
@@ -19,7 +24,7 @@ class TableAddress:
     @property
     def open_uri(self) -> str:
         """The place to open: a ref has its own, below the table's."""
-        return self.uri if self.ref is None else f"{self.uri}/tree/{self.ref}"
+        return ref_path(self.uri, self.ref)
 
     @property
     def local_path(self) -> Path | None:

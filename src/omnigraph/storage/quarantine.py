@@ -163,6 +163,20 @@ def hollow_file(folder: Path, files: Sequence[NamedFile]) -> tuple[str, str] | N
     return None
 
 
+def version_damage(folder: Path, version: int) -> tuple[str, str] | None:
+    """Return a file that a version needs and that is damaged, and its fault; none for a whole version.
+
+    Raises:
+        VersionGone: it has no file.
+        StorageError: something cannot be read, which says nothing about its content.
+    """
+    try:
+        found = read_version(folder, version)
+    except HollowContent as content:
+        return version_file_name(version), str(content)
+    return hollow_file(folder, [*found.files, *found.shared])
+
+
 @contextmanager
 def translated(doing: str) -> Iterator[None]:
     """Turn what the system says into an error of ours."""

@@ -71,6 +71,8 @@ def write_restored(folder: Path, version: int, newest: int) -> int:
 def _content(old: memoryview, transaction: bytes, changed: Mapping[int, int | bytes]) -> bytes:
     """Return a version file: its transaction, the index section of the old one, and the message changed."""
     message = manifest_message(old)
+    if encode(fields(message)) != message:
+        raise StorageError("the version has parts that this build does not read", kind="permanent")
     head = LENGTH.pack(len(transaction)) + transaction
     index = dict(fields(message)).get(_INDEX_SECTION)
     section = bytes(old[index : index + _size(old, index)]) if isinstance(index, int) else b""

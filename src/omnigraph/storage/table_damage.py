@@ -7,8 +7,7 @@ from pathlib import Path
 from omnigraph.core.damage import GraphDamaged
 from omnigraph.core.errors import StorageError
 from omnigraph.storage.handle import TableAddress
-from omnigraph.storage.quarantine import VersionGone, hollow_file, read_version
-from omnigraph.storage.version_file import HollowContent, version_file_name
+from omnigraph.storage.quarantine import VersionGone, version_damage
 
 _REMEDY = (
     "put the file back from a copy; or go back to a version of the branch that does not need it with "
@@ -48,12 +47,9 @@ def damage_told(address: TableAddress, version: int) -> Iterator[None]:
 
 def _damage(folder: Path, version: int) -> tuple[str, str] | None:
     try:
-        decoded = read_version(folder, version)
-    except HollowContent as content:
-        return version_file_name(version), str(content)
+        return version_damage(folder, version)
     except VersionGone:
         return None  # there is no such version, or it was cleaned up: the error says so
-    return hollow_file(folder, [*decoded.files, *decoded.shared])
 
 
 def _dataset(address: TableAddress, folder: Path) -> str:

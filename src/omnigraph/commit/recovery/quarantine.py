@@ -22,6 +22,7 @@ from omnigraph.history.branches import Branch
 from omnigraph.history.damage import damage_explained, table_damage_explained
 from omnigraph.history.manifest_rows import MANIFEST_DIR
 from omnigraph.history.state import ManifestState
+from omnigraph.storage.handle import ref_path
 from omnigraph.storage.manifest_survey import proven
 from omnigraph.storage.quarantine import (
     QUARANTINE_DIR,
@@ -94,7 +95,7 @@ def quarantine_tables(parts: Parts) -> None:
 def _move_manifest(parts: Parts, branch: Branch | None, branches: Sequence[Branch]) -> None:
     root = parts.local_root
     assert root is not None, "the caller has looked"
-    dataset = MANIFEST_DIR if branch is None else f"{MANIFEST_DIR}/tree/{branch.ref}"
+    dataset = ref_path(MANIFEST_DIR, None if branch is None else branch.ref)
     name = None if branch is None else branch.name
     # Whoever begins at a version has synced it first; so has the branch itself with the one it began at.
     begun = [other.parent_manifest_version for other in branches if other.parent_branch == name]
@@ -143,7 +144,7 @@ def record_missing_rows(parts: Parts) -> None:
 
 
 def _dataset(table: SidecarTable) -> str:
-    return table.table_path if table.table_branch is None else f"{table.table_path}/tree/{table.table_branch}"
+    return ref_path(table.table_path, table.table_branch)
 
 
 def _published(state: ManifestState, table: SidecarTable) -> int:
@@ -159,7 +160,7 @@ def _labels(parts: Parts) -> dict[str, str]:
     tables = {entry.location: entry.table_key for entry in parts.coordinator.state().tables.entries()}
     branches, _ = parts.branches.readable()
     manifests = {
-        f"{MANIFEST_DIR}/tree/{branch.ref}": f"{MANIFEST_DIR} of {branch.name}" for branch in branches
+        ref_path(MANIFEST_DIR, branch.ref): f"{MANIFEST_DIR} of {branch.name}" for branch in branches
     }
     return tables | manifests
 

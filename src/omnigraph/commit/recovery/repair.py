@@ -36,12 +36,13 @@ from omnigraph.history.coordinator import MAIN
 from omnigraph.history.fold import TableEntry, TableStates, fold
 from omnigraph.history.manifest_rows import MANIFEST_DIR
 from omnigraph.history.state import ManifestState
+from omnigraph.storage.handle import ref_path
 from omnigraph.storage.locks import PublishLock, WriterLock
 from omnigraph.storage.manifest_survey import damage_at, rows_above, survey
-from omnigraph.storage.quarantine import QUARANTINE_DIR, VersionGone, hollow_file, list_versions, read_version
+from omnigraph.storage.quarantine import QUARANTINE_DIR, VersionGone, list_versions, version_damage
 from omnigraph.storage.restored_version import write_restored
 from omnigraph.storage.synced_mark import write_mark
-from omnigraph.storage.version_file import HollowContent, version_file_name
+from omnigraph.storage.version_file import version_file_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,7 @@ def plan_repair(parts: Parts, to_version: int, branch: str | None) -> RepairPlan
     if root is None:
         raise UnsupportedError("repair --to works on local disks: an object store keeps versions of its own")
     ref = None if branch is None else parts.branches.require(branch).ref
-    folder = root / _manifest(ref)
+    folder = root / ref_path(MANIFEST_DIR, ref)
     newest = survey(parts.coordinator.address(ref)).newest
     if to_version not in list_versions(folder) or to_version > newest:
         raise VersionNotFound(f"branch '{branch or MAIN}' has no version {to_version} on this disk")
@@ -165,7 +166,7 @@ def carry_out(parts: Parts, loss: Loss, actor: str | None) -> str:
 
 
 def _go_back(parts: Parts, root: Path, plan: RepairPlan, operation_id: str, actor: str | None) -> None:
-    loss, folder = plan.loss, root / _manifest(plan.ref)
+    loss, folder = plan.loss, root / ref_path(MANIFEST_DIR, plan.ref)
     write_note(
         parts,
         operation_id,
@@ -188,22 +189,13 @@ def _go_back(parts: Parts, root: Path, plan: RepairPlan, operation_id: str, acto
     hit("repair.post_manifest_pre_tables")
     for table in plan.tables:
         if table.is_damaged:  # the library could not build on it
-            write_restored(root / _dataset(table.entry), table.entry.version, table.newest)
+            write_restored(
+                root / ref_path(table.entry.location, table.entry.owner), table.entry.version, table.newest
+            )
 
 
 def _sidecar(parts: Parts, plan: RepairPlan, operation_id: str, actor: str | None) -> Sidecar:
-    tables = tuple(
-        SidecarTable(
-            table_key=table.entry.table_key,
-            stable_table_id=table.entry.identity.stable_table_id,
-            table_incarnation_id=table.entry.identity.table_incarnation_id,
-            table_path=table.entry.location,
-            table_branch=table.entry.owner,
-            expected_version=table.entry.version,
-            post_commit_pin=table.entry.version + 1,
-        )
-        for table in plan.tables
-    )
+    tables = tuple(SidecarTable.of(table.entry) for table in plan.tables)
     outcomes = tuple(
         Outcome(table.entry.table_key, table.newest, table.entry.version) for table in plan.tables
     )
@@ -224,16 +216,13 @@ def _sidecar(parts: Parts, plan: RepairPlan, operation_id: str, actor: str | Non
     )
 
 
-def _manifest(ref: str | None) -> str:
-    return MANIFEST_DIR if ref is None else f"{MANIFEST_DIR}/tree/{ref}"
-
-
 def _state_at(parts: Parts, branch: str | None, ref: str | None, version: int) -> ManifestState:
     address = parts.coordinator.address(ref)
     damage = damage_at(address, version)
     if damage is not None:
+        dataset = ref_path(MANIFEST_DIR, ref)
         raise GraphDamaged(
-            file=f"{_manifest(ref)}/{damage[0]}", reason=damage[1], dataset=_manifest(ref), versions=[version]
+            file=f"{dataset}/{damage[0]}", reason=damage[1], dataset=dataset, versions=[version]
         )
     handle = parts.coordinator.manifest.open_at(address, version)
     rows = parts.coordinator.manifest.read(handle)
@@ -243,7 +232,7 @@ def _state_at(parts: Parts, branch: str | None, ref: str | None, version: int) -
 def _refuse_damaged_tables(root: Path, state: ManifestState) -> None:
     """Refuse a version whose tables cannot be read."""
     for entry in state.tables.entries():
-        dataset = _dataset(entry)
+        dataset = ref_path(entry.location, entry.owner)
         damage = _damage(root / dataset, entry.version)
         if damage is not None:
             raise GraphDamaged(
@@ -263,23 +252,19 @@ def _moved(
     for entry in (entry for entry in entries if owns(branch, entry)):
         pins = [pin for tables in states if (pin := tables.pins.get(entry.identity)) is not None]
         named = [pin.version for pin in pins if pin.ref == entry.owner]
-        newest = max([*list_versions(root / _dataset(entry))[:1], *named])
+        folder = root / ref_path(entry.location, entry.owner)
+        newest = max([*list_versions(folder)[:1], *named])
         if newest > entry.version:
-            yield MovedTable(entry, newest, _damage(root / _dataset(entry), newest) is not None)
-
-
-def _dataset(entry: TableEntry) -> str:
-    return entry.location if entry.owner is None else f"{entry.location}/tree/{entry.owner}"
+            yield MovedTable(
+                entry, newest, _damage(root / ref_path(entry.location, entry.owner), newest) is not None
+            )
 
 
 def _damage(folder: Path, version: int) -> tuple[str, str] | None:
     try:
-        found = read_version(folder, version)
-    except HollowContent as hollow:
-        return version_file_name(version), str(hollow)
+        return version_damage(folder, version)
     except VersionGone:
         return version_file_name(version), "is missing"
-    return hollow_file(folder, [*found.files, *found.shared])
 
 
 def _dead_sidecars(parts: Parts, branch: str | None) -> tuple[PendingSidecar, ...]:
