@@ -403,3 +403,23 @@ def _drift(root: Path, graph: Graph, table_key: str) -> tuple[int, int]:
     dataset = lance.dataset(str(root / entry.location))
     dataset.delete("id = 'cid'")
     return entry.version, dataset.version
+
+
+def test_a_writer_that_died_behind_the_sweep_is_healed_by_the_next_try(root: Path) -> None:
+    graph = graphs.open(root)
+    times = iter([True])
+
+    def die_once() -> None:
+        if next(times, False):
+            give_up(root, "insert", "P3")
+
+    touch = 'query touch() { update Person set { age: 31 } where name = "ann" }'
+    with (
+        failpoint("mutation.post_stage_pre_gate", "call", die_once),
+        pytest.raises(ExpectedVersionMismatch),
+    ):
+        graph.mutate(touch)
+    graph.mutate(touch)
+
+    assert not sidecars(root)
+    assert len(books(root).recoveries) == 1
