@@ -76,6 +76,7 @@ class Run:
         self.present: dict[str, set[str]] = {MAIN: set()}
         self.commit_ids: dict[str, list[str]] = {MAIN: []}
         self.doubtful: list[Write] = []
+        self.in_flight: set[str] = set()  # names that a stopped host may yet write or take away
         self.number = 0
         self.write_s = FIRST_GUESS_S
         with graphs.init(root.uri, SCHEMA) as graph:
@@ -125,6 +126,8 @@ class Run:
     def _write_and_stop(self, host: Host) -> Write | None:
         """Begin a write, stop the host somewhere in it, and return it; none where an index was built."""
         write = self._begin(host)
+        if write is not None:
+            self.in_flight.add(write.name)
         _pause(self.random.random() * STOP_WITHIN * self.write_s)
         host.stop()
         self.tally.stops += 1
@@ -203,7 +206,7 @@ class Run:
             self.tally.index_builds += 1
             host.tell("index", branch=None if branch == MAIN else branch)
             return None
-        certain = sorted(self.present[branch] - {write.name for write in self.doubtful})
+        certain = sorted(self.present[branch] - self.in_flight - {write.name for write in self.doubtful})
         is_delete = bool(certain) and self.random.random() < 0.25
         self.number += 1
         name = self.random.choice(certain) if is_delete else f"w{self.number}"
@@ -258,6 +261,7 @@ class Run:
                 self._check_branch(graph, branch)
             self.tally.recoveries = Counter(found.recovery_kind.value for found in graph.recoveries())
         self.doubtful.clear()
+        self.in_flight.clear()
         assert self.adapter.list_dir(RECOVERY_DIR) == []  # T3
 
     def _check_branch(self, graph: Graph, branch: str) -> None:
