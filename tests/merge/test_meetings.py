@@ -162,6 +162,24 @@ def test_a_meeting_that_cannot_be_read_any_more_is_refused(hotfix: Graph) -> Non
     assert "eve" not in ages(hotfix)
 
 
+@pytest.mark.case("engine", 374)
+def test_a_commit_that_was_merged_through_a_branch_made_from_its_own_is_found_again(world: Graph) -> None:
+    """A merge of a branch that has not written yet takes commits of the branch it was made from."""
+    world.create_branch("hotfix")
+    put(world, "hotfix", EVE)
+    world.create_branch("again", from_="hotfix")
+    set_age(world, "june", "ann", 31)
+    set_age(world, None, "bob", 41)
+    merge_all(world, ("again", "main"), ("again", "june"))
+
+    world.delete_branch("again")
+    world.delete_branch("hotfix")
+    remove(world, None, "Person", "eve")
+
+    world.merge("june")
+    assert ages(world) == {**START, "ann": 31, "bob": 41}
+
+
 def manifest_trees(graph: Graph) -> set[str]:
     return {path.name for path in (Path(graph.uri) / "__manifest" / "tree").iterdir()}
 

@@ -56,7 +56,7 @@ class FailingRun(Run):
     def _reopen_in_spite_of_faults(self) -> None:
         """Open the graph on a store that may fail, and then on one that does not.
 
-        An open need not fail with the store: what it could not read of a branch, the branch's sidecar waits for.
+        An open need not fail with its store: the sidecars of a branch that it could not read wait.
         """
         self.graph.close()
         try:

@@ -13,8 +13,8 @@ E6  Commits that a branch gave up are behind whoever took them and behind nobody
     the branch included. Others may meet in them, though no branch shows them any more.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from typing import Generic, TypeAlias, TypeVar
 
 import orjson
@@ -115,12 +115,18 @@ class Ancestry:
             raise HistoryUnknown(sorted(unknown))
         return self._merged(best)
 
-    def record(self, merged: str) -> dict[str, object]:
-        """Return what merging a commit of the first branch tells beyond the rows of the second."""
-        one, other = self._chains()
+    def record(self, merged: str, ref_of: Callable[[str], str | None]) -> dict[str, object]:
+        """Return what merging a commit of the first branch tells beyond the rows of the second.
+
+        A branch's rows do not tell the manifests of those it was made from, which live as long as it does.
+        """
+        lineage, (one, other) = self._learned(), self._chains()
+        for chain in one.chains:
+            if chain.branch is not None and chain.ref is None:
+                lineage.learn_chain(replace(chain, ref=ref_of(chain.branch)))
         place = one.find(merged)
         assert place is not None, "the first branch has the commit"
-        return self._learned().record(place, Lineage([other]))
+        return lineage.record(place, Lineage([other]))
 
     def effective(self, commit_id: str) -> str:
         """Return the commit that last changed rows (E4)."""

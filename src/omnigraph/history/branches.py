@@ -148,6 +148,11 @@ class Branches:
         text = self._adapter.read_text_if_exists(control_file(name)) if _is_encodable(name) else None
         return None if text is None or _ended_ref(text) is not None else _decode(name, text)
 
+    def ref_of(self, name: str) -> str | None:
+        """Return the ref of a live branch, or none."""
+        found = self.find(name)
+        return None if found is None else found.ref
+
     def require(self, name: str, ref: str | None = None) -> Branch:
         """Return a live branch; with a ref, the very incarnation that had it (N2).
 

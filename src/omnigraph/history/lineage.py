@@ -131,7 +131,7 @@ class Lineage:
     def learn(self, log: ChainedLog) -> None:
         """Take in what the rows of a branch tell (C1, C2)."""
         for chain in log.chains:
-            self._add_chain(chain)
+            self.learn_chain(chain)
         for place, metadata in log.merges():
             merged, record = str(metadata["merged_parent_commit_id"]), metadata.get(MERGED_HISTORY)
             if record is not None:
@@ -261,14 +261,15 @@ class Lineage:
 
     def _learn_record(self, record: Mapping[str, Any]) -> None:
         for chain_id, branch, ref, *start in record.get("chains", ()):
-            self._add_chain(Chain(chain_id, branch, Place(*start) if start else None, ref))
+            self.learn_chain(Chain(chain_id, branch, Place(*start) if start else None, ref))
         for chain, version, *merged in record.get("merges", ()):
             self._add_merge(chain, version, Place(*merged))
         for chain, version, commit_id in record.get("unplaced", ()):
             if version not in self._merges.get(chain, {}):
                 self._unplaced.setdefault(chain, {})[version] = commit_id
 
-    def _add_chain(self, chain: Chain) -> None:
+    def learn_chain(self, chain: Chain) -> None:
+        """Take in a chain; one whose manifest is known says more than one whose is not."""
         known = self.chains.get(chain.chain_id)
         if known is None or known.ref is None:
             self.chains[chain.chain_id] = chain

@@ -291,8 +291,7 @@ def _is_meeting_place(parts: Parts, branch: Branch, state: ManifestState) -> boo
 
 
 def _is_live(parts: Parts, name: str, ref: str | None) -> bool:
-    found = parts.branches.find(name)
-    return found is not None and found.ref == ref
+    return ref is not None and parts.branches.ref_of(name) == ref
 
 
 def _taken(name: str) -> AlreadyExistsError:

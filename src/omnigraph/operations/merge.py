@@ -157,7 +157,9 @@ def _merge_once(graph: OpenGraph, request: MergeRequest, *, dry_run: bool) -> tu
             request,
             plan,
             source_head=heads.source.head,
-            source_history=heads.ancestry.record(heads.source.head.graph_commit_id),
+            source_history=heads.ancestry.record(
+                heads.source.head.graph_commit_id, graph.parts.branches.ref_of
+            ),
             captured=heads.target,
         )
         return replace(result, commit=published.commit), heads

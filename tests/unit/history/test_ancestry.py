@@ -55,12 +55,16 @@ class History:
             "created_at": state.version + 1,
         }
         if merged is not None and self.is_recorded:
-            metadata[MERGED_HISTORY] = Ancestry(self.states[merged], state).record(str(second))
+            ancestry = Ancestry(self.states[merged], state)
+            metadata[MERGED_HISTORY] = ancestry.record(str(second), self._ref_of)
         row = commit_row(commit_id, state.branch, metadata, at=state.version + 1)
         self.states[branch] = state.with_rows(
             rows_table([row]), version=state.version + 1, fragments=frozenset()
         )
         self.parents[commit_id] = tuple(parent for parent in (first, second) if parent is not None)
+
+    def _ref_of(self, name: str) -> str | None:
+        return self.states[name].ref if name in self.states else None
 
     def delete(self, name: str) -> None:
         """Remove a branch with its rows."""

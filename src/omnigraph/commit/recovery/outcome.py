@@ -277,7 +277,7 @@ def _merged_history(parts: Parts, sidecar: Sidecar, merged_parent: str) -> dict[
             parts.warn(f"branch '{branch or MAIN}' cannot be read while a merge is recovered: {error}")
             continue
         if state.commits.has(merged_parent):
-            return Ancestry(state, target).record(merged_parent)
+            return Ancestry(state, target).record(merged_parent, refs.get)
     return None
 
 
