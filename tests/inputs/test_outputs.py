@@ -93,6 +93,22 @@ def test_the_rejects_file_is_none_of_the_inputs(graph: Graph, tmp_path: Path, na
 
 
 @pytest.mark.case("surfaces", 245)
+@pytest.mark.parametrize("name", ["load.yaml", "./load.yaml", "link.yaml"])
+def test_the_rejects_file_is_not_the_mapping(graph: Graph, tmp_path: Path, name: str) -> None:
+    (tmp_path / "people.csv").write_text("who\n")
+    mapping = "sources:\n  - path: people.csv\n    type: Person\n"
+    (tmp_path / "load.yaml").write_text(mapping)
+    (tmp_path / "link.yaml").symlink_to("load.yaml")
+    load = ["load", graph.uri, "--mode", "append", "--on-error", "skip", "--engine", "local"]
+
+    outcome = invoke(*load, "--mapping", "load.yaml", "--rejects", name, cwd=tmp_path)
+
+    assert outcome.code == 1
+    assert "is an input of this load" in outcome.stderr
+    assert (tmp_path / "load.yaml").read_text() == mapping
+
+
+@pytest.mark.case("surfaces", 245)
 def test_a_rejected_record_names_its_file_even_if_it_is_the_only_one(graph: Graph, tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_bytes(BAD)
     load = ["load", graph.uri, "--mode", "append", "--on-error", "skip", "--engine", "local"]

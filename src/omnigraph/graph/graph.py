@@ -211,7 +211,8 @@ class Graph(ChangeVerbs):
             progress=progress,
             has_strict_columns=strict_columns,
         )
-        inputs = _inputs(self._graph, data, mapping)  # read after the checks at the entry, not before
+        # Read after the checks at the entry, not before.
+        inputs = _inputs(self._graph, data, mapping, options.rejects)
         result = load_verb(
             self._graph,
             inputs,
@@ -391,10 +392,11 @@ def _inputs(
     graph: OpenGraph,
     data: "str | Path | bytes | Mapping[str, pa.Table] | Iterable[str | Path | LoadInput]",
     mapping: str | Path | None,
+    rejects: Path | None,
 ) -> Iterator[LoadInput]:
     yield from _data(graph, data)
     if mapping is not None:
-        yield from mapped_sources(mapping, graph.catalog)
+        yield from mapped_sources(mapping, graph.catalog, rejects)
 
 
 def _data(

@@ -13,6 +13,7 @@ from omnigraph.bulk.sources import SourceInput
 from omnigraph.bulk.sources_names import resolve_name
 from omnigraph.catalog.model import Catalog
 from omnigraph.operations.load import LoadInput, RecordInput
+from omnigraph.operations.rejects import refuse_mapping
 from omnigraph.operations.settings import read_limits
 from omnigraph.validate.records import BLOCK_BYTES
 
@@ -20,7 +21,12 @@ STDIN = "-"
 
 
 def read_inputs(
-    names: Iterable[str], catalog: Catalog, stdin: BinaryIO, *, mapping: Path | None = None
+    names: Iterable[str],
+    catalog: Catalog,
+    stdin: BinaryIO,
+    *,
+    mapping: Path | None = None,
+    rejects: Path | None = None,
 ) -> Iterator[LoadInput]:
     """Yield what the names stand for, and then the files of a mapping.
 
@@ -36,7 +42,7 @@ def read_inputs(
     for name in names:
         found.extend([None] if name == STDIN else resolve_name(name, catalog))
     if mapping is not None:
-        found.extend(read_mapping(mapping, catalog))
+        found.extend(_mapped(mapping, catalog, rejects))
     is_only = len(found) == 1
     for place, source in enumerate(found):
         if source is None:
@@ -69,10 +75,16 @@ def named_sources(name: str | Path, catalog: Catalog) -> Iterator[SourceInput]:
     return (replace(source, name=source.path) for source in resolve_name(str(name), catalog))
 
 
-def mapped_sources(path: str | Path, catalog: Catalog) -> Iterator[SourceInput]:
+def mapped_sources(path: str | Path, catalog: Catalog, rejects: Path | None = None) -> Iterator[SourceInput]:
     """Yield the files of a mapping, each with its path as the name in errors.
 
     Raises:
         BadRequest: the mapping cannot be read, or names what does not exist.
     """
-    return (replace(source, name=source.path) for source in read_mapping(Path(path), catalog))
+    return (replace(source, name=source.path) for source in _mapped(Path(path), catalog, rejects))
+
+
+def _mapped(path: Path, catalog: Catalog, rejects: Path | None) -> Iterable[SourceInput]:
+    if rejects is not None:
+        refuse_mapping(rejects, path)
+    return read_mapping(path, catalog)

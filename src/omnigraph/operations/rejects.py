@@ -94,7 +94,21 @@ def refuse_input(path: Path, sources: Iterable[SourceInput]) -> None:
     """
     for source in sources:
         if source.path == str(path) or (not is_object(source.path) and _is_same_file(path, source.location)):
-            raise BadRequest(f"{path} is an input of this load: give another file for the rejected rows")
+            raise _is_input(path)
+
+
+def refuse_mapping(path: Path, mapping: Path) -> None:
+    """Make sure that a file for violations is not the one that says how to read the input.
+
+    Raises:
+        BadRequest: it is.
+    """
+    if path == mapping or _is_same_file(path, str(mapping)):
+        raise _is_input(path)
+
+
+def _is_input(path: Path) -> BadRequest:
+    return BadRequest(f"{path} is an input of this load: give another file for the rejected rows")
 
 
 def _is_same_file(one: Path, other: str) -> bool:

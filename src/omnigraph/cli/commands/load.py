@@ -137,7 +137,7 @@ def load(
         graph = held.enter_context(open_for_writing(target))
         progress = held.enter_context(load_progress(quiet=quiet, as_json=as_json))
         result = graph.load(
-            read_inputs(names, graph.catalog, sys.stdin.buffer, mapping=mapping),
+            read_inputs(names, graph.catalog, sys.stdin.buffer, mapping=mapping, rejects=rejects),
             cast("LoadMode", mode),
             branch=branch,
             from_=from_,
