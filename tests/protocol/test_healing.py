@@ -315,6 +315,26 @@ def test_ensure_indices_heals_nothing(point: str, root: Path) -> None:
     assert not {name for name in after.keys() - before.keys() if "_versions" in name or "__" in name}
 
 
+def test_a_write_on_a_branch_explains_nothing_about_main(root: Path) -> None:
+    """The writer is alive, and moves another HEAD of the same table."""
+    told: list[Exception] = []
+    with graphs.open(root) as graph:
+        graph.create_branch("june")
+        person = graph.snapshot().entry("node:Person")
+
+        def look() -> None:
+            lance.dataset(str(root / person.location)).delete("id = 'bob'")
+            try:
+                graph.mutate(TOUCH_PERSON)
+            except ConflictError as error:  # raised here, it would be one of the writer's own
+                told.append(error)
+
+        with paused_at("mutation.post_table_commit", "call", look):
+            graph.mutate(TOUCH_PERSON, branch="june")
+
+    assert [type(error) for error in told] == [DriftNeedsRepair]
+
+
 # Upkeep
 
 

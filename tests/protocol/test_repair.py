@@ -367,6 +367,20 @@ def test_a_repair_that_died_is_finished(root: Path, place: str, how: str) -> Non
 
 
 @pytest.mark.case("engine", 412)
+def test_an_audit_that_comes_later_says_nothing_that_did_not_happen(root: Path) -> None:
+    """The repair dies before its first effect, and its recovery before the audit."""
+    with failpoint("repair.post_sidecar_pre_manifest", "raise"), pytest.raises(InjectedFault):
+        og.repair(root, GOOD)
+    with failpoint("recovery.record_audit", "raise"), pytest.raises(InjectedFault):
+        graphs.open(root)
+
+    graphs.open(root).close()
+
+    (row,) = _repairs(root)
+    assert row.outcomes == ()
+
+
+@pytest.mark.case("engine", 412)
 def test_what_a_dead_writer_had_published_does_not_come_back(root: Path) -> None:
     version = newest(root)
     with graphs.open(root) as graph:

@@ -118,11 +118,12 @@ class Ancestry:
     def record(self, merged: str, ref_of: Callable[[str], str | None]) -> dict[str, object]:
         """Return what merging a commit of the first branch tells beyond the rows of the second.
 
-        A branch's rows do not tell the manifests of those it was made from, which live as long as it does.
+        Its rows do not tell where the manifests of the branches lie whose commits it shows: its own, and
+        those of the branches that it was made from, which live as long as it does.
         """
         lineage, (one, other) = self._learned(), self._chains()
         for chain in one.chains:
-            if chain.branch is not None and chain.ref is None:
+            if chain.branch is not None:
                 lineage.learn_chain(replace(chain, ref=ref_of(chain.branch)))
         place = one.find(merged)
         assert place is not None, "the first branch has the commit"
@@ -167,7 +168,7 @@ class Ancestry:
 
 
 def _chained(state: ManifestState) -> ChainedLog:
-    return ChainedLog(state.commits, branch=state.branch, ref=state.ref)
+    return ChainedLog(state.commits, branch=state.branch)
 
 
 def _newest(rows: pa.Table) -> tuple[str, int]:

@@ -42,7 +42,7 @@ class Place:
 class Chain:
     """Commits that a branch added in a row, and the one that they went on from; the graph's first has none.
 
-    `ref` is that of the branch's manifest, where it is known.
+    `ref` is that of the branch's manifest: a merge records it, the rows of a branch do not tell it.
     """
 
     chain_id: str
@@ -57,8 +57,8 @@ Reach = Mapping[str, Place]  # by chain, the last commit of it that something ha
 class ChainedLog:
     """The commits that one branch shows, as chains (C1, C4)."""
 
-    def __init__(self, log: CommitLog, *, branch: str | None = None, ref: str | None = None) -> None:
-        """Take a branch's log, its name, and the ref of its manifest."""
+    def __init__(self, log: CommitLog, *, branch: str | None = None) -> None:
+        """Take a branch's log and its name."""
         rows = log.rows()
         self._rows = rows.take(_compute.sort_indices(rows, sort_keys=[("table_version", "ascending")]))
         self._versions = self._rows["table_version"].to_numpy()
@@ -69,16 +69,12 @@ class ChainedLog:
         starts = [0, *_after(is_turn | is_left_out)] if len(branches) else []
         self._starts = np.array(starts, dtype=np.int64)
         last_run = [0, *_after(is_turn)][-1]
-        self.chains = [
-            self._chain(start, branches[start].as_py() or None, ref if start >= last_run else None, branch)
-            for start in starts
-        ]
+        self.chains = [self._chain(start, branches[start].as_py() or None) for start in starts]
         last = [chain for start, chain in zip(starts, self.chains, strict=True) if start >= last_run]
         self.own = frozenset(chain.chain_id for chain in last if chain.branch == branch)
 
-    def _chain(self, start: int, branch: str | None, ref: str | None, own: str | None) -> Chain:
-        went_on_from = self.place(start - 1) if start else None
-        return Chain(self._text("object_id", start), branch, went_on_from, ref if branch == own else None)
+    def _chain(self, start: int, branch: str | None) -> Chain:
+        return Chain(self._text("object_id", start), branch, self.place(start - 1) if start else None)
 
     def place(self, position: int) -> Place:
         """Return where the commit of a row stands."""

@@ -280,12 +280,12 @@ def _let_go(parts: Parts, publisher: ManifestPublisher, branch: Branch, state: M
 
 def _is_meeting_place(parts: Parts, branch: Branch, state: ManifestState) -> bool:
     """Return whether two branches may meet in a commit of a deleted one (J3)."""
-    log = ChainedLog(state.commits, branch=branch.name, ref=branch.ref)
+    log = ChainedLog(state.commits, branch=branch.name)
     if not log.own:
         return False  # it never wrote
     states = [parts.coordinator.state()]
     states += [parts.coordinator.state(other.name, other.ref) for other in parts.branches.all()]
-    lineage = Lineage(ChainedLog(other.commits, branch=other.branch, ref=other.ref) for other in states)
+    lineage = Lineage(ChainedLog(other.commits, branch=other.branch) for other in states)
     lineage.place_merges(log)
     return lineage.is_meeting_place(log.own)
 

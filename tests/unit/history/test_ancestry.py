@@ -558,9 +558,9 @@ def test_random_histories_with_commits_given_up_meet_where_the_definition_says(s
 
 def meets_in_fix(history: History) -> bool:
     """Say whether the storage of `fix` is to stay when it goes."""
-    fix = ChainedLog(history.states["fix"].commits, branch="fix", ref="fix-ref")
+    fix = ChainedLog(history.states["fix"].commits, branch="fix")
     others = [state for name, state in history.states.items() if name != "fix"]
-    lineage = Lineage(ChainedLog(state.commits, branch=state.branch, ref=state.ref) for state in others)
+    lineage = Lineage(ChainedLog(state.commits, branch=state.branch) for state in others)
     return lineage.is_meeting_place(fix.own)
 
 
