@@ -232,6 +232,14 @@ def test_packed_buffers_of_arrow_are_bounded_before_they_are_unpacked(
 
     assert caught.value.resource == f"bytes that {path} unpacks to"
     assert caught.value.actual >= 500_000
+    refused_unread(SourceInput(str(path), Format.ARROW, "people.arrow", table_key="node:Person"))
+
+
+def refused_unread(source: SourceInput) -> None:
+    """Assert that a file is refused where its rows are only counted."""
+    limits = ReadLimits(expansion_max=10, expansion_floor=1_000)
+    with pytest.raises(ResourceLimit):
+        plan_slices([source], target_bytes=MEGABYTE, limits=limits)
 
 
 @pytest.mark.case("engine", 403)
@@ -248,6 +256,7 @@ def test_packed_pages_of_parquet_are_bounded_before_they_are_unpacked(
         graph.load(f"Person={path}", "merge", dry_run=True)
 
     assert caught.value.resource == f"bytes that {path} unpacks to"
+    refused_unread(SourceInput(str(path), Format.PARQUET, "people.parquet", table_key="node:Person"))
 
 
 # Many columns
