@@ -23,6 +23,7 @@ from tests.branches.steps import (
     set_age,
 )
 from tests.support.engine import foreign, internals, reopen
+from tests.support.protocol import paused_at
 from tests.support.system import Script
 
 FIRST_WRITE = """
@@ -288,6 +289,27 @@ def test_writers_on_different_branches_neither_wait_for_nor_see_one_another(grap
     assert names(graph, "july") == ["ann", "bob", "eve", "july 0", "july 1"]
     assert names(graph) == ["ann", "bob", "eve", "main 0", "main 1"]
     assert graph.recoveries() == []
+
+
+def test_a_lost_race_is_without_effect_only_if_every_table_was_a_fork(graph: Graph) -> None:
+    """One table is the branch's own, and has moved: without a sidecar nobody could say why."""
+    graph.create_branch("june")
+    insert(graph, "first", "june")
+
+    def be_faster() -> None:
+        with foreign(graph) as other:
+            other.mutate('query q() { insert Company { name: "theirs" } }', branch="june")
+
+    both = 'query q() { insert Person { name: "second" } insert Company { name: "ours" } }'
+    with (
+        paused_at("mutation.post_finalize_pre_publisher", "call", be_faster),
+        pytest.raises(ExpectedVersionMismatch) as lost,
+    ):
+        graph.mutate(both, branch="june")
+
+    assert lost.value.recovery_operation_id is not None
+    insert(graph, "later", "june")  # heals first
+    assert names(graph, "june") == ["ann", "bob", "eve", "first", "later"]
 
 
 @pytest.mark.case("engine", 146)

@@ -205,12 +205,12 @@ for number in (signal.SIGHUP, signal.SIGTERM):
 with shielded():
     os.kill(os.getpid(), signal.SIGHUP)
     pid = os.fork()
-if pid == 0:
-    with shielded():
-        signal.raise_signal(signal.SIGTERM)
-        waited = list(seen)
-    print(waited, seen, flush=True)
-    os._exit(0)
+    if pid == 0:  # in the section of its parent, which is none of its own
+        with shielded():
+            signal.raise_signal(signal.SIGTERM)
+            waited = list(seen)
+        print(waited, seen, flush=True)
+        os._exit(0)
 os.waitpid(pid, 0)
 print(seen, flush=True)
 """
@@ -218,7 +218,7 @@ print(seen, flush=True)
 
 @pytest.mark.case("engine", 429)
 def test_a_child_has_sections_of_its_own() -> None:
-    """What its parent held back is not delivered to it; what comes to it in a section waits for the end."""
+    """What its parent held back is not delivered to it; what comes to it in its section waits for the end."""
     with Script(CHILD) as script:
         assert script.read_line() == f"[] [{signal.SIGTERM.value}]"
         assert script.read_line() == f"[{signal.SIGHUP.value}]"
