@@ -114,6 +114,19 @@ def test_columns_that_the_type_does_not_have_are_refused_at_the_first_line(tmp_p
 
 
 @pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("name,age\nann,0x1F\n", "Person.age: expected I32, got string '0x1F'"),
+        ("name,score\nann,.5\n", "Person.score: expected F64, got string '.5'"),
+        ("name,score\nann,inf\n", "Person.score: expected F64, got string 'inf'"),
+    ],
+)
+def test_a_number_that_only_arrow_would_read_is_none(tmp_path: Path, text: str, problem: str) -> None:
+    """Alone in its column, which would be converted in one go."""
+    assert read_text(tmp_path, text)[1] == [(2, problem)]
+
+
+@pytest.mark.parametrize(
     ("row", "said"),
     [
         ("ann,1,2", "the row has 3 fields, but the header 2"),
