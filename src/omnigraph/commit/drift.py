@@ -78,8 +78,7 @@ def _explain(
     for sidecar in naming:
         if sidecar.operation_id in parts.doubts.waiting or not has_swept:
             raise RecoveryRequired(sidecar.operation_id, _ROLLBACK)
-    if (
-        naming
-    ):  # its writer, or one that shared its tables, has ended since the sweep: the next entry heals it
+    if naming:
+        # Its writer, or one that shared its tables, has ended since the sweep: the next entry heals it.
         raise ExpectedVersionMismatch(table_key=entry.table_key, expected=entry.version, actual=head)
     raise DriftNeedsRepair(table_key=entry.table_key, pin=entry.version, head=head)

@@ -121,10 +121,12 @@ class Ancestry:
         Its rows do not tell where the manifests of the branches lie whose commits it shows: its own, and
         those of the branches that it was made from, which live as long as it does.
         """
-        lineage, (one, other) = self._learned(), self._chains()
+        lineage, (one, other), source = self._learned(), self._chains(), self._states[0]
         for chain in one.chains:
             if chain.branch is not None:
-                lineage.learn_chain(replace(chain, ref=ref_of(chain.branch)))
+                # Its own is the one that was read, whatever became of the name since.
+                ref = source.ref if chain.branch == source.branch else ref_of(chain.branch)
+                lineage.learn_chain(replace(chain, ref=ref))
         place = one.find(merged)
         assert place is not None, "the first branch has the commit"
         return lineage.record(place, Lineage([other]))

@@ -634,3 +634,13 @@ def test_rows_come_back_as_a_table(history: History) -> None:
 
     assert isinstance(log.rows(), pa.Table)
     assert (log.has("a"), log.has("b")) == (True, False)
+
+
+@pytest.mark.case("engine", 374)
+def test_a_merge_records_the_branch_that_it_read_whatever_became_of_the_name(history: History) -> None:
+    history.commit("june", "j1")
+    ancestry = Ancestry(history.states["june"], history.states["main"])
+
+    record = ancestry.record("j1", lambda _name: "another-ref")
+
+    assert record["chains"] == [["j1", "june", "june-ref", "r", 1, "r"]]
