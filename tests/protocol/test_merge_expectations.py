@@ -36,6 +36,24 @@ def test_a_merge_over_drift_is_refused_before_any_effect(branched: Path) -> None
     assert books(branched).files == ()
 
 
+def test_a_merge_holds_the_queues_of_every_table_of_its_target(branched: Path) -> None:
+    free: set[str] = set()
+
+    with graphs.open(branched) as graph:
+        keys = graph.snapshot().entries
+
+        def look() -> None:
+            for table_key in keys:
+                with graph._graph.parts.queues.try_one((table_key, None)) as is_held:
+                    free.update({table_key} if is_held else ())
+
+        with paused_at("branch_merge.post_sidecar_pre_commit", "call", look):
+            graph.merge("june")
+
+    assert len(keys) > 2
+    assert free == set()
+
+
 def test_a_merge_that_deletes_a_node_expects_the_edges_that_may_be_at_it(branched: Path) -> None:
     """The edge is published by another process while the merge, which removes its node, is committed."""
     with graphs.open(branched) as graph:

@@ -1,28 +1,19 @@
-"""From a validated write to a published one: stage, gates, one more look, the commit section.
+"""From validated rows to a published write: stage what the branch owns, enter, stage the rest, commit."""
 
-Q1  Nothing durable but unreferenced files exists before the commit section.
-Q2  Under the gates every table that was touched or read must still be at its pin, and none may be ahead of
-    it.
-"""
-
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from omnigraph.commit.changes import Expectation, LineageIntent, published_version
-from omnigraph.commit.drift import refuse_drift
-from omnigraph.commit.forks import fork_files, forked, owns
+from omnigraph.commit.forks import owns
 from omnigraph.commit.outcome import Made
 from omnigraph.commit.parts import Parts
 from omnigraph.commit.publish import ManifestPublisher, PublishOutcome
-from omnigraph.commit.section import FailpointNames, TableCommit, WriteIntent
+from omnigraph.commit.section import FailpointNames
 from omnigraph.commit.sidecar import WriterKind
-from omnigraph.commit.write import commit_write
-from omnigraph.core.errors import ExpectedVersionMismatch, PreconditionFailed, ReadSetChanged
+from omnigraph.commit.write import Change, entered
+from omnigraph.core.errors import PreconditionFailed
 from omnigraph.core.failpoint import hit
 from omnigraph.history.coordinator import MAIN
 from omnigraph.history.fold import TableEntry
-from omnigraph.history.identity import TableIdentity
 from omnigraph.history.state import ManifestState, Snapshot
 from omnigraph.staging.stage import stage_all
 from omnigraph.staging.write_set import TableWork, WriteSet, work_of
@@ -48,6 +39,20 @@ class WriteRequest:
     message: str | None = None
     if_commit: str | None = None
 
+    def change(self, write_set: WriteSet) -> Change:
+        """Return the change that a set of writes makes."""
+        return Change(
+            self.kind,
+            self.snapshot,
+            self.branch_ref,
+            frozenset(write_set.touched),
+            WRITE_FAILPOINTS,
+            read=frozenset(write_set.read),
+            actor=self.actor,
+            message=self.message,
+            requires=lambda state: check_if_commit(state, self.if_commit),
+        )
+
 
 def finalize(
     parts: Parts,
@@ -71,14 +76,14 @@ def finalize(
     owned = [item for item in work if owns(branch, item.entry)]
     inherited = [item for item in work if not owns(branch, item.entry)]
     staged = _stage(parts, owned, concurrency)
-    with (
-        _gates(parts, request, write_set, [entry for entry, _ in staged]),
-        # What is staged for a fork lies in the fork's own place, so the fork comes first.
-        forked(parts, branch, [item.entry for item in inherited]) as forks,
-    ):
-        first = [replace(item, entry=forks.tables[item.entry.table_key]) for item in inherited]
-        staged += _stage(parts, first, concurrency)
-        return _commit(parts, publisher, request, write_set, staged, made=[forks])
+    hit("mutation.post_stage_pre_gate")
+    change = request.change(write_set)
+    with entered(parts, publisher, change, moved=[entry for entry, _ in staged]) as door:
+        hit("mutation.post_gate_pre_sidecar")
+        with door.forked(item.entry for item in inherited) as forks:
+            first = [replace(item, entry=forks.tables[item.entry.table_key]) for item in inherited]
+            staged += _stage(parts, first, concurrency)
+            return door.commit([door.staged(*write) for write in staged], [forks])
 
 
 def finalize_staged(
@@ -98,60 +103,13 @@ def finalize_staged(
     Raises:
         ExpectedVersionMismatch, ReadSetChanged, PreconditionFailed, RecoveryRequired: as `finalize`.
     """
-    owned = [entry for entry, _ in staged if not _is_first_touch(request, entry)]
-    with _gates(parts, request, write_set, owned):
-        return _commit(parts, publisher, request, write_set, staged, made=made)
-
-
-@contextmanager
-def _gates(
-    parts: Parts, request: WriteRequest, write_set: WriteSet, owned: Sequence[TableEntry]
-) -> Iterator[None]:
-    """Hold the queues of every table of a write, and look once more (Q2).
-
-    Tables that are only read are held, too: inside a process nothing of Q2 can change before the publish, and
-    a write never has to be undone because a neighbour was faster.
-    """
+    owned = [
+        entry for entry, _ in staged if owns(request.snapshot.branch, request.snapshot.entry(entry.table_key))
+    ]
     hit("mutation.post_stage_pre_gate")
-    looked_at = sorted(write_set.touched | write_set.read)
-    with parts.queues.acquire_many((table_key, request.snapshot.branch) for table_key in looked_at):
-        _check_again(parts, request, write_set, owned)
+    with entered(parts, publisher, request.change(write_set), moved=owned) as door:
         hit("mutation.post_gate_pre_sidecar")
-        yield
-
-
-def _stage(parts: Parts, work: Sequence[TableWork], concurrency: int) -> list[tuple[TableEntry, StagedWrite]]:
-    staged = stage_all(
-        work, parts.store, parts.stager, lambda item: parts.address(item.entry), concurrency=concurrency
-    )
-    return [(item.entry, write) for item, write in staged]
-
-
-def _commit(
-    parts: Parts,
-    publisher: ManifestPublisher,
-    request: WriteRequest,
-    write_set: WriteSet,
-    staged: Sequence[tuple[TableEntry, StagedWrite]],
-    *,
-    made: Sequence[Made],
-) -> PublishOutcome:
-    snapshot = request.snapshot
-    lineage = LineageIntent(
-        parts.new_id(), snapshot.branch, request.actor, parts.clock(), message=request.message
-    )
-    expected = _expectations(snapshot, write_set)
-    intent = WriteIntent(
-        request.kind,
-        snapshot.branch,
-        request.branch_ref,
-        lineage,
-        request.actor,
-        expected,
-        WRITE_FAILPOINTS,
-    )
-    commits = [_table_commit(parts, request, entry, write) for entry, write in staged]
-    return commit_write(parts, publisher, intent, commits, made)
+        return door.commit([door.staged(*write) for write in staged], made)
 
 
 def check_if_commit(state: ManifestState, if_commit: str | None) -> None:
@@ -170,44 +128,8 @@ def check_if_commit(state: ManifestState, if_commit: str | None) -> None:
         raise PreconditionFailed(branch=branch, expected=if_commit, actual=head.graph_commit_id)
 
 
-def _check_again(
-    parts: Parts, request: WriteRequest, write_set: WriteSet, entries: Sequence[TableEntry]
-) -> None:
-    """Look once more, under the gates and before the first effect (Q2)."""
-    snapshot = request.snapshot
-    if snapshot.branch is not None:
-        parts.branches.require(snapshot.branch, request.branch_ref)
-    state = parts.coordinator.state(snapshot.branch, request.branch_ref)
-    check_if_commit(state, request.if_commit)
-    for table_key in sorted(write_set.touched | write_set.read):
-        entry = snapshot.entry(table_key)
-        if Expectation.of(entry).is_met(state.tables, entry.identity):
-            continue
-        actual = published_version(state.tables, entry.identity)
-        if table_key in write_set.touched:
-            raise ExpectedVersionMismatch(table_key=table_key, expected=entry.version, actual=actual)
-        raise ReadSetChanged(member=table_key, expected=entry.version, actual=actual)
-    refuse_drift(parts, entries, snapshot.branch, request.branch_ref)
-
-
-def _expectations(snapshot: Snapshot, write_set: WriteSet) -> dict[TableIdentity, Expectation]:
-    entries = [snapshot.entry(table_key) for table_key in write_set.touched | write_set.read]
-    return {entry.identity: Expectation.of(entry) for entry in entries}
-
-
-def _is_first_touch(request: WriteRequest, entry: TableEntry) -> bool:
-    """Return whether a table is written on a fork that the branch does not show yet."""
-    return entry.owner != request.snapshot.entry(entry.table_key).owner
-
-
-def _table_commit(parts: Parts, request: WriteRequest, entry: TableEntry, staged: StagedWrite) -> TableCommit:
-    is_first = _is_first_touch(request, entry)
-    return TableCommit(
-        entry,
-        staged.transaction_uuid,
-        (*staged.files, *fork_files(parts, entry)) if is_first else staged.files,
-        lambda operation_id: parts.stager.commit_staged(
-            staged, operation_id=operation_id, writer_kind=request.kind.value
-        ),
-        is_first_touch=is_first,
+def _stage(parts: Parts, work: Sequence[TableWork], concurrency: int) -> list[tuple[TableEntry, StagedWrite]]:
+    staged = stage_all(
+        work, parts.store, parts.stager, lambda item: parts.address(item.entry), concurrency=concurrency
     )
+    return [(item.entry, write) for item, write in staged]

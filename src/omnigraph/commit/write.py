@@ -1,32 +1,215 @@
-"""One way from a prepared change to its outcome, which decides what of it may be removed."""
+"""The one way from a prepared change to its outcome: gates, one more look, forks, the commit section.
 
-from collections.abc import Sequence
+W1  Nothing durable but unreferenced files exists before the commit section.
+W2  Under the gates the branch must still be there, every table that the write rests on at its pin, and none
+    that it moves ahead of it. Tables that are only read are held, too: inside a process nothing of this can
+    change before the publish, and a write never has to be undone because a neighbour was faster.
+W3  What an attempt made goes to the commit section, and is the attempt's again only where that ended without
+    effect. A signal waits until the section has ended, and every block around it that may remove things.
+W4  A write that moves no HEAD, because it only repoints tables, needs no sidecar: it is one publish.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from typing import assert_never
 
+from omnigraph.commit.changes import Expectation, LineageIntent, UpdateTable, published_version
+from omnigraph.commit.drift import refuse_drift
+from omnigraph.commit.forks import Forks, fork_files, forked
 from omnigraph.commit.outcome import Landed, Made, NoEffect, Pending
 from omnigraph.commit.parts import Parts
 from omnigraph.commit.publish import ManifestPublisher, PublishOutcome
-from omnigraph.commit.section import TableCommit, WriteIntent, run_commit_section
+from omnigraph.commit.recovery.classify import is_layout_only
+from omnigraph.commit.section import FailpointNames, TableCommit, WriteIntent, run_commit_section
+from omnigraph.commit.sidecar import WriterKind
+from omnigraph.core.errors import ExpectedVersionMismatch, ReadSetChanged
 from omnigraph.core.shield import remark, shielded
+from omnigraph.history.commits import MAINTENANCE_ACTOR
+from omnigraph.history.fold import TableEntry
+from omnigraph.history.identity import TableIdentity
+from omnigraph.history.state import ManifestState, Snapshot
+from omnigraph.storage.staged import StagedWrite
 
 
-def commit_write(
+@dataclass(frozen=True, slots=True)
+class MergedCommit:
+    """The second parent of a merge, and what a merge tells of its history."""
+
+    commit_id: str
+    history: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A write: who makes it, what it was prepared on, which tables it moves and which it only rests on.
+
+    `requires` looks at the newest state of the branch once more, and raises. `pointers` are new pins of
+    tables whose HEAD does not move. `has_swept` is false for a writer that heals nothing at its entry.
+    """
+
+    kind: WriterKind
+    snapshot: Snapshot
+    branch_ref: str | None
+    moved: frozenset[str]
+    names: FailpointNames
+    read: frozenset[str] = frozenset()
+    actor: str | None = None
+    message: str | None = None
+    merged: MergedCommit | None = None
+    pointers: tuple[UpdateTable, ...] = ()
+    requires: Callable[[ManifestState], None] | None = None
+    has_swept: bool = True
+
+    @property
+    def branch(self) -> str | None:
+        """The branch that is written; none is main."""
+        return self.snapshot.branch
+
+    @property
+    def author(self) -> str | None:
+        """Whose the commit is: one that changes no row is the engine's, whoever asked for it."""
+        return MAINTENANCE_ACTOR if is_layout_only(self.kind) else self.actor
+
+    @property
+    def rests_on(self) -> list[TableEntry]:
+        """The tables that must be where they were, by name."""
+        return [self.snapshot.entry(table_key) for table_key in sorted(self.moved | self.read)]
+
+
+class Door:
+    """One attempt to make a change visible; whoever holds one holds the queues of its tables."""
+
+    def __init__(self, parts: Parts, publisher: ManifestPublisher, change: Change) -> None:
+        """Take what is to change."""
+        self._parts, self._publisher, self._change = parts, publisher, change
+
+    def look_again(self, moved: Iterable[TableEntry], state: ManifestState | None = None) -> None:
+        """Compare the branch with what the change rests on, and HEAD with the pin of tables (W2).
+
+        A caller that has read the state under the queues hands it in.
+
+        Raises:
+            BranchNotFound: the branch is gone, or was made again.
+            ExpectedVersionMismatch: a table that is written moved, or is moving.
+            ReadSetChanged: a table that is only read moved.
+            RecoveryRequired, DriftNeedsRepair: a table is ahead of its pin.
+        """
+        change, parts = self._change, self._parts
+        if state is None:
+            if change.branch is not None:
+                parts.branches.require(change.branch, change.branch_ref)
+            state = parts.coordinator.state(change.branch, change.branch_ref)
+        if change.requires is not None:
+            change.requires(state)
+        for entry in change.rests_on:
+            if Expectation.of(entry).is_met(state.tables, entry.identity):
+                continue
+            actual = published_version(state.tables, entry.identity)
+            if entry.table_key in change.moved:
+                raise ExpectedVersionMismatch(
+                    table_key=entry.table_key, expected=entry.version, actual=actual
+                )
+            raise ReadSetChanged(member=entry.table_key, expected=entry.version, actual=actual)
+        refuse_drift(parts, moved, change.branch, change.branch_ref, has_swept=change.has_swept)
+
+    def forked(self, entries: Iterable[TableEntry]) -> AbstractContextManager[Forks]:
+        """Yield tables as the branch writes them: what is staged for a fork lies in the fork's own place."""
+        return forked(self._parts, self._change.branch, entries)
+
+    def is_first_touch(self, entry: TableEntry) -> bool:
+        """Return whether a table is written on a fork that the branch does not show yet."""
+        return entry.owner != self._change.snapshot.entry(entry.table_key).owner
+
+    def new_files(self, entry: TableEntry) -> tuple[str, ...]:
+        """Return the files of a table that is written on a fork of this attempt."""
+        return fork_files(self._parts, entry) if self.is_first_touch(entry) else ()
+
+    def staged(self, entry: TableEntry, write: StagedWrite) -> TableCommit:
+        """Return the commit of a staged write."""
+        return TableCommit(
+            entry,
+            write.transaction_uuid,
+            (*write.files, *self.new_files(entry)),
+            lambda operation_id: self._parts.stager.commit_staged(
+                write, operation_id=operation_id, writer_kind=self._change.kind.value
+            ),
+            is_first_touch=self.is_first_touch(entry),
+        )
+
+    def commit(self, commits: Sequence[TableCommit], made: Sequence[Made] = ()) -> PublishOutcome:
+        """Make the change visible; `made` is what the attempt has made for it (W3).
+
+        Raises:
+            ConflictError: somebody else was first; `recovery_operation_id` tells of effects that wait.
+            RecoveryRequired: the outcome is unknown or unfinished.
+            StorageError: nothing of this write landed.
+        """
+        parts, change = self._parts, self._change
+        lineage = LineageIntent(
+            parts.new_id(),
+            change.branch,
+            change.author,
+            parts.clock(),
+            merged_parent_commit_id=None if change.merged is None else change.merged.commit_id,
+            message=change.message,
+            merged_history=None if change.merged is None else change.merged.history,
+        )
+        expected = {entry.identity: Expectation.of(entry) for entry in change.rests_on}
+        if not commits:
+            return self._repoint(lineage, expected)
+        intent = WriteIntent(
+            change.kind,
+            change.branch,
+            change.branch_ref,
+            lineage,
+            change.actor,
+            expected,
+            change.names,
+            change.pointers,
+        )
+        return _through_the_section(parts, self._publisher, intent, commits, made)
+
+    def _repoint(
+        self, lineage: LineageIntent, expected: Mapping[TableIdentity, Expectation]
+    ) -> PublishOutcome:
+        """Publish other versions of tables that stay where they are (W4)."""
+        change = self._change
+        self._parts.check_lease()
+        return self._publisher.publish(change.branch, change.branch_ref, change.pointers, expected, lineage)
+
+
+@contextmanager
+def entered(
+    parts: Parts,
+    publisher: ManifestPublisher,
+    change: Change,
+    *,
+    moved: Iterable[TableEntry],
+    held: Iterable[str] | None = None,
+) -> Iterator[Door]:
+    """Hold the queues of every table of a change, and look once more (W2).
+
+    `moved` are the tables of the branch's own that are written; more tables may be held than it rests on.
+
+    Raises:
+        ConflictError, RecoveryRequired, BranchNotFound, DriftNeedsRepair: as `Door.look_again`.
+    """
+    keys = change.moved | change.read if held is None else held
+    with parts.queues.acquire_many((table_key, change.branch) for table_key in keys):
+        door = Door(parts, publisher, change)
+        door.look_again(moved)
+        yield door
+
+
+def _through_the_section(
     parts: Parts,
     publisher: ManifestPublisher,
     intent: WriteIntent,
     commits: Sequence[TableCommit],
-    made: Sequence[Made] = (),
+    made: Sequence[Made],
 ) -> PublishOutcome:
-    """Make a write visible; the caller holds the queues of all tables.
-
-    `made` is what the attempt has made for this write. It is the caller's again only if nothing happened. A
-    signal waits until the section has ended, and every block around it that may remove things.
-
-    Raises:
-        ConflictError: somebody else was first; with `recovery_operation_id` where effects wait for recovery.
-        RecoveryRequired: the outcome is unknown or unfinished.
-        StorageError: nothing of this write landed.
-    """
+    """Run the commit section, and decide by its outcome what of the attempt may be removed (W3)."""
     with shielded():
         for item in made:
             item.hand_over()

@@ -8,15 +8,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from omnigraph.catalog.index_kind import index_specs
-from omnigraph.commit.changes import Expectation, LineageIntent
-from omnigraph.commit.drift import refuse_drift
-from omnigraph.commit.forks import fork_files, forked, owns
-from omnigraph.commit.section import FailpointNames, TableCommit, WriteIntent
+from omnigraph.commit.forks import owns
+from omnigraph.commit.section import FailpointNames
 from omnigraph.commit.sidecar import WriterKind
-from omnigraph.commit.write import commit_write
+from omnigraph.commit.write import Change, entered
 from omnigraph.core.errors import OmnigraphError
 from omnigraph.core.failpoint import hit
-from omnigraph.history.commits import MAINTENANCE_ACTOR, GraphCommit
+from omnigraph.history.commits import GraphCommit
 from omnigraph.history.fold import TableEntry
 from omnigraph.operations.context import OpenGraph
 from omnigraph.storage.index import IndexRequest
@@ -69,7 +67,6 @@ def build_missing_indices(
     graph: OpenGraph, branch: str | None, tables: Iterable[str] | None = None
 ) -> IndexResult:
     """Build what is missing, for a caller that has passed the checks of its own entry."""
-    parts = graph.parts
     state = graph.state(branch)
     chosen = None if tables is None else set(tables)
     entries = [
@@ -83,27 +80,26 @@ def build_missing_indices(
     hit("ensure_indices.post_stage_pre_commit")
     if not staged and not inherited:
         return IndexResult(None, tuple(pending))
-    touched = [*(entry for entry, _ in staged), *inherited]
-    with parts.queues.acquire_many((entry.table_key, branch) for entry in touched):
-        refuse_drift(parts, [entry for entry, _ in staged], branch, state.ref, has_swept=False)
-        with forked(parts, branch, inherited) as forks:
-            on_forks, pending_there = _stage(graph, forks.tables.values())
-            used = {entry.table_key for entry, _ in on_forks}
-            forks.keep(used)
-            pending += pending_there
-            if not staged and not on_forks:
-                return IndexResult(None, tuple(pending))
-            writes = [*staged, *on_forks]
-            commits = [
-                _commit(graph, entry, write, is_first=entry.table_key in used) for entry, write in writes
-            ]
-            lineage = LineageIntent(parts.new_id(), branch, MAINTENANCE_ACTOR, parts.clock())
-            moving = {entry.table_key for entry, _ in writes}
-            expected = {e.identity: Expectation.of(e) for e in touched if e.table_key in moving}
-            intent = WriteIntent(
-                WriterKind.ENSURE_INDICES, branch, state.ref, lineage, None, expected, _FAILPOINTS
-            )
-            outcome = commit_write(parts, graph.publisher, intent, commits, [forks])
+    moved = [entry for entry, _ in staged]
+    change = Change(
+        WriterKind.ENSURE_INDICES,
+        state.snapshot(),
+        state.ref,
+        frozenset(entry.table_key for entry in (*moved, *inherited)),
+        _FAILPOINTS,
+        has_swept=False,
+    )
+    with (
+        entered(graph.parts, graph.publisher, change, moved=moved) as door,
+        door.forked(inherited) as forks,
+    ):
+        on_forks, pending_there = _stage(graph, forks.tables.values())
+        forks.keep({entry.table_key for entry, _ in on_forks})
+        pending += pending_there
+        writes = [*staged, *on_forks]
+        if not writes:
+            return IndexResult(None, tuple(pending))
+        outcome = door.commit([door.staged(*write) for write in writes], [forks])
     return IndexResult(outcome.commit, tuple(pending))
 
 
@@ -155,15 +151,3 @@ def _built(graph: OpenGraph, entry: TableEntry) -> frozenset[str]:
 def _requests(graph: OpenGraph, table_key: str) -> list[IndexRequest]:
     specs = index_specs(graph.catalog.type_of(table_key))
     return [IndexRequest(spec.column, spec.kind.value) for spec in specs]
-
-
-def _commit(graph: OpenGraph, entry: TableEntry, staged: StagedWrite, *, is_first: bool) -> TableCommit:
-    return TableCommit(
-        entry,
-        staged.transaction_uuid,
-        (*staged.files, *fork_files(graph.parts, entry)) if is_first else staged.files,
-        lambda operation_id: graph.parts.stager.commit_staged(
-            staged, operation_id=operation_id, writer_kind=WriterKind.ENSURE_INDICES.value
-        ),
-        is_first_touch=is_first,
-    )

@@ -2,26 +2,22 @@
 
 G1  Nothing is written before the target is known to stand where it was captured; every table of the target is
     held until the merge has landed.
-G2  A merge in which no HEAD moves, because tables are only repointed or stay as they are, has no sidecar: it
-    is one publish.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from omnigraph.commit.changes import Expectation, LineageIntent, UpdateTable
-from omnigraph.commit.drift import refuse_drift
-from omnigraph.commit.forks import fork_files, forked, owns
+from omnigraph.commit.changes import UpdateTable
+from omnigraph.commit.forks import owns
 from omnigraph.commit.multi_step import Steps, table_commit
 from omnigraph.commit.publish import PublishOutcome
-from omnigraph.commit.section import FailpointNames, TableCommit, WriteIntent
+from omnigraph.commit.section import FailpointNames, TableCommit
 from omnigraph.commit.sidecar import WriterKind
-from omnigraph.commit.write import commit_write
+from omnigraph.commit.write import Change, Door, MergedCommit, entered
 from omnigraph.core.errors import ReadSetChanged
 from omnigraph.history.commits import GraphCommit
 from omnigraph.history.coordinator import MAIN
 from omnigraph.history.fold import TableEntry
-from omnigraph.history.identity import TableIdentity
 from omnigraph.history.manifest_rows import Pin
 from omnigraph.history.state import ManifestState
 from omnigraph.merge.plan import tables_read
@@ -79,64 +75,48 @@ def publish_merge(
         RecoveryRequired: the outcome is unknown or unfinished.
     """
     parts, branch = graph.parts, request.target
-    entries = captured.snapshot().entries
+    snapshot = captured.snapshot()
+    entries = snapshot.entries
     written = [entries[delta.table_key] for delta in plan.deltas]
     pointed = [entries[points.table_key] for points in plan.repointed]
-    with parts.queues.acquire_many((table_key, branch) for table_key in entries):
-        _check_again(graph, captured)
-        owned = [entry for entry in (*written, *pointed) if owns(branch, entry)]
-        refuse_drift(parts, owned, branch, captured.ref)
-        with forked(parts, branch, written) as forks:
-            intent = WriteIntent(
-                WriterKind.BRANCH_MERGE,
-                branch,
-                captured.ref,
-                LineageIntent(
-                    parts.new_id(),
-                    branch,
-                    request.actor,
-                    parts.clock(),
-                    merged_parent_commit_id=source_head.graph_commit_id,
-                    message=request.message,
-                    merged_history=source_history,
-                ),
-                request.actor,
-                _expectations(graph, plan, entries),
-                _FAILPOINTS,
-                tuple(_pointer(points, branch) for points in plan.repointed),
-            )
-            commits = [
-                _commit(graph, delta, entries[delta.table_key], forks.tables[delta.table_key])
-                for delta in plan.deltas
-            ]
-            if commits:
-                return commit_write(parts, graph.publisher, intent, commits, [forks])
-            parts.check_lease()
-            return graph.publisher.publish(
-                branch, captured.ref, intent.pointers, intent.expected, intent.lineage
-            )
+    moved = frozenset(entry.table_key for entry in (*written, *pointed))
+    change = Change(
+        WriterKind.BRANCH_MERGE,
+        snapshot,
+        captured.ref,
+        moved,
+        _FAILPOINTS,
+        read=_looked_at(graph, plan) - moved,
+        actor=request.actor,
+        message=request.message,
+        merged=MergedCommit(source_head.graph_commit_id, source_history),
+        pointers=tuple(_pointer(points, branch) for points in plan.repointed),
+        requires=lambda state: _refuse_other_head(captured, state),
+    )
+    owned = [entry for entry in (*written, *pointed) if owns(branch, entry)]
+    with (
+        entered(parts, graph.publisher, change, moved=owned, held=entries) as door,
+        door.forked(written) as forks,
+    ):
+        commits = [_commit(graph, door, delta, forks.tables[delta.table_key]) for delta in plan.deltas]
+        return door.commit(commits, [forks])
 
 
-def _check_again(graph: OpenGraph, captured: ManifestState) -> None:
-    """Look at the target once more, before the first effect (G1)."""
-    if captured.branch is not None:
-        graph.parts.branches.require(captured.branch, captured.ref)
-    head = graph.parts.coordinator.state(captured.branch, captured.ref).head
-    if head != captured.head:
+def _refuse_other_head(captured: ManifestState, now: ManifestState) -> None:
+    """Refuse a target that is not where it was captured, before the first effect (G1)."""
+    if now.head != captured.head:
         raise ReadSetChanged(
             member=f"branch '{captured.branch or MAIN}'",
             expected=captured.head.graph_commit_id,
-            actual=head.graph_commit_id,
+            actual=now.head.graph_commit_id,
         )
 
 
-def _expectations(
-    graph: OpenGraph, plan: MergePlan, entries: Mapping[str, TableEntry]
-) -> dict[TableIdentity, Expectation]:
+def _looked_at(graph: OpenGraph, plan: MergePlan) -> frozenset[str]:
+    """Return the tables that the decision rests on."""
     losing = {delta.table_key for delta in plan.deltas if len(delta.deleted)}
     losing |= {points.table_key for points in plan.repointed}  # their rows were not necessarily looked at
-    keys = {*plan.looked_at, *tables_read(graph.catalog, plan.looked_at, losing)}
-    return {entries[key].identity: Expectation.of(entries[key]) for key in sorted(keys)}
+    return frozenset(plan.looked_at) | frozenset(tables_read(graph.catalog, plan.looked_at, losing))
 
 
 def _pointer(points: Points, branch: str | None) -> UpdateTable:
@@ -152,13 +132,13 @@ def _pointer(points: Points, branch: str | None) -> UpdateTable:
     return UpdateTable(entry.identity, points.table_key, pin)
 
 
-def _commit(graph: OpenGraph, delta: TableDelta, shown: TableEntry, written: TableEntry) -> TableCommit:
-    is_first_touch = written.owner != shown.owner
+def _commit(graph: OpenGraph, door: Door, delta: TableDelta, written: TableEntry) -> TableCommit:
     steps = Steps(
         written,
         delta.inserted.replacing_chunks if len(delta.inserted) else None,
         delta.changed.replacing_chunks if len(delta.changed) else None,
         as_texts(delta.deleted),
     )
-    files = fork_files(graph.parts, written) if is_first_touch else ()
-    return table_commit(graph.parts, steps, new_files=files, is_first_touch=is_first_touch)
+    return table_commit(
+        graph.parts, steps, new_files=door.new_files(written), is_first_touch=door.is_first_touch(written)
+    )

@@ -6,16 +6,15 @@ K2  Nothing that goes wrong here fails, delays by a reopen, or changes the resul
 K3  One sidecar per table: what moved can always go forward.
 """
 
-from omnigraph.commit.changes import Expectation, LineageIntent, published_version
-from omnigraph.commit.drift import refuse_drift
+from omnigraph.commit.changes import published_version
 from omnigraph.commit.forks import owns
 from omnigraph.commit.publish import UPKEEP_INTERVAL
-from omnigraph.commit.section import FailpointNames, TableCommit, WriteIntent
+from omnigraph.commit.section import FailpointNames, TableCommit
 from omnigraph.commit.sidecar import WriterKind
-from omnigraph.commit.write import commit_write
+from omnigraph.commit.write import Change, Door
 from omnigraph.core.failpoint import hit
 from omnigraph.core.limits import SMALL_FRAGMENT_ROWS
-from omnigraph.history.commits import MAINTENANCE_ACTOR, GraphCommit
+from omnigraph.history.commits import GraphCommit
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.state import ManifestState, Snapshot
 from omnigraph.operations.context import OpenGraph
@@ -63,12 +62,11 @@ def _run_one(graph: OpenGraph, branch: str | None, due: TableEntry) -> None:
         entry = _current(state, due)
         if entry is None:
             return
-        refuse_drift(parts, [entry], branch, state.ref)
-        lineage = LineageIntent(parts.new_id(), branch, MAINTENANCE_ACTOR, parts.clock())
-        expected = {entry.identity: Expectation.of(entry)}
-        intent = WriteIntent(WriterKind.OPTIMIZE, branch, state.ref, lineage, None, expected, _FAILPOINTS)
-        commit = TableCommit(entry, None, (), lambda _operation_id: _fold(graph, entry))
-        commit_write(parts, graph.publisher, intent, [commit])
+        moved = frozenset({entry.table_key})
+        change = Change(WriterKind.OPTIMIZE, state.snapshot(), state.ref, moved, _FAILPOINTS)
+        door = Door(parts, graph.publisher, change)
+        door.look_again([entry], state)
+        door.commit([TableCommit(entry, None, (), lambda _operation_id: _fold(graph, entry))])
 
 
 def _current(state: ManifestState, due: TableEntry) -> TableEntry | None:
