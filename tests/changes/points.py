@@ -21,6 +21,7 @@ from omnigraph.storage.refs import RefStore
 from omnigraph.storage.residual import InlineCommitResidual
 from omnigraph.storage.rows import row_addresses
 from omnigraph.storage.table import TableAddress
+from omnigraph.storage.undo import TableUndo
 from tests.support.tables import SCHEMA, Workbench
 
 Content = dict[str, int | None]
@@ -78,7 +79,9 @@ class History:
     def roll_back(self, address: TableAddress, version: int) -> str:
         """Bring a ref's content back to that of a version of it."""
         bench = self.on(address)
-        staged, form = bench.stager.stage_rollback(bench.head(), bench.store.open_at(address, version))
+        staged, form = TableUndo(bench.store).stage_rollback(
+            bench.head(), bench.store.open_at(address, version)
+        )
         bench.commit(staged)
         return form
 

@@ -7,8 +7,10 @@ import pyarrow as pa
 from omnigraph.commit.changes import UpdateTable
 from omnigraph.graph.graph import Graph
 from omnigraph.history.manifest_rows import Pin
+from omnigraph.storage.residual import InlineCommitResidual
 from omnigraph.storage.stage import StagedWrite
 from omnigraph.storage.table import SnapshotHandle
+from omnigraph.storage.undo import TableUndo
 from tests.support.engine import Publisher, internals
 
 
@@ -30,14 +32,14 @@ def publish_restore(graph: Graph, table_key: str, version: int) -> None:
     """Bring back an older version of a table and publish that."""
     parts, entry = internals(graph).parts, graph.snapshot().entry(table_key)
     older = parts.store.open_at(parts.address(entry), version)
-    staged, _ = parts.stager.stage_rollback(_handle(graph, table_key), older)
+    staged, _ = TableUndo(parts.store).stage_rollback(_handle(graph, table_key), older)
     _publish(graph, table_key, staged)
 
 
 def publish_compaction(graph: Graph, table_key: str) -> int:
     """Fold all fragments, publish that, and return how many went."""
     parts, entry = internals(graph).parts, graph.snapshot().entry(table_key)
-    outcome = parts.residual.compact_files(parts.address(entry), target_rows=1 << 20)
+    outcome = InlineCommitResidual(parts.store).compact_files(parts.address(entry), target_rows=1 << 20)
     handle = parts.store.open_at(parts.address(entry), outcome.version)
     _pin(graph, table_key, outcome.version, handle.row_count, str(handle.transaction_uuid))
     return outcome.fragments_removed

@@ -26,6 +26,7 @@ from omnigraph.history.commits import MAINTENANCE_ACTOR, RECOVERY_ACTOR
 from omnigraph.storage.durability import Durability
 from omnigraph.storage.lease import LEASE_LIFETIME, WRITER_LEASE, LeaseRecord, WriterLease
 from omnigraph.storage.object_store import ObjectStore, open_adapter
+from omnigraph.storage.undo import TableUndo
 from omnigraph.storage.uri import GraphRoot
 from tests.support.protocol import BEFORE, SCHEMA, records
 from tests.support.system import Script
@@ -350,7 +351,7 @@ def test_a_sidecar_that_comes_back_after_its_recovery_is_removed(graph: Graph, r
 def test_rows_that_nobody_explains_are_never_published(graph: Graph) -> None:
     parts, entry = graph._graph.parts, graph.snapshot().entry("node:Person")
     handle = parts.store.open_at(parts.address(entry), entry.version)
-    parts.stager.commit_fence(handle, operation_id="x", epoch=1)
+    TableUndo(parts.store).commit_fence(handle, operation_id="x", epoch=1)
     fenced = parts.store.open_head(handle.address)
     staged = parts.stager.stage_delete(fenced, ["ann"])
     assert staged is not None

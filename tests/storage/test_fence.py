@@ -9,9 +9,10 @@ import pytest
 from omnigraph.core.errors import CommitConflict, StaleCommit
 from omnigraph.storage.handle import SnapshotHandle, TableAddress
 from omnigraph.storage.index import IndexRequest
-from omnigraph.storage.stage import FENCE_PROPERTY, OPERATION_ID_PROPERTY, TableStager
+from omnigraph.storage.stage import OPERATION_ID_PROPERTY, TableStager
 from omnigraph.storage.staged import StagedWrite
 from omnigraph.storage.table import TableStore
+from omnigraph.storage.undo import FENCE_PROPERTY, TableUndo
 
 _FIELDS: "list[pa.Field[pa.DataType]]" = [
     pa.field("id", pa.utf8(), nullable=False),
@@ -56,7 +57,7 @@ def test_what_was_staged_before_a_fence_is_refused(
     staged = SHAPES[shape](stager, base)
     if staged is None:
         return  # nothing to delete in an empty table
-    stager.commit_fence(base, operation_id="op", epoch=7)
+    TableUndo(store).commit_fence(base, operation_id="op", epoch=7)
 
     with pytest.raises(CommitConflict):
         stager.commit_staged(staged, operation_id="3", writer_kind="Mutation")
@@ -68,9 +69,9 @@ def test_what_was_staged_before_a_fence_is_refused(
 def test_a_fence_changes_nothing_and_says_whose_it_is(
     store: TableStore, tmp_path: Path, ids: tuple[str, ...]
 ) -> None:
-    stager, base = TableStager(store), made(store, tmp_path, *ids)
+    base = made(store, tmp_path, *ids)
 
-    stager.commit_fence(base, operation_id="op", epoch=7)
+    TableUndo(store).commit_fence(base, operation_id="op", epoch=7)
 
     fenced = store.open_head(base.address)
     assert store.scan(fenced).equals(store.scan(base))
@@ -79,11 +80,11 @@ def test_a_fence_changes_nothing_and_says_whose_it_is(
 
 
 def test_of_two_fences_on_one_version_one_stands(store: TableStore, tmp_path: Path) -> None:
-    stager, base = TableStager(store), made(store, tmp_path, "a")
-    stager.commit_fence(base, operation_id="op", epoch=7)
+    base = made(store, tmp_path, "a")
+    TableUndo(store).commit_fence(base, operation_id="op", epoch=7)
 
     with pytest.raises(CommitConflict):
-        stager.commit_fence(base, operation_id="op", epoch=8)
+        TableUndo(store).commit_fence(base, operation_id="op", epoch=8)
 
 
 def test_an_index_build_fits_behind_a_fence(store: TableStore, tmp_path: Path) -> None:
@@ -91,7 +92,7 @@ def test_an_index_build_fits_behind_a_fence(store: TableStore, tmp_path: Path) -
     stager, base = TableStager(store), made(store, tmp_path, "a")
     staged, _ = stager.stage_create_indices(base, [IndexRequest("id", "btree")])
     assert staged is not None
-    stager.commit_fence(base, operation_id="op", epoch=7)
+    TableUndo(store).commit_fence(base, operation_id="op", epoch=7)
 
     with pytest.raises(StaleCommit):
         stager.commit_staged(staged, operation_id="3", writer_kind="EnsureIndices")

@@ -18,6 +18,7 @@ from omnigraph.storage.refs import RefStore
 from omnigraph.storage.residual import BTREE_SEGMENTS_MAX, InlineCommitResidual
 from omnigraph.storage.stage import IndexRequest
 from omnigraph.storage.table import TableAddress
+from omnigraph.storage.undo import TableUndo
 from tests.support.tables import Workbench, names, rows, table_schema
 
 SEARCHABLE = table_schema(
@@ -87,7 +88,7 @@ def test_searches_follow_every_shape_of_write(bench: Workbench) -> None:
     bench.upsert(documents([*names(30), *names(1_100, "large")], 3))
     assert_searches_tell_the_truth(bench)
 
-    staged, form = bench.stager.stage_rollback(bench.head(), pinned)
+    staged, form = TableUndo(bench.store).stage_rollback(bench.head(), pinned)
     bench.commit(staged)
 
     assert form == "inverse"
@@ -126,7 +127,7 @@ def test_rolling_back_upkeep_and_what_came_before_it_keeps_searches_true(bench: 
     residual.compact_files(bench.address, target_rows=SMALL_FRAGMENT_ROWS)
     residual.optimize_indices(bench.address)
 
-    staged, form = bench.stager.stage_rollback(bench.head(), pinned)
+    staged, form = TableUndo(bench.store).stage_rollback(bench.head(), pinned)
     bench.commit(staged)
 
     assert form == "restore"
@@ -262,7 +263,7 @@ def test_searches_stay_true_through_anything_that_happens_to_a_table(bench: Work
         return random.sample(ids, min(len(ids), random.randint(1, 6)))
 
     def roll_back() -> None:
-        staged, _ = bench.stager.stage_rollback(bench.head(), pinned)
+        staged, _ = TableUndo(bench.store).stage_rollback(bench.head(), pinned)
         bench.commit(staged)
 
     word = partial(random.randrange, len(WORDS))

@@ -9,6 +9,7 @@ import pytest
 from omnigraph.core.errors import CommitConflict
 from omnigraph.storage.residual import InlineCommitResidual
 from omnigraph.storage.stage import IndexRequest
+from omnigraph.storage.undo import TableUndo
 from tests.support.shapes import ALL_SHAPES
 from tests.support.tables import SCHEMA, Workbench, names, rows
 
@@ -37,7 +38,7 @@ def test_one_commit_of_any_shape_is_undone(bench: Workbench, shape: str) -> None
     before = bench.content()
     bench.commit(ALL_SHAPES[shape](bench.stager, pinned, "1"))
 
-    staged, form = bench.stager.stage_rollback(bench.head(), pinned)
+    staged, form = TableUndo(bench.store).stage_rollback(bench.head(), pinned)
     committed = bench.commit(staged)
 
     assert form == EXPECTED[shape]
@@ -53,7 +54,7 @@ def test_several_commits_are_undone_at_once(bench: Workbench) -> None:
     bench.delete(["b"])
     bench.append(rows(["y"]))
 
-    staged, form = bench.stager.stage_rollback(bench.head(), pinned)
+    staged, form = TableUndo(bench.store).stage_rollback(bench.head(), pinned)
     bench.commit(staged)
 
     assert form == "inverse"
@@ -64,7 +65,7 @@ def test_an_inverse_keeps_what_the_index_covers_consistent(bench: Workbench) -> 
     bench.index(IndexRequest("id", "btree"))
     pinned = bench.head()
     bench.upsert(rows(["a", "x"], 2))
-    staged, form = bench.stager.stage_rollback(bench.head(), pinned)
+    staged, form = TableUndo(bench.store).stage_rollback(bench.head(), pinned)
 
     bench.commit(staged)
 
@@ -90,7 +91,7 @@ def test_where_there_is_no_inverse_a_restore_is_staged(bench: Workbench, between
         case _:
             lance.dataset(bench.address.uri).add_columns(pa.field("note", pa.utf8()))
 
-    staged, form = bench.stager.stage_rollback(bench.head(), pinned)
+    staged, form = TableUndo(bench.store).stage_rollback(bench.head(), pinned)
     bench.commit(staged)
 
     assert form == "restore"
@@ -105,7 +106,7 @@ def test_a_table_that_was_empty_is_emptied_again(tmp_path: Path) -> None:
     bench.append(rows(["a"]))
     bench.append(rows(["b"]))
 
-    staged, form = bench.stager.stage_rollback(bench.head(), pinned)
+    staged, form = TableUndo(bench.store).stage_rollback(bench.head(), pinned)
     bench.commit(staged)
 
     assert form == "inverse"
@@ -119,7 +120,7 @@ def test_an_inverse_is_refused_after_any_other_commit(bench: Workbench, shape: s
     pinned = bench.head()
     bench.append(rows(names(3)))
     head = bench.head()
-    staged, form = bench.stager.stage_rollback(head, pinned)
+    staged, form = TableUndo(bench.store).stage_rollback(head, pinned)
     bench.commit(ALL_SHAPES[shape](bench.stager, head, "1"))
     content = bench.content()
 
@@ -136,7 +137,7 @@ def test_a_write_staged_before_an_inverse_is_refused(bench: Workbench, shape: st
     bench.append(rows(names(3)))
     head = bench.head()
     write = ALL_SHAPES[shape](bench.stager, head, "1")
-    staged, _ = bench.stager.stage_rollback(head, pinned)
+    staged, _ = TableUndo(bench.store).stage_rollback(head, pinned)
     bench.commit(staged)
 
     with pytest.raises(CommitConflict):
@@ -152,7 +153,7 @@ def test_a_restore_hides_a_concurrent_append_and_an_inverse_in_its_place_is_refu
     pinned = bench.head()
     bench.delete(["d"])  # empties a fragment, so that only a restore brings it back
     head = bench.head()
-    restore, form = bench.stager.stage_rollback(head, pinned)
+    restore, form = TableUndo(bench.store).stage_rollback(head, pinned)
     concurrent = bench.stager.stage_append(head, rows(["concurrent"]))
     bench.commit(concurrent)
     with pytest.raises(Exception, match="behind") as landed:
@@ -165,7 +166,7 @@ def test_a_restore_hides_a_concurrent_append_and_an_inverse_in_its_place_is_refu
     pinned = bench.head()
     bench.append(rows(["bad"]))
     head = bench.head()
-    inverse, form = bench.stager.stage_rollback(head, pinned)
+    inverse, form = TableUndo(bench.store).stage_rollback(head, pinned)
     bench.commit(bench.stager.stage_append(head, rows(["concurrent"])))
     with pytest.raises(CommitConflict):
         bench.commit(inverse)

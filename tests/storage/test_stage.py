@@ -11,6 +11,7 @@ from omnigraph.core.limits import MAX_FRAGMENT_ROWS, SMALL_DELTA_ROWS
 from omnigraph.storage import stage as stage_module
 from omnigraph.storage.stage import IndexRequest, StagedWrite
 from omnigraph.storage.table import TableAddress
+from omnigraph.storage.undo import TableUndo
 from tests.support.tables import SCHEMA, Workbench, names, rows, table_schema
 
 SEARCHABLE = table_schema(
@@ -168,7 +169,7 @@ def forms(bench: Workbench, monkeypatch: pytest.MonkeyPatch, source: pa.Table) -
         committed = bench.commit(staged)
         content = bench.content(bench.store.open_at(bench.address, committed.version))
         results.append({"added": staged.rows_added, "content": content, "version": committed.version})
-        undo, form = bench.stager.stage_rollback(bench.head(), base)
+        undo, form = TableUndo(bench.store).stage_rollback(bench.head(), base)
         assert form in {"inverse", "restore"}
         bench.commit(undo)
         base = bench.head()

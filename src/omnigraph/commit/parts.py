@@ -19,7 +19,6 @@ from omnigraph.storage.handle import TableAddress
 from omnigraph.storage.lease import WriterLease, boot_identity
 from omnigraph.storage.object_store import StorageAdapter
 from omnigraph.storage.refs import RefStore
-from omnigraph.storage.residual import InlineCommitResidual
 from omnigraph.storage.stage import TableStager
 from omnigraph.storage.sums import NO_SUMS, Summer
 from omnigraph.storage.table import TableStore
@@ -36,7 +35,6 @@ class Parts:
     adapter: StorageAdapter
     store: TableStore
     stager: TableStager
-    residual: InlineCommitResidual
     refs: RefStore
     branches: Branches
     coordinator: Coordinator

@@ -55,6 +55,7 @@ from omnigraph.storage.stage import OPERATION_ID_PROPERTY, TableStager
 from omnigraph.storage.staged import StagedWrite
 from omnigraph.storage.sums import NO_SUMS, Summer
 from omnigraph.storage.table import TableStore
+from omnigraph.storage.undo import TableUndo
 
 PUBLISHER_RETRY_BUDGET = 5  # at about 50 ms a try, a quarter second of contention before we say so
 PAUSE_S_MAX = 0.05  # the longest pause after the first lost attempt; it grows with the attempts
@@ -346,7 +347,7 @@ class ManifestPublisher:
     ) -> tuple[StagedWrite, Literal["inverse", "restore"]]:
         address = self._coordinator.address(ref)
         older = self._store.open_at(address, before)
-        return TableStager(self._store).stage_rollback(self._store.open_at(address, version), older)
+        return TableUndo(self._store).stage_rollback(self._store.open_at(address, version), older)
 
     def _commit_undo(self, ref: str | None, staged: StagedWrite) -> None:
         stager = TableStager(self._store)

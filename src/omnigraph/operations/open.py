@@ -33,7 +33,6 @@ from omnigraph.storage.manifest_table import ManifestTable
 from omnigraph.storage.object_store import open_adapter
 from omnigraph.storage.probe import probe_store, refuse_file
 from omnigraph.storage.refs import RefStore
-from omnigraph.storage.residual import InlineCommitResidual
 from omnigraph.storage.stage import TableStager
 from omnigraph.storage.sums import Summer, is_recording
 from omnigraph.storage.table import TableStore
@@ -54,7 +53,6 @@ def make_parts(uri: str, *, durability: Durability | None = None, upkeep: bool =
         adapter=adapter,
         store=store,
         stager=TableStager(store),
-        residual=InlineCommitResidual(store),
         refs=RefStore(store),
         branches=Branches(adapter, Path(root.uri) if root.is_local else None),
         coordinator=Coordinator(root, ManifestTable(store)),

@@ -18,6 +18,7 @@ from omnigraph.history.commits import GraphCommit
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.state import ManifestState, Snapshot
 from omnigraph.operations.context import OpenGraph
+from omnigraph.storage.residual import InlineCommitResidual
 from omnigraph.storage.staged import CommittedTable
 
 _FAILPOINTS = FailpointNames(
@@ -80,10 +81,11 @@ def _fold(graph: OpenGraph, entry: TableEntry) -> CommittedTable | None:
     """Fold small fragments, then cover what no index covers."""
     parts = graph.parts
     address = parts.address(entry)
-    compaction = parts.residual.compact_files(address, target_rows=SMALL_FRAGMENT_ROWS)
+    inline = InlineCommitResidual(parts.store)
+    compaction = inline.compact_files(address, target_rows=SMALL_FRAGMENT_ROWS)
     hit("upkeep.post_compact_pre_index")
     parts.check_lease()
-    folded = parts.residual.optimize_indices(address)
+    folded = inline.optimize_indices(address)
     if folded.version == entry.version:
         return None
     handle = parts.store.open_at(address, folded.version)

@@ -9,7 +9,7 @@ W4  Who cannot tell whether a commit landed says so, and never that it did not.
 import json
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, TypeAlias, cast, final
+from typing import TypeAlias, cast, final
 
 import numpy as np
 import pyarrow as pa
@@ -26,17 +26,12 @@ from omnigraph.storage.lance_errors import LANCE_ERRORS, classify, translate
 from omnigraph.storage.rows import ReplacedRows, row_addresses
 from omnigraph.storage.staged import CommittedTable, StagedWrite, index_files, new_files, version_files
 from omnigraph.storage.table import SnapshotHandle, TableAddress, TableStore, translated
-from omnigraph.storage.transactions import ROLLBACK
 
 __all__ = ["CommittedTable", "IndexRequest", "PendingColumn", "StagedWrite", "TableStager"]
 
 RowNumbers: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.uint64]]"
 OPERATION_ID_PROPERTY = "omnigraph.operation_id"
 WRITER_KIND_PROPERTY = "omnigraph.writer_kind"
-FENCE_PROPERTY = "omnigraph.fence"  # the epoch of whoever put a fence
-
-# Commits that the strict inverse undoes: they change rows and nothing else.
-_INVERTIBLE = frozenset({"append", "update", "delete", "merge", "reserve"})
 
 
 @final
@@ -81,7 +76,7 @@ class TableStager:
         read = [FragmentMetadata.from_json(text) for text in fragments]
         added = sum(fragment.physical_rows for fragment in read)
         operation = LanceOperation.Overwrite(schema, read)
-        return _staged(handle, "overwrite", operation, (), added=added, removed=handle.row_count)
+        return staged_on(handle, "overwrite", operation, (), added=added, removed=handle.row_count)
 
     def stage_upsert_fragments(
         self,
@@ -102,7 +97,7 @@ class TableStager:
         changed = [FragmentMetadata.from_json(text) for text in updated]
         operation = shapes.replacement(handle._dataset, removed=list(removed), updated=changed, new=new)
         added = sum(fragment.physical_rows for fragment in new) - replaced_rows
-        return _staged(handle, "upsert", operation, (), added=added)
+        return staged_on(handle, "upsert", operation, (), added=added)
 
     def stage_upsert(self, handle: SnapshotHandle, table: pa.Table) -> StagedWrite:
         """Prepare rows that replace those of the same id and are added where there is none.
@@ -146,7 +141,7 @@ class TableStager:
         removed, updated = shapes.delete_addresses(dataset, np.concatenate(addresses))
         operation = shapes.replacement(dataset, removed=removed, updated=updated, new=fragments)
         files = new_files(handle.address, dataset, new=fragments, updated=updated)
-        return _staged(handle, "upsert", operation, files, added=added)
+        return staged_on(handle, "upsert", operation, files, added=added)
 
     def _matched_first(
         self, handle: SnapshotHandle, rows: pa.Table
@@ -181,7 +176,7 @@ class TableStager:
             fragments = list(operation.fragments)
         added = sum(fragment.physical_rows for fragment in fragments)
         files = new_files(handle.address, dataset, new=fragments)
-        return _staged(handle, "overwrite", operation, files, added=added, removed=handle.row_count)
+        return staged_on(handle, "overwrite", operation, files, added=added, removed=handle.row_count)
 
     def stage_delete(self, handle: SnapshotHandle, ids: Sequence[str]) -> StagedWrite | None:
         """Prepare the removal of rows by id; none of them there, nothing staged."""
@@ -191,7 +186,7 @@ class TableStager:
         removed, updated = shapes.delete_addresses(handle._dataset, _numbers(found, "_rowaddr"))
         operation = shapes.deletion(handle._dataset, removed=removed, updated=updated)
         files = new_files(handle.address, handle._dataset, new=(), updated=updated)
-        return _staged(handle, "delete", operation, files, removed=found.num_rows)
+        return staged_on(handle, "delete", operation, files, removed=found.num_rows)
 
     def stage_create_indices(
         self, handle: SnapshotHandle, requests: Sequence[IndexRequest]
@@ -205,37 +200,7 @@ class TableStager:
         if not built:
             return None, pending
         operation = LanceOperation.CreateIndex(built, [])
-        return _staged(handle, "create_indices", operation, index_files(handle.address, built)), pending
-
-    def stage_rollback(
-        self, head: SnapshotHandle, pinned: SnapshotHandle
-    ) -> tuple[StagedWrite, Literal["inverse", "restore"]]:
-        """Prepare a commit that brings back the content of an older version; for recovery only.
-
-        The inverse is refused when somebody else moved HEAD. A restore never conflicts and silently hides
-        what others commit meanwhile: its caller makes sure that there are no others.
-        """
-        removed_rows = max(head.row_count - pinned.row_count, 0)
-        added_rows = max(pinned.row_count - head.row_count, 0)
-        operation = self._inverse(head, pinned)
-        form: Literal["inverse", "restore"] = "inverse"
-        if operation is None:
-            operation, form = LanceOperation.Restore(pinned.version), "restore"
-        staged = _staged(head, "rollback", operation, (), added=added_rows, removed=removed_rows)
-        return staged, form
-
-    def commit_fence(self, handle: SnapshotHandle, *, operation_id: str, epoch: int) -> None:
-        """Move HEAD by a version that changes nothing: what others staged on the handle's version is refused.
-
-        A commit of indexes alone is not: it fits behind anything, and changes no row.
-
-        Raises:
-            CommitConflict, StaleCommit: somebody else came first.
-            StorageError, RecoveryRequired: the store failed.
-        """
-        staged = _staged(handle, "fence", shapes.addition(handle._dataset, []), ())
-        properties = {OPERATION_ID_PROPERTY: operation_id, FENCE_PROPERTY: str(epoch)}
-        self._make_next(staged, operation_id, properties)
+        return staged_on(handle, "create_indices", operation, index_files(handle.address, built)), pending
 
     def commit_staged(self, staged: StagedWrite, *, operation_id: str, writer_kind: str) -> CommittedTable:
         """Make a staged write the table's next version (W2, W3).
@@ -330,18 +295,7 @@ class TableStager:
         new, updated = merged.new_fragments, merged.updated_fragments
         files = new_files(handle.address, dataset, new=new, updated=updated)
         merged.updated_fragments = shapes.with_anchor(dataset, merged.removed_fragment_ids, updated)
-        return _staged(handle, "upsert", merged, files, added=statistics["num_inserted_rows"])
-
-    def _inverse(self, head: SnapshotHandle, pinned: SnapshotHandle) -> LanceOperation.BaseOperation | None:
-        """Return the operation that undoes everything since a version, or none where there is none."""
-        before = {fragment.fragment_id: fragment.metadata for fragment in pinned._dataset.get_fragments()}
-        now = {fragment.fragment_id for fragment in head._dataset.get_fragments()}
-        if not now or not before.keys() <= now or not head.schema.equals(pinned.schema, check_metadata=True):
-            return None
-        between = range(pinned.version + 1, head.version + 1)
-        if any(made.operation not in _INVERTIBLE for made in self._store.transactions(head.address, between)):
-            return None
-        return LanceOperation.Delete(list(before.values()), sorted(now - before.keys()), ROLLBACK)
+        return staged_on(handle, "upsert", merged, files, added=statistics["num_inserted_rows"])
 
 
 def _addition(
@@ -349,10 +303,10 @@ def _addition(
 ) -> StagedWrite:
     operation = shapes.addition(handle._dataset, fragments)
     added = sum(fragment.physical_rows for fragment in fragments)
-    return _staged(handle, kind, operation, files, added=added)
+    return staged_on(handle, kind, operation, files, added=added)
 
 
-def _staged(
+def staged_on(
     handle: SnapshotHandle,
     kind: str,
     operation: LanceOperation.BaseOperation,
@@ -361,6 +315,7 @@ def _staged(
     added: int = 0,
     removed: int = 0,
 ) -> StagedWrite:
+    """Return a write that waits for its commit onto the version of a handle."""
     return StagedWrite(
         handle.address,
         handle.version,

@@ -25,8 +25,9 @@ from omnigraph.history.fold import TableEntry
 from omnigraph.history.manifest_rows import Pin
 from omnigraph.history.state import ManifestState
 from omnigraph.storage.handle import TableAddress
-from omnigraph.storage.stage import FENCE_PROPERTY, OPERATION_ID_PROPERTY, WRITER_KIND_PROPERTY
+from omnigraph.storage.stage import OPERATION_ID_PROPERTY, WRITER_KIND_PROPERTY
 from omnigraph.storage.transactions import TransactionInfo
+from omnigraph.storage.undo import FENCE_PROPERTY, TableUndo
 
 FENCES_MAX = 10  # tries on one table: what comes in between is the last commit of the one before us
 _LAYOUT_OPERATIONS = frozenset({"reserve", "rewrite", "create_index", "config"})
@@ -67,7 +68,7 @@ def _fence(parts: Parts, address: TableAddress, operation_id: str, epoch: int) -
         parts.check_lease()
         hit("recovery.before_fence")
         try:
-            parts.stager.commit_fence(head, operation_id=operation_id, epoch=epoch)
+            TableUndo(parts.store).commit_fence(head, operation_id=operation_id, epoch=epoch)
         except (CommitConflict, StaleCommit):
             continue  # the one before us was faster, for the last time
         return

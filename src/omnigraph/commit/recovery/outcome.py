@@ -37,6 +37,7 @@ from omnigraph.storage.added_files import files_between
 from omnigraph.storage.durability import SyncFailed
 from omnigraph.storage.stage import CommittedTable
 from omnigraph.storage.staged import StagedWrite
+from omnigraph.storage.undo import TableUndo
 
 
 class Result(StrEnum):
@@ -165,7 +166,7 @@ def roll_back(
     for found in moved:
         head = parts.store.open_at(found.address, found.head)
         pinned = parts.store.open_at(found.address, found.pinned_version)
-        staged, kind = parts.stager.stage_rollback(head, pinned)
+        staged, kind = TableUndo(parts.store).stage_rollback(head, pinned)
         if kind == "restore" and not may_restore:
             return Result.WAITS_FOR_OPEN
         undo.append((found, staged))
