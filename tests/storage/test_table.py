@@ -273,11 +273,10 @@ def test_requests_are_counted_also_of_closed_handles(bench: Workbench) -> None:
 
 
 def test_the_store_keeps_a_bounded_number_of_versions(
-    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from omnigraph.storage import table
-
-    monkeypatch.setattr(table, "HANDLES_MAX", 2)
+    monkeypatch.setattr("omnigraph.storage.table.HANDLES_MAX", 2)
+    bench = Workbench(tmp_path)
     for key in ["a", "b", "c"]:
         bench.append(rows([key]))
 

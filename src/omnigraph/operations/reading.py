@@ -4,11 +4,11 @@ D1  All of it may be dropped at any time and changes no answer.
 """
 
 import threading
-from collections import OrderedDict
 from dataclasses import dataclass, field
 
 from omnigraph.catalog.model import Catalog
 from omnigraph.commit.parts import Parts
+from omnigraph.core.recent import Recent
 from omnigraph.embedding import Embedder, EmbeddingConfig
 from omnigraph.exec.dense import CacheSettings, Derived
 from omnigraph.exec.hop_costs import HopCosts
@@ -32,7 +32,7 @@ class Reading:
     plans: PlanCache = field(default_factory=PlanCache)
     costs: HopCosts = field(default_factory=HopCosts)
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _views: "OrderedDict[tuple[str, str, int], GraphView]" = field(default_factory=OrderedDict)
+    _views: Recent[tuple[str, str, int], GraphView] = field(default_factory=lambda: Recent(VIEWS_MAX))
     _newest: dict[str | None, tuple[ManifestState, Catalog, GraphView]] = field(default_factory=dict)
 
     @staticmethod
@@ -63,11 +63,9 @@ class Reading:
     def view(self, snapshot: Snapshot, catalog: Catalog) -> GraphView:
         """Return the view of a snapshot."""
         key = (catalog.shape_hash, snapshot.head.graph_commit_id, snapshot.manifest_version)
-        with self._lock:
-            view = self._views.get(key)
-            if view is not None:
-                self._views.move_to_end(key)
-                return view
+        view = self._views.get(key)
+        if view is not None:
+            return view
         made = GraphView(
             snapshot,
             catalog,
@@ -77,16 +75,13 @@ class Reading:
             costs=self.costs,
             settings=self.settings,
         )
-        with self._lock:
-            self._views[key] = made
-            while len(self._views) > VIEWS_MAX:
-                self._views.popitem(last=False)
+        self._views.put(key, made)
         return made
 
     def close(self) -> None:
         """Let go of everything."""
+        self._views.clear()
         with self._lock:
-            self._views.clear()
             self._newest.clear()
         self.derived.close()
         self.embedder.close()

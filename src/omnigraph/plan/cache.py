@@ -8,19 +8,17 @@ C3  Safe for threads. Nobody waits while a plan is made; two threads may make th
     first.
 """
 
-from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from threading import Lock
-from typing import Generic, TypeVar, cast
+from typing import TypeVar, cast
 
+from omnigraph.core.recent import Recent
 from omnigraph.plan.physical import PhysicalPlan
 
 PLANS_MAX = 512  # of each kind: an application has tens of queries, a console makes new ones all day
 CACHED_TEXT_MAX = 65_536  # characters: larger texts are generated, rarely twice, and would fill memory
 
 Value = TypeVar("Value")
-Key = TypeVar("Key", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +35,8 @@ class PlanCache:
     """The plans of one process, the least recently used going first."""
 
     def __init__(self, plans_max: int = PLANS_MAX) -> None:
-        self._logical: _Recent[tuple[str, str | None, str], object] = _Recent(plans_max)
-        self._physical: _Recent[PhysicalKey, PhysicalPlan] = _Recent(plans_max)
+        self._logical: Recent[tuple[str, str | None, str], object] = Recent(plans_max)
+        self._physical: Recent[PhysicalKey, PhysicalPlan] = Recent(plans_max)
 
     def logical(self, text: str, name: str | None, schema_hash: str, make: Callable[[], Value]) -> Value:
         """Return what was made of a query's text under a schema, making it now if it is not there.
@@ -47,7 +45,7 @@ class PlanCache:
         """
         if len(text) > CACHED_TEXT_MAX:
             return make()
-        return cast("Value", self._logical.get((text, name, schema_hash), make))
+        return cast("Value", self._logical.made((text, name, schema_hash), make))
 
     def physical(self, key: PhysicalKey, make: Callable[[], PhysicalPlan]) -> PhysicalPlan:
         """Return the plan of a query for pinned versions, making it now if it is not there.
@@ -56,26 +54,4 @@ class PlanCache:
         """
         if len(key.text) > CACHED_TEXT_MAX:
             return make()
-        return self._physical.get(key, make)
-
-
-class _Recent(Generic[Key, Value]):
-    """The values of the last keys that somebody asked for."""
-
-    def __init__(self, values_max: int) -> None:
-        self._values_max = values_max
-        self._values: OrderedDict[Key, Value] = OrderedDict()
-        self._lock = Lock()
-
-    def get(self, key: Key, make: Callable[[], Value]) -> Value:
-        with self._lock:
-            if key in self._values:
-                self._values.move_to_end(key)
-                return self._values[key]
-        made = make()
-        with self._lock:
-            value = self._values.setdefault(key, made)
-            self._values.move_to_end(key)
-            while len(self._values) > self._values_max:
-                self._values.popitem(last=False)
-            return value
+        return self._physical.made(key, make)

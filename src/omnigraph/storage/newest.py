@@ -14,12 +14,12 @@ A directory of 5,000 versions takes milliseconds to list, and every write looks 
 import os
 import threading
 import time
-from collections import OrderedDict
 from dataclasses import dataclass
 from itertools import count
 
 from omnigraph.core.clock import boot_clock
 from omnigraph.core.json_text import read_json
+from omnigraph.core.recent import Recent
 from omnigraph.core.regular_file import read_control_file
 from omnigraph.storage.handle import TableAddress
 from omnigraph.storage.version_file import VERSIONS_DIR, version_file_name
@@ -46,7 +46,7 @@ class NewestVersions:
     def __init__(self) -> None:
         """Know nothing."""
         self._lock = threading.Lock()
-        self._seen: OrderedDict[str, _Seen] = OrderedDict()
+        self._seen: Recent[str, _Seen] = Recent(KNOWN_MAX)
 
     def saw(self, address: TableAddress, version: int) -> None:
         """Remember that a version is there."""
@@ -55,8 +55,7 @@ class NewestVersions:
 
     def forget(self, address: TableAddress) -> None:
         """Know nothing of a place that is gone."""
-        with self._lock:
-            self._seen.pop(address.open_uri, None)
+        self._seen.forget(lambda uri: uri == address.open_uri)
 
     def find(self, address: TableAddress) -> int | None:
         """Return the newest version, or none where only the library can tell."""
@@ -84,10 +83,7 @@ class NewestVersions:
             known = self._seen.get(uri)
             if known is not None and known.version > version:
                 version, settled_ns = known.version, None
-            self._seen[uri] = _Seen(version, now, settled_ns)
-            self._seen.move_to_end(uri)
-            while len(self._seen) > KNOWN_MAX:
-                self._seen.popitem(last=False)
+            self._seen.put(uri, _Seen(version, now, settled_ns))
 
 
 def _settles_in(changed_ns: int) -> int:

@@ -7,13 +7,13 @@ Q2  Rows that were loaded together have row ids that follow each other, so the f
     table asks for one in every fragment.
 """
 
-import threading
-from collections import OrderedDict
 from typing import TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
 from lance.fragment import FragmentMetadata, RowIdSequence
+
+from omnigraph.core.recent import Recent
 
 Numbers: TypeAlias = npt.NDArray[np.int64]
 KNOWN_MAX = 65_536  # fragments; a few million rows take about 30
@@ -25,8 +25,7 @@ class RowSequences:
 
     def __init__(self) -> None:
         """Know none."""
-        self._lock = threading.Lock()
-        self._first: OrderedDict[str, int] = OrderedDict()
+        self._first: Recent[str, int] = Recent(KNOWN_MAX)
 
     def row_ids_at(self, fragment: FragmentMetadata, places: Numbers) -> Numbers | None:
         """Return the row ids of places of a fragment, or none if the version does not tell them."""
@@ -42,11 +41,5 @@ class RowSequences:
             return None
         row_ids: Numbers = sequence.to_pyarrow().to_numpy().astype(np.int64)
         if len(row_ids) and (np.diff(row_ids) == 1).all():
-            self._learn(path, int(row_ids[0]))
+            self._first.put(path, int(row_ids[0]))
         return row_ids[places]
-
-    def _learn(self, path: str, first: int) -> None:
-        with self._lock:
-            self._first[path] = first
-            if len(self._first) > KNOWN_MAX:
-                self._first.popitem(last=False)

@@ -3,14 +3,14 @@
 W1  The memory kept is bounded; what does not fit is analysed again.
 """
 
-import threading
-from collections import OrderedDict
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
+
+from omnigraph.core.recent import Recent
 
 ANALYSES_BYTES_MAX = 256 * 1024 * 1024  # words of some ten million short texts
 # Analysed in less than 0.1 s, once, where texts are short; then searched faster than through an index.
@@ -69,26 +69,12 @@ class AnalysisCache:
     def __init__(self, bytes_max: int = ANALYSES_BYTES_MAX, small_rows: int = SMALL_ROWS) -> None:
         """Take how much memory may be kept, and how many rows a small table has."""
         self.small_rows = small_rows
-        self._lock = threading.Lock()
-        self._bytes_max = bytes_max
-        self._bytes = 0
-        self._kept: OrderedDict[tuple[str, ...], Kept] = OrderedDict()
+        self._kept: Recent[tuple[str, ...], Kept] = Recent(bytes_max, weigh=lambda kept: kept.byte_count)
 
     def get(self, key: tuple[str, ...]) -> Kept | None:
         """Return what is kept under a key."""
-        with self._lock:
-            found = self._kept.get(key)
-            if found is not None:
-                self._kept.move_to_end(key)
-            return found
+        return self._kept.get(key)
 
     def put(self, key: tuple[str, ...], value: Kept) -> None:
         """Keep a value, at the expense of older ones (W1)."""
-        with self._lock:
-            former = self._kept.pop(key, None)
-            self._bytes -= 0 if former is None else former.byte_count
-            self._kept[key] = value
-            self._bytes += value.byte_count
-            while self._bytes > self._bytes_max and self._kept:
-                _, dropped = self._kept.popitem(last=False)
-                self._bytes -= dropped.byte_count
+        self._kept.put(key, value)

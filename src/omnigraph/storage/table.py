@@ -7,7 +7,7 @@ T3  Every library error leaves as one of ours.
 
 import threading
 import weakref
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +19,7 @@ from lance import LanceDataset
 from lance.lance import _Session as Session
 
 from omnigraph.core.errors import StorageError
+from omnigraph.core.recent import Recent
 from omnigraph.storage.filter import Filter, Value, to_lance
 from omnigraph.storage.handle import SnapshotHandle, TableAddress
 from omnigraph.storage.lance_errors import LANCE_ERRORS, is_panic, translate
@@ -84,10 +85,8 @@ class TableStore:
         self._session = Session()
         self.analyses = AnalysisCache()  # words of texts that are searched without an index
         self._lock = threading.Lock()
-        self._handles: OrderedDict[tuple[TableAddress, int], SnapshotHandle] = OrderedDict()
-        self._probes: OrderedDict[str, SnapshotHandle] = (
-            OrderedDict()
-        )  # any open version can be asked for news
+        self._handles: Recent[tuple[TableAddress, int], SnapshotHandle] = Recent(HANDLES_MAX)
+        self._probes: Recent[str, SnapshotHandle] = Recent(HANDLES_MAX)  # any version can be asked for news
         self._newest = NewestVersions()
         self.ref_starts = RefStarts()
         self.row_sequences = RowSequences()
@@ -101,11 +100,9 @@ class TableStore:
         Raises:
             StorageError: the table or the version does not exist (kind `not_found`), or cannot be read.
         """
-        key = (address, version)
-        with self._lock:
-            if key in self._handles:
-                self._handles.move_to_end(key)
-                return self._handles[key]
+        known = self._handles.get((address, version))
+        if known is not None:
+            return known
         if self.before_open is not None:
             self.before_open(address, version)
         with damage_told(address, version):
@@ -128,8 +125,7 @@ class TableStore:
         newest = self._newest.find(address)
         if newest is not None:
             return newest
-        with self._lock:
-            probe = self._probes.get(address.open_uri)
+        probe = self._probes.get(address.open_uri)
         if probe is None:
             return self.open_head(address).version
         with translated(f"newest version of {address.open_uri}"):
@@ -318,10 +314,8 @@ class TableStore:
 
     def forget(self, address: TableAddress) -> None:
         """Drop what is kept of a place that is gone."""
-        with self._lock:
-            for key in [key for key in self._handles if key[0] == address]:
-                del self._handles[key]
-            self._probes.pop(address.open_uri, None)
+        self._handles.forget(lambda key: key[0] == address)
+        self._probes.forget(lambda uri: uri == address.open_uri)
         self._newest.forget(address)
         self.ref_starts.forget(address)
 
@@ -366,16 +360,9 @@ class TableStore:
 
     def _keep(self, address: TableAddress, dataset: LanceDataset) -> SnapshotHandle:
         handle = SnapshotHandle(address, dataset.version, dataset)
-        key = (address, handle.version)
+        kept = self._handles.keep((address, handle.version), handle)
+        self._probes.put(address.open_uri, kept)
         with self._lock:
-            kept = self._handles.setdefault(key, handle)
-            self._handles.move_to_end(key)
-            while len(self._handles) > HANDLES_MAX:
-                self._handles.popitem(last=False)
-            self._probes[address.open_uri] = kept
-            self._probes.move_to_end(address.open_uri)
-            while len(self._probes) > HANDLES_MAX:
-                self._probes.popitem(last=False)
             self._live.add(kept)
         if len(self._counter) > FINISHED_MAX:
             self._counter.total()

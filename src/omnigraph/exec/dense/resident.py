@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, Literal, Protocol, TypeVar
 
+from omnigraph.core.recent import Recent
 from omnigraph.exec.dense.pins import Lineage, Pin
 
 Pins = tuple[Pin, ...]
@@ -52,17 +53,11 @@ class Family(Generic[V]):
         """Take how many views are kept."""
         self.lock = threading.Lock()  # of whoever makes a view
         self.nbytes = 0
-        self._guard = threading.Lock()
-        self._views: OrderedDict[Pins, V] = OrderedDict()
-        self._views_max = views_max
+        self._views: Recent[Pins, V] = Recent(views_max)
 
     def get(self, pins: Pins) -> V | None:
         """Return the view at these very pins; it counts as used."""
-        with self._guard:
-            view = self._views.get(pins)
-            if view is not None:
-                self._views.move_to_end(pins)
-            return view
+        return self._views.get(pins)
 
     def before(self, pins: Pins) -> V | None:
         """Return the newest view from which one can go forward to these pins.
@@ -82,11 +77,7 @@ class Family(Generic[V]):
 
     def put(self, view: V) -> None:
         """Keep a view; the one that was not used for longest goes."""
-        with self._guard:
-            self._views[view.pins] = view
-            self._views.move_to_end(view.pins)
-            while len(self._views) > self._views_max:
-                self._views.popitem(last=False)
+        self._views.put(view.pins, view)
         pieces: dict[int, int] = {}
         for kept in self.views():
             pieces.update(kept.parts())
@@ -94,8 +85,7 @@ class Family(Generic[V]):
 
     def views(self) -> list[V]:
         """Return the views that are kept."""
-        with self._guard:
-            return list(self._views.values())
+        return self._views.values()
 
 
 class Residents:

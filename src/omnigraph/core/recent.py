@@ -1,0 +1,90 @@
+"""Values by key, of which the one that was not used for longest goes first."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from threading import Lock
+from typing import Generic, TypeVar
+
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
+
+
+class Recent(Generic[Key, Value]):
+    """The values that were used last, so many of them or so much; safe to share between threads.
+
+    With `weigh` the limit is on the sum of what it returns, and a value above the limit is not kept.
+    """
+
+    def __init__(self, limit: int, weigh: Callable[[Value], int] | None = None) -> None:
+        """Take how much is kept, and in which measure."""
+        self._limit, self._weigh = limit, weigh
+        self._values: OrderedDict[Key, Value] = OrderedDict()
+        self._weight = 0
+        self._lock = Lock()
+
+    def __len__(self) -> int:
+        """Return how many values are kept."""
+        return len(self._values)
+
+    def get(self, key: Key) -> Value | None:
+        """Return the value of a key, which counts as used, or none."""
+        with self._lock:
+            found = self._values.get(key)
+            if found is not None:
+                self._values.move_to_end(key)
+            return found
+
+    def put(self, key: Key, value: Value) -> None:
+        """Keep a value in the place of whatever the key had."""
+        with self._lock:
+            self._put(key, value)
+
+    def keep(self, key: Key, value: Value) -> Value:
+        """Keep a value unless the key has one; return the one that it has then."""
+        with self._lock:
+            found = self._values.get(key)
+            if found is None:
+                self._put(key, value)
+                return value
+            self._values.move_to_end(key)
+            return found
+
+    def made(self, key: Key, make: Callable[[], Value]) -> Value:
+        """Return the value of a key, made now if there is none.
+
+        Nobody waits while a value is made; two threads may make the same one, and both use the first. An
+        error of `make` is raised and not remembered.
+        """
+        found = self.get(key)
+        return self.keep(key, make()) if found is None else found
+
+    def forget(self, is_gone: Callable[[Key], bool]) -> None:
+        """Let go of the values of some keys."""
+        with self._lock:
+            for key in [key for key in self._values if is_gone(key)]:
+                self._drop(key)
+
+    def values(self) -> list[Value]:
+        """Return all values, the one that was used last at the end."""
+        with self._lock:
+            return list(self._values.values())
+
+    def clear(self) -> None:
+        """Let everything go."""
+        with self._lock:
+            self._values.clear()
+            self._weight = 0
+
+    def _put(self, key: Key, value: Value) -> None:
+        self._drop(key)
+        self._values[key] = value
+        self._weight += self._of(value)
+        while self._weight > self._limit:
+            self._drop(next(iter(self._values)))
+
+    def _drop(self, key: Key) -> None:
+        if key in self._values:
+            self._weight -= self._of(self._values.pop(key))
+
+    def _of(self, value: Value) -> int:
+        return 1 if self._weigh is None else self._weigh(value)
