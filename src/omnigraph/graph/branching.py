@@ -83,7 +83,7 @@ class BranchVerbs(ABC):
         def delete(merged: ManifestState) -> None:
             self._delete_branch(source, actor, ref=merged.ref, head=merged.head)
 
-        result = merge_verb(
+        return merge_verb(
             self._graph,
             source,
             into=into,
@@ -92,9 +92,6 @@ class BranchVerbs(ABC):
             delete=delete if delete_branch else None,
             dry_run=dry_run,
         )
-        if result.commit is not None:
-            self._graph.follow_write(result.commit.manifest_branch)
-        return result
 
     @abstractmethod
     def _bound(self, branch: str) -> Self:

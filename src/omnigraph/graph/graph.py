@@ -158,7 +158,7 @@ class Graph(ChangeVerbs):
         message: str | None = None,
     ) -> MutationResult:
         """Run one mutation of a `.gq` text or file as one commit."""
-        result = mutate_verb(
+        return mutate_verb(
             self._graph,
             text_source(source),
             name=query_name(name),
@@ -168,9 +168,6 @@ class Graph(ChangeVerbs):
             if_commit=if_commit,
             message=message,
         )
-        if result.commit is not None:
-            self._graph.follow_write(result.branch)
-        return result
 
     def load(
         self,
@@ -213,7 +210,7 @@ class Graph(ChangeVerbs):
         )
         # Read after the checks at the entry, not before.
         inputs = _inputs(self._graph, data, mapping, options.rejects)
-        result = load_verb(
+        return load_verb(
             self._graph,
             inputs,
             options,
@@ -223,9 +220,6 @@ class Graph(ChangeVerbs):
             message=message,
             index=index,
         )
-        if result.commit is not None:
-            self._graph.follow_write(result.branch)
-        return result
 
     def load_tables(
         self, tables: Mapping[str, object], mode: LoadMode, **options: Unpack[LoadKeywords]
@@ -267,7 +261,7 @@ class Graph(ChangeVerbs):
             ConflictError: somebody else was first; nothing of this is visible.
         """
         wanted = embed_options(type, select, options)
-        result = embed_verb(
+        return embed_verb(
             self._graph,
             wanted,
             branch=self._on(options.get("branch")),
@@ -275,9 +269,6 @@ class Graph(ChangeVerbs):
             message=options.get("message"),
             index=options.get("index", True),
         )
-        if result.commit is not None:
-            self._graph.follow_write(result.branch)
-        return result
 
     def ensure_indices(self, *, branch: str | None = None, actor: str | None = None) -> IndexResult:
         """Build the declared indexes that are missing."""

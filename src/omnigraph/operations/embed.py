@@ -5,7 +5,6 @@ E2  Vectors are made by the model that their property records, where it records 
 E3  In process and on Spark a run makes the same vectors and the same rows.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from omnigraph.bulk.embed import VectorColumn
@@ -19,9 +18,9 @@ from omnigraph.operations.context import OpenGraph, check_message
 from omnigraph.operations.embed_model import EmbedOptions, EmbedResult, Target
 from omnigraph.operations.embed_run import EmbedRun
 from omnigraph.operations.embed_select import check_types, selected_filter
-from omnigraph.operations.ensure_indices import build_missing_indices, missing_indices
+from omnigraph.operations.ensure_indices import build_behind
 from omnigraph.operations.reprepare import with_repreparation
-from omnigraph.operations.upkeep import run_upkeep
+from omnigraph.operations.upkeep import after_write
 from omnigraph.storage.filter import And, Compare, Filter, IsNull, Or
 
 
@@ -66,8 +65,11 @@ def embed(
     with noting(f"the vectors had landed by then, as commit {commit.graph_commit_id}"):
         if index:
             with told(options.progress, Stage.INDEX):
-                result = _with_indices(graph, result)
-        run_upkeep(graph, before, commit)
+                built, warnings = build_behind(graph, branch, [table.table_key for table in result.tables])
+            result = replace(
+                result, index_commit=built.commit, pending_indexes=built.pending, warnings=warnings
+            )
+        after_write(graph, before, commit)
     return result
 
 
@@ -127,16 +129,3 @@ def _lacking(column: VectorColumn, *, again: bool) -> Filter:
     """Return which rows need a vector: those with a text, and as a rule without a vector."""
     has_text = Compare(column.source, "ne", "")
     return has_text if again else And((has_text, IsNull(column.target)))
-
-
-def _with_indices(graph: OpenGraph, result: EmbedResult) -> EmbedResult:
-    """Build what is missing on the tables of a run; whatever fails, the run has succeeded."""
-    keys: Sequence[str] = [table.table_key for table in result.tables]
-    try:
-        built = build_missing_indices(graph, result.branch, keys)
-    except Exception as error:  # noqa: BLE001 - a warning, never a failed run
-        warning = f"indexes could not be built and are pending: {error}"
-        graph.parts.warn(warning)
-        pending = missing_indices(graph, result.branch, keys, str(error))
-        return replace(result, pending_indexes=pending, warnings=(warning,))
-    return replace(result, index_commit=built.commit, pending_indexes=built.pending)

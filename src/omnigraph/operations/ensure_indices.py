@@ -4,7 +4,7 @@ L1  Nothing to build, no sidecar and no commit. A vector index without a vector 
     error.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from omnigraph.catalog.index_kind import index_specs
@@ -103,6 +103,19 @@ def build_missing_indices(
     return IndexResult(outcome.commit, tuple(pending))
 
 
+def build_behind(
+    graph: OpenGraph, branch: str | None, tables: Sequence[str]
+) -> tuple[IndexResult, tuple[str, ...]]:
+    """Build what tables lack after a write of theirs; a failure is a warning: the write has succeeded."""
+    try:
+        hit("load.post_publish_pre_index")
+        return build_missing_indices(graph, branch, tables), ()
+    except Exception as error:  # noqa: BLE001 - a warning, never a failed write
+        warning = f"indexes could not be built and are pending: {error}"
+        graph.parts.warn(warning)
+        return IndexResult(None, _missing(graph, branch, tables, str(error))), (warning,)
+
+
 def _stage(
     graph: OpenGraph, entries: Iterable[TableEntry]
 ) -> tuple[list[tuple[TableEntry, StagedWrite]], list[PendingIndex]]:
@@ -125,7 +138,7 @@ def _lacks_some(graph: OpenGraph, entry: TableEntry) -> bool:
     return any(request.name not in built for request in _requests(graph, entry.table_key))
 
 
-def missing_indices(
+def _missing(
     graph: OpenGraph, branch: str | None, tables: Iterable[str], reason: str
 ) -> tuple[PendingIndex, ...]:
     """Return what is not built on some tables after a build failed; where nobody can look, all of it."""

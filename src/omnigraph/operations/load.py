@@ -14,13 +14,11 @@ from omnigraph.bulk.progress import Stage, silent, told
 from omnigraph.bulk.session import settings_from
 from omnigraph.bulk.sources import SourceInput
 from omnigraph.core.errors import AlreadyExistsError, BadRequest
-from omnigraph.core.failpoint import hit
 from omnigraph.core.shield import noting
-from omnigraph.history.commits import GraphCommit
 from omnigraph.history.state import Snapshot
 from omnigraph.operations.branches import create_branch
 from omnigraph.operations.context import OpenGraph, check_message
-from omnigraph.operations.ensure_indices import PendingIndex, build_missing_indices, missing_indices
+from omnigraph.operations.ensure_indices import build_behind
 from omnigraph.operations.load_local import LocalLoad
 from omnigraph.operations.load_model import (
     MODES,
@@ -35,7 +33,7 @@ from omnigraph.operations.load_model import (
 from omnigraph.operations.rejects import refuse_input
 from omnigraph.operations.reprepare import with_repreparation
 from omnigraph.operations.settings import environment, spark_bytes
-from omnigraph.operations.upkeep import run_upkeep
+from omnigraph.operations.upkeep import after_write
 
 __all__ = [
     "MODES",
@@ -123,8 +121,11 @@ def load(
     with noting(f"the load had landed by then, as commit {commit.graph_commit_id}"):
         if index:
             with told(options.progress if engine == "spark" else silent, Stage.INDEX):
-                result = _with_indices(graph, result)
-        run_upkeep(graph, before, commit)
+                built, warnings = build_behind(graph, branch, [key for key, _ in result.tables])
+            result = replace(
+                result, index_commit=built.commit, pending_indexes=built.pending, warnings=warnings
+            )
+        after_write(graph, before, commit)
     return result
 
 
@@ -189,26 +190,3 @@ def _begin(
     from omnigraph.operations.load_bulk import BulkLoad
 
     return BulkLoad(graph, inputs, options, branch=branch, actor=actor, message=message)
-
-
-def _with_indices(graph: OpenGraph, result: LoadResult) -> LoadResult:
-    """Build what is missing on the tables of a load; whatever fails, the load has succeeded."""
-    keys = [key for key, _ in result.tables]
-    try:
-        hit("load.post_publish_pre_index")
-        built = build_missing_indices(graph, result.branch, keys)
-    except Exception as error:  # noqa: BLE001 - a warning, never a failed load
-        warning = f"indexes could not be built and are pending: {error}"
-        graph.parts.warn(warning)
-        pending = missing_indices(graph, result.branch, keys, str(error))
-        return _with(result, None, pending, (warning,))
-    return _with(result, built.commit, built.pending, ())
-
-
-def _with(
-    result: LoadResult,
-    index_commit: GraphCommit | None,
-    pending: tuple[PendingIndex, ...],
-    warnings: tuple[str, ...],
-) -> LoadResult:
-    return replace(result, index_commit=index_commit, pending_indexes=pending, warnings=warnings)

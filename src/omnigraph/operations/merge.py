@@ -43,7 +43,7 @@ from omnigraph.operations.context import OpenGraph, check_message
 from omnigraph.operations.merge_base import MergeBase
 from omnigraph.operations.merge_publish import MergePlan, MergeRequest, publish_merge
 from omnigraph.operations.reprepare import with_repreparation
-from omnigraph.operations.upkeep import run_upkeep
+from omnigraph.operations.upkeep import after_write
 
 
 class MergeOutcome(StrEnum):
@@ -131,7 +131,7 @@ def merge(
 
     result, heads = with_repreparation(graph, target, attempt)
     if result.commit is not None:
-        run_upkeep(graph, heads.target.snapshot(), result.commit)
+        after_write(graph, heads.target.snapshot(), result.commit)
     if delete is not None and not dry_run:
         result = _delete_source(result, delete, heads.source)
     return result

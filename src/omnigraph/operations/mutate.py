@@ -20,7 +20,7 @@ from omnigraph.language.query_parser import parse_queries
 from omnigraph.operations.context import OpenGraph, check_message
 from omnigraph.operations.reprepare import with_repreparation
 from omnigraph.operations.settings import check_ceilings
-from omnigraph.operations.upkeep import run_upkeep
+from omnigraph.operations.upkeep import after_write
 from omnigraph.plan.logical import InsertOp, MutationPlan
 from omnigraph.plan.lower import lower
 from omnigraph.staging.write_set import work_of
@@ -95,7 +95,7 @@ def mutate(
     result, before = with_repreparation(graph, branch, attempt, budget=budget)
     if result.commit is not None:
         with noting(f"the mutation had landed by then, as commit {result.commit.graph_commit_id}"):
-            run_upkeep(graph, before, result.commit)
+            after_write(graph, before, result.commit)
     return result
 
 

@@ -29,11 +29,16 @@ _FAILPOINTS = FailpointNames(
 )
 
 
-def run_upkeep(graph: OpenGraph, before: Snapshot, commit: GraphCommit) -> None:
+def after_write(graph: OpenGraph, before: Snapshot, commit: GraphCommit) -> None:
+    """Do what a write that has landed pays for: upkeep of its tables, then what queries derive from them."""
+    if graph.parts.upkeep:
+        _run(graph, before, commit)
+    graph.follow_write(before.branch)
+
+
+def _run(graph: OpenGraph, before: Snapshot, commit: GraphCommit) -> None:
     """Look after the tables that a commit took to the end of an interval (K1, K2)."""
     branch = before.branch
-    if not graph.parts.upkeep:
-        return
     try:
         hit("upkeep.post_write_pre_plan")
         state = graph.state(branch)
