@@ -1,5 +1,6 @@
 """The past, addressed by commit, version, moment and branch."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from omnigraph.core.errors import (
 from omnigraph.graph.graph import Graph
 from omnigraph.history.manifest_rows import MANIFEST_DIR
 from omnigraph.storage.version_file import version_file_name
-from tests.branches.steps import ages, insert, set_age
+from tests.branches.steps import ages, insert, names, set_age
 from tests.support.engine import head, internals, reopen
 
 AGES = "query q() { match { $p: Person } return { $p.name as name, $p.age as age } order { $p.name } }"
@@ -92,6 +93,34 @@ def test_a_version_that_was_cleaned_up_is_told(graph: Graph) -> None:
         with pytest.raises(HistoricalVersionReclaimed):
             fresh.entity_at("Person", "ann", past.graph_commit_id)
         assert ages(fresh)["ann"] == 31
+
+
+ZOE = b'{"type":"Person","data":{"name":"zoe","age":1}}'
+READS: dict[str, Callable[[Graph], object]] = {
+    "a query": lambda graph: names(graph, "old"),
+    "a table": lambda graph: graph.table("Person", branch="old"),
+    "an export": lambda graph: list(graph.export(branch="old")),
+    "one entity": lambda graph: graph.entity_at("Person", "ann", "old"),
+    "the state of indexes": lambda graph: graph.index_status(branch="old"),
+    "a mutation": lambda graph: set_age(graph, "ann", 31, "old"),
+    "a load": lambda graph: graph.load(ZOE, mode="append", branch="old"),
+    "an overwrite": lambda graph: graph.load(ZOE, mode="overwrite", branch="old"),
+    "a build of indexes": lambda graph: graph.ensure_indices(branch="old"),
+}
+
+
+@pytest.mark.case("engine", 56)
+def test_every_reader_of_a_pinned_version_says_that_it_was_cleaned_up(graph: Graph) -> None:
+    graph.create_branch("old")
+    set_age(graph, "ann", 31)
+    entry = graph.snapshot("old").entry("node:Person")
+    (Path(graph.uri) / entry.location / version_file_name(entry.version)).unlink()
+
+    for name, read in READS.items():
+        with reopen(graph) as fresh, pytest.raises(HistoricalVersionReclaimed) as reclaimed:
+            read(fresh)
+        told = reclaimed.value.table_key, reclaimed.value.version
+        assert told == ("node:Person", entry.version), name
 
 
 @pytest.mark.case("engine", 58)

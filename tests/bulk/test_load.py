@@ -43,7 +43,7 @@ def row_facts(graph: Graph, type_name: str) -> list[dict[str, Any]]:
     """Return all rows of a type with the ids and versions that the storage keeps of them."""
     entry = graph.snapshot().entry(f"node:{type_name}")
     parts = graph._graph.parts
-    dataset = parts.store.open_at(parts.address(entry), entry.version)._dataset
+    dataset = parts.open(entry)._dataset
     hidden = ["_rowid", "_row_created_at_version", "_row_last_updated_at_version"]
     found: pa.Table = dataset.to_table(columns=[*dataset.schema.names, *hidden]).sort_by("id")
     return found.to_pylist()
@@ -90,7 +90,7 @@ def test_fragments_are_bounded_and_edges_sorted_within_them(
     assert result.tables == (("edge:Knows", count), ("node:Person", 1000))
     entry = graph.snapshot().entry("edge:Knows")
     parts = graph._graph.parts
-    dataset = parts.store.open_at(parts.address(entry), entry.version)._dataset
+    dataset = parts.open(entry)._dataset
     sources = [part.to_table(columns=["src"])["src"].to_pylist() for part in dataset.get_fragments()]
     assert [len(part) for part in sources] == [MAX_FRAGMENT_ROWS, 1000]
     assert all(part == sorted(map(str, part)) for part in sources)
@@ -181,7 +181,7 @@ def test_an_interrupt_cancels_the_jobs_and_leaves_nothing(spark: "SparkSession",
 @pytest.mark.case("engine", 121)
 def test_fragments_for_another_version_or_other_columns_are_refused(graph: Graph) -> None:
     entry, parts = graph.snapshot().entry("node:Person"), graph._graph.parts
-    handle = parts.store.open_at(parts.address(entry), entry.version)
+    handle = parts.open(entry)
     schema = handle.schema
 
     for version, print_ in ((entry.version + 1, fingerprint(schema)), (entry.version, "other")):

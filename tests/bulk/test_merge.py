@@ -26,7 +26,7 @@ def fragments(graph: Graph, table_key: str) -> list[list[dict[str, Any]]]:
     """Return the rows of each fragment of a table, with what the storage keeps of them."""
     entry = graph.snapshot().entry(table_key)
     parts = graph._graph.parts
-    dataset = parts.store.open_at(parts.address(entry), entry.version)._dataset
+    dataset = parts.open(entry)._dataset
     columns = [*dataset.schema.names, *HIDDEN]
     return [part.to_table(columns=columns).to_pylist() for part in dataset.get_fragments()]
 

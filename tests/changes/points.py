@@ -8,15 +8,12 @@ import pyarrow as pa
 
 from omnigraph.changes.changed_ids import (
     ChangedIds,
-    TablePoint,
     changed_ids,
     images,
     images_at,
     touched_rows,
 )
-from omnigraph.history.fold import TableEntry
-from omnigraph.history.identity import TableIdentity
-from omnigraph.history.manifest_rows import Pin
+from omnigraph.storage.pinned import PinnedTable
 from omnigraph.storage.refs import RefStore
 from omnigraph.storage.residual import InlineCommitResidual
 from omnigraph.storage.rows import row_addresses
@@ -33,7 +30,7 @@ class History:
 
     bench: Workbench
     refs: list[TableAddress] = field(default_factory=list)
-    points: list[TablePoint] = field(default_factory=list)
+    points: list[PinnedTable] = field(default_factory=list)
     contents: list[Content] = field(default_factory=list)
 
     @staticmethod
@@ -52,11 +49,10 @@ class History:
         bench.address, bench.store, bench.stager = address, self.bench.store, self.bench.stager
         return bench
 
-    def mark(self, address: TableAddress) -> TablePoint:
+    def mark(self, address: TableAddress) -> PinnedTable:
         """Remember where a ref stands now."""
         handle = self.on(address).head()
-        pin = Pin(handle.version, address.ref, handle.row_count, None, None)
-        point = TablePoint(TableEntry(TableIdentity(1, 1), "node:N", "nodes/n", pin), address)
+        point = PinnedTable(address, handle.version, "node:N")
         self.points.append(point)
         table = self.bench.store.scan(handle, columns=["id", "rank"])
         ranks = table["rank"].to_pylist()
@@ -65,9 +61,9 @@ class History:
         )
         return point
 
-    def fork(self, point: TablePoint, name: str) -> TableAddress:
+    def fork(self, point: PinnedTable, name: str) -> TableAddress:
         """Make a ref that begins at a point."""
-        address = RefStore(self.bench.store).create(point.address, point.entry.version, name)
+        address = RefStore(self.bench.store).create(point.address, point.version, name)
         self.refs.append(address)
         return address
 
@@ -107,7 +103,7 @@ class History:
 
     def _check_places(self, found: ChangedIds, before: int) -> None:
         """Check where the updated rows are said to lie."""
-        older = self.bench.store.open_at(self.points[before].address, self.points[before].entry.version)
+        older = self.points[before].open(self.bench.store)
         row_ids = found.rows_before[: len(found.updated)]
         addresses = row_addresses(older, row_ids) if len(row_ids) else row_ids
         assert found.addresses.tolist() == addresses.tolist()

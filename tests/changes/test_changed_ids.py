@@ -38,7 +38,7 @@ def _step(history: History, chance: random.Random, step: int) -> None:
     address = chance.choice(history.refs)
     bench = history.on(address)
     ids = sorted(bench.ids())
-    versions = [p.entry.version for p in history.points if p.address == address]
+    versions = [p.version for p in history.points if p.address == address]
     match chance.choice(
         ["upsert", "upsert", "delete", "insert", "compact", "roll_back", "overwrite", "fork"]
     ):
@@ -104,7 +104,7 @@ def test_rows_that_only_moved_are_not_reported(tmp_path: Path) -> None:
 @pytest.mark.parametrize("form", ["inverse", "restore"])
 def test_a_rollback_between_two_points_hides_nothing(tmp_path: Path, form: str) -> None:
     history = History.begin(tmp_path, 40)
-    old = history.points[0].entry.version
+    old = history.points[0].version
     history.bench.upsert(ranked(["n0001"], 1))
     history.bench.delete(["n0002"])
     if form == "restore":
@@ -123,7 +123,7 @@ def test_a_rollback_between_two_points_hides_nothing(tmp_path: Path, form: str) 
 
 def test_a_rollback_that_was_followed_by_other_writes_is_told_exactly(tmp_path: Path) -> None:
     history = History.begin(tmp_path, 40)
-    old = history.points[0].entry.version
+    old = history.points[0].version
     history.bench.upsert(ranked(["n0001"], 1))
     history.mark(history.bench.address)
     history.roll_back(history.bench.address, old)
@@ -179,7 +179,7 @@ def test_a_version_that_was_cleaned_up_is_said_to_be(tmp_path: Path) -> None:
     history.bench.upsert(ranked(["n0001"], 1))
     history.mark(history.bench.address)
     reopened = History(history.bench.__class__(tmp_path))
-    version = history.points[0].entry.version
+    version = history.points[0].version
     for file in (tmp_path / "table" / "_versions").iterdir():
         if file.name == f"{2**64 - 1 - version:020d}.manifest":
             file.unlink()
@@ -198,10 +198,10 @@ def test_the_shared_history_of_refs_ends_where_they_were_forked(tmp_path: Path) 
     later = history.mark(one)
     two = history.fork(later, "two")
     other = history.fork(first, "other")
-    store, start = history.bench.store, first.entry.version
+    store, start = history.bench.store, first.version
 
     assert shared_version(store, main, one) == start
-    assert shared_version(store, one, two) == later.entry.version
+    assert shared_version(store, one, two) == later.version
     assert shared_version(store, main, two) == shared_version(store, two, other) == start
     assert shared_version(store, one, one) > 10**9
     assert shared_version(store, one, TableAddress(main.uri, "never-made")) == 0
@@ -262,7 +262,7 @@ def test_few_new_rows_are_read_with_the_scan_that_finds_them(tmp_path: Path) -> 
 def test_where_a_ref_starts_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     history = History.begin(tmp_path, 10)
     one, main = history.fork(history.points[0], "one"), history.bench.address
-    start = history.points[0].entry.version
+    start = history.points[0].version
     store = TableStore()  # as another process has it, which did not make the ref
     asked: list[str] = []
     listed = TableStore.list_refs

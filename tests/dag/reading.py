@@ -18,7 +18,7 @@ def stored_rows(graph: "Graph", snapshot: "Snapshot") -> Rows:
     found: Rows = {}
     for key in RULES:
         entry = snapshot.entries[key]
-        rows = parts.store.scan(parts.store.open_at(parts.address(entry), entry.version)).to_pylist()
+        rows = parts.store.scan(parts.open(entry)).to_pylist()
         found[key] = {row.pop("id"): row for row in rows}
         assert len(found[key]) == len(rows) == entry.row_count, f"{key}: {rows}, pinned {entry.row_count}"
     return found

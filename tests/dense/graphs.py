@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.catalog.bound import Direction
-from omnigraph.exec.dense import CacheSettings, Derived, PinnedTable
+from omnigraph.exec.dense import CacheSettings, Derived, OpenTable
 from omnigraph.graph.graph import Graph
 from omnigraph.history.state import Snapshot
 from tests.support.engine import internals
@@ -36,11 +36,10 @@ def derived_of(graph: Graph, directory: Path | None = None, **limits: int) -> De
     return Derived(internals(graph).parts.store, "01GRAPH", settings)
 
 
-def pinned(graph: Graph, table_key: str, snapshot: Snapshot | None = None) -> PinnedTable:
+def pinned(graph: Graph, table_key: str, snapshot: Snapshot | None = None) -> OpenTable:
     """Return a table as a snapshot pins it."""
     entry = (snapshot or graph.snapshot()).entry(table_key)
-    parts = internals(graph).parts
-    return PinnedTable(entry, parts.store.open_at(parts.address(entry), entry.version))
+    return OpenTable(entry, internals(graph).parts.open(entry))
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +50,10 @@ class Reader:
     derived: Derived
     snapshot: Snapshot
 
-    def table(self, table_key: str) -> PinnedTable:
+    def table(self, table_key: str) -> OpenTable:
         return pinned(self.graph, table_key, self.snapshot)
 
-    def ends(self, edge: str) -> tuple[PinnedTable, PinnedTable, PinnedTable]:
+    def ends(self, edge: str) -> tuple[OpenTable, OpenTable, OpenTable]:
         src, dst = EDGES[edge]
         return self.table(f"edge:{edge}"), self.table(f"node:{src}"), self.table(f"node:{dst}")
 

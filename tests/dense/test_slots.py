@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from omnigraph.exec.dense import Derived, PinnedTable, Slots
+from omnigraph.exec.dense import Derived, OpenTable, Slots
 from omnigraph.exec.dense.pins import Pin
 from omnigraph.exec.dense.slots import SlotBase
 from omnigraph.graph.graph import Graph
@@ -201,6 +201,6 @@ def test_row_ids_with_gaps_are_found_by_array_and_by_search() -> None:
         assert slots.row_ids(slots.all()).tolist() == [3, *row_ids[2:].tolist(), last + 1, last + 2]
 
 
-def _with_pin(table: PinnedTable, *, ref: str | None, uuid: str) -> PinnedTable:
+def _with_pin(table: OpenTable, *, ref: str | None, uuid: str) -> OpenTable:
     pin = replace(table.entry.pin, ref=ref, transaction_uuid=uuid)
     return replace(table, entry=replace(table.entry, pin=pin))

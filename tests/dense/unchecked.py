@@ -47,7 +47,7 @@ def publish_compaction(graph: Graph, table_key: str) -> int:
 
 def _handle(graph: Graph, table_key: str) -> SnapshotHandle:
     parts, entry = internals(graph).parts, graph.snapshot().entry(table_key)
-    return parts.store.open_at(parts.address(entry), entry.version)
+    return parts.open(entry)
 
 
 def _publish(graph: Graph, table_key: str, staged: StagedWrite) -> None:

@@ -60,7 +60,7 @@ def row_ids(graph: Graph, table_key: str = "node:Craft") -> dict[str, int]:
     """Return the stable row ids of a table by id."""
     parts = internals(graph).parts
     entry = graph.snapshot().entry(table_key)
-    found = read_rows(parts.store.open_at(parts.address(entry), entry.version), ["id"])
+    found = read_rows(parts.open(entry), ["id"])
     return dict(zip(map(str, found["id"].to_pylist()), row_ids_of(found).tolist(), strict=True))
 
 

@@ -13,6 +13,7 @@ from omnigraph.storage.durability import Durability
 from omnigraph.storage.filter import Always
 from omnigraph.storage.fragments import TaskTable
 from omnigraph.storage.handle import TableAddress
+from omnigraph.storage.pinned import PinnedTable
 from tests.embed.crafts import (
     MODEL,
     answer,
@@ -151,6 +152,6 @@ def test_a_key_stays_on_this_machine(spark: "SparkSession", monkeypatch: pytest.
     assert for_executors(config, Jobs(spark, "one")).api_key == "sk-very-secret"
     sent = for_executors(config, Elsewhere(spark, "one"))
     assert sent.api_key is None
-    table = TaskTable("", TableAddress(""), 1, b"", "append", Durability.PROCESS)
+    table = TaskTable(PinnedTable(TableAddress(""), 1, "node:X"), "", b"", "append", Durability.PROCESS)
     with pytest.raises(EmbeddingError, match="has no OPENAI_API_KEY: a key is not sent over the network"):
         fill_with_own_provider(FillTask(0, Filling("node:X", table, (), Always(True), False, sent, 1), ()))

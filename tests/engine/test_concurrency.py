@@ -369,7 +369,7 @@ def test_a_table_opened_through_an_attempt_is_at_the_captured_base(library: Grap
     parts = internals(library).parts
     snapshot = library.snapshot()
     captured = {key: rows(library, key.split(":")[1]) for key in snapshot.entries}
-    attempt = CommittedTables(snapshot, parts.store, parts.address)
+    attempt = CommittedTables(snapshot, parts.store, parts.pinned)
 
     # HEAD of every table moves: by another handle's commits, and by one that nobody published.
     other = reopen(library)
@@ -379,7 +379,7 @@ def test_a_table_opened_through_an_attempt_is_at_the_captured_base(library: Grap
     Workbench(place.parent, name=place.name).delete(["dot"])
 
     for store in (parts.store, TableStore()):
-        attempt = CommittedTables(snapshot, store, parts.address)
+        attempt = CommittedTables(snapshot, store, parts.pinned)
         for key, entry in snapshot.entries.items():
             assert attempt.handle(key).version == entry.version
             table = with_moments(attempt.scan(key).sort_by("id")).to_pylist()

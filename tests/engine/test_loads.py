@@ -145,7 +145,7 @@ def test_an_empty_table_overwrites_a_type_by_nothing(graph: Graph) -> None:
     assert dict(result.tables) == {"edge:Knows": 0}
     parts = internals(graph).parts
     entry = graph.snapshot().entry("edge:Knows")
-    assert parts.store.open_at(parts.address(entry), entry.version).fragment_count == 0
+    assert parts.open(entry).fragment_count == 0
     assert ids(graph, "Person") == ["ann", "bob"]
     assert load(graph, "append", edge("Knows", "ann", "bob", id="k2")) == {"edge:Knows": 1}
 

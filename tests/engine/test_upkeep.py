@@ -100,7 +100,7 @@ def test_the_commit_that_crosses_the_interval_is_followed_by_one_of_the_engine(d
     assert len(fragments) == 2
     assert large == [number for number in fragments if fragments[number] >= LARGE]
     entry, parts = due.snapshot().entry("node:Person"), internals(due).parts
-    coverage = parts.store.index_coverage(parts.store.open_at(parts.address(entry), entry.version))
+    coverage = parts.store.index_coverage(parts.open(entry))
     assert coverage
     assert set(coverage.values()) == {"indexed"}
     assert [row for row in due.table("Person").to_pylist() if row["id"] != "last"] == rows_before

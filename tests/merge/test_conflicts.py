@@ -189,7 +189,7 @@ def smuggle(graph: Graph, branch: str, change: Callable[[pa.Table], pa.Table]) -
     opened = graph._graph
     parts, state = opened.parts, opened.state(branch)
     entry = state.snapshot().entry("node:Person")
-    handle = parts.store.open_at(parts.address(entry), entry.version)
+    handle = parts.open(entry)
     staged = parts.stager.stage_upsert(handle, change(parts.store.scan(handle).sort_by("id")))
     done = parts.stager.commit_staged(staged, operation_id=new_ulid(), writer_kind="Load")
     pin = Pin(done.version, entry.owner, done.row_count, done.transaction_uuid, branch)

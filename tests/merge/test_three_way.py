@@ -5,23 +5,18 @@ from pathlib import Path
 
 import lance
 
-from omnigraph.changes.changed_ids import TablePoint
 from omnigraph.graph.graph import Graph
-from omnigraph.history.fold import TableEntry
 from omnigraph.merge.rows import RowReader, as_texts
 from omnigraph.merge.three_way import Points, table_delta
+from omnigraph.storage.pinned import PinnedTable
 from tests.merge.world import ages, set_age
 from tests.support.engine import internals
 
 PERSON = "node:Person"
 
 
-def point(graph: Graph, entry: TableEntry) -> TablePoint:
-    return TablePoint(entry, internals(graph).parts.address(entry))
-
-
-def person(graph: Graph, branch: str | None = None) -> TablePoint:
-    return point(graph, graph.snapshot(branch).entry(PERSON))
+def person(graph: Graph, branch: str | None = None) -> PinnedTable:
+    return internals(graph).parts.pinned(graph.snapshot(branch).entry(PERSON))
 
 
 def test_row_ids_of_a_base_that_the_target_did_not_come_from_are_not_used_for_it(world: Graph) -> None:
@@ -54,11 +49,11 @@ def test_row_ids_of_a_base_that_the_target_came_from_are(world: Graph) -> None:
 
 def test_rows_are_not_compared_with_a_base_that_lacks_a_column(world: Graph) -> None:
     base = person(world)
-    place = Path(world.uri) / base.entry.location
+    place = Path(base.address.uri)
     lance.dataset(place).add_columns({"shoe": "cast(null as bigint)"})
     lance.dataset(place).update({"age": "41"}, where="name = 'bob'")
     version = lance.dataset(place).version
-    source = point(world, replace(base.entry, pin=replace(base.entry.pin, version=version)))
+    source = replace(base, version=version)
     reader = RowReader(internals(world).parts.store)
 
     delta = table_delta(reader, Points(PERSON, base, source, base))

@@ -78,7 +78,7 @@ def _rows(graph: Graph, entry: TableEntry, seen: Seen) -> Rows:
     place = (entry.location, entry.owner, entry.version)
     if place not in seen:
         parts = graph._graph.parts
-        rows = parts.store.scan(parts.store.open_at(parts.address(entry), entry.version)).to_pylist()
+        rows = parts.store.scan(parts.open(entry)).to_pylist()
         ids = [row["id"] for row in rows]
         assert len(set(ids)) == len(ids), f"an id of {entry.table_key} twice"
         assert len(rows) == entry.row_count, f"{entry.table_key}: {len(rows)} rows, pinned {entry.row_count}"

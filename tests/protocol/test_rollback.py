@@ -60,7 +60,7 @@ def die(root: Path, write: Callable[[Graph], object]) -> None:
 def handle_of(graph: Graph, table_key: str) -> SnapshotHandle:
     """Return a table as it is published."""
     entry, parts = graph.snapshot().entry(table_key), graph._graph.parts
-    return parts.store.open_at(parts.address(entry), entry.version)
+    return parts.open(entry)
 
 
 def rows_with_ids(graph: Graph, table_key: str) -> list[dict[str, object]]:

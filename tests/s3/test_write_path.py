@@ -350,7 +350,7 @@ def test_a_sidecar_that_comes_back_after_its_recovery_is_removed(graph: Graph, r
 
 def test_rows_that_nobody_explains_are_never_published(graph: Graph) -> None:
     parts, entry = graph._graph.parts, graph.snapshot().entry("node:Person")
-    handle = parts.store.open_at(parts.address(entry), entry.version)
+    handle = parts.open(entry)
     TableUndo(parts.store).commit_fence(handle, operation_id="x", epoch=1)
     fenced = parts.store.open_head(handle.address)
     staged = parts.stager.stage_delete(fenced, ["ann"])

@@ -38,7 +38,7 @@ def books(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         graph.load(ndjson(LIBRARY), "append", index=request.param != "no index")
         parts = internals(graph).parts
         entry = graph.snapshot().entry("node:Book")
-        handle = parts.store.open_at(parts.address(entry), entry.version)
+        handle = parts.open(entry)
         parts.store.analyses.small_rows = 100 if request.param == "small table" else 0
         found = parts.store.scan(handle, columns=["id"], with_row_id=True)
         by_row = {row["_rowid"]: row["id"] for row in found.to_pylist()}

@@ -190,7 +190,7 @@ def ids(graph: Graph, type_name: str) -> list[str]:
 def rows_at(graph: Graph, snapshot: Snapshot, table_key: str) -> dict[str, dict[str, Any]]:
     """Return the rows of a table as a snapshot shows them, by id."""
     parts = internals(graph).parts
-    table = CommittedTables(snapshot, parts.store, parts.address).scan(table_key)
+    table = CommittedTables(snapshot, parts.store, parts.pinned).scan(table_key)
     return {row["id"]: row for row in table.sort_by("id").to_pylist()}
 
 

@@ -164,7 +164,12 @@ def fill(task: FillTask, provider: Provider) -> FillReport:
         failure = TaskFailure.of(error)
     count = sum(item.rows for item in fragments)
     written = StagedFragments(
-        task.filling.table_key, table.read_version, fingerprint(schema), tuple(fragments), count, task.number
+        task.filling.table_key,
+        table.pinned.version,
+        fingerprint(schema),
+        tuple(fragments),
+        count,
+        task.number,
     )
     return FillReport(written, vectors, failure)
 
@@ -180,7 +185,7 @@ def delete_rows(task: DeleteTask) -> "Replaced":
     from omnigraph.storage.selected import selected_rows
 
     table = task.filling.table
-    handle = table.store().open_at(table.address, table.read_version)
+    handle = table.pinned.open()
     found = selected_rows(handle, task.fragment, task.filling.where)
     assert len(found.addresses) == task.rows, "a version does not change"
     removed, updated, sums = delete_committed(table, found.addresses.tolist())
@@ -219,8 +224,7 @@ def _filled(task: FillTask, schema: pa.Schema, provider: Provider) -> Iterator[_
     from omnigraph.storage.selected import selected_rows
 
     filling = task.filling
-    table = filling.table
-    handle = table.store().open_at(table.address, table.read_version)
+    handle = filling.table.pinned.open()
     for share in task.shares:
         found = selected_rows(handle, share.fragment, filling.where)
         chosen = found.row_ids[share.start : share.end]

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from omnigraph.bulk.jobs import Jobs
 from omnigraph.bulk.key_types import encode, spark_type
-from omnigraph.bulk.quick import KeyPiece
+from omnigraph.bulk.quick import ROW_ADDRESS, ROW_ID, KeyPiece
 from omnigraph.bulk.tasks import ReadPlan, SliceWork, passing_rows, places_of
 from omnigraph.catalog.arrow_schema import arrow_schema
 from omnigraph.catalog.model import EdgeType, NodeType
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from omnigraph.storage.fragments import TaskTable, WrittenFragment
-
-ROW_ID, ROW_ADDRESS = "_rowid", "_rowaddr"
 
 
 class WrittenFrames(Protocol):
@@ -73,12 +71,12 @@ class FragmentFrames:
 
     def written(self, type_: NodeType | EdgeType, columns: Sequence[str]) -> "DataFrame":
         """Return file, line, id and the columns of every row of a table."""
-        names, table = _names(columns), self.table_of(type_.table_key)
+        names, address = _names(columns), self.table_of(type_.table_key).address
 
         def batches(fragment: "WrittenFragment") -> Iterator[pa.RecordBatch]:
             from omnigraph.storage.fragments import read_written
 
-            for rows, places in read_written(table, fragment, _stored(names)):
+            for rows, places in read_written(address, fragment, _stored(names)):
                 assert places is not None, "a load writes places"
                 yield from _encoded(_columns(rows, names), places)
 
@@ -87,27 +85,23 @@ class FragmentFrames:
 
     def pieces(self, table_key: str) -> "tuple[KeyPiece, ...]":
         """Return the written fragments."""
-        table = self.table_of(table_key)
+        table = self.table_of(table_key).pinned
         return tuple(KeyPiece(table, item.rows, written=item) for item in self.fragments.get(table_key, ()))
 
 
 def committed_frame(
     jobs: Jobs,
     type_: NodeType | EdgeType,
-    table: "TaskTable",
-    numbers: Sequence[int],
+    pieces: Sequence[KeyPiece],
     columns: Sequence[str],
     *,
     with_rows: bool = False,
 ) -> "DataFrame":
-    """Return id and columns of the committed rows of a table; with row id and row address where asked."""
+    """Return id and columns of committed rows of a table; with row id and row address where asked."""
     names = _names(columns)
 
-    def batches(number: int) -> Iterator[pa.RecordBatch]:
-        from omnigraph.storage.fragments import read_committed
-
-        for batch in read_committed(table, [number], _stored(names), with_rows=with_rows):
-            whole = pa.Table.from_batches([batch])
+    def batches(piece: KeyPiece) -> Iterator[pa.RecordBatch]:
+        for whole in piece.read(_stored(names), with_rows=with_rows):
             rows = [pa.field(name, pa.int64()) for name in (ROW_ID, ROW_ADDRESS)] if with_rows else []
             numbers_ = pa.Table.from_arrays(
                 [whole[item.name].cast(pa.int64()) for item in rows], names=[item.name for item in rows]
@@ -115,7 +109,7 @@ def committed_frame(
             yield from _encoded(_columns(whole, names), numbers_)
 
     extra = f", {ROW_ID} long, {ROW_ADDRESS} long" if with_rows else ""
-    return jobs.over(numbers, batches, ddl(type_, names, with_places=False) + extra)
+    return jobs.over(pieces, batches, ddl(type_, names, with_places=False) + extra)
 
 
 def ddl(type_: NodeType | EdgeType, names: Sequence[str], *, with_places: bool) -> str:

@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, Window, functions
 
-from omnigraph.bulk.frames import ROW_ADDRESS, ROW_ID, committed_frame
+from omnigraph.bulk.frames import committed_frame
 from omnigraph.bulk.jobs import Jobs
-from omnigraph.bulk.questions import CommittedTable
+from omnigraph.bulk.quick import ROW_ADDRESS, ROW_ID, KeyPiece
 from omnigraph.catalog.model import EdgeType, NodeType
 from omnigraph.staging.fragments import Replaced
 from omnigraph.validate.questions import FILE, ID, LINE
@@ -40,7 +40,7 @@ def merge_on_executors(
     type_: NodeType | EdgeType,
     table: "TaskTable",
     written: "tuple[WrittenFragment, ...]",
-    committed: CommittedTable,
+    committed: Sequence[KeyPiece],
 ) -> Merged:
     """Rewrite written fragments so that they replace committed rows of the same ids (M1, M2).
 
@@ -57,7 +57,7 @@ def _matched(
     type_: NodeType | EdgeType,
     table: "TaskTable",
     written: "tuple[WrittenFragment, ...]",
-    committed: CommittedTable,
+    committed: Sequence[KeyPiece],
 ) -> DataFrame:
     """Return, for each row that is kept, where it lies, and the row that it replaces, if any."""
 
@@ -66,7 +66,7 @@ def _matched(
 
         number, fragment = item
         start = 0
-        for rows, places in read_written(table, fragment, [ID]):
+        for rows, places in read_written(table.address, fragment, [ID]):
             assert places is not None, "a load writes places"
             count = rows.num_rows
             columns = [
@@ -84,7 +84,7 @@ def _matched(
         Window.partitionBy(ID).orderBy(functions.col(FILE).desc(), functions.col(LINE).desc())
     )
     kept = rows.withColumn("@last", last).where(functions.col("@last") == 1).select(ID, FRAGMENT, OFFSET)
-    old = committed_frame(jobs, type_, committed.table, committed.fragments, [], with_rows=True)
+    old = committed_frame(jobs, type_, committed, [], with_rows=True)
     return kept.join(old, [ID], "left")
 
 

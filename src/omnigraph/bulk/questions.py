@@ -8,8 +8,6 @@ P2  Rows are never sorted to be compared: they are hashed, or sent to everybody 
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import Column as SparkColumn
@@ -35,20 +33,8 @@ from omnigraph.validate.questions import (
 )
 from omnigraph.validate.set_checks import TableTraits, ends
 
-if TYPE_CHECKING:
-    from omnigraph.storage.fragments import TaskTable
-
 BROADCAST_ROWS_MAX = 2_000_000  # about 200 MB of short ids in a hash table; above, both sides are shuffled
 _PLACE = (FILE, LINE, ID)
-
-
-@dataclass(frozen=True, slots=True)
-class CommittedTable:
-    """A table at its pin: where it lies, its fragments, and how many rows they hold."""
-
-    table: "TaskTable"
-    fragments: tuple[int, ...]
-    rows: int
 
 
 class SparkQuestions:
@@ -62,7 +48,7 @@ class SparkQuestions:
         traits: Mapping[str, TableTraits],
         frames: WrittenFrames,
         rows: Mapping[str, int],
-        committed: Mapping[str, CommittedTable],
+        committed: Mapping[str, tuple[KeyPiece, ...]],
         limit: int,
     ) -> None:
         """Take the load by table, its rows, what is committed, and how many rows an answer may hold."""
@@ -211,13 +197,12 @@ class SparkQuestions:
         """Return the committed rows of a table, unless the write replaces them all or there are none."""
         table_key = type_.table_key
         traits, committed = self._traits.get(table_key), self._committed.get(table_key)
-        if committed is None or not committed.rows or (traits is not None and traits.is_overwrite):
+        if not committed or (traits is not None and traits.is_overwrite):
             return None
         return self._committed_rows(type_, columns)
 
     def _committed_rows(self, type_: NodeType | EdgeType, columns: Sequence[str]) -> DataFrame:
-        committed = self._committed[type_.table_key]
-        return committed_frame(self._jobs, type_, committed.table, committed.fragments, columns)
+        return committed_frame(self._jobs, type_, self._committed[type_.table_key], columns)
 
     def _node_ids(self, node: str) -> DataFrame | None:
         """Return the ids of a node type after the write, as `@id`, sent to everybody where they are few."""
@@ -229,7 +214,7 @@ class SparkQuestions:
         kept = self._kept_rows(type_, [])
         if kept is not None:
             parts.append(kept.select(functions.col(ID).alias("@id")))
-            count += self._committed[type_.table_key].rows
+            count += sum(piece.rows for piece in self._committed[type_.table_key])
         if not parts:
             return None
         whole = parts[0] if len(parts) == 1 else parts[0].unionAll(parts[1])
@@ -239,7 +224,7 @@ class SparkQuestions:
         """Return the ids of nodes that an overwrite takes away, as `@id`."""
         type_ = self._catalog.nodes[node]
         traits, committed = self._traits.get(type_.table_key), self._committed.get(type_.table_key)
-        if traits is None or not traits.is_overwrite or committed is None or not committed.rows:
+        if traits is None or not traits.is_overwrite or not committed:
             return None
         gone = self._committed_rows(type_, []).select(functions.col(ID).alias("@id"))
         if not self._rows.get(type_.table_key, 0):
@@ -279,7 +264,7 @@ class SparkQuestions:
 
     def _left_sources(self, edge: EdgeType) -> DataFrame | None:
         """Return the sources of committed edges that the write replaces or removes, as `@src`."""
-        if edge.table_key not in self._committed or not self._committed[edge.table_key].rows:
+        if not self._committed.get(edge.table_key):
             return None
         committed = self._committed_rows(edge, ["src"])
         if not self._traits[edge.table_key].is_overwrite:
@@ -321,10 +306,7 @@ class SparkQuestions:
     def _committed_pieces(self, table_key: str) -> tuple[KeyPiece, ...]:
         """Return the committed rows that the write leaves in place, or replaces one by one."""
         traits, committed = self._traits.get(table_key), self._committed.get(table_key)
-        if committed is None or not committed.rows or (traits is not None and traits.is_overwrite):
-            return ()
-        each = -(-committed.rows // len(committed.fragments))
-        return tuple(KeyPiece(committed.table, each, number=number) for number in committed.fragments)
+        return () if committed is None or (traits is not None and traits.is_overwrite) else committed
 
     def _is_apart(self, table_key: str) -> bool:
         """Return whether no new id is a committed one, for certain."""

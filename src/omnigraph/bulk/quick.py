@@ -23,8 +23,10 @@ from omnigraph.validate.columns import Column
 from omnigraph.validate.sets import later_positions, tuple_codes
 
 if TYPE_CHECKING:
-    from omnigraph.storage.fragments import TaskTable, WrittenFragment
+    from omnigraph.storage.fragments import WrittenFragment
+    from omnigraph.storage.pinned import PinnedTable
 
+ROW_ID, ROW_ADDRESS = "_rowid", "_rowaddr"
 SHARE_ROWS = 3_000_000  # keys that one task compares at a time: about 300 MB with their hash table
 SHARES_MAX = 16  # every share reads all keys: beyond, a shuffle reads less
 
@@ -33,25 +35,31 @@ SHARES_MAX = 16  # every share reads all keys: beyond, a shuffle reads less
 class KeyPiece:
     """Some rows of a table, written or committed, as a task can read them."""
 
-    table: "TaskTable"
+    table: "PinnedTable"
     rows: int
     written: "WrittenFragment | None" = None
     number: int | None = None
 
-    def read(self, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """Yield columns of the rows.
+    def read(self, columns: Sequence[str], *, with_rows: bool = False) -> Iterator[pa.Table]:
+        """Yield columns of the rows; of committed ones also their row ids and addresses, where asked.
 
         Raises:
+            HistoricalVersionReclaimed: the version of committed rows was cleaned up.
             StorageError: the store failed.
         """
-        from omnigraph.storage.fragments import read_committed, read_written
+        from omnigraph.storage.fragments import READ_ROWS, read_written
+        from omnigraph.storage.pinned import read_pieces
 
         if self.written is not None:
-            for rows, _ in read_written(self.table, self.written, columns, with_places=False):
+            for rows, _ in read_written(self.table.address, self.written, columns, with_places=False):
                 yield rows.select(list(columns))
         elif self.number is not None:
-            for batch in read_committed(self.table, [self.number], columns):
-                yield pa.Table.from_batches([batch]).select(list(columns))
+            names = [*columns, *([ROW_ID, ROW_ADDRESS] if with_rows else [])]
+            found = read_pieces(
+                self.table.open(), [self.number], columns=columns, with_rows=with_rows, batch_rows=READ_ROWS
+            )
+            for batch in found:
+                yield pa.Table.from_batches([batch]).select(names)
 
 
 def may_repeat(jobs: Jobs, pieces: Sequence[KeyPiece], columns: Sequence[str]) -> bool:

@@ -142,7 +142,7 @@ def write_slice(
         rows = sum(fragment.rows for fragment in fragments)
         staged.append(
             StagedFragments(
-                table_key, table.read_version, fingerprint(schema), tuple(fragments), rows, work.number
+                table_key, table.pinned.version, fingerprint(schema), tuple(fragments), rows, work.number
             )
         )
     return _report(log, laps, seen, tuple(staged))

@@ -18,16 +18,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.changes.row_equality import rows_equal
-from omnigraph.core.errors import HistoricalVersionReclaimed, StorageError
-from omnigraph.history.fold import TableEntry
-from omnigraph.storage.handle import SnapshotHandle, TableAddress
+from omnigraph.storage.handle import TableAddress
+from omnigraph.storage.pinned import PinnedTable
 from omnigraph.storage.row_delta import UNKNOWN_VERSION, Along, OwnRows, all_rows, own_rows
 from omnigraph.storage.rows import RowIds, take_rows
 from omnigraph.storage.table import TableStore
 
 __all__ = [
     "ChangedIds",
-    "TablePoint",
     "TouchedRows",
     "changed_ids",
     "images",
@@ -39,14 +37,6 @@ __all__ = [
 _UNBOUNDED = sys.maxsize
 _NO_IDS = pa.array([], pa.utf8())
 _NO_ROWS: RowIds = np.empty(0, np.int64)
-
-
-@dataclass(frozen=True, slots=True)
-class TablePoint:
-    """One table as one snapshot pins it."""
-
-    entry: TableEntry
-    address: TableAddress
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +80,7 @@ _NOTHING = ChangedIds(_NO_IDS, _NO_IDS, _NO_IDS, 0, _NO_ROWS, _NO_ROWS)
 
 
 def changed_ids(
-    store: TableStore, before: TablePoint | None, after: TablePoint | None, *, with_images: bool = False
+    store: TableStore, before: PinnedTable | None, after: PinnedTable | None, *, with_images: bool = False
 ) -> ChangedIds:
     """Return the ids that differ between two points of one table; none is a table that is not there.
 
@@ -104,7 +94,7 @@ def changed_ids(
     return _NOTHING if found is None else _paired(found)
 
 
-def touched_rows(store: TableStore, before: TablePoint | None, after: TablePoint) -> TouchedRows:
+def touched_rows(store: TableStore, before: PinnedTable | None, after: PinnedTable) -> TouchedRows:
     """Return the same for somebody who looks for some of them; ids of rows that were updated are not read.
 
     Raises:
@@ -122,44 +112,28 @@ def touched_rows(store: TableStore, before: TablePoint | None, after: TablePoint
     return TouchedRows(rows, ids, found.was.rows_read + found.now.rows_read)
 
 
-def open_point(store: TableStore, point: TablePoint) -> SnapshotHandle:
-    """Open a table where a snapshot pins it.
-
-    Raises:
-        HistoricalVersionReclaimed: the version was cleaned up.
-        StorageError: the store failed.
-    """
-    entry = point.entry
-    try:
-        return store.open_at(point.address, entry.version)
-    except StorageError as error:
-        if error.kind != "not_found":
-            raise
-        raise HistoricalVersionReclaimed(table_key=entry.table_key, version=entry.version) from error
-
-
-def images(store: TableStore, point: TablePoint, ids: pa.StringArray) -> pa.Table:
+def images(store: TableStore, point: PinnedTable, ids: pa.StringArray) -> pa.Table:
     """Return the rows of ids as one point shows them, ascending by id; those it does not have are left out.
 
     Raises:
         HistoricalVersionReclaimed: the pinned version was cleaned up.
         StorageError: the store failed.
     """
-    handle = open_point(store, point)
+    handle = point.open(store)
     if not len(ids):
         return handle.schema.empty_table()
     found = store.rows_by_id(handle, cast("list[str]", ids.to_pylist()))
     return found.sort_by("id")
 
 
-def images_at(store: TableStore, point: TablePoint, row_ids: RowIds) -> pa.Table:
+def images_at(store: TableStore, point: PinnedTable, row_ids: RowIds) -> pa.Table:
     """Return the rows of row ids as one point shows them, in the order asked for; quicker than by id.
 
     Raises:
         HistoricalVersionReclaimed: the pinned version was cleaned up.
         StorageError: the store failed.
     """
-    handle = open_point(store, point)
+    handle = point.open(store)
     return take_rows(handle, row_ids, handle.schema.names) if len(row_ids) else handle.schema.empty_table()
 
 
@@ -201,11 +175,11 @@ class _Differing:
     is_one_lineage: bool  # whether row ids of both sides name the same rows
 
 
-def _differing(store: TableStore, before: TablePoint, after: TablePoint, along: Along) -> _Differing | None:
+def _differing(store: TableStore, before: PinnedTable, after: PinnedTable, along: Along) -> _Differing | None:
     """Compare two points by their files; none where they show the same."""
-    if before.address == after.address and before.entry.version == after.entry.version:
+    if before == after:
         return None
-    older, newer = open_point(store, before), open_point(store, after)
+    older, newer = before.open(store), after.open(store)
     was, now = own_rows(older, newer, along, store.row_sequences)
     if not len(was) and not len(now):
         return None
@@ -270,16 +244,16 @@ def _meeting(ids_was: pa.StringArray, ids_now: pa.StringArray) -> tuple[RowIds, 
     return at_was, at_now
 
 
-def _one_sided(store: TableStore, before: TablePoint | None, after: TablePoint | None) -> ChangedIds:
+def _one_sided(store: TableStore, before: PinnedTable | None, after: PinnedTable | None) -> ChangedIds:
     gone, gone_rows = _all_of(store, before)
     come, come_rows = _all_of(store, after)
     return ChangedIds(come, _NO_IDS, gone, len(gone) + len(come), gone_rows, come_rows)
 
 
-def _all_of(store: TableStore, point: TablePoint | None) -> tuple[pa.StringArray, RowIds]:
+def _all_of(store: TableStore, point: PinnedTable | None) -> tuple[pa.StringArray, RowIds]:
     if point is None:
         return _NO_IDS, _NO_ROWS
-    ids, row_ids = all_rows(open_point(store, point))
+    ids, row_ids = all_rows(point.open(store))
     ordered = _Ordered.of(ids)
     return ordered.ids, row_ids[ordered.order]
 

@@ -10,13 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType
-from omnigraph.changes.changed_ids import TablePoint
 from omnigraph.changes.model import KINDS, ChangeFilter, TypeRef, type_id
 from omnigraph.core.errors import ChangeSchemaBoundary
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.identity import TableIdentity, identity_of
 from omnigraph.history.state import Snapshot
-from omnigraph.storage.handle import TableAddress
+from omnigraph.storage.pinned import PinnedTable
 
 EntityType = NodeType | EdgeType
 
@@ -42,8 +41,8 @@ class TablePair:
     kind: str
     ref: TypeRef
     type: EntityType
-    before: TablePoint | None
-    after: TablePoint | None
+    before: PinnedTable | None
+    after: PinnedTable | None
 
     @property
     def order(self) -> tuple[int, str]:
@@ -57,7 +56,7 @@ def differing_tables(
     wanted: ChangeFilter,
     *,
     domain: str,
-    address_of: Callable[[TableEntry], TableAddress],
+    pinned: Callable[[TableEntry], PinnedTable],
     refuse_drops: bool,
 ) -> tuple[TablePair, ...]:
     """Return the wanted pairs that do not pin the same version, in order (J1).
@@ -80,10 +79,9 @@ def differing_tables(
             raise ChangeSchemaBoundary(type_name=type_.name, commit_id=commit_id)
         if was and not now and was[0].row_count and refuse_drops:
             raise ChangeSchemaBoundary(type_name=type_.name, commit_id=commit_id)
-        if was and now and (was[0].version, was[0].owner) == (now[0].version, now[0].owner):
-            continue
-        points = [None if side is None else TablePoint(side[0], address_of(side[0])) for side in (was, now)]
-        pairs.append(TablePair(kind, ref, type_, *points))
+        points = [None if side is None else pinned(side[0]) for side in (was, now)]
+        if points[0] != points[1]:
+            pairs.append(TablePair(kind, ref, type_, *points))
     return tuple(sorted(pairs, key=lambda pair: pair.order))
 
 

@@ -12,11 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog.arrow_schema import PROPERTY_ID_KEY
-from omnigraph.changes.changed_ids import ChangedIds, TablePoint, changed_ids, images_at
+from omnigraph.changes.changed_ids import ChangedIds, changed_ids, images_at
 from omnigraph.changes.model import ChangeFilter, Op
 from omnigraph.changes.pairs import TablePair
 from omnigraph.changes.position import Position
 from omnigraph.changes.row_equality import rows_equal
+from omnigraph.storage.pinned import PinnedTable
 from omnigraph.storage.rows import RowIds
 from omnigraph.storage.table import TableStore
 
@@ -110,7 +111,7 @@ def _listed(changed: ChangedIds) -> _Listed:
     return whole.at(pc.sort_indices(ids).to_numpy().astype(np.int64))
 
 
-def _images(store: TableStore, point: TablePoint | None, row_ids: RowIds) -> pa.Table:
+def _images(store: TableStore, point: PinnedTable | None, row_ids: RowIds) -> pa.Table:
     return pa.table({}) if point is None else images_at(store, point, row_ids[row_ids != _NO_ROW])
 
 

@@ -129,7 +129,5 @@ def check_if_commit(state: ManifestState, if_commit: str | None) -> None:
 
 
 def _stage(parts: Parts, work: Sequence[TableWork], concurrency: int) -> list[tuple[TableEntry, StagedWrite]]:
-    staged = stage_all(
-        work, parts.store, parts.stager, lambda item: parts.address(item.entry), concurrency=concurrency
-    )
+    staged = stage_all(work, parts.stager, lambda item: parts.open(item.entry), concurrency=concurrency)
     return [(item.entry, write) for item, write in staged]

@@ -15,9 +15,10 @@ from omnigraph.history.coordinator import Coordinator
 from omnigraph.history.fold import TableEntry
 from omnigraph.storage.audit_table import AuditTable
 from omnigraph.storage.durability import Syncer
-from omnigraph.storage.handle import TableAddress
+from omnigraph.storage.handle import SnapshotHandle, TableAddress
 from omnigraph.storage.lease import WriterLease, boot_identity
 from omnigraph.storage.object_store import StorageAdapter
+from omnigraph.storage.pinned import PinnedTable
 from omnigraph.storage.refs import RefStore
 from omnigraph.storage.stage import TableStager
 from omnigraph.storage.sums import NO_SUMS, Summer
@@ -66,6 +67,19 @@ class Parts:
     def address(self, entry: TableEntry) -> TableAddress:
         """Return where the pinned version of a table lies."""
         return TableAddress(self.root.child(entry.location), entry.owner)
+
+    def pinned(self, entry: TableEntry) -> PinnedTable:
+        """Return a table at its pin, as a place."""
+        return PinnedTable(self.address(entry), entry.version, entry.table_key)
+
+    def open(self, entry: TableEntry) -> SnapshotHandle:
+        """Open a table at its pin.
+
+        Raises:
+            HistoricalVersionReclaimed: the version was cleaned up.
+            StorageError: it cannot be read.
+        """
+        return self.pinned(entry).open(self.store)
 
     def address_of(self, path: str, ref: str | None) -> TableAddress:
         """Return where a table of a graph-relative path lies."""

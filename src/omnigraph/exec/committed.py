@@ -7,8 +7,9 @@ import pyarrow as pa
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.state import Snapshot
 from omnigraph.storage.filter import And, Filter, IsIn, IsNull, Not
-from omnigraph.storage.handle import SnapshotHandle, TableAddress
+from omnigraph.storage.handle import SnapshotHandle
 from omnigraph.storage.lookup import FEW_VALUES, ROWS_PER_VALUE
+from omnigraph.storage.pinned import PinnedTable
 from omnigraph.storage.table import TableStore
 from omnigraph.validate.columns import Column
 from omnigraph.validate.sets import is_among
@@ -18,17 +19,21 @@ class CommittedTables:
     """Reads of one snapshot: every table at its pin, opened once, never at HEAD."""
 
     def __init__(
-        self, snapshot: Snapshot, store: TableStore, address_of: Callable[[TableEntry], TableAddress]
+        self, snapshot: Snapshot, store: TableStore, pinned: Callable[[TableEntry], PinnedTable]
     ) -> None:
         """Take the snapshot and how its tables are found."""
         self.snapshot = snapshot
         self._store = store
-        self._address_of = address_of
+        self._pinned = pinned
 
     def handle(self, table_key: str) -> SnapshotHandle:
-        """Return a table at its pin."""
-        entry = self.snapshot.entry(table_key)
-        return self._store.open_at(self._address_of(entry), entry.version)
+        """Return a table at its pin.
+
+        Raises:
+            HistoricalVersionReclaimed: the version was cleaned up.
+            StorageError: it cannot be read.
+        """
+        return self._pinned(self.snapshot.entry(table_key)).open(self._store)
 
     def scan(
         self, table_key: str, *, columns: Sequence[str] | None = None, where: Filter | None = None

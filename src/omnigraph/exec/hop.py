@@ -127,7 +127,7 @@ class IndexedHop:
         near, far = (source, target) if direction is Direction.OUT else (target, source)
         self._edges, self._near_key, self._far_key = edges, near.entry.table_key, far.entry.table_key
         self._far_handle = far.handle
-        self.lineage = (edges.entry.identity, edges.entry.owner, self._near)
+        self.lineage = (edges.lineage, self._near)
 
     @property
     def has_parallel(self) -> bool:

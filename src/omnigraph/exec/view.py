@@ -17,8 +17,7 @@ import pyarrow as pa
 from omnigraph.catalog.bound import BoundProjection, Direction
 from omnigraph.catalog.index_kind import IndexKind, index_specs
 from omnigraph.catalog.model import Catalog, EdgeType
-from omnigraph.core.errors import HistoricalVersionReclaimed, StorageError
-from omnigraph.exec.dense import Adjacency, Derived, IdIndex, PinnedTable, Slots
+from omnigraph.exec.dense import Adjacency, Derived, IdIndex, OpenTable, Slots
 from omnigraph.exec.dense.arrays import plain
 from omnigraph.exec.dense.columns import Column
 from omnigraph.exec.dense.vectors import VectorBlock
@@ -28,7 +27,7 @@ from omnigraph.exec.rows import SlotArray, Values
 from omnigraph.exec.settings import QuerySettings
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.state import Snapshot
-from omnigraph.storage.handle import TableAddress
+from omnigraph.storage.pinned import PinnedTable
 from omnigraph.storage.rows import take_rows
 from omnigraph.storage.table import TableStore
 
@@ -45,7 +44,7 @@ class GraphView:
         catalog: Catalog,
         *,
         store: TableStore,
-        address_of: Callable[[TableEntry], TableAddress],
+        pinned: Callable[[TableEntry], PinnedTable],
         derived: Derived,
         costs: HopCosts,
         settings: QuerySettings,
@@ -57,8 +56,8 @@ class GraphView:
         self.derived = derived
         self.costs = costs
         self.settings = settings
-        self._address_of = address_of
-        self._tables: dict[str, PinnedTable] = {}
+        self._pinned = pinned
+        self._tables: dict[str, OpenTable] = {}
         self._slots: dict[str, Slots] = {}
         self._adjacency: dict[tuple[str, Direction], weakref.ref[Adjacency]] = {}
         self._columns: dict[tuple[str, str], weakref.ref[Column | IdIndex]] = {}
@@ -68,7 +67,7 @@ class GraphView:
         self._fresh_until = 0.0
         self.was_asked = False
 
-    def table(self, table_key: str) -> PinnedTable:
+    def table(self, table_key: str) -> OpenTable:
         """Return a table at its pin.
 
         Raises:
@@ -77,13 +76,7 @@ class GraphView:
         table = self._tables.get(table_key)
         if table is None:
             entry = self.snapshot.entry(table_key)
-            try:
-                handle = self.store.open_at(self._address_of(entry), entry.version)
-            except StorageError as error:
-                if error.kind == "not_found":
-                    raise HistoricalVersionReclaimed(table_key=table_key, version=entry.version) from error
-                raise
-            table = self._tables[table_key] = PinnedTable(entry, handle)
+            table = self._tables[table_key] = OpenTable(entry, self._pinned(entry).open(self.store))
         return table
 
     def slots(self, table_key: str) -> Slots:
@@ -143,7 +136,7 @@ class GraphView:
         """Return an edge type."""
         return self.catalog.edges[name]
 
-    def ends(self, edge: EdgeType) -> tuple[PinnedTable, PinnedTable, PinnedTable]:
+    def ends(self, edge: EdgeType) -> tuple[OpenTable, OpenTable, OpenTable]:
         """Return the tables of an edge type, of its sources and of its targets."""
         return (
             self.table(edge.table_key),

@@ -363,13 +363,13 @@ class Graph(ChangeVerbs):
 
         Raises:
             BadRequest: there is no such type.
+            HistoricalVersionReclaimed: the table's version was cleaned up.
         """
         snapshot = self.snapshot(branch)
         for table_key in (f"node:{type_name}", f"edge:{type_name}"):
             if table_key in snapshot.entries:
-                entry = snapshot.entry(table_key)
-                store, address = self._graph.parts.store, self._graph.parts.address(entry)
-                return with_moments(store.scan(store.open_at(address, entry.version)).sort_by("id"))
+                parts = self._graph.parts
+                return with_moments(parts.store.scan(parts.open(snapshot.entry(table_key))).sort_by("id"))
         raise BadRequest(f"unknown type '{type_name}'")
 
 

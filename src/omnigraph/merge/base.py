@@ -13,38 +13,36 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.changes.changed_ids import TablePoint, rows_equal
+from omnigraph.changes.changed_ids import rows_equal
 from omnigraph.history.ancestry import Merged
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.identity import TableIdentity
 from omnigraph.history.state import Snapshot
 from omnigraph.merge.rows import RowReader, as_texts
 from omnigraph.merge.truth_table import Verdict, change_of, judge
-from omnigraph.storage.handle import TableAddress
+from omnigraph.storage.pinned import PinnedTable
 
 _compute: Any = pc  # the stubs know too little of arrays of text
 
-AddressOf = Callable[[TableEntry], TableAddress]
+PinnedOf = Callable[[TableEntry], PinnedTable]
 Base: TypeAlias = "Snapshot | Merged[Snapshot]"
-TableBase: TypeAlias = "TablePoint | Merged[TablePoint | None] | None"  # none is a table that is not there
+TableBase: TypeAlias = "PinnedTable | Merged[PinnedTable | None] | None"  # none is a table that is not there
 
 
-def table_base(base: Base, identity: TableIdentity, address_of: AddressOf) -> TableBase:
+def table_base(base: Base, identity: TableIdentity, pinned: PinnedOf) -> TableBase:
     """Return one table of what two sides have in common (V3)."""
     if isinstance(base, Merged):
-        one, other, over = (
-            table_base(part, identity, address_of) for part in (base.one, base.other, base.over)
-        )
-        if _is_same(one, other) or _is_same(other, over):
+        one, other, over = (table_base(part, identity, pinned) for part in (base.one, base.other, base.over))
+        if other in {one, over}:
             return one
-        return other if _is_same(one, over) else Merged(one, other, over)
+        return other if one == over else Merged(one, other, over)
     for entry in base.entries.values():
         if entry.identity == identity:
-            return TablePoint(entry, address_of(entry))
+            return pinned(entry)
     return None
 
 
-def points_of(base: TableBase) -> list[TablePoint | None]:
+def points_of(base: TableBase) -> list[PinnedTable | None]:
     """Return the versions that are merged with each other; of each row the base has what one of them has."""
     return [*points_of(base.one), *points_of(base.other)] if isinstance(base, Merged) else [base]
 
@@ -102,11 +100,3 @@ def equal_ids(one: pa.Table, other: pa.Table) -> set[str]:
 
 def _rows_of(rows: pa.Table, ids: set[str]) -> pa.Table:
     return rows.filter(_compute.is_in(rows["id"], value_set=pa.array(sorted(ids), pa.utf8())))
-
-
-def _is_same(one: TableBase, other: TableBase) -> bool:
-    if isinstance(one, Merged) or isinstance(other, Merged):
-        return one == other
-    if one is None or other is None:
-        return one is other
-    return one.entry.pin.names_same(other.entry.pin)

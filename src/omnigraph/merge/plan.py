@@ -9,26 +9,18 @@ N3  Main is never repointed: its pin is its HEAD.
 from collections.abc import Iterable, Iterator
 
 from omnigraph.catalog.model import Catalog
-from omnigraph.changes.changed_ids import TablePoint
 from omnigraph.core.errors import ReadSetChanged
-from omnigraph.history.fold import TableEntry
 from omnigraph.history.state import Snapshot
-from omnigraph.merge.base import AddressOf, Base, table_base
+from omnigraph.merge.base import Base, PinnedOf, table_base
 from omnigraph.merge.three_way import Points
 
 
-def tables_to_merge(
-    base: Base, source: Snapshot, target: Snapshot, address_of: AddressOf
-) -> Iterator[Points]:
+def tables_to_merge(base: Base, source: Snapshot, target: Snapshot, pinned: PinnedOf) -> Iterator[Points]:
     """Yield the tables that the source may have changed, by name (N1).
 
     Raises:
         ReadSetChanged: the two sides have different tables under one name.
     """
-
-    def point(entry: TableEntry) -> TablePoint:
-        return TablePoint(entry, address_of(entry))
-
     for table_key in sorted(source.entries.keys() | target.entries.keys()):
         ours, theirs = source.entries.get(table_key), target.entries.get(table_key)
         if ours is None or theirs is None or ours.identity != theirs.identity:
@@ -36,14 +28,14 @@ def tables_to_merge(
             raise ReadSetChanged(member=table_key, expected=identities[0], actual=identities[1])
         if ours.pin.names_same(theirs.pin):
             continue
-        known = table_base(base, ours.identity, address_of)
-        if not (isinstance(known, TablePoint) and ours.pin.names_same(known.entry.pin)):
-            yield Points(table_key, known, point(ours), point(theirs))
+        known = table_base(base, ours.identity, pinned)
+        if known != pinned(ours):
+            yield Points(table_key, known, pinned(ours), pinned(theirs))
 
 
 def can_repoint(points: Points, target_branch: str | None) -> bool:
     """Return whether the target can show the source's very version (N2, N3)."""
-    return target_branch is not None and points.is_target_unchanged and points.source.entry.owner is None
+    return target_branch is not None and points.is_target_unchanged and points.source.address.ref is None
 
 
 def tables_read(catalog: Catalog, changed: Iterable[str], losing: Iterable[str]) -> frozenset[str]:

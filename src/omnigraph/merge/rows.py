@@ -16,9 +16,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.changes.changed_ids import TablePoint, TouchedRows, images, images_at, open_point
+from omnigraph.changes.changed_ids import TouchedRows, images, images_at
 from omnigraph.changes.row_equality import rows_equal
 from omnigraph.core.limits import MERGE_CHUNK_BYTES, MERGE_CHUNK_ROWS
+from omnigraph.storage.pinned import PinnedTable
 from omnigraph.storage.rows import ReplacedRows, RowIds, take_rows
 from omnigraph.storage.table import TableStore
 
@@ -114,11 +115,11 @@ class RowReader:
         self.store = store
         self.rows_read = 0
 
-    def find(self, point: TablePoint, ids: pa.StringArray) -> pa.Table:
+    def find(self, point: PinnedTable, ids: pa.StringArray) -> pa.Table:
         """Return the rows of ids as one point shows them, ascending by id; those not there are left out."""
         return self._counted(images(self.store, point, ids))
 
-    def fetch(self, point: TablePoint, placed: PlacedIds) -> pa.Table:
+    def fetch(self, point: PinnedTable, placed: PlacedIds) -> pa.Table:
         """Return the rows of ids that have these row ids there, in order (R3)."""
         if placed.images is not None:
             return placed.images
@@ -126,9 +127,9 @@ class RowReader:
         assert rows["id"].combine_chunks().equals(placed.ids), "a row id names one row of a lineage for good"
         return rows
 
-    def differing(self, point: TablePoint, placed: PlacedIds, rows: pa.Table) -> pa.BooleanArray:
+    def differing(self, point: PinnedTable, placed: PlacedIds, rows: pa.Table) -> pa.BooleanArray:
         """Say which of the rows are not as one point shows them under these row ids (R4)."""
-        handle = open_point(self.store, point)
+        handle = point.open(self.store)
         equal = np.ones(len(placed), np.bool_)
         for names in _by_cost(rows.schema):
             left = np.flatnonzero(equal)
@@ -153,7 +154,7 @@ class DeltaRows:
     def __init__(
         self,
         reader: RowReader,
-        point: TablePoint,
+        point: PinnedTable,
         placed: PlacedIds,
         *,
         replaced: ReplacedRows | None = None,

@@ -19,10 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.changes.changed_ids import (
-    TablePoint,
     TouchedRows,
     changed_ids,
-    open_point,
     rows_equal,
     shared_version,
     touched_rows,
@@ -32,6 +30,7 @@ from omnigraph.history.ancestry import Merged
 from omnigraph.merge.base import TableBase, base_rows, equal_ids, points_of
 from omnigraph.merge.rows import NOWHERE, DeltaRows, PlacedIds, RowReader, as_texts
 from omnigraph.merge.truth_table import Change, Verdict, change_of, judge
+from omnigraph.storage.pinned import PinnedTable
 from omnigraph.storage.row_delta import lie_alike
 from omnigraph.storage.rows import ReplacedRows
 
@@ -44,13 +43,13 @@ class Points:
 
     table_key: str
     base: TableBase
-    source: TablePoint
-    target: TablePoint
+    source: PinnedTable
+    target: PinnedTable
 
     @property
     def is_target_unchanged(self) -> bool:
         """Whether the target shows the very version of the base."""
-        return isinstance(self.base, TablePoint) and self.base.entry.pin.names_same(self.target.entry.pin)
+        return self.base == self.target
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +157,7 @@ def _touched_since_any(reader: RowReader, points: Points) -> _Touched:
     )
 
 
-def _touched(reader: RowReader, base: TablePoint | None, source: TablePoint) -> _Touched:
+def _touched(reader: RowReader, base: PinnedTable | None, source: PinnedTable) -> _Touched:
     found = changed_ids(reader.store, base, source, with_images=True)
     reader.rows_read += found.rows_read
     inserted, updated, images = len(found.inserted), len(found.updated), found.images
@@ -212,23 +211,23 @@ def _changed(reader: RowReader, points: Points, ours: _Touched, others: PlacedId
     return DeltaRows(reader, points.source, placed, replaced=known)
 
 
-def _as_base(reader: RowReader, points: Points) -> TablePoint | None:
+def _as_base(reader: RowReader, points: Points) -> PinnedTable | None:
     """Return the base if rows of the target can be told by it: by its row ids, in its columns (H3)."""
     base = points.base
-    if not isinstance(base, TablePoint):
+    if not isinstance(base, PinnedTable):
         return None
-    schemas = [open_point(reader.store, point).schema for point in (base, points.source)]
+    schemas = [point.open(reader.store).schema for point in (base, points.source)]
     if not schemas[0].equals(schemas[1]):
         return None
     if points.is_target_unchanged:
         return base
     shared = shared_version(reader.store, base.address, points.target.address)
-    return base if shared >= base.entry.version else None
+    return base if shared >= base.version else None
 
 
-def _replaced(reader: RowReader, base: TablePoint, target: TablePoint, before: PlacedIds) -> ReplacedRows:
+def _replaced(reader: RowReader, base: PinnedTable, target: PinnedTable, before: PlacedIds) -> ReplacedRows:
     """Return rows of the base as rows of the target, which has not touched them (H3)."""
-    handles = open_point(reader.store, base), open_point(reader.store, target)
+    handles = base.open(reader.store), target.open(reader.store)
     lies_there = before.addresses is not None and lie_alike(*handles, before.addresses)
     return ReplacedRows(before.rows, before.addresses if lies_there else None)
 

@@ -51,7 +51,7 @@ def written_keys(
         type_ = catalog.type_of(key)
         for fragment in written:
             names = [*key_columns(type_), *nulls.get(key, ())]
-            for table, places in read_written(tables[key], fragment, list(dict.fromkeys(names))):
+            for table, places in read_written(tables[key].address, fragment, list(dict.fromkeys(names))):
                 assert places is not None, "a load writes places"
                 files, lines = places[FILE].to_numpy(), places[LINE].to_numpy()
                 kept = _with_flags(table, type_, nulls.get(key, ()))

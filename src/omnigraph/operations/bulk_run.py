@@ -13,7 +13,8 @@ from omnigraph.bulk.frames import FragmentFrames, SliceFrames, WrittenFrames
 from omnigraph.bulk.jobs import Jobs
 from omnigraph.bulk.merge import merge_on_executors
 from omnigraph.bulk.progress import Stage, added_up
-from omnigraph.bulk.questions import CommittedTable, SparkQuestions
+from omnigraph.bulk.questions import SparkQuestions
+from omnigraph.bulk.quick import KeyPiece
 from omnigraph.bulk.sources import Slice
 from omnigraph.bulk.tasks import NO_NAMES, ReadPlan, SliceReport, SliceWork, check_slice, write_slice
 from omnigraph.catalog.arrow_schema import arrow_schema
@@ -39,9 +40,9 @@ from omnigraph.storage.fragments import (
     WrittenFragment,
     data_path,
     deletion_paths,
-    fragment_numbers,
     read_written,
 )
+from omnigraph.storage.pinned import pieces
 from omnigraph.storage.staged import StagedWrite
 from omnigraph.storage.task_notes import TaskNotes
 from omnigraph.validate.changeset import fold_by_id
@@ -233,9 +234,8 @@ class BulkRun:
         """Return who answers the set checks: this process where the keys are few, else Spark."""
         if sum(self.rows.values()) <= key_rows():
             rows = self._few_rows(work, limit)
-            committed_tables = CommittedTables(
-                self.snapshot, self.graph.parts.store, self.graph.parts.address
-            )
+            parts = self.graph.parts
+            committed_tables = CommittedTables(self.snapshot, parts.store, parts.pinned)
             return arrow_questions(rows, self.options.mode, committed_tables, limit)
         frames: WrittenFrames
         if self.is_direct:
@@ -288,7 +288,7 @@ class BulkRun:
         type_ = self.graph.catalog.type_of(table_key)
         schema = arrow_schema(type_)
         entry = self.snapshot.entry(table_key)
-        handle = graph_parts.store.open_at(graph_parts.address(entry), entry.version)
+        handle = graph_parts.open(entry)
         fragments = self._fragments().get(table_key, ())
         size = sum(item.size for item in fragments)
         if mode != "merge" or self.fresh[table_key]:
@@ -316,7 +316,7 @@ class BulkRun:
         The files of the tasks become garbage: what they hold is written again, beside the rows it replaces.
         """
         names = arrow_schema(type_).names
-        found = [piece for item in fragments for piece in read_written(table, item, names)]
+        found = [piece for item in fragments for piece in read_written(table.address, item, names)]
         rows = pa.concat_tables([rows for rows, _ in found])
         places = pa.concat_tables([places for _, places in found if places is not None])
         files, lines = places[FILE].to_numpy(), places[LINE].to_numpy()
@@ -348,9 +348,8 @@ class BulkRun:
         mode: FragmentMode = "overwrite" if self.options.mode == "overwrite" else "append"
         durability = Durability.FULL if parts.syncer.is_active else Durability.PROCESS
         return TaskTable(
+            parts.pinned(entry),
             parts.root.uri,
-            parts.address(entry),
-            entry.version,
             schema,
             mode,
             durability,
@@ -358,8 +357,8 @@ class BulkRun:
             parts.summer.is_active,
         )
 
-    def _committed(self, table_key: str) -> CommittedTable:
-        table = self._table(table_key)
-        store = self.graph.parts.store
-        rows = store.open_at(table.address, table.read_version).row_count
-        return CommittedTable(table, fragment_numbers(store, table.address, table.read_version), rows)
+    def _committed(self, table_key: str) -> tuple[KeyPiece, ...]:
+        """Return the committed rows of a table, as tasks read them."""
+        pinned = self.graph.parts.pinned(self.snapshot.entry(table_key))
+        found = pieces(pinned.open(self.graph.parts.store))
+        return tuple(KeyPiece(pinned, piece.rows, number=piece.number) for piece in found)

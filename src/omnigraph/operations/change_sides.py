@@ -79,7 +79,7 @@ def differing(
         after,
         wanted,
         domain=graph.contract.accepted.domain,
-        address_of=graph.parts.address,
+        pinned=graph.parts.pinned,
         refuse_drops=refuse_drops,
     )
 

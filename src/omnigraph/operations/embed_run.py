@@ -131,17 +131,15 @@ class EmbedRun:
         work = []
         for target in self._targets:
             entry = snapshot.entry(target.type.table_key)
-            address = parts.address(entry)
-            pieces = selected_pieces(parts.store.open_at(address, entry.version), target.where)
+            pieces = selected_pieces(parts.open(entry), target.where)
             if not pieces:
                 continue
             schema = arrow_schema(target.type).serialize().to_pybytes()
             filling = Filling(
                 entry.table_key,
                 TaskTable(
+                    parts.pinned(entry),
                     parts.root.uri,
-                    address,
-                    entry.version,
                     schema,
                     "append",
                     durability,
@@ -158,7 +156,7 @@ class EmbedRun:
 
     def _on(self, item: TableWork, entry: TableEntry) -> TableWork:
         """Return the work on a table where this branch writes it."""
-        table = replace(item.filling.table, address=self._graph.parts.address(entry))
+        table = replace(item.filling.table, pinned=self._graph.parts.pinned(entry))
         return replace(item, entry=entry, filling=replace(item.filling, table=table))
 
     def _choose(self, rows: int) -> Engine:
@@ -205,8 +203,8 @@ class EmbedRun:
         assert rows == deleted.rows == item.rows, "every row that is written replaces one"
         size = sum(fragment.size for part in written for fragment in part.fragments)
         check_ceiling(entry.table_key, rows=rows, size=size)
-        handle = parts.store.open_at(parts.address(entry), entry.version)
         schema = arrow_schema(self._graph.catalog.type_of(entry.table_key))
+        handle = parts.open(entry)
         return entry, stage_written(parts.stager, handle, schema, written, mode="merge", replaced=deleted)
 
     def _published(

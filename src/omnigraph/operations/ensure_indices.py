@@ -124,8 +124,8 @@ def _stage(
     staged: list[tuple[TableEntry, StagedWrite]] = []
     pending: list[PendingIndex] = []
     for entry in entries:
-        handle = parts.store.open_at(parts.address(entry), entry.version)
-        write, missing = parts.stager.stage_create_indices(handle, _requests(graph, entry.table_key))
+        requests = _requests(graph, entry.table_key)
+        write, missing = parts.stager.stage_create_indices(parts.open(entry), requests)
         pending += [PendingIndex(entry.table_key, column.column, column.reason) for column in missing]
         if write is not None:
             staged.append((entry, write))
@@ -157,8 +157,7 @@ def _missing(
 
 
 def _built(graph: OpenGraph, entry: TableEntry) -> frozenset[str]:
-    store = graph.parts.store
-    return frozenset(store.index_coverage(store.open_at(graph.parts.address(entry), entry.version)))
+    return frozenset(graph.parts.store.index_coverage(graph.parts.open(entry)))
 
 
 def _requests(graph: OpenGraph, table_key: str) -> list[IndexRequest]:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from omnigraph.catalog.moments import with_moments
-from omnigraph.core.errors import EntityNotFound, HistoricalVersionReclaimed, StorageError
+from omnigraph.core.errors import EntityNotFound
 from omnigraph.core.values import is_text
 from omnigraph.operations.context import OpenGraph
 from omnigraph.operations.pin import Target, pin_table, read_target
@@ -21,14 +21,8 @@ def entity_at(
         HistoricalVersionReclaimed: the table's version was cleaned up.
     """
     snapshot = read_target(graph, target, actor)
-    table = pin_table(graph, snapshot, type_name)
     store = graph.parts.store
-    try:
-        handle = store.open_at(table.address, table.version)
-    except StorageError as error:
-        if error.kind == "not_found":
-            raise HistoricalVersionReclaimed(table_key=type_name, version=table.version) from error
-        raise
+    handle = pin_table(graph, snapshot, type_name).open(store)
     rows = store.rows_by_id(handle, [entity_id]) if is_text(entity_id) else None
     found = [] if rows is None else with_moments(rows).to_pylist()
     if not found:

@@ -29,7 +29,7 @@ from omnigraph.core.errors import BadRequest
 from omnigraph.core.limits import MAX_FRAGMENT_ROWS
 from omnigraph.history.state import Snapshot
 from omnigraph.operations.context import OpenGraph
-from omnigraph.storage.pinned import PinnedTable, pieces
+from omnigraph.storage.pinned import pieces
 
 TASK_ROWS = 4 * MAX_FRAGMENT_ROWS  # of one file that a task of Spark writes; small fragments share one
 
@@ -60,10 +60,9 @@ class Export:
     def batches(self, type_: NodeType | EdgeType) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one type by id, moments as timestamps; memory does not grow with the table."""
         self.graph.require_open()
-        store, entry = self.graph.parts.store, self.snapshot.entry(type_.table_key)
-        handle = store.open_at(self.graph.parts.address(entry), entry.version)
-        schema = arrow_schema(type_)
-        return map(with_moments, sorted_by_id(store.scan_batches(handle, columns=schema.names), schema))
+        parts, schema = self.graph.parts, arrow_schema(type_)
+        handle = parts.open(self.snapshot.entry(type_.table_key))
+        return map(with_moments, sorted_by_id(parts.store.scan_batches(handle, columns=schema.names), schema))
 
     def lines(self) -> Iterator[bytes]:
         """Yield NDJSON, some records at a time."""
@@ -116,11 +115,9 @@ class Export:
     def _tasks(self, type_: NodeType | EdgeType, folder: str, format_: ExportFormat) -> Iterator[ExportTask]:
         """Yield tasks of whole fragments; a type without rows has one, for its empty file."""
         self.graph.require_open()
-        entry = self.snapshot.entry(type_.table_key)
         parts = self.graph.parts
-        pinned = PinnedTable(parts.root.uri, parts.address(entry), entry.version)
-        handle = parts.store.open_at(pinned.address, pinned.version)
-        shares = _shares([(piece.number, piece.rows) for piece in pieces(handle)])
+        pinned = parts.pinned(self.snapshot.entry(type_.table_key))
+        shares = _shares([(piece.number, piece.rows) for piece in pieces(pinned.open(parts.store))])
         for number, fragments in enumerate(shares):
             path = f"{folder}/{type_.name}/part-{number:05d}{format_.suffix}"
             yield ExportTask(pinned, type_, fragments, format_, path)

@@ -40,7 +40,7 @@ def index_status(
 
 
 def _table(graph: OpenGraph, entry: TableEntry) -> TableIndexes:
-    handle = graph.parts.store.open_at(graph.parts.address(entry), entry.version)
+    handle = graph.parts.open(entry)
     coverage = graph.parts.store.index_coverage(handle)
 
     def state(spec: IndexSpec) -> IndexState:

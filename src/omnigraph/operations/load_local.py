@@ -72,7 +72,7 @@ class LocalLoad:
         graph, mode = self._graph, self._options.mode
         state = graph.state(self._branch)
         snapshot = state.snapshot()
-        committed = CommittedTables(snapshot, graph.parts.store, graph.parts.address)
+        committed = CommittedTables(snapshot, graph.parts.store, graph.parts.pinned)
         write_set, folded, rejection = self._validated(committed)
         counts = tuple((key, folded[key].count) for key in sorted(self._rows))
         ops = KeyOps(committed, write_set.changes)

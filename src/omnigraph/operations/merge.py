@@ -213,11 +213,11 @@ def _plan(
     """Return what the target takes from the source, and everything that stands against it (B2)."""
     parts, target = graph.parts, heads.target.snapshot()
     reader = RowReader(parts.store)
-    view = CountedView(CommittedTables(target, parts.store, parts.address))
+    view = CountedView(CommittedTables(target, parts.store, parts.pinned))
     is_fast_forward = heads.outcome is MergeOutcome.FAST_FORWARD
-    looked_at = list(tables_to_merge(heads.base, heads.source.snapshot(), target, parts.address))
-    repointed = [points for points in looked_at if can_repoint(points, request.target)]
-    pointed = {points.table_key for points in repointed}
+    source = heads.source.snapshot()
+    looked_at = list(tables_to_merge(heads.base, source, target, parts.pinned))
+    pointed = {points.table_key for points in looked_at if can_repoint(points, request.target)}
     deltas = [
         table_delta(reader, points)
         for points in looked_at
@@ -229,7 +229,7 @@ def _plan(
     plan = MergePlan(
         looked_at=tuple(points.table_key for points in looked_at),
         deltas=tuple(_written(deltas, pointed)),
-        repointed=tuple(repointed),
+        repointed=tuple(source.entry(key) for key in sorted(pointed)),
         rows_read=reader.rows_read + view.rows_read,
     )
     return plan, tuple(sorted(conflicts, key=lambda conflict: conflict.sort_key))

@@ -22,7 +22,7 @@ from omnigraph.history.manifest_rows import Pin
 from omnigraph.history.state import ManifestState
 from omnigraph.merge.plan import tables_read
 from omnigraph.merge.rows import as_texts
-from omnigraph.merge.three_way import Points, TableDelta
+from omnigraph.merge.three_way import TableDelta
 from omnigraph.operations.context import OpenGraph
 
 _FAILPOINTS = FailpointNames(
@@ -53,7 +53,7 @@ class MergePlan:
 
     looked_at: tuple[str, ...]
     deltas: tuple[TableDelta, ...]
-    repointed: tuple[Points, ...]
+    repointed: tuple[TableEntry, ...]  # as the source has them
     rows_read: int
 
 
@@ -78,7 +78,7 @@ def publish_merge(
     snapshot = captured.snapshot()
     entries = snapshot.entries
     written = [entries[delta.table_key] for delta in plan.deltas]
-    pointed = [entries[points.table_key] for points in plan.repointed]
+    pointed = [entries[entry.table_key] for entry in plan.repointed]
     moved = frozenset(entry.table_key for entry in (*written, *pointed))
     change = Change(
         WriterKind.BRANCH_MERGE,
@@ -90,7 +90,7 @@ def publish_merge(
         actor=request.actor,
         message=request.message,
         merged=MergedCommit(source_head.graph_commit_id, source_history),
-        pointers=tuple(_pointer(points, branch) for points in plan.repointed),
+        pointers=tuple(_pointer(entry, branch) for entry in plan.repointed),
         requires=lambda state: _refuse_other_head(captured, state),
     )
     owned = [entry for entry in (*written, *pointed) if owns(branch, entry)]
@@ -115,12 +115,11 @@ def _refuse_other_head(captured: ManifestState, now: ManifestState) -> None:
 def _looked_at(graph: OpenGraph, plan: MergePlan) -> frozenset[str]:
     """Return the tables that the decision rests on."""
     losing = {delta.table_key for delta in plan.deltas if len(delta.deleted)}
-    losing |= {points.table_key for points in plan.repointed}  # their rows were not necessarily looked at
+    losing |= {entry.table_key for entry in plan.repointed}  # their rows were not necessarily looked at
     return frozenset(plan.looked_at) | frozenset(tables_read(graph.catalog, plan.looked_at, losing))
 
 
-def _pointer(points: Points, branch: str | None) -> UpdateTable:
-    entry = points.source.entry
+def _pointer(entry: TableEntry, branch: str | None) -> UpdateTable:
     pin = Pin(
         entry.version,
         entry.owner,
@@ -129,7 +128,7 @@ def _pointer(points: Points, branch: str | None) -> UpdateTable:
         branch,
         upkeep_version=entry.pin.upkeep_version,
     )
-    return UpdateTable(entry.identity, points.table_key, pin)
+    return UpdateTable(entry.identity, entry.table_key, pin)
 
 
 def _commit(graph: OpenGraph, door: Door, delta: TableDelta, written: TableEntry) -> TableCommit:

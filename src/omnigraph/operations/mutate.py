@@ -75,7 +75,7 @@ def mutate(
         state = graph.state(branch)
         snapshot = state.snapshot()
         check_if_commit(state, if_commit)
-        committed = CommittedTables(snapshot, graph.parts.store, graph.parts.address)
+        committed = CommittedTables(snapshot, graph.parts.store, graph.parts.pinned)
         log = ViolationLog()
         effect = execute_mutation(
             plan, parameters, graph.catalog, committed, make_id=make_id.again(), log=log

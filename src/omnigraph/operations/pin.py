@@ -138,7 +138,7 @@ def pin_table(graph: OpenGraph, snapshot: Snapshot, name: str) -> PinnedTable:
     for key in keys:
         entry = snapshot.entries.get(key)
         if entry is not None:
-            return PinnedTable(graph.parts.root.uri, graph.parts.address(entry), entry.version)
+            return graph.parts.pinned(entry)
     known = [*snapshot.entries] if ":" in name else [key.split(":", 1)[1] for key in snapshot.entries]
     help = nearest_name(name, known)
     raise BadRequest(f"unknown type '{name}'{f'; {help}' if help else ''}")

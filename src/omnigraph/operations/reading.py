@@ -70,7 +70,7 @@ class Reading:
             snapshot,
             catalog,
             store=self.parts.store,
-            address_of=self.parts.address,
+            pinned=self.parts.pinned,
             derived=self.derived,
             costs=self.costs,
             settings=self.settings,

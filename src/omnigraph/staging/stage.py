@@ -5,24 +5,22 @@ from concurrent.futures import ThreadPoolExecutor
 
 from omnigraph.catalog.arrow_schema import arrow_schema
 from omnigraph.staging.write_set import TableWork
-from omnigraph.storage.handle import SnapshotHandle, TableAddress
+from omnigraph.storage.handle import SnapshotHandle
 from omnigraph.storage.stage import TableStager
 from omnigraph.storage.staged import StagedWrite
-from omnigraph.storage.table import TableStore
 
 
 def stage_all(
     work: Sequence[TableWork],
-    store: TableStore,
     stager: TableStager,
-    address_of: Callable[[TableWork], TableAddress],
+    open_table: Callable[[TableWork], SnapshotHandle],
     *,
     concurrency: int = 1,
 ) -> list[tuple[TableWork, StagedWrite]]:
     """Stage every table at its captured pin; one that turns out to need nothing is left out."""
 
     def stage(item: TableWork) -> StagedWrite | None:
-        return _stage(item, stager, store.open_at(address_of(item), item.entry.version))
+        return _stage(item, stager, open_table(item))
 
     if concurrency == 1 or len(work) == 1:
         staged = [stage(item) for item in work]

@@ -24,11 +24,11 @@ from omnigraph.core.limits import MAX_FRAGMENT_ROWS
 from omnigraph.storage import shapes
 from omnigraph.storage.durability import Durability, Syncer
 from omnigraph.storage.handle import TableAddress
+from omnigraph.storage.pinned import PinnedTable, own_store
 from omnigraph.storage.staged import fragment_files
 from omnigraph.storage.sums import FileSum, Summer
-from omnigraph.storage.table import TableStore, translated
+from omnigraph.storage.table import translated
 from omnigraph.storage.task_notes import TaskNotes
-from omnigraph.storage.uri import GraphRoot
 
 READ_ROWS = 65_536  # what is held as columns at a time
 FragmentMode = Literal["append", "overwrite"]
@@ -36,23 +36,23 @@ FragmentMode = Literal["append", "overwrite"]
 
 @dataclass(frozen=True, slots=True)
 class TaskTable:
-    """A table as a task finds it: its place, the version that the write is prepared on, and the new schema.
+    """How a task writes rows of a table; which one, and on which version, is the pinned table in it.
 
     `schema` is the serialised Arrow schema: a description can be sent, a schema with metadata as well.
     """
 
+    pinned: PinnedTable
     root: str
-    address: TableAddress
-    read_version: int
     schema: bytes
     mode: FragmentMode
     durability: Durability
     notes: TaskNotes | None = None
     is_summed: bool = False  # whether what is written is reported with its checksum
 
-    def store(self) -> TableStore:
-        """Return a store for this process; secrets come from its own environment."""
-        return TableStore(GraphRoot.parse(self.root).storage_options)
+    @property
+    def address(self) -> TableAddress:
+        """Where the rows are written."""
+        return self.pinned.address
 
     def summer(self) -> Summer:
         """Return who takes the sums of what is written."""
@@ -82,13 +82,19 @@ class FragmentWriter:
     """Writes the fragments of one table in one task; `sync` comes before the driver is told of them (G1)."""
 
     def __init__(self, table: TaskTable) -> None:
-        """Open the table at the version that the write is prepared on."""
+        """Open the table at the version that the write is prepared on.
+
+        Raises:
+            HistoricalVersionReclaimed: the version was cleaned up.
+            StorageError: it cannot be read.
+        """
         self._table = table
-        self._dataset = table.store().open_unshared(table.address, table.read_version)
+        store = own_store(table.address)
+        self._dataset = table.pinned.open(store)._dataset  # nobody else has this store
         self._schema = pa.ipc.read_schema(pa.py_buffer(table.schema))
         is_local = table.address.local_path is not None
         self._syncer = Syncer(table.durability, is_local, table.root if is_local else None)
-        self._options = table.store().storage_options
+        self._options = store.storage_options
         self._summer = table.summer()
         self._unsynced: list[str] = []
 
@@ -145,16 +151,16 @@ class FragmentWriter:
 
 
 def read_written(
-    table: TaskTable, fragment: WrittenFragment, columns: Sequence[str], *, with_places: bool = True
+    address: TableAddress, fragment: WrittenFragment, columns: Sequence[str], *, with_places: bool = True
 ) -> Iterator[tuple[pa.Table, pa.Table | None]]:
     """Yield columns of a fragment that is not committed, with the places of the rows where asked.
 
     Raises:
         StorageError: the store failed.
     """
-    options = table.store().storage_options
-    path = data_path(table.address, fragment)
-    with translated(f"read written rows of {table.address.open_uri}"):
+    options = own_store(address).storage_options
+    path = data_path(address, fragment)
+    with translated(f"read written rows of {address.open_uri}"):
         rows = (
             LanceFileReader(path, storage_options=options, columns=list(columns))
             .read_all(batch_size=READ_ROWS)
@@ -188,30 +194,6 @@ def deletion_paths(address: TableAddress, descriptions: Iterable[str]) -> list[s
     return [f"{address.open_uri}/{file.path(number)}" for number, file in found if file is not None]
 
 
-def fragment_numbers(store: TableStore, address: TableAddress, version: int) -> tuple[int, ...]:
-    """Return the numbers of the fragments of a version, for tasks to take their share of."""
-    dataset = store.open_at(address, version)._dataset
-    return tuple(fragment.fragment_id for fragment in dataset.get_fragments())
-
-
-def read_committed(
-    table: TaskTable, numbers: Iterable[int], columns: Sequence[str], *, with_rows: bool = False
-) -> Iterator[pa.RecordBatch]:
-    """Yield columns of committed fragments; with the ids and addresses of their rows where asked.
-
-    Raises:
-        StorageError: the store failed.
-    """
-    dataset = table.store().open_at(table.address, table.read_version)._dataset
-    with translated(f"scan of {table.address.open_uri}"):
-        for number in numbers:
-            fragment = dataset.get_fragment(number)
-            assert fragment is not None, "the numbers are those of this version"
-            yield from fragment.scanner(
-                columns=list(columns), with_row_id=with_rows, with_row_address=with_rows, batch_size=READ_ROWS
-            ).to_batches()
-
-
 def delete_committed(
     table: TaskTable, addresses: Sequence[int]
 ) -> tuple[list[int], list[str], tuple[FileSum, ...]]:
@@ -220,9 +202,10 @@ def delete_committed(
     Returns the emptied fragments, the changed ones, and the sums of the files.
 
     Raises:
+        HistoricalVersionReclaimed: the version was cleaned up.
         StorageError: the store failed.
     """
-    dataset = table.store().open_unshared(table.address, table.read_version)
+    dataset = table.pinned.open()._dataset
     removed, updated = shapes.delete_addresses(dataset, np.array(addresses, dtype=np.uint64))
     changed = [json.dumps(fragment.to_json()) for fragment in updated]
     if table.notes is not None:
@@ -250,7 +233,7 @@ def rewrite_written(
     """
     writer = FragmentWriter(table)
     columns = pa.ipc.read_schema(pa.py_buffer(table.schema)).names
-    whole = pa.concat_tables([rows for rows, _ in read_written(table, fragment, columns)])
+    whole = pa.concat_tables([rows for rows, _ in read_written(table.address, fragment, columns)])
     has_id = np.asarray(row_ids.is_valid())
     order = np.argsort(offsets, kind="stable")
     carried, fresh = order[has_id[order]], order[~has_id[order]]

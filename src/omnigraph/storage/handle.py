@@ -37,7 +37,10 @@ class TableAddress:
 
 @dataclass(frozen=True, eq=False)
 class SnapshotHandle:
-    """One version of a table; opaque: what it holds open stays inside `storage`."""
+    """One version of a table, held open, where a `PinnedTable` is only its place.
+
+    Opaque: what it holds open stays inside `storage`.
+    """
 
     address: TableAddress
     version: int

@@ -1,13 +1,15 @@
-"""A version of a table that other processes read in pieces: a description to send, and the reading of it.
+"""One table at the version that a snapshot pins: where that is, how it is opened, and its rows in pieces.
 
-Everybody who reads a pinned table reads the version that was chosen once, whatever is committed meanwhile.
+P1  Whoever reads a pinned table reads the version that was chosen once, whatever is committed meanwhile.
+P2  There is one way to open it, and a version that is not there any more is told as one that was cleaned up.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from omnigraph.core.errors import HistoricalVersionReclaimed, StorageError
 from omnigraph.storage.filter import Filter, to_lance
 from omnigraph.storage.handle import SnapshotHandle, TableAddress
 from omnigraph.storage.table import TableStore, translated
@@ -18,20 +20,33 @@ BATCH_ROWS = 8_192  # what is held as columns at a time; a vector makes a row se
 
 @dataclass(frozen=True, slots=True)
 class PinnedTable:
-    """A table of a graph at one version; secrets come from the environment of whoever opens it."""
+    """A place, and nothing that is held open: to be compared, sent to another process, and opened there.
 
-    root: str
+    Two are equal if they are one version at one place: the name is that of the snapshot, for messages.
+    """
+
     address: TableAddress
     version: int
+    table_key: str = field(compare=False)
 
-    def open(self) -> SnapshotHandle:
-        """Open the version in this process.
+    def open(self, store: TableStore | None = None) -> SnapshotHandle:
+        """Open the version; without a store as a task does it, which has one of its own.
 
         Raises:
-            StorageError: it is not there, or cannot be read.
+            HistoricalVersionReclaimed: the version was cleaned up (P2).
+            StorageError: it cannot be read.
         """
-        store = TableStore(GraphRoot.parse(self.root).storage_options)
-        return store.open_at(self.address, self.version)
+        try:
+            return (store or own_store(self.address)).open_at(self.address, self.version)
+        except StorageError as error:
+            if error.kind != "not_found":
+                raise
+            raise HistoricalVersionReclaimed(table_key=self.table_key, version=self.version) from error
+
+
+def own_store(address: TableAddress) -> TableStore:
+    """Return a store for this process alone; secrets come from its own environment."""
+    return TableStore(GraphRoot.parse(address.uri).storage_options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +74,12 @@ def read_pieces(
     *,
     columns: Sequence[str] | None = None,
     filter: Filter | None = None,
+    with_rows: bool = False,
     batch_rows: int = BATCH_ROWS,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of some fragments, one after the other, in the order they lie in.
+
+    `with_rows` adds their row ids and addresses.
 
     Raises:
         StorageError: the store failed.
@@ -72,5 +90,9 @@ def read_pieces(
             fragment = handle._dataset.get_fragment(number)
             assert fragment is not None, "the numbers are those of this version"
             yield from fragment.scanner(
-                columns=None if columns is None else list(columns), filter=text, batch_size=batch_rows
+                columns=None if columns is None else list(columns),
+                filter=text,
+                with_row_id=with_rows,
+                with_row_address=with_rows,
+                batch_size=batch_rows,
             ).to_batches()

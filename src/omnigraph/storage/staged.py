@@ -63,9 +63,10 @@ class StagedWrite:
 
 @dataclass(frozen=True, slots=True)
 class CommittedTable:
-    """The version that a staged write became; `files` are its version and transaction files, if local.
+    """The version that a staged write became: an outcome, and no pinned table before a commit names it.
 
-    `sums` are those of what it added besides, where they are known already.
+    `files` are its version and transaction files, if local. `sums` are those of what it added besides, where
+    they are known already.
     """
 
     address: TableAddress

@@ -134,7 +134,7 @@ def make_friends(folder: Path, *, people: int, edges: int, files: int = 1) -> Fr
 def dataset_of(graph: Graph, table_key: str) -> Any:  # noqa: ANN401 - Lance's own
     """Return the dataset that a graph has pinned for a table."""
     entry, parts = graph.snapshot().entry(table_key), graph._graph.parts
-    return parts.store.open_at(parts.address(entry), entry.version)._dataset
+    return parts.open(entry)._dataset
 
 
 def events_of(folder: Path, kind: str) -> Sequence[Mapping[str, Any]]:

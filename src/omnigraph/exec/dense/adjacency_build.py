@@ -9,7 +9,7 @@ from omnigraph.catalog.bound import Direction
 from omnigraph.exec.dense.adjacency import NO_OVERLAY, Adjacency, Csr, Overlay
 from omnigraph.exec.dense.arrays import Positions, SlotArray, Values, plain
 from omnigraph.exec.dense.delta import TableDelta
-from omnigraph.exec.dense.pins import PinnedTable
+from omnigraph.exec.dense.pins import OpenTable
 from omnigraph.exec.dense.slots import Slots
 from omnigraph.storage.rows import read_rows, row_ids_of
 
@@ -21,7 +21,7 @@ Resolve: TypeAlias = Callable[[Values], SlotArray]
 
 
 def build_adjacency(
-    table: PinnedTable,
+    table: OpenTable,
     *,
     edges: Slots,
     sources: Slots,

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from omnigraph.exec.dense.arrays import SlotArray, Values, empty_slots, plain, taken
 from omnigraph.exec.dense.delta import TableDelta
-from omnigraph.exec.dense.pins import Pin, PinnedTable
+from omnigraph.exec.dense.pins import OpenTable, Pin
 from omnigraph.exec.dense.slots import Slots
 from omnigraph.storage.rows import Layout, read_rows, row_ids_of
 
@@ -90,7 +90,7 @@ class Column:
         )
 
 
-def build_column(table: PinnedTable, slots: Slots, name: str) -> Column:
+def build_column(table: OpenTable, slots: Slots, name: str) -> Column:
     """Read a column of a version."""
     rows = read_rows(table.handle, [name])
     values = by_slot(plain(rows[name]), slots.of_row_ids(row_ids_of(rows)), slots.size)

@@ -29,7 +29,7 @@ from omnigraph.exec.dense.counts import Counter, DerivedCounts
 from omnigraph.exec.dense.delta import DeltaMemo, TableDelta
 from omnigraph.exec.dense.disk import DiskCache
 from omnigraph.exec.dense.ids import ID, IdIndex, advance_ids, build_ids
-from omnigraph.exec.dense.pins import Lineage, Pin, PinnedTable
+from omnigraph.exec.dense.pins import Lineage, OpenTable, Pin
 from omnigraph.exec.dense.resident import Family, Key, Residents, View, derive
 from omnigraph.exec.dense.settings import CacheSettings
 from omnigraph.exec.dense.slots import Slots, advance_slots, build_slots
@@ -79,7 +79,7 @@ class Derived:
 
     # Slots
 
-    def slots(self, table: PinnedTable) -> Slots:
+    def slots(self, table: OpenTable) -> Slots:
         """Return the dictionary of a table's rows."""
         lineage = table.lineage
         name = files.file_name("slots", lineage)
@@ -122,7 +122,7 @@ class Derived:
 
     # Ids
 
-    def ids(self, table: PinnedTable) -> IdIndex:
+    def ids(self, table: OpenTable) -> IdIndex:
         """Return the index of a table's ids."""
         slots = self.slots(table)
         name = files.file_name("ids", table.lineage)
@@ -161,7 +161,7 @@ class Derived:
             self._residents.trim()
         return view
 
-    def find(self, table: PinnedTable, id: str) -> int:
+    def find(self, table: OpenTable, id: str) -> int:
         """Return the slot of one id, or -1: by index where there is one, else by B-tree, until one pays."""
         slots = self.slots(table)
         if self._residents.known(self._ids_key(table, slots)) is not None:
@@ -173,20 +173,18 @@ class Derived:
             return self.ids(table).slot(id)
         return int(self._look_up(table, slots, [id])[0])
 
-    def _look_up(self, table: PinnedTable, slots: Slots, ids: list[str]) -> SlotArray:
+    def _look_up(self, table: OpenTable, slots: Slots, ids: list[str]) -> SlotArray:
         """Return the slots of a few ids through the table's own index."""
         found = self._store.rows_by_id(table.handle, ids, [ID], with_row_id=True)
         by_id = dict(zip(found[ID].to_pylist(), slots.of_row_ids(row_ids_of(found)).tolist(), strict=True))
         return np.array([by_id.get(id, -1) for id in ids], np.int32)
 
-    def _ids_key(self, table: PinnedTable, slots: Slots) -> Key:
+    def _ids_key(self, table: OpenTable, slots: Slots) -> Key:
         return Key("ids", ((table.lineage, slots.generation),))
 
     # Adjacency
 
-    def adjacency(
-        self, edges: PinnedTable, src: PinnedTable, dst: PinnedTable, direction: Direction
-    ) -> Adjacency:
+    def adjacency(self, edges: OpenTable, src: OpenTable, dst: OpenTable, direction: Direction) -> Adjacency:
         """Return who is next to whom: from `src` to `dst` slots going out, from `dst` to `src` going in."""
         near, far = (src, dst) if direction is Direction.OUT else (dst, src)
         views = (self.slots(edges), self.slots(near), self.slots(far))
@@ -256,7 +254,7 @@ class Derived:
         return found
 
     def adjacency_is_cheap(
-        self, edges: PinnedTable, src: PinnedTable, dst: PinnedTable, direction: Direction
+        self, edges: OpenTable, src: OpenTable, dst: OpenTable, direction: Direction
     ) -> bool:
         """Say whether the adjacency is there, can be brought forward or loaded: no full build is needed."""
         if edges.handle.row_count <= SMALL_TABLE:
@@ -277,14 +275,14 @@ class Derived:
 
     def _adjacency_key(
         self,
-        tables: tuple[PinnedTable, PinnedTable, PinnedTable],
+        tables: tuple[OpenTable, OpenTable, OpenTable],
         views: tuple[Slots, Slots, Slots],
         direction: Direction,
     ) -> Key:
         pairs = tuple((table.lineage, view.generation) for table, view in zip(tables, views, strict=True))
         return Key("adjacency", pairs, direction)
 
-    def _resolver(self, table: PinnedTable, slots: Slots) -> Resolve:
+    def _resolver(self, table: OpenTable, slots: Slots) -> Resolve:
         """Return how ids of edge ends become slots: all by index, a few by lookup while there is none."""
 
         def resolve(ids: Values) -> SlotArray:
@@ -297,7 +295,7 @@ class Derived:
 
     # Columns
 
-    def column(self, table: PinnedTable, name: str, slots: SlotArray) -> Values:
+    def column(self, table: OpenTable, name: str, slots: SlotArray) -> Values:
         """Return the values of a column for slots, in their order; kept where that pays, else fetched."""
         view = self.slots(table)
         has_ids = self._residents.known(self._ids_key(table, view)) is not None
@@ -310,7 +308,7 @@ class Derived:
                 return plain(take_rows(table.handle, view.row_ids(slots), [name])[name])
         return self._column(table, view, name).take(slots)
 
-    def resident(self, table: PinnedTable, name: str) -> Column | IdIndex | None:
+    def resident(self, table: OpenTable, name: str) -> Column | IdIndex | None:
         """Return what holds a column in memory, or none while values are fetched from the table."""
         view = self.slots(table)
         if name == ID and self._residents.known(self._ids_key(table, view)) is not None:
@@ -319,7 +317,7 @@ class Derived:
             return None
         return self._column(table, view, name)
 
-    def cached_column(self, table: PinnedTable, name: str) -> "Values | None":
+    def cached_column(self, table: OpenTable, name: str) -> "Values | None":
         """Return the value of every slot, null where it has no row; none for columns that are not kept.
 
         Strings that repeat come dictionary-encoded.
@@ -329,7 +327,7 @@ class Derived:
             return None
         return self._column(table, view, name).whole
 
-    def _column(self, table: PinnedTable, view: Slots, name: str) -> Column:
+    def _column(self, table: OpenTable, view: Slots, name: str) -> Column:
         def advance(column: Column) -> Column:
             delta = self._delta(table, column.pin, column.layout, view.generation)
             self._counter.add("column_advances")
@@ -346,12 +344,12 @@ class Derived:
             self._residents.trim()
         return found
 
-    def _column_key(self, table: PinnedTable, view: Slots, name: str) -> Key:
+    def _column_key(self, table: OpenTable, view: Slots, name: str) -> Key:
         return Key("column", ((table.lineage, view.generation),), field_id(table.handle, name))
 
     # What they share
 
-    def _delta(self, table: PinnedTable, since: Pin, before: Layout, generation: Pin) -> TableDelta:
+    def _delta(self, table: OpenTable, since: Pin, before: Layout, generation: Pin) -> TableDelta:
         """Return what changed since a pin; one object for all that are brought forward over it."""
 
         def make() -> TableDelta:
@@ -366,17 +364,17 @@ class Derived:
     def _family(self, key: Key, _kind: type[V]) -> Family[V]:
         return cast("Family[V]", self._residents.family(key))
 
-    def _see(self, table: PinnedTable) -> None:
+    def _see(self, table: OpenTable) -> None:
         with self._lock:
             known = self._newest.get(table.lineage, 0)
             self._newest[table.lineage] = max(known, table.pin.version)
 
-    def _is_for_disk(self, table: PinnedTable) -> bool:
+    def _is_for_disk(self, table: OpenTable) -> bool:
         """Say whether a build is worth a file: not of a small table, nor of a version of the past."""
         is_newest = self._newest.get(table.lineage) == table.pin.version
         return is_newest and table.handle.row_count >= self._settings.disk_rows_min
 
-    def _is_of(self, table: PinnedTable, pin: Pin) -> bool:
+    def _is_of(self, table: OpenTable, pin: Pin) -> bool:
         """Say whether a pin is a version of this very table, not of another with equal numbers."""
         if pin.version >= table.pin.version:
             return pin == table.pin

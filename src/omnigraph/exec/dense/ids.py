@@ -18,7 +18,7 @@ from omnigraph.exec.dense.arrays import Positions, SlotArray, Values, empty_slot
 from omnigraph.exec.dense.columns import Column, build_column, patched_column
 from omnigraph.exec.dense.delta import TableDelta
 from omnigraph.exec.dense.hashing import Hashes, hash_strings, hash_text
-from omnigraph.exec.dense.pins import Pin, PinnedTable
+from omnigraph.exec.dense.pins import OpenTable, Pin
 from omnigraph.exec.dense.slots import Slots
 
 ID = "id"
@@ -184,7 +184,7 @@ class IdIndex:
             asked, at = asked[goes_on], at[goes_on]
 
 
-def build_ids(table: PinnedTable, slots: Slots) -> IdIndex:
+def build_ids(table: OpenTable, slots: Slots) -> IdIndex:
     """Read and index the ids of a version."""
     return index_of(build_column(table, slots, ID))
 

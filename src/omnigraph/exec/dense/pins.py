@@ -27,8 +27,12 @@ class Pin:
 
 
 @dataclass(frozen=True, slots=True)
-class PinnedTable:
-    """One table of a snapshot, opened at its pin."""
+class OpenTable:
+    """One table of a snapshot, held open at its pin, with what the snapshot says of it.
+
+    A `PinnedTable` is where it lies. What is derived is kept under its lineage and pin instead: files of it
+    outlive the process, and the graph may lie elsewhere by then.
+    """
 
     entry: TableEntry
     handle: SnapshotHandle

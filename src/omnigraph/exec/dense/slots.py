@@ -16,7 +16,7 @@ import numpy as np
 from omnigraph.core.errors import StorageError
 from omnigraph.exec.dense.arrays import Bools, Ints, RowIds, SlotArray, check_slots, empty_slots
 from omnigraph.exec.dense.delta import TableDelta, all_row_ids, has_plain_history
-from omnigraph.exec.dense.pins import Pin, PinnedTable
+from omnigraph.exec.dense.pins import OpenTable, Pin
 from omnigraph.storage.rows import Layout, deleted_row_ids, layout_of, read_rows, row_ids_of
 from omnigraph.storage.table import TableStore
 
@@ -159,7 +159,7 @@ class Slots:
         return hits
 
 
-def build_slots(table: PinnedTable) -> Slots:
+def build_slots(table: OpenTable) -> Slots:
     """Number the rows of a version anew."""
     row_ids = all_row_ids(table.handle)
     count = len(row_ids)
@@ -170,7 +170,7 @@ def build_slots(table: PinnedTable) -> Slots:
     return Slots(table.pin, base, size=count, dead=empty_slots(), layout=layout_of(table.handle))
 
 
-def advance_slots(slots: Slots, table: PinnedTable, delta: TableDelta, store: TableStore) -> Slots | None:
+def advance_slots(slots: Slots, table: OpenTable, delta: TableDelta, store: TableStore) -> Slots | None:
     """Return the view of a later version, or none where anything is in doubt (S4)."""
     if slots.base.count == 0 or not delta.is_consistent:
         return None
@@ -246,5 +246,5 @@ def _is_proven(slots: Slots, delta: TableDelta, killed: SlotArray, store: TableS
     return bool((found >= 0).all() and not np.isin(found, killed).any())
 
 
-def _checked(slots: Slots, table: PinnedTable) -> Slots | None:
+def _checked(slots: Slots, table: OpenTable) -> Slots | None:
     return slots if slots.live_count == table.handle.row_count else None

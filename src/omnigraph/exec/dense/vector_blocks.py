@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from omnigraph.exec.dense.counts import Counter
 from omnigraph.exec.dense.delta import TableDelta
-from omnigraph.exec.dense.pins import Pin, PinnedTable
+from omnigraph.exec.dense.pins import OpenTable, Pin
 from omnigraph.exec.dense.resident import Family, Key, Residents, derive
 from omnigraph.exec.dense.slots import Slots
 from omnigraph.exec.dense.vectors import VectorBlock, advance_vectors, build_vectors
@@ -21,7 +21,7 @@ from omnigraph.storage.rows import Layout, field_id
 NUMBERS_MAX = 16_000_000  # of one column: comparing them all takes about what a search by index does
 NUMBER_BYTES = 4
 
-DeltaSince: TypeAlias = Callable[[PinnedTable, Pin, Layout, Pin], TableDelta]
+DeltaSince: TypeAlias = Callable[[OpenTable, Pin, Layout, Pin], TableDelta]
 
 
 @final
@@ -33,7 +33,7 @@ class VectorBlocks:
         residents: Residents,
         counter: Counter,
         worth: Worth,
-        slots: Callable[[PinnedTable], Slots],
+        slots: Callable[[OpenTable], Slots],
         delta: DeltaSince,
     ) -> None:
         """Take what all that is derived shares: memory, counts, costs, slots and changes."""
@@ -43,7 +43,7 @@ class VectorBlocks:
         self._slots = slots
         self._delta = delta
 
-    def for_search(self, table: PinnedTable, name: str, rows: int, *, few: int) -> VectorBlock | None:
+    def for_search(self, table: OpenTable, name: str, rows: int, *, few: int) -> VectorBlock | None:
         """Return the block to search some rows of a column in, or none where the table is to be asked (Z1).
 
         The vectors of `few` rows are fetched until reading the block pays.
@@ -56,7 +56,7 @@ class VectorBlocks:
             return None
         return self.get(table, name)
 
-    def get(self, table: PinnedTable, name: str) -> VectorBlock:
+    def get(self, table: OpenTable, name: str) -> VectorBlock:
         """Return the vectors of a column: kept, brought forward or read."""
         slots = self._slots(table)
 
@@ -77,15 +77,15 @@ class VectorBlocks:
             self._residents.trim()
         return found
 
-    def resident(self, table: PinnedTable, name: str) -> VectorBlock | None:
+    def resident(self, table: OpenTable, name: str) -> VectorBlock | None:
         """Return the vectors of a column if a version of them is in memory."""
         known = self._residents.known(self._key(table, self._slots(table), name))
         return None if known is None else self.get(table, name)
 
-    def _is_due(self, table: PinnedTable, name: str, asked: int, numbers: int) -> bool:
+    def _is_due(self, table: OpenTable, name: str, asked: int, numbers: int) -> bool:
         key = self._key(table, self._slots(table), name)
         is_kept = self._residents.known(key) is not None
         return is_kept or self._worth.are_vectors_due(key, fetched=asked, numbers=numbers)
 
-    def _key(self, table: PinnedTable, slots: Slots, name: str) -> Key:
+    def _key(self, table: OpenTable, slots: Slots, name: str) -> Key:
         return Key("vectors", ((table.lineage, slots.generation),), field_id(table.handle, name))

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from omnigraph.exec.dense.arrays import Bools, SlotArray, Values, empty_slots, plain
 from omnigraph.exec.dense.delta import TableDelta
-from omnigraph.exec.dense.pins import Pin, PinnedTable
+from omnigraph.exec.dense.pins import OpenTable, Pin
 from omnigraph.exec.dense.slots import Slots
 from omnigraph.storage.rows import read_rows, row_ids_of
 
@@ -111,7 +111,7 @@ class VectorBlock:
         return at[patches], patches
 
 
-def build_vectors(table: PinnedTable, slots: Slots, name: str) -> VectorBlock:
+def build_vectors(table: OpenTable, slots: Slots, name: str) -> VectorBlock:
     """Read the vectors of a version."""
     rows = read_rows(table.handle, [name])
     read = _vectors(plain(rows[name]))

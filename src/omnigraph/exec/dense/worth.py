@@ -11,7 +11,7 @@ from typing import final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.exec.dense.pins import PinnedTable
+from omnigraph.exec.dense.pins import OpenTable
 from omnigraph.exec.dense.resident import Key
 from omnigraph.exec.dense.slots import Slots
 from omnigraph.storage.rows import take_rows
@@ -51,7 +51,7 @@ class Worth:
         """Say whether a column of so many bytes may be kept."""
         return size <= self._column_bytes_max
 
-    def is_short(self, key: Key, table: PinnedTable, slots: Slots, name: str) -> bool:
+    def is_short(self, key: Key, table: OpenTable, slots: Slots, name: str) -> bool:
         """Say whether a column is short enough to be kept: fixed-width always, strings by a sample."""
         known = self._is_short.get(key)
         if known is None:
@@ -63,7 +63,7 @@ class Worth:
             spent = self._spent_ms[key] = self._spent_ms.get(key, 0.0) + ms
         return spent
 
-    def _has_short_values(self, table: PinnedTable, slots: Slots, name: str) -> bool:
+    def _has_short_values(self, table: OpenTable, slots: Slots, name: str) -> bool:
         type_ = table.handle.schema.field(name).type
         if pa.types.is_primitive(type_):
             return self.fits(slots.size * 8)
