@@ -9,9 +9,9 @@ import pytest
 
 from omnigraph.changes.changed_ids import _without_moved, changed_ids, images, shared_version
 from omnigraph.core.errors import HistoricalVersionReclaimed
-from omnigraph.storage import row_delta
+from omnigraph.storage import difference
+from omnigraph.storage.difference import UNKNOWN_VERSION, OwnRows
 from omnigraph.storage.refs import RefStore
-from omnigraph.storage.row_delta import UNKNOWN_VERSION, OwnRows
 from omnigraph.storage.table import RefInfo, TableAddress, TableStore
 from tests.changes.points import History, array_of, ranked, texts
 
@@ -226,7 +226,7 @@ def test_rows_whose_versions_were_not_looked_up_are_never_taken_for_moved(tmp_pa
 def test_ids_of_large_additions_are_scanned_or_fetched_alike(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, along: int
 ) -> None:
-    monkeypatch.setattr(row_delta, "ALONG_ROWS_MAX", along)
+    monkeypatch.setattr(difference, "ALONG_ROWS_MAX", along)
     history = History.begin(tmp_path, 200, fragment_rows=100)
     bench = history.bench
     bench.append(ranked([f"a{number:03d}" for number in range(150)], 1))

@@ -63,7 +63,7 @@ def row_versions(graph: Graph, type_name: str = "Person") -> dict[str, int]:
     parts = graph._graph.parts
     table_key = f"{'edge' if type_name == 'Knows' else 'node'}:{type_name}"
     entry = graph.snapshot().entry(table_key)
-    found = read_rows(parts.open(entry), ["id"], with_versions=True)
+    found = read_rows(parts.open(entry), ["id", UPDATED_AT])
     return {str(row["id"]): row[UPDATED_AT] for row in found.to_pylist()}
 
 

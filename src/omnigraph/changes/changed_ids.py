@@ -18,9 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.changes.row_equality import rows_equal
+from omnigraph.storage.difference import UNKNOWN_VERSION, Along, OwnRows, all_rows, own_rows
 from omnigraph.storage.handle import TableAddress
 from omnigraph.storage.pinned import PinnedTable
-from omnigraph.storage.row_delta import UNKNOWN_VERSION, Along, OwnRows, all_rows, own_rows
 from omnigraph.storage.rows import RowIds, take_rows
 from omnigraph.storage.table import TableStore
 

@@ -30,8 +30,8 @@ from omnigraph.history.ancestry import Merged
 from omnigraph.merge.base import TableBase, base_rows, equal_ids, points_of
 from omnigraph.merge.rows import NOWHERE, DeltaRows, PlacedIds, RowReader, as_texts
 from omnigraph.merge.truth_table import Change, Verdict, change_of, judge
+from omnigraph.storage.difference import lie_alike
 from omnigraph.storage.pinned import PinnedTable
-from omnigraph.storage.row_delta import lie_alike
 from omnigraph.storage.rows import ReplacedRows
 
 _compute: Any = pc  # the stubs know too little of arrays of text

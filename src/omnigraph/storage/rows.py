@@ -1,11 +1,9 @@
-"""Rows by their stable row ids, and what changed between two versions of a table.
+"""Rows by their stable row ids.
 
 R1  A row id names one row of a lineage for good: updates and compaction keep it, inserts get greater ones.
-R2  A fragment with the same data files holds the same rows with the same values; which of them are deleted is
-    told by its deletion file. So two layouts show, without a read, where versions differ.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -23,21 +21,6 @@ CREATED_AT = "_row_created_at_version"
 UPDATED_AT = "_row_last_updated_at_version"
 
 RowIds: TypeAlias = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class FragmentState:
-    """What tells the content of a fragment: its data files, and which rows of them are deleted."""
-
-    files: tuple[str, ...]
-    deletion: str  # empty while no row is deleted
-    rows: int
-    deleted: int
-
-    @property
-    def live(self) -> int:
-        """How many rows it shows."""
-        return self.rows - self.deleted
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,33 +44,13 @@ class ReplacedRows:
         )
 
 
-Layout: TypeAlias = Mapping[int, FragmentState]
-
-
-def layout_of(handle: SnapshotHandle) -> Layout:
-    """Return the fragments of a version by number; read from its metadata."""
-    layout: dict[int, FragmentState] = {}
-    for fragment in handle._dataset.get_fragments():
-        metadata = fragment.metadata
-        deletion = metadata.deletion_file
-        layout[fragment.fragment_id] = FragmentState(
-            tuple(file.path for file in metadata.files),
-            "" if deletion is None else f"{deletion.read_version}-{deletion.id}",
-            metadata.physical_rows,
-            0 if deletion is None else int(deletion.num_deleted_rows or 0),
-        )
-    return layout
-
-
 def read_rows(
     handle: SnapshotHandle,
     columns: Sequence[str],
     *,
     fragments: Collection[int] | None = None,
-    with_versions: bool = False,
 ) -> pa.Table:
     """Return columns of all rows, or of those in some fragments, with their row ids; in no promised order."""
-    special = [ROW_ID, *([CREATED_AT, UPDATED_AT] if with_versions else [])]
     chosen = None
     if fragments is not None:
         wanted = set(fragments)
@@ -95,7 +58,7 @@ def read_rows(
     limit = 0 if chosen == [] else None  # to the library no fragments are all of them
     with translated(f"scan of {handle.address.open_uri}"):
         return handle._dataset.scanner(
-            columns=[*columns, *special], fragments=chosen or None, limit=limit
+            columns=[*columns, ROW_ID], fragments=chosen or None, limit=limit
         ).to_table()
 
 
@@ -128,13 +91,6 @@ def row_addresses(handle: SnapshotHandle, row_ids: RowIds) -> "npt.NDArray[np.ui
     """
     addresses: npt.NDArray[np.uint64] = take_rows(handle, row_ids, [ROW_ADDRESS])[ROW_ADDRESS].to_numpy()
     return addresses
-
-
-def deleted_row_ids(handle: SnapshotHandle, *, since: int) -> RowIds:
-    """Return the ids of rows that a version had and this one has not; wrong across a restore."""
-    with translated(f"changes of {handle.address.open_uri} since version {since}"):
-        deleted = handle._dataset.delta(compared_against=since).get_deleted_row_ids().read_all()
-    return row_ids_of(deleted)
 
 
 def field_id(handle: SnapshotHandle, column: str) -> int:

@@ -8,9 +8,9 @@ import numpy as np
 from omnigraph.catalog.bound import Direction
 from omnigraph.exec.dense.adjacency import NO_OVERLAY, Adjacency, Csr, Overlay
 from omnigraph.exec.dense.arrays import Positions, SlotArray, Values, plain
-from omnigraph.exec.dense.delta import TableDelta
 from omnigraph.exec.dense.pins import OpenTable
 from omnigraph.exec.dense.slots import Slots
+from omnigraph.storage.difference import VersionDelta
 from omnigraph.storage.rows import read_rows, row_ids_of
 
 OVERLAY_MAX_SHARE = 0.05  # of the base edges: above, expanding costs more than a new base saves
@@ -72,7 +72,7 @@ def advance_adjacency(
     edges: Slots,
     sources: Slots,
     targets: Slots,
-    delta: TableDelta,
+    delta: VersionDelta,
     direction: Direction,
     resolve_source: Resolve,
     resolve_target: Resolve,

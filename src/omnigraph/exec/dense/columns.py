@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.exec.dense.arrays import SlotArray, Values, empty_slots, plain, taken
-from omnigraph.exec.dense.delta import TableDelta
 from omnigraph.exec.dense.pins import OpenTable, Pin
 from omnigraph.exec.dense.slots import Slots
-from omnigraph.storage.rows import Layout, read_rows, row_ids_of
+from omnigraph.storage.difference import Layout, VersionDelta
+from omnigraph.storage.rows import read_rows, row_ids_of
 
 PATCHES_MAX = 4_096  # values beside the base; more are folded into a new one
 REPEATS_SAMPLE = 8_192
@@ -98,7 +98,7 @@ def build_column(table: OpenTable, slots: Slots, name: str) -> Column:
     return Column(slots.pin, name, _encoded(values), empty_slots(), empty, slots.layout, slots)
 
 
-def advance_column(column: Column, slots: Slots, delta: TableDelta, name: str) -> Column:
+def advance_column(column: Column, slots: Slots, delta: VersionDelta, name: str) -> Column:
     """Return the column as of a later pin, where it may have another name (C2)."""
     row_ids, rows = delta.changed([name])
     return patched_column(column, slots, slots.of_row_ids(row_ids), plain(rows[name]))

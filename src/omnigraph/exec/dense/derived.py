@@ -26,17 +26,17 @@ from omnigraph.exec.dense.adjacency_build import (
 from omnigraph.exec.dense.arrays import SlotArray, Values, plain
 from omnigraph.exec.dense.columns import Column, advance_column, build_column
 from omnigraph.exec.dense.counts import Counter, DerivedCounts
-from omnigraph.exec.dense.delta import DeltaMemo, TableDelta
 from omnigraph.exec.dense.disk import DiskCache
 from omnigraph.exec.dense.ids import ID, IdIndex, advance_ids, build_ids
 from omnigraph.exec.dense.pins import Lineage, OpenTable, Pin
-from omnigraph.exec.dense.resident import Family, Key, Residents, View, derive
+from omnigraph.exec.dense.resident import DeltaMemo, Family, Key, Residents, View, derive
 from omnigraph.exec.dense.settings import CacheSettings
 from omnigraph.exec.dense.slots import Slots, advance_slots, build_slots
 from omnigraph.exec.dense.vector_blocks import VectorBlocks
 from omnigraph.exec.dense.wanted import columns_wanted
 from omnigraph.exec.dense.worth import Worth
-from omnigraph.storage.rows import Layout, field_id, layout_of, row_ids_of, take_rows
+from omnigraph.storage.difference import Layout, VersionDelta
+from omnigraph.storage.rows import field_id, row_ids_of, take_rows
 from omnigraph.storage.table import TableStore
 
 SMALL_TABLE = 20_000  # rows up to which building anything takes milliseconds
@@ -349,15 +349,12 @@ class Derived:
 
     # What they share
 
-    def _delta(self, table: OpenTable, since: Pin, before: Layout, generation: Pin) -> TableDelta:
+    def _delta(self, table: OpenTable, since: Pin, before: Layout, generation: Pin) -> VersionDelta:
         """Return what changed since a pin; one object for all that are brought forward over it."""
 
-        def make() -> TableDelta:
+        def make() -> VersionDelta:
             along = columns_wanted(self._residents.all_keys(), table, generation)
-            after = layout_of(table.handle)
-            return TableDelta(
-                since=since.version, before=before, handle=table.handle, after=after, along=along
-            )
+            return VersionDelta(since=since.version, before=before, handle=table.handle, along=along)
 
         return self._deltas.get((table.lineage, since, table.pin), make)
 

@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 
 from omnigraph.exec.dense.arrays import Positions, SlotArray, Values, empty_slots, plain
 from omnigraph.exec.dense.columns import Column, build_column, patched_column
-from omnigraph.exec.dense.delta import TableDelta
 from omnigraph.exec.dense.hashing import Hashes, hash_strings, hash_text
 from omnigraph.exec.dense.pins import OpenTable, Pin
 from omnigraph.exec.dense.slots import Slots
+from omnigraph.storage.difference import VersionDelta
 
 ID = "id"
 TAIL_MAX_SHARE = 0.1  # of the base; a longer tail is merged into it
@@ -204,7 +204,7 @@ def restored(column: Column, base: HashTable) -> IdIndex:
     return IdIndex(column, base, _empty())
 
 
-def advance_ids(index: IdIndex, slots: Slots, delta: TableDelta) -> IdIndex:
+def advance_ids(index: IdIndex, slots: Slots, delta: VersionDelta) -> IdIndex:
     """Return the index as of a later pin."""
     row_ids, rows = delta.changed([ID])
     changed = slots.of_row_ids(row_ids)

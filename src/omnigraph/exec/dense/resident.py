@@ -9,11 +9,13 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, Literal, Protocol, TypeVar
+from typing import Generic, Literal, Protocol, TypeAlias, TypeVar, final
 
 from omnigraph.core.recent import Recent
 from omnigraph.exec.dense.pins import Lineage, Pin
+from omnigraph.storage.difference import VersionDelta
 
+DELTAS_MAX, DELTAS_BYTES_MAX = 32, 64 * 1024 * 1024
 Pins = tuple[Pin, ...]
 
 
@@ -171,3 +173,37 @@ def derive(
 
 def _versions(pins: Pins) -> tuple[int, ...]:
     return tuple(pin.version for pin in pins)
+
+
+DeltaKey: TypeAlias = tuple[Lineage, Pin, Pin]
+
+
+@final
+class DeltaMemo:
+    """The newest deltas: the structures of a table are brought forward over one, one after another."""
+
+    def __init__(self) -> None:
+        """Begin without any."""
+        self._lock = threading.Lock()
+        self._deltas: OrderedDict[DeltaKey, VersionDelta] = OrderedDict()
+
+    def get(self, key: DeltaKey, make: Callable[[], VersionDelta]) -> VersionDelta:
+        """Return the delta between two pins, made if need be; large ones go first."""
+        with self._lock:
+            delta = self._deltas.get(key)
+        if delta is not None:
+            return delta
+        made = make()
+        with self._lock:
+            delta = self._deltas.setdefault(key, made)
+            held = sum(known.new_rows.nbytes for known in self._deltas.values())
+            for old, known in list(self._deltas.items()):
+                if len(self._deltas) > DELTAS_MAX or (held > DELTAS_BYTES_MAX and known is not delta):
+                    held -= known.new_rows.nbytes
+                    del self._deltas[old]
+            return delta
+
+    def clear(self) -> None:
+        """Let all go."""
+        with self._lock:
+            self._deltas.clear()

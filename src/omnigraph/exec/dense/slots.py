@@ -15,9 +15,9 @@ import numpy as np
 
 from omnigraph.core.errors import StorageError
 from omnigraph.exec.dense.arrays import Bools, Ints, RowIds, SlotArray, check_slots, empty_slots
-from omnigraph.exec.dense.delta import TableDelta, all_row_ids, has_plain_history
 from omnigraph.exec.dense.pins import OpenTable, Pin
-from omnigraph.storage.rows import Layout, deleted_row_ids, layout_of, read_rows, row_ids_of
+from omnigraph.storage.difference import Layout, VersionDelta, layout_of
+from omnigraph.storage.rows import CREATED_AT, read_rows, row_ids_of
 from omnigraph.storage.table import TableStore
 
 TOMBSTONES_MAX_SHARE = 0.25  # above, scans of slots cost more than a new dictionary
@@ -161,7 +161,9 @@ class Slots:
 
 def build_slots(table: OpenTable) -> Slots:
     """Number the rows of a version anew."""
-    row_ids = all_row_ids(table.handle)
+    row_ids = row_ids_of(read_rows(table.handle, ()))
+    if len(row_ids) > 1 and not (row_ids[1:] > row_ids[:-1]).all():
+        row_ids = np.sort(row_ids)
     count = len(row_ids)
     check_slots(count)
     first = int(row_ids[0]) if count else 0
@@ -170,21 +172,20 @@ def build_slots(table: OpenTable) -> Slots:
     return Slots(table.pin, base, size=count, dead=empty_slots(), layout=layout_of(table.handle))
 
 
-def advance_slots(slots: Slots, table: OpenTable, delta: TableDelta, store: TableStore) -> Slots | None:
+def advance_slots(slots: Slots, table: OpenTable, delta: VersionDelta, store: TableStore) -> Slots | None:
     """Return the view of a later version, or none where anything is in doubt (S4)."""
     if slots.base.count == 0 or not delta.is_consistent:
         return None
     if delta.is_empty:
-        if not has_plain_history(store, delta):
+        if not delta.has_plain_history(store):
             return None  # rows went and came back: what is kept of the versions in between is of no use
         return _checked(
             Slots(table.pin, slots.base, size=slots.size, dead=slots.dead, layout=delta.after), table
         )
-    moved = delta.moved()
-    known = slots.of_row_ids(moved.row_ids)
-    is_known = known >= 0
-    inserted = np.sort(moved.row_ids[~is_known])
-    is_reused = bool((moved.created_at[is_known] > delta.since).any())
+    moved = delta.new_rows.row_ids
+    is_known = slots.of_row_ids(moved) >= 0
+    inserted = np.sort(moved[~is_known])
+    is_reused = bool((delta.new_rows.numbers_of(CREATED_AT)[is_known] > delta.since).any())
     if is_reused or (len(inserted) and (inserted[0] < slots.next_row_id or _repeats(inserted))):
         return None
     deleted = delta.rows_before + len(inserted) - delta.rows_after
@@ -208,17 +209,17 @@ def _repeats(ascending: RowIds) -> bool:
     return bool((ascending[1:] == ascending[:-1]).any())
 
 
-def _killed(slots: Slots, delta: TableDelta, expected: int) -> SlotArray | None:
+def _killed(slots: Slots, delta: VersionDelta, expected: int) -> SlotArray | None:
     """Return the slots of deleted rows, or none where they cannot be told."""
     if expected == 0:
         return empty_slots()
     try:
-        row_ids = deleted_row_ids(delta.handle, since=delta.since)
+        row_ids = delta.deleted_row_ids()
     except StorageError as error:
         if error.kind in {"transient", "configuration"}:
             raise
         return None  # a version in between was cleaned up, or is damaged
-    if len(row_ids) != expected or np.isin(row_ids, delta.moved().row_ids).any():
+    if len(row_ids) != expected or np.isin(row_ids, delta.new_rows.row_ids).any():
         return None
     killed = slots.of_row_ids(row_ids)
     return None if (killed < 0).any() or _repeats(np.sort(killed).astype(np.int64)) else killed
@@ -233,13 +234,13 @@ def _holes(slots: Slots, inserted: RowIds, size: int) -> SlotArray:
     return (np.flatnonzero(is_hole) + slots.size).astype(np.int32)
 
 
-def _is_proven(slots: Slots, delta: TableDelta, killed: SlotArray, store: TableStore) -> bool:
+def _is_proven(slots: Slots, delta: VersionDelta, killed: SlotArray, store: TableStore) -> bool:
     """Say that no commit in between can have hidden a change that leaves every sum even.
 
     Only a row that came back could: it makes up for one that went. Such rows would be in fragments that were
     there before and have other deletions now.
     """
-    is_plain = has_plain_history(store, delta)
+    is_plain = delta.has_plain_history(store)
     if is_plain is not None:
         return is_plain
     found = slots.of_row_ids(row_ids_of(read_rows(delta.handle, (), fragments=delta.thinned)))

@@ -10,18 +10,18 @@ from typing import Any, TypeAlias, cast, final
 import pyarrow as pa
 
 from omnigraph.exec.dense.counts import Counter
-from omnigraph.exec.dense.delta import TableDelta
 from omnigraph.exec.dense.pins import OpenTable, Pin
 from omnigraph.exec.dense.resident import Family, Key, Residents, derive
 from omnigraph.exec.dense.slots import Slots
 from omnigraph.exec.dense.vectors import VectorBlock, advance_vectors, build_vectors
 from omnigraph.exec.dense.worth import Worth
-from omnigraph.storage.rows import Layout, field_id
+from omnigraph.storage.difference import Layout, VersionDelta
+from omnigraph.storage.rows import field_id
 
 NUMBERS_MAX = 16_000_000  # of one column: comparing them all takes about what a search by index does
 NUMBER_BYTES = 4
 
-DeltaSince: TypeAlias = Callable[[OpenTable, Pin, Layout, Pin], TableDelta]
+DeltaSince: TypeAlias = Callable[[OpenTable, Pin, Layout, Pin], VersionDelta]
 
 
 @final

@@ -15,9 +15,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from omnigraph.exec.dense.arrays import Bools, SlotArray, Values, empty_slots, plain
-from omnigraph.exec.dense.delta import TableDelta
 from omnigraph.exec.dense.pins import OpenTable, Pin
 from omnigraph.exec.dense.slots import Slots
+from omnigraph.storage.difference import VersionDelta
 from omnigraph.storage.rows import read_rows, row_ids_of
 
 Matrix: TypeAlias = npt.NDArray[np.float32]
@@ -121,7 +121,7 @@ def build_vectors(table: OpenTable, slots: Slots, name: str) -> VectorBlock:
     return VectorBlock(slots, base, empty_slots(), _nothing(0, read.matrix.shape[1]))
 
 
-def advance_vectors(block: VectorBlock, slots: Slots, delta: TableDelta, name: str) -> VectorBlock:
+def advance_vectors(block: VectorBlock, slots: Slots, delta: VersionDelta, name: str) -> VectorBlock:
     """Return the vectors as of a later pin, where the column may have another name (W2)."""
     row_ids, rows = delta.changed([name])
     changed = slots.of_row_ids(row_ids)
