@@ -10,7 +10,7 @@ import pytest
 from omnigraph.changes.changed_ids import _without_moved, changed_ids, images, shared_version
 from omnigraph.core.errors import HistoricalVersionReclaimed
 from omnigraph.storage import difference
-from omnigraph.storage.difference import UNKNOWN_VERSION, OwnRows
+from omnigraph.storage.difference import UNKNOWN_VERSION, FragmentRows, OwnRows
 from omnigraph.storage.refs import RefStore
 from omnigraph.storage.table import RefInfo, TableAddress, TableStore
 from tests.changes.points import History, array_of, ranked, texts
@@ -208,9 +208,9 @@ def test_the_shared_history_of_refs_ends_where_they_were_forked(tmp_path: Path) 
 
 
 def test_rows_whose_versions_were_not_looked_up_are_never_taken_for_moved(tmp_path: Path) -> None:
-    handle = History.begin(tmp_path, 1).bench.head()
-    unknown = OwnRows(handle, np.array([7]), np.array([UNKNOWN_VERSION]), np.array([0]), None, 1)
-    known = OwnRows(handle, np.array([7]), np.array([3]), np.array([0]), None, 1)
+    none = FragmentRows(History.begin(tmp_path, 1).bench.head(), [])
+    unknown = OwnRows(none, np.array([7]), np.array([UNKNOWN_VERSION]), np.array([0]))
+    known = OwnRows(none, np.array([7]), np.array([3]), np.array([0]))
 
     def left(one: OwnRows, other: OwnRows, shared: int) -> tuple[int, int]:
         at_was, at_now = _without_moved(one, other, shared)

@@ -182,7 +182,7 @@ def delete_rows(task: DeleteTask) -> "Replaced":
     """
     from omnigraph.staging.fragments import Replaced
     from omnigraph.storage.fragments import delete_committed
-    from omnigraph.storage.selected import selected_rows
+    from omnigraph.storage.pinned import selected_rows
 
     table = task.filling.table
     handle = table.pinned.open()
@@ -220,8 +220,8 @@ _Rows = tuple[pa.Table, npt.NDArray[np.int64], int]  # rows, their row ids, and 
 
 def _filled(task: FillTask, schema: pa.Schema, provider: Provider) -> Iterator[_Rows]:
     """Yield the rows of a task with their vectors, some at a time."""
+    from omnigraph.storage.pinned import selected_rows
     from omnigraph.storage.rows import take_rows
-    from omnigraph.storage.selected import selected_rows
 
     filling = task.filling
     handle = filling.table.pinned.open()

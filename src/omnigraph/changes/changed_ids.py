@@ -109,7 +109,7 @@ def touched_rows(store: TableStore, before: PinnedTable | None, after: PinnedTab
     rows = found.was.row_ids[found.at_was]
     is_new = ~np.isin(found.now.row_ids[found.at_now], rows)
     ids = found.now.ids_of(found.at_now[is_new])
-    return TouchedRows(rows, ids, found.was.rows_read + found.now.rows_read)
+    return TouchedRows(rows, ids, len(found.was) + len(found.now))
 
 
 def images(store: TableStore, point: PinnedTable, ids: pa.StringArray) -> pa.Table:
@@ -228,7 +228,7 @@ def _paired(found: _Differing) -> ChangedIds:
         inserted=inserted.ids,
         updated=changed.ids,
         deleted=deleted.ids,
-        rows_read=was.rows_read + now.rows_read,
+        rows_read=len(was) + len(now),
         rows_before=was.row_ids[np.concatenate([before, left_was[gone[deleted.order]]])],
         rows_after=now.row_ids[after],
         addresses=was.addresses[before],

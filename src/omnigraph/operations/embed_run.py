@@ -37,7 +37,7 @@ from omnigraph.staging.write_set import WriteSet
 from omnigraph.storage.durability import Durability
 from omnigraph.storage.fragments import TaskTable, data_path
 from omnigraph.storage.handle import TableAddress
-from omnigraph.storage.selected import selected_pieces
+from omnigraph.storage.pinned import pieces
 from omnigraph.storage.staged import StagedWrite
 
 REPREPARES_HERE = 8  # cheap in process: rows are read again, and vectors that were made are remembered
@@ -131,8 +131,8 @@ class EmbedRun:
         work = []
         for target in self._targets:
             entry = snapshot.entry(target.type.table_key)
-            pieces = selected_pieces(parts.open(entry), target.where)
-            if not pieces:
+            found = pieces(parts.open(entry), target.where)
+            if not found:
                 continue
             schema = arrow_schema(target.type).serialize().to_pybytes()
             filling = Filling(
@@ -151,7 +151,7 @@ class EmbedRun:
                 self._config,
                 self._options.batch,
             )
-            work.append(TableWork(entry, filling, pieces))
+            work.append(TableWork(entry, filling, found))
         return work
 
     def _on(self, item: TableWork, entry: TableEntry) -> TableWork:

@@ -277,13 +277,11 @@ class Along(Enum):
 class OwnRows:
     """Rows of one version at places that the other does not show (W1): first those of whole fragments."""
 
-    handle: SnapshotHandle
+    whole: FragmentRows
     row_ids: RowIds
     updated_at: RowIds  # UNKNOWN_VERSION where it was not looked up
     addresses: RowIds  # where the rows lie in this version
-    whole: FragmentRows | None  # those of whole fragments
-    rows_read: int
-    whole_images: pa.Table | None = None  # those rows themselves, if they were asked for and are few
+    whole_images: pa.Table | None = None  # those of whole fragments, if they were asked for and are few
 
     def ids_of(self, positions: RowIds) -> Ids:
         """Return the ids of some of the rows, in order.
@@ -291,7 +289,7 @@ class OwnRows:
         Raises:
             StorageError: the store failed.
         """
-        is_whole = positions < self._whole_count
+        is_whole = positions < len(self.whole)
         scanned = self._scanned_ids(int(is_whole.sum()))
         if scanned is None:
             return self._taken_ids(positions)
@@ -302,25 +300,18 @@ class OwnRows:
 
     def images_of(self, positions: RowIds) -> pa.Table | None:
         """Return some of the rows in order, if all of them were read with the row ids."""
-        if self.whole_images is None or (positions >= self._whole_count).any():
+        if self.whole_images is None or (positions >= len(self.whole)).any():
             return None
         return self.whole_images.take(positions)
 
-    @property
-    def _whole_count(self) -> int:
-        return 0 if self.whole is None else len(self.whole)
-
     def _scanned_ids(self, wanted: int) -> Ids | None:
         """Return the ids of whole fragments, if they are known or a scan is cheaper than fetching each."""
-        whole = self.whole
-        if whole is None:
-            return None
-        is_worth_it = wanted > 0 and wanted * ROWS_PER_TAKE >= len(whole)
-        return _column(whole.read(["id"]), "id") if whole.has(["id"]) or is_worth_it else None
+        is_worth_it = wanted > 0 and wanted * ROWS_PER_TAKE >= len(self.whole)
+        return _column(self.whole.read(["id"]), "id") if is_worth_it or self.whole.has(["id"]) else None
 
     def _taken_ids(self, positions: RowIds) -> Ids:
         wanted = self.row_ids[positions]
-        return _column(take_rows(self.handle, wanted, ["id"]), "id") if len(wanted) else _NO_IDS
+        return _column(take_rows(self.whole.handle, wanted, ["id"]), "id") if len(wanted) else _NO_IDS
 
     def __len__(self) -> int:
         """Return how many rows there are."""
@@ -358,23 +349,16 @@ class _Version(NamedTuple):
 def _own_rows(
     here: _Version, there: _Version, redeleted: Sequence[int], along: Along, sequences: RowSequences
 ) -> OwnRows:
-    parts = [_whole_rows(here, along)] if here.whole else []
+    whole, images = _whole_rows(here, along)
+    row_ids, addresses = [whole.row_ids], [whole.numbers_of(ROW_ADDRESS)]
     for number in redeleted:
-        mine = here.fragments[number]
-        places = _places_only_shown_here(here.handle, mine, there.handle, there.fragments[number])
+        places = _places_only_shown_here(here, there, number)
         if len(places):
-            parts.append(_rows_at(here.handle, mine, places, sequences))
-    if not parts:
-        return OwnRows(here.handle, _NO_ROWS, _NO_ROWS, _NO_ROWS, None, 0)
-    return OwnRows(
-        here.handle,
-        np.concatenate([part.row_ids for part in parts]),
-        np.concatenate([part.updated_at for part in parts]),
-        np.concatenate([part.addresses for part in parts]),
-        parts[0].whole,
-        sum(part.rows_read for part in parts),
-        parts[0].whole_images,
-    )
+            row_ids.append(_row_ids_at(here, number, places, sequences))
+            addresses.append((number << 32) + places)
+    unknown = np.full(sum(map(len, row_ids[1:])), UNKNOWN_VERSION, np.int64)
+    updated_at = np.concatenate([whole.numbers_of(UPDATED_AT), unknown])
+    return OwnRows(whole, np.concatenate(row_ids), updated_at, np.concatenate(addresses), images)
 
 
 def lie_alike(one: SnapshotHandle, other: SnapshotHandle, addresses: RowIds) -> bool:
@@ -408,7 +392,7 @@ def _layout(fragments: Fragments) -> Layout:
     return {number: FragmentState.of(fragment) for number, fragment in fragments.items()}
 
 
-def _whole_rows(version: _Version, along: Along) -> OwnRows:
+def _whole_rows(version: _Version, along: Along) -> tuple[FragmentRows, pa.Table | None]:
     handle, mine, numbers = version
     count = sum(mine[number].num_rows for number in numbers)
     is_small = count <= MERGE_CHUNK_ROWS and _size(mine, numbers) <= MERGE_CHUNK_BYTES
@@ -416,18 +400,9 @@ def _whole_rows(version: _Version, along: Along) -> OwnRows:
     has_ids = along is not Along.NOTHING and count <= ALONG_ROWS_MAX
     columns = handle.schema.names if has_images else ["id"] if has_ids else []
     whole = FragmentRows(handle, numbers, told=(UPDATED_AT, ROW_ADDRESS))
-    rows = whole.read(columns)
-    images = rows.combine_chunks() if has_images else None  # there is a chunk for each fragment
+    images = whole.read(columns).combine_chunks()  # there is a chunk for each fragment
     whole.forget([name for name in columns if name != "id"])
-    return OwnRows(
-        handle,
-        whole.row_ids,
-        whole.numbers_of(UPDATED_AT),
-        whole.numbers_of(ROW_ADDRESS),
-        whole,
-        len(whole),
-        images if images is not None and images.nbytes <= MERGE_CHUNK_BYTES else None,
-    )
+    return whole, images if has_images and images.nbytes <= MERGE_CHUNK_BYTES else None
 
 
 def _size(mine: Fragments, numbers: Sequence[int]) -> int:
@@ -436,30 +411,19 @@ def _size(mine: Fragments, numbers: Sequence[int]) -> int:
     return sum(MERGE_CHUNK_BYTES + 1 if size is None else size for size in sizes)
 
 
-def _places_only_shown_here(
-    handle: SnapshotHandle, mine: FragmentMetadata, other: SnapshotHandle, theirs: FragmentMetadata
-) -> Places:
+def _places_only_shown_here(here: _Version, there: _Version, number: int) -> Places:
+    mine, theirs = here.fragments[number], there.fragments[number]
     if theirs.deletion_file is None:  # the other shows every place
         return _NO_ROWS
-    gone_there = deleted_places(other, theirs)
-    gone_here = deleted_places(handle, mine)
-    return np.setdiff1d(gone_there, gone_here, assume_unique=True)
+    gone_there = deleted_places(there.handle, theirs)
+    return np.setdiff1d(gone_there, deleted_places(here.handle, mine), assume_unique=True)
 
 
-def _rows_at(
-    handle: SnapshotHandle, fragment: FragmentMetadata, places: Places, sequences: RowSequences
-) -> OwnRows:
-    unknown = np.full(len(places), UNKNOWN_VERSION, np.int64)
-    addresses = (fragment.id << 32) + places
-    row_ids = sequences.row_ids_at(fragment, places)
-    if row_ids is None:
-        row_ids = _scanned_row_ids(handle, fragment, places)
-    return OwnRows(handle, row_ids, unknown, addresses, None, len(places))
-
-
-def _scanned_row_ids(handle: SnapshotHandle, fragment: FragmentMetadata, places: Places) -> RowIds:
-    """Return the row ids of places from a scan of numbers."""
-    scanned = read_rows(handle, [ROW_ADDRESS], fragments=[fragment.id])
+def _row_ids_at(version: _Version, number: int, places: Places, sequences: RowSequences) -> RowIds:
+    told = sequences.row_ids_at(version.fragments[number], places)
+    if told is not None:
+        return told
+    scanned = read_rows(version.handle, [ROW_ADDRESS], fragments=[number])
     return row_ids_of(scanned)[np.isin(row_ids_of(scanned, ROW_ADDRESS) & 0xFFFFFFFF, places)]
 
 
