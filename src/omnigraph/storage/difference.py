@@ -182,15 +182,15 @@ class FragmentRows:
         told = () if self._numbers else self._told
         if not self.numbers:
             empty = self.handle.schema.empty_table()
-            self._columns.update({name: empty[name] for name in columns})
-            self._numbers.update(dict.fromkeys(told, _NO_ROWS))
+            self._columns |= {name: empty[name] for name in columns}
+            self._numbers |= dict.fromkeys(told, _NO_ROWS)
             return
         rows = read_rows(self.handle, [*columns, *told[1:]], fragments=self.numbers)
         if not self._numbers:
             self._numbers = {name: row_ids_of(rows, name) for name in told}
         elif not np.array_equal(row_ids_of(rows), self._numbers[ROW_ID]):
             raise InvariantViolation(f"{self.handle.address.open_uri}: two scans differ in their order")
-        self._columns.update({name: rows[name] for name in columns})
+        self._columns |= {name: rows[name] for name in columns}
 
     def __len__(self) -> int:
         """Return how many rows there are."""
