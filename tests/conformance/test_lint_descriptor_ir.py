@@ -2,7 +2,7 @@
 
 import pytest
 
-from omnigraph.plan.logical import AntiJoin, Expand, Filter, NodeScan
+from tests.plan.planning import explained, operators
 from tests.support.queries import (
     books,
     describe_text,
@@ -10,7 +10,7 @@ from tests.support.queries import (
     lint_text,
     mutation,
     outline,
-    pipeline,
+    pattern,
     read,
 )
 
@@ -117,40 +117,48 @@ def test_an_insert_of_an_edge_reads_both_ends() -> None:
 def test_a_chain_is_scanned_once_and_then_followed() -> None:
     match = '$a: Author { handle: "x" } $a wrote $b $b: Book { format: "paper" } $b storedOn $s'
 
-    scan, to_book, to_shelf = pipeline(match)
-
-    assert isinstance(scan, NodeScan)
-    assert scan.variable == "a"
-    assert isinstance(to_book, Expand)
-    assert (to_book.src_var, to_book.dst_var) == ("a", "b")
-    assert len(to_book.dst_filters) == 1
-    assert isinstance(to_shelf, Expand)
-    assert (to_shelf.src_var, to_shelf.dst_var) == ("b", "s")
+    assert outline(pattern(match)) == [
+        "from a Author",
+        "out Wrote a -> b Book",
+        "out StoredOn b -> s Shelf",
+        "where a.handle eq 'x'",
+        "where b.format eq 'paper'",
+    ]
+    assert explained(match) == [
+        "scan $a: Author  ~1 row",
+        '  where $a.handle = "x"',
+        "expand $a -[Wrote]-> $b: Book  ~2.5 rows",
+        '  where $b.format = "paper"',
+        "expand $b -[StoredOn]-> $s: Shelf  ~2.2 rows",
+    ]
 
 
 @pytest.mark.case("languages", 214)
 def test_the_first_binding_is_the_root_and_the_edge_is_followed_backwards() -> None:
-    scan, expand = pipeline("$s: Shelf $b: Book $b storedOn $s")
+    match = "$s: Shelf $b: Book $b storedOn $s"
 
-    assert isinstance(scan, NodeScan)
-    assert scan.variable == "s"
-    assert isinstance(expand, Expand)
-    assert (expand.src_var, expand.dst_var, expand.direction) == ("s", "b", "in")
+    assert outline(pattern(match)) == ["from s Shelf", "in StoredOn s -> b Book"]
+    assert operators(match) == ["scan $s: Shelf", "expand $s <-[StoredOn]- $b: Book"]
 
 
 @pytest.mark.case("languages", 215)
 def test_unconnected_bindings_are_scanned_each() -> None:
-    assert outline(pipeline("$a: Author $s: Shelf")) == ["scan a Author", "scan s Shelf"]
+    match = "$a: Author $s: Shelf"
+
+    assert outline(pattern(match)) == ["from a Author", "from s Shelf"]
+    assert operators(match) == ["scan $a: Author", "cross $s: Shelf"]
 
 
 @pytest.mark.case("languages", 216)
 def test_a_negation_is_an_anti_join() -> None:
-    _, anti_join = pipeline("$b: Book not { $b <cites> $x }")
+    match = "$b: Book not { $b <cites> $x }"
 
-    assert isinstance(anti_join, AntiJoin)
-    (expand,) = anti_join.inner
-    assert isinstance(expand, Expand)
-    assert expand.direction == "both"
+    assert outline(pattern(match)) == ["from b Book", "not b [both Cites b -> x Book]"]
+    assert operators(match) == [
+        "scan $b: Book",
+        "anti-join on $b",
+        "  expand $b -[Cites]- $x: Book, if any",
+    ]
 
 
 @pytest.mark.case("languages", 216)
@@ -159,21 +167,21 @@ def test_a_negation_is_an_anti_join() -> None:
     [('$b.title contains "x"', "string_contains"), ('$b.tags contains "x"', "contains")],
 )
 @pytest.mark.parametrize("inside", [False, True])
-def test_contains_is_lowered_by_the_type_of_its_left_side(
+def test_contains_is_decided_by_the_type_of_its_left_side(
     condition: str, operator: str, inside: bool
 ) -> None:
-    _, operation = pipeline(f"$b: Book not {{ {condition} }}" if inside else f"$b: Book {condition}")
+    asked = pattern(f"$b: Book not {{ {condition} }}" if inside else f"$b: Book {condition}")
 
     if inside:
-        assert isinstance(operation, AntiJoin)
-        (operation,) = operation.inner
-    assert isinstance(operation, Filter)
-    assert getattr(operation.condition, "operator", None) == operator
+        (negation,) = asked.negations
+        asked = negation.pattern
+    (found,) = asked.conditions
+    assert getattr(found, "operator", None) == operator
 
 
 def test_a_match_without_a_binding_starts_at_its_left_end() -> None:
     """The static part of case 217."""
-    assert outline(pipeline("$a wrote $b")) == ["scan a Author", "out Wrote a -> b Book"]
+    assert outline(pattern("$a wrote $b")) == ["from a Author", "out Wrote a -> b Book"]
 
 
 def test_a_whole_edge_is_described_as_an_object() -> None:

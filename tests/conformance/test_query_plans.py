@@ -2,9 +2,10 @@
 
 import pytest
 
-from omnigraph.plan.logical import ReadPlan
-from omnigraph.plan.lower import lower
-from tests.support.queries import bind_text, books, plan_error, read, type_code
+from omnigraph.plan.optimize import plan_read
+from tests.plan.planning import Counts
+from tests.support.library import catalog
+from tests.support.queries import bind_read, books, plan_error, read, type_code
 
 CODE = "return { $b.code }"
 ADA = '$a: Author { handle: "ada" }'
@@ -77,9 +78,8 @@ READS = [
 
 @pytest.mark.parametrize("text", [text for _, text in READS], ids=[str(number) for number, _ in READS])
 def test_the_reads_of_the_specification_have_a_plan(text: str) -> None:
-    plan = lower(bind_text(text))
+    plan = plan_read(bind_read(text), catalog(), Counts())
 
-    assert isinstance(plan, ReadPlan)
     assert plan.pipeline
 
 
@@ -89,9 +89,8 @@ def test_the_reads_of_the_specification_have_a_plan(text: str) -> None:
 )
 def test_a_column_has_its_name(projection: str, column: str) -> None:
     """The static part of cases 134, 135, 136 and 169."""
-    plan = lower(bind_text(books(tail=f"return {{ {projection} }}")))
+    plan = plan_read(bind_read(books(tail=f"return {{ {projection} }}")), catalog(), Counts())
 
-    assert isinstance(plan, ReadPlan)
     assert [found.column for found in plan.projections] == [column]
 
 

@@ -6,6 +6,7 @@ import pytest
 
 import omnigraph
 from omnigraph.catalog.bind import bind
+from omnigraph.catalog.bound import BoundRead
 from omnigraph.core.deadline import deadline
 from omnigraph.core.errors import QueryTimeout
 from omnigraph.core.span import Source
@@ -14,9 +15,10 @@ from omnigraph.exec.budget import Budget
 from omnigraph.graph.graph import Graph
 from omnigraph.language.lexer import tokenize
 from omnigraph.language.query_parser import parse_queries
-from omnigraph.plan.logical import ReadPlan
-from omnigraph.plan.lower import lower
-from omnigraph.plan.optimize import plan_read
+from omnigraph.plan.choose import pipeline_of
+from omnigraph.plan.estimate import Estimator
+from omnigraph.plan.pattern import pattern_of
+from omnigraph.plan.physical import Keep
 from omnigraph.storage.filter import And, Or
 from tests.support.library import compile_text
 
@@ -43,10 +45,10 @@ def raise_over() -> None:
     raise Over
 
 
-def read_plan(source: Source) -> ReadPlan:
-    plan = lower(bind(parse_queries(source).queries[0], CATALOG, source))
-    assert isinstance(plan, ReadPlan)
-    return plan
+def bound_read(source: Source) -> BoundRead:
+    read = bind(parse_queries(source).queries[0], CATALOG, source)
+    assert isinstance(read, BoundRead)
+    return read
 
 
 @pytest.fixture(scope="module")
@@ -58,15 +60,16 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Graph:
 
 @pytest.mark.case("engine", 415)
 def test_every_stage_before_the_run_looks_at_the_clock(graph: Graph) -> None:
-    source, way = conditions(2_000), hops(3)
-    parsed, plan = parse_queries(source).queries[0], read_plan(way)
-    bound = bind(parse_queries(way).queries[0], CATALOG, way)
+    source = conditions(2_000)
+    parsed, asked, followed = parse_queries(source).queries[0], bound_read(source), bound_read(hops(3))
     view = graph._graph.reading.newest(graph._graph.state(None), graph.catalog)
+    way, estimator = pattern_of(followed), Estimator(view.catalog, view)
     stages: list[Callable[[], object]] = [
         lambda: tokenize(source),
         lambda: bind(parsed, CATALOG, source),
-        lambda: lower(bound),
-        lambda: plan_read(plan, view.catalog, view),
+        lambda: pattern_of(asked),
+        lambda: pattern_of(followed),
+        lambda: pipeline_of(way, estimator, needed=frozenset(), keep=Keep.ROWS),
     ]
 
     for stage in stages:

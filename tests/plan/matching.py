@@ -1,20 +1,24 @@
-"""The rows of plans by the book: loops over lists, one for logical and one for physical operators."""
+"""The rows of a match by the book: loops over lists, one for its clauses and one for physical operators."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from omnigraph.catalog.bound import (
+    BoundBinding,
+    BoundClause,
+    BoundFilter,
+    BoundNegation,
+    BoundTraversal,
     Comparison,
+    Condition,
     Direction,
     Expression,
-    IdValue,
     LiteralValue,
     Operator,
     PropertyValue,
 )
-from omnigraph.plan import logical, physical
-from omnigraph.plan.logical import Condition
+from omnigraph.plan import physical
 from omnigraph.plan.physical import Keep
 
 Value = str | int | float | bool | tuple[object, ...] | None
@@ -78,8 +82,6 @@ class Data:
         match expression:
             case PropertyValue(variable, name):
                 return self.properties[row[variable]][name]
-            case IdValue(variable):
-                return row[variable]
             case LiteralValue(value):
                 return value
             case _:
@@ -102,39 +104,74 @@ def with_end(row: Row, end: str, node: str, binding: str | None, edge: str | Non
     return grown
 
 
-# Logical
+# Clauses
 
 
-def logical_rows(data: Data, operations: Iterable[logical.Operation], start: Row | None = None) -> list[Row]:
-    """Return what a logical pipeline yields from one row."""
+def clause_rows(data: Data, clauses: Sequence[BoundClause], start: Row | None = None) -> list[Row]:
+    """Return the assignments that clauses denote, from one row (languages.md 3.4), without `$_`."""
     rows: list[Row] = [start or {}]
-    for operation in operations:
-        rows = [after for row in rows for after in _logical(data, operation, row)]
+    turned = from_the_right(clauses, rows[0])
+    kinds = (BoundTraversal, BoundBinding, BoundFilter, BoundNegation)
+    for clause in sorted(clauses, key=lambda clause: kinds.index(type(clause))):
+        is_turned = any(clause is other for other in turned)
+        rows = [after for row in rows for after in _clause(data, clause, row, is_turned=is_turned)]
     return rows
 
 
-def _logical(data: Data, operation: logical.Operation, row: Row) -> Iterator[Row]:
-    match operation:
-        case logical.NodeScan(variable, type_name, filters):
-            for node in data.nodes[type_name]:
-                if data.holds(filters, grown := {**row, variable: node}):
+def from_the_right(clauses: Iterable[BoundClause], outer: Iterable[str]) -> list[BoundTraversal]:
+    """Return the traversals of which only the right end is known when they are taken (6.2, steps 2 and 3)."""
+    known, turned = set(outer), []
+    bound = [c.variable for c in clauses if isinstance(c, BoundBinding)]
+    waiting = [c for c in clauses if isinstance(c, BoundTraversal) and (c.left or c.right)]
+    while waiting:
+        remaining = []
+        for clause in waiting:
+            if clause.left not in known and clause.right not in known:
+                remaining.append(clause)
+                continue
+            if clause.left not in known:
+                turned.append(clause)
+            known.update(end for end in (clause.left, clause.right) if end is not None)
+        if len(remaining) == len(waiting):
+            ends = [end for end in (waiting[0].left, waiting[0].right) if end is not None]
+            known.add(next(name for name in (*bound, *ends) if name not in known))
+        waiting = remaining
+    return turned
+
+
+def _clause(data: Data, clause: BoundClause, row: Row, *, is_turned: bool) -> Iterator[Row]:
+    match clause:
+        case BoundBinding(variable, type_name, matches):
+            for node in [row[variable]] if variable in row else data.nodes[type_name]:
+                if data.holds(matches, grown := {**row, variable: node}):
                     yield grown
-        case logical.Expand() as op:
-            by_edge = op.edge_binding is not None
-            start = row[op.src_var]
-            for edge, node in data.destinations(
-                op.edge_type, op.direction, start, op.min_hops, op.max_hops, by_edge=by_edge
-            ):
-                if data.holds(
-                    op.dst_filters, grown := with_end(row, op.dst_var, node, op.edge_binding, edge)
-                ):
-                    yield grown
-        case logical.Filter(condition):
+        case BoundTraversal():
+            yield from _traversed(data, clause, row, is_turned=is_turned)
+        case BoundFilter(condition):
             if data.holds((condition,), row):
                 yield row
-        case logical.AntiJoin(inner=inner):
-            if not logical_rows(data, inner, row):
+        case BoundNegation(inner, visible):
+            if not clause_rows(data, inner, {name: row[name] for name in visible}):
                 yield row
+
+
+def _traversed(data: Data, clause: BoundTraversal, row: Row, *, is_turned: bool) -> Iterator[Row]:
+    start, end, start_type, direction = clause.left, clause.right, clause.left_type, clause.direction
+    if is_turned:
+        start, end, start_type, direction = end, start, clause.right_type, direction.reversed
+    hops_max = clause.hops_max if clause.left_type == clause.right_type else 1
+    by_edge = clause.edge_variable is not None
+    found: dict[tuple[tuple[str, str], ...], Row] = {}
+    for node in [row[start]] if start in row else data.nodes[start_type]:
+        for edge, other in data.destinations(
+            clause.edge_type, direction, node, clause.hops_min, hops_max, by_edge=by_edge
+        ):
+            named = {(start, node), (end, other), (clause.edge_variable, edge)}
+            new = {name: value for name, value in named if name is not None and value is not None}
+            grown = {**new, **row}
+            if all(grown[name] == value for name, value in named if name is not None):
+                found[tuple(sorted(grown.items()))] = grown
+    yield from found.values()
 
 
 # Physical: rows have weights

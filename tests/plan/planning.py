@@ -8,7 +8,7 @@ from omnigraph.plan.describe import describe
 from omnigraph.plan.optimize import plan_read
 from omnigraph.plan.physical import PhysicalPlan
 from tests.support.library import catalog
-from tests.support.queries import lower_read, read
+from tests.support.queries import bind_read, read
 
 ROWS = {
     "node:Author": 200,
@@ -45,7 +45,7 @@ def planned(
     match: str, tail: str = "return { 1 }", params: str = "", counts: Counts | None = None
 ) -> PhysicalPlan:
     """Return the physical plan of a match block."""
-    return plan_read(lower_read(read(match, tail, params)), catalog(), counts or Counts())
+    return plan_read(bind_read(read(match, tail, params)), catalog(), counts or Counts())
 
 
 def explained(

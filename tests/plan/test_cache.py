@@ -6,12 +6,11 @@ from threading import Barrier, Thread
 import pytest
 
 from omnigraph.catalog.bind import bind
+from omnigraph.catalog.bound import BoundRead
 from omnigraph.catalog.model import Catalog
 from omnigraph.core.span import Source
 from omnigraph.language.query_parser import parse_queries
 from omnigraph.plan.cache import CACHED_TEXT_MAX, PhysicalKey, PlanCache
-from omnigraph.plan.logical import ReadPlan
-from omnigraph.plan.lower import lower
 from omnigraph.plan.optimize import plan_read
 from omnigraph.plan.physical import PhysicalPlan
 from tests.plan.planning import ROWS, Counts
@@ -24,21 +23,21 @@ query second() { match { $a: Author $a wrote $b } return { $b.code } }
 
 
 class Maker:
-    """Lowers a query of a text, and counts how often it is asked to."""
+    """Binds a query of a text, and counts how often it is asked to."""
 
     def __init__(self, text: str, name: str, against: Catalog) -> None:
         self.text, self.name, self.against = text, name, against
         self.calls = 0
 
-    def __call__(self) -> ReadPlan:
+    def __call__(self) -> BoundRead:
         self.calls += 1
         query = next(q for q in parse_queries(Source(self.text)).queries if q.name.text == self.name)
-        plan = lower(bind(query, self.against, Source(self.text)))
-        assert isinstance(plan, ReadPlan)
-        return plan
+        read = bind(query, self.against, Source(self.text))
+        assert isinstance(read, BoundRead)
+        return read
 
 
-def physical(read: ReadPlan, counts: Counts) -> Callable[[], PhysicalPlan]:
+def physical(read: BoundRead, counts: Counts) -> Callable[[], PhysicalPlan]:
     return lambda: plan_read(read, catalog(), counts)
 
 

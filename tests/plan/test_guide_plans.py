@@ -5,12 +5,11 @@ from itertools import pairwise
 import pytest
 
 from omnigraph.catalog.bind import bind
+from omnigraph.catalog.bound import BoundRead
 from omnigraph.catalog.build import compile_schema
 from omnigraph.core.span import Source
 from omnigraph.language.query_parser import parse_queries
 from omnigraph.plan.describe import describe
-from omnigraph.plan.logical import ReadPlan
-from omnigraph.plan.lower import lower
 from omnigraph.plan.optimize import plan_read
 from tests.plan.planning import Counts
 from tests.support.pages import DOCS, Block, blocks
@@ -27,7 +26,7 @@ def test_the_page_shows_plans() -> None:
 def test_a_plan_of_the_guide_is_what_explain_prints(query: Block, shown: Block) -> None:
     schema = compile_schema(Source(next(block.text for block in PAGE if block.language == "pg")))
     source = Source(query.text)
-    read = lower(bind(parse_queries(source).queries[0], schema, source))
-    assert isinstance(read, ReadPlan)
+    read = bind(parse_queries(source).queries[0], schema, source)
+    assert isinstance(read, BoundRead)
 
     assert describe(plan_read(read, schema, Counts())).to_text() + "\n" == shown.text

@@ -2,8 +2,11 @@
 
 import pytest
 
+from omnigraph.catalog.bound import NOW_PARAMETER, ParameterValue
+from omnigraph.core.values import Scalar, ValueType
 from omnigraph.plan.physical import Close
 from tests.plan.planning import ROWS, Counts, explained, operators, planned
+from tests.support.queries import bind_read, books
 
 
 def test_a_plan_starts_at_the_most_selective_scan() -> None:
@@ -284,6 +287,32 @@ def test_deep_negations_are_planned_in_time() -> None:
 )
 def test_the_estimate_of_the_result(match: str, tail: str, estimate: float) -> None:
     assert planned(match, tail).estimate == pytest.approx(estimate, rel=0.01)
+
+
+def test_a_plan_keeps_the_head_and_the_tail_of_its_query() -> None:
+    tail, params = "return { $b.pages as p, $b } order { p desc, $b.code } limit 3", "$t: String?"
+    bound = bind_read(books(tail=tail, params=params))
+
+    plan = planned("$b: Book", tail, params)
+
+    assert (plan.name, plan.limit) == ("q", 3)
+    assert plan.parameters == {"t": ValueType(Scalar.STRING, nullable=True)}
+    assert plan.projections == bound.projections
+    assert plan.orderings == bound.orderings
+
+
+def test_a_plan_without_order_and_limit_has_neither() -> None:
+    plan = planned("$b: Book")
+
+    assert plan.orderings == ()
+    assert plan.limit is None
+
+
+def test_now_is_a_reserved_parameter() -> None:
+    (projection,) = planned("$b: Book", "return { now() }").projections
+
+    assert projection.expression == ParameterValue(NOW_PARAMETER, ValueType(Scalar.DATETIME))
+    assert NOW_PARAMETER == "__omnigraph_now"
 
 
 def test_an_empty_graph_has_a_plan() -> None:

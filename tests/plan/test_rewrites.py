@@ -14,12 +14,12 @@ from omnigraph.plan.estimate import (
 )
 from omnigraph.plan.mentions import tables_of, variables_of
 from omnigraph.plan.needed import keep_of_leaves, needed_by_result
-from omnigraph.plan.pattern import Traversal, pattern_of
+from omnigraph.plan.pattern import Traversal
 from omnigraph.plan.physical import Filter, JoinKey, Keep, Scan
 from omnigraph.plan.place import join_key, place
 from tests.plan.planning import Counts
 from tests.support.library import catalog
-from tests.support.queries import lower_read, pipeline, read
+from tests.support.queries import bind_read, pattern, read
 
 TEXT, WHOLE, WIDE, REAL = (ValueType(s) for s in (Scalar.STRING, Scalar.I32, Scalar.I64, Scalar.F64))
 
@@ -39,43 +39,49 @@ def test_the_variables_of_a_condition_are_those_of_both_sides() -> None:
     assert variables_of(equal(a, LiteralValue("x", TEXT))) == {"a"}
 
 
-def test_the_tables_of_a_plan_include_those_inside_negations() -> None:
-    plan = lower_read(read("$a: Author not { $a wrote $b not { $b storedOn $_ } }", "return { $a.name }"))
+def test_the_tables_of_a_read_include_those_inside_negations() -> None:
+    bound = bind_read(read("$a: Author not { $a wrote $b not { $b storedOn $_ } }", "return { $a.name }"))
 
-    assert tables_of(plan) == ("edge:StoredOn", "edge:Wrote", "node:Author", "node:Book", "node:Shelf")
+    assert tables_of(bound, catalog()) == (
+        "edge:StoredOn",
+        "edge:Wrote",
+        "node:Author",
+        "node:Book",
+        "node:Shelf",
+    )
 
 
 # Patterns
 
 
-def test_a_traversal_that_is_compared_with_a_bound_node_leads_to_it() -> None:
-    pattern = pattern_of(pipeline("$a: Book $a cites $b $b cites{1,2} $a"))
+def test_a_traversal_between_known_nodes_leads_from_one_to_the_other() -> None:
+    found = pattern("$a: Book $a cites $b $b cites{1,2} $a")
 
-    assert pattern.nodes == {"a": "Book", "b": "Book"}
-    assert pattern.conditions == ()
-    assert pattern.traversals == (
+    assert found.nodes == {"a": "Book", "b": "Book"}
+    assert found.conditions == ()
+    assert found.traversals == (
         Traversal("a", "b", "Book", "Book", "Cites", Direction.OUT, 1, 1, None),
         Traversal("b", "a", "Book", "Book", "Cites", Direction.OUT, 1, 2, None),
     )
 
 
 def test_a_traversal_from_a_node_to_itself_has_one_end() -> None:
-    pattern = pattern_of(pipeline("$x cites $x"))
+    found = pattern("$x cites $x")
 
-    assert pattern.nodes == {"x": "Book"}
-    assert [(t.left, t.right) for t in pattern.traversals] == [("x", "x")]
+    assert found.nodes == {"x": "Book"}
+    assert [(t.left, t.right) for t in found.traversals] == [("x", "x")]
 
 
 def test_inline_matches_and_filters_are_conditions_alike() -> None:
     match = '$a: Author { name: "x" } $a wrote $b $b: Book { format: "paper" } $b.pages > 3'
 
-    assert len(pattern_of(pipeline(match)).conditions) == 3
+    assert len(pattern(match).conditions) == 3
 
 
 def test_a_negation_knows_the_outer_variables_that_it_mentions_at_any_depth() -> None:
     match = "$a: Author $a $w:wrote $b $c: Book not { $x: Book $x.pages = $b.pages not { $w.share > 1.0 } }"
 
-    (negation,) = pattern_of(pipeline(match)).negations
+    (negation,) = pattern(match).negations
 
     assert negation.on == ("b", "w")
     assert negation.pattern.nodes == {"x": "Book"}
@@ -85,13 +91,13 @@ def test_a_negation_knows_the_outer_variables_that_it_mentions_at_any_depth() ->
     ("hops", "is_reversible"), [("", True), ("{1,3}", True), ("{2,3}", False), ("{2,2}", False)]
 )
 def test_a_lower_bound_above_one_fixes_where_a_search_starts(hops: str, is_reversible: bool) -> None:
-    (traversal,) = pattern_of(pipeline(f"$a: Book $a cites{hops} $b")).traversals
+    (traversal,) = pattern(f"$a: Book $a cites{hops} $b").traversals
 
     assert traversal.is_reversible is is_reversible
 
 
 def test_an_edge_between_two_types_can_be_followed_from_both_whatever_its_bounds() -> None:
-    (traversal,) = pattern_of(pipeline("$a: Author $a wrote{2,4} $b")).traversals
+    (traversal,) = pattern("$a: Author $a wrote{2,4} $b").traversals
 
     assert (traversal.min_hops, traversal.max_hops) == (2, 1)
     assert traversal.is_reversible
@@ -154,10 +160,10 @@ def test_other_conditions_stay_filters(condition: Comparison, why: str) -> None:
     ],
 )
 def test_what_a_result_needs_of_a_row(tail: str, keep: Keep, needed: set[str]) -> None:
-    plan = lower_read(read("$a: Author $a $w:wrote $b", tail))
+    bound = bind_read(read("$a: Author $a $w:wrote $b", tail))
 
-    assert keep_of_leaves(plan) is keep
-    assert needed_by_result(plan) == needed
+    assert keep_of_leaves(bound) is keep
+    assert needed_by_result(bound) == needed
 
 
 # Estimates
@@ -166,7 +172,7 @@ def test_what_a_result_needs_of_a_row(tail: str, keep: Keep, needed: set[str]) -
 def share(match: str, counts: Counts | None = None, params: str = "") -> float:
     """Return the part of books that passes the conditions of a match of `$b`."""
     estimator = Estimator(catalog(), counts or Counts())
-    return estimator.share(catalog().nodes["Book"], pattern_of(pipeline(match, params)).conditions)
+    return estimator.share(catalog().nodes["Book"], pattern(match, params).conditions)
 
 
 @pytest.mark.parametrize(
@@ -202,8 +208,8 @@ def test_a_key_of_two_properties_needs_both() -> None:
     estimator = Estimator(catalog(), Counts())
     shelf = catalog().nodes["Shelf"]
 
-    whole = pattern_of(pipeline('$s: Shelf { room: "r", slot: 3 }')).conditions
-    half = pattern_of(pipeline('$s: Shelf { room: "r" }')).conditions
+    whole = pattern('$s: Shelf { room: "r", slot: 3 }').conditions
+    half = pattern('$s: Shelf { room: "r" }').conditions
 
     assert estimator.share(shelf, half) == EQUAL_SHARE
     assert estimator.share(shelf, whole) <= 1 / 20
@@ -222,7 +228,7 @@ def test_a_key_of_two_properties_needs_both() -> None:
     ],
 )
 def test_the_fan_out_of_a_traversal(match: str, forward: float, backward: float) -> None:
-    (traversal,) = pattern_of(pipeline(match)).traversals
+    (traversal,) = pattern(match).traversals
     estimator = Estimator(catalog(), Counts())
 
     assert estimator.fan_out(traversal, is_forward=True) == pytest.approx(forward)
@@ -230,7 +236,7 @@ def test_the_fan_out_of_a_traversal(match: str, forward: float, backward: float)
 
 
 def test_a_node_has_no_more_edges_than_the_schema_allows() -> None:
-    (traversal,) = pattern_of(pipeline("$b: Book $b storedOn $s")).traversals
+    (traversal,) = pattern("$b: Book $b storedOn $s").traversals
     stale = Counts(tables={"node:Book": 10, "edge:StoredOn": 900, "node:Shelf": 20})
 
     assert Estimator(catalog(), stale).fan_out(traversal, is_forward=True) == 1.0

@@ -1,4 +1,4 @@
-"""A physical plan gives the rows of its logical plan (P1), on random patterns, graphs and statistics."""
+"""A physical plan gives the rows that its query denotes (P1), on random matches, graphs and statistics."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -10,10 +10,10 @@ from omnigraph.plan.optimize import plan_read
 from omnigraph.plan.pattern import Pattern, is_anonymous, pattern_of
 from omnigraph.plan.physical import AntiJoin, Close, Expand, Filter, Join, Operator, Scan
 from omnigraph.plan.written import written
-from tests.plan.matching import Data, Edge, Row, counted, logical_rows, physical_rows
+from tests.plan.matching import Data, Edge, clause_rows, counted, physical_rows
 from tests.plan.planning import ROWS, Counts
 from tests.support.library import catalog
-from tests.support.queries import lower_read, read
+from tests.support.queries import bind_read, read
 
 ENDS = {
     "wrote": ("a", "b"),
@@ -117,18 +117,18 @@ def tails(nodes: list[str], edges: list[str]) -> Iterator[tuple[str, list[str]]]
 
 
 @given(matches(), graphs(), STATISTICS, st.data())
-def test_a_physical_plan_gives_the_rows_of_its_logical_plan(
+def test_a_physical_plan_gives_the_rows_of_its_query(
     match: tuple[str, list[str], list[str]], data: Data, counts: Counts, draws: st.DataObject
 ) -> None:
     clauses, nodes, edges = match
     tail, compared = draws.draw(st.sampled_from(list(tails(nodes, edges))))
-    plan = lower_read(read(clauses, tail))
+    bound = bind_read(read(clauses, tail))
 
-    planned = plan_read(plan, catalog(), counts)
+    planned = plan_read(bound, catalog(), counts)
 
-    assert conditions_of(planned.pipeline) == conditions_of_pattern(pattern_of(plan.pipeline))
+    assert conditions_of(planned.pipeline) == conditions_of_pattern(pattern_of(bound))
     assert all(estimate >= 0 for estimate in estimates(planned.pipeline))
-    expected = [(row, 1) for row in assignments(logical_rows(data, plan.pipeline))]
+    expected = [(row, 1) for row in clause_rows(data, bound.clauses)]
     got = physical_rows(data, planned.pipeline)
     if "count(" in tail or "sum(" in tail:
         assert counted(got, compared) == counted(expected, compared)
@@ -137,12 +137,6 @@ def test_a_physical_plan_gives_the_rows_of_its_logical_plan(
     else:
         names = [name for name in planned.variables if not is_anonymous(name)]
         assert counted(got, names) == counted(expected, names)
-
-
-def assignments(rows: Iterable[Row]) -> list[Row]:
-    """Return the rows as the language means them: what `$_` stood for is no part of them."""
-    named = [{name: value for name, value in row.items() if not is_anonymous(name)} for row in rows]
-    return [dict(row) for row in dict.fromkeys(tuple(sorted(row.items())) for row in named)]
 
 
 def conditions_of(operators: Iterable[Operator]) -> Counter[frozenset[str]]:

@@ -1,7 +1,6 @@
 """Queries against the library schema, and the errors they end with."""
 
 import re
-from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -15,8 +14,8 @@ from omnigraph.catalog.bound import (
     BoundRead,
     BoundStatement,
     Comparison,
+    Condition,
     Expression,
-    IdValue,
     LiteralValue,
     ParameterValue,
     PropertyValue,
@@ -29,8 +28,7 @@ from omnigraph.core.errors import ExecutionError, ParseError, PlanError, TypeChe
 from omnigraph.core.span import Source
 from omnigraph.language.query_ast import Clause, Mutation, Query, QueryFile, Read
 from omnigraph.language.query_parser import parse_queries
-from omnigraph.plan.logical import AntiJoin, Expand, Filter, NodeScan, Operation, ReadPlan
-from omnigraph.plan.lower import lower
+from omnigraph.plan.pattern import Pattern, Traversal, pattern_of
 from tests.support.library import catalog
 
 NEAREST = "nearest($b.embedding, [1, 0, 0, 0])"
@@ -175,7 +173,7 @@ def execution_error(text: str) -> ExecutionError:
     return caught.value
 
 
-# Describing, linting and lowering
+# Describing, linting, patterns
 
 
 def describe_text(text: str, against: Catalog | None = None) -> dict[str, Any]:
@@ -195,63 +193,58 @@ def lint_text(text: str, against: Catalog | None = None) -> dict[str, Any]:
     return report.to_json()
 
 
-def lower_read(text: str, against: Catalog | None = None) -> ReadPlan:
-    """Return the plan of the only query of a text, a read."""
-    plan = lower(bind_text(text, against))
-    assert isinstance(plan, ReadPlan)
-    return plan
+def pattern(match: str, params: str = "") -> Pattern:
+    """Return what a match block asks for; what is returned does not matter."""
+    return pattern_of(bind_read(read(match, "return { 1 }", params)))
 
 
-def pipeline(match: str, params: str = "") -> tuple[Operation, ...]:
-    """Return the operators of a match block; what is returned does not matter."""
-    return lower_read(read(match, "return { 1 }", params)).pipeline
+def outline(asked: Pattern) -> list[str]:
+    """Return one line for each variable that no traversal leads to, each traversal, condition and negation.
 
-
-def outline(operations: Iterable[Operation]) -> list[str]:
-    """Return one line for each operator, with the number of its filters where it has any.
-
-    Variables that the plan made up are called `~1`, `~2` in the order they appear, whatever their names are.
+    A traversal to a variable that stands nowhere before it shows the type of the variable. Variables that the
+    pattern made up are called `~1`, `~2` in the order they appear, whatever their names are.
     """
-    lines = [_line(operation) for operation in operations]
+    lines = _lines(asked)
     made_up = dict.fromkeys(re.findall(r"\b__\w+", "\n".join(lines)))
     numbers = {name: f"~{number}" for number, name in enumerate(made_up, 1) if name != NOW_PARAMETER}
     return [re.sub(r"\b__\w+", lambda found: numbers.get(found[0], found[0]), line) for line in lines]
 
 
-def _line(operation: Operation) -> str:
-    match operation:
-        case NodeScan(variable, type_name, filters):
-            return f"scan {variable} {type_name}{_count(filters)}"
-        case Expand():
-            hops = (
-                ""
-                if operation.max_hops == 1 == operation.min_hops
-                else f"{operation.min_hops}-{operation.max_hops} "
-            )
-            name = f"{operation.edge_binding}:" if operation.edge_binding else ""
-            edge = f"{operation.direction} {name}{operation.edge_type}"
-            ends = f"{operation.src_var} -> {operation.dst_var} {operation.dst_type}"
-            return f"{edge} {hops}{ends}{_count(operation.dst_filters)}"
-        case Filter(condition=TextMatchValue(function, field)):
-            return f"filter {function} {field.variable}.{field.property}"
-        case Filter(condition=Comparison(left, operator, right)):
-            return f"filter {_operand(left)} {operator} {_operand(right)}"
-        case AntiJoin(outer_var, inner):
-            return f"not {outer_var} [{', '.join(_line(operation) for operation in inner)}]"
-        case _:
-            raise AssertionError(operation)
+def _lines(asked: Pattern) -> list[str]:
+    first = [variable for traversal in asked.traversals for variable in (traversal.left, traversal.right)]
+    starts = [name for name in asked.nodes if name not in first or first.index(name) % 2 == 0]
+    known = {*asked.outer, *starts}
+    lines = [f"from {name} {asked.nodes[name]}" for name in starts]
+    for traversal in asked.traversals:
+        lines.append(_traversed(traversal, is_new=traversal.right not in known))
+        known.add(traversal.right)
+    lines += [f"where {_condition(condition)}" for condition in asked.conditions]
+    for negation in asked.negations:
+        on = "".join(f"{name} " for name in negation.on)
+        lines.append(f"not {on}[{', '.join(_lines(negation.pattern))}]")
+    return lines
 
 
-def _count(filters: tuple[object, ...]) -> str:
-    return f" +{len(filters)}" if filters else ""
+def _traversed(traversal: Traversal, *, is_new: bool) -> str:
+    low, high = traversal.min_hops, traversal.max_hops
+    hops = "" if low == 1 == high else f"{low}-{high} "
+    name = f"{traversal.edge_binding}:" if traversal.edge_binding else ""
+    end = f"{traversal.right} {traversal.right_type}" if is_new else traversal.right
+    return f"{traversal.direction} {name}{traversal.edge_type} {hops}{traversal.left} -> {end}"
+
+
+def _condition(condition: Condition) -> str:
+    match condition:
+        case TextMatchValue(function, field):
+            return f"{function} {field.variable}.{field.property}"
+        case Comparison(left, operator, right):
+            return f"{_operand(left)} {operator} {_operand(right)}"
 
 
 def _operand(expression: Expression) -> str:
     match expression:
         case PropertyValue(variable, name):
             return f"{variable}.{name}"
-        case IdValue(variable):
-            return f"{variable}.id"
         case LiteralValue(value):
             return repr(value)
         case ParameterValue(name):

@@ -262,11 +262,10 @@ def _contains(left: ValueType, right: ValueType, clause: ast.Filter, scope: Scop
 def _negation(clause: ast.Negation, scope: Scope) -> BoundNegation:
     clauses = bind_clauses(clause.clauses, scope.inner())
     mentioned = (name for inner in clause.clauses for name in _mentions(inner))
-    outer = next((name for name in mentioned if name in scope.variables), None)
-    if outer is None:
+    if not any(name in scope.variables for name in mentioned):
         help = "without one the block would be true or false for all rows alike"
         scope.fail("T9", "a not block mentions a variable from outside", clause.span, help)
-    return BoundNegation(clauses, outer, frozenset(scope.variables))
+    return BoundNegation(clauses, frozenset(scope.variables))
 
 
 def _mentions(clause: ast.Clause) -> Iterator[str]:

@@ -57,13 +57,6 @@ class PropertyValue:
 
 
 @dataclass(frozen=True, slots=True)
-class IdValue:
-    """The id of a bound node or edge, which no query can write but plans compare."""
-
-    variable: str
-
-
-@dataclass(frozen=True, slots=True)
 class ParameterValue:
     """A parameter, `now()` included."""
 
@@ -144,7 +137,6 @@ class RrfValue:
 RankValue = NearestValue | Bm25Value | RrfValue
 Expression = (
     PropertyValue
-    | IdValue
     | ParameterValue
     | LiteralValue
     | EntityValue
@@ -161,7 +153,7 @@ _SCORE = ValueType(Scalar.F64)
 
 
 def type_of(expression: Expression) -> ValueType | None:
-    """Return the type of an expression, or none for a whole entity and for its id."""
+    """Return the type of an expression, or none for a whole entity."""
     match expression:
         case PropertyValue() | ParameterValue() | LiteralValue() | AggregateValue():
             return expression.type
@@ -171,7 +163,7 @@ def type_of(expression: Expression) -> ValueType | None:
             return _TRUTH
         case NearestValue() | Bm25Value() | RrfValue():
             return _SCORE
-        case EntityValue() | IdValue():
+        case EntityValue():
             return None
 
 
@@ -192,6 +184,9 @@ class Comparison:
     left: Expression
     operator: Operator
     right: Expression
+
+
+Condition = Comparison | TextMatchValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,19 +220,18 @@ class BoundTraversal:
 class BoundFilter:
     """A condition on the row."""
 
-    condition: Comparison | TextMatchValue
+    condition: Condition
 
 
 @dataclass(frozen=True, slots=True)
 class BoundNegation:
     """Rows without a match of the clauses stay.
 
-    `outer` is the first outer variable mentioned, `visible` are all that stand before the block: a variable
-    of the block that is called like a later one is another variable.
+    `visible` are the outer variables that stand before the block: a variable of the block that is called like
+    a later one is another variable.
     """
 
     clauses: "tuple[BoundClause, ...]"
-    outer: str
     visible: frozenset[str]
 
 

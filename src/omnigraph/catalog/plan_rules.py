@@ -12,7 +12,7 @@ from omnigraph.catalog.bound import (
     BoundNegation,
     BoundOrdering,
     BoundRead,
-    Comparison,
+    Condition,
     Expression,
     LiteralValue,
     NearestValue,
@@ -61,7 +61,7 @@ class _PlanRules:
                 assert isinstance(clause, ast.Negation)
                 self.clauses(inner.clauses, clause.clauses)
 
-    def condition(self, condition: Comparison | TextMatchValue, span: Span) -> None:
+    def condition(self, condition: Condition, span: Span) -> None:
         if isinstance(condition, TextMatchValue):
             self.arguments(condition, span)
             return

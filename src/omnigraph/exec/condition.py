@@ -4,20 +4,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from omnigraph.catalog.bound import (
-    Comparison,
-    Expression,
-    IdValue,
-    Operator,
-    PropertyValue,
-    TextMatchValue,
-)
+from omnigraph.catalog.bound import Comparison, Condition, Expression, PropertyValue, TextMatchValue
 from omnigraph.exec.comparison import compare, compare_constants
 from omnigraph.exec.context import QueryContext
 from omnigraph.exec.operand import Constant, constant
 from omnigraph.exec.rows import Mask, Rows, SlotArray, Values
 from omnigraph.exec.text import text_matches
-from omnigraph.plan.logical import Condition
 from omnigraph.plan.mentions import variables_of
 
 Column = Callable[[Expression], Values]
@@ -88,28 +80,12 @@ def _row_condition(context: QueryContext, condition: Condition, rows: Rows) -> M
     if isinstance(condition, TextMatchValue):
         name = condition.field.variable
         return text_matches(context, rows.tables[name], condition, rows.slots[name])
-    same = _same_entity(condition, rows)
-    if same is not None:
-        return same
 
     def column(expression: Expression) -> Values:
         (name,) = variables_of(expression)
         return _reader(context, rows.tables[name], rows.slots[name])(expression)
 
     return comparison(condition, context, column, rows.size)
-
-
-def _same_entity(condition: Comparison, rows: Rows) -> Mask | None:
-    """Compare two ids of one table by slot, without reading them."""
-    left, right = condition.left, condition.right
-    if not isinstance(left, IdValue) or not isinstance(right, IdValue):
-        return None
-    if rows.tables[left.variable] != rows.tables[right.variable]:
-        return None
-    equal: Mask = rows.slots[left.variable] == rows.slots[right.variable]
-    if condition.operator is Operator.EQ:
-        return equal
-    return ~equal if condition.operator is Operator.NE else None
 
 
 def comparison(condition: Comparison, context: QueryContext, column: Column, size: int) -> Mask:
@@ -121,7 +97,8 @@ def comparison(condition: Comparison, context: QueryContext, column: Column, siz
 
 def column_name(expression: Expression) -> str:
     """Return the column of a table that an operand reads."""
-    return expression.property if isinstance(expression, PropertyValue) else "id"
+    assert isinstance(expression, PropertyValue), f"no column: {expression}"
+    return expression.property
 
 
 def _constant(expression: Expression, context: QueryContext) -> Constant:

@@ -18,7 +18,7 @@ from omnigraph.catalog.model import Catalog, EdgeType, NodeType
 from omnigraph.catalog.params import ParameterInput
 from omnigraph.core.failpoint import hit
 from omnigraph.exec.committed import CommittedTables
-from omnigraph.plan.logical import ColumnPredicate, DeleteOp, InsertOp, MutationPlan, UpdateOp
+from omnigraph.plan.mutation import ColumnPredicate, DeleteOp, InsertOp, MutationPlan, UpdateOp
 from omnigraph.staging.write_set import WriteSet
 from omnigraph.storage.filter import Compare, Filter, to_arrow_mask
 from omnigraph.storage.filter import Operator as Comparison

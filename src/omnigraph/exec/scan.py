@@ -10,7 +10,7 @@ from typing import cast
 
 import numpy as np
 
-from omnigraph.catalog.bound import Comparison, Expression, Operator, PropertyValue, TextMatchValue
+from omnigraph.catalog.bound import Comparison, Condition, Expression, Operator, PropertyValue, TextMatchValue
 from omnigraph.catalog.entity_id import KeyValue, derive_id, lookup_column
 from omnigraph.catalog.model import NodeType
 from omnigraph.core.values import FLOATS
@@ -20,7 +20,6 @@ from omnigraph.exec.context import QueryContext
 from omnigraph.exec.operand import constant
 from omnigraph.exec.rows import NO_SLOTS, Mask, SlotArray, Values, distinct
 from omnigraph.exec.text import text_matches
-from omnigraph.plan.logical import Condition
 from omnigraph.storage.filter import And, Compare, Filter
 from omnigraph.storage.filter_leaf import typed
 

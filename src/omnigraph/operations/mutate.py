@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from omnigraph.catalog.bind import bind, find_query
-from omnigraph.catalog.bound import NOW_PARAMETER
+from omnigraph.catalog.bound import NOW_PARAMETER, BoundMutation
 from omnigraph.catalog.params import bind_parameters
 from omnigraph.commit.finalize import WriteRequest, check_if_commit, finalize
 from omnigraph.commit.sidecar import WriterKind
@@ -21,8 +21,7 @@ from omnigraph.operations.context import OpenGraph, check_message
 from omnigraph.operations.reprepare import with_repreparation
 from omnigraph.operations.settings import check_ceilings
 from omnigraph.operations.upkeep import after_write
-from omnigraph.plan.logical import InsertOp, MutationPlan
-from omnigraph.plan.lower import lower
+from omnigraph.plan.mutation import InsertOp, plan_mutation
 from omnigraph.staging.write_set import work_of
 from omnigraph.validate.changeset import validate_changeset
 from omnigraph.validate.sets import KeyOps
@@ -66,8 +65,9 @@ def mutate(
     query = _pick(parse_queries(source), name)
     graph.require_branch(branch)
     graph.heal()
-    plan = lower(bind(query, graph.catalog, source))
-    assert isinstance(plan, MutationPlan)
+    bound = bind(query, graph.catalog, source)
+    assert isinstance(bound, BoundMutation)
+    plan = plan_mutation(bound)
     parameters = bind_parameters(plan.parameters, params) | {NOW_PARAMETER: graph.parts.clock() // 1_000}
     make_id = _Ids(graph.parts.new_id)
 

@@ -1,6 +1,6 @@
 """`query`: one read, on one snapshot.
 
-Parse, bind and lower (or take the plan that was made before), bind the parameters, pin a snapshot, choose the
+Parse and bind (or take the read that was bound before), bind the parameters, pin a snapshot, choose the
 physical plan for its tables, run.
 """
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from omnigraph.catalog.bind import bind, find_query
-from omnigraph.catalog.bound import NOW_PARAMETER
+from omnigraph.catalog.bound import NOW_PARAMETER, BoundRead
 from omnigraph.catalog.model import Catalog
 from omnigraph.catalog.params import bind_parameters
 from omnigraph.core.deadline import deadline
@@ -25,8 +25,6 @@ from omnigraph.operations.context import OpenGraph
 from omnigraph.operations.pin import SnapshotLike, resolve_snapshot
 from omnigraph.plan.cache import PhysicalKey
 from omnigraph.plan.describe import Explanation, describe
-from omnigraph.plan.logical import ReadPlan
-from omnigraph.plan.lower import lower
 from omnigraph.plan.mentions import tables_of
 from omnigraph.plan.optimize import plan_read
 from omnigraph.plan.physical import PhysicalPlan
@@ -36,7 +34,7 @@ from omnigraph.plan.physical import PhysicalPlan
 class PreparedRead:
     """What a query's text means under a schema, and the tables it reads."""
 
-    plan: ReadPlan
+    read: BoundRead
     tables: tuple[str, ...]
 
 
@@ -88,7 +86,7 @@ def query(
     )
     with deadline(budget.check):
         prepared = _prepare(graph, source, name)
-        parameters = bind_parameters(prepared.plan.parameters, params)
+        parameters = bind_parameters(prepared.read.parameters, params)
         parameters[NOW_PARAMETER] = graph.parts.clock() // 1_000
         view = _view(graph, named, snapshot)
         view.begin()
@@ -119,11 +117,11 @@ def explain(
     named = _enter(graph, actor, branch, snapshot)
     prepared = _prepare(graph, source, name)
     if params is not None:
-        declared = prepared.plan.parameters
+        declared = prepared.read.parameters
         given = params if isinstance(params, dict) else {}
         bind_parameters({key: type_ for key, type_ in declared.items() if key in given}, params)
     view = _view(graph, named, snapshot)
-    return describe(plan_read(prepared.plan, view.catalog, view))  # anew: its estimates are those of today
+    return describe(plan_read(prepared.read, view.catalog, view))  # anew: its estimates are those of today
 
 
 def _enter(
@@ -150,22 +148,21 @@ def _target(branch: str | None, snapshot: SnapshotLike | None, commit_id: str) -
 def _prepare(graph: OpenGraph, source: Source, name: str | None) -> PreparedRead:
     catalog = graph.catalog
     return graph.reading.plans.logical(
-        source.text, name, catalog.shape_hash, lambda: _read_plan(source, name, catalog)
+        source.text, name, catalog.shape_hash, lambda: _bind_read(source, name, catalog)
     )
 
 
-def _read_plan(source: Source, name: str | None, catalog: Catalog) -> PreparedRead:
-    picked = _pick(parse_queries(source), name)
-    plan = lower(bind(picked, catalog, source))
-    assert isinstance(plan, ReadPlan)
-    return PreparedRead(plan, tables_of(plan))
+def _bind_read(source: Source, name: str | None, catalog: Catalog) -> PreparedRead:
+    read = bind(_pick(parse_queries(source), name), catalog, source)
+    assert isinstance(read, BoundRead)
+    return PreparedRead(read, tables_of(read, catalog))
 
 
 def _physical(
     graph: OpenGraph, source: Source, name: str | None, prepared: PreparedRead, view: GraphView
 ) -> PhysicalPlan:
     key = PhysicalKey(source.text, name, view.catalog.shape_hash, view.magnitudes(prepared.tables))
-    return graph.reading.plans.physical(key, lambda: plan_read(prepared.plan, view.catalog, view))
+    return graph.reading.plans.physical(key, lambda: plan_read(prepared.read, view.catalog, view))
 
 
 def _pick(file: ast.QueryFile, name: str | None) -> ast.Query:

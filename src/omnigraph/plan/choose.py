@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from math import prod
 
+from omnigraph.catalog.bound import Condition
 from omnigraph.catalog.model import EdgeType, NodeType
 from omnigraph.core.deadline import look_at_deadline
 from omnigraph.plan.estimate import Estimator
-from omnigraph.plan.logical import Condition
-from omnigraph.plan.pattern import Pattern, Traversal, is_anonymous
+from omnigraph.plan.pattern import Pattern, Traversal, is_anonymous, reach
 from omnigraph.plan.physical import AntiJoin, Close, Expand, Filter, Join, JoinKey, Keep, Operator, Scan
 from omnigraph.plan.place import Placed, join_key, place
 
@@ -194,7 +194,7 @@ class _Arrangement:
         self.shared = list(problem.shared)
         self.negations = list(problem.negations)
         self.unbound = dict.fromkeys(problem.pattern.nodes)
-        self.reach(self.bound)
+        reach(self.reached, self.bound, problem.leads)
 
     def run(self, root: str | None = None) -> "_Arrangement":
         """Arrange everything, starting with the scan of a root where nothing is bound."""
@@ -204,7 +204,7 @@ class _Arrangement:
             self.multiply(self.problem.scans[root])
             self.operators.append(self.scan(root, self.rows))
             self.bind(root)
-            self.reach((root,))
+            reach(self.reached, (root,), self.problem.leads)
         self.settle()
         while self.unbound or self.negations:
             self.step()
@@ -310,15 +310,6 @@ class _Arrangement:
     def has_key(self, variable: str) -> bool:
         return any(join_key(condition, variable, self.bound) for _, condition, _ in self.shared)
 
-    def reach(self, names: Iterable[str]) -> None:
-        """Note the variables that traversals lead to from new ones."""
-        waiting = list(names)
-        while waiting:
-            name = waiting.pop()
-            if name not in self.reached:
-                self.reached.add(name)
-                waiting.extend(self.problem.leads.get(name, ()))
-
     def gained(self, *names: str | None) -> float:
         """Return the factor of the conditions that become ready with more variables."""
         factor = 1.0
@@ -365,7 +356,7 @@ class _Arrangement:
         self.cost += scan.estimate
         self.operators.append(Join(scan, tuple(keys), self.multiply(factor)))
         self.bind(variable)
-        self.reach((variable,))
+        reach(self.reached, (variable,), self.problem.leads)
 
     def exclude(self, negation: _Without) -> None:
         self.negations.remove(negation)

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from omnigraph.catalog.bound import Direction
-from omnigraph.plan.logical import Condition
+from omnigraph.catalog.bound import Condition, Direction
 from omnigraph.plan.physical import AntiJoin, Close, Expand, Filter, Join, Keep, Operator, PhysicalPlan, Scan
 from omnigraph.plan.written import written, written_ordering, written_projection
 

@@ -6,10 +6,9 @@ the same versions has the same plan, whatever it is asked with.
 
 from collections.abc import Iterable
 
-from omnigraph.catalog.bound import Comparison, Direction, Expression, Operator, PropertyValue
+from omnigraph.catalog.bound import Comparison, Condition, Direction, Expression, Operator, PropertyValue
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType
 from omnigraph.core.values import Scalar, ValueType
-from omnigraph.plan.logical import Condition
 from omnigraph.plan.mentions import variables_of
 from omnigraph.plan.pattern import Traversal
 from omnigraph.plan.statistics import Statistics

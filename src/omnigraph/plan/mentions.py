@@ -1,15 +1,14 @@
-"""Which variables an expression or a condition speaks of, and which tables a plan reads."""
-
-from collections.abc import Iterable, Iterator
+"""Which variables an expression or a condition speaks of, and which tables a read looks at."""
 
 from omnigraph.catalog.bound import (
     AggregateValue,
     AliasValue,
     Bm25Value,
+    BoundRead,
     Comparison,
+    Condition,
     EntityValue,
     Expression,
-    IdValue,
     LiteralValue,
     NearestValue,
     ParameterValue,
@@ -17,13 +16,14 @@ from omnigraph.catalog.bound import (
     RrfValue,
     TextMatchValue,
 )
-from omnigraph.plan.logical import AntiJoin, Condition, Expand, Filter, NodeScan, Operation, ReadPlan
+from omnigraph.catalog.describe import describe
+from omnigraph.catalog.model import Catalog
 
 
 def variables_of(value: Expression | Condition) -> frozenset[str]:
     """Return the variables of nodes and edges that a value is made from; parameters are none."""
     match value:
-        case PropertyValue(variable=name) | IdValue(variable=name) | EntityValue(variable=name):
+        case PropertyValue(variable=name) | EntityValue(variable=name):
             return frozenset((name,))
         case LiteralValue() | ParameterValue():
             return frozenset()
@@ -37,23 +37,9 @@ def variables_of(value: Expression | Condition) -> frozenset[str]:
             return variables_of(value.field) | variables_of(value.query)
 
 
-def tables_of(read: ReadPlan) -> tuple[str, ...]:
-    """Return the keys of the tables that a plan reads, sorted.
+def tables_of(read: BoundRead, catalog: Catalog) -> tuple[str, ...]:
+    """Return the keys of the tables that a read looks at, sorted.
 
     The pins of these, and of no others, decide what a physical plan looks like.
     """
-    return tuple(sorted(set(_tables(read.pipeline))))
-
-
-def _tables(operations: Iterable[Operation]) -> Iterator[str]:
-    for operation in operations:
-        match operation:
-            case NodeScan(type_name=type_name):
-                yield f"node:{type_name}"
-            case Expand(edge_type=edge_type, dst_type=dst_type):
-                yield f"edge:{edge_type}"
-                yield f"node:{dst_type}"
-            case AntiJoin(inner=inner):
-                yield from _tables(inner)
-            case Filter():
-                pass
+    return tuple(sorted(f"{fact.kind}:{fact.type_name}" for fact in describe(read, catalog).reads))

@@ -2,15 +2,14 @@
 
 from collections.abc import Iterable
 
-from omnigraph.catalog.bound import AggregateValue, EntityValue, Expression, behind_alias
-from omnigraph.plan.logical import ReadPlan
+from omnigraph.catalog.bound import AggregateValue, BoundRead, EntityValue, Expression, behind_alias
 from omnigraph.plan.mentions import variables_of
 from omnigraph.plan.physical import Keep
 
 _BLIND_TO_REPEATS = frozenset({"min", "max"})
 
 
-def keep_of_leaves(read: ReadPlan) -> Keep:
+def keep_of_leaves(read: BoundRead) -> Keep:
     """Return what to keep of destinations that nothing after their traversal looks at.
 
     Without aggregates every destination is a row of the result. With them it adds to the weight of its row;
@@ -22,7 +21,7 @@ def keep_of_leaves(read: ReadPlan) -> Keep:
     return Keep.EXISTS if functions <= _BLIND_TO_REPEATS else Keep.COUNT
 
 
-def needed_by_result(read: ReadPlan) -> frozenset[str]:
+def needed_by_result(read: BoundRead) -> frozenset[str]:
     """Return the variables that projections and order read.
 
     `count($x)` reads the weight of a row, not `$x`.

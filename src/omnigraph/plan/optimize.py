@@ -1,28 +1,27 @@
-"""Logical plan to physical plan.
+"""A checked read to its physical plan.
 
-The steps are functions of their own: the plan becomes a pattern (`pattern`), conditions move to what
+The steps are functions of their own: the clauses become a pattern (`pattern`), conditions move to what
 introduces their variable (`place`), the result says what it needs of a row (`needed`), and the cheapest order
 of operators is chosen (`choose`) by estimated rows (`estimate`).
 """
 
 from collections.abc import Iterable, Iterator
 
-from omnigraph.catalog.bound import AggregateValue, EntityValue, PropertyValue
+from omnigraph.catalog.bound import AggregateValue, BoundRead, EntityValue, PropertyValue
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType
 from omnigraph.plan.choose import pipeline_of
 from omnigraph.plan.estimate import Estimator
-from omnigraph.plan.logical import ReadPlan
 from omnigraph.plan.needed import keep_of_leaves, needed_by_result
 from omnigraph.plan.pattern import pattern_of
 from omnigraph.plan.physical import Close, Expand, Join, Operator, PhysicalPlan, Scan, Variable
 from omnigraph.plan.statistics import Statistics
 
 
-def plan_read(read: ReadPlan, catalog: Catalog, statistics: Statistics) -> PhysicalPlan:
-    """Return the plan that gives the rows of a logical one with the least work that we know of."""
+def plan_read(read: BoundRead, catalog: Catalog, statistics: Statistics) -> PhysicalPlan:
+    """Return the plan that gives the rows of a read with the least work that we know of."""
     estimator = Estimator(catalog, statistics)
     operators = pipeline_of(
-        pattern_of(read.pipeline), estimator, needed=needed_by_result(read), keep=keep_of_leaves(read)
+        pattern_of(read), estimator, needed=needed_by_result(read), keep=keep_of_leaves(read)
     )
     variables = {variable.name: variable for variable in _introduced(operators)}
     estimate = _result_rows(read, operators, variables, estimator)
@@ -57,10 +56,10 @@ def _introduced(operators: Iterable[Operator]) -> Iterator[Variable]:
 
 
 def _result_rows(
-    read: ReadPlan, operators: tuple[Operator, ...], variables: dict[str, Variable], estimator: Estimator
+    read: BoundRead, operators: tuple[Operator, ...], variables: dict[str, Variable], estimator: Estimator
 ) -> float:
     rows = operators[-1].estimate if operators else 1.0
-    if any(isinstance(projection.expression, AggregateValue) for projection in read.projections):
+    if read.is_aggregate:
         groups = estimator.groups(_group_keys(read, variables, estimator.catalog))
         rows = rows if groups is None else min(rows, groups)
         if all(isinstance(projection.expression, AggregateValue) for projection in read.projections):
@@ -69,7 +68,7 @@ def _result_rows(
 
 
 def _group_keys(
-    read: ReadPlan, variables: dict[str, Variable], catalog: Catalog
+    read: BoundRead, variables: dict[str, Variable], catalog: Catalog
 ) -> Iterator[tuple[NodeType | EdgeType, PropertyValue | None]]:
     for projection in read.projections:
         match projection.expression:

@@ -1,19 +1,32 @@
-"""The logical plan as a pattern: what has to hold, without an order.
+"""What a read asks for, without an order.
 
-G1  Variables, traversals and conditions of a pattern are those of the logical plan. A traversal whose
-    destination is compared with a bound node leads to that node, and the variable of the plan is gone.
-G2  The left end of a traversal is where the logical plan starts it; only a reversible one may start right.
+G1  A pattern has the variables, traversals, conditions and negations of the clauses that it is made from, and
+    nothing else but a variable for each `$_`.
+G2  The left end of a traversal is where a search along it starts: the end that is known first (languages.md,
+    6.2), the left one of the query where both are. Only a reversible traversal may start right.
 G3  `$_` binds nothing: it asks whether there is something at that end, and makes no rows. A traversal between
     two of them asks whether there is an edge at all, which is what two negations around it say.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
 
-from omnigraph.catalog.bound import Comparison, Direction, IdValue, Operator
+from omnigraph.catalog.bound import (
+    BoundBinding,
+    BoundClause,
+    BoundFilter,
+    BoundNegation,
+    BoundRead,
+    BoundTraversal,
+    Comparison,
+    Condition,
+    Direction,
+    TextMatchValue,
+)
 from omnigraph.core.deadline import look_at_deadline
-from omnigraph.plan.logical import AntiJoin, Condition, Expand, Filter, NodeScan, Operation
 from omnigraph.plan.mentions import variables_of
+from omnigraph.plan.rename import renamed
 
 
 def is_anonymous(variable: str) -> bool:
@@ -91,113 +104,170 @@ class Pattern:
         return frozenset(names)
 
 
-def pattern_of(
-    operations: Iterable[Operation],
-    outer_nodes: Mapping[str, str] | None = None,
-    outer_edges: frozenset[str] = frozenset(),
-) -> Pattern:
-    """Return the pattern of a pipeline that starts with the given variables bound."""
-    builder = _Builder(outer_nodes or {}, outer_edges)
-    waiting: Expand | None = None
-    for operation in operations:
-        look_at_deadline()
-        if waiting is not None:
-            end = _closed_with(waiting, operation)
-            builder.traverse(waiting, end)
-            waiting = None
-            if end is not None:
-                continue
-        if isinstance(operation, Expand):
-            waiting = operation
-        else:
-            builder.add(operation)
-    if waiting is not None:
-        builder.traverse(waiting, None)
-    return builder.pattern()
+def pattern_of(read: BoundRead) -> Pattern:
+    """Return what the match block of a checked read asks for."""
+    names = (f"__{number}" for number in count(1))
+    return _Builder(read.clauses, {}, frozenset(), names).pattern()
 
 
-def _closed_with(expand: Expand, following: Operation) -> str | None:
-    """Return the bound node that the destination of a traversal is compared with by the next operator."""
-    if isinstance(following, Filter):
-        match following.condition:
-            case Comparison(IdValue(arrival), Operator.EQ, IdValue(end)) if arrival == expand.dst_var:
-                assert not expand.dst_filters, "the variable of the plan has no binding"
-                return end
-            case _:
-                pass
-    return None
+def reach(reached: set[str], names: Iterable[str], leads: Mapping[str, Sequence[str]]) -> None:
+    """Add variables, and those that lead on from them, to the ones that are reached."""
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name not in reached:
+            reached.add(name)
+            waiting.extend(leads.get(name, ()))
 
 
 class _Builder:
-    """A pattern while its pipeline is read."""
+    """A pattern in the making, of one clause list: the match of a query, or the inside of a `not`."""
 
-    def __init__(self, outer_nodes: Mapping[str, str], outer_edges: frozenset[str]) -> None:
-        self.outer_nodes = outer_nodes
-        self.outer_edges = outer_edges
+    def __init__(
+        self,
+        clauses: Sequence[BoundClause],
+        outer: Mapping[str, str],
+        visible: frozenset[str],
+        names: Iterator[str],
+    ) -> None:
+        self.clauses = clauses
+        self.outer = outer
+        self.known = set(visible)
+        self.names = names
         self.nodes: dict[str, str] = {}
         self.edges: dict[str, str] = {}
+        self.waiting = [clause for clause in clauses if isinstance(clause, BoundTraversal)]
         self.traversals: list[Traversal] = []
+        self.matches: dict[str, list[Condition]] = {}  # of bindings, until their variable is known
         self.conditions: list[Condition] = []
         self.negations: list[Negation] = []
-
-    def add(self, operation: NodeScan | Filter | AntiJoin) -> None:
-        match operation:
-            case NodeScan(variable, type_name, filters):
-                self.nodes[variable] = type_name
-                self.conditions.extend(filters)
-            case Filter(condition):
-                self.conditions.append(condition)
-            case AntiJoin(inner=inner):
-                nodes = {**self.outer_nodes, **self.nodes}
-                edges = self.outer_edges | self.edges.keys()
-                pattern = pattern_of(inner, nodes, edges)
-                on = pattern.mentioned & (nodes.keys() | edges)
-                self.negations.append(Negation(tuple(sorted(on)), pattern))
-
-    def traverse(self, expand: Expand, end: str | None) -> None:
-        types = {**self.outer_nodes, **self.nodes}
-        right = expand.dst_var if end is None else end
-        if end is None:
-            self.nodes[right] = expand.dst_type
-        if expand.edge_binding is not None:
-            self.edges[expand.edge_binding] = expand.edge_type
-        self.conditions.extend(expand.dst_filters)
-        self.traversals.append(
-            Traversal(
-                expand.src_var,
-                right,
-                types[expand.src_var],
-                expand.dst_type,
-                expand.edge_type,
-                expand.direction,
-                expand.min_hops,
-                expand.max_hops,
-                expand.edge_binding,
-            )
-        )
+        self.questions: list[Negation] = []  # whether there is an edge at all (G3)
+        for clause in clauses:
+            if isinstance(clause, BoundBinding):
+                self.matches.setdefault(clause.variable, []).extend(clause.matches)
 
     def pattern(self) -> Pattern:
-        if not self.outer_nodes:
-            self.traversals = [kept for item in self.traversals for kept in self.named(item)]
+        for name, type_name in self.roots():
+            self.node(name, type_name)
+        while self.waiting:
+            self.traverse_known()
+        for matches in self.matches.values():  # those of variables from outside
+            self.conditions.extend(matches)
+        for clause in self.clauses:
+            look_at_deadline()
+            match clause:
+                case BoundFilter(Comparison(left=TextMatchValue() as predicate)):  # `search(...) = true`
+                    self.conditions.append(predicate)
+                case BoundFilter(condition):
+                    self.conditions.append(condition)
+                case BoundNegation():
+                    self.negations.append(self.negation(clause))
+                case _:
+                    pass
         return Pattern(
             self.nodes,
             self.edges,
-            self.outer_nodes,
+            self.outer,
             tuple(self.traversals),
             tuple(self.conditions),
-            tuple(self.negations),
+            (*self.negations, *self.questions),
         )
 
-    def named(self, traversal: Traversal) -> tuple[Traversal, ...]:
-        """Return the traversal as it stays: one between two ends without a name becomes a question (G3)."""
-        left, right = traversal.left, traversal.right
-        if not (is_anonymous(left) and is_anonymous(right)):
-            return (traversal,)
-        if traversal.edge_binding is not None:  # each edge once, although it could be followed both ways
-            forth = Direction.OUT if traversal.direction is Direction.BOTH else traversal.direction
-            return (replace(traversal, direction=forth),)
-        ends = {name: self.nodes.pop(name) for name in (left, right)}
+    # Where searches start
+
+    def roots(self) -> list[tuple[str, str]]:
+        """Return a variable of each group that traversals connect, unless one of it is known from outside.
+
+        It is the one that is bound first; without a binding, the left end of the first traversal.
+        """
+        leads: dict[str, list[str]] = {}
+        for traversal in self.waiting:
+            if traversal.left is not None and traversal.right is not None:
+                leads.setdefault(traversal.left, []).append(traversal.right)
+                leads.setdefault(traversal.right, []).append(traversal.left)
+        reached: set[str] = set()
+        reach(reached, self.known, leads)
+        bindings: list[tuple[int, str, str]] = []
+        ends: list[tuple[int, str, str]] = []
+        for position, clause in enumerate(self.clauses):
+            match clause:
+                case BoundBinding(variable, type_name):
+                    bindings.append((position, variable, type_name))
+                case BoundTraversal(left=str() as left):
+                    ends.append((position, left, clause.left_type))
+                case BoundTraversal(right=str() as right):
+                    ends.append((position, right, clause.right_type))
+                case _:
+                    pass
+        roots: list[tuple[int, str, str]] = []
+        for position, name, type_name in bindings + ends:
+            if name not in reached:
+                roots.append((position, name, type_name))
+                reach(reached, (name,), leads)
+        return [(name, type_name) for _, name, type_name in sorted(roots)]
+
+    def traverse_known(self) -> None:
+        """Take the traversals that have a known end, in source order; one makes its other end known."""
+        waiting, self.waiting = self.waiting, []
+        for clause in waiting:
+            look_at_deadline()
+            ends = {clause.left, clause.right} - {None}
+            if ends and ends.isdisjoint(self.known):
+                self.waiting.append(clause)
+            else:
+                self.traverse(clause)
+        assert len(self.waiting) < len(waiting), "every group of connected variables has a known one"
+
+    def traverse(self, clause: BoundTraversal) -> None:
+        left, left_type = clause.left, clause.left_type
+        right, right_type = clause.right, clause.right_type
+        direction = clause.direction
+        if left not in self.known and right in self.known:
+            left, left_type, right, right_type = right, right_type, left, left_type
+            direction = direction.reversed
+        is_unnamed = left is None and right is None and not self.outer
+        if is_unnamed and direction is Direction.BOTH and clause.edge_variable is not None:
+            direction = Direction.OUT  # each edge once, although it could be followed both ways
+        traversal = Traversal(
+            self.node(left, left_type),
+            self.node(right, right_type),
+            left_type,
+            right_type,
+            clause.edge_type,
+            direction,
+            clause.hops_min,
+            clause.hops_max if left_type == right_type else 1,  # an edge between two types cannot chain
+            clause.edge_variable,
+        )
+        if clause.edge_variable is not None:
+            self.edges[clause.edge_variable] = clause.edge_type
+            self.known.add(clause.edge_variable)
+        elif is_unnamed:
+            self.questions.append(self.question(traversal))
+            return
+        self.traversals.append(traversal)
+
+    def node(self, name: str | None, type_name: str) -> str:
+        """Return a variable, making it known; for `$_` a new one."""
+        variable = next(self.names) if name is None else name
+        if variable not in self.known:
+            self.known.add(variable)
+            self.nodes[variable] = type_name
+            self.conditions.extend(self.matches.pop(variable, ()))
+        return variable
+
+    # Negations
+
+    def question(self, traversal: Traversal) -> Negation:
+        """Return the question whether there is such an edge (G3)."""
+        ends = {name: self.nodes.pop(name) for name in (traversal.left, traversal.right)}
         there_is = Pattern(ends, {}, {}, (traversal,), (), ())
         there_is_none = Pattern({}, {}, {}, (), (), (Negation((), there_is),))
-        self.negations.append(Negation((), there_is_none))
-        return ()
+        return Negation((), there_is_none)
+
+    def negation(self, clause: BoundNegation) -> Negation:
+        hidden = sorted(self.known - clause.visible)
+        clauses = renamed(clause.clauses, {name: next(self.names) for name in hidden})
+        nodes = {**self.outer, **self.nodes}
+        pattern = _Builder(clauses, nodes, clause.visible, self.names).pattern()
+        return Negation(tuple(sorted(pattern.mentioned & self.known)), pattern)

@@ -1,6 +1,6 @@
 """The operators of a physical plan: what runs, in which order, and how much of it is kept.
 
-P1  A physical plan gives the rows of the logical plan that it was made from.
+P1  A physical plan gives the rows of the pattern that it was made from.
 P2  It looks at statistics of pinned versions, never at parameters: a choice that depends on a value (index or
     plain scan, index hop or adjacency) is made when the query runs.
 """
@@ -9,9 +9,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from omnigraph.catalog.bound import BoundOrdering, BoundProjection, Direction, Expression, PropertyValue
+from omnigraph.catalog.bound import (
+    BoundOrdering,
+    BoundProjection,
+    Condition,
+    Direction,
+    Expression,
+    PropertyValue,
+)
 from omnigraph.core.values import ValueType
-from omnigraph.plan.logical import Condition
 
 
 class Keep(StrEnum):

@@ -3,9 +3,8 @@
 from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass
 
-from omnigraph.catalog.bound import Comparison, Operator, PropertyValue
+from omnigraph.catalog.bound import Comparison, Condition, Operator, PropertyValue
 from omnigraph.core.values import FLOATS
-from omnigraph.plan.logical import Condition
 from omnigraph.plan.mentions import variables_of
 from omnigraph.plan.physical import JoinKey
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import TypeVar
 
-_NAMES = frozenset({"variable", "left", "right", "edge_variable", "outer"})
+_NAMES = frozenset({"variable", "left", "right", "edge_variable"})
 Clause = TypeVar("Clause")
 
 

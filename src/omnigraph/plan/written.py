@@ -8,9 +8,9 @@ from omnigraph.catalog.bound import (
     BoundOrdering,
     BoundProjection,
     Comparison,
+    Condition,
     EntityValue,
     Expression,
-    IdValue,
     LiteralValue,
     NearestValue,
     Operator,
@@ -21,7 +21,6 @@ from omnigraph.catalog.bound import (
 )
 from omnigraph.core.temporal import format_date, format_datetime
 from omnigraph.core.values import Scalar
-from omnigraph.plan.logical import Condition
 
 WRITTEN_TEXT_MAX = 120  # characters of a text literal that a plan shows; people read it
 WRITTEN_ITEMS_MAX = 8  # items of a list literal that a plan shows: a vector has hundreds
@@ -41,17 +40,12 @@ _ESCAPES = str.maketrans({'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\
 
 
 def written(value: Expression | Condition) -> str:
-    """Return an expression or a condition as a query would say it.
-
-    Only the id of a variable, which plans may compare and queries cannot, has a form of its own.
-    """
+    """Return an expression or a condition as a query would say it."""
     match value:
         case Comparison(left, operator, right):
             return f"{written(left)} {_MARKS[operator]} {written(right)}"
         case PropertyValue(variable, name):
             return f"${variable}.{name}"
-        case IdValue(variable):
-            return f"${variable}.id"
         case EntityValue(variable):
             return f"${variable}"
         case ParameterValue(name):

@@ -1,52 +1,24 @@
-"""Lowering of what surrounds a match block, and of mutations."""
+"""The plan of a mutation: statements over physical columns."""
 
 from omnigraph.catalog.bound import NOW_PARAMETER, LiteralValue, Operator, ParameterValue
 from omnigraph.core.values import Scalar, ValueType
-from omnigraph.plan.logical import ColumnPredicate, DeleteOp, InsertOp, MutationOp, MutationPlan, UpdateOp
-from omnigraph.plan.lower import lower
+from omnigraph.plan.mutation import (
+    ColumnPredicate,
+    DeleteOp,
+    InsertOp,
+    MutationOp,
+    UpdateOp,
+    plan_mutation,
+)
 from tests.support.library import compile_text
-from tests.support.queries import bind_read, bind_text, books, lower_read, mutation
+from tests.support.queries import bind_writes, mutation
 
 TEXT = ValueType(Scalar.STRING)
 
 
 def operations(statements: str, params: str = "") -> tuple[MutationOp, ...]:
     """Return the operations of a mutation's plan."""
-    plan = lower(bind_text(mutation(statements, params)))
-    assert isinstance(plan, MutationPlan)
-    return plan.operations
-
-
-def test_a_plan_keeps_the_head_and_the_tail_of_its_query() -> None:
-    text = books(tail="return { $b.pages as p, $b } order { p desc, $b.code } limit 3", params="$t: String?")
-    bound = bind_read(text)
-
-    plan = lower_read(text)
-
-    assert (plan.name, plan.limit) == ("q", 3)
-    assert plan.parameters == {"t": ValueType(Scalar.STRING, nullable=True)}
-    assert plan.projections == bound.projections
-    assert plan.orderings == bound.orderings
-
-
-def test_a_plan_without_order_and_limit_has_neither() -> None:
-    plan = lower_read(books())
-
-    assert plan.orderings == ()
-    assert plan.limit is None
-
-
-def test_now_is_a_reserved_parameter() -> None:
-    (projection,) = lower_read(books(tail="return { now() }")).projections
-
-    assert projection.expression == ParameterValue(NOW_PARAMETER, ValueType(Scalar.DATETIME))
-    assert NOW_PARAMETER == "__omnigraph_now"
-
-
-def test_a_plan_is_a_function_of_text_and_schema() -> None:
-    text = books("$_ cites $b $b cites $b not { $b storedOn $_ }")
-
-    assert lower_read(text) == lower_read(text)
+    return plan_mutation(bind_writes(mutation(statements, params))).operations
 
 
 def test_an_insert_of_a_node_assigns_its_columns_in_order() -> None:
@@ -67,11 +39,9 @@ def test_the_ends_of_an_inserted_edge_are_columns() -> None:
 
 def test_a_node_may_have_properties_of_the_names_of_ends() -> None:
     trips = compile_text("node Trip { from: String  to: String }")
-    insert = lower(bind_text(mutation('insert Trip { from: "a", to: "b" }'), trips))
-    update = lower(bind_text(mutation('update Trip set { to: "c" } where from = "a"'), trips))
+    insert = plan_mutation(bind_writes(mutation('insert Trip { from: "a", to: "b" }'), trips))
+    update = plan_mutation(bind_writes(mutation('update Trip set { to: "c" } where from = "a"'), trips))
 
-    assert isinstance(insert, MutationPlan)
-    assert isinstance(update, MutationPlan)
     text = LiteralValue("a", TEXT), LiteralValue("b", TEXT), LiteralValue("c", TEXT)
     assert insert.operations == (InsertOp("Trip", False, (("from", text[0]), ("to", text[1]))),)
     assert update.operations == (
@@ -121,8 +91,7 @@ def test_operations_keep_the_order_of_their_statements() -> None:
 
 
 def test_a_mutation_keeps_its_name_and_parameters() -> None:
-    plan = lower(bind_text(mutation("insert Note { body: $t }", "$t: String", "note")))
+    plan = plan_mutation(bind_writes(mutation("insert Note { body: $t }", "$t: String", "note")))
 
-    assert isinstance(plan, MutationPlan)
     assert plan.name == "note"
     assert plan.parameters == {"t": TEXT}
