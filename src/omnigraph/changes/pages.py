@@ -13,13 +13,14 @@ from omnigraph.changes.documents import change_document
 from omnigraph.changes.model import EntityChange
 from omnigraph.changes.position import Position
 from omnigraph.core.errors import BadRequest, ResourceLimit
-
-PAGE_CHANGES: int = 1_000
-PAGE_CHANGES_MAX = 8_192
-PAGE_BYTES: int = 4 * 1024 * 1024
-PAGE_BYTES_MAX = 32 * 1024 * 1024
-POLL_COMMITS: int = 128
-POLL_COMMITS_MAX = 512
+from omnigraph.core.limits import (
+    PAGE_BYTES,
+    PAGE_BYTES_MAX,
+    PAGE_CHANGES,
+    PAGE_CHANGES_MAX,
+    POLL_COMMITS,
+    POLL_COMMITS_MAX,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,30 +5,31 @@ may be empty only `message`, `reason` and what a recovery lacks are left out; th
 """
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from omnigraph import INTERNAL_SCHEMA_VERSION
-from omnigraph.changes.documents import change_document
 from omnigraph.cli.error_document import cleared_document, conflict_document
-from omnigraph.commit.recovery.audit import RecoveryRecord
-from omnigraph.commit.recovery.repair import Loss
-from omnigraph.commit.recovery.restore import Quarantined
-from omnigraph.commit.sidecar import WriterKind
-from omnigraph.history.commits import GraphCommit
 from omnigraph.history.coordinator import MAIN
-from omnigraph.history.state import Snapshot
-from omnigraph.operations.diff import Diff
-from omnigraph.operations.embed_model import EmbedResult
-from omnigraph.operations.ensure_indices import IndexResult, PendingIndex
-from omnigraph.operations.index_status import TableIndexes
-from omnigraph.operations.load import LoadResult
-from omnigraph.operations.merge import MergeResult
-from omnigraph.operations.mutate import MutationResult
-from omnigraph.operations.verify import VerifyReport
+
+if TYPE_CHECKING:
+    from omnigraph.commit.recovery.audit import RecoveryRecord
+    from omnigraph.commit.recovery.repair import Loss
+    from omnigraph.commit.recovery.restore import Quarantined
+    from omnigraph.history.commits import GraphCommit
+    from omnigraph.history.state import Snapshot
+    from omnigraph.operations.diff import Diff
+    from omnigraph.operations.embed_model import EmbedResult
+    from omnigraph.operations.ensure_indices import IndexResult, PendingIndex
+    from omnigraph.operations.index_status import TableIndexes
+    from omnigraph.operations.load import LoadResult
+    from omnigraph.operations.merge import MergeResult
+    from omnigraph.operations.mutate import MutationResult
+    from omnigraph.operations.verify import VerifyReport
 
 Json = dict[str, object]
 
 
-def commit_document(commit: GraphCommit) -> Json:
+def commit_document(commit: "GraphCommit") -> Json:
     """Return one commit."""
     document: Json = {
         "graph_commit_id": commit.graph_commit_id,
@@ -44,7 +45,7 @@ def commit_document(commit: GraphCommit) -> Json:
     return document
 
 
-def loss_document(loss: Loss) -> Json:
+def loss_document(loss: "Loss") -> Json:
     """Return what a repair gives up."""
     return {
         "branch": loss.branch or MAIN,
@@ -59,7 +60,7 @@ def loss_document(loss: Loss) -> Json:
     }
 
 
-def quarantined_document(found: Quarantined) -> Json:
+def quarantined_document(found: "Quarantined") -> Json:
     """Return one folder of the quarantine."""
     return {
         "quarantine_id": found.quarantine_id,
@@ -69,7 +70,7 @@ def quarantined_document(found: Quarantined) -> Json:
     }
 
 
-def mutation_document(result: MutationResult, actor: str | None) -> Json:
+def mutation_document(result: "MutationResult", actor: str | None) -> Json:
     """Return what a mutation did."""
     return {
         "branch": result.branch or MAIN,
@@ -81,7 +82,7 @@ def mutation_document(result: MutationResult, actor: str | None) -> Json:
     }
 
 
-def load_document(result: LoadResult, uri: str) -> Json:
+def load_document(result: "LoadResult", uri: str) -> Json:
     """Return what a load did; what was left out or cleared, and a dry run, only where it is so."""
     document: Json = {
         "uri": uri,
@@ -104,7 +105,7 @@ def load_document(result: LoadResult, uri: str) -> Json:
     return document
 
 
-def embed_document(result: EmbedResult, uri: str) -> Json:
+def embed_document(result: "EmbedResult", uri: str) -> Json:
     """Return which rows of a graph got vectors."""
     return {
         "uri": uri,
@@ -123,7 +124,7 @@ def embed_document(result: EmbedResult, uri: str) -> Json:
     }
 
 
-def snapshot_document(snapshot: Snapshot) -> Json:
+def snapshot_document(snapshot: "Snapshot") -> Json:
     """Return a view: its version and every table."""
     tables = [
         {
@@ -143,8 +144,10 @@ def snapshot_document(snapshot: Snapshot) -> Json:
     }
 
 
-def diff_document(found: Diff, *, with_changes: bool) -> Json:
+def diff_document(found: "Diff", *, with_changes: bool) -> Json:
     """Return the differences of two snapshots, or only how many there are."""
+    from omnigraph.changes.documents import change_document
+
     stats = {
         counts.table_key: {
             "inserted": counts.inserted,
@@ -160,7 +163,7 @@ def diff_document(found: Diff, *, with_changes: bool) -> Json:
 
 
 def merge_document(
-    result: MergeResult, actor: str | None, *, is_dry_run: bool, is_delete_asked: bool
+    result: "MergeResult", actor: str | None, *, is_dry_run: bool, is_delete_asked: bool
 ) -> Json:
     """Return what a merge did; conflicts are those of a dry run, the deletion is told where it was asked."""
     document: Json = {
@@ -180,8 +183,10 @@ def merge_document(
     return document
 
 
-def recovery_document(record: RecoveryRecord) -> Json:
+def recovery_document(record: "RecoveryRecord") -> Json:
     """Return one finished recovery."""
+    from omnigraph.commit.sidecar import WriterKind
+
     writer = None if record.writer_kind is None else WriterKind(record.writer_kind).wire
     optional: Json = {
         "graph_commit_id": record.graph_commit_id,
@@ -201,12 +206,12 @@ def recovery_document(record: RecoveryRecord) -> Json:
     }
 
 
-def index_status_document(tables: Iterable[TableIndexes], *, uri: str, branch: str | None) -> Json:
+def index_status_document(tables: "Iterable[TableIndexes]", *, uri: str, branch: str | None) -> Json:
     """Return every declared index with what it covers."""
     return {"uri": uri, "branch": branch or MAIN, "tables": [_table_indexes(table) for table in tables]}
 
 
-def index_result_document(result: IndexResult, *, uri: str, branch: str | None) -> Json:
+def index_result_document(result: "IndexResult", *, uri: str, branch: str | None) -> Json:
     """Return what an index build did, and what it could not do."""
     return {
         "uri": uri,
@@ -216,7 +221,7 @@ def index_result_document(result: IndexResult, *, uri: str, branch: str | None) 
     }
 
 
-def _table_indexes(table: TableIndexes) -> Json:
+def _table_indexes(table: "TableIndexes") -> Json:
     indexes: list[Json] = []
     for index in table.indexes:
         document: Json = {"property": index.property, "kind": index.kind, "coverage": index.coverage}
@@ -226,7 +231,7 @@ def _table_indexes(table: TableIndexes) -> Json:
     return {"table_key": table.table_key, "indexes": indexes}
 
 
-def _target(snapshot: Snapshot) -> Json:
+def _target(snapshot: "Snapshot") -> Json:
     return {
         "branch": snapshot.branch or MAIN,
         "snapshot": snapshot.head.graph_commit_id,
@@ -234,18 +239,18 @@ def _target(snapshot: Snapshot) -> Json:
     }
 
 
-def _commit_or_null(commit: GraphCommit | None) -> Json | None:
+def _commit_or_null(commit: "GraphCommit | None") -> Json | None:
     return None if commit is None else commit_document(commit)
 
 
-def _pending(indexes: Iterable[PendingIndex]) -> list[Json]:
+def _pending(indexes: "Iterable[PendingIndex]") -> list[Json]:
     return [
         {"table_key": index.table_key, "property": index.property, "reason": index.reason}
         for index in indexes
     ]
 
 
-def verify_document(report: VerifyReport, uri: str) -> Json:
+def verify_document(report: "VerifyReport", uri: str) -> Json:
     """Return what a verification found, file by file."""
     return {
         "uri": uri,

@@ -15,6 +15,7 @@ from omnigraph import __version__
 from omnigraph.cli.exit_codes import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_USAGE
 from omnigraph.cli.global_flags import ForwardingGroup
 from omnigraph.cli.invocation import Invocation
+from omnigraph.cli.lean_imports import lean_imports
 
 
 class CommandEntry(NamedTuple):
@@ -129,7 +130,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         sys.exit(EXIT_FAILURE)
     invocation = Invocation()
     try:
-        sys.exit(omnigraph.main(arguments, "omnigraph", standalone_mode=False, obj=invocation))
+        with lean_imports():
+            sys.exit(omnigraph.main(arguments, "omnigraph", standalone_mode=False, obj=invocation))
     except click.ClickException as error:
         from omnigraph.cli.steering import on_lines
 

@@ -5,10 +5,13 @@ that only a read-write open makes. Every other one is settled by somebody else, 
 """
 
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
-from omnigraph.commit.sidecar import Sidecar
 from omnigraph.core.errors import RecoveryRequired
-from omnigraph.history.fold import TableEntry
+
+if TYPE_CHECKING:
+    from omnigraph.commit.sidecar import Sidecar
+    from omnigraph.history.fold import TableEntry
 
 
 class Doubts:
@@ -19,7 +22,7 @@ class Doubts:
         self._kept: dict[str, tuple[Sidecar, str]] = {}
         self.waiting: frozenset[str] = frozenset()
 
-    def keep(self, sidecar: Sidecar, reason: str) -> None:
+    def keep(self, sidecar: "Sidecar", reason: str) -> None:
         """Refuse the tables of a sidecar from now on."""
         self._kept[sidecar.operation_id] = (sidecar, reason)
 
@@ -28,7 +31,7 @@ class Doubts:
         self.waiting = frozenset(waiting)
         self._kept = {key: kept for key, kept in self._kept.items() if key in left}
 
-    def refuse(self, entry: TableEntry) -> None:
+    def refuse(self, entry: "TableEntry") -> None:
         """Refuse a table whose newest commit is in doubt.
 
         Raises:

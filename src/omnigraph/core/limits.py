@@ -31,3 +31,10 @@ SMALL_FRAGMENT_ROWS = 16_384  # upkeep folds fragments below it; rewriting large
 SMALL_DELTA_ROWS = 1_000  # up to here looking ids up beats a merge, which reads the whole id column
 MERGE_CHUNK_ROWS = 8_192  # rows of a merge that are read at a time
 MERGE_CHUNK_BYTES = 32 * 1024 * 1024  # what a merge holds of rows before it writes them
+
+PAGE_CHANGES = 1_000  # changes on one page of a feed, unless the caller says how many
+PAGE_CHANGES_MAX = 8_192
+PAGE_BYTES = 4 * 1024 * 1024  # what a page is packed to: one answer, held whole at both ends
+PAGE_BYTES_MAX = 32 * 1024 * 1024
+POLL_COMMITS = 128  # commits that one poll goes over, of which a filter may leave nothing
+POLL_COMMITS_MAX = 512

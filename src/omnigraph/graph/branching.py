@@ -3,16 +3,17 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from omnigraph.core.errors import BranchInUse
-from omnigraph.history.branches import Branch, trimmed_name
-from omnigraph.history.commits import GraphCommit
-from omnigraph.history.state import ManifestState
-from omnigraph.operations import branches as verbs
+from omnigraph.history.branches import trimmed_name
 from omnigraph.operations.context import OpenGraph
-from omnigraph.operations.merge import MergeResult
-from omnigraph.operations.merge import merge as merge_verb
+
+if TYPE_CHECKING:
+    from omnigraph.history.branches import Branch
+    from omnigraph.history.commits import GraphCommit
+    from omnigraph.history.state import ManifestState
+    from omnigraph.operations.merge import MergeResult
 
 
 class BranchVerbs(ABC):
@@ -32,16 +33,20 @@ class BranchVerbs(ABC):
 
     def branches(self) -> list[str]:
         """Return the names of all branches, sorted."""
-        return verbs.list_branches(self._graph, actor=self._actor)
+        from omnigraph.operations.branches import list_branches
 
-    def create_branch(self, name: str, from_: str | None = None, *, actor: str | None = None) -> Branch:
+        return list_branches(self._graph, actor=self._actor)
+
+    def create_branch(self, name: str, from_: str | None = None, *, actor: str | None = None) -> "Branch":
         """Make a branch that begins as another one is now: as the bound one, or as main.
 
         Raises:
             AlreadyExistsError: there is a branch of that name.
             BranchNotFound: there is no branch to begin from.
         """
-        return verbs.create_branch(self._graph, name, from_=self._on(from_), actor=self._who(actor))
+        from omnigraph.operations.branches import create_branch
+
+        return create_branch(self._graph, name, from_=self._on(from_), actor=self._who(actor))
 
     def delete_branch(self, name: str, *, actor: str | None = None) -> None:
         """End a branch with all commits of its own.
@@ -52,11 +57,13 @@ class BranchVerbs(ABC):
         self._delete_branch(name, self._who(actor))
 
     def _delete_branch(
-        self, name: str, actor: str | None, *, ref: str | None = None, head: GraphCommit | None = None
+        self, name: str, actor: str | None, *, ref: str | None = None, head: "GraphCommit | None" = None
     ) -> None:
+        from omnigraph.operations.branches import delete_branch
+
         if trimmed_name(name) == self._branch:
             raise BranchInUse(self._branch, "this handle is bound to it")
-        verbs.delete_branch(self._graph, name, actor=actor, ref=ref, head=head)
+        delete_branch(self._graph, name, actor=actor, ref=ref, head=head)
 
     def merge(
         self,
@@ -67,7 +74,7 @@ class BranchVerbs(ABC):
         delete_branch: bool = False,
         dry_run: bool = False,
         actor: str | None = None,
-    ) -> MergeResult:
+    ) -> "MergeResult":
         """Bring into a branch what another one did since the two parted, as one commit with two parents.
 
         A dry run says how it would end and returns the conflicts; nothing is written. With `delete_branch`
@@ -78,12 +85,14 @@ class BranchVerbs(ABC):
             MergeConflicts: the two sides disagree; nothing was written.
             BranchNotFound: there is no such branch.
         """
+        from omnigraph.operations.merge import merge
+
         actor = self._who(actor)
 
-        def delete(merged: ManifestState) -> None:
+        def delete(merged: "ManifestState") -> None:
             self._delete_branch(source, actor, ref=merged.ref, head=merged.head)
 
-        return merge_verb(
+        return merge(
             self._graph,
             source,
             into=into,

@@ -1,21 +1,19 @@
 """The verbs of a graph that tell what changed: between two targets, in a commit, and since a cursor."""
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from omnigraph.changes.model import ChangeFilter
-from omnigraph.changes.pages import PAGE_BYTES, PAGE_CHANGES, POLL_COMMITS, PageSize
+from omnigraph.core.limits import PAGE_BYTES, PAGE_CHANGES, POLL_COMMITS
 from omnigraph.graph.history import HistoryVerbs
 from omnigraph.history.coordinator import MAIN
-from omnigraph.operations import baseline as baseline_verb
-from omnigraph.operations import commit_changes as commit_verb
-from omnigraph.operations import diff as diff_verb
-from omnigraph.operations import feed as feed_verb
-from omnigraph.operations.baseline import Baseline
-from omnigraph.operations.change_sides import change_filter
-from omnigraph.operations.commit_changes import CommitChanges, CommitChangesPage
-from omnigraph.operations.diff import Diff
-from omnigraph.operations.feed import ChangeFeed, ChangeFeedPage, FeedPosition
-from omnigraph.operations.pin import Target
+
+if TYPE_CHECKING:
+    from omnigraph.changes.model import ChangeFilter
+    from omnigraph.operations.baseline import Baseline
+    from omnigraph.operations.commit_changes import CommitChanges, CommitChangesPage
+    from omnigraph.operations.diff import Diff
+    from omnigraph.operations.feed import ChangeFeed, ChangeFeedPage
+    from omnigraph.operations.pin import Target
 
 
 class ChangeVerbs(HistoryVerbs):
@@ -23,22 +21,24 @@ class ChangeVerbs(HistoryVerbs):
 
     def diff(
         self,
-        a: Target,
-        b: Target = MAIN,
+        a: "Target",
+        b: "Target" = MAIN,
         *,
         kinds: Iterable[str] | None = None,
         types: Iterable[str] | None = None,
         ops: Iterable[str] | None = None,
         actor: str | None = None,
-    ) -> Diff:
+    ) -> "Diff":
         """Return what differs from `b` to `a`, each a branch or a commit: iterate over changes.
 
         Raises:
             NotFoundError: there is neither a branch nor a commit of a name.
             ChangeSchemaBoundary: a type has other properties on either side.
         """
+        from omnigraph.operations.diff import diff
+
         wanted = self._filter(kinds, types, ops)
-        return diff_verb.diff(self._graph, b, a, wanted, actor=self._who(actor))
+        return diff(self._graph, b, a, wanted, actor=self._who(actor))
 
     def commit_changes(
         self,
@@ -48,15 +48,17 @@ class ChangeVerbs(HistoryVerbs):
         types: Iterable[str] | None = None,
         ops: Iterable[str] | None = None,
         actor: str | None = None,
-    ) -> CommitChanges:
+    ) -> "CommitChanges":
         """Return what a commit changed against its first parent: iterate over changes.
 
         Raises:
             CommitNotFound: no live branch has it.
             CommitHasNoParent: it is the first one.
         """
+        from omnigraph.operations.commit_changes import commit_changes
+
         wanted = self._filter(kinds, types, ops)
-        return commit_verb.commit_changes(self._graph, commit_id, wanted, actor=self._who(actor))
+        return commit_changes(self._graph, commit_id, wanted, actor=self._who(actor))
 
     def commit_changes_page(
         self,
@@ -69,16 +71,19 @@ class ChangeVerbs(HistoryVerbs):
         types: Iterable[str] | None = None,
         ops: Iterable[str] | None = None,
         actor: str | None = None,
-    ) -> CommitChangesPage:
+    ) -> "CommitChangesPage":
         """Return one page of a commit's changes, the first one or that of a token.
 
         Raises:
             ChangeCursorRejected: the token belongs to something else.
             ResourceLimit: a page is never that large.
         """
+        from omnigraph.changes.pages import PageSize
+        from omnigraph.operations.commit_changes import commit_changes_page
+
         wanted = self._filter(kinds, types, ops)
         size = PageSize(limit, page_bytes)
-        return commit_verb.commit_changes_page(
+        return commit_changes_page(
             self._graph, commit_id, wanted, size=size, page_token=page_token, actor=self._who(actor)
         )
 
@@ -92,17 +97,17 @@ class ChangeVerbs(HistoryVerbs):
         types: Iterable[str] | None = None,
         ops: Iterable[str] | None = None,
         actor: str | None = None,
-    ) -> ChangeFeed:
+    ) -> "ChangeFeed":
         """Return the commits of a branch since a cursor or a start, oldest first: iterate over blocks.
 
         A start is `now`, `beginning` or `after:<commit id>`. The feed has its next `cursor` once every block
         was taken.
         """
+        from omnigraph.operations.feed import FeedPosition, follow
+
         wanted = self._filter(kinds, types, ops)
         position = FeedPosition(cursor, start)
-        return feed_verb.follow(
-            self._graph, position, wanted, branch=self._on(branch), actor=self._who(actor)
-        )
+        return follow(self._graph, position, wanted, branch=self._on(branch), actor=self._who(actor))
 
     def poll_changes(
         self,
@@ -118,7 +123,7 @@ class ChangeVerbs(HistoryVerbs):
         types: Iterable[str] | None = None,
         ops: Iterable[str] | None = None,
         actor: str | None = None,
-    ) -> ChangeFeedPage:
+    ) -> "ChangeFeedPage":
         """Return one page of a branch's changes.
 
         Raises:
@@ -126,7 +131,10 @@ class ChangeVerbs(HistoryVerbs):
             ChangeFeedGap: the next commit was cleaned up.
             ResourceLimit: a page is never that large.
         """
-        return feed_verb.poll(
+        from omnigraph.changes.pages import PageSize
+        from omnigraph.operations.feed import FeedPosition, poll
+
+        return poll(
             self._graph,
             FeedPosition(cursor, start, page_token),
             self._filter(kinds, types, ops),
@@ -143,12 +151,16 @@ class ChangeVerbs(HistoryVerbs):
         types: Iterable[str] | None = None,
         ops: Iterable[str] | None = None,
         actor: str | None = None,
-    ) -> Baseline:
+    ) -> "Baseline":
         """Return every entity of a branch, pinned now, and then the cursor that goes on behind it."""
+        from omnigraph.operations.baseline import baseline
+
         wanted = self._filter(kinds, types, ops)
-        return baseline_verb.baseline(self._graph, wanted, branch=self._on(branch), actor=self._who(actor))
+        return baseline(self._graph, wanted, branch=self._on(branch), actor=self._who(actor))
 
     def _filter(
         self, kinds: Iterable[str] | None, types: Iterable[str] | None, ops: Iterable[str] | None
-    ) -> ChangeFilter:
+    ) -> "ChangeFilter":
+        from omnigraph.operations.change_sides import change_filter
+
         return change_filter(self._graph, kinds=kinds, types=types, ops=ops)

@@ -1,56 +1,38 @@
-"""`Graph`: the object a Python user holds; thin, synchronous, safe to share between threads."""
+"""`Graph`: the object a Python user holds; thin, synchronous, safe to share between threads.
+
+A verb imports its operation when it is called: who only reads does not wait for merges and bulk loads.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Unpack
+from typing import TYPE_CHECKING, Literal, Unpack
 
 import pyarrow as pa
 
-from omnigraph.bulk.progress import ProgressCallback, silent
-from omnigraph.bulk.sources import SourceInput
 from omnigraph.catalog.model import Catalog
-from omnigraph.catalog.moments import with_moments
 from omnigraph.core.errors import BadRequest
 from omnigraph.core.span import Source
-from omnigraph.embedding import EmbeddingConfig
 from omnigraph.graph.changes import ChangeVerbs
-from omnigraph.graph.result import Result
-from omnigraph.graph.snapshot_view import SnapshotView
 from omnigraph.graph.source import named, query_name, text_source
-from omnigraph.operations import ensure_indices as ensure_indices_verb
 from omnigraph.operations.context import OpenGraph
-from omnigraph.operations.embed import embed as embed_verb
-from omnigraph.operations.embed_model import EmbedKeywords, EmbedResult, embed_options
-from omnigraph.operations.ensure_indices import IndexResult
-from omnigraph.operations.export import Export
-from omnigraph.operations.export import export as export_verb
-from omnigraph.operations.index_status import TableIndexes
-from omnigraph.operations.index_status import index_status as index_status_verb
-from omnigraph.operations.init import init_graph
-from omnigraph.operations.load import (
-    FrameInput,
-    LoadInput,
-    LoadMode,
-    LoadOptions,
-    LoadResult,
-    RecordInput,
-    TableInput,
-)
-from omnigraph.operations.load import load as load_verb
-from omnigraph.operations.load_frames import table_input
-from omnigraph.operations.load_inputs import mapped_sources, named_sources
-from omnigraph.operations.load_model import Engine, LoadKeywords, OnError
-from omnigraph.operations.mutate import MutationResult
-from omnigraph.operations.mutate import mutate as mutate_verb
-from omnigraph.operations.open import close as close_verb
-from omnigraph.operations.open import make_parts, open_graph
-from omnigraph.operations.open import refresh as refresh_verb
-from omnigraph.operations.pin import SnapshotLike, resolve_snapshot
-from omnigraph.operations.query import explain as explain_verb
-from omnigraph.operations.query import query as query_verb
-from omnigraph.plan.describe import Explanation
+from omnigraph.operations.open import close, make_parts, open_graph, refresh
 from omnigraph.storage.durability import Durability
+
+if TYPE_CHECKING:
+    from omnigraph.bulk.progress import ProgressCallback
+    from omnigraph.embedding import EmbeddingConfig
+    from omnigraph.graph.result import Result
+    from omnigraph.graph.snapshot_view import SnapshotView
+    from omnigraph.operations.embed_model import EmbedKeywords, EmbedResult
+    from omnigraph.operations.ensure_indices import IndexResult
+    from omnigraph.operations.export import Export
+    from omnigraph.operations.index_status import TableIndexes
+    from omnigraph.operations.load import LoadInput, LoadMode, LoadResult
+    from omnigraph.operations.load_model import Engine, LoadKeywords, OnError
+    from omnigraph.operations.mutate import MutationResult
+    from omnigraph.operations.pin import SnapshotLike
+    from omnigraph.plan.describe import Explanation
 
 
 def init(
@@ -62,6 +44,8 @@ def init(
         ParseError, CatalogError: the schema is none.
         AlreadyInitialized: a graph lies here.
     """
+    from omnigraph.operations.init import init_graph
+
     setting = _durability(durability)
     parts = make_parts(str(uri), durability=setting)
     init_graph(parts, text_source(schema), force=force)
@@ -75,7 +59,7 @@ def open(
     actor: str | None = None,
     durability: str | None = None,
     upkeep: bool = True,
-    embedding: EmbeddingConfig | None = None,
+    embedding: "EmbeddingConfig | None" = None,
 ) -> "Graph":
     """Open a graph; a read-write open first finishes or undoes what dead writers left.
 
@@ -127,7 +111,7 @@ class Graph(ChangeVerbs):
 
     def close(self) -> None:
         """Let go of what is cached, and of the writer's lease on an object store; idempotent."""
-        close_verb(self._graph)
+        close(self._graph)
 
     @property
     def uri(self) -> str:
@@ -156,9 +140,11 @@ class Graph(ChangeVerbs):
         actor: str | None = None,
         if_commit: str | None = None,
         message: str | None = None,
-    ) -> MutationResult:
+    ) -> "MutationResult":
         """Run one mutation of a `.gq` text or file as one commit."""
-        return mutate_verb(
+        from omnigraph.operations.mutate import mutate
+
+        return mutate(
             self._graph,
             text_source(source),
             name=query_name(name),
@@ -172,7 +158,7 @@ class Graph(ChangeVerbs):
     def load(
         self,
         data: "str | Path | bytes | Mapping[str, pa.Table] | Iterable[str | Path | LoadInput]",
-        mode: LoadMode,
+        mode: "LoadMode",
         *,
         mapping: str | Path | None = None,
         branch: str | None = None,
@@ -180,14 +166,14 @@ class Graph(ChangeVerbs):
         actor: str | None = None,
         message: str | None = None,
         index: bool = True,
-        engine: Engine = "auto",
+        engine: "Engine" = "auto",
         master: str | None = None,
         dry_run: bool = False,
-        on_error: OnError = "fail",
+        on_error: "OnError" = "fail",
         rejects: str | Path | None = None,
-        progress: ProgressCallback = silent,
+        progress: "ProgressCallback | None" = None,
         strict_columns: bool = False,
-    ) -> LoadResult:
+    ) -> "LoadResult":
         """Load files (as `omnigraph load --data` names them), NDJSON as bytes, or Arrow tables by type name.
 
         All of it is one commit. `engine` says where the work is done, `master` where Spark runs. A dry run
@@ -198,6 +184,9 @@ class Graph(ChangeVerbs):
         A merge replaces whole rows: what the input leaves out becomes null, and the result's `cleared` says
         where there was a value. With `strict_columns` such a load is refused.
         """
+        from omnigraph.bulk.progress import silent
+        from omnigraph.operations.load import LoadOptions, load
+
         options = LoadOptions(
             mode,
             engine=engine,
@@ -205,12 +194,12 @@ class Graph(ChangeVerbs):
             is_dry_run=dry_run,
             on_error=on_error,
             rejects=None if rejects is None else Path(rejects),
-            progress=progress,
+            progress=silent if progress is None else progress,
             has_strict_columns=strict_columns,
         )
         # Read after the checks at the entry, not before.
         inputs = _inputs(self._graph, data, mapping, options.rejects)
-        return load_verb(
+        return load(
             self._graph,
             inputs,
             options,
@@ -222,8 +211,8 @@ class Graph(ChangeVerbs):
         )
 
     def load_tables(
-        self, tables: Mapping[str, object], mode: LoadMode, **options: Unpack[LoadKeywords]
-    ) -> LoadResult:
+        self, tables: Mapping[str, object], mode: "LoadMode", **options: "Unpack[LoadKeywords]"
+    ) -> "LoadResult":
         """Load tables by type name as one commit: pyarrow, pandas or polars tables, or Spark DataFrames.
 
         Edges have columns `from` and `to`. The options are those of `load`; a Spark DataFrame needs Spark.
@@ -231,14 +220,16 @@ class Graph(ChangeVerbs):
         Raises:
             BadRequest: a type is not in the schema, or something is no table.
         """
+        from omnigraph.operations.load_frames import table_input
+
         if not isinstance(tables, Mapping):
             raise BadRequest(f"expected tables by type name, as in {{'Person': table}}, not {named(tables)}")
         inputs = [table_input(self._graph.catalog, name, table) for name, table in tables.items()]
         return self.load(inputs, mode, **options)
 
     def load_dataframes(
-        self, frames: Mapping[str, object], mode: LoadMode, **options: Unpack[LoadKeywords]
-    ) -> LoadResult:
+        self, frames: Mapping[str, object], mode: "LoadMode", **options: "Unpack[LoadKeywords]"
+    ) -> "LoadResult":
         """Load Spark DataFrames by type name, nodes and edges together, as one commit."""
         return self.load_tables(frames, mode, **options)
 
@@ -246,8 +237,8 @@ class Graph(ChangeVerbs):
         self,
         type: str | Sequence[str] | None = None,
         select: str | Sequence[str] | None = None,
-        **options: Unpack[EmbedKeywords],
-    ) -> EmbedResult:
+        **options: "Unpack[EmbedKeywords]",
+    ) -> "EmbedResult":
         """Make the vectors of `@embed` properties that are missing, from their texts, as one commit.
 
         `type` names types, or one vector of a type as `Type.property`. `select` is `[Type:]field=value`:
@@ -260,8 +251,11 @@ class Graph(ChangeVerbs):
             EmbeddingError: the provider failed, or its key is missing; nothing was written.
             ConflictError: somebody else was first; nothing of this is visible.
         """
+        from omnigraph.operations.embed import embed
+        from omnigraph.operations.embed_model import embed_options
+
         wanted = embed_options(type, select, options)
-        return embed_verb(
+        return embed(
             self._graph,
             wanted,
             branch=self._on(options.get("branch")),
@@ -270,19 +264,21 @@ class Graph(ChangeVerbs):
             index=options.get("index", True),
         )
 
-    def ensure_indices(self, *, branch: str | None = None, actor: str | None = None) -> IndexResult:
+    def ensure_indices(self, *, branch: str | None = None, actor: str | None = None) -> "IndexResult":
         """Build the declared indexes that are missing."""
-        return ensure_indices_verb.ensure_indices(
-            self._graph, branch=self._on(branch), actor=self._who(actor)
-        )
+        from omnigraph.operations.ensure_indices import ensure_indices
+
+        return ensure_indices(self._graph, branch=self._on(branch), actor=self._who(actor))
 
     def refresh(self) -> None:
         """Look again: heal, and read schema and manifest anew."""
-        refresh_verb(self._graph)
+        refresh(self._graph)
 
-    def index_status(self, *, branch: str | None = None) -> tuple[TableIndexes, ...]:
+    def index_status(self, *, branch: str | None = None) -> "tuple[TableIndexes, ...]":
         """Return which declared indexes are built, and how much they cover."""
-        return index_status_verb(self._graph, branch=self._on(branch))
+        from omnigraph.operations.index_status import index_status
+
+        return index_status(self._graph, branch=self._on(branch))
 
     # Reads
 
@@ -293,18 +289,21 @@ class Graph(ChangeVerbs):
         params: Mapping[str, object] | None = None,
         *,
         branch: str | None = None,
-        snapshot: SnapshotLike | None = None,
+        snapshot: "SnapshotLike | None" = None,
         actor: str | None = None,
         timeout_ms: int | None = None,
         memory_bytes: int | None = None,
         exact: bool = False,
-    ) -> Result:
+    ) -> "Result":
         """Run one read of a `.gq` text or file, on the newest snapshot of a branch or on a past one.
 
         Limits are those of the settings unless given. With `exact` vectors are compared one by one, whatever
         index there is.
         """
-        answer = query_verb(
+        from omnigraph.graph.result import Result
+        from omnigraph.operations.query import query
+
+        answer = query(
             self._graph,
             text_source(source),
             name=query_name(name),
@@ -325,11 +324,13 @@ class Graph(ChangeVerbs):
         params: Mapping[str, object] | None = None,
         *,
         branch: str | None = None,
-        snapshot: SnapshotLike | None = None,
+        snapshot: "SnapshotLike | None" = None,
         actor: str | None = None,
-    ) -> Explanation:
+    ) -> "Explanation":
         """Return how a read would be carried out; parameters may be left out."""
-        return explain_verb(
+        from omnigraph.operations.query import explain
+
+        return explain(
             self._graph,
             text_source(source),
             name=query_name(name),
@@ -339,24 +340,29 @@ class Graph(ChangeVerbs):
             actor=self._who(actor),
         )
 
-    def at(self, snapshot: SnapshotLike) -> SnapshotView:
+    def at(self, snapshot: "SnapshotLike") -> "SnapshotView":
         """Return a read-only view of one snapshot, which never looks at the branch again.
 
         Raises:
             CommitNotFound, VersionNotFound: there is no such snapshot.
         """
+        from omnigraph.graph.snapshot_view import SnapshotView
+        from omnigraph.operations.pin import resolve_snapshot
+
         self._graph.enter(self._actor, "read", None)
         return SnapshotView(self._graph, resolve_snapshot(self._graph, self._branch, snapshot), self._actor)
 
     def export(
         self, *, branch: str | None = None, types: Sequence[str] | None = None, actor: str | None = None
-    ) -> Export:
+    ) -> "Export":
         """Return the records of a branch, pinned now: iterate over dicts, or write them with `to_file`.
 
         Raises:
             BadRequest: there is no such type.
         """
-        return export_verb(self._graph, branch=self._on(branch), types=types, actor=self._who(actor))
+        from omnigraph.operations.export import export
+
+        return export(self._graph, branch=self._on(branch), types=types, actor=self._who(actor))
 
     def table(self, type_name: str, *, branch: str | None = None) -> pa.Table:
         """Return all rows of a type, by id; a `DateTime` is a timestamp in UTC.
@@ -365,6 +371,8 @@ class Graph(ChangeVerbs):
             BadRequest: there is no such type.
             HistoricalVersionReclaimed: the table's version was cleaned up.
         """
+        from omnigraph.catalog.moments import with_moments
+
         snapshot = self.snapshot(branch)
         for table_key in (f"node:{type_name}", f"edge:{type_name}"):
             if table_key in snapshot.entries:
@@ -384,15 +392,22 @@ def _inputs(
     data: "str | Path | bytes | Mapping[str, pa.Table] | Iterable[str | Path | LoadInput]",
     mapping: str | Path | None,
     rejects: Path | None,
-) -> Iterator[LoadInput]:
+) -> "Iterator[LoadInput]":
     yield from _data(graph, data)
     if mapping is not None:
+        from omnigraph.operations.load_inputs import mapped_sources
+
         yield from mapped_sources(mapping, graph.catalog, rejects)
 
 
 def _data(
     graph: OpenGraph, data: "str | Path | bytes | Mapping[str, pa.Table] | Iterable[str | Path | LoadInput]"
-) -> Iterator[LoadInput]:
+) -> "Iterator[LoadInput]":
+    from omnigraph.bulk.sources import SourceInput
+    from omnigraph.operations.load import FrameInput, RecordInput, TableInput
+    from omnigraph.operations.load_frames import table_input
+    from omnigraph.operations.load_inputs import named_sources
+
     if isinstance(data, bytes):
         yield RecordInput(data)
     elif isinstance(data, str | Path):

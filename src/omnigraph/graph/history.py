@@ -2,16 +2,17 @@
 
 from collections.abc import Callable
 from itertools import islice
+from typing import TYPE_CHECKING
 
-from omnigraph.commit.recovery.audit import RecoveryRecord, read_records
 from omnigraph.graph.branching import BranchVerbs
 from omnigraph.history.commits import GraphCommit
 from omnigraph.history.coordinator import MAIN
 from omnigraph.history.state import Snapshot
-from omnigraph.operations.entity_at import entity_at as entity_at_verb
-from omnigraph.operations.pin import Target, find_commit
-from omnigraph.operations.verify import VerifyReport
-from omnigraph.operations.verify import verify as verify_verb
+
+if TYPE_CHECKING:
+    from omnigraph.commit.recovery.audit import RecoveryRecord
+    from omnigraph.operations.pin import Target
+    from omnigraph.operations.verify import VerifyReport
 
 
 class HistoryVerbs(BranchVerbs):
@@ -39,26 +40,32 @@ class HistoryVerbs(BranchVerbs):
         Raises:
             CommitNotFound: no branch has it.
         """
+        from omnigraph.operations.pin import find_commit
+
         branch = self._graph.enter(self._actor, "read", self._on(branch))
         return find_commit(self._graph, commit_id, branch)[1]
 
     def entity_at(
-        self, type_name: str, entity_id: str, target: Target | None = None, *, actor: str | None = None
+        self, type_name: str, entity_id: str, target: "Target | None" = None, *, actor: str | None = None
     ) -> dict[str, object]:
         """Return one node or edge as a branch or a commit shows it, else as it is now; one table is opened.
 
         Raises:
             EntityNotFound: there is no such entity.
         """
-        target = self._branch or MAIN if target is None else target
-        return entity_at_verb(self._graph, type_name, entity_id, target, actor=self._who(actor))
+        from omnigraph.operations.entity_at import entity_at
 
-    def recoveries(self) -> list[RecoveryRecord]:
+        target = self._branch or MAIN if target is None else target
+        return entity_at(self._graph, type_name, entity_id, target, actor=self._who(actor))
+
+    def recoveries(self) -> "list[RecoveryRecord]":
         """Return the finished recoveries, newest first."""
+        from omnigraph.commit.recovery.audit import read_records
+
         self._graph.enter(self._actor, "read", None)
         return read_records(self._graph.parts)
 
-    def verify(self, *, branch: str | None = None) -> VerifyReport:
+    def verify(self, *, branch: str | None = None) -> "VerifyReport":
         """Compare the files of all branches, or of one, with the lengths and checksums of their commits.
 
         Every file is read; nothing is written. The report says of each what became of it.
@@ -66,5 +73,7 @@ class HistoryVerbs(BranchVerbs):
         Raises:
             BranchNotFound: there is no such branch.
         """
+        from omnigraph.operations.verify import verify
+
         self._graph.enter(self._actor, "read", branch)
-        return verify_verb(self._graph.parts, branch=branch)
+        return verify(self._graph.parts, branch=branch)

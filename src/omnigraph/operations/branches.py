@@ -14,13 +14,12 @@ J5  A branch begins at a version that is on the disk: whoever makes one syncs it
 J6  An unreadable branch can be deleted, and keeps nobody from deleting another.
 J7  On an object store the removal is conditional on nobody having come to the branch since it was looked at
     (N4 of history/branches.py): a writer whose lease has gone deletes nothing that its successor published.
+
+What only a change needs is imported by it: branches are listed from the shell all the time.
 """
 
 from omnigraph.commit.parts import Parts
 from omnigraph.commit.publish import ManifestPublisher, publish_lock_file
-from omnigraph.commit.reclaim import drop_refs
-from omnigraph.commit.recovery.pending import list_pending
-from omnigraph.commit.sidecar import WriterKind
 from omnigraph.core.errors import (
     AlreadyExistsError,
     BadRequest,
@@ -65,6 +64,8 @@ def create_branch(
         ConflictError: another process holds the publish lock of the branch to begin from.
         StorageError: nobody knows whether the branch exists.
     """
+    from omnigraph.commit.reclaim import drop_refs
+
     name = check_branch_name(name)
     graph.enter(actor, "branch_create", name)
     graph.require_writable()
@@ -195,6 +196,9 @@ def _refuse_name_in_history(state: ManifestState, name: str) -> None:
 
 
 def _refuse_schema_apply(parts: Parts) -> None:
+    from omnigraph.commit.recovery.pending import list_pending
+    from omnigraph.commit.sidecar import WriterKind
+
     is_pending = any(found.sidecar.writer_kind is WriterKind.SCHEMA_APPLY for found in list_pending(parts))
     if is_pending or parts.branches.is_schema_apply_running():
         raise SchemaApplyInProgress("a schema change is at work: branches are made and deleted behind it")
@@ -257,6 +261,8 @@ def _own_refs(state: ManifestState) -> frozenset[str]:
 
 def _let_go(parts: Parts, publisher: ManifestPublisher, branch: Branch, state: ManifestState) -> None:
     """Remove what a deleted branch leaves; whatever fails is a warning, and cleanup's to remove (J2)."""
+    from omnigraph.commit.reclaim import drop_refs
+
     try:
         if any(other.parent_branch == branch.name for other in parts.branches.all()):
             parts.warn(f"branch '{branch.name}' was branched from while it was deleted: its storage stays")

@@ -4,19 +4,21 @@ import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from omnigraph.catalog.model import Catalog
 from omnigraph.commit.parts import Parts
 from omnigraph.commit.publish import ManifestPublisher
-from omnigraph.commit.recovery.sweep import SweepMode, sweep
 from omnigraph.core.errors import BadRequest, HandleClosed, HandleForked, OmnigraphError, StorageError
-from omnigraph.embedding import EmbeddingConfig
 from omnigraph.history.branches import SCHEMA_APPLY_LOCK, trimmed_name
 from omnigraph.history.commits import RESERVED_ACTOR_PREFIX
-from omnigraph.history.contract import Contract
 from omnigraph.history.coordinator import MAIN
 from omnigraph.history.state import ManifestState
-from omnigraph.operations.reading import Reading
+
+if TYPE_CHECKING:
+    from omnigraph.embedding import EmbeddingConfig
+    from omnigraph.history.contract import Contract
+    from omnigraph.operations.reading import Reading
 
 MESSAGE_BYTES_MAX = 4_096  # a commit message is a note, not a document: it is read with every list
 Authorize = Callable[[str | None, str, str], None]
@@ -32,14 +34,14 @@ class OpenGraph:
 
     parts: Parts
     publisher: ManifestPublisher
-    contract: Contract
+    contract: "Contract"
     is_writable: bool
     authorize: Authorize = allow_everything
-    embedding: EmbeddingConfig | None = None
+    embedding: "EmbeddingConfig | None" = None
     process: int = field(default_factory=os.getpid)
     lock: threading.Lock = field(default_factory=threading.Lock)
     is_closed: bool = False
-    _reading: Reading | None = None
+    _reading: "Reading | None" = None
 
     @property
     def catalog(self) -> Catalog:
@@ -47,9 +49,11 @@ class OpenGraph:
         return self.contract.catalog
 
     @property
-    def reading(self) -> Reading:
+    def reading(self) -> "Reading":
         """What queries share; made when the first one comes."""
         if self._reading is None:
+            from omnigraph.operations.reading import Reading
+
             state = self.state()
             with self.lock:
                 if self._reading is None:
@@ -125,6 +129,8 @@ class OpenGraph:
 
     def heal(self) -> None:
         """Finish or undo what dead writers left, before this write looks at anything."""
+        from omnigraph.commit.recovery.sweep import SweepMode, sweep
+
         sweep(self.parts, self.publisher, SweepMode.HEAL)
 
     def state(self, branch: str | None = None) -> ManifestState:

@@ -10,16 +10,14 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from omnigraph.commit.parts import Parts, boot_id, host_name, process_id
 from omnigraph.commit.publish import ManifestPublisher
 from omnigraph.commit.queues import WriteQueueManager
-from omnigraph.commit.recovery.quarantine import quarantine_manifest, quarantine_tables
-from omnigraph.commit.recovery.sweep import SweepMode, sweep
 from omnigraph.core.clock import boot_clock
 from omnigraph.core.errors import GraphNotFound, StorageError, UnsupportedError
 from omnigraph.core.failpoint import hit
-from omnigraph.embedding import EmbeddingConfig
 from omnigraph.history.branches import Branches
 from omnigraph.history.contract import check_against_manifest, read_contract
 from omnigraph.history.coordinator import Coordinator
@@ -37,6 +35,9 @@ from omnigraph.storage.stage import TableStager
 from omnigraph.storage.sums import Summer, is_recording
 from omnigraph.storage.table import TableStore
 from omnigraph.storage.uri import GraphRoot
+
+if TYPE_CHECKING:
+    from omnigraph.embedding import EmbeddingConfig
 
 _log = logging.getLogger("omnigraph")
 
@@ -84,7 +85,7 @@ def open_graph(
     is_writable: bool = True,
     durability: Durability | None = None,
     upkeep: bool = True,
-    embedding: EmbeddingConfig | None = None,
+    embedding: "EmbeddingConfig | None" = None,
     lease_lifetime_s: float = LEASE_LIFETIME,
 ) -> OpenGraph:
     """Open a graph: probe, sweep what dead writers left, read and check the schema.
@@ -110,6 +111,9 @@ def open_graph(
     try:
         with parts.queues.schema_gate:
             if is_writable:
+                from omnigraph.commit.recovery.quarantine import quarantine_manifest, quarantine_tables
+                from omnigraph.commit.recovery.sweep import SweepMode, sweep
+
                 quarantine_manifest(parts)
                 _prove_newest(parts, publisher)
                 quarantine_tables(parts)

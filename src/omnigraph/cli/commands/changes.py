@@ -57,9 +57,9 @@ def poll(
     """
     target = resolve(uri, uris, stores)
     from omnigraph.changes.documents import feed_document
-    from omnigraph.changes.pages import PAGE_CHANGES
     from omnigraph.cli.access import open_for_reading
     from omnigraph.cli.render.changes import feed_lines
+    from omnigraph.core.limits import PAGE_CHANGES
 
     size = PAGE_CHANGES if limit is None else limit
     filters = chosen(kinds, types, ops)

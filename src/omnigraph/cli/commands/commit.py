@@ -121,9 +121,9 @@ def changes(
     positional, commit_id = _graph_and_id(words, "changes")
     target = resolve(positional, uris, stores)
     from omnigraph.changes.documents import commit_changes_document
-    from omnigraph.changes.pages import PAGE_CHANGES
     from omnigraph.cli.access import open_for_reading
     from omnigraph.cli.render.changes import change_lines
+    from omnigraph.core.limits import PAGE_CHANGES
 
     size, token = PAGE_CHANGES if limit is None else limit, page_token
     with open_for_reading(target) as graph:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from omnigraph.cli.interrupt import unless_noted
+from omnigraph.cli.lean_imports import let_pandas_in
 from omnigraph.cli.load_progress import load_progress
 from omnigraph.cli.options import (
     GraphCommand,
@@ -127,6 +128,7 @@ def load(
     if mode == "overwrite":
         may_ask = not as_json and STDIN not in names
         require_consent("load --mode overwrite replaces data", target, yes=yes, may_ask=may_ask)
+    let_pandas_in()
     from omnigraph.cli.access import open_for_writing
     from omnigraph.cli.documents import load_document
     from omnigraph.cli.render.writes import render_cleared, render_load, render_pending, render_rejected

@@ -1,21 +1,23 @@
 """Commits, snapshots and recoveries as text."""
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import click
 
 from omnigraph.cli.render.columns import columns, count, moment
 from omnigraph.cli.steering import on_lines, on_one_line
-from omnigraph.commit.recovery.audit import RecoveryRecord
-from omnigraph.commit.sidecar import WriterKind
-from omnigraph.history.commits import GraphCommit
 from omnigraph.history.coordinator import MAIN
-from omnigraph.history.state import Snapshot
+
+if TYPE_CHECKING:
+    from omnigraph.commit.recovery.audit import RecoveryRecord
+    from omnigraph.history.commits import GraphCommit
+    from omnigraph.history.state import Snapshot
 
 _NOBODY = "-"
 
 
-def render_commits(commits: Sequence[GraphCommit]) -> str:
+def render_commits(commits: "Sequence[GraphCommit]") -> str:
     """Return one line per commit."""
     if not commits:
         return "no commits"
@@ -34,7 +36,7 @@ def render_commits(commits: Sequence[GraphCommit]) -> str:
     return columns(head, rows, numbers=frozenset({1}))
 
 
-def render_commit(commit: GraphCommit) -> str:
+def render_commit(commit: "GraphCommit") -> str:
     """Return every field of one commit, and its message in full."""
     fields = {
         "commit": commit.graph_commit_id,
@@ -55,7 +57,7 @@ def render_commit(commit: GraphCommit) -> str:
     return "\n".join([*lines, *message])
 
 
-def render_snapshot(snapshot: Snapshot, stamp: int) -> str:
+def render_snapshot(snapshot: "Snapshot", stamp: int) -> str:
     """Return the version, and one line per table."""
     head = snapshot.head
     title = (
@@ -69,14 +71,16 @@ def render_snapshot(snapshot: Snapshot, stamp: int) -> str:
     return "\n".join([title, f"internal-schema {stamp}", "", table])
 
 
-def render_recoveries(records: Sequence[RecoveryRecord]) -> str:
+def render_recoveries(records: "Sequence[RecoveryRecord]") -> str:
     """Return each recovery with what became of its tables."""
     if not records:
         return "no recoveries"
     return "\n".join(line for record in records for line in _recovery(record))
 
 
-def _recovery(record: RecoveryRecord) -> Iterator[str]:
+def _recovery(record: "RecoveryRecord") -> Iterator[str]:
+    from omnigraph.commit.sidecar import WriterKind
+
     writer = "" if record.writer_kind is None else f" of a {WriterKind(record.writer_kind).wire}"
     author = f" by {on_one_line(record.recovery_for_actor)}" if record.recovery_for_actor else ""
     commit = f", commit {record.graph_commit_id}" if record.graph_commit_id else ""
