@@ -1,4 +1,4 @@
-"""`omnigraph --help` stays fast, because nothing heavy is imported before a command needs it.
+"""A command starts fast, because nothing is imported that it does not need.
 
 What it costs is counted in modules, which is where the time goes; `bench/startup.py` measures the time.
 """
@@ -39,6 +39,23 @@ for name, arguments in json.loads(sys.argv[1]).items():
 print(json.dumps(ended))
 """
 HEAVY = ("lance", "pyarrow", "pyspark", "fastapi", "mcp", "numpy", "pandas", "rich", "httpx", "obstore")
+EVERY_CRAFT = "query q() { match { $c: Craft } return { $c.name } }"
+
+# What a read has no use for: libraries, and of ours what writes, recovers, loads, merges and embeds.
+NOT_FOR_A_READ = {
+    *("pandas", "yaml", "pyspark", "httpx", "obstore", "rich"),
+    *(f"omnigraph.{name}" for name in ("bulk", "merge", "embedding", "staging", "validate", "changes")),
+    *(f"omnigraph.commit.{name}" for name in ("publish", "recovery", "sidecar", "section", "finalize")),
+    *(f"omnigraph.exec.{name}" for name in ("search", "rank", "mutation")),
+    *(f"omnigraph.operations.{name}" for name in ("load", "merge", "mutate", "embed", "init", "verify")),
+    "omnigraph.plan.describe",
+}
+# What a read without a query text has no use for besides: the query language, plans and their execution.
+NOT_WITHOUT_A_QUERY = {
+    *NOT_FOR_A_READ,
+    *("omnigraph.plan", "omnigraph.exec", "omnigraph.catalog.bind", "omnigraph.catalog.bound"),
+    *("omnigraph.language.query_ast", "omnigraph.language.query_parser", "omnigraph.operations.query"),
+}
 
 
 def imported(folder: Path, *arguments: str, code: int = 0) -> set[str]:
@@ -47,6 +64,11 @@ def imported(folder: Path, *arguments: str, code: int = 0) -> set[str]:
     document = json.loads(outcome.stdout)
     assert document["code"] == code, outcome
     return set(document["modules"])
+
+
+def among(modules: set[str], unwanted: set[str]) -> set[str]:
+    """Return the modules that are unwanted, or lie in an unwanted package."""
+    return {module for module in modules if any(f"{module}.".startswith(f"{name}.") for name in unwanted)}
 
 
 def packages(modules: set[str]) -> set[str]:
@@ -65,7 +87,7 @@ def test_help_imports_of_ours_no_more_than_the_command_table(tmp_path: Path) -> 
     modules = imported(tmp_path, "--help")
 
     ours = {module for module in modules if module.startswith("omnigraph")}
-    table = {"main", "exit_codes", "global_flags", "invocation"}
+    table = {"main", "exit_codes", "global_flags", "invocation", "lean_imports"}
     assert ours == {"omnigraph", "omnigraph.cli", *(f"omnigraph.cli.{name}" for name in table)}
 
 
@@ -99,7 +121,57 @@ def test_a_pattern_is_checked_by_arrow_and_by_nothing_heavier(tmp_path: Path) ->
     found = packages(imported(tmp_path, "lint", "--schema", "s.pg", "--query", "q.gq"))
 
     assert "pyarrow" in found
-    assert found.intersection({"lance", "pyspark", "fastapi", "mcp"}) == set()
+    assert found.intersection({"lance", "pandas", "pyspark", "fastapi", "mcp"}) == set()
+
+
+def test_a_pattern_is_checked_without_the_functions_of_arrow(tmp_path: Path) -> None:
+    write(tmp_path, "s.pg", SCHEMA.replace("    mass_kg", '    @check(code, "^[A-Z]+-[0-9]+$")\n    mass_kg'))
+
+    assert "pyarrow.compute" not in imported(tmp_path, "schema", "plan", "--from", "s.pg", "--schema", "s.pg")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "unwanted"),
+    [
+        (["query", "-e", EVERY_CRAFT, "--store", GRAPH], NOT_FOR_A_READ),
+        (["commit", "list", GRAPH], NOT_WITHOUT_A_QUERY),
+        (["branch", "list", GRAPH], NOT_WITHOUT_A_QUERY),
+        (["snapshot", GRAPH], NOT_WITHOUT_A_QUERY),
+        (["schema", "show", GRAPH], NOT_WITHOUT_A_QUERY),
+    ],
+    ids=lambda given: " ".join(given[:2]) if isinstance(given, list) else "",
+)
+def test_a_read_imports_nothing_of_writes_and_searches(
+    arguments: list[str], unwanted: set[str], tmp_path: Path
+) -> None:
+    place_atlas(tmp_path)
+
+    modules = imported(tmp_path, *arguments)
+
+    assert "lance" in modules
+    assert among(modules, unwanted) == set()
+
+
+def test_a_mutation_imports_neither_pandas_nor_what_other_writes_need(tmp_path: Path) -> None:
+    place_atlas(tmp_path)
+    params = '{"code": "VGR-1", "name": "Voyager"}'
+
+    modules = imported(
+        tmp_path, "mutate", "rename", "--query", "atlas.gq", "--params", params, "--store", GRAPH
+    )
+
+    unwanted = {"pandas", "yaml", "pyspark", "httpx", "omnigraph.merge", "omnigraph.embedding"}
+    assert "omnigraph.operations.mutate" in modules
+    assert among(modules, unwanted) == set()
+
+
+def test_importing_the_library_imports_no_operation_but_open(tmp_path: Path) -> None:
+    listing = "import json, sys, omnigraph; omnigraph.open; print(json.dumps(sorted(sys.modules)))"
+
+    modules = set(json.loads(python("-c", listing, cwd=tmp_path).stdout))
+
+    assert "omnigraph.operations.open" in modules
+    assert among(modules, NOT_WITHOUT_A_QUERY - {"pandas"}) == set()
 
 
 def test_help_imports_few_modules_of_any_kind(tmp_path: Path) -> None:

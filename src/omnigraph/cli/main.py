@@ -6,7 +6,6 @@
 import importlib
 import sys
 from collections.abc import Sequence
-from difflib import get_close_matches
 from typing import NamedTuple, NoReturn
 
 import click
@@ -91,6 +90,8 @@ class LazyGroup(ForwardingGroup):
             args = [replacement, *args[2:]]
         name = args[0]
         if name not in COMMANDS and name not in DEPRECATED and not name.startswith("-"):
+            from difflib import get_close_matches
+
             close = get_close_matches(name, [*COMMANDS, *DEPRECATED], n=1)
             hint = f" Did you mean '{close[0]}'?" if close else ""
             raise click.UsageError(f"No such command '{name}'.{hint}", ctx)

@@ -1,6 +1,7 @@
 """Columns of a result: properties, whole entities, constants and scores of rows."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -14,13 +15,15 @@ from omnigraph.catalog.bound import (
 )
 from omnigraph.exec.context import QueryContext
 from omnigraph.exec.operand import constant_column
-from omnigraph.exec.rank import Ranking
 from omnigraph.exec.result_schema import entity_type
 from omnigraph.exec.rows import Rows, SlotArray, Values
 
+if TYPE_CHECKING:
+    from omnigraph.exec.rank import Ranking
+
 
 def project(
-    context: QueryContext, expression: Expression, rows: Rows, rankings: Mapping[RankValue, Ranking]
+    context: QueryContext, expression: Expression, rows: Rows, rankings: "Mapping[RankValue, Ranking]"
 ) -> Values:
     """Return the column of a projection, one value per row."""
     match expression:

@@ -7,6 +7,7 @@ L2  Without `order` rows come by the ids of the variables that the result shows;
 """
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -28,9 +29,11 @@ from omnigraph.exec.context import QueryContext
 from omnigraph.exec.grouping import GroupKey, Groups, group
 from omnigraph.exec.order import Codes, SortKey, sorted_positions
 from omnigraph.exec.project import project
-from omnigraph.exec.rank import Ranking, rank
 from omnigraph.exec.rows import Ints, Rows, Values
 from omnigraph.plan.physical import PhysicalPlan
+
+if TYPE_CHECKING:
+    from omnigraph.exec.rank import Ranking
 
 BY_ID_BELOW = 100_000
 RANKS = (NearestValue, Bm25Value, RrfValue)
@@ -55,20 +58,26 @@ def _plain(context: QueryContext, plan: PhysicalPlan, rows: Rows) -> list[Values
     ranked = behind_alias(plan.orderings[0].expression) if plan.orderings else None
     keys: list[SortKey] = []
     if isinstance(ranked, RANKS):
-        ranking = rankings[ranked] = rank(context, ranked, rows, plan.limit)
+        ranking = rankings[ranked] = _rank(context, ranked, rows, plan.limit)
         place = ranking.place[rows.slots[ranking.variable]]
         rows, place = rows.where(place >= 0), place[place >= 0]
         keys.append(SortKey(lambda positions: place[positions]))
     for projection in plan.projections:
         value = projection.expression
         if isinstance(value, RANKS) and value not in rankings:
-            rankings[value] = rank(context, value, rows, None)
+            rankings[value] = _rank(context, value, rows, None)
     if rows.size > 1 or plan.limit == 0:
         keys += [_row_key(context, ordering, rows) for ordering in plan.orderings[len(keys) :]]
         keys += _ties(context, plan, rows)
         rows = rows.take(sorted_positions(rows.size, keys, plan.limit))
     context.budget.check()
     return [project(context, projection.expression, rows, rankings) for projection in plan.projections]
+
+
+def _rank(context: QueryContext, value: RankValue, rows: Rows, limit: int | None) -> "Ranking":
+    from omnigraph.exec.rank import rank  # late: most queries rank nothing
+
+    return rank(context, value, rows, limit)
 
 
 def _row_key(context: QueryContext, ordering: BoundOrdering, rows: Rows) -> SortKey:

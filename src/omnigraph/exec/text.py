@@ -7,7 +7,6 @@ from omnigraph.core.errors import ExecutionError
 from omnigraph.exec.context import QueryContext
 from omnigraph.exec.operand import constant
 from omnigraph.exec.rows import Mask, SlotArray, distinct
-from omnigraph.exec.search import fuzzy_matching, matching
 
 EDITS_DEFAULT = 2
 
@@ -16,6 +15,8 @@ def text_matches(
     context: QueryContext, table_key: str, condition: TextMatchValue, slots: SlotArray | None
 ) -> Mask:
     """Return for which slots a text predicate is true; without slots, for each slot of the table."""
+    from omnigraph.exec.search import fuzzy_matching, matching  # late: most queries search nothing
+
     view = context.view
     known = view.slots(table_key)
     query = constant(condition.query, context.parameters)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from omnigraph.core.span import Source
 from omnigraph.graph.result import Result
@@ -9,7 +10,9 @@ from omnigraph.graph.source import query_name, text_source
 from omnigraph.history.state import Snapshot
 from omnigraph.operations.context import OpenGraph
 from omnigraph.operations.query import explain, query
-from omnigraph.plan.describe import Explanation
+
+if TYPE_CHECKING:
+    from omnigraph.plan.describe import Explanation
 
 
 class SnapshotView:
@@ -58,7 +61,7 @@ class SnapshotView:
         params: Mapping[str, object] | None = None,
         *,
         actor: str | None = None,
-    ) -> Explanation:
+    ) -> "Explanation":
         """Return how a read would be carried out on the snapshot."""
         source = text_source(source)
         actor = self._actor if actor is None else actor

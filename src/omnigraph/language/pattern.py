@@ -10,10 +10,12 @@ def pattern_error(pattern: str) -> str | None:
     """Return why a pattern does not compile, or none."""
     # Arrow is imported late: most sources that are parsed have no pattern.
     import pyarrow as pa
-    import pyarrow.compute as pc
+    from pyarrow._compute import MatchSubstringOptions, call_function
 
     try:
-        pc.match_substring_regex(pa.array([""]), pattern=pattern)
+        # A null suffices to have the pattern compiled: pyarrow imports pandas to make arrays of lists.
+        # And `pyarrow.compute` would write 290 functions out of their descriptions, of which one is called.
+        call_function("match_substring_regex", [pa.nulls(1, pa.string())], MatchSubstringOptions(pattern))
     except pa.ArrowInvalid as error:
         # The text repeats the pattern, which may be as long as its author likes.
         return str(error).removeprefix("Invalid regular expression: ")[:DIAGNOSTIC_EXCERPT_MAX]

@@ -18,8 +18,9 @@ J7  On an object store the removal is conditional on nobody having come to the b
 What only a change needs is imported by it: branches are listed from the shell all the time.
 """
 
+from typing import TYPE_CHECKING
+
 from omnigraph.commit.parts import Parts
-from omnigraph.commit.publish import ManifestPublisher, publish_lock_file
 from omnigraph.core.errors import (
     AlreadyExistsError,
     BadRequest,
@@ -35,9 +36,11 @@ from omnigraph.core.failpoint import hit
 from omnigraph.history.branches import Branch, check_branch_name, control_file, mint_ref, trimmed_name
 from omnigraph.history.commits import GraphCommit
 from omnigraph.history.coordinator import MAIN
-from omnigraph.history.lineage import ChainedLog, Lineage
 from omnigraph.history.state import ManifestState
 from omnigraph.operations.context import OpenGraph
+
+if TYPE_CHECKING:
+    from omnigraph.commit.publish import ManifestPublisher
 
 
 def list_branches(graph: OpenGraph, *, actor: str | None = None) -> list[str]:
@@ -259,8 +262,9 @@ def _own_refs(state: ManifestState) -> frozenset[str]:
     return frozenset(ref for _, ref in state.forks_of(state.branch))
 
 
-def _let_go(parts: Parts, publisher: ManifestPublisher, branch: Branch, state: ManifestState) -> None:
+def _let_go(parts: Parts, publisher: "ManifestPublisher", branch: Branch, state: ManifestState) -> None:
     """Remove what a deleted branch leaves; whatever fails is a warning, and cleanup's to remove (J2)."""
+    from omnigraph.commit.publish import publish_lock_file
     from omnigraph.commit.reclaim import drop_refs
 
     try:
@@ -286,6 +290,8 @@ def _let_go(parts: Parts, publisher: ManifestPublisher, branch: Branch, state: M
 
 def _is_meeting_place(parts: Parts, branch: Branch, state: ManifestState) -> bool:
     """Return whether two branches may meet in a commit of a deleted one (J3)."""
+    from omnigraph.history.lineage import ChainedLog, Lineage
+
     log = ChainedLog(state.commits, branch=branch.name)
     if not log.own:
         return False  # it never wrote

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from omnigraph.catalog.model import Catalog
 from omnigraph.commit.parts import Parts
-from omnigraph.commit.publish import ManifestPublisher
 from omnigraph.core.errors import BadRequest, HandleClosed, HandleForked, OmnigraphError, StorageError
 from omnigraph.history.branches import SCHEMA_APPLY_LOCK, trimmed_name
 from omnigraph.history.commits import RESERVED_ACTOR_PREFIX
@@ -16,6 +15,7 @@ from omnigraph.history.coordinator import MAIN
 from omnigraph.history.state import ManifestState
 
 if TYPE_CHECKING:
+    from omnigraph.commit.publish import ManifestPublisher
     from omnigraph.embedding import EmbeddingConfig
     from omnigraph.history.contract import Contract
     from omnigraph.operations.reading import Reading
@@ -33,9 +33,9 @@ class OpenGraph:
     """One open graph: shared by threads, never by processes."""
 
     parts: Parts
-    publisher: ManifestPublisher
     contract: "Contract"
     is_writable: bool
+    door: "ManifestPublisher | None"
     authorize: Authorize = allow_everything
     embedding: "EmbeddingConfig | None" = None
     process: int = field(default_factory=os.getpid)
@@ -47,6 +47,17 @@ class OpenGraph:
     def catalog(self) -> Catalog:
         """The types of the accepted schema."""
         return self.contract.catalog
+
+    @property
+    def publisher(self) -> "ManifestPublisher":
+        """The one door of the graph; a handle that was opened for reading has none.
+
+        Raises:
+            BadRequest: the graph was opened read-only.
+        """
+        self.require_writable()
+        assert self.door is not None, "what is writable has a door"
+        return self.door
 
     @property
     def reading(self) -> "Reading":

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from omnigraph.commit.parts import Parts, boot_id, host_name, process_id
-from omnigraph.commit.publish import ManifestPublisher
 from omnigraph.commit.queues import WriteQueueManager
 from omnigraph.core.clock import boot_clock
 from omnigraph.core.errors import GraphNotFound, StorageError, UnsupportedError
@@ -37,6 +36,7 @@ from omnigraph.storage.table import TableStore
 from omnigraph.storage.uri import GraphRoot
 
 if TYPE_CHECKING:
+    from omnigraph.commit.publish import ManifestPublisher
     from omnigraph.embedding import EmbeddingConfig
 
 _log = logging.getLogger("omnigraph")
@@ -66,8 +66,10 @@ def make_parts(uri: str, *, durability: Durability | None = None, upkeep: bool =
     )
 
 
-def make_publisher(parts: Parts) -> ManifestPublisher:
+def make_publisher(parts: Parts) -> "ManifestPublisher":
     """Return the one door of a graph."""
+    from omnigraph.commit.publish import ManifestPublisher
+
     return ManifestPublisher(
         parts.coordinator,
         parts.store,
@@ -107,10 +109,10 @@ def open_graph(
     if is_writable:
         probe_store(parts.adapter, parts.root)
         parts = _with_lease(parts, lease_lifetime_s)
-    publisher = make_publisher(parts)
+    publisher = make_publisher(parts) if is_writable else None
     try:
         with parts.queues.schema_gate:
-            if is_writable:
+            if publisher is not None:
                 from omnigraph.commit.recovery.quarantine import quarantine_manifest, quarantine_tables
                 from omnigraph.commit.recovery.sweep import SweepMode, sweep
 
@@ -123,7 +125,7 @@ def open_graph(
             snapshot = parts.coordinator.state().snapshot()
             check_against_manifest(contract, snapshot)
         check_files_at_open(parts, snapshot)
-        return OpenGraph(parts, publisher, contract, is_writable, embedding=embedding)
+        return OpenGraph(parts, contract, is_writable, publisher, embedding=embedding)
     except BaseException:
         _give_back_lease(parts)
         raise
@@ -137,7 +139,7 @@ def _branch_check(parts: Parts) -> Callable[[str, str | None], object]:
     return lambda branch, ref: parts.branches.claim(branch, ref, lease.epoch)
 
 
-def _prove_newest(parts: Parts, publisher: ManifestPublisher) -> None:
+def _prove_newest(parts: Parts, publisher: "ManifestPublisher") -> None:
     """Sync main's newest version and note it, where a power cut or a dead publisher left no note of it.
 
     Whoever reads it from now on is as good as told of it. One that cannot be synced is still only unproven.

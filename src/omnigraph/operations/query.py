@@ -5,6 +5,7 @@ physical plan for its tables, run.
 """
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -24,10 +25,12 @@ from omnigraph.language.query_parser import parse_queries
 from omnigraph.operations.context import OpenGraph
 from omnigraph.operations.pin import SnapshotLike, resolve_snapshot
 from omnigraph.plan.cache import PhysicalKey
-from omnigraph.plan.describe import Explanation, describe
 from omnigraph.plan.mentions import tables_of
 from omnigraph.plan.optimize import plan_read
 from omnigraph.plan.physical import PhysicalPlan
+
+if TYPE_CHECKING:
+    from omnigraph.plan.describe import Explanation
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +94,7 @@ def query(
         view = _view(graph, named, snapshot)
         view.begin()
         plan = _physical(graph, source, name, prepared, view)
-    table = execute(plan, QueryContext(view, parameters, budget, graph.reading.embedder.embed_query, exact))
+    table = execute(plan, QueryContext(view, parameters, budget, graph.reading.embed_query, exact))
     commit_id = view.snapshot.head.graph_commit_id
     return QueryAnswer(plan.name, table, _target(named, snapshot, commit_id), commit_id)
 
@@ -105,7 +108,7 @@ def explain(
     branch: str | None = None,
     snapshot: SnapshotLike | None = None,
     actor: str | None = None,
-) -> Explanation:
+) -> "Explanation":
     """Return how a read would be carried out; parameters may be left out, those given are checked.
 
     Raises:
@@ -114,6 +117,8 @@ def explain(
         BadRequest: the query is a mutation.
         BranchNotFound, CommitNotFound, VersionNotFound: there is nothing of that name to read.
     """
+    from omnigraph.plan.describe import describe
+
     named = _enter(graph, actor, branch, snapshot)
     prepared = _prepare(graph, source, name)
     if params is not None:

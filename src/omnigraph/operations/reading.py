@@ -5,11 +5,11 @@ D1  All of it may be dropped at any time and changes no answer.
 
 import threading
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from omnigraph.catalog.model import Catalog
 from omnigraph.commit.parts import Parts
 from omnigraph.core.recent import Recent
-from omnigraph.embedding import Embedder, EmbeddingConfig
 from omnigraph.exec.dense import CacheSettings, Derived
 from omnigraph.exec.hop_costs import HopCosts
 from omnigraph.exec.settings import QuerySettings
@@ -17,6 +17,9 @@ from omnigraph.exec.view import GraphView
 from omnigraph.history.state import ManifestState, Snapshot
 from omnigraph.operations.query_settings import query_settings
 from omnigraph.plan.cache import PlanCache
+
+if TYPE_CHECKING:
+    from omnigraph.embedding import Embedder, EmbeddingConfig
 
 VIEWS_MAX = 8  # snapshots whose tables stay open; each holds no rows of its own
 
@@ -27,19 +30,20 @@ class Reading:
 
     parts: Parts
     derived: Derived
-    embedder: Embedder
+    embedding: "EmbeddingConfig | None" = None
     settings: QuerySettings = field(default_factory=query_settings)
     plans: PlanCache = field(default_factory=PlanCache)
     costs: HopCosts = field(default_factory=HopCosts)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _views: Recent[tuple[str, str, int], GraphView] = field(default_factory=lambda: Recent(VIEWS_MAX))
+    _embedder: "Embedder | None" = None
     _newest: dict[str | None, tuple[ManifestState, Catalog, GraphView]] = field(default_factory=dict)
 
     @staticmethod
-    def of(parts: Parts, state: ManifestState, embedding: EmbeddingConfig | None) -> "Reading":
+    def of(parts: Parts, state: ManifestState, embedding: "EmbeddingConfig | None") -> "Reading":
         """Return what queries of a graph share at first: settings, and nothing derived yet."""
         derived = Derived(parts.store, state.commits.genesis_id, CacheSettings.from_environment())
-        return Reading(parts, derived, Embedder(embedding))
+        return Reading(parts, derived, embedding)
 
     def newest(self, state: ManifestState, catalog: Catalog) -> GraphView:
         """Return the view of a branch's newest snapshot; the same one while nothing moved."""
@@ -78,10 +82,27 @@ class Reading:
         self._views.put(key, made)
         return made
 
+    def embed_query(self, text: str, dimension: int, recorded_model: str | None, where: str) -> list[float]:
+        """Return the vector of the text given to a search of the property `where`.
+
+        Raises:
+            EmbeddingModelMismatch: the property records another model.
+            EmbeddingError: there is no such provider, its key is missing, or it fails.
+        """
+        with self._lock:
+            if self._embedder is None:
+                from omnigraph.embedding import Embedder  # late: most queries embed nothing
+
+                self._embedder = Embedder(self.embedding)
+            embedder = self._embedder
+        return embedder.embed_query(text, dimension, recorded_model, where)
+
     def close(self) -> None:
         """Let go of everything."""
         self._views.clear()
         with self._lock:
             self._newest.clear()
+            embedder, self._embedder = self._embedder, None
         self.derived.close()
-        self.embedder.close()
+        if embedder is not None:
+            embedder.close()

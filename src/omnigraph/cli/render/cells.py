@@ -1,11 +1,10 @@
 """One value in one place of a terminal: its text, its width, and what happens when it is too wide.
 
-Widths are terminal cells, not characters: a Chinese character takes two, a combining accent none.
+Widths are terminal cells, not characters: a Chinese character takes two, a combining accent none. The tables
+that know them are imported for the first text that needs them.
 """
 
 import json
-
-from rich.cells import cell_len, chop_cells, set_cell_size
 
 from omnigraph.cli.steering import in_json
 
@@ -24,19 +23,29 @@ def compact(value: object) -> str:
 
 def width(text: str) -> int:
     """Return how many cells of a terminal a text takes."""
-    return len(text) if text.isascii() else cell_len(text)
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
 
 
 def cut(text: str, cells: int) -> str:
     """Return a text of at most so many cells; an ellipsis shows that something is missing."""
     if width(text) <= cells:
         return text
+    from rich.cells import set_cell_size
+
     return set_cell_size(text, cells - width(ELLIPSIS)).rstrip() + ELLIPSIS
 
 
 def wrap(text: str, cells: int) -> list[str]:
     """Return a text as lines of at most so many cells."""
-    return [text] if width(text) <= cells else chop_cells(text, cells)
+    if width(text) <= cells:
+        return [text]
+    from rich.cells import chop_cells
+
+    return chop_cells(text, cells)
 
 
 def pad(text: str, cells: int, *, to_the_right: bool) -> str:
