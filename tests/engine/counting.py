@@ -44,7 +44,9 @@ _is_listening = [False]
 
 def _listen(event: str, arguments: tuple[object, ...]) -> None:
     if _is_listening[0] and event in {"os.scandir", "os.listdir"}:
-        _listed.append(os.fspath(str(arguments[0])))
+        folder = os.fspath(str(arguments[0]))
+        if folder not in sys.path_importer_cache:  # Python itself lists packages, as modules are imported
+            _listed.append(folder)
     if _is_listening[0] and event == "os.rename":
         _renamed.append(os.fspath(str(arguments[1])))
 
