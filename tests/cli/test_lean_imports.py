@@ -25,11 +25,14 @@ found = {
     "finders": [type(it).__module__ for it in sys.meta_path if "omnigraph" in type(it).__module__],
     "collects as before": before == gc.get_threshold(),
 }
+from omnigraph.cli.lean_imports import lean_imports
+with lean_imports():
+    import pandas  # by whoever needs it while a command runs
 import omnigraph
 with omnigraph.open(sys.argv[1], mode="ro") as graph:
     result = graph.query("query q() { match { $c: Craft } return { $c.code, $c.mass_kg } order { $c.code } }")
 found["frame"] = result.to_pandas()["c.code"].tolist()
-import pandas, pyarrow
+import pyarrow
 found["table"] = pyarrow.Table.from_pandas(pandas.DataFrame({"n": [1, 2]})).column("n").to_pylist()
 found["array"] = pyarrow.array(pandas.Series([3, None], dtype="Int64")).to_pylist()
 print(json.dumps(found))

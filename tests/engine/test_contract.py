@@ -8,7 +8,7 @@ import pytest
 
 from omnigraph.core.errors import SchemaContractConflict
 from omnigraph.graph.graph import Graph
-from omnigraph.history.contract import SCHEMA_SOURCE, SCHEMA_STATE, check_against_manifest
+from omnigraph.history.contract import SCHEMA_SOURCE, SCHEMA_STATE, check_against_manifest, compiled
 from omnigraph.history.identity import TableIdentity
 from tests.support.engine import PEOPLE, internals, new_graph, reopen
 
@@ -41,3 +41,16 @@ def test_a_manifest_with_another_table_of_the_name_is_refused(graph: Graph) -> N
 
     with pytest.raises(SchemaContractConflict, match="node:Person of the manifest is another table"):
         check_against_manifest(contract, snapshot.showing({"node:Person": stranger}))
+
+
+def test_a_process_compiles_a_schema_once_and_another_text_anew(graph: Graph) -> None:
+    before = compiled.cache_info().misses
+
+    graph.refresh()
+    reopen(graph).close()
+    reopen(graph, mode="ro").close()
+
+    assert compiled.cache_info().misses == before
+    Path(graph.uri, SCHEMA_SOURCE).write_text(f"// who we know, {graph.uri}\n{PEOPLE}")
+    graph.refresh()
+    assert compiled.cache_info().misses == before + 1

@@ -5,6 +5,7 @@ N1  The files agree with one another and with the manifest, or the graph is not 
 
 import json
 from dataclasses import dataclass
+from functools import lru_cache
 
 from omnigraph.catalog.build import build_catalog, read_schema, written_keys
 from omnigraph.catalog.identity import AcceptedSchema
@@ -21,6 +22,7 @@ from omnigraph.storage.object_store import StorageAdapter
 SCHEMA_SOURCE, SCHEMA_IR, SCHEMA_STATE = "_schema.pg", "_schema.ir.json", "__schema_state.json"
 SCHEMA_FILES = (SCHEMA_SOURCE, SCHEMA_IR, SCHEMA_STATE)
 STATE_FORMAT = 1
+SOURCES_KEPT = 16  # compiled schemas that a process remembers; it has a few graphs, and each has one
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,7 @@ def read_contract(adapter: StorageAdapter) -> Contract:
         raise SchemaContractConflict(f"the schema files cannot be read: {error}") from error
     if not isinstance(recorded, dict):
         raise SchemaContractConflict(f"the schema files cannot be read: {SCHEMA_STATE} is no object")
-    desired = read_schema(Source(source, SCHEMA_SOURCE))
+    desired = compiled(source)
     contract = Contract.of(desired, accepted)
     facts = {
         "schema_ir_hash": ir_hash(ir),
@@ -87,6 +89,16 @@ def read_contract(adapter: StorageAdapter) -> Contract:
             message = f"{SCHEMA_STATE} records {name} {recorded.get(name)}, found {actual}"
             raise SchemaContractConflict(message)
     return contract
+
+
+@lru_cache(SOURCES_KEPT)
+def compiled(source: str) -> DesiredSchema:
+    """Return what the text of `_schema.pg` declares; a process compiles a text once, however often it opens.
+
+    Raises:
+        ParseError, CatalogError: the text is no schema.
+    """
+    return read_schema(Source(source, SCHEMA_SOURCE))
 
 
 def check_against_manifest(contract: Contract, snapshot: Snapshot) -> None:
