@@ -46,6 +46,13 @@ with omnigraph.open(sys.argv[1], mode="ro") as graph:
 ours = [type(it).__module__ for it in sys.meta_path if "omnigraph" in type(it).__module__]
 print(json.dumps([ours, "pandas" in sys.modules]))
 """
+# How much of the process is kept from the last search for garbage, asked when every other handler has run.
+LEFT_AT_THE_END = """\
+import atexit, gc, sys
+atexit.register(lambda: print("searched" if gc.get_freeze_count() == 0 else "left"))
+from omnigraph.cli.main import main
+main({arguments})
+"""
 NANOSECONDS = 1_500_000_000_123_456_789
 
 
@@ -82,6 +89,15 @@ def test_a_load_has_pandas_for_moments_of_nanoseconds(tmp_path: Path) -> None:
     outcome = omnigraph("load", "r.omni", "--data", "Reading=r.parquet", "--mode", "append", cwd=tmp_path)
 
     assert outcome.code == 0, outcome
+
+
+@pytest.mark.parametrize(("arguments", "expected"), [("", "left"), ('["version"]', "searched")])
+def test_the_program_ends_at_once_and_leaves_the_process_of_others_alone(
+    arguments: str, expected: str, tmp_path: Path
+) -> None:
+    outcome = python("-c", LEFT_AT_THE_END.format(arguments=arguments), "version", cwd=tmp_path)
+
+    assert (outcome.code, outcome.stdout.splitlines()[-1]) == (0, expected)
 
 
 def test_all_is_as_it_was_when_a_run_ends() -> None:

@@ -4,6 +4,7 @@ S1  Only the program does this, and only while it runs. As a library we hide no 
 S2  Whoever asks for pandas gets it. One module goes without, which would import it and never use it.
 """
 
+import atexit
 import gc
 import sys
 from collections.abc import Iterator, Sequence
@@ -42,6 +43,15 @@ def lean_imports() -> Iterator[None]:
     finally:
         let_pandas_in()
         gc.set_threshold(*thresholds)
+
+
+def end_at_once() -> None:
+    """Let the process end without a last search for garbage, which is a sixth of what a short command takes.
+
+    For a process that is the program and nobody else's (S1). What is left goes with the process; whatever has
+    to be closed is closed by then, or by its own handler at exit: those come first.
+    """
+    atexit.register(gc.freeze)
 
 
 def let_pandas_in() -> None:

@@ -14,7 +14,7 @@ from omnigraph import __version__
 from omnigraph.cli.exit_codes import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_USAGE
 from omnigraph.cli.global_flags import ForwardingGroup
 from omnigraph.cli.invocation import Invocation
-from omnigraph.cli.lean_imports import lean_imports
+from omnigraph.cli.lean_imports import end_at_once, lean_imports
 
 
 class CommandEntry(NamedTuple):
@@ -129,6 +129,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     if sys.platform == "win32":
         click.echo("error: omnigraph runs on Linux and macOS, not on Windows", err=True)
         sys.exit(EXIT_FAILURE)
+    if arguments is None:
+        end_at_once()
     invocation = Invocation()
     try:
         with lean_imports():
