@@ -27,6 +27,7 @@ from omnigraph.operations.pin import SnapshotLike, resolve_snapshot
 from omnigraph.plan.cache import PhysicalKey
 from omnigraph.plan.mentions import tables_of
 from omnigraph.plan.optimize import plan_read
+from omnigraph.plan.pattern import Pattern, pattern_of
 from omnigraph.plan.physical import PhysicalPlan
 
 if TYPE_CHECKING:
@@ -35,9 +36,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PreparedRead:
-    """What a query's text means under a schema, and the tables it reads."""
+    """What a query's text means under a schema: what it matches, and the tables it reads."""
 
     read: BoundRead
+    pattern: Pattern
     tables: tuple[str, ...]
 
 
@@ -126,7 +128,7 @@ def explain(
         given = params if isinstance(params, dict) else {}
         bind_parameters({key: type_ for key, type_ in declared.items() if key in given}, params)
     view = _view(graph, named, snapshot)
-    return describe(plan_read(prepared.read, view.catalog, view))  # anew: its estimates are those of today
+    return describe(_planned(prepared, view))  # anew: its estimates are those of today
 
 
 def _enter(
@@ -160,14 +162,18 @@ def _prepare(graph: OpenGraph, source: Source, name: str | None) -> PreparedRead
 def _bind_read(source: Source, name: str | None, catalog: Catalog) -> PreparedRead:
     read = bind(_pick(parse_queries(source), name), catalog, source)
     assert isinstance(read, BoundRead)
-    return PreparedRead(read, tables_of(read, catalog))
+    return PreparedRead(read, pattern_of(read), tables_of(read, catalog))
 
 
 def _physical(
     graph: OpenGraph, source: Source, name: str | None, prepared: PreparedRead, view: GraphView
 ) -> PhysicalPlan:
     key = PhysicalKey(source.text, name, view.catalog.shape_hash, view.magnitudes(prepared.tables))
-    return graph.reading.plans.physical(key, lambda: plan_read(prepared.read, view.catalog, view))
+    return graph.reading.plans.physical(key, lambda: _planned(prepared, view))
+
+
+def _planned(prepared: PreparedRead, view: GraphView) -> PhysicalPlan:
+    return plan_read(prepared.read, view.catalog, view, prepared.pattern)
 
 
 def _pick(file: ast.QueryFile, name: str | None) -> ast.Query:

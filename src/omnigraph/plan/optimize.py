@@ -12,16 +12,21 @@ from omnigraph.catalog.model import Catalog, EdgeType, NodeType
 from omnigraph.plan.choose import pipeline_of
 from omnigraph.plan.estimate import Estimator
 from omnigraph.plan.needed import keep_of_leaves, needed_by_result
-from omnigraph.plan.pattern import pattern_of
+from omnigraph.plan.pattern import Pattern, pattern_of
 from omnigraph.plan.physical import Close, Expand, Join, Operator, PhysicalPlan, Scan, Variable
 from omnigraph.plan.statistics import Statistics
 
 
-def plan_read(read: BoundRead, catalog: Catalog, statistics: Statistics) -> PhysicalPlan:
-    """Return the plan that gives the rows of a read with the least work that we know of."""
+def plan_read(
+    read: BoundRead, catalog: Catalog, statistics: Statistics, pattern: Pattern | None = None
+) -> PhysicalPlan:
+    """Return the plan that gives the rows of a read with the least work that we know of.
+
+    Whoever plans a read again and again hands in its pattern, which depends on the text alone.
+    """
     estimator = Estimator(catalog, statistics)
     operators = pipeline_of(
-        pattern_of(read), estimator, needed=needed_by_result(read), keep=keep_of_leaves(read)
+        pattern or pattern_of(read), estimator, needed=needed_by_result(read), keep=keep_of_leaves(read)
     )
     variables = {variable.name: variable for variable in _introduced(operators)}
     estimate = _result_rows(read, operators, variables, estimator)
