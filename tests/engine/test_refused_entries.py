@@ -44,11 +44,6 @@ def test_a_handle_for_reading_writes_nothing(graph: Graph, verb: str) -> None:
     assert files(Path(graph.uri)) == before
 
 
-def test_a_handle_for_reading_has_no_way_to_publish(graph: Graph) -> None:
-    with reopen(graph, mode="ro") as reader, pytest.raises(BadRequest, match="read-only"):
-        _ = internals(reader).publisher
-
-
 @pytest.mark.parametrize(
     "actor", ["omnigraph:maintenance", "omnigraph:recovery", "omnigraph:me", " ", "a\nb"]
 )

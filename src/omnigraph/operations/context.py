@@ -35,7 +35,7 @@ class OpenGraph:
     parts: Parts
     contract: "Contract"
     is_writable: bool
-    door: "ManifestPublisher | None"
+    door: "ManifestPublisher | None" = None
     authorize: Authorize = allow_everything
     embedding: "EmbeddingConfig | None" = None
     process: int = field(default_factory=os.getpid)
@@ -50,13 +50,10 @@ class OpenGraph:
 
     @property
     def publisher(self) -> "ManifestPublisher":
-        """The one door of the graph; a handle that was opened for reading has none.
-
-        Raises:
-            BadRequest: the graph was opened read-only.
-        """
-        self.require_writable()
-        assert self.door is not None, "what is writable has a door"
+        """The one door of the graph; a handle that was opened for reading has one when it is asked for."""
+        if self.door is None:
+            with self.lock:
+                self.door = self.door or make_publisher(self.parts)
         return self.door
 
     @property
@@ -157,6 +154,29 @@ class OpenGraph:
             if branch is not None and error.kind == "not_found":
                 self.parts.branches.require(branch, ref)  # deleted since we looked: say so
             raise
+
+
+def make_publisher(parts: Parts) -> "ManifestPublisher":
+    """Return the one door of a graph."""
+    from omnigraph.commit.publish import ManifestPublisher
+
+    return ManifestPublisher(
+        parts.coordinator,
+        parts.store,
+        parts.syncer,
+        local_root=parts.local_root,
+        warn=parts.warn,
+        check_branch=_branch_check(parts),
+        summer=parts.summer,
+    )
+
+
+def _branch_check(parts: Parts) -> Callable[[str, str | None], object]:
+    """Return how a publish looks for its branch: on an object store it claims it for this writer."""
+    lease = parts.lease
+    if lease is None:
+        return parts.branches.require
+    return lambda branch, ref: parts.branches.claim(branch, ref, lease.epoch)
 
 
 def check_actor(actor: str) -> None:

@@ -7,7 +7,6 @@ O3  An open that fails gives its lease back.
 
 import logging
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +20,7 @@ from omnigraph.history.branches import Branches
 from omnigraph.history.contract import check_against_manifest, read_contract
 from omnigraph.history.coordinator import Coordinator
 from omnigraph.history.manifest_rows import MANIFEST_DIR
-from omnigraph.operations.context import OpenGraph
+from omnigraph.operations.context import OpenGraph, make_publisher
 from omnigraph.operations.file_checks import check_files_at_open
 from omnigraph.storage.audit_table import AuditTable
 from omnigraph.storage.durability import Durability, Syncer, setting_from_environment
@@ -63,21 +62,6 @@ def make_parts(uri: str, *, durability: Durability | None = None, upkeep: bool =
         warn=_log.warning,
         upkeep=upkeep,
         summer=Summer(root.uri if root.is_local else None, is_on=is_recording()),
-    )
-
-
-def make_publisher(parts: Parts) -> "ManifestPublisher":
-    """Return the one door of a graph."""
-    from omnigraph.commit.publish import ManifestPublisher
-
-    return ManifestPublisher(
-        parts.coordinator,
-        parts.store,
-        parts.syncer,
-        local_root=parts.local_root,
-        warn=parts.warn,
-        check_branch=_branch_check(parts),
-        summer=parts.summer,
     )
 
 
@@ -129,14 +113,6 @@ def open_graph(
     except BaseException:
         _give_back_lease(parts)
         raise
-
-
-def _branch_check(parts: Parts) -> Callable[[str, str | None], object]:
-    """Return how a publish looks for its branch: on an object store it claims it for this writer."""
-    lease = parts.lease
-    if lease is None:
-        return parts.branches.require
-    return lambda branch, ref: parts.branches.claim(branch, ref, lease.epoch)
 
 
 def _prove_newest(parts: Parts, publisher: "ManifestPublisher") -> None:

@@ -12,8 +12,7 @@ from omnigraph.core.errors import ConflictError, GraphNotFound, OmnigraphError
 from omnigraph.history.branches import trimmed_name
 from omnigraph.history.coordinator import MAIN
 from omnigraph.history.manifest_rows import MANIFEST_DIR
-from omnigraph.operations.context import check_actor
-from omnigraph.operations.open import make_publisher
+from omnigraph.operations.context import check_actor, make_publisher
 from omnigraph.storage.locks import PublishLock
 
 
