@@ -78,12 +78,12 @@ def finalize(
     staged = _stage(parts, owned, concurrency)
     hit("mutation.post_stage_pre_gate")
     change = request.change(write_set)
-    with entered(parts, publisher, change, moved=[entry for entry, _ in staged]) as door:
+    with entered(parts, publisher, change, moved=[entry for entry, _ in staged]) as attempt:
         hit("mutation.post_gate_pre_sidecar")
-        with door.forked(item.entry for item in inherited) as forks:
+        with attempt.forked(item.entry for item in inherited) as forks:
             first = [replace(item, entry=forks.tables[item.entry.table_key]) for item in inherited]
             staged += _stage(parts, first, concurrency)
-            return door.commit([door.staged(*write) for write in staged], [forks])
+            return attempt.commit([attempt.staged(*write) for write in staged], [forks])
 
 
 def finalize_staged(
@@ -107,9 +107,9 @@ def finalize_staged(
         entry for entry, _ in staged if owns(request.snapshot.branch, request.snapshot.entry(entry.table_key))
     ]
     hit("mutation.post_stage_pre_gate")
-    with entered(parts, publisher, request.change(write_set), moved=owned) as door:
+    with entered(parts, publisher, request.change(write_set), moved=owned) as attempt:
         hit("mutation.post_gate_pre_sidecar")
-        return door.commit([door.staged(*write) for write in staged], made)
+        return attempt.commit([attempt.staged(*write) for write in staged], made)
 
 
 def check_if_commit(state: ManifestState, if_commit: str | None) -> None:

@@ -77,7 +77,7 @@ class Change:
         return [self.snapshot.entry(table_key) for table_key in sorted(self.moved | self.read)]
 
 
-class Door:
+class Attempt:
     """One attempt to make a change visible; whoever holds one holds the queues of its tables."""
 
     def __init__(self, parts: Parts, publisher: ManifestPublisher, change: Change) -> None:
@@ -187,19 +187,19 @@ def entered(
     *,
     moved: Iterable[TableEntry],
     held: Iterable[str] | None = None,
-) -> Iterator[Door]:
+) -> Iterator[Attempt]:
     """Hold the queues of every table of a change, and look once more (W2).
 
     `moved` are the tables of the branch's own that are written; more tables may be held than it rests on.
 
     Raises:
-        ConflictError, RecoveryRequired, BranchNotFound, DriftNeedsRepair: as `Door.look_again`.
+        ConflictError, RecoveryRequired, BranchNotFound, DriftNeedsRepair: as `Attempt.look_again`.
     """
     keys = change.moved | change.read if held is None else held
     with parts.queues.acquire_many((table_key, change.branch) for table_key in keys):
-        door = Door(parts, publisher, change)
-        door.look_again(moved)
-        yield door
+        attempt = Attempt(parts, publisher, change)
+        attempt.look_again(moved)
+        yield attempt
 
 
 def _through_the_section(

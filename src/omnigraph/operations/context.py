@@ -35,7 +35,7 @@ class OpenGraph:
     parts: Parts
     contract: "Contract"
     is_writable: bool
-    door: "ManifestPublisher | None" = None
+    _publisher: "ManifestPublisher | None" = None
     authorize: Authorize = allow_everything
     embedding: "EmbeddingConfig | None" = None
     process: int = field(default_factory=os.getpid)
@@ -51,10 +51,10 @@ class OpenGraph:
     @property
     def publisher(self) -> "ManifestPublisher":
         """The one door of the graph; a handle that was opened for reading has one when it is asked for."""
-        if self.door is None:
+        if self._publisher is None:
             with self.lock:
-                self.door = self.door or make_publisher(self.parts)
-        return self.door
+                self._publisher = self._publisher or make_publisher(self.parts)
+        return self._publisher
 
     @property
     def reading(self) -> "Reading":

@@ -90,8 +90,8 @@ def build_missing_indices(
         has_swept=False,
     )
     with (
-        entered(graph.parts, graph.publisher, change, moved=moved) as door,
-        door.forked(inherited) as forks,
+        entered(graph.parts, graph.publisher, change, moved=moved) as attempt,
+        attempt.forked(inherited) as forks,
     ):
         on_forks, pending_there = _stage(graph, forks.tables.values())
         forks.keep({entry.table_key for entry, _ in on_forks})
@@ -99,7 +99,7 @@ def build_missing_indices(
         writes = [*staged, *on_forks]
         if not writes:
             return IndexResult(None, tuple(pending))
-        outcome = door.commit([door.staged(*write) for write in writes], [forks])
+        outcome = attempt.commit([attempt.staged(*write) for write in writes], [forks])
     return IndexResult(outcome.commit, tuple(pending))
 
 

@@ -13,7 +13,7 @@ from omnigraph.commit.multi_step import Steps, table_commit
 from omnigraph.commit.publish import PublishOutcome
 from omnigraph.commit.section import FailpointNames, TableCommit
 from omnigraph.commit.sidecar import WriterKind
-from omnigraph.commit.write import Change, Door, MergedCommit, entered
+from omnigraph.commit.write import Attempt, Change, MergedCommit, entered
 from omnigraph.core.errors import ReadSetChanged
 from omnigraph.history.commits import GraphCommit
 from omnigraph.history.coordinator import MAIN
@@ -95,11 +95,11 @@ def publish_merge(
     )
     owned = [entry for entry in (*written, *pointed) if owns(branch, entry)]
     with (
-        entered(parts, graph.publisher, change, moved=owned, held=entries) as door,
-        door.forked(written) as forks,
+        entered(parts, graph.publisher, change, moved=owned, held=entries) as attempt,
+        attempt.forked(written) as forks,
     ):
-        commits = [_commit(graph, door, delta, forks.tables[delta.table_key]) for delta in plan.deltas]
-        return door.commit(commits, [forks])
+        commits = [_commit(graph, attempt, delta, forks.tables[delta.table_key]) for delta in plan.deltas]
+        return attempt.commit(commits, [forks])
 
 
 def _refuse_other_head(captured: ManifestState, now: ManifestState) -> None:
@@ -131,7 +131,7 @@ def _pointer(entry: TableEntry, branch: str | None) -> UpdateTable:
     return UpdateTable(entry.identity, entry.table_key, pin)
 
 
-def _commit(graph: OpenGraph, door: Door, delta: TableDelta, written: TableEntry) -> TableCommit:
+def _commit(graph: OpenGraph, attempt: Attempt, delta: TableDelta, written: TableEntry) -> TableCommit:
     steps = Steps(
         written,
         delta.inserted.replacing_chunks if len(delta.inserted) else None,
@@ -139,5 +139,8 @@ def _commit(graph: OpenGraph, door: Door, delta: TableDelta, written: TableEntry
         as_texts(delta.deleted),
     )
     return table_commit(
-        graph.parts, steps, new_files=door.new_files(written), is_first_touch=door.is_first_touch(written)
+        graph.parts,
+        steps,
+        new_files=attempt.new_files(written),
+        is_first_touch=attempt.is_first_touch(written),
     )

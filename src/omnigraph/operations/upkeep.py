@@ -11,7 +11,7 @@ from omnigraph.commit.forks import owns
 from omnigraph.commit.publish import UPKEEP_INTERVAL
 from omnigraph.commit.section import FailpointNames, TableCommit
 from omnigraph.commit.sidecar import WriterKind
-from omnigraph.commit.write import Change, Door
+from omnigraph.commit.write import Attempt, Change
 from omnigraph.core.failpoint import hit
 from omnigraph.core.limits import SMALL_FRAGMENT_ROWS
 from omnigraph.history.commits import GraphCommit
@@ -70,9 +70,9 @@ def _run_one(graph: OpenGraph, branch: str | None, due: TableEntry) -> None:
             return
         moved = frozenset({entry.table_key})
         change = Change(WriterKind.OPTIMIZE, state.snapshot(), state.ref, moved, _FAILPOINTS)
-        door = Door(parts, graph.publisher, change)
-        door.look_again([entry], state)
-        door.commit([TableCommit(entry, None, (), lambda _operation_id: _fold(graph, entry))])
+        attempt = Attempt(parts, graph.publisher, change)
+        attempt.look_again([entry], state)
+        attempt.commit([TableCommit(entry, None, (), lambda _operation_id: _fold(graph, entry))])
 
 
 def _current(state: ManifestState, due: TableEntry) -> TableEntry | None:
