@@ -22,7 +22,7 @@ from bench.support.report import verdict
 from omnigraph.graph import graph as omnigraph
 from omnigraph.graph.graph import Graph
 from omnigraph.operations.file_checks import ENVIRONMENT as VERIFY
-from omnigraph.storage.sums import ENVIRONMENT as CHECKSUMS
+from omnigraph.storage.files.sums import ENVIRONMENT as CHECKSUMS
 
 SCHEMA = "node Person { handle: String @key  age: I64?  note: String? }\n"
 INSERT = "query m($h: String, $a: I64) { insert Person { handle: $h, age: $a } }"

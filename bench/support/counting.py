@@ -9,10 +9,10 @@ from unittest import mock
 from lance import LanceDataset
 
 from omnigraph.graph.graph import Graph
-from omnigraph.storage.handle import TableAddress
-from omnigraph.storage.local_files import LocalFiles
-from omnigraph.storage.object_store import StorageAdapter
-from omnigraph.storage.table import TableStore
+from omnigraph.storage.control.local_files import LocalFiles
+from omnigraph.storage.control.object_store import StorageAdapter
+from omnigraph.storage.tables.handle import TableAddress
+from omnigraph.storage.tables.table import TableStore
 
 _READS = ("read_text", "read_text_if_exists", "read_text_versioned", "exists")
 _WRITES = (

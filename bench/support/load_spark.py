@@ -8,8 +8,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from bench.support.load_data import Files
-from omnigraph.bulk.progress import ProgressEvent
-from omnigraph.bulk.session import SparkSettings, close_session, open_session
+from omnigraph.bulk.connect.progress import ProgressEvent
+from omnigraph.bulk.connect.session import SparkSettings, close_session, open_session
 from omnigraph.graph import graph as omnigraph
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from pathlib import Path
 from omnigraph.core.ids import new_ulid
 from omnigraph.graph.graph import Graph
 from omnigraph.history.manifest_rows import Pin, Row, commit_row, head_row, pin_row, rows_table
-from omnigraph.storage.protobuf import encode, fields
-from omnigraph.storage.version_file import FOOTER, LENGTH, manifest_message, version_file_name
+from omnigraph.storage.files.protobuf import encode, fields
+from omnigraph.storage.files.version_file import FOOTER, LENGTH, manifest_message, version_file_name
 
 _VERSION_FIELD = 3
 

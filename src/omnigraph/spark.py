@@ -7,23 +7,23 @@ is made later.
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
-from omnigraph.bulk.java import NO_PYSPARK
-from omnigraph.bulk.session import active_session
-from omnigraph.bulk.sources import Format, SourceInput
-from omnigraph.bulk.sources_names import find_type
-from omnigraph.bulk.spool import FOLDER
+from omnigraph.bulk.connect.java import NO_PYSPARK
+from omnigraph.bulk.connect.session import active_session
+from omnigraph.bulk.load.spool import FOLDER
+from omnigraph.bulk.sources.names import find_type
+from omnigraph.bulk.sources.sources import Format, SourceInput
 from omnigraph.core.errors import BadRequest, ExecutionError, SparkUnavailable
 from omnigraph.core.ids import new_ulid
 from omnigraph.core.temporal import parse_datetime
-from omnigraph.operations.load import load
-from omnigraph.operations.load_model import FrameInput, LoadMode, LoadOptions, LoadResult
+from omnigraph.operations.load.load import load
+from omnigraph.operations.load.model import FrameInput, LoadMode, LoadOptions, LoadResult
 from omnigraph.operations.open import close, open_graph
 from omnigraph.operations.pin import pin_snapshot, pin_table
-from omnigraph.storage.uri import GraphRoot
+from omnigraph.storage.control.uri import GraphRoot
 
 try:
-    from omnigraph.bulk.read import PUSHDOWN, ReadOptions, TableSource
-    from omnigraph.bulk.sink import TableWriter, WriteOptions, WrittenPart
+    from omnigraph.bulk.datasource.read import PUSHDOWN, ReadOptions, TableSource
+    from omnigraph.bulk.datasource.sink import TableWriter, WriteOptions, WrittenPart
 except ModuleNotFoundError as error:
     if error.name is None or error.name.partition(".")[0] != "pyspark":
         raise
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from omnigraph.storage.pinned import PinnedTable
+    from omnigraph.storage.tables.pinned import PinnedTable
 
 __all__ = ["GraphSource", "GraphWriter", "load_dataframe", "register"]
 

@@ -16,7 +16,7 @@ from omnigraph.core.errors import (
 from omnigraph.core.failpoint import InjectedFault, failpoint
 from omnigraph.graph.graph import Graph
 from omnigraph.history.branches import control_file, mint_ref
-from omnigraph.storage.handle import TableAddress
+from omnigraph.storage.tables.handle import TableAddress
 from tests.branches.steps import ages, control_files, insert, manifest_refs, names, owners, refs, set_age
 from tests.support.engine import files, head, internals, reopen, together
 

@@ -7,8 +7,8 @@ from obstore.store import MemoryStore
 
 from omnigraph.core.errors import BranchInUse, BranchNotFound, InvariantViolation
 from omnigraph.history.branches import Branch, Branches
-from omnigraph.storage.object_store import ObjectStore
-from omnigraph.storage.uri import GraphRoot
+from omnigraph.storage.control.object_store import ObjectStore
+from omnigraph.storage.control.uri import GraphRoot
 
 JUNE = Branch("june", "june-1", None, 1, 0, None, 1)
 

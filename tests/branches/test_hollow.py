@@ -8,7 +8,7 @@ import pytest
 from omnigraph.core.failpoint import EXIT_STATUS
 from omnigraph.graph.graph import Graph
 from omnigraph.history.manifest_rows import MANIFEST_DIR
-from omnigraph.storage.version_file import version_file_name
+from omnigraph.storage.files.version_file import version_file_name
 from tests.branches.steps import insert, names, owners
 from tests.support.engine import internals, reopen
 from tests.support.hollow import DAMAGES, lose_notes

@@ -17,7 +17,7 @@ from omnigraph.core.ids import new_ulid
 from omnigraph.graph.graph import Graph
 from omnigraph.history.branches import control_file, mint_ref
 from omnigraph.history.fold import TableEntry
-from omnigraph.storage.local_files import LocalFiles
+from omnigraph.storage.control.local_files import LocalFiles
 from tests.branches.steps import insert, manifest_refs, names, refs
 from tests.branches.test_forks import FIRST_WRITE
 from tests.support.engine import internals, reopen

@@ -16,7 +16,7 @@ from omnigraph.core.errors import (
 )
 from omnigraph.graph.graph import Graph
 from omnigraph.history.manifest_rows import MANIFEST_DIR
-from omnigraph.storage.version_file import version_file_name
+from omnigraph.storage.files.version_file import version_file_name
 from tests.branches.steps import ages, insert, names, set_age
 from tests.support.engine import head, internals, reopen
 

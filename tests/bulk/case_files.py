@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from omnigraph.catalog.model import Catalog
-from omnigraph.operations.load import LoadInput, RecordInput, TableInput
+from omnigraph.operations.load.load import LoadInput, RecordInput, TableInput
 from omnigraph.validate.columns import Column
 from tests.bulk.cases import ENDS, Case, Line, Record
 

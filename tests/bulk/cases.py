@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from omnigraph.operations.load_model import MODES, LoadMode, OnError
+from omnigraph.operations.load.model import MODES, LoadMode, OnError
 
 SCHEMA = """\
 node Person {

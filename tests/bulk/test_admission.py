@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.bulk.admission import Probe, admit, driver_versions, examination
+from omnigraph.bulk.connect.admission import Probe, admit, driver_versions, examination
 from omnigraph.core.errors import SparkUnavailable
 
 TOKEN = "__executor_probe_1"

@@ -19,8 +19,8 @@ import pytest
 from omnigraph.core.errors import KeyConflict, OmnigraphError, ValidationError
 from omnigraph.graph.graph import Graph, init
 from omnigraph.graph.graph import open as open_graph
-from omnigraph.operations import load_bulk
-from omnigraph.operations.load_model import Engine
+from omnigraph.operations.load import spark as load_bulk
+from omnigraph.operations.load.model import Engine
 from omnigraph.operations.settings import KEY_ROWS, MERGE_BYTES
 from tests.bulk.case_files import write_case
 from tests.bulk.cases import BASE, SCHEMA, Case, random_case

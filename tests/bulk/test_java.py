@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.bulk import java
-from omnigraph.bulk.java import NO_JAVA, java_home
+from omnigraph.bulk.connect import java
+from omnigraph.bulk.connect.java import NO_JAVA, java_home
 from omnigraph.core.errors import SparkUnavailable
 
 
@@ -68,7 +68,7 @@ def test_without_any_java_the_error_names_the_three_ways(
 
 
 SCRIPT = """
-from omnigraph.bulk.session import SparkSettings, close_session, open_session
+from omnigraph.bulk.connect.session import SparkSettings, close_session, open_session
 spark = open_session(SparkSettings("local[1]", options={"spark.driver.memory": "512m"}))
 print(spark.range(3).count(), spark.sparkContext._jvm.java.lang.System.getProperty("java.home"))
 close_session()

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.bulk.leftovers import GRACE_MS, living_token, remove_leftovers
+from omnigraph.bulk.connect.leftovers import GRACE_MS, living_token, remove_leftovers
 from omnigraph.core.clock import now_micros
 from omnigraph.core.ids import UlidSource, new_ulid, ulid_millis
-from omnigraph.storage.durability import Durability
-from omnigraph.storage.object_store import open_adapter
-from omnigraph.storage.uri import GraphRoot
+from omnigraph.storage.control.durability import Durability
+from omnigraph.storage.control.object_store import open_adapter
+from omnigraph.storage.control.uri import GraphRoot
 
 DAY_MICROS = 24 * 3600 * 1_000_000
 

@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from omnigraph.bulk.progress import ProgressEvent, Stage
+from omnigraph.bulk.connect.progress import ProgressEvent, Stage
 from omnigraph.core.errors import InvariantViolation, RecoveryRequired, ValidationError
 from omnigraph.core.failpoint import InjectedFault, failpoint
 from omnigraph.core.limits import MAX_FRAGMENT_ROWS
 from omnigraph.graph.graph import Graph, init
 from omnigraph.graph.graph import open as open_graph
-from omnigraph.operations.load import LoadOptions, choose_engine
+from omnigraph.operations.load.load import LoadOptions, choose_engine
 from omnigraph.operations.settings import KEY_ROWS, MERGE_BYTES
 from omnigraph.staging.fragments import StagedFragments, fingerprint, stage_written
 from tests.support.engine import PEOPLE, edge, ndjson, node
@@ -213,7 +213,7 @@ def test_every_stage_is_told_with_its_rows(spark: "SparkSession", graph: Graph) 
 
 
 def test_auto_chooses_by_what_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from omnigraph.bulk.sources import Format, SourceInput
+    from omnigraph.bulk.sources.sources import Format, SourceInput
 
     for name in ("OMNIGRAPH_SPARK_MASTER", "OMNIGRAPH_SPARK_CONF", "SPARK_REMOTE"):
         monkeypatch.delenv(name, raising=False)

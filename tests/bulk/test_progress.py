@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from omnigraph.bulk.progress import ProgressEvent, Stage, added_up
+from omnigraph.bulk.connect.progress import ProgressEvent, Stage, added_up
 from omnigraph.cli.load_progress import describe, event_document, size_text
 from omnigraph.graph import graph as omnigraph
 from tests.support.commands import SCHEMA

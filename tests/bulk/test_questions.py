@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from omnigraph.bulk.jobs import Jobs
-from omnigraph.bulk.sources import Format, SourceInput, plan_slices
+from omnigraph.bulk.connect.jobs import Jobs
+from omnigraph.bulk.sources.sources import Format, SourceInput, plan_slices
 from omnigraph.graph.graph import Graph, init
-from omnigraph.operations.bulk_run import BulkRun
-from omnigraph.operations.load import MODES, LoadMode, LoadOptions
-from omnigraph.operations.rejects import Rejection, new_log
+from omnigraph.operations.load.load import MODES, LoadMode, LoadOptions
+from omnigraph.operations.load.rejects import Rejection, new_log
+from omnigraph.operations.load.spark_run import BulkRun
 from omnigraph.operations.settings import KEY_ROWS
-from omnigraph.storage.task_notes import TaskNotes
+from omnigraph.storage.tables.task_notes import TaskNotes
 from omnigraph.validate.questions import Found, KeyQuestions
 from tests.bulk.inputs import SCHEMA, Inputs
 

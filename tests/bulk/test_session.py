@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from omnigraph.bulk.admission import Probe, driver_versions
-from omnigraph.bulk.jobs import Jobs
-from omnigraph.bulk.probe import check_executors
-from omnigraph.bulk.session import (
+from omnigraph.bulk.connect.admission import Probe, driver_versions
+from omnigraph.bulk.connect.jobs import Jobs
+from omnigraph.bulk.connect.probe import check_executors
+from omnigraph.bulk.connect.session import (
     SparkSettings,
     active_session,
     open_session,

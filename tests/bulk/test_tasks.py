@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from omnigraph.bulk import tasks
-from omnigraph.bulk.sources import WHOLE, Format, SourceInput, plan_slices
-from omnigraph.bulk.spool import _plain
-from omnigraph.bulk.tasks import ReadPlan, SliceWork, check_slice, fragment_chunks, passing_rows
+from omnigraph.bulk.load import tasks
+from omnigraph.bulk.load.spool import _plain
+from omnigraph.bulk.load.tasks import ReadPlan, SliceWork, check_slice, fragment_chunks, passing_rows
+from omnigraph.bulk.sources.sources import WHOLE, Format, SourceInput, plan_slices
 from omnigraph.catalog.build import compile_schema
 from omnigraph.core.span import Source
 from omnigraph.validate.columns import Rows, make_rows

@@ -5,11 +5,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from omnigraph.bulk.progress import ProgressEvent, Stage
+from omnigraph.bulk.connect.progress import ProgressEvent, Stage
 from omnigraph.core.errors import ExpectedVersionMismatch, OmnigraphError
 from omnigraph.graph.graph import Graph, init
 from omnigraph.graph.graph import open as open_graph
-from omnigraph.operations.load import LoadOptions, LoadResult, RecordInput, load
+from omnigraph.operations.load.load import LoadOptions, LoadResult, RecordInput, load
 from tests.support.engine import PEOPLE, ndjson, node
 
 if TYPE_CHECKING:

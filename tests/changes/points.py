@@ -13,12 +13,12 @@ from omnigraph.changes.changed_ids import (
     images_at,
     touched_rows,
 )
-from omnigraph.storage.pinned import PinnedTable
-from omnigraph.storage.refs import RefStore
-from omnigraph.storage.residual import InlineCommitResidual
-from omnigraph.storage.rows import row_addresses
-from omnigraph.storage.table import TableAddress
-from omnigraph.storage.undo import TableUndo
+from omnigraph.storage.tables.pinned import PinnedTable
+from omnigraph.storage.tables.refs import RefStore
+from omnigraph.storage.tables.residual import InlineCommitResidual
+from omnigraph.storage.tables.rows import row_addresses
+from omnigraph.storage.tables.table import TableAddress
+from omnigraph.storage.tables.undo import TableUndo
 from tests.support.tables import SCHEMA, Workbench
 
 Content = dict[str, int | None]

@@ -9,10 +9,10 @@ import pytest
 
 from omnigraph.changes.changed_ids import _without_moved, changed_ids, images, shared_version
 from omnigraph.core.errors import HistoricalVersionReclaimed
-from omnigraph.storage import difference
-from omnigraph.storage.difference import UNKNOWN_VERSION, FragmentRows, OwnRows
-from omnigraph.storage.refs import RefStore
-from omnigraph.storage.table import RefInfo, TableAddress, TableStore
+from omnigraph.storage.tables.refs import RefStore
+from omnigraph.storage.tables.table import RefInfo, TableAddress, TableStore
+from omnigraph.storage.versions import difference
+from omnigraph.storage.versions.difference import UNKNOWN_VERSION, FragmentRows, OwnRows
 from tests.changes.points import History, array_of, ranked, texts
 
 PROGRAMS = 10

@@ -18,7 +18,7 @@ from omnigraph.core.errors import (
     ResourceLimit,
 )
 from omnigraph.graph.graph import Graph
-from omnigraph.operations.feed import ChangeFeed, ChangeFeedPage, FeedPosition
+from omnigraph.operations.changes.feed import ChangeFeed, ChangeFeedPage, FeedPosition
 from tests.changes.reading import committed, ordered, properties, short, update_age
 from tests.support.commands import python
 from tests.support.engine import internals, ndjson, new_graph, node, reopen

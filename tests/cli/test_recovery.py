@@ -9,7 +9,7 @@ import pytest
 
 from omnigraph.graph.graph import open as open_graph
 from omnigraph.history.manifest_rows import MANIFEST_DIR
-from omnigraph.storage.version_file import VERSIONS_DIR, version_file_name
+from omnigraph.storage.files.version_file import VERSIONS_DIR, version_file_name
 from tests.support.atlas import (
     GRAPH,
     SEED_ROWS,

@@ -46,7 +46,7 @@ NOT_FOR_A_READ = {
     *("pandas", "yaml", "pyspark", "httpx", "obstore", "rich"),
     *(f"omnigraph.{name}" for name in ("bulk", "merge", "embedding", "staging", "validate", "changes")),
     *(f"omnigraph.commit.{name}" for name in ("publish", "recovery", "sidecar", "section", "finalize")),
-    *(f"omnigraph.exec.{name}" for name in ("search", "rank", "mutation")),
+    *(f"omnigraph.exec.{name}" for name in ("search", "operators.rank", "mutation")),
     *(f"omnigraph.operations.{name}" for name in ("load", "merge", "mutate", "embed", "init", "verify")),
     "omnigraph.plan.describe",
 }

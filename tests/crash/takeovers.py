@@ -19,10 +19,10 @@ from time import monotonic
 import omnigraph.graph.graph as graphs
 from omnigraph.commit.sidecar import RECOVERY_DIR
 from omnigraph.graph.graph import Graph
-from omnigraph.storage.durability import Durability
-from omnigraph.storage.lease import WRITER_LEASE, LeaseRecord
-from omnigraph.storage.object_store import open_adapter
-from omnigraph.storage.uri import GraphRoot
+from omnigraph.storage.control.durability import Durability
+from omnigraph.storage.control.lease import WRITER_LEASE, LeaseRecord
+from omnigraph.storage.control.object_store import open_adapter
+from omnigraph.storage.control.uri import GraphRoot
 from tests.support.hosts import LEASE_S, Answer, Host
 
 SCHEMA = "node Person { name: String @key }\nedge Knows: Person -> Person\n"

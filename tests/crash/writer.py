@@ -223,7 +223,7 @@ def _armed(failpoint: tuple[str, str] | None) -> AbstractContextManager[None]:
 def _watched(pipe: Connection, folder: Path) -> Iterator[None]:
     """Look, each time before the writer deletes its sidecar, whether it is as the writer left it."""
 
-    from omnigraph.storage.locks import is_taken
+    from omnigraph.storage.control.locks import is_taken
 
     def look() -> None:
         # A write that this process gave up may lie there too, with its lock free or in a healer's hands.

@@ -113,7 +113,7 @@ def test_a_restored_version_is_numbered_right(graph: Graph) -> None:
 def test_a_restore_between_two_pins_is_noticed(
     graph: Graph, monkeypatch: pytest.MonkeyPatch, transactions_max: int
 ) -> None:
-    monkeypatch.setattr("omnigraph.storage.difference.TRANSACTIONS_MAX", transactions_max)
+    monkeypatch.setattr("omnigraph.storage.versions.difference.TRANSACTIONS_MAX", transactions_max)
     warm = derived_of(graph)
     version = graph.snapshot().entry(PERSON).version
     graph.mutate(mutation('delete Person where name = "p3"'))
@@ -128,7 +128,7 @@ def test_a_restore_between_two_pins_is_noticed(
 def test_many_commits_are_crossed_without_looking_at_each(
     graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("omnigraph.storage.difference.TRANSACTIONS_MAX", 0)
+    monkeypatch.setattr("omnigraph.storage.versions.difference.TRANSACTIONS_MAX", 0)
     warm = derived_of(graph)
     check_table(reader(graph, warm), PERSON)
     for number in range(3):

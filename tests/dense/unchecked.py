@@ -7,10 +7,10 @@ import pyarrow as pa
 from omnigraph.commit.changes import UpdateTable
 from omnigraph.graph.graph import Graph
 from omnigraph.history.manifest_rows import Pin
-from omnigraph.storage.residual import InlineCommitResidual
-from omnigraph.storage.stage import StagedWrite
-from omnigraph.storage.table import SnapshotHandle
-from omnigraph.storage.undo import TableUndo
+from omnigraph.storage.tables.residual import InlineCommitResidual
+from omnigraph.storage.tables.stage import StagedWrite
+from omnigraph.storage.tables.table import SnapshotHandle
+from omnigraph.storage.tables.undo import TableUndo
 from tests.support.engine import Publisher, internals
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 import omnigraph
 from omnigraph import EmbeddingConfig, Graph
-from omnigraph.storage.rows import read_rows, row_ids_of
+from omnigraph.storage.tables.rows import read_rows, row_ids_of
 from tests.embedding.stand_in import Answer
 from tests.support.engine import internals, ndjson, node
 

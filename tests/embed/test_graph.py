@@ -13,8 +13,8 @@ from omnigraph import (
     Graph,
     RecoveryRequired,
 )
+from omnigraph.bulk.connect.progress import ProgressEvent, Stage
 from omnigraph.bulk.embed import Share, cut
-from omnigraph.bulk.progress import ProgressEvent, Stage
 from omnigraph.core.failpoint import failpoint
 from omnigraph.embedding.mock import MockProvider
 from tests.embed.crafts import (

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from omnigraph import EmbeddingConfig, EmbeddingError
+from omnigraph.bulk.connect.jobs import Jobs
 from omnigraph.bulk.embed import Filling, FillTask, fill_with_own_provider, for_executors
-from omnigraph.bulk.jobs import Jobs
-from omnigraph.storage.durability import Durability
-from omnigraph.storage.filter import Always
-from omnigraph.storage.fragments import TaskTable
-from omnigraph.storage.handle import TableAddress
-from omnigraph.storage.pinned import PinnedTable
+from omnigraph.storage.control.durability import Durability
+from omnigraph.storage.tables.filter import Always
+from omnigraph.storage.tables.fragments import TaskTable
+from omnigraph.storage.tables.handle import TableAddress
+from omnigraph.storage.tables.pinned import PinnedTable
 from tests.embed.crafts import (
     MODEL,
     answer,

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pyarrow as pa
 import pytest
 
-from omnigraph.storage.manifest_table import ManifestHandle, ManifestTable
+from omnigraph.storage.tables.manifest_table import ManifestHandle, ManifestTable
 
 
 class Scans:

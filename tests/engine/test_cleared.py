@@ -8,7 +8,7 @@ import pytest
 import omnigraph
 from omnigraph import ColumnsLeftOut
 from omnigraph.core.cleared_property import ClearedProperty
-from omnigraph.operations.load_model import Engine, OnError
+from omnigraph.operations.load.model import Engine, OnError
 from omnigraph.operations.settings import KEY_ROWS
 from tests.support.spark import spark_session
 

@@ -21,8 +21,8 @@ from omnigraph.exec.committed import CommittedTables
 from omnigraph.graph.graph import Graph
 from omnigraph.history.commits import MAINTENANCE_ACTOR
 from omnigraph.operations.mutate import MutationResult
-from omnigraph.storage.handle import SnapshotHandle
-from omnigraph.storage.table import HANDLES_MAX, TableStore
+from omnigraph.storage.tables.handle import SnapshotHandle
+from omnigraph.storage.tables.table import HANDLES_MAX, TableStore
 from tests.support.engine import (
     assert_settled,
     chain,

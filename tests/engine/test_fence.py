@@ -15,9 +15,9 @@ import pytest
 from omnigraph.core.errors import RowLevelCasContention
 from omnigraph.graph.graph import Graph
 from omnigraph.history.manifest_rows import head_row, rows_table
-from omnigraph.storage.handle import TableAddress
-from omnigraph.storage.manifest_table import ManifestTable
-from omnigraph.storage.table import TableStore
+from omnigraph.storage.tables.handle import TableAddress
+from omnigraph.storage.tables.manifest_table import ManifestTable
+from omnigraph.storage.tables.table import TableStore
 from tests.support.engine import chain, manifest_path, reopen
 from tests.support.queries import mutation
 

@@ -20,10 +20,10 @@ from omnigraph.core.errors import (
 )
 from omnigraph.core.limits import MAX_FRAGMENT_ROWS
 from omnigraph.graph.graph import Graph
-from omnigraph.operations.load import MODES, LoadMode
+from omnigraph.operations.load.load import MODES, LoadMode
 from omnigraph.operations.settings import LINE_MAX_BYTES, LINE_MAX_TOKENS
-from omnigraph.storage.handle import SnapshotHandle
-from omnigraph.storage.stage import CommittedTable, StagedWrite, TableStager
+from omnigraph.storage.tables.handle import SnapshotHandle
+from omnigraph.storage.tables.stage import CommittedTable, StagedWrite, TableStager
 from tests.support.engine import (
     LIBRARY,
     assert_settled,

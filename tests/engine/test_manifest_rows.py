@@ -23,9 +23,9 @@ from omnigraph.history.manifest_rows import (
     registration_row,
     rows_table,
 )
-from omnigraph.storage.handle import TableAddress
-from omnigraph.storage.manifest_table import ManifestTable
-from omnigraph.storage.table import TableStore
+from omnigraph.storage.tables.handle import TableAddress
+from omnigraph.storage.tables.manifest_table import ManifestTable
+from omnigraph.storage.tables.table import TableStore
 from tests.support.engine import (
     Publisher,
     assert_settled,

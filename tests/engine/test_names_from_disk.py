@@ -10,10 +10,10 @@ from omnigraph.core.errors import InvariantViolation, SidecarCorrupt
 from omnigraph.graph.graph import Graph
 from omnigraph.history.branches import control_file
 from omnigraph.history.manifest_rows import rows_table
-from omnigraph.storage.graph_files import graph_files
-from omnigraph.storage.relative_path import check_ref, check_relative_path
-from omnigraph.storage.task_notes import TaskNotes
-from omnigraph.storage.uri import GraphRoot
+from omnigraph.storage.control.graph_files import graph_files
+from omnigraph.storage.control.uri import GraphRoot
+from omnigraph.storage.files.relative_path import check_ref, check_relative_path
+from omnigraph.storage.tables.task_notes import TaskNotes
 from tests.support.engine import contents, internals, new_graph, reopen
 
 INSERT = "query m($n: String) { insert Person { name: $n } }"

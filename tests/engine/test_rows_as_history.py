@@ -25,9 +25,9 @@ from omnigraph.history.commits import GraphCommit
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.identity import TableIdentity
 from omnigraph.history.manifest_rows import commit_row, rows_table
-from omnigraph.operations.load import LoadMode
-from omnigraph.storage.handle import TableAddress
-from omnigraph.storage.manifest_table import ManifestHandle
+from omnigraph.operations.load.load import LoadMode
+from omnigraph.storage.tables.handle import TableAddress
+from omnigraph.storage.tables.manifest_table import ManifestHandle
 from tests.engine.counting import Scans
 from tests.support.engine import (
     Publisher,

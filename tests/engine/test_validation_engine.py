@@ -7,7 +7,7 @@ import pytest
 
 from omnigraph.core.errors import KeyConflict, ValidationError
 from omnigraph.graph.graph import Graph
-from omnigraph.operations.load import MODES, LoadMode
+from omnigraph.operations.load.load import MODES, LoadMode
 from omnigraph.validate.violations import NOWHERE
 from tests.support.engine import (
     assert_settled,

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import omnigraph
-from omnigraph.bulk.export_files import ExportFormat
+from omnigraph.bulk.export.files import ExportFormat
 from omnigraph.core.errors import BadRequest
 from omnigraph.graph.graph import Graph
 from tests.support.engine import edge, ndjson, node

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omnigraph.bulk import export_sort
-from omnigraph.bulk.export_sort import sorted_by_id
+from omnigraph.bulk.export import sort as export_sort
+from omnigraph.bulk.export.sort import sorted_by_id
 
 COLUMNS: dict[str, pa.DataType] = {"id": pa.utf8(), "n": pa.int64()}
 SCHEMA = pa.schema(COLUMNS)

@@ -15,8 +15,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql.functions import expr
 
 import omnigraph
-from omnigraph.bulk.export_files import ExportFormat
-from omnigraph.bulk.read import read_options
+from omnigraph.bulk.datasource.read import read_options
+from omnigraph.bulk.export.files import ExportFormat
 from omnigraph.core.errors import BadRequest, CommitNotFound, NotFoundError, ValidationError
 from omnigraph.core.temporal import format_datetime
 from omnigraph.graph.graph import Graph
@@ -28,7 +28,7 @@ from tests.support.spark import spark_session
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
-    from omnigraph.operations.load_model import Engine
+    from omnigraph.operations.load.model import Engine
 
 
 @pytest.fixture(scope="module")
@@ -227,7 +227,7 @@ def test_options_that_make_no_read_are_refused(options: dict[str, str], said: st
 
 
 def test_a_column_of_sparks_types_is_what_spark_expects() -> None:
-    from omnigraph.bulk.read_types import spark_schema
+    from omnigraph.bulk.datasource.types import spark_schema
 
     schema = pa.schema([pa.field("a", pa.list_(pa.uint64())), pa.field("b", pa.list_(pa.float32(), 2))])
 

@@ -18,13 +18,13 @@ import pytest
 
 import omnigraph
 from omnigraph.bulk.files import whole_file
-from omnigraph.bulk.sources import Format, Slice, SourceInput, plan_slices, read_slice
-from omnigraph.bulk.sources_model import Compression
-from omnigraph.bulk.sources_text import read_blocks
+from omnigraph.bulk.sources.model import Compression
+from omnigraph.bulk.sources.sources import Format, Slice, SourceInput, plan_slices, read_slice
+from omnigraph.bulk.sources.text import read_blocks
 from omnigraph.core.errors import BadRequest, OmnigraphError, ResourceLimit, ValidationError
 from omnigraph.core.limits import LINE_BYTES_MAX
 from omnigraph.graph.graph import Graph
-from omnigraph.operations.load_inputs import read_inputs
+from omnigraph.operations.load.inputs import read_inputs
 from omnigraph.operations.settings import read_limits
 from omnigraph.validate.records import (
     EXPANSION_FLOOR_SETTING,

@@ -167,8 +167,8 @@ def test_a_column_of_a_kind_that_cannot_be_read_is_refused(graph: Graph, tmp_pat
 
 LOADER = """\
 import sys
-from omnigraph.bulk.sources import needs_survey, plan_slices, read_slice, survey
-from omnigraph.bulk.sources_names import resolve_name
+from omnigraph.bulk.sources.sources import needs_survey, plan_slices, read_slice, survey
+from omnigraph.bulk.sources.names import resolve_name
 from omnigraph.core.errors import OmnigraphError
 from omnigraph.graph.graph import open as open_graph
 from omnigraph.validate.violations import ViolationLog

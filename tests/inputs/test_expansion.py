@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import omnigraph
-from omnigraph.bulk.sources import Format, SourceInput, plan_slices, read_slice
-from omnigraph.bulk.sources_tables import PackedTexts, packed_texts
+from omnigraph.bulk.sources.sources import Format, SourceInput, plan_slices, read_slice
+from omnigraph.bulk.sources.tables import PackedTexts, packed_texts
 from omnigraph.core.errors import BadRequest, ResourceLimit
 from omnigraph.graph.graph import Graph
 from omnigraph.operations.settings import read_limits

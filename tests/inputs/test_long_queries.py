@@ -10,8 +10,8 @@ from omnigraph.catalog.bound import BoundRead
 from omnigraph.core.deadline import deadline
 from omnigraph.core.errors import QueryTimeout
 from omnigraph.core.span import Source
-from omnigraph.exec import scan
 from omnigraph.exec.budget import Budget
+from omnigraph.exec.operators import scan
 from omnigraph.graph.graph import Graph
 from omnigraph.language.lexer import tokenize
 from omnigraph.language.query_parser import parse_queries
@@ -19,7 +19,7 @@ from omnigraph.plan.choose import pipeline_of
 from omnigraph.plan.estimate import Estimator
 from omnigraph.plan.pattern import pattern_of
 from omnigraph.plan.physical import Keep
-from omnigraph.storage.filter import And, Or
+from omnigraph.storage.tables.filter import And, Or
 from tests.support.library import compile_text
 
 SCHEMA = "node P { name: String @key  age: I32?  note: String? }\nedge K: P -> P\n"

@@ -10,8 +10,8 @@ import omnigraph
 from omnigraph.core.errors import BadRequest, RecoveryRequired
 from omnigraph.core.failpoint import failpoint
 from omnigraph.graph.graph import Graph
-from omnigraph.storage.handle import TableAddress
-from omnigraph.storage.refs import RefStore
+from omnigraph.storage.tables.handle import TableAddress
+from omnigraph.storage.tables.refs import RefStore
 from tests.support.in_process import invoke
 from tests.support.spark import spark_session
 

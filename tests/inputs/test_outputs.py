@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 import omnigraph
-from omnigraph.bulk.export_files import ExportFormat
+from omnigraph.bulk.export.files import ExportFormat
 from omnigraph.core.errors import BadRequest
 from omnigraph.embedding.seed import EmbedSpec, TypeSpec
 from omnigraph.graph.graph import Graph
-from omnigraph.operations.embed_file import EmbedFile, embed_file
+from omnigraph.operations.embed.file import EmbedFile, embed_file
 from tests.support.atlas import digest
 from tests.support.in_process import invoke
 

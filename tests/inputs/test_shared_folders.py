@@ -12,15 +12,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from omnigraph.bulk import session
-from omnigraph.bulk.java import _shim
+from omnigraph.bulk.connect import session
+from omnigraph.bulk.connect.java import _shim
 from omnigraph.core.errors import StorageError
 from omnigraph.embedding.seed import EmbedSpec, TypeSpec
 from omnigraph.exec.dense.disk import DiskCache
-from omnigraph.operations.embed_file import EmbedFile, embed_file
-from omnigraph.operations.rejects import write_rejects
-from omnigraph.storage.locks import try_lock
-from omnigraph.storage.private_folder import make_private, open_own, require_private
+from omnigraph.operations.embed.file import EmbedFile, embed_file
+from omnigraph.operations.load.rejects import write_rejects
+from omnigraph.storage.control.locks import try_lock
+from omnigraph.storage.control.private_folder import make_private, open_own, require_private
 
 STRANGER = 65_534
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only the superuser can act as another user")

@@ -11,7 +11,7 @@ import pytest
 
 import omnigraph
 from omnigraph.core.errors import OmnigraphError, ValidationError
-from omnigraph.operations import load_bulk
+from omnigraph.operations.load import spark as load_bulk
 from tests.support import damage
 from tests.support.spark import spark_session
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from omnigraph.graph.graph import Graph
-from omnigraph.operations.merge import MergeOutcome
+from omnigraph.operations.merge.merge import MergeOutcome
 from omnigraph.operations.pin import SnapshotLike
 from tests.merge.world import ages, node, pins, put, rows, run, set_age
 

@@ -9,7 +9,7 @@ import omnigraph
 from omnigraph.core.errors import AmbiguousMergeBase
 from omnigraph.graph.graph import Graph
 from omnigraph.graph.graph import open as open_graph
-from omnigraph.operations.merge import MergeOutcome
+from omnigraph.operations.merge.merge import MergeOutcome
 from tests.merge.world import ages, node, put, remove, set_age
 
 START = {"ann": 30, "bob": 30, "cid": 30, "dan": 30}

@@ -12,9 +12,9 @@ from omnigraph.core.limits import MAX_FRAGMENT_ROWS, MERGE_CHUNK_ROWS
 from omnigraph.graph.graph import Graph, init
 from omnigraph.history.commits import MAINTENANCE_ACTOR
 from omnigraph.merge import three_way
-from omnigraph.storage.difference import lie_alike
-from omnigraph.storage.handle import SnapshotHandle
-from omnigraph.storage.rows import RowIds, take_rows
+from omnigraph.storage.tables.handle import SnapshotHandle
+from omnigraph.storage.tables.rows import RowIds, take_rows
+from omnigraph.storage.versions.difference import lie_alike
 
 SCHEMA = "node Item { name: String @key  size: I64  text: String }\n"
 ROWS = 20_000

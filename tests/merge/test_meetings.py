@@ -8,7 +8,7 @@ from omnigraph.core.errors import AmbiguousMergeBase, MergeConflicts, RecoveryRe
 from omnigraph.core.failpoint import failpoint
 from omnigraph.graph.graph import Graph
 from omnigraph.history.commits import RECOVERY_ACTOR
-from omnigraph.operations.merge import MergeOutcome
+from omnigraph.operations.merge.merge import MergeOutcome
 from tests.merge.world import ages, edge, kinds, node, put, remove, rows, set_age
 
 EVE = node("Person", name="eve", age=1)

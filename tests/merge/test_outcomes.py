@@ -13,7 +13,7 @@ from omnigraph.graph.graph import Graph
 from omnigraph.graph.graph import open as open_graph
 from omnigraph.history.branches import mint_ref
 from omnigraph.history.commits import MAINTENANCE_ACTOR
-from omnigraph.operations.merge import DeleteRefusal, MergeOutcome, MergeResult
+from omnigraph.operations.merge.merge import DeleteRefusal, MergeOutcome, MergeResult
 from tests.merge.world import ages, node, put, remove, set_age
 from tests.support.books import fingerprint
 from tests.support.engine import internals, together

@@ -8,7 +8,7 @@ import lance
 from omnigraph.graph.graph import Graph
 from omnigraph.merge.rows import RowReader, as_texts
 from omnigraph.merge.three_way import Points, table_delta
-from omnigraph.storage.pinned import PinnedTable
+from omnigraph.storage.tables.pinned import PinnedTable
 from tests.merge.world import ages, set_age
 from tests.support.engine import internals
 

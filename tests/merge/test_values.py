@@ -7,7 +7,7 @@ import pytest
 
 from omnigraph.core.errors import MergeConflicts
 from omnigraph.graph.graph import Graph
-from omnigraph.storage.rows import UPDATED_AT, read_rows
+from omnigraph.storage.tables.rows import UPDATED_AT, read_rows
 from tests.merge.world import ages, edge, kinds, node, put, rows, run, set_age
 
 DIFFERENT: list[tuple[str, Any, Any]] = [

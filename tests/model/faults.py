@@ -17,7 +17,7 @@ import lance
 from lance.dataset import Branches, LanceScanner, MergeInsertBuilder
 from lance.optimize import Compaction
 
-from omnigraph.storage import shapes, stage
+from omnigraph.storage.tables import shapes, stage
 
 # Every call below reads or writes files.
 CALLS: tuple[tuple[object, str], ...] = (

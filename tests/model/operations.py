@@ -13,7 +13,7 @@ from tests.model.contents import Contents, Ends, Refused
 
 if TYPE_CHECKING:
     from omnigraph.graph.graph import Graph
-    from omnigraph.operations.load import LoadMode
+    from omnigraph.operations.load.load import LoadMode
 
 
 @dataclass(frozen=True, slots=True)

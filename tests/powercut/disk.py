@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Literal
 from unittest import mock
 
-from omnigraph.storage import durability
+from omnigraph.storage.control import durability
 
 Variant = Literal["lost", "empty", "zeros", "mixed"]
 VARIANTS: tuple[Variant, ...] = ("lost", "empty", "zeros", "mixed")

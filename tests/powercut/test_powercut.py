@@ -10,7 +10,7 @@ import pytest
 from omnigraph.core.failpoint import failpoint
 from omnigraph.graph import graph as omnigraph
 from omnigraph.operations.ensure_indices import IndexResult
-from omnigraph.operations.merge import MergeResult
+from omnigraph.operations.merge.merge import MergeResult
 from tests.model.operations import (
     DropPeople,
     Load,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph.graph.graph as graphs
-from omnigraph.storage.locks import is_taken
+from omnigraph.storage.control.locks import is_taken
 from tests.support.books import assert_settled
 from tests.support.protocol import BEFORE, WRITERS, sidecars, with_extra, write_everywhere
 from tests.support.system import Script

@@ -11,7 +11,7 @@ import omnigraph.graph.graph as graphs
 from omnigraph.core.errors import ExpectedVersionMismatch
 from omnigraph.core.failpoint import ENVIRONMENT, EXIT_STATUS, failpoint
 from omnigraph.graph.graph import Graph
-from omnigraph.storage.locks import is_taken
+from omnigraph.storage.control.locks import is_taken
 from tests.support.books import (
     assert_reopening_changes_nothing,
     assert_settled,

@@ -17,7 +17,7 @@ from omnigraph.commit.sidecar import RECOVERY_DIR
 from omnigraph.core.errors import RecoveryRequired
 from omnigraph.core.failpoint import failpoint
 from omnigraph.graph.graph import Graph
-from omnigraph.operations.merge import MergeOutcome
+from omnigraph.operations.merge.merge import MergeOutcome
 from tests.protocol.conftest import NewRoot
 from tests.support.books import (
     assert_reopening_changes_nothing,

@@ -22,7 +22,7 @@ HELD = "another process holds the publish lock of branch 'main'"
 HOLDER = """
 import sys
 from pathlib import Path
-from omnigraph.storage.locks import PublishLock
+from omnigraph.storage.control.locks import PublishLock
 with PublishLock(Path(sys.argv[1])) as is_obtained:
     print(is_obtained, flush=True)
     input()

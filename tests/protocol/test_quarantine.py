@@ -15,7 +15,7 @@ from omnigraph.core.damage import GraphDamaged
 from omnigraph.core.errors import StorageError
 from omnigraph.core.failpoint import InjectedFault, failpoint
 from omnigraph.history.manifest_rows import MANIFEST_DIR
-from omnigraph.storage.version_file import version_file_name
+from omnigraph.storage.files.version_file import version_file_name
 from tests.protocol.conftest import NewRoot
 from tests.support.books import Recovery, assert_reopening_changes_nothing, books, contents_of, fingerprint
 from tests.support.hollow import DAMAGES, empty, lose_notes

@@ -10,7 +10,7 @@ import omnigraph.graph.graph as graphs
 from omnigraph.core.damage import GraphDamaged
 from omnigraph.core.errors import AlreadyExistsError, ConflictError, NotFoundError
 from omnigraph.history.manifest_rows import MANIFEST_DIR
-from omnigraph.storage.version_file import version_file_name
+from omnigraph.storage.files.version_file import version_file_name
 from tests.branches.steps import insert, names
 from tests.engine.counting import renames
 from tests.protocol.test_damaged_manifest import SCHEMA, manifest

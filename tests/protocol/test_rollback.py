@@ -12,7 +12,7 @@ from omnigraph.core.errors import ExpectedVersionMismatch, RecoveryRequired
 from omnigraph.core.failpoint import failpoint
 from omnigraph.core.limits import SMALL_DELTA_ROWS
 from omnigraph.graph.graph import Graph
-from omnigraph.storage.handle import SnapshotHandle
+from omnigraph.storage.tables.handle import SnapshotHandle
 from tests.support.books import assert_settled, books
 from tests.support.protocol import (
     BEFORE,

@@ -21,7 +21,7 @@ from omnigraph.core.errors import (
 )
 from omnigraph.core.failpoint import InjectedFault, failpoint
 from omnigraph.history.commits import RECOVERY_ACTOR
-from omnigraph.storage.version_file import version_file_name
+from omnigraph.storage.files.version_file import version_file_name
 from tests.protocol.conftest import NewRoot
 from tests.support.books import (
     assert_reopening_changes_nothing,

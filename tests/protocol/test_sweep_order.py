@@ -14,7 +14,7 @@ from omnigraph.commit.sidecar import Sidecar
 from omnigraph.commit.sidecar_reader import read_sidecar
 from omnigraph.core.ids import new_ulid
 from omnigraph.graph.graph import Graph
-from omnigraph.storage.locks import HeldLock, try_lock
+from omnigraph.storage.control.locks import HeldLock, try_lock
 from tests.support.protocol import give_up, sidecars
 
 MANY = 12  # a folder lists so many files in order once in 479 million times

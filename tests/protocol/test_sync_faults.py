@@ -13,8 +13,8 @@ import omnigraph.graph.graph as graphs
 from omnigraph.commit import publish
 from omnigraph.core.errors import RecoveryRequired
 from omnigraph.core.failpoint import ENVIRONMENT, EXIT_STATUS, InjectedFault, failpoint
-from omnigraph.storage.durability import Durability, Syncer, SyncFailed
-from omnigraph.storage.version_file import version_file_name
+from omnigraph.storage.control.durability import Durability, Syncer, SyncFailed
+from omnigraph.storage.files.version_file import version_file_name
 from tests.support.books import assert_reopening_changes_nothing, assert_settled, books, contents_of
 from tests.support.protocol import BEFORE, WRITERS, Contents, give_up, sidecars, with_extra, write_everywhere
 from tests.support.system import Script

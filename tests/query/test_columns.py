@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnigraph.catalog.bound import Operator
-from omnigraph.exec.aggregate import _exact_sums
-from omnigraph.exec.comparison import compare
-from omnigraph.exec.operand import Constant
-from omnigraph.exec.order import SortKey, sorted_positions
+from omnigraph.exec.operators.aggregate import _exact_sums
+from omnigraph.exec.operators.comparison import compare
+from omnigraph.exec.operators.operand import Constant
+from omnigraph.exec.operators.order import SortKey, sorted_positions
 from omnigraph.exec.rows import Values
 from omnigraph.graph.encode import json_values, python_values
 

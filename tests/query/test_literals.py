@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from omnigraph import Graph
-from omnigraph.storage.filter import Compare, to_lance
-from omnigraph.storage.filter import Operator as Comparing
-from omnigraph.storage.handle import TableAddress
+from omnigraph.storage.tables.filter import Compare, to_lance
+from omnigraph.storage.tables.filter import Operator as Comparing
+from omnigraph.storage.tables.handle import TableAddress
 from tests.support.engine import internals, ndjson, new_graph, node
 from tests.support.queries import read
 from tests.support.reading import values

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from omnigraph.exec.reach import PAIRS_STARTS_MIN
+from omnigraph.exec.operators.reach import PAIRS_STARTS_MIN
 from omnigraph.graph.graph import Graph
 from tests.support.engine import edge, new_graph, node
 from tests.support.reading import ask, values

@@ -10,7 +10,7 @@ import pytest
 
 import omnigraph
 from omnigraph import ParameterError, ValidationError
-from omnigraph.operations.load_model import Engine
+from omnigraph.operations.load.model import Engine
 from tests.support.spark import spark_session
 
 SCHEMA = """\
@@ -117,7 +117,7 @@ def test_what_is_given_is_taken_back(form: str, graph: omnigraph.Graph, tmp_path
 
 def omnigraph_parquet() -> Any:  # noqa: ANN401 - a member of an enumeration
     """Return the format of an export."""
-    from omnigraph.bulk.export_files import ExportFormat
+    from omnigraph.bulk.export.files import ExportFormat
 
     return ExportFormat.PARQUET
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from omnigraph.storage.uri import GraphRoot
+from omnigraph.storage.control.uri import GraphRoot
 from tests.support.s3 import new_root, s3_server, settings_of
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 import omnigraph.graph.graph as graphs
-from omnigraph.storage.uri import GraphRoot
+from omnigraph.storage.control.uri import GraphRoot
 from tests.changes.reading import committed, ordered, short, update_age
 from tests.support.protocol import BEFORE, SCHEMA, records
 

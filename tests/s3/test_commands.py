@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.storage.durability import Durability
-from omnigraph.storage.object_store import open_adapter
-from omnigraph.storage.uri import GraphRoot
+from omnigraph.storage.control.durability import Durability
+from omnigraph.storage.control.object_store import open_adapter
+from omnigraph.storage.control.uri import GraphRoot
 from tests.support.atlas import ATLAS, MUTATIONS, SEED, SEED_ROWS, commits, lines, row_counts
 from tests.support.commands import Outcome, write
 from tests.support.in_process import invoke

@@ -11,11 +11,11 @@ import pytest
 
 from omnigraph.core.clock import now_micros
 from omnigraph.core.errors import StorageError, WriterLeaseHeld
-from omnigraph.storage.durability import Durability
-from omnigraph.storage.lease import WRITER_LEASE, WriterLease, boot_identity
-from omnigraph.storage.object_store import ObjectStore, StorageAdapter, open_adapter
-from omnigraph.storage.probe import probe_store
-from omnigraph.storage.uri import GraphRoot
+from omnigraph.storage.control.durability import Durability
+from omnigraph.storage.control.lease import WRITER_LEASE, WriterLease, boot_identity
+from omnigraph.storage.control.object_store import ObjectStore, StorageAdapter, open_adapter
+from omnigraph.storage.control.probe import probe_store
+from omnigraph.storage.control.uri import GraphRoot
 from tests.support.adapter_contract import AdapterContract
 from tests.support.system import Script
 
@@ -25,10 +25,10 @@ KEYS, CREATORS = 20, 8
 HOLD = """
 import os, sys, time
 from omnigraph.core.clock import now_micros
-from omnigraph.storage.durability import Durability
-from omnigraph.storage.lease import WriterLease, boot_identity
-from omnigraph.storage.object_store import open_adapter
-from omnigraph.storage.uri import GraphRoot
+from omnigraph.storage.control.durability import Durability
+from omnigraph.storage.control.lease import WriterLease, boot_identity
+from omnigraph.storage.control.object_store import open_adapter
+from omnigraph.storage.control.uri import GraphRoot
 adapter = open_adapter(GraphRoot.parse(sys.argv[1]), Durability.FULL)
 lease = WriterLease.take(adapter, host="here", boot_id=boot_identity(), pid=os.getpid(),
                          clock=now_micros, boot_clock=time.monotonic)

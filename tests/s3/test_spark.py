@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import omnigraph
-from omnigraph.bulk.export_files import ExportFormat
+from omnigraph.bulk.export.files import ExportFormat
 from omnigraph.bulk.files import file_size, objects_below, open_input, open_output
 from omnigraph.core.errors import BadRequest, StorageError, ValidationError
-from omnigraph.operations import load_bulk
+from omnigraph.operations.load import spark as load_bulk
 from omnigraph.spark import load_dataframe
 from tests.support.commands import python, write
 from tests.support.in_process import document
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from omnigraph.graph.graph import Graph
-    from omnigraph.storage.uri import GraphRoot
+    from omnigraph.storage.control.uri import GraphRoot
 
 pytestmark = pytest.mark.slow
 
@@ -159,7 +159,7 @@ def test_frames_go_into_a_graph_in_a_store_and_come_out_of_it(
 # Spark plans a Python data source in a process that has the environment of the JVM: one that starts here.
 BY_THE_DATA_SOURCE = """\
 import json, sys
-from omnigraph.bulk.session import SparkSettings, close_session, open_session
+from omnigraph.bulk.connect.session import SparkSettings, close_session, open_session
 spark = open_session(SparkSettings("local[1]", options={"spark.driver.memory": "512m"}))
 import omnigraph.spark
 options = {"uri": sys.argv[1], "type": "Person"}

@@ -3,11 +3,11 @@
 import pytest
 
 from omnigraph.core.errors import AlreadyExistsError, CommitConflict, RowLevelCasContention, StorageError
-from omnigraph.storage.manifest_table import ManifestTable
-from omnigraph.storage.residual import InlineCommitResidual
-from omnigraph.storage.stage import IndexRequest, TableStager
-from omnigraph.storage.table import TableAddress, TableStore
-from omnigraph.storage.uri import GraphRoot
+from omnigraph.storage.control.uri import GraphRoot
+from omnigraph.storage.tables.manifest_table import ManifestTable
+from omnigraph.storage.tables.residual import InlineCommitResidual
+from omnigraph.storage.tables.stage import IndexRequest, TableStager
+from omnigraph.storage.tables.table import TableAddress, TableStore
 from tests.support.tables import SCHEMA, rows
 
 pytestmark = pytest.mark.slow

@@ -12,9 +12,9 @@ from omnigraph.commit.sidecar import RECOVERY_DIR
 from omnigraph.core.errors import BranchInUse
 from omnigraph.graph.graph import Graph
 from omnigraph.history.commits import MAINTENANCE_ACTOR
-from omnigraph.storage.durability import Durability
-from omnigraph.storage.object_store import open_adapter
-from omnigraph.storage.uri import GraphRoot
+from omnigraph.storage.control.durability import Durability
+from omnigraph.storage.control.object_store import open_adapter
+from omnigraph.storage.control.uri import GraphRoot
 from tests.support.hosts import Host
 from tests.support.protocol import BEFORE, SCHEMA, records
 from tests.support.s3 import settings_of

@@ -23,11 +23,11 @@ from omnigraph.core.errors import (
 from omnigraph.core.failpoint import InjectedFault, failpoint
 from omnigraph.graph.graph import Graph
 from omnigraph.history.commits import MAINTENANCE_ACTOR, RECOVERY_ACTOR
-from omnigraph.storage.durability import Durability
-from omnigraph.storage.lease import LEASE_LIFETIME, WRITER_LEASE, LeaseRecord, WriterLease
-from omnigraph.storage.object_store import ObjectStore, open_adapter
-from omnigraph.storage.undo import TableUndo
-from omnigraph.storage.uri import GraphRoot
+from omnigraph.storage.control.durability import Durability
+from omnigraph.storage.control.lease import LEASE_LIFETIME, WRITER_LEASE, LeaseRecord, WriterLease
+from omnigraph.storage.control.object_store import ObjectStore, open_adapter
+from omnigraph.storage.control.uri import GraphRoot
+from omnigraph.storage.tables.undo import TableUndo
 from tests.support.protocol import BEFORE, SCHEMA, records
 from tests.support.system import Script
 

@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from omnigraph.storage.handle import SnapshotHandle
-from omnigraph.storage.index import IndexRequest
-from omnigraph.storage.residual import InlineCommitResidual
-from omnigraph.storage.search import analyse, analyse_query
+from omnigraph.storage.search.search import analyse, analyse_query
+from omnigraph.storage.tables.handle import SnapshotHandle
+from omnigraph.storage.tables.index import IndexRequest
+from omnigraph.storage.tables.residual import InlineCommitResidual
 from tests.support.tables import Workbench, table_schema
 
 DIMENSION = 8

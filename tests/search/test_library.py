@@ -10,8 +10,8 @@ import pytest
 from omnigraph.core.errors import ExecutionError
 from omnigraph.exec.search import Ranked, bm25, fuse, fuzzy_matching, matching, nearest
 from omnigraph.graph.graph import init
-from omnigraph.storage.handle import SnapshotHandle
-from omnigraph.storage.table import TableStore
+from omnigraph.storage.tables.handle import SnapshotHandle
+from omnigraph.storage.tables.table import TableStore
 from tests.support.engine import LIBRARY, internals, ndjson
 from tests.support.library import LIB
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.exec.search import nearest, vectors
-from omnigraph.storage.index import IndexRequest
+from omnigraph.storage.tables.index import IndexRequest
 from tests.support.tables import Workbench, names, table_schema
 
 DIMENSION, ROWS, QUERIES = 32, 6_000, 30

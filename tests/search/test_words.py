@@ -13,12 +13,12 @@ from lance.dataset import serialize_row_addrs
 
 from omnigraph.exec.search import bm25, fuzzy_matching, matching, nearest, tokens
 from omnigraph.exec.search.edits import near_words
-from omnigraph.storage import search_analysis
-from omnigraph.storage.index import IndexRequest
-from omnigraph.storage.row_set import serialized
-from omnigraph.storage.search import analyse
-from omnigraph.storage.search_analysis import analysed
-from omnigraph.storage.search_words import AnalysisCache
+from omnigraph.storage.search import analysis as search_analysis
+from omnigraph.storage.search.analysis import analysed
+from omnigraph.storage.search.search import analyse
+from omnigraph.storage.search.words import AnalysisCache
+from omnigraph.storage.tables.index import IndexRequest
+from omnigraph.storage.tables.row_set import serialized
 from tests.search.corpus import SCHEMA, distance, names, new_corpus
 from tests.support.tables import Workbench
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.bulk.sources import Format, SourceInput
+from omnigraph.bulk.sources.sources import Format, SourceInput
 from omnigraph.core.errors import BadRequest
 from tests.sources.test_slices import Found, read
 

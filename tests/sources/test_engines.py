@@ -13,12 +13,12 @@ import pytest
 
 import omnigraph
 from omnigraph.core.errors import ValidationError
-from omnigraph.operations import load_bulk
+from omnigraph.operations.load import spark as load_bulk
 from omnigraph.validate.violations import Violation
 from tests.support.spark import spark_session
 
 if TYPE_CHECKING:
-    from omnigraph.operations.load_model import Engine
+    from omnigraph.operations.load.model import Engine
 
 SCHEMA = """\
 node Person {

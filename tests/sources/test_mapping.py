@@ -7,8 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import omnigraph
-from omnigraph.bulk.mapping_file import read_mapping
-from omnigraph.bulk.sources import read_source
+from omnigraph.bulk.sources.mapping_file import read_mapping
+from omnigraph.bulk.sources.sources import read_source
 from omnigraph.catalog.build import compile_schema
 from omnigraph.core.errors import BadRequest
 from omnigraph.core.span import Source

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omnigraph.bulk.sources import (
+from omnigraph.bulk.sources.sources import (
     WHOLE,
     Compression,
     Format,
@@ -24,7 +24,7 @@ from omnigraph.bulk.sources import (
     read_slice,
     survey,
 )
-from omnigraph.bulk.sources_text import read_blocks, survey_text
+from omnigraph.bulk.sources.text import read_blocks, survey_text
 from omnigraph.catalog.build import compile_schema
 from omnigraph.core.errors import BadRequest
 from omnigraph.core.span import Source

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.core.errors import StorageError
-from omnigraph.storage.audit_table import AuditTable
-from omnigraph.storage.table import TableAddress, TableStore
+from omnigraph.storage.tables.audit_table import AuditTable
+from omnigraph.storage.tables.table import TableAddress, TableStore
 
 FIELDS: "list[pa.Field[Any]]" = [
     pa.field("operation_id", pa.utf8()),

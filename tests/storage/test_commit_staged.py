@@ -16,8 +16,8 @@ from omnigraph.core.errors import (
     StaleCommit,
     StorageError,
 )
-from omnigraph.storage.stage import IndexRequest
-from omnigraph.storage.table import TableStore
+from omnigraph.storage.tables.stage import IndexRequest
+from omnigraph.storage.tables.table import TableStore
 from tests.support.shapes import ALL_SHAPES, EMPTY_SHAPES, LARGE_UPSERT, SHAPES
 from tests.support.tables import SCHEMA, Workbench, rows
 

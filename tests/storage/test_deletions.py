@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from omnigraph.core.errors import StorageError
-from omnigraph.storage.deletions import deleted_places
-from omnigraph.storage.handle import SnapshotHandle
-from omnigraph.storage.refs import RefStore
-from omnigraph.storage.roaring import bitmap_values
-from omnigraph.storage.row_set import serialized
-from omnigraph.storage.table import TableStore
-from omnigraph.storage.version_file import HollowContent, NamedFile, check_file
+from omnigraph.storage.files.deletions import deleted_places
+from omnigraph.storage.files.roaring import bitmap_values
+from omnigraph.storage.files.version_file import HollowContent, NamedFile, check_file
+from omnigraph.storage.tables.handle import SnapshotHandle
+from omnigraph.storage.tables.refs import RefStore
+from omnigraph.storage.tables.row_set import serialized
+from omnigraph.storage.tables.table import TableStore
 from tests.support.tables import Workbench, names, rows
 
 

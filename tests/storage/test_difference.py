@@ -6,9 +6,15 @@ from pathlib import Path
 import pytest
 
 from omnigraph.core.errors import InvariantViolation
-from omnigraph.storage.difference import FragmentRows, FragmentState, VersionDelta, difference, layout_of
-from omnigraph.storage.rows import UPDATED_AT, read_rows
-from omnigraph.storage.table import SnapshotHandle
+from omnigraph.storage.tables.rows import UPDATED_AT, read_rows
+from omnigraph.storage.tables.table import SnapshotHandle
+from omnigraph.storage.versions.difference import (
+    FragmentRows,
+    FragmentState,
+    VersionDelta,
+    difference,
+    layout_of,
+)
 from tests.support.tables import Workbench, rows
 
 STATE = FragmentState(("a.lance", "b.lance"), "", 10, 0, ((0, 1), (2,)))

@@ -8,7 +8,7 @@ import pytest
 
 from omnigraph.core.errors import StorageError
 from omnigraph.core.failpoint import failpoint
-from omnigraph.storage.durability import (
+from omnigraph.storage.control.durability import (
     ENVIRONMENT,
     FILES_SYNCED_ONE_BY_ONE_MAX,
     Durability,

@@ -7,12 +7,12 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.core.errors import CommitConflict, StaleCommit
-from omnigraph.storage.handle import SnapshotHandle, TableAddress
-from omnigraph.storage.index import IndexRequest
-from omnigraph.storage.stage import OPERATION_ID_PROPERTY, TableStager
-from omnigraph.storage.staged import StagedWrite
-from omnigraph.storage.table import TableStore
-from omnigraph.storage.undo import FENCE_PROPERTY, TableUndo
+from omnigraph.storage.tables.handle import SnapshotHandle, TableAddress
+from omnigraph.storage.tables.index import IndexRequest
+from omnigraph.storage.tables.stage import OPERATION_ID_PROPERTY, TableStager
+from omnigraph.storage.tables.staged import StagedWrite
+from omnigraph.storage.tables.table import TableStore
+from omnigraph.storage.tables.undo import FENCE_PROPERTY, TableUndo
 
 _FIELDS: "list[pa.Field[pa.DataType]]" = [
     pa.field("id", pa.utf8(), nullable=False),

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omnigraph.storage.filter import (
+from omnigraph.storage.tables.filter import (
     Always,
     And,
     Compare,
@@ -24,8 +24,8 @@ from omnigraph.storage.filter import (
     to_arrow_mask,
     to_lance,
 )
-from omnigraph.storage.stage import IndexRequest
-from omnigraph.storage.table import SnapshotHandle
+from omnigraph.storage.tables.stage import IndexRequest
+from omnigraph.storage.tables.table import SnapshotHandle
 from tests.support.tables import Workbench, table_schema
 
 I32, I64, U32, U64 = (

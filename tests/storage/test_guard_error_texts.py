@@ -11,10 +11,10 @@ from lance import LanceDataset, LanceOperation
 from lance.commit import CommitConflictError
 
 from omnigraph.core.errors import StorageError
-from omnigraph.storage.durability import Durability
-from omnigraph.storage.lance_errors import classify, translate
-from omnigraph.storage.local_files import LocalFiles
-from omnigraph.storage.os_errors import storage_error
+from omnigraph.storage.control.durability import Durability
+from omnigraph.storage.control.local_files import LocalFiles
+from omnigraph.storage.control.os_errors import storage_error
+from omnigraph.storage.tables.lance_errors import classify, translate
 from tests.support.raw_lance import anchored, append, new_dataset, publish, reopened
 from tests.support.tables import SCHEMA, rows
 

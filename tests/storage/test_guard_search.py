@@ -10,7 +10,7 @@ import pytest
 from lance import LanceDataset, LanceOperation
 from lance.query import MatchQuery, PhraseQuery
 
-from omnigraph.storage import index
+from omnigraph.storage.tables import index
 from tests.support.raw_lance import reopened
 from tests.support.tables import table_schema
 

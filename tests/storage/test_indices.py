@@ -9,9 +9,9 @@ from lance import LanceDataset
 from lance.query import MatchQuery, PhraseQuery
 
 from omnigraph.core.errors import InvariantViolation, StorageError
-from omnigraph.storage import index
-from omnigraph.storage.filter import Compare
-from omnigraph.storage.stage import IndexRequest, PendingColumn
+from omnigraph.storage.tables import index
+from omnigraph.storage.tables.filter import Compare
+from omnigraph.storage.tables.stage import IndexRequest, PendingColumn
 from tests.support.tables import Workbench, names, table_schema
 
 SCHEMA = table_schema(

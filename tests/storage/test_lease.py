@@ -10,9 +10,9 @@ from obstore.store import MemoryStore
 
 from omnigraph.core.errors import StorageError, WriterLeaseHeld
 from omnigraph.core.failpoint import InjectedFault, failpoint
-from omnigraph.storage.lease import LEASE_LIFETIME, WRITER_LEASE, WriterLease, boot_identity
-from omnigraph.storage.object_store import ObjectStore
-from omnigraph.storage.uri import GraphRoot
+from omnigraph.storage.control.lease import LEASE_LIFETIME, WRITER_LEASE, WriterLease, boot_identity
+from omnigraph.storage.control.object_store import ObjectStore
+from omnigraph.storage.control.uri import GraphRoot
 from tests.support.system import Script
 
 ROOT = GraphRoot.parse("s3://bucket/graph")
@@ -446,5 +446,5 @@ def test_something_else_in_the_place_of_the_lease_is_loud(hosts: Hosts, text: st
 
 
 def test_the_boot_identity_is_the_same_in_another_process() -> None:
-    with Script("from omnigraph.storage.lease import boot_identity; print(boot_identity())") as other:
+    with Script("from omnigraph.storage.control.lease import boot_identity; print(boot_identity())") as other:
         assert other.read_line() == boot_identity()

@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 
 from omnigraph.core.errors import BadRequest, StorageError
-from omnigraph.storage.durability import Durability
-from omnigraph.storage.local_files import LocalFiles
+from omnigraph.storage.control.durability import Durability
+from omnigraph.storage.control.local_files import LocalFiles
 from tests.support.system import Script, unprivileged
 
 RACE = """
 import sys
 from pathlib import Path
-from omnigraph.storage.durability import Durability
-from omnigraph.storage.local_files import LocalFiles
+from omnigraph.storage.control.durability import Durability
+from omnigraph.storage.control.local_files import LocalFiles
 files = LocalFiles(Path(sys.argv[1]), Durability.PROCESS)
 print("ready", flush=True)
 input()

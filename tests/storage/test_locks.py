@@ -13,8 +13,8 @@ import pytest
 
 from omnigraph.core.errors import StorageError
 from omnigraph.core.failpoint import EXIT_STATUS, InjectedFault, failpoint
-from omnigraph.storage import locks
-from omnigraph.storage.locks import (
+from omnigraph.storage.control import locks
+from omnigraph.storage.control.locks import (
     HeldLock,
     PublishLock,
     WriterLock,
@@ -29,7 +29,7 @@ from tests.support.system import Script, unprivileged
 HOLD = """
 import sys
 from pathlib import Path
-from omnigraph.storage.locks import WriterLock
+from omnigraph.storage.control.locks import WriterLock
 lock = WriterLock.acquire(Path(sys.argv[1]), lambda: "held")
 print("held", flush=True)
 input()
@@ -39,7 +39,7 @@ print("released", flush=True)
 FORK = """
 import os, signal, sys
 from pathlib import Path
-from omnigraph.storage.locks import WriterLock, is_taken
+from omnigraph.storage.control.locks import WriterLock, is_taken
 lock = WriterLock.acquire(Path(sys.argv[1]), lambda: "held")
 if os.fork():
     signal.pause()

@@ -12,8 +12,8 @@ from lance import LanceDataset, LanceOperation
 
 from omnigraph.core.clock import boot_clock
 from omnigraph.core.errors import AlreadyExistsError, RowLevelCasContention, StorageError
-from omnigraph.storage.manifest_table import ManifestHandle, ManifestTable
-from omnigraph.storage.table import TableAddress, TableStore
+from omnigraph.storage.tables.manifest_table import ManifestHandle, ManifestTable
+from omnigraph.storage.tables.table import TableAddress, TableStore
 from tests.support.tables import PRIMARY_KEY
 
 FIELDS: "list[pa.Field[Any]]" = [

@@ -9,10 +9,10 @@ import lance
 import pyarrow as pa
 import pytest
 
-from omnigraph.storage import newest as newest_module
-from omnigraph.storage.newest import HINT, TRUSTED_S, NewestVersions
-from omnigraph.storage.table import TableAddress, TableStore
-from omnigraph.storage.version_file import VERSIONS_DIR, version_file_name
+from omnigraph.storage.files.version_file import VERSIONS_DIR, version_file_name
+from omnigraph.storage.tables.table import TableAddress, TableStore
+from omnigraph.storage.versions import newest as newest_module
+from omnigraph.storage.versions.newest import HINT, TRUSTED_S, NewestVersions
 
 SECOND_NS = 1_000_000_000
 

@@ -6,10 +6,10 @@ import pytest
 from obstore.store import MemoryStore
 
 from omnigraph.core.errors import StorageError
-from omnigraph.storage.durability import Durability
-from omnigraph.storage.local_files import LocalFiles
-from omnigraph.storage.object_store import ObjectStore, StorageAdapter, open_adapter
-from omnigraph.storage.uri import GraphRoot
+from omnigraph.storage.control.durability import Durability
+from omnigraph.storage.control.local_files import LocalFiles
+from omnigraph.storage.control.object_store import ObjectStore, StorageAdapter, open_adapter
+from omnigraph.storage.control.uri import GraphRoot
 from tests.support.adapter_contract import AdapterContract
 
 

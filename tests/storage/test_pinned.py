@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from omnigraph.core.errors import HistoricalVersionReclaimed, StorageError
-from omnigraph.storage.durability import Durability
-from omnigraph.storage.fragments import FragmentWriter, TaskTable, delete_committed
-from omnigraph.storage.pinned import PinnedTable, pieces, read_pieces
-from omnigraph.storage.table import TableAddress, TableStore
-from omnigraph.storage.version_file import version_file_name
+from omnigraph.storage.control.durability import Durability
+from omnigraph.storage.files.version_file import version_file_name
+from omnigraph.storage.tables.fragments import FragmentWriter, TaskTable, delete_committed
+from omnigraph.storage.tables.pinned import PinnedTable, pieces, read_pieces
+from omnigraph.storage.tables.table import TableAddress, TableStore
 from tests.support.tables import SCHEMA, Workbench, rows
 
 

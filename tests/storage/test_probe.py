@@ -6,11 +6,11 @@ import pytest
 from obstore.store import MemoryStore
 
 from omnigraph.core.errors import StorageError
-from omnigraph.storage.durability import Durability
-from omnigraph.storage.local_files import LocalFiles
-from omnigraph.storage.object_store import ObjectStore
-from omnigraph.storage.probe import probe_store
-from omnigraph.storage.uri import GraphRoot
+from omnigraph.storage.control.durability import Durability
+from omnigraph.storage.control.local_files import LocalFiles
+from omnigraph.storage.control.object_store import ObjectStore
+from omnigraph.storage.control.probe import probe_store
+from omnigraph.storage.control.uri import GraphRoot
 
 ROOT = GraphRoot.parse("s3://bucket/graph")
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from omnigraph.core.damage import GraphDamaged
 from omnigraph.core.errors import StorageError
 from omnigraph.core.failpoint import InjectedFault, failpoint
-from omnigraph.storage.quarantine import find_hollow, find_unpublished, move_to_quarantine
-from omnigraph.storage.version_file import HollowContent, decode_version, version_file_name
+from omnigraph.storage.damage.quarantine import find_hollow, find_unpublished, move_to_quarantine
+from omnigraph.storage.files.version_file import HollowContent, decode_version, version_file_name
 from tests.powercut.disk import Disk
 from tests.support.hollow import cut_in_half, empty, fill_with_zeros
 from tests.support.system import unprivileged

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from omnigraph.core.errors import CommitConflict
-from omnigraph.storage.stage import StagedWrite
-from omnigraph.storage.table import TableAddress
+from omnigraph.storage.tables.stage import StagedWrite
+from omnigraph.storage.tables.table import TableAddress
 from tests.support.shapes import ALL_SHAPES, EMPTY_SHAPES
 from tests.support.tables import Workbench, rows
 

@@ -13,12 +13,12 @@ from lance.query import MatchQuery
 
 from omnigraph.core.errors import CommitConflict, StorageError
 from omnigraph.core.limits import SMALL_FRAGMENT_ROWS
-from omnigraph.storage.filter import Compare
-from omnigraph.storage.refs import RefStore
-from omnigraph.storage.residual import BTREE_SEGMENTS_MAX, InlineCommitResidual
-from omnigraph.storage.stage import IndexRequest
-from omnigraph.storage.table import TableAddress
-from omnigraph.storage.undo import TableUndo
+from omnigraph.storage.tables.filter import Compare
+from omnigraph.storage.tables.refs import RefStore
+from omnigraph.storage.tables.residual import BTREE_SEGMENTS_MAX, InlineCommitResidual
+from omnigraph.storage.tables.stage import IndexRequest
+from omnigraph.storage.tables.table import TableAddress
+from omnigraph.storage.tables.undo import TableUndo
 from tests.support.tables import Workbench, names, rows, table_schema
 
 SEARCHABLE = table_schema(
@@ -318,7 +318,7 @@ def test_segments_and_fragments_do_not_grow_with_the_number_of_updates(bench: Wo
 def test_replaced_vectors_wait_until_they_fill_a_segment(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from omnigraph.storage import residual as residual_module
+    from omnigraph.storage.tables import residual as residual_module
 
     residual = InlineCommitResidual(bench.store)
     bench.upsert(documents(names(3), 1))

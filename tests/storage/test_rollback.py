@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.core.errors import CommitConflict
-from omnigraph.storage.residual import InlineCommitResidual
-from omnigraph.storage.stage import IndexRequest
-from omnigraph.storage.undo import TableUndo
+from omnigraph.storage.tables.residual import InlineCommitResidual
+from omnigraph.storage.tables.stage import IndexRequest
+from omnigraph.storage.tables.undo import TableUndo
 from tests.support.shapes import ALL_SHAPES
 from tests.support.tables import SCHEMA, Workbench, names, rows
 

@@ -8,10 +8,10 @@ import pytest
 from lance import LanceOperation
 
 from omnigraph.core.limits import MAX_FRAGMENT_ROWS, SMALL_DELTA_ROWS
-from omnigraph.storage import stage as stage_module
-from omnigraph.storage.stage import IndexRequest, StagedWrite
-from omnigraph.storage.table import TableAddress
-from omnigraph.storage.undo import TableUndo
+from omnigraph.storage.tables import stage as stage_module
+from omnigraph.storage.tables.stage import IndexRequest, StagedWrite
+from omnigraph.storage.tables.table import TableAddress
+from omnigraph.storage.tables.undo import TableUndo
 from tests.support.tables import SCHEMA, Workbench, names, rows, table_schema
 
 SEARCHABLE = table_schema(
@@ -220,7 +220,7 @@ def comparable(result: dict[str, object], ids: Sequence[str]) -> dict[str, objec
 def test_an_upsert_above_the_size_of_a_fragment_writes_several(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from omnigraph.storage import shapes
+    from omnigraph.storage.tables import shapes
 
     bench = Workbench(tmp_path)
     bench.append(rows(names(30), 1))

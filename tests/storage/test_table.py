@@ -8,12 +8,12 @@ import pytest
 from lance import LanceDataset
 
 from omnigraph.core.errors import StorageError
-from omnigraph.storage import lookup
-from omnigraph.storage.filter import Compare, Value
-from omnigraph.storage.residual import InlineCommitResidual
-from omnigraph.storage.stage import IndexRequest
-from omnigraph.storage.table import HANDLES_MAX, IoStats, TableAddress, TableStore
-from omnigraph.storage.transactions import UNREADABLE
+from omnigraph.storage.files.transactions import UNREADABLE
+from omnigraph.storage.tables import lookup
+from omnigraph.storage.tables.filter import Compare, Value
+from omnigraph.storage.tables.residual import InlineCommitResidual
+from omnigraph.storage.tables.stage import IndexRequest
+from omnigraph.storage.tables.table import HANDLES_MAX, IoStats, TableAddress, TableStore
 from tests.support.tables import Workbench, names, rows, table_schema
 
 
@@ -275,7 +275,7 @@ def test_requests_are_counted_also_of_closed_handles(bench: Workbench) -> None:
 def test_the_store_keeps_a_bounded_number_of_versions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("omnigraph.storage.table.HANDLES_MAX", 2)
+    monkeypatch.setattr("omnigraph.storage.tables.table.HANDLES_MAX", 2)
     bench = Workbench(tmp_path)
     for key in ["a", "b", "c"]:
         bench.append(rows([key]))
@@ -323,6 +323,6 @@ def test_handles_show_no_dataset_and_no_transaction(bench: Workbench) -> None:
 
 
 def manifest_handle(bench: Workbench) -> object:
-    from omnigraph.storage.manifest_table import ManifestTable
+    from omnigraph.storage.tables.manifest_table import ManifestTable
 
     return ManifestTable(bench.store).open_fresh(bench.address)

@@ -9,9 +9,9 @@ import pytest
 
 from omnigraph.core.damage import GraphDamaged
 from omnigraph.core.errors import StorageError
-from omnigraph.storage.handle import TableAddress
-from omnigraph.storage.table import TableStore
-from omnigraph.storage.version_file import version_file_name
+from omnigraph.storage.files.version_file import version_file_name
+from omnigraph.storage.tables.handle import TableAddress
+from omnigraph.storage.tables.table import TableStore
 from tests.support.hollow import empty
 
 DATASET = "nodes/1-2"

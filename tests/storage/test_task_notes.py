@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from omnigraph.core.errors import SparkUnavailable, StorageError
-from omnigraph.storage import task_notes
-from omnigraph.storage.task_notes import TaskNotes
+from omnigraph.storage.tables import task_notes
+from omnigraph.storage.tables.task_notes import TaskNotes
 
 
 @pytest.fixture

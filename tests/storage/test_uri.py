@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from omnigraph.core.errors import BadRequest, StorageError
-from omnigraph.storage.uri import GraphRoot
+from omnigraph.storage.control.uri import GraphRoot
 
 SETTINGS = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_REGION": "eu-west-1"}
 ALL_NAMES = (

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from omnigraph.core.errors import InvariantViolation
-from omnigraph.storage.sums import READ_BYTES, FileSum, Summer, decode_sums, encode_sums
-from omnigraph.storage.version_file import version_file_name
+from omnigraph.storage.files.sums import READ_BYTES, FileSum, Summer, decode_sums, encode_sums
+from omnigraph.storage.files.version_file import version_file_name
 
 CHECKSUM = "0123456789abcdef"
 

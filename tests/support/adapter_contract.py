@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from omnigraph.core.errors import BadRequest, StorageError
-from omnigraph.storage.object_store import StorageAdapter
+from omnigraph.storage.control.object_store import StorageAdapter
 
 CREATORS = 8
 SWAPS_EACH = 5

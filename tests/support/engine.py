@@ -30,8 +30,8 @@ from omnigraph.history.identity import TableIdentity
 from omnigraph.history.manifest_rows import COMMIT, HEAD, MANIFEST_DIR, Pin
 from omnigraph.history.state import ManifestState, Snapshot
 from omnigraph.operations.context import OpenGraph
-from omnigraph.storage.manifest_table import ManifestTable
-from omnigraph.storage.table import TableStore
+from omnigraph.storage.tables.manifest_table import ManifestTable
+from omnigraph.storage.tables.table import TableStore
 from omnigraph.validate.violations import Violation
 from tests.support.library import LIB
 

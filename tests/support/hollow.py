@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from omnigraph.storage.synced_mark import MARK
+from omnigraph.storage.files.synced_mark import MARK
 
 
 def empty(path: Path) -> None:

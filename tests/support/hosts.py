@@ -20,7 +20,7 @@ from omnigraph.core.errors import ConflictError, OmnigraphError, RecoveryRequire
 from omnigraph.core.failpoint import failpoint
 from omnigraph.graph.graph import Graph
 from omnigraph.operations.open import open_graph
-from omnigraph.storage.lease import WriterLease
+from omnigraph.storage.control.lease import WriterLease
 
 lease_s, graph = float(sys.argv[1]), None
 

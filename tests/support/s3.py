@@ -7,7 +7,7 @@ from itertools import count
 import httpx
 from moto.server import ThreadedMotoServer
 
-from omnigraph.storage.uri import GraphRoot
+from omnigraph.storage.control.uri import GraphRoot
 
 BUCKETS = count(1)
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from omnigraph.storage.stage import StagedWrite, TableStager
-from omnigraph.storage.table import SnapshotHandle
+from omnigraph.storage.tables.stage import StagedWrite, TableStager
+from omnigraph.storage.tables.table import SnapshotHandle
 from tests.support.tables import SCHEMA, names, rows
 
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from omnigraph.bulk.session import SparkSettings, open_session
+from omnigraph.bulk.connect.session import SparkSettings, open_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

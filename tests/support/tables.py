@@ -6,9 +6,9 @@ from typing import Any, cast
 
 import pyarrow as pa
 
-from omnigraph.storage.filter import Filter
-from omnigraph.storage.stage import CommittedTable, IndexRequest, StagedWrite, TableStager
-from omnigraph.storage.table import SnapshotHandle, TableAddress, TableStore
+from omnigraph.storage.tables.filter import Filter
+from omnigraph.storage.tables.stage import CommittedTable, IndexRequest, StagedWrite, TableStager
+from omnigraph.storage.tables.table import SnapshotHandle, TableAddress, TableStore
 
 PRIMARY_KEY = {"lance-schema:unenforced-primary-key": "true"}
 

@@ -17,8 +17,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.bulk.jobs import Jobs, TaskFailure
-from omnigraph.bulk.tasks import FRAGMENT_BYTES_MAX
+from omnigraph.bulk.connect.jobs import Jobs, TaskFailure
+from omnigraph.bulk.load.tasks import FRAGMENT_BYTES_MAX
 from omnigraph.core.errors import EmbeddingError, OmnigraphError
 from omnigraph.core.limits import MAX_FRAGMENT_ROWS
 from omnigraph.embedding.config import DEFAULTS, EmbeddingConfig
@@ -28,8 +28,8 @@ from omnigraph.embedding.remembering import RememberingProvider
 
 if TYPE_CHECKING:
     from omnigraph.staging.fragments import Replaced, StagedFragments
-    from omnigraph.storage.filter import Filter
-    from omnigraph.storage.fragments import TaskTable, WrittenFragment
+    from omnigraph.storage.tables.filter import Filter
+    from omnigraph.storage.tables.fragments import TaskTable, WrittenFragment
 
 TAKEN_ROWS = 4_096  # what is held as columns at a time; with a vector a row has several kilobytes
 
@@ -148,7 +148,7 @@ def fill(task: FillTask, provider: Provider) -> FillReport:
     An error of ours is part of the report, beside what was written before it.
     """
     from omnigraph.staging.fragments import StagedFragments, fingerprint
-    from omnigraph.storage.fragments import FragmentWriter
+    from omnigraph.storage.tables.fragments import FragmentWriter
 
     table = task.filling.table
     schema = pa.ipc.read_schema(pa.py_buffer(table.schema))
@@ -181,8 +181,8 @@ def delete_rows(task: DeleteTask) -> "Replaced":
         StorageError: the store failed.
     """
     from omnigraph.staging.fragments import Replaced
-    from omnigraph.storage.fragments import delete_committed
-    from omnigraph.storage.pinned import selected_rows
+    from omnigraph.storage.tables.fragments import delete_committed
+    from omnigraph.storage.tables.pinned import selected_rows
 
     table = task.filling.table
     handle = table.pinned.open()
@@ -220,8 +220,8 @@ _Rows = tuple[pa.Table, npt.NDArray[np.int64], int]  # rows, their row ids, and 
 
 def _filled(task: FillTask, schema: pa.Schema, provider: Provider) -> Iterator[_Rows]:
     """Yield the rows of a task with their vectors, some at a time."""
-    from omnigraph.storage.pinned import selected_rows
-    from omnigraph.storage.rows import take_rows
+    from omnigraph.storage.tables.pinned import selected_rows
+    from omnigraph.storage.tables.rows import take_rows
 
     filling = task.filling
     handle = filling.table.pinned.open()

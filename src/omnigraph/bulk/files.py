@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from omnigraph.core.errors import BadRequest
 from omnigraph.core.regular_file import GRAPH_MARK, refuse_inside_graph, require_regular, require_replaceable
-from omnigraph.storage.uri import GraphRoot
+from omnigraph.storage.control.uri import GraphRoot
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileInfo, S3FileSystem

@@ -15,7 +15,7 @@ from omnigraph.core.errors import ChangeSchemaBoundary
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.identity import TableIdentity, identity_of
 from omnigraph.history.state import Snapshot
-from omnigraph.storage.pinned import PinnedTable
+from omnigraph.storage.tables.pinned import PinnedTable
 
 EntityType = NodeType | EdgeType
 

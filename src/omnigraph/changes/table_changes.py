@@ -17,9 +17,9 @@ from omnigraph.changes.model import ChangeFilter, Op
 from omnigraph.changes.pairs import TablePair
 from omnigraph.changes.position import Position
 from omnigraph.changes.row_equality import rows_equal
-from omnigraph.storage.pinned import PinnedTable
-from omnigraph.storage.rows import RowIds
-from omnigraph.storage.table import TableStore
+from omnigraph.storage.tables.pinned import PinnedTable
+from omnigraph.storage.tables.rows import RowIds
+from omnigraph.storage.tables.table import TableStore
 
 CHUNK_ROWS_MAX = 8_192
 CHUNK_BYTES = 32 * 1024 * 1024  # of images on one side, as far as the rows so far tell

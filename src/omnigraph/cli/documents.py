@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from omnigraph.commit.recovery.restore import Quarantined
     from omnigraph.history.commits import GraphCommit
     from omnigraph.history.state import Snapshot
-    from omnigraph.operations.diff import Diff
-    from omnigraph.operations.embed_model import EmbedResult
+    from omnigraph.operations.changes.diff import Diff
+    from omnigraph.operations.embed.model import EmbedResult
     from omnigraph.operations.ensure_indices import IndexResult, PendingIndex
     from omnigraph.operations.index_status import TableIndexes
-    from omnigraph.operations.load import LoadResult
-    from omnigraph.operations.merge import MergeResult
+    from omnigraph.operations.load.load import LoadResult
+    from omnigraph.operations.merge.merge import MergeResult
     from omnigraph.operations.mutate import MutationResult
     from omnigraph.operations.verify import VerifyReport
 

@@ -17,7 +17,7 @@ from omnigraph.cli.render.columns import count
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-    from omnigraph.bulk.progress import ProgressCallback, ProgressEvent
+    from omnigraph.bulk.connect.progress import ProgressCallback, ProgressEvent
 
 _UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
@@ -25,7 +25,7 @@ _UNITS = ("bytes", "kB", "MB", "GB", "TB")
 @contextmanager
 def load_progress(*, quiet: bool, as_json: bool, what: str = "loading") -> "Iterator[ProgressCallback]":
     """Yield what a load tells its progress to."""
-    from omnigraph.bulk.progress import silent
+    from omnigraph.bulk.connect.progress import silent
 
     if quiet:
         yield silent

@@ -9,7 +9,7 @@ import click
 
 from omnigraph.cli.printing import tell
 from omnigraph.core.errors import BadRequest, UnsupportedError
-from omnigraph.storage.uri import GraphRoot
+from omnigraph.storage.control.uri import GraphRoot
 
 _SERVED = re.compile(r"https?://", re.IGNORECASE)
 

@@ -14,7 +14,7 @@ from omnigraph.history.manifest_rows import (
     registration_row,
     schema_row,
 )
-from omnigraph.storage.sums import FileSum
+from omnigraph.storage.files.sums import FileSum
 
 
 @dataclass(frozen=True, slots=True)

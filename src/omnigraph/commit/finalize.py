@@ -17,7 +17,7 @@ from omnigraph.history.fold import TableEntry
 from omnigraph.history.state import ManifestState, Snapshot
 from omnigraph.staging.stage import stage_all
 from omnigraph.staging.write_set import TableWork, WriteSet, work_of
-from omnigraph.storage.staged import StagedWrite
+from omnigraph.storage.tables.staged import StagedWrite
 from omnigraph.validate.columns import Rows
 
 WRITE_FAILPOINTS = FailpointNames(

@@ -7,11 +7,11 @@ What it does not record for lack of a successor is what the newest publish of a 
 from collections.abc import Callable
 
 from omnigraph.core.errors import StorageError
-from omnigraph.storage.added_files import added_by_publish, files_between
-from omnigraph.storage.handle import TableAddress
-from omnigraph.storage.manifest_table import ManifestHandle
-from omnigraph.storage.sums import FileSum, Summer
-from omnigraph.storage.table import TableStore
+from omnigraph.storage.files.added_files import added_by_publish, files_between
+from omnigraph.storage.files.sums import FileSum, Summer
+from omnigraph.storage.tables.handle import TableAddress
+from omnigraph.storage.tables.manifest_table import ManifestHandle
+from omnigraph.storage.tables.table import TableStore
 
 
 class ManifestSums:

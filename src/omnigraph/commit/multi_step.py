@@ -17,10 +17,10 @@ from omnigraph.commit.sidecar import WriterKind
 from omnigraph.core.failpoint import hit
 from omnigraph.core.limits import MAX_FRAGMENT_ROWS, MERGE_CHUNK_BYTES
 from omnigraph.history.fold import TableEntry
-from omnigraph.storage.handle import SnapshotHandle
-from omnigraph.storage.rows import ReplacedRows
-from omnigraph.storage.staged import CommittedTable, StagedWrite
-from omnigraph.storage.sums import FileSum
+from omnigraph.storage.files.sums import FileSum
+from omnigraph.storage.tables.handle import SnapshotHandle
+from omnigraph.storage.tables.rows import ReplacedRows
+from omnigraph.storage.tables.staged import CommittedTable, StagedWrite
 
 Chunk = tuple[pa.Table, ReplacedRows | None]  # with the rows that it replaces, where they are known
 Chunks = Callable[[], Iterable[Chunk]]

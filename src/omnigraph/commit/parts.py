@@ -13,17 +13,17 @@ from omnigraph.core.ids import new_ulid
 from omnigraph.history.branches import Branches
 from omnigraph.history.coordinator import Coordinator
 from omnigraph.history.fold import TableEntry
-from omnigraph.storage.audit_table import AuditTable
-from omnigraph.storage.durability import Syncer
-from omnigraph.storage.handle import SnapshotHandle, TableAddress
-from omnigraph.storage.lease import WriterLease, boot_identity
-from omnigraph.storage.object_store import StorageAdapter
-from omnigraph.storage.pinned import PinnedTable
-from omnigraph.storage.refs import RefStore
-from omnigraph.storage.stage import TableStager
-from omnigraph.storage.sums import NO_SUMS, Summer
-from omnigraph.storage.table import TableStore
-from omnigraph.storage.uri import GraphRoot
+from omnigraph.storage.control.durability import Syncer
+from omnigraph.storage.control.lease import WriterLease, boot_identity
+from omnigraph.storage.control.object_store import StorageAdapter
+from omnigraph.storage.control.uri import GraphRoot
+from omnigraph.storage.files.sums import NO_SUMS, Summer
+from omnigraph.storage.tables.audit_table import AuditTable
+from omnigraph.storage.tables.handle import SnapshotHandle, TableAddress
+from omnigraph.storage.tables.pinned import PinnedTable
+from omnigraph.storage.tables.refs import RefStore
+from omnigraph.storage.tables.stage import TableStager
+from omnigraph.storage.tables.table import TableStore
 
 RECOVERIES_DATASET = "_graph_commit_recoveries.lance"
 

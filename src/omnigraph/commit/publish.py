@@ -46,16 +46,16 @@ from omnigraph.history.identity import TableIdentity
 from omnigraph.history.lineage import MERGED_HISTORY
 from omnigraph.history.manifest_rows import commit_row, head_row, rows_table
 from omnigraph.history.state import ManifestState
-from omnigraph.storage.added_files import manifest_files
-from omnigraph.storage.durability import Syncer, SyncFailed
-from omnigraph.storage.handle import TableAddress
-from omnigraph.storage.locks import PUBLISH_LOCK_WAIT_S, PublishLock
-from omnigraph.storage.manifest_table import ManifestHandle
-from omnigraph.storage.stage import OPERATION_ID_PROPERTY, TableStager
-from omnigraph.storage.staged import StagedWrite
-from omnigraph.storage.sums import NO_SUMS, Summer
-from omnigraph.storage.table import TableStore
-from omnigraph.storage.undo import TableUndo
+from omnigraph.storage.control.durability import Syncer, SyncFailed
+from omnigraph.storage.control.locks import PUBLISH_LOCK_WAIT_S, PublishLock
+from omnigraph.storage.files.added_files import manifest_files
+from omnigraph.storage.files.sums import NO_SUMS, Summer
+from omnigraph.storage.tables.handle import TableAddress
+from omnigraph.storage.tables.manifest_table import ManifestHandle
+from omnigraph.storage.tables.stage import OPERATION_ID_PROPERTY, TableStager
+from omnigraph.storage.tables.staged import StagedWrite
+from omnigraph.storage.tables.table import TableStore
+from omnigraph.storage.tables.undo import TableUndo
 
 PUBLISHER_RETRY_BUDGET = 5  # at about 50 ms a try, a quarter second of contention before we say so
 PAUSE_S_MAX = 0.05  # the longest pause after the first lost attempt; it grows with the attempts

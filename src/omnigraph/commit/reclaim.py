@@ -17,7 +17,7 @@ from omnigraph.core.errors import OmnigraphError
 from omnigraph.core.failpoint import hit
 from omnigraph.core.ids import ulid_millis
 from omnigraph.history.fold import TableEntry
-from omnigraph.storage.handle import TableAddress
+from omnigraph.storage.tables.handle import TableAddress
 
 ORPHAN_GRACE_S = 7 * 24 * 3600  # as long as the library keeps files that no version names
 

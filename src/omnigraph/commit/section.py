@@ -52,10 +52,10 @@ from omnigraph.core.failpoint import hit
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.identity import TableIdentity
 from omnigraph.history.manifest_rows import Pin
-from omnigraph.storage.durability import SyncFailed
-from omnigraph.storage.locks import WriterLock
-from omnigraph.storage.stage import CommittedTable
-from omnigraph.storage.sums import FileSum
+from omnigraph.storage.control.durability import SyncFailed
+from omnigraph.storage.control.locks import WriterLock
+from omnigraph.storage.files.sums import FileSum
+from omnigraph.storage.tables.stage import CommittedTable
 
 
 @dataclass(frozen=True, slots=True)

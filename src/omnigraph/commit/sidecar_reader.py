@@ -24,7 +24,7 @@ from omnigraph.commit.sidecar import (
     WriterKind,
 )
 from omnigraph.core.errors import InvariantViolation, SidecarCorrupt, SidecarTooNew
-from omnigraph.storage.relative_path import check_ref
+from omnigraph.storage.files.relative_path import check_ref
 
 _ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
 _TABLE_KEY = re.compile(r"(?:node|edge):\S+")

@@ -29,7 +29,7 @@ from omnigraph.history.commits import MAINTENANCE_ACTOR
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.identity import TableIdentity
 from omnigraph.history.state import ManifestState, Snapshot
-from omnigraph.storage.staged import StagedWrite
+from omnigraph.storage.tables.staged import StagedWrite
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,11 @@ import pyarrow as pa
 
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.state import Snapshot
-from omnigraph.storage.filter import And, Filter, IsIn, IsNull, Not
-from omnigraph.storage.handle import SnapshotHandle
-from omnigraph.storage.lookup import FEW_VALUES, ROWS_PER_VALUE
-from omnigraph.storage.pinned import PinnedTable
-from omnigraph.storage.table import TableStore
+from omnigraph.storage.tables.filter import And, Filter, IsIn, IsNull, Not
+from omnigraph.storage.tables.handle import SnapshotHandle
+from omnigraph.storage.tables.lookup import FEW_VALUES, ROWS_PER_VALUE
+from omnigraph.storage.tables.pinned import PinnedTable
+from omnigraph.storage.tables.table import TableStore
 from omnigraph.validate.columns import Column
 from omnigraph.validate.sets import is_among
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from omnigraph.exec.budget import Budget
-from omnigraph.exec.operand import Parameters
+from omnigraph.exec.operators.operand import Parameters
 from omnigraph.exec.view import GraphView
 
 # The text, the dimension, the model recorded for the property if any, and the name of the property.

@@ -20,8 +20,8 @@ from omnigraph.core.failpoint import hit
 from omnigraph.exec.committed import CommittedTables
 from omnigraph.plan.mutation import ColumnPredicate, DeleteOp, InsertOp, MutationPlan, UpdateOp
 from omnigraph.staging.write_set import WriteSet
-from omnigraph.storage.filter import Compare, Filter, to_arrow_mask
-from omnigraph.storage.filter import Operator as Comparison
+from omnigraph.storage.tables.filter import Compare, Filter, to_arrow_mask
+from omnigraph.storage.tables.filter import Operator as Comparison
 from omnigraph.validate.assemble import Converted, assemble
 from omnigraph.validate.changeset import fold_by_id
 from omnigraph.validate.coerce import coerce_column

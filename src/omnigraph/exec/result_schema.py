@@ -15,7 +15,7 @@ from omnigraph.catalog.bound import (
     PropertyValue,
 )
 from omnigraph.catalog.model import Catalog, EdgeType
-from omnigraph.exec.operand import column_type
+from omnigraph.exec.operators.operand import column_type
 
 
 def result_schema(projections: Sequence[BoundProjection], catalog: Catalog) -> pa.Schema:

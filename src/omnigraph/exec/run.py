@@ -6,14 +6,14 @@ X2  Its result is a function of the snapshot, the query, its parameters and its 
 
 import pyarrow as pa
 
-from omnigraph.exec.anti_join import anti_join
-from omnigraph.exec.close import close
-from omnigraph.exec.condition import holds_for_rows
 from omnigraph.exec.context import QueryContext
-from omnigraph.exec.expand import expand
-from omnigraph.exec.join import join, scan
+from omnigraph.exec.operators.anti_join import anti_join
+from omnigraph.exec.operators.close import close
+from omnigraph.exec.operators.condition import holds_for_rows
+from omnigraph.exec.operators.expand import expand
+from omnigraph.exec.operators.join import join, scan
+from omnigraph.exec.operators.tail import finish
 from omnigraph.exec.rows import UNIT, Rows
-from omnigraph.exec.tail import finish
 from omnigraph.plan.physical import (
     AntiJoin,
     Close,

@@ -21,15 +21,15 @@ from omnigraph.exec.dense import Adjacency, Derived, IdIndex, OpenTable, Slots
 from omnigraph.exec.dense.arrays import plain
 from omnigraph.exec.dense.columns import Column
 from omnigraph.exec.dense.vectors import VectorBlock
-from omnigraph.exec.hop_costs import HopCosts
+from omnigraph.exec.operators.hop_costs import HopCosts
 from omnigraph.exec.result_schema import result_schema
 from omnigraph.exec.rows import SlotArray, Values
 from omnigraph.exec.settings import QuerySettings
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.state import Snapshot
-from omnigraph.storage.pinned import PinnedTable
-from omnigraph.storage.rows import take_rows
-from omnigraph.storage.table import TableStore
+from omnigraph.storage.tables.pinned import PinnedTable
+from omnigraph.storage.tables.rows import take_rows
+from omnigraph.storage.tables.table import TableStore
 
 SCHEMAS_MAX = 256
 REMEMBERED_S = 1.0  # how long a view goes without asking for what it was given

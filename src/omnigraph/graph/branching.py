@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from omnigraph.history.branches import Branch
     from omnigraph.history.commits import GraphCommit
     from omnigraph.history.state import ManifestState
-    from omnigraph.operations.merge import MergeResult
+    from omnigraph.operations.merge.merge import MergeResult
 
 
 class BranchVerbs(ABC):
@@ -85,7 +85,7 @@ class BranchVerbs(ABC):
             MergeConflicts: the two sides disagree; nothing was written.
             BranchNotFound: there is no such branch.
         """
-        from omnigraph.operations.merge import merge
+        from omnigraph.operations.merge.merge import merge
 
         actor = self._who(actor)
 

@@ -9,10 +9,10 @@ from omnigraph.history.coordinator import MAIN
 
 if TYPE_CHECKING:
     from omnigraph.changes.model import ChangeFilter
-    from omnigraph.operations.baseline import Baseline
-    from omnigraph.operations.commit_changes import CommitChanges, CommitChangesPage
-    from omnigraph.operations.diff import Diff
-    from omnigraph.operations.feed import ChangeFeed, ChangeFeedPage
+    from omnigraph.operations.changes.baseline import Baseline
+    from omnigraph.operations.changes.commit_changes import CommitChanges, CommitChangesPage
+    from omnigraph.operations.changes.diff import Diff
+    from omnigraph.operations.changes.feed import ChangeFeed, ChangeFeedPage
     from omnigraph.operations.pin import Target
 
 
@@ -35,7 +35,7 @@ class ChangeVerbs(HistoryVerbs):
             NotFoundError: there is neither a branch nor a commit of a name.
             ChangeSchemaBoundary: a type has other properties on either side.
         """
-        from omnigraph.operations.diff import diff
+        from omnigraph.operations.changes.diff import diff
 
         wanted = self._filter(kinds, types, ops)
         return diff(self._graph, b, a, wanted, actor=self._who(actor))
@@ -55,7 +55,7 @@ class ChangeVerbs(HistoryVerbs):
             CommitNotFound: no live branch has it.
             CommitHasNoParent: it is the first one.
         """
-        from omnigraph.operations.commit_changes import commit_changes
+        from omnigraph.operations.changes.commit_changes import commit_changes
 
         wanted = self._filter(kinds, types, ops)
         return commit_changes(self._graph, commit_id, wanted, actor=self._who(actor))
@@ -79,7 +79,7 @@ class ChangeVerbs(HistoryVerbs):
             ResourceLimit: a page is never that large.
         """
         from omnigraph.changes.pages import PageSize
-        from omnigraph.operations.commit_changes import commit_changes_page
+        from omnigraph.operations.changes.commit_changes import commit_changes_page
 
         wanted = self._filter(kinds, types, ops)
         size = PageSize(limit, page_bytes)
@@ -103,7 +103,7 @@ class ChangeVerbs(HistoryVerbs):
         A start is `now`, `beginning` or `after:<commit id>`. The feed has its next `cursor` once every block
         was taken.
         """
-        from omnigraph.operations.feed import FeedPosition, follow
+        from omnigraph.operations.changes.feed import FeedPosition, follow
 
         wanted = self._filter(kinds, types, ops)
         position = FeedPosition(cursor, start)
@@ -132,7 +132,7 @@ class ChangeVerbs(HistoryVerbs):
             ResourceLimit: a page is never that large.
         """
         from omnigraph.changes.pages import PageSize
-        from omnigraph.operations.feed import FeedPosition, poll
+        from omnigraph.operations.changes.feed import FeedPosition, poll
 
         return poll(
             self._graph,
@@ -153,7 +153,7 @@ class ChangeVerbs(HistoryVerbs):
         actor: str | None = None,
     ) -> "Baseline":
         """Return every entity of a branch, pinned now, and then the cursor that goes on behind it."""
-        from omnigraph.operations.baseline import baseline
+        from omnigraph.operations.changes.baseline import baseline
 
         wanted = self._filter(kinds, types, ops)
         return baseline(self._graph, wanted, branch=self._on(branch), actor=self._who(actor))
@@ -161,6 +161,6 @@ class ChangeVerbs(HistoryVerbs):
     def _filter(
         self, kinds: Iterable[str] | None, types: Iterable[str] | None, ops: Iterable[str] | None
     ) -> "ChangeFilter":
-        from omnigraph.operations.change_sides import change_filter
+        from omnigraph.operations.changes.sides import change_filter
 
         return change_filter(self._graph, kinds=kinds, types=types, ops=ops)

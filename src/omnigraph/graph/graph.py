@@ -17,19 +17,19 @@ from omnigraph.graph.changes import ChangeVerbs
 from omnigraph.graph.source import named, query_name, text_source
 from omnigraph.operations.context import OpenGraph
 from omnigraph.operations.open import close, make_parts, open_graph, refresh
-from omnigraph.storage.durability import Durability
+from omnigraph.storage.control.durability import Durability
 
 if TYPE_CHECKING:
-    from omnigraph.bulk.progress import ProgressCallback
+    from omnigraph.bulk.connect.progress import ProgressCallback
     from omnigraph.embedding import EmbeddingConfig
     from omnigraph.graph.result import Result
     from omnigraph.graph.snapshot_view import SnapshotView
-    from omnigraph.operations.embed_model import EmbedKeywords, EmbedResult
+    from omnigraph.operations.embed.model import EmbedKeywords, EmbedResult
     from omnigraph.operations.ensure_indices import IndexResult
     from omnigraph.operations.export import Export
     from omnigraph.operations.index_status import TableIndexes
-    from omnigraph.operations.load import LoadInput, LoadMode, LoadResult
-    from omnigraph.operations.load_model import Engine, LoadKeywords, OnError
+    from omnigraph.operations.load.load import LoadInput, LoadMode, LoadResult
+    from omnigraph.operations.load.model import Engine, LoadKeywords, OnError
     from omnigraph.operations.mutate import MutationResult
     from omnigraph.operations.pin import SnapshotLike
     from omnigraph.plan.describe import Explanation
@@ -184,8 +184,8 @@ class Graph(ChangeVerbs):
         A merge replaces whole rows: what the input leaves out becomes null, and the result's `cleared` says
         where there was a value. With `strict_columns` such a load is refused.
         """
-        from omnigraph.bulk.progress import silent
-        from omnigraph.operations.load import LoadOptions, load
+        from omnigraph.bulk.connect.progress import silent
+        from omnigraph.operations.load.load import LoadOptions, load
 
         options = LoadOptions(
             mode,
@@ -220,7 +220,7 @@ class Graph(ChangeVerbs):
         Raises:
             BadRequest: a type is not in the schema, or something is no table.
         """
-        from omnigraph.operations.load_frames import table_input
+        from omnigraph.operations.load.tables import table_input
 
         if not isinstance(tables, Mapping):
             raise BadRequest(f"expected tables by type name, as in {{'Person': table}}, not {named(tables)}")
@@ -251,8 +251,8 @@ class Graph(ChangeVerbs):
             EmbeddingError: the provider failed, or its key is missing; nothing was written.
             ConflictError: somebody else was first; nothing of this is visible.
         """
-        from omnigraph.operations.embed import embed
-        from omnigraph.operations.embed_model import embed_options
+        from omnigraph.operations.embed.embed import embed
+        from omnigraph.operations.embed.model import embed_options
 
         wanted = embed_options(type, select, options)
         return embed(
@@ -395,7 +395,7 @@ def _inputs(
 ) -> "Iterator[LoadInput]":
     yield from _data(graph, data)
     if mapping is not None:
-        from omnigraph.operations.load_inputs import mapped_sources
+        from omnigraph.operations.load.inputs import mapped_sources
 
         yield from mapped_sources(mapping, graph.catalog, rejects)
 
@@ -403,10 +403,10 @@ def _inputs(
 def _data(
     graph: OpenGraph, data: "str | Path | bytes | Mapping[str, pa.Table] | Iterable[str | Path | LoadInput]"
 ) -> "Iterator[LoadInput]":
-    from omnigraph.bulk.sources import SourceInput
-    from omnigraph.operations.load import FrameInput, RecordInput, TableInput
-    from omnigraph.operations.load_frames import table_input
-    from omnigraph.operations.load_inputs import named_sources
+    from omnigraph.bulk.sources.sources import SourceInput
+    from omnigraph.operations.load.inputs import named_sources
+    from omnigraph.operations.load.load import FrameInput, RecordInput, TableInput
+    from omnigraph.operations.load.tables import table_input
 
     if isinstance(data, bytes):
         yield RecordInput(data)

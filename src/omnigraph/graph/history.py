@@ -53,7 +53,7 @@ class HistoryVerbs(BranchVerbs):
         Raises:
             EntityNotFound: there is no such entity.
         """
-        from omnigraph.operations.entity_at import entity_at
+        from omnigraph.operations.changes.entity_at import entity_at
 
         target = self._branch or MAIN if target is None else target
         return entity_at(self._graph, type_name, entity_id, target, actor=self._who(actor))

@@ -12,9 +12,9 @@ from urllib.parse import unquote
 from omnigraph.core.damage import GraphDamaged
 from omnigraph.core.regular_file import read_control_file
 from omnigraph.history.manifest_rows import MANIFEST_DIR
-from omnigraph.storage.handle import ref_path
-from omnigraph.storage.object_store import StorageAdapter
-from omnigraph.storage.quarantine import translated
+from omnigraph.storage.control.object_store import StorageAdapter
+from omnigraph.storage.damage.quarantine import translated
+from omnigraph.storage.tables.handle import ref_path
 
 COPY = "_branch"
 ENDED = "_branch_ended"

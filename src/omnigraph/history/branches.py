@@ -30,8 +30,8 @@ from omnigraph.core.failpoint import hit
 from omnigraph.core.json_text import read_json
 from omnigraph.history.branch_copies import BranchCopies
 from omnigraph.history.coordinator import MAIN
-from omnigraph.storage.object_store import StorageAdapter
-from omnigraph.storage.relative_path import check_ref
+from omnigraph.storage.control.object_store import StorageAdapter
+from omnigraph.storage.files.relative_path import check_ref
 
 BRANCHES_DIR = "__branches"
 SCHEMA_APPLY_LOCK = "__schema_apply_lock__"  # a control object beside those of branches, never a branch

@@ -17,7 +17,7 @@ from omnigraph.core.json_text import read_json
 from omnigraph.core.span import Source
 from omnigraph.history.identity import TableIdentity, identity_of
 from omnigraph.history.state import Snapshot
-from omnigraph.storage.object_store import StorageAdapter
+from omnigraph.storage.control.object_store import StorageAdapter
 
 SCHEMA_SOURCE, SCHEMA_IR, SCHEMA_STATE = "_schema.pg", "_schema.ir.json", "__schema_state.json"
 SCHEMA_FILES = (SCHEMA_SOURCE, SCHEMA_IR, SCHEMA_STATE)

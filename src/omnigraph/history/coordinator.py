@@ -12,9 +12,9 @@ from omnigraph.history.damage import damage_explained
 from omnigraph.history.manifest_rows import MANIFEST_DIR, READ_COLUMNS
 from omnigraph.history.stamp import read_stamp, refuse_if_stamp_unsupported
 from omnigraph.history.state import ManifestState
-from omnigraph.storage.handle import TableAddress
-from omnigraph.storage.manifest_table import ManifestHandle, ManifestTable
-from omnigraph.storage.uri import GraphRoot
+from omnigraph.storage.control.uri import GraphRoot
+from omnigraph.storage.tables.handle import TableAddress
+from omnigraph.storage.tables.manifest_table import ManifestHandle, ManifestTable
 
 MAIN = "main"
 

@@ -9,8 +9,8 @@ from omnigraph.history.identity import TableIdentity
 from omnigraph.history.manifest_rows import COMMIT
 from omnigraph.history.select import where_above, where_equal
 from omnigraph.history.state import ManifestState
-from omnigraph.storage.handle import TableAddress
-from omnigraph.storage.manifest_survey import Survey, rows_above, survey
+from omnigraph.storage.damage.manifest_survey import Survey, rows_above, survey
+from omnigraph.storage.tables.handle import TableAddress
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from omnigraph.core.errors import InvariantViolation
 from omnigraph.history.identity import TableIdentity
 from omnigraph.history.manifest_rows import TABLE, TABLE_KINDS, TABLE_VERSION, Pin, Row
 from omnigraph.history.select import where_at_most, where_null, where_one_of
-from omnigraph.storage.relative_path import check_ref
+from omnigraph.storage.files.relative_path import check_ref
 
 _ROWS_TO_GROUP = 256  # below this, looking at every row is cheaper than grouping them
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from omnigraph.core.regular_file import GRAPH_MARK
 from omnigraph.history.identity import TableIdentity
-from omnigraph.storage.sums import FileSum, encode_sums
+from omnigraph.storage.files.sums import FileSum, encode_sums
 
 MANIFEST_DIR = GRAPH_MARK
 STAMP_KEY = "omnigraph:internal_schema_version"

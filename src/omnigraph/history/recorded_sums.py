@@ -7,8 +7,8 @@ import pyarrow as pa
 
 from omnigraph.history.manifest_rows import COMMIT
 from omnigraph.history.select import where_equal
-from omnigraph.storage.manifest_table import ManifestHandle, ManifestTable
-from omnigraph.storage.sums import FileSum, decode_sums
+from omnigraph.storage.files.sums import FileSum, decode_sums
+from omnigraph.storage.tables.manifest_table import ManifestHandle, ManifestTable
 
 _COLUMNS = ["object_type", "base_objects", "published_at"]
 

@@ -17,7 +17,7 @@ from omnigraph.history.fold import TableEntry, TableStates, fold
 from omnigraph.history.identity import TableIdentity
 from omnigraph.history.manifest_rows import HEAD, READ_COLUMNS, SCHEMA, TABLE_KINDS, TABLE_VERSION
 from omnigraph.history.select import where_above_or_equal_to, where_equal, where_one_of
-from omnigraph.storage.relative_path import check_ref
+from omnigraph.storage.files.relative_path import check_ref
 
 _LOG_CHUNKS_MAX = 64
 

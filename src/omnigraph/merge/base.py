@@ -20,7 +20,7 @@ from omnigraph.history.identity import TableIdentity
 from omnigraph.history.state import Snapshot
 from omnigraph.merge.rows import RowReader, as_texts
 from omnigraph.merge.truth_table import Verdict, change_of, judge
-from omnigraph.storage.pinned import PinnedTable
+from omnigraph.storage.tables.pinned import PinnedTable
 
 _compute: Any = pc  # the stubs know too little of arrays of text
 

@@ -30,9 +30,9 @@ from omnigraph.history.ancestry import Merged
 from omnigraph.merge.base import TableBase, base_rows, equal_ids, points_of
 from omnigraph.merge.rows import NOWHERE, DeltaRows, PlacedIds, RowReader, as_texts
 from omnigraph.merge.truth_table import Change, Verdict, change_of, judge
-from omnigraph.storage.difference import lie_alike
-from omnigraph.storage.pinned import PinnedTable
-from omnigraph.storage.rows import ReplacedRows
+from omnigraph.storage.tables.pinned import PinnedTable
+from omnigraph.storage.tables.rows import ReplacedRows
+from omnigraph.storage.versions.difference import lie_alike
 
 _compute: Any = pc  # the stubs know too little of arrays of text
 

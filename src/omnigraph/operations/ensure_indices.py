@@ -17,8 +17,8 @@ from omnigraph.core.failpoint import hit
 from omnigraph.history.commits import GraphCommit
 from omnigraph.history.fold import TableEntry
 from omnigraph.operations.context import OpenGraph
-from omnigraph.storage.index import IndexRequest
-from omnigraph.storage.staged import StagedWrite
+from omnigraph.storage.tables.index import IndexRequest
+from omnigraph.storage.tables.staged import StagedWrite
 
 _FAILPOINTS = FailpointNames(
     post_sidecar="ensure_indices.post_sidecar_pre_commit",

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from omnigraph.bulk.export import ExportTask, run_export
-from omnigraph.bulk.export_files import ExportFormat, write_rows
-from omnigraph.bulk.export_sort import sorted_by_id
-from omnigraph.bulk.export_values import json_lines, json_records
+from omnigraph.bulk.connect.jobs import Jobs
+from omnigraph.bulk.connect.session import open_session, settings_from
+from omnigraph.bulk.export.export import ExportTask, run_export
+from omnigraph.bulk.export.files import ExportFormat, write_rows
+from omnigraph.bulk.export.sort import sorted_by_id
+from omnigraph.bulk.export.values import json_lines, json_records
 from omnigraph.bulk.files import is_object, objects_below, require_outside_graphs, whole_file
-from omnigraph.bulk.jobs import Jobs
-from omnigraph.bulk.session import open_session, settings_from
 from omnigraph.catalog.arrow_schema import arrow_schema
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType
 from omnigraph.catalog.moments import with_moments
@@ -29,7 +29,7 @@ from omnigraph.core.errors import BadRequest
 from omnigraph.core.limits import MAX_FRAGMENT_ROWS
 from omnigraph.history.state import Snapshot
 from omnigraph.operations.context import OpenGraph
-from omnigraph.storage.pinned import pieces
+from omnigraph.storage.tables.pinned import pieces
 
 TASK_ROWS = 4 * MAX_FRAGMENT_ROWS  # of one file that a task of Spark writes; small fragments share one
 

@@ -16,10 +16,10 @@ from omnigraph.core.environment import word_setting
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.recorded_sums import recorded_sums
 from omnigraph.history.state import Snapshot
-from omnigraph.storage.graph_files import GraphFiles, graph_files
-from omnigraph.storage.handle import TableAddress, ref_path
-from omnigraph.storage.sums import FileSum
-from omnigraph.storage.version_file import HollowContent, NamedFile, decode_version, version_file_name
+from omnigraph.storage.control.graph_files import GraphFiles, graph_files
+from omnigraph.storage.files.sums import FileSum
+from omnigraph.storage.files.version_file import HollowContent, NamedFile, decode_version, version_file_name
+from omnigraph.storage.tables.handle import TableAddress, ref_path
 
 ENVIRONMENT = "OMNIGRAPH_VERIFY"
 TABLES_COMPARED_MAX = 8  # with the fragments, about a millisecond: a few percent of an open

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from omnigraph.catalog.index_kind import IndexKind, IndexSpec, index_specs
 from omnigraph.history.fold import TableEntry
 from omnigraph.operations.context import OpenGraph
-from omnigraph.storage.filter import IsNull, Not
-from omnigraph.storage.handle import SnapshotHandle
-from omnigraph.storage.index import IndexRequest
+from omnigraph.storage.tables.filter import IsNull, Not
+from omnigraph.storage.tables.handle import SnapshotHandle
+from omnigraph.storage.tables.index import IndexRequest
 
 
 @dataclass(frozen=True, slots=True)

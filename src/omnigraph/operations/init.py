@@ -40,10 +40,10 @@ from omnigraph.history.manifest_rows import (
 )
 from omnigraph.operations.context import Authorize, allow_everything
 from omnigraph.operations.managed import refuse_managed
-from omnigraph.storage.probe import probe_store, refuse_file
-from omnigraph.storage.refs import refuse_without_refs
-from omnigraph.storage.stage import CommittedTable
-from omnigraph.storage.sums import FileSum
+from omnigraph.storage.control.probe import probe_store, refuse_file
+from omnigraph.storage.files.sums import FileSum
+from omnigraph.storage.tables.refs import refuse_without_refs
+from omnigraph.storage.tables.stage import CommittedTable
 
 INIT_CLAIM = "__init_claim.json"
 _WRITER = "init"

@@ -1,9 +1,9 @@
 """Graphs that a cluster manages: their schema and their life are the cluster's business."""
 
 from omnigraph.core.errors import ClusterManaged
-from omnigraph.storage.durability import Durability
-from omnigraph.storage.object_store import open_adapter
-from omnigraph.storage.uri import GraphRoot
+from omnigraph.storage.control.durability import Durability
+from omnigraph.storage.control.object_store import open_adapter
+from omnigraph.storage.control.uri import GraphRoot
 
 CLUSTER_STATE = "__cluster/state.json"
 _GRAPHS = "graphs"

@@ -22,17 +22,17 @@ from omnigraph.history.coordinator import Coordinator
 from omnigraph.history.manifest_rows import MANIFEST_DIR
 from omnigraph.operations.context import OpenGraph, make_publisher
 from omnigraph.operations.file_checks import check_files_at_open
-from omnigraph.storage.audit_table import AuditTable
-from omnigraph.storage.durability import Durability, Syncer, setting_from_environment
-from omnigraph.storage.lease import LEASE_LIFETIME, WriterLease
-from omnigraph.storage.manifest_table import ManifestTable
-from omnigraph.storage.object_store import open_adapter
-from omnigraph.storage.probe import probe_store, refuse_file
-from omnigraph.storage.refs import RefStore
-from omnigraph.storage.stage import TableStager
-from omnigraph.storage.sums import Summer, is_recording
-from omnigraph.storage.table import TableStore
-from omnigraph.storage.uri import GraphRoot
+from omnigraph.storage.control.durability import Durability, Syncer, setting_from_environment
+from omnigraph.storage.control.lease import LEASE_LIFETIME, WriterLease
+from omnigraph.storage.control.object_store import open_adapter
+from omnigraph.storage.control.probe import probe_store, refuse_file
+from omnigraph.storage.control.uri import GraphRoot
+from omnigraph.storage.files.sums import Summer, is_recording
+from omnigraph.storage.tables.audit_table import AuditTable
+from omnigraph.storage.tables.manifest_table import ManifestTable
+from omnigraph.storage.tables.refs import RefStore
+from omnigraph.storage.tables.stage import TableStager
+from omnigraph.storage.tables.table import TableStore
 
 if TYPE_CHECKING:
     from omnigraph.commit.publish import ManifestPublisher

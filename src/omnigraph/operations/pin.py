@@ -13,7 +13,7 @@ from omnigraph.history.commits import GraphCommit
 from omnigraph.history.coordinator import MAIN
 from omnigraph.history.state import ManifestState, Snapshot
 from omnigraph.operations.context import OpenGraph
-from omnigraph.storage.pinned import PinnedTable
+from omnigraph.storage.tables.pinned import PinnedTable
 
 SnapshotLike = Snapshot | str | int | datetime  # also the id of a commit, a manifest version, a moment
 Target = Snapshot | str  # also the name of a branch, or the id of a commit

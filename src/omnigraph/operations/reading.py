@@ -11,7 +11,7 @@ from omnigraph.catalog.model import Catalog
 from omnigraph.commit.parts import Parts
 from omnigraph.core.recent import Recent
 from omnigraph.exec.dense import CacheSettings, Derived
-from omnigraph.exec.hop_costs import HopCosts
+from omnigraph.exec.operators.hop_costs import HopCosts
 from omnigraph.exec.settings import QuerySettings
 from omnigraph.exec.view import GraphView
 from omnigraph.history.state import ManifestState, Snapshot

@@ -13,7 +13,7 @@ from omnigraph.history.branches import trimmed_name
 from omnigraph.history.coordinator import MAIN
 from omnigraph.history.manifest_rows import MANIFEST_DIR
 from omnigraph.operations.context import check_actor, make_publisher
-from omnigraph.storage.locks import PublishLock
+from omnigraph.storage.control.locks import PublishLock
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from omnigraph.core.errors import (
 from omnigraph.history.commits import MAINTENANCE_ACTOR
 from omnigraph.history.state import ManifestState
 from omnigraph.operations.context import OpenGraph
-from omnigraph.storage.locks import wait_until_free
+from omnigraph.storage.control.locks import wait_until_free
 
 MAINTENANCE_REPREPARES_MAX = 4  # upkeep runs once in 64 commits: meeting it twice in a row is rare already
 MAX_REPREPARES = 32  # what a caller may ask for; beyond that contention is a design question

@@ -18,8 +18,8 @@ from omnigraph.history.commits import GraphCommit
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.state import ManifestState, Snapshot
 from omnigraph.operations.context import OpenGraph
-from omnigraph.storage.residual import InlineCommitResidual
-from omnigraph.storage.staged import CommittedTable
+from omnigraph.storage.tables.residual import InlineCommitResidual
+from omnigraph.storage.tables.staged import CommittedTable
 
 _FAILPOINTS = FailpointNames(
     post_sidecar="upkeep.post_sidecar_pre_compact",

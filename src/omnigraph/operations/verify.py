@@ -18,10 +18,10 @@ from omnigraph.history.coordinator import MAIN
 from omnigraph.history.manifest_rows import MANIFEST_DIR
 from omnigraph.history.recorded_sums import recorded_sums
 from omnigraph.operations.open import make_parts
-from omnigraph.storage.graph_files import GraphFiles, graph_files
-from omnigraph.storage.handle import ref_path
-from omnigraph.storage.sums import FileSum
-from omnigraph.storage.version_file import HollowContent, decode_version, version_file_name
+from omnigraph.storage.control.graph_files import GraphFiles, graph_files
+from omnigraph.storage.files.sums import FileSum
+from omnigraph.storage.files.version_file import HollowContent, decode_version, version_file_name
+from omnigraph.storage.tables.handle import ref_path
 
 
 class FileStatus(StrEnum):

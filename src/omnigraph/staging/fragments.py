@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from omnigraph.core.errors import InvariantViolation
-from omnigraph.storage.fragments import WrittenFragment
-from omnigraph.storage.handle import SnapshotHandle
-from omnigraph.storage.stage import TableStager
-from omnigraph.storage.staged import StagedWrite
-from omnigraph.storage.sums import FileSum
+from omnigraph.storage.files.sums import FileSum
+from omnigraph.storage.tables.fragments import WrittenFragment
+from omnigraph.storage.tables.handle import SnapshotHandle
+from omnigraph.storage.tables.stage import TableStager
+from omnigraph.storage.tables.staged import StagedWrite
 from omnigraph.validate.columns import Mode
 
 

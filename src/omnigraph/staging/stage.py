@@ -5,9 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 from omnigraph.catalog.arrow_schema import arrow_schema
 from omnigraph.staging.write_set import TableWork
-from omnigraph.storage.handle import SnapshotHandle
-from omnigraph.storage.stage import TableStager
-from omnigraph.storage.staged import StagedWrite
+from omnigraph.storage.tables.handle import SnapshotHandle
+from omnigraph.storage.tables.stage import TableStager
+from omnigraph.storage.tables.staged import StagedWrite
 
 
 def stage_all(

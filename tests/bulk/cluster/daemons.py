@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 import pyspark
 
-from omnigraph.bulk.java import java_home
+from omnigraph.bulk.connect.java import java_home
 
 SPARK = Path(pyspark.__file__).parent
 HOSTS = ("127.0.0.1", "localhost")  # two names of one machine: a second attempt is made on another host

@@ -22,9 +22,9 @@ from omnigraph.cli.progress import working
 from omnigraph.cli.target import announce, resolve
 
 if TYPE_CHECKING:
-    from omnigraph.operations.embed_file import EmbedFile
-    from omnigraph.operations.embed_select import Selector
-    from omnigraph.operations.load_model import Engine
+    from omnigraph.operations.embed.file import EmbedFile
+    from omnigraph.operations.embed.select import Selector
+    from omnigraph.operations.load.model import Engine
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 _EXISTING = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -131,7 +131,7 @@ def embed(
     from omnigraph.cli.documents import embed_document
     from omnigraph.cli.render.embed import render_embed
     from omnigraph.cli.render.writes import render_pending
-    from omnigraph.operations.embed_model import BATCH_DEFAULT
+    from omnigraph.operations.embed.model import BATCH_DEFAULT
 
     announce("embed", target, quiet=quiet)
     with (
@@ -161,7 +161,7 @@ def embed(
 
 def _selectors(texts: Sequence[str]) -> "tuple[Selector, ...]":
     from omnigraph.core.errors import BadRequest
-    from omnigraph.operations.embed_select import parse_selector
+    from omnigraph.operations.embed.select import parse_selector
 
     try:
         return tuple(parse_selector(text) for text in texts)
@@ -179,7 +179,7 @@ def _refuse(given: Mapping[str, object], reason: str) -> None:
 def _file_job(seed: Path | None, input_: Path | None, output: Path | None, spec: Path | None) -> "EmbedFile":
     """Return which file is embedded into which."""
     from omnigraph.embedding.seed import read_seed, read_spec
-    from omnigraph.operations.embed_file import EmbedFile
+    from omnigraph.operations.embed.file import EmbedFile
 
     if seed is not None:
         _refuse({"--input": input_, "--spec": spec}, "and --seed exclude each other: the manifest names both")
@@ -194,7 +194,7 @@ def _file_job(seed: Path | None, input_: Path | None, output: Path | None, spec:
 
 def _embed_file(job: "EmbedFile", *, quiet: bool, as_json: bool) -> None:
     from omnigraph.cli.render.embed import render_file_summary
-    from omnigraph.operations.embed_file import embed_file
+    from omnigraph.operations.embed.file import embed_file
 
     with working("embedding", quiet=quiet):
         summary = embed_file(job)

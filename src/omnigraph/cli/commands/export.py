@@ -70,7 +70,7 @@ def export(
     if out is None and (is_spark or format_name != "ndjson"):
         what = "--engine spark" if is_spark else f"--format {format_name}"
         raise click.UsageError(f"{what} writes files: say where to with --out")
-    from omnigraph.bulk.export_files import ExportFormat
+    from omnigraph.bulk.export.files import ExportFormat
     from omnigraph.cli.access import open_for_reading
 
     with open_for_reading(target) as graph, working("exporting", quiet=quiet or out is None):

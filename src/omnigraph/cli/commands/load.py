@@ -26,8 +26,8 @@ from omnigraph.cli.sources import STDIN, refuse_second_stdin
 from omnigraph.cli.target import announce, require_consent, resolve
 
 if TYPE_CHECKING:
-    from omnigraph.operations.load import LoadMode
-    from omnigraph.operations.load_model import Engine, OnError
+    from omnigraph.operations.load.load import LoadMode
+    from omnigraph.operations.load.model import Engine, OnError
 
 MODES = ("append", "merge", "overwrite")
 _REFUSED = {
@@ -132,7 +132,7 @@ def load(
     from omnigraph.cli.access import open_for_writing
     from omnigraph.cli.documents import load_document
     from omnigraph.cli.render.writes import render_cleared, render_load, render_pending, render_rejected
-    from omnigraph.operations.load_inputs import read_inputs
+    from omnigraph.operations.load.inputs import read_inputs
 
     with unless_noted("nothing was loaded"), ExitStack() as held:
         announce("load", target, quiet=quiet)

@@ -8,8 +8,8 @@ from omnigraph.changes.model import ChangeCause, EntityChange, Image, Op
 from omnigraph.cli.render.cells import compact, cut
 from omnigraph.cli.render.columns import columns, count, moment
 from omnigraph.cli.steering import on_one_line
-from omnigraph.operations.diff import TableCounts
-from omnigraph.operations.feed import ChangeFeedPage
+from omnigraph.operations.changes.diff import TableCounts
+from omnigraph.operations.changes.feed import ChangeFeedPage
 
 _SIGNS = {Op.INSERT: ("+", "green"), Op.UPDATE: ("~", "yellow"), Op.DELETE: ("-", "red")}
 _VALUE_CELLS = 60  # of a text, a list or a vector; what was cut is in the document of `--json`

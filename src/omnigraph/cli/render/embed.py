@@ -2,8 +2,8 @@
 
 from omnigraph.cli.render.columns import columns, count
 from omnigraph.history.coordinator import MAIN
-from omnigraph.operations.embed_file import FileSummary
-from omnigraph.operations.embed_model import EmbedResult
+from omnigraph.operations.embed.file import FileSummary
+from omnigraph.operations.embed.model import EmbedResult
 
 
 def render_embed(result: EmbedResult) -> str:

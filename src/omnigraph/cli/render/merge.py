@@ -2,7 +2,7 @@
 
 from omnigraph.cli.render.columns import count
 from omnigraph.cli.render.errors import render_conflicts
-from omnigraph.operations.merge import MergeResult
+from omnigraph.operations.merge.merge import MergeResult
 
 
 def render_merge(result: MergeResult, *, is_dry_run: bool) -> str:

@@ -7,7 +7,7 @@ from omnigraph.cli.render.errors import causes_of
 from omnigraph.history.coordinator import MAIN
 from omnigraph.operations.ensure_indices import IndexResult, PendingIndex
 from omnigraph.operations.index_status import TableIndexes
-from omnigraph.operations.load import LoadResult
+from omnigraph.operations.load.load import LoadResult
 from omnigraph.operations.mutate import MutationResult
 from omnigraph.validate.violations import Violation
 

@@ -11,8 +11,8 @@ from omnigraph.commit.parts import Parts
 from omnigraph.commit.recovery.kinds import RecoveryKind
 from omnigraph.commit.sidecar import Outcome, Sidecar
 from omnigraph.core.failpoint import hit
-from omnigraph.storage.added_files import files_between
-from omnigraph.storage.synced_mark import write_mark
+from omnigraph.storage.files.added_files import files_between
+from omnigraph.storage.files.synced_mark import write_mark
 
 _FIELDS: "list[pa.Field[pa.DataType]]" = [
     pa.field("graph_commit_id", pa.utf8()),

@@ -5,7 +5,7 @@ and of the disk or the store itself, stops whoever meets it.
 """
 
 from omnigraph.core.errors import FormatVersionError, InvariantViolation, StorageError
-from omnigraph.storage.durability import SyncFailed
+from omnigraph.storage.control.durability import SyncFailed
 
 # What reading a damaged branch raises; rows that are damaged may be no JSON, or no text: a ValueError.
 UNREADABLE = (StorageError, InvariantViolation, FormatVersionError, ValueError)

@@ -24,10 +24,10 @@ from omnigraph.history.commits import MAINTENANCE_ACTOR
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.manifest_rows import Pin
 from omnigraph.history.state import ManifestState
-from omnigraph.storage.handle import TableAddress
-from omnigraph.storage.stage import OPERATION_ID_PROPERTY, WRITER_KIND_PROPERTY
-from omnigraph.storage.transactions import TransactionInfo
-from omnigraph.storage.undo import FENCE_PROPERTY, TableUndo
+from omnigraph.storage.files.transactions import TransactionInfo
+from omnigraph.storage.tables.handle import TableAddress
+from omnigraph.storage.tables.stage import OPERATION_ID_PROPERTY, WRITER_KIND_PROPERTY
+from omnigraph.storage.tables.undo import FENCE_PROPERTY, TableUndo
 
 FENCES_MAX = 10  # tries on one table: what comes in between is the last commit of the one before us
 _LAYOUT_OPERATIONS = frozenset({"reserve", "rewrite", "create_index", "config"})

@@ -8,9 +8,9 @@ from omnigraph.commit.recovery.fence import is_layout, without_fences
 from omnigraph.commit.sidecar import Sidecar, SidecarTable
 from omnigraph.history.manifest_rows import Pin
 from omnigraph.history.state import ManifestState
-from omnigraph.storage.handle import TableAddress
-from omnigraph.storage.stage import OPERATION_ID_PROPERTY
-from omnigraph.storage.transactions import TransactionInfo
+from omnigraph.storage.files.transactions import TransactionInfo
+from omnigraph.storage.tables.handle import TableAddress
+from omnigraph.storage.tables.stage import OPERATION_ID_PROPERTY
 
 
 @dataclass(frozen=True, slots=True)

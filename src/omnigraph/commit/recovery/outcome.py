@@ -33,11 +33,11 @@ from omnigraph.history.coordinator import MAIN
 from omnigraph.history.identity import TableIdentity
 from omnigraph.history.manifest_rows import Pin
 from omnigraph.history.state import ManifestState
-from omnigraph.storage.added_files import files_between
-from omnigraph.storage.durability import SyncFailed
-from omnigraph.storage.stage import CommittedTable
-from omnigraph.storage.staged import StagedWrite
-from omnigraph.storage.undo import TableUndo
+from omnigraph.storage.control.durability import SyncFailed
+from omnigraph.storage.files.added_files import files_between
+from omnigraph.storage.tables.stage import CommittedTable
+from omnigraph.storage.tables.staged import StagedWrite
+from omnigraph.storage.tables.undo import TableUndo
 
 
 class Result(StrEnum):

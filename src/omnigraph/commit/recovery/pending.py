@@ -14,8 +14,8 @@ from omnigraph.commit.sidecar import RECOVERY_DIR, Sidecar
 from omnigraph.commit.sidecar_reader import read_sidecar
 from omnigraph.core.errors import RecoveryRequired, StorageError
 from omnigraph.core.failpoint import hit
-from omnigraph.storage.local_files import LocalFiles
-from omnigraph.storage.locks import HeldLock, is_taken, try_lock
+from omnigraph.storage.control.local_files import LocalFiles
+from omnigraph.storage.control.locks import HeldLock, is_taken, try_lock
 
 
 class SidecarChanged(RecoveryRequired):

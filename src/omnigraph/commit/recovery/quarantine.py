@@ -22,17 +22,17 @@ from omnigraph.history.branches import Branch
 from omnigraph.history.damage import damage_explained, table_damage_explained
 from omnigraph.history.manifest_rows import MANIFEST_DIR
 from omnigraph.history.state import ManifestState
-from omnigraph.storage.handle import ref_path
-from omnigraph.storage.manifest_survey import proven
-from omnigraph.storage.quarantine import (
+from omnigraph.storage.damage.manifest_survey import proven
+from omnigraph.storage.damage.quarantine import (
     QUARANTINE_DIR,
     HollowVersion,
     find_hollow,
     find_unpublished,
     move_to_quarantine,
 )
-from omnigraph.storage.synced_mark import read_mark
-from omnigraph.storage.version_file import version_of_file_name
+from omnigraph.storage.files.synced_mark import read_mark
+from omnigraph.storage.files.version_file import version_of_file_name
+from omnigraph.storage.tables.handle import ref_path
 
 
 def quarantine_manifest(parts: Parts) -> None:

@@ -36,13 +36,13 @@ from omnigraph.history.coordinator import MAIN
 from omnigraph.history.fold import TableEntry, TableStates, fold
 from omnigraph.history.manifest_rows import MANIFEST_DIR
 from omnigraph.history.state import ManifestState
-from omnigraph.storage.handle import ref_path
-from omnigraph.storage.locks import PublishLock, WriterLock
-from omnigraph.storage.manifest_survey import damage_at, rows_above, survey
-from omnigraph.storage.quarantine import QUARANTINE_DIR, VersionGone, list_versions, version_damage
-from omnigraph.storage.restored_version import write_restored
-from omnigraph.storage.synced_mark import write_mark
-from omnigraph.storage.version_file import version_file_name
+from omnigraph.storage.control.locks import PublishLock, WriterLock
+from omnigraph.storage.damage.manifest_survey import damage_at, rows_above, survey
+from omnigraph.storage.damage.quarantine import QUARANTINE_DIR, VersionGone, list_versions, version_damage
+from omnigraph.storage.damage.restored_version import write_restored
+from omnigraph.storage.files.synced_mark import write_mark
+from omnigraph.storage.files.version_file import version_file_name
+from omnigraph.storage.tables.handle import ref_path
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 from omnigraph.commit.parts import Parts
 from omnigraph.core.json_text import read_json
 from omnigraph.core.regular_file import read_control_file
-from omnigraph.storage.quarantine import QUARANTINE_DIR
+from omnigraph.storage.damage.quarantine import QUARANTINE_DIR
 
 NOTE = "repair.json"
 FORMAT = 1

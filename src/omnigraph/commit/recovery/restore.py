@@ -16,10 +16,10 @@ from omnigraph.core.damage import GraphDamaged
 from omnigraph.core.errors import AlreadyExistsError, ConflictError, NotFoundError, UnsupportedError
 from omnigraph.core.ids import ulid_millis
 from omnigraph.history.manifest_rows import MANIFEST_DIR
-from omnigraph.storage.durability import sync_path
-from omnigraph.storage.quarantine import QUARANTINE_DIR, hollow_file, list_versions, translated
-from omnigraph.storage.synced_mark import write_mark
-from omnigraph.storage.version_file import (
+from omnigraph.storage.control.durability import sync_path
+from omnigraph.storage.damage.quarantine import QUARANTINE_DIR, hollow_file, list_versions, translated
+from omnigraph.storage.files.synced_mark import write_mark
+from omnigraph.storage.files.version_file import (
     VERSIONS_DIR,
     HollowContent,
     decode_version,

@@ -47,7 +47,7 @@ from omnigraph.core.errors import InvariantViolation
 from omnigraph.core.failpoint import hit
 from omnigraph.history.branches import control_file
 from omnigraph.history.state import ManifestState
-from omnigraph.storage.locks import HeldLock
+from omnigraph.storage.control.locks import HeldLock
 
 LOOKS = 3  # at the lock of another sidecar: a healer lets go at once, a writer may not
 PAUSE_S = 0.05  # between two looks

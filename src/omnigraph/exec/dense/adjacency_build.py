@@ -10,8 +10,8 @@ from omnigraph.exec.dense.adjacency import NO_OVERLAY, Adjacency, Csr, Overlay
 from omnigraph.exec.dense.arrays import Positions, SlotArray, Values, plain
 from omnigraph.exec.dense.pins import OpenTable
 from omnigraph.exec.dense.slots import Slots
-from omnigraph.storage.difference import VersionDelta
-from omnigraph.storage.rows import read_rows, row_ids_of
+from omnigraph.storage.tables.rows import read_rows, row_ids_of
+from omnigraph.storage.versions.difference import VersionDelta
 
 OVERLAY_MAX_SHARE = 0.05  # of the base edges: above, expanding costs more than a new base saves
 OVERLAY_FREE = 256  # changes of a small table that are cheaper to keep than to fold

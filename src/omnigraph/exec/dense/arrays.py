@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from omnigraph.core.limits import I32_MAX
-from omnigraph.storage.rows import RowIds
+from omnigraph.storage.tables.rows import RowIds
 
 __all__ = [
     "Bools",

@@ -13,8 +13,8 @@ import pyarrow as pa
 from omnigraph.exec.dense.arrays import SlotArray, Values, empty_slots, plain, taken
 from omnigraph.exec.dense.pins import OpenTable, Pin
 from omnigraph.exec.dense.slots import Slots
-from omnigraph.storage.difference import Layout, VersionDelta
-from omnigraph.storage.rows import read_rows, row_ids_of
+from omnigraph.storage.tables.rows import read_rows, row_ids_of
+from omnigraph.storage.versions.difference import Layout, VersionDelta
 
 PATCHES_MAX = 4_096  # values beside the base; more are folded into a new one
 REPEATS_SAMPLE = 8_192

@@ -35,9 +35,9 @@ from omnigraph.exec.dense.slots import Slots, advance_slots, build_slots
 from omnigraph.exec.dense.vector_blocks import VectorBlocks
 from omnigraph.exec.dense.wanted import columns_wanted
 from omnigraph.exec.dense.worth import Worth
-from omnigraph.storage.difference import Layout, VersionDelta
-from omnigraph.storage.rows import field_id, row_ids_of, take_rows
-from omnigraph.storage.table import TableStore
+from omnigraph.storage.tables.rows import field_id, row_ids_of, take_rows
+from omnigraph.storage.tables.table import TableStore
+from omnigraph.storage.versions.difference import Layout, VersionDelta
 
 SMALL_TABLE = 20_000  # rows up to which building anything takes milliseconds
 LOOKUPS_PER_ROWS = 1_250  # a lookup by B-tree costs what indexing so many ids does

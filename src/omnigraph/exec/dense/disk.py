@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from omnigraph.storage.private_folder import make_private, open_own, require_private, require_trusted
+from omnigraph.storage.control.private_folder import make_private, open_own, require_private, require_trusted
 
 FORMAT = 2
 _MAGIC = b"OGDENSE1"

@@ -19,7 +19,7 @@ from omnigraph.exec.dense.hashing import Hashes
 from omnigraph.exec.dense.ids import ID, HashTable, IdIndex, restored
 from omnigraph.exec.dense.pins import Lineage, Pin
 from omnigraph.exec.dense.slots import SlotBase, Slots
-from omnigraph.storage.difference import FragmentState, Layout
+from omnigraph.storage.versions.difference import FragmentState, Layout
 
 
 def file_name(kind: str, *lineages: Lineage) -> str:

@@ -19,7 +19,7 @@ from omnigraph.exec.dense.columns import Column, build_column, patched_column
 from omnigraph.exec.dense.hashing import Hashes, hash_strings, hash_text
 from omnigraph.exec.dense.pins import OpenTable, Pin
 from omnigraph.exec.dense.slots import Slots
-from omnigraph.storage.difference import VersionDelta
+from omnigraph.storage.versions.difference import VersionDelta
 
 ID = "id"
 TAIL_MAX_SHARE = 0.1  # of the base; a longer tail is merged into it

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.identity import TableIdentity
-from omnigraph.storage.handle import SnapshotHandle
+from omnigraph.storage.tables.handle import SnapshotHandle
 
 
 @dataclass(frozen=True, slots=True)

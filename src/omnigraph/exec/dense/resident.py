@@ -13,7 +13,7 @@ from typing import Generic, Literal, Protocol, TypeAlias, TypeVar, final
 
 from omnigraph.core.recent import Recent
 from omnigraph.exec.dense.pins import Lineage, Pin
-from omnigraph.storage.difference import VersionDelta
+from omnigraph.storage.versions.difference import VersionDelta
 
 DELTAS_MAX, DELTAS_BYTES_MAX = 32, 64 * 1024 * 1024
 Pins = tuple[Pin, ...]

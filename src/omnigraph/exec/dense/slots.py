@@ -16,9 +16,9 @@ import numpy as np
 from omnigraph.core.errors import StorageError
 from omnigraph.exec.dense.arrays import Bools, Ints, RowIds, SlotArray, check_slots, empty_slots
 from omnigraph.exec.dense.pins import OpenTable, Pin
-from omnigraph.storage.difference import Layout, VersionDelta, layout_of
-from omnigraph.storage.rows import CREATED_AT, read_rows, row_ids_of
-from omnigraph.storage.table import TableStore
+from omnigraph.storage.tables.rows import CREATED_AT, read_rows, row_ids_of
+from omnigraph.storage.tables.table import TableStore
+from omnigraph.storage.versions.difference import Layout, VersionDelta, layout_of
 
 TOMBSTONES_MAX_SHARE = 0.25  # above, scans of slots cost more than a new dictionary
 TOMBSTONES_FREE = 1_024

@@ -15,8 +15,8 @@ from omnigraph.exec.dense.resident import Family, Key, Residents, derive
 from omnigraph.exec.dense.slots import Slots
 from omnigraph.exec.dense.vectors import VectorBlock, advance_vectors, build_vectors
 from omnigraph.exec.dense.worth import Worth
-from omnigraph.storage.difference import Layout, VersionDelta
-from omnigraph.storage.rows import field_id
+from omnigraph.storage.tables.rows import field_id
+from omnigraph.storage.versions.difference import Layout, VersionDelta
 
 NUMBERS_MAX = 16_000_000  # of one column: comparing them all takes about what a search by index does
 NUMBER_BYTES = 4

@@ -17,8 +17,8 @@ import pyarrow as pa
 from omnigraph.exec.dense.arrays import Bools, SlotArray, Values, empty_slots, plain
 from omnigraph.exec.dense.pins import OpenTable, Pin
 from omnigraph.exec.dense.slots import Slots
-from omnigraph.storage.difference import VersionDelta
-from omnigraph.storage.rows import read_rows, row_ids_of
+from omnigraph.storage.tables.rows import read_rows, row_ids_of
+from omnigraph.storage.versions.difference import VersionDelta
 
 Matrix: TypeAlias = npt.NDArray[np.float32]
 Numbers: TypeAlias = npt.NDArray[np.float64]

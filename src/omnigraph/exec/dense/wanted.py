@@ -8,7 +8,7 @@ from omnigraph.exec.dense.adjacency_build import ends_of
 from omnigraph.exec.dense.ids import ID
 from omnigraph.exec.dense.pins import OpenTable, Pin
 from omnigraph.exec.dense.resident import Key
-from omnigraph.storage.rows import field_id
+from omnigraph.storage.tables.rows import field_id
 
 
 def columns_wanted(keys: Iterable[Key], table: OpenTable, generation: Pin) -> list[str]:

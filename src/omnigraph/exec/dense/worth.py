@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from omnigraph.exec.dense.pins import OpenTable
 from omnigraph.exec.dense.resident import Key
 from omnigraph.exec.dense.slots import Slots
-from omnigraph.storage.rows import take_rows
+from omnigraph.storage.tables.rows import take_rows
 
 COLUMN_SHARE = 4  # of the memory that one column may take: a quarter
 IN_USE_SHARE = 4  # of the cost of a read, for a table that is in constant use (H2)

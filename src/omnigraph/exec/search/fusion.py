@@ -4,8 +4,8 @@ import numpy as np
 import numpy.typing as npt
 
 from omnigraph.exec.search.ranked import Ranked
-from omnigraph.storage.row_set import RowIds
-from omnigraph.storage.search import Numbers
+from omnigraph.storage.search.search import Numbers
+from omnigraph.storage.tables.row_set import RowIds
 
 
 def fuse(first: Ranked, second: Ranked, k: int, limit: int) -> Ranked:

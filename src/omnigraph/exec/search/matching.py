@@ -10,9 +10,7 @@ import numpy as np
 from omnigraph.exec.search.edits import near_words
 from omnigraph.exec.search.ranked import NO_ROWS
 from omnigraph.exec.search.words import TextColumn, is_within
-from omnigraph.storage.handle import SnapshotHandle
-from omnigraph.storage.row_set import RowIds
-from omnigraph.storage.search import (
+from omnigraph.storage.search.search import (
     FUZZY_EDITS_MAX,
     TOKEN_CHARACTERS_MAX,
     analyse_query,
@@ -20,8 +18,10 @@ from omnigraph.storage.search import (
     search_text,
     short_words,
 )
-from omnigraph.storage.search_words import AnalysedRows
-from omnigraph.storage.table import TableStore
+from omnigraph.storage.search.words import AnalysedRows
+from omnigraph.storage.tables.handle import SnapshotHandle
+from omnigraph.storage.tables.row_set import RowIds
+from omnigraph.storage.tables.table import TableStore
 
 
 def tokens(text: str) -> list[str]:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from omnigraph.storage.handle import SnapshotHandle
-from omnigraph.storage.row_set import RowIds
-from omnigraph.storage.search import Numbers, id_order
+from omnigraph.storage.search.search import Numbers, id_order
+from omnigraph.storage.tables.handle import SnapshotHandle
+from omnigraph.storage.tables.row_set import RowIds
 
 NO_ROWS: RowIds = np.empty(0, np.int64)
 NO_SCORES: Numbers = np.empty(0, np.float64)

@@ -12,11 +12,11 @@ import numpy as np
 from omnigraph.exec.search.matching import tokens
 from omnigraph.exec.search.ranked import NOTHING, Ranked, cuts_a_group, settle
 from omnigraph.exec.search.words import TextColumn, is_within
-from omnigraph.storage.handle import SnapshotHandle
-from omnigraph.storage.row_set import RowIds
-from omnigraph.storage.search import Numbers, search_text, short_words
-from omnigraph.storage.search_words import AnalysedRows
-from omnigraph.storage.table import TableStore
+from omnigraph.storage.search.search import Numbers, search_text, short_words
+from omnigraph.storage.search.words import AnalysedRows
+from omnigraph.storage.tables.handle import SnapshotHandle
+from omnigraph.storage.tables.row_set import RowIds
+from omnigraph.storage.tables.table import TableStore
 
 K1, B = 1.2, 0.75
 SCORE_TOLERANCE = 1e-6  # an index adds up its scores in single precision, in an order of its own

@@ -17,9 +17,7 @@ from omnigraph.core.errors import ExecutionError
 from omnigraph.exec.dense.arrays import SlotArray
 from omnigraph.exec.dense.vectors import VectorBlock
 from omnigraph.exec.search.ranked import NOTHING, Ranked, cuts_a_group, settle
-from omnigraph.storage.handle import SnapshotHandle
-from omnigraph.storage.row_set import RowIds, allowed_rows
-from omnigraph.storage.search import (
+from omnigraph.storage.search.search import (
     NearRows,
     Numbers,
     partitions,
@@ -27,7 +25,9 @@ from omnigraph.storage.search import (
     vector_cover,
     vectors_of,
 )
-from omnigraph.storage.table import TableStore
+from omnigraph.storage.tables.handle import SnapshotHandle
+from omnigraph.storage.tables.row_set import RowIds, allowed_rows
+from omnigraph.storage.tables.table import TableStore
 
 FEW_ROWS = 128  # reading so many vectors costs less than a search
 EXACT_ROWS = (

@@ -1,0 +1,1 @@
+"""Tables of a graph as a Spark data source: `spark.read` and `df.write`."""

@@ -1,0 +1,1 @@
+"""The Spark half of an export, and the file formats that both engines write."""

@@ -1,0 +1,265 @@
+"""Parquet and Arrow files: their pieces, and the rows of a piece as tables."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import IO, Any, cast
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from omnigraph.bulk.files import is_object, open_input
+from omnigraph.bulk.sources.model import Format, Slice, SourceInput, Survey
+from omnigraph.bulk.sources.packed import IPC_FILE_MAGIC, unpacked_size
+from omnigraph.bulk.sources.text import size_of, too_packed, unreadable
+from omnigraph.core.limits import EXPANSION_FLOOR_BYTES
+from omnigraph.validate.expansion import expanded_bytes, longest_bytes, within_memory
+from omnigraph.validate.records import UNLIMITED, ReadLimits
+
+BATCH_ROWS = 65_536  # what is held as columns at a time
+_CAUTIOUS_ROWS = 64  # of texts that repeat in ways that cannot be kept: a megabyte each is in bounds
+
+
+def plan_parquet(source: SourceInput, target_bytes: int, limits: ReadLimits = UNLIMITED) -> Iterator[Slice]:
+    """Yield slices of whole row groups; a file without rows is one slice.
+
+    Raises:
+        BadRequest: the file is no Parquet.
+        ResourceLimit: its pages unpack to more than they may.
+    """
+    size = size_of(source)  # says more clearly than Parquet that there is no such file
+    with _reading(source), _parquet(source) as file:
+        groups = [file.metadata.row_group(number) for number in range(file.num_row_groups)]
+        sizes, rows = [group.total_byte_size for group in groups], [group.num_rows for group in groups]
+    _refuse_packed(source, size, sum(sizes), limits)
+    number = before = start = 0
+    for end in _cuts(sizes, target_bytes):
+        yield Slice(source, number, start, end, sum(sizes[start:end]), before)
+        before += sum(rows[start:end])
+        number, start = number + 1, end
+
+
+def plan_arrow(source: SourceInput, target_bytes: int, limits: ReadLimits = UNLIMITED) -> Iterator[Slice]:
+    """Yield slices of whole batches; how many rows lie before one is for a survey to say.
+
+    Raises:
+        BadRequest: the file is no Arrow.
+        ResourceLimit: its buffers unpack to more than they may.
+    """
+    size = size_of(source)
+    with _reading(source), open_input(source.location) as file:
+        _refuse_packed(source, size, unpacked_size(cast("IO[bytes]", file), size), limits)
+        file.seek(0)
+        is_whole = size <= target_bytes or not is_random_access(file)
+        count = 0 if is_whole else pa.ipc.open_file(file).num_record_batches
+    if is_whole or not count:
+        yield Slice(source, 0, 0, None, size)
+        return
+    start = 0
+    for number, end in enumerate(_cuts([size // count] * count, target_bytes)):
+        yield Slice(source, number, start, end, size * (end - start) // count)
+        start = end
+
+
+def survey_arrow(slice_: Slice) -> Survey:
+    """Count the rows of a slice of an Arrow file.
+
+    Raises:
+        BadRequest: the file is no Arrow.
+    """
+    with _reading(slice_.source), open_input(slice_.source.location) as file:
+        few = pa.ipc.IpcReadOptions(included_fields=[0])  # rows are counted, whatever they hold
+        reader = pa.ipc.open_file(file, options=few)
+        return Survey(sum(reader.get_batch(number).num_rows for number in range(*_bounds(slice_, reader))))
+
+
+def read_schema(source: SourceInput) -> pa.Schema:
+    """Return the columns of a file.
+
+    Raises:
+        BadRequest: the file is not what its name says.
+    """
+    with _reading(source), open_input(source.location) as file:
+        if source.format is Format.PARQUET:
+            schema = pq.read_schema(file)
+        else:
+            is_random = is_random_access(file)
+            schema = (pa.ipc.open_file(file) if is_random else pa.ipc.open_stream(file)).schema
+        _ = schema.names  # are texts, too
+        schema.empty_table()  # refuses a type that cannot be read
+        return schema
+
+
+class Growth:
+    """What the rows of a file have taken so far, by what they are and not by what the file says of them."""
+
+    def __init__(self, source: SourceInput, limits: ReadLimits) -> None:
+        """Take the file, whose size allows for so much."""
+        self._source, self._bytes = source, 0
+        self._most = limits.unpacked_max(size_of(source)) if limits.expansion_max else 0
+
+    def take(self, table: pa.Table) -> None:
+        """Count rows that are sound, before they are copied.
+
+        Raises:
+            ResourceLimit: they take too much.
+        """
+        if not self._most:
+            return
+        self._bytes += expanded_bytes(table)
+        if self._bytes > self._most:
+            raise too_packed(self._source, limit=self._most, actual=self._bytes)
+
+
+def read_tables(slice_: Slice, columns: Sequence[str] | None) -> Iterator[pa.Table]:
+    """Yield the rows of a slice, some at a time; none of the columns is all of them.
+
+    Raises:
+        BadRequest: the file is not what its name says.
+    """
+    batches = _parquet_batches(slice_, columns) if slice_.source.format is Format.PARQUET else None
+    for batch in batches or _arrow_batches(slice_):
+        table = pa.Table.from_batches([batch])
+        yield table if columns is None else table.select(list(columns))
+
+
+def is_random_access(file: pa.NativeFile) -> bool:
+    """Return whether an Arrow file has its batches listed; a stream has not."""
+    magic = file.read(len(IPC_FILE_MAGIC))
+    file.seek(0)
+    return magic == IPC_FILE_MAGIC
+
+
+def _parquet_batches(slice_: Slice, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
+    assert slice_.end is not None, "row groups are counted"
+    source, groups = slice_.source, list(range(slice_.start, slice_.end))
+    with _reading(source):
+        reading = packed_texts(source, groups)
+        with _parquet(source, reading.dictionaries) as file:
+            yield from file.iter_batches(
+                reading.batch_rows,
+                row_groups=groups,
+                columns=None if columns is None else list(columns),
+                use_threads=False,
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class PackedTexts:
+    """How texts are read that stand once in a file and many times in its rows.
+
+    `dictionaries` are columns that are kept as such, and `batch_rows` is so small that others cannot grow
+    much, however often a batch repeats the longest text that there may be.
+    """
+
+    dictionaries: tuple[str, ...] = ()
+    batch_rows: int = BATCH_ROWS
+
+
+def packed_texts(source: SourceInput, groups: Sequence[int]) -> PackedTexts:
+    """Return how the texts of row groups of a Parquet file are read.
+
+    Only columns are looked at that could grow; of these not the foot is believed, but the dictionary read.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    with _parquet(source) as file:
+        suspects = _suspects(file, groups)
+    if not suspects:
+        return PackedTexts()
+    kept: set[str] = set()
+    batch_rows = BATCH_ROWS
+    with _parquet(source, suspects) as file:
+        for name in suspects:
+            try:
+                longest = max(_longest_entry(file, group, name) for group in groups)
+            except OSError:
+                batch_rows = _CAUTIOUS_ROWS  # Arrow makes no dictionary of texts with shared beginnings
+                continue
+            if longest * BATCH_ROWS <= EXPANSION_FLOOR_BYTES:
+                continue
+            if "." in name:
+                batch_rows = _CAUTIOUS_ROWS  # how many of them a row has, nobody knows
+            else:
+                kept.add(name)
+    return PackedTexts(tuple(sorted(kept)), batch_rows)
+
+
+def _suspects(file: pq.ParquetFile, groups: Sequence[int]) -> list[str]:
+    """Return the columns of texts, where they could grow beyond what is held at a time.
+
+    What the foot says of a single column is left alone: where it is damaged, asking for it ends the process.
+    """
+    sizes = [(group.num_rows, group.total_byte_size) for group in map(file.metadata.row_group, groups)]
+    if all(min(BATCH_ROWS, rows) * size <= EXPANSION_FLOOR_BYTES for rows, size in sizes):
+        return []
+    columns = map(file.schema.column, range(len(file.schema)))
+    return [column.path for column in columns if column.physical_type == "BYTE_ARRAY"]
+
+
+def _longest_entry(file: pq.ParquetFile, group: int, name: str) -> float:
+    """Return the bytes of the longest text in a column's dictionary, which its first row brings along."""
+    batch = next(iter(file.iter_batches(1, row_groups=[group], columns=[name], use_threads=False)), None)
+    if batch is None:
+        return 0
+    values: Any = batch.column(0)
+    while not pa.types.is_dictionary(values.type):
+        if not pa.types.is_list(values.type):
+            return 0  # a type that is no text to Arrow
+        values = values.values
+    return longest_bytes(values.dictionary)
+
+
+def _arrow_batches(slice_: Slice) -> Iterator[pa.RecordBatch]:
+    with _reading(slice_.source), open_input(slice_.source.location) as file:
+        if not is_random_access(file):
+            yield from pa.ipc.open_stream(file)
+            return
+        reader = pa.ipc.open_file(file)
+        for number in range(*_bounds(slice_, reader)):
+            yield reader.get_batch(number)
+
+
+def _bounds(slice_: Slice, reader: pa.RecordBatchFileReader) -> tuple[int, int]:
+    return slice_.start, reader.num_record_batches if slice_.end is None else slice_.end
+
+
+@contextmanager
+def _parquet(source: SourceInput, dictionaries: Sequence[str] = ()) -> Iterator[pq.ParquetFile]:
+    """Open a file; of one in a store the ranges that are needed are fetched ahead, together."""
+    with (
+        open_input(source.location) as file,
+        pq.ParquetFile(
+            file,
+            pre_buffer=is_object(source.location),
+            read_dictionary=list(dictionaries) or None,
+        ) as it,
+    ):
+        yield it
+
+
+def _refuse_packed(source: SourceInput, size: int, unpacked: int, limits: ReadLimits) -> None:
+    most = limits.unpacked_max(size)
+    if most and unpacked > most:
+        raise too_packed(source, limit=most, actual=unpacked)
+
+
+def _cuts(sizes: Sequence[int], target_bytes: int) -> Iterator[int]:
+    """Yield the place behind each run of pieces that reaches the target; at least one place."""
+    filled = 0
+    for place, size in enumerate(sizes, 1):
+        filled += size
+        if filled >= target_bytes and place < len(sizes):
+            yield place
+            filled = 0
+    yield len(sizes)
+
+
+@contextmanager
+def _reading(source: SourceInput) -> Iterator[None]:
+    try:
+        with within_memory(source.path):
+            yield
+    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
+        raise unreadable(source, error) from error

@@ -1,0 +1,1 @@
+"""The operators of a query, one file each, over the binding table."""

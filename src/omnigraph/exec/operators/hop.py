@@ -1,0 +1,205 @@
+"""One hop along an edge type: through arrays in memory, or through the indexes of the edge table.
+
+H1  Both ways give the same hops; which one is taken is a matter of cost (`hop_costs`).
+H2  Hops are grouped by their place in the frontier, ascending. An edge without one of its nodes gives none.
+"""
+
+import time
+from typing import Any, Protocol, cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.catalog.bound import Direction
+from omnigraph.catalog.model import EdgeType
+from omnigraph.exec.context import QueryContext
+from omnigraph.exec.operators.hop_costs import build_ms, predicted_ms
+from omnigraph.exec.rows import Ints, Mask, SlotArray, Values, distinct
+from omnigraph.exec.settings import TraversalMode
+from omnigraph.storage.tables.table import TableStore
+
+Hops = tuple[Ints, SlotArray, SlotArray]  # place in the frontier, node reached, edge taken
+
+
+class Hop(Protocol):
+    """What a traversal asks of an edge type in a direction; adjacency arrays answer it, too."""
+
+    def expand(self, frontier: SlotArray) -> Hops:
+        """Return the hops from each node of a frontier (H2)."""
+
+    def neighbours(self, frontier: SlotArray) -> SlotArray:
+        """Return the nodes that hops lead to, in any order, with repeats."""
+
+    def degrees(self, frontier: SlotArray) -> npt.NDArray[np.int64]:
+        """Return how many hops there are from each node."""
+
+    def contains(self, left: SlotArray, right: SlotArray) -> Mask:
+        """Return for each pair whether a hop leads from the left node to the right one."""
+
+    @property
+    def has_parallel(self) -> bool:
+        """Whether two hops may lead from one node to the same other."""
+
+
+def hop_along(context: QueryContext, edge_type: str, direction: Direction, frontier: int, hops: int) -> Hop:
+    """Return the way to follow an edge type from about so many nodes, for at most so many hops."""
+    edge = context.view.edge_type(edge_type)
+    if direction is not Direction.BOTH:
+        return _directed(context, edge, direction, frontier, hops)
+    forth = _directed(context, edge, Direction.OUT, frontier, hops)
+    return EitherWay(forth, _directed(context, edge, Direction.IN, frontier, hops))
+
+
+def _directed(context: QueryContext, edge: EdgeType, direction: Direction, frontier: int, hops: int) -> Hop:
+    view, settings = context.view, context.view.settings
+    mode = settings.traversal_mode
+    if mode is TraversalMode.INDEXED:
+        return IndexedHop(context, edge, direction)
+    known = view.known_adjacency(edge, direction)
+    if known is not None:
+        return known
+    if mode is TraversalMode.CSR or frontier > settings.indexed_frontier_max:
+        return view.adjacency(edge, direction)
+    edges, source, target = view.ends(edge)
+    price = build_ms(edges.entry.row_count, max(source.entry.row_count, target.entry.row_count))
+    expected = predicted_ms(frontier) * hops
+    if (
+        hops > settings.indexed_hops_max
+        or expected > price
+        or view.derived.adjacency_is_cheap(edges, source, target, direction)
+    ):
+        return view.adjacency(edge, direction)
+    indexed = IndexedHop(context, edge, direction)
+    if view.costs.is_worth_building(indexed.lineage, expected, price):
+        return view.adjacency(edge, direction)
+    return indexed
+
+
+class EitherWay:
+    """Hops forth and back; a loop at a node is one hop."""
+
+    def __init__(self, forth: Hop, back: Hop) -> None:
+        """Take the hops in both directions."""
+        self._forth, self._back = forth, back
+        self.is_indexed = isinstance(forth, IndexedHop) or isinstance(back, IndexedHop)
+
+    @property
+    def has_parallel(self) -> bool:
+        """Two nodes may be linked both ways."""
+        return True
+
+    def expand(self, frontier: SlotArray) -> Hops:
+        """Return the hops in both directions, grouped by place."""
+        place, node, edge = self._forth.expand(frontier)
+        place_back, node_back, edge_back = self._back.expand(frontier)
+        others = node_back != frontier[place_back]
+        places = np.concatenate((place, place_back[others]))
+        order = np.argsort(places, kind="stable")
+        nodes = np.concatenate((node, node_back[others]))
+        edges = np.concatenate((edge, edge_back[others]))
+        return places[order], nodes[order], edges[order]
+
+    def neighbours(self, frontier: SlotArray) -> SlotArray:
+        """Return the nodes in both directions."""
+        return np.concatenate((self._forth.neighbours(frontier), self._back.neighbours(frontier)))
+
+    def degrees(self, frontier: SlotArray) -> npt.NDArray[np.int64]:
+        """Return how many hops there are at most: loops count twice."""
+        return self._forth.degrees(frontier) + self._back.degrees(frontier)
+
+    def contains(self, left: SlotArray, right: SlotArray) -> Mask:
+        """Return for each pair whether it is linked, one way or the other."""
+        return self._forth.contains(left, right) | self._back.contains(left, right)
+
+
+class IndexedHop:
+    """Hops looked up in the index on one end of the edge table; no array is built."""
+
+    def __init__(self, context: QueryContext, edge: EdgeType, direction: Direction) -> None:
+        """Take the edge type and which of its ends the frontier is at."""
+        view = context.view
+        self._view = view
+        self._store: TableStore = view.store
+        self._near, self._far = ("src", "dst") if direction is Direction.OUT else ("dst", "src")
+        edges, source, target = view.ends(edge)
+        near, far = (source, target) if direction is Direction.OUT else (target, source)
+        self._edges, self._near_key, self._far_key = edges, near.entry.table_key, far.entry.table_key
+        self._far_handle = far.handle
+        self.lineage = (edges.lineage, self._near)
+
+    @property
+    def has_parallel(self) -> bool:
+        """Nobody has looked."""
+        return True
+
+    def expand(self, frontier: SlotArray) -> Hops:
+        """Look the frontier up in the edge table, and the ends of what is found in the node table."""
+        started = time.perf_counter()
+        nodes = distinct(frontier, self._view.slots(self._near_key).size)
+        ids = self._view.column(self._near_key, "id", nodes)
+        found = self._store.values_in(
+            self._edges.handle, self._near, ids.to_pylist(), ["src", "dst"], with_row_id=True
+        )
+        edge = self._view.slots(self._edges.entry.table_key).of_row_ids(_numbers(found["_rowid"]))
+        near = pc.index_in(found[self._near].combine_chunks(), value_set=ids)
+        far = self._far_slots(found[self._far].combine_chunks())
+        known = (far >= 0) & (edge >= 0)
+        hops = self._spread(frontier, nodes, _numbers(near)[known], far[known], edge[known])
+        self._view.costs.spend(self.lineage, (time.perf_counter() - started) * 1_000)
+        return hops
+
+    def neighbours(self, frontier: SlotArray) -> SlotArray:
+        """Return the nodes that the edges lead to."""
+        return self.expand(frontier)[1]
+
+    def degrees(self, frontier: SlotArray) -> npt.NDArray[np.int64]:
+        """Return how many edges there are, by looking them up."""
+        return np.bincount(self.expand(frontier)[0], minlength=len(frontier)).astype(np.int64)
+
+    def contains(self, left: SlotArray, right: SlotArray) -> Mask:
+        """Return for each pair whether an edge links it."""
+        place, node, _ = self.expand(left)
+        linked = np.zeros(len(left), np.bool_)
+        linked[place[node == right[place]]] = True
+        return linked
+
+    def _far_slots(self, ids: Values) -> SlotArray:
+        """Return the slots of nodes by id, -1 for one that is not there."""
+        wanted = cast("list[str]", ids.unique().to_pylist())
+        rows = self._store.rows_by_id(self._far_handle, wanted, ["id"], with_row_id=True)
+        slots = self._view.slots(self._far_key).of_row_ids(_numbers(rows["_rowid"]))
+        place = pc.index_in(ids, value_set=rows["id"].combine_chunks()).fill_null(-1)
+        return np.append(slots, np.int32(-1)).astype(np.int32)[_numbers(place)]
+
+    @staticmethod
+    def _spread(frontier: SlotArray, nodes: SlotArray, near: Ints, far: SlotArray, edge: SlotArray) -> Hops:
+        """Give every place of the frontier the edges of its node."""
+        order = np.argsort(near, kind="stable")
+        near, far, edge = near[order], far[order], edge[order]
+        which = np.searchsorted(nodes, frontier)
+        first = np.searchsorted(near, which, side="left")
+        count = np.searchsorted(near, which, side="right") - first
+        place, within = repeated(first, count)
+        return place, far[within], edge[within]
+
+
+def hops_ahead(hop: Hop, frontier: SlotArray) -> int:
+    """Return how many hops there will be, or zero where only taking them would tell."""
+    if isinstance(hop, IndexedHop) or (isinstance(hop, EitherWay) and hop.is_indexed):
+        return 0
+    return int(hop.degrees(frontier).sum())
+
+
+def repeated(first: Ints, count: Ints) -> tuple[Ints, Ints]:
+    """Return, for ranges given by start and length, the number of the range and each place in it."""
+    place = np.repeat(np.arange(len(count)), count)
+    offset = np.cumsum(count) - count
+    return place, np.arange(len(place)) - offset[place] + first[place]
+
+
+def _numbers(column: "pa.ChunkedArray[Any] | pa.Array[Any]") -> npt.NDArray[np.int64]:
+    if isinstance(column, pa.ChunkedArray):
+        return column.to_numpy().astype(np.int64)
+    return column.to_numpy(zero_copy_only=False).astype(np.int64)

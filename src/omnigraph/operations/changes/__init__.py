@@ -1,0 +1,1 @@
+"""What changed: `diff`, `commit_changes`, the feed and the baseline it starts from."""

@@ -1,0 +1,120 @@
+"""The baseline: every entity of one commit, and the cursor that goes on exactly behind it.
+
+B1  The cursor is known when the last entity was taken, and not before: who stops early cannot resume and lose
+    the rest.
+B2  The first block of the resumed feed is the first commit behind the baseline.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import orjson
+
+from omnigraph.bulk.files import whole_file
+from omnigraph.catalog.model import NodeType
+from omnigraph.changes.model import ChangeFilter, type_id
+from omnigraph.changes.tokens import Cursor, cursor_text
+from omnigraph.core.errors import BadRequest, StorageError
+from omnigraph.history.identity import identity_of
+from omnigraph.operations.changes.feed import feed_scope
+from omnigraph.operations.context import OpenGraph
+from omnigraph.operations.export import Export
+from omnigraph.storage.control.durability import sync_path
+from omnigraph.storage.control.locks import try_lock
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """The entities of a captured head; iterating gives them as the records of a load (B1)."""
+
+    export: Export
+    snapshot_commit_id: str
+    _resume: str
+    _done: list[bool] = field(default_factory=list, repr=False)
+
+    def __iter__(self) -> Iterator[dict[str, object]]:
+        """Yield the records: nodes before edges, types by name, entities by id."""
+        self._done.clear()
+        yield from self.export
+        self._done.append(True)
+
+    @property
+    def resume_cursor(self) -> str:
+        """Where the feed goes on.
+
+        Raises:
+            BadRequest: not every record was taken.
+        """
+        if not self._done:
+            raise BadRequest("the cursor of a baseline is known when all of its records were taken")
+        return self._resume
+
+    def lines(self) -> Iterator[bytes]:
+        """Yield NDJSON, some records at a time, and after the last one the commit and the cursor."""
+        self._done.clear()
+        yield from self.export.lines()
+        self._done.append(True)
+        end = {"snapshot_commit_id": self.snapshot_commit_id, "resume_cursor": self._resume}
+        yield orjson.dumps({"baseline": end}, option=orjson.OPT_APPEND_NEWLINE)
+
+    def to_file(self, path: str | Path) -> None:
+        """Write one file of NDJSON; it appears when it is complete, and stays after a power cut.
+
+        Raises:
+            BadRequest: it cannot be written, or somebody else is writing it.
+        """
+        place = Path(path)
+        with _alone(place):
+            with whole_file(str(place)) as file:
+                file.writelines(self.lines())
+            _sync_folder(place)
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Keep others from writing the same file."""
+    try:
+        lock = try_lock(path.with_name(f".{path.name}.lock"))
+    except StorageError as error:
+        raise BadRequest(f"cannot write {path}: {error}") from error
+    if lock is None:
+        raise BadRequest(f"cannot write {path}: another baseline is being written there")
+    try:
+        yield
+    finally:
+        lock.release(remove=True)
+
+
+def _sync_folder(path: Path) -> None:
+    """Make the name of a new file durable; its content is."""
+    try:
+        sync_path(path.absolute().parent)
+    except OSError as error:
+        raise BadRequest(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def baseline(
+    graph: OpenGraph, wanted: ChangeFilter, *, branch: str | None = None, actor: str | None = None
+) -> Baseline:
+    """Capture the head of a branch.
+
+    Raises:
+        BranchNotFound: there is no such branch.
+        PolicyDenied: the actor may not export.
+    """
+    branch = graph.enter(actor, "export", branch)
+    state = graph.state(branch)
+    snapshot = state.snapshot()
+    domain = graph.contract.accepted.domain
+    types = tuple(
+        type_
+        for type_ in graph.catalog.types
+        if wanted.wants_table(
+            "node" if isinstance(type_, NodeType) else "edge", type_id(domain, identity_of(type_))
+        )
+    )
+    commit_id = snapshot.head.graph_commit_id
+    resume = cursor_text(Cursor(feed_scope(graph, state, wanted), commit_id))
+    return Baseline(Export(graph, snapshot, types), commit_id, resume)

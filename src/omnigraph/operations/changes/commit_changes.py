@@ -1,0 +1,115 @@
+"""`commit_changes`: what one commit changed, against its first parent, whole or page by page."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from omnigraph.changes.model import ChangeCause, ChangeFilter, EntityChange
+from omnigraph.changes.pages import Page, PageSize, behind
+from omnigraph.changes.pairs import Side
+from omnigraph.changes.position import Position
+from omnigraph.changes.tokens import CommitPage, Scope, commit_page_text, read_commit_page
+from omnigraph.core.errors import CommitHasNoParent, CommitNotFound
+from omnigraph.history.commits import GraphCommit
+from omnigraph.history.state import ManifestState
+from omnigraph.operations.changes.sides import Sides, as_changes, changed_rows, differing
+from omnigraph.operations.context import OpenGraph
+from omnigraph.operations.pin import find_commit
+
+
+@dataclass(frozen=True, slots=True)
+class CommitChanges:
+    """The changes of one commit; iterating gives all of them, in order."""
+
+    graph: OpenGraph
+    state: ManifestState
+    parent: GraphCommit
+    commit: GraphCommit
+    filter: ChangeFilter
+
+    @property
+    def cause(self) -> ChangeCause:
+        """The commit, as its changes name it."""
+        return ChangeCause.of(self.commit)
+
+    def __iter__(self) -> Iterator[EntityChange]:
+        """Yield the changes: nodes before edges, then by type, then by id."""
+        return self.behind(None)
+
+    def behind(self, beyond: Position | None) -> Iterator[EntityChange]:
+        """Yield the changes behind a position; none is the beginning.
+
+        Raises:
+            ChangeSchemaBoundary: rows before and after cannot be compared.
+            HistoricalVersionReclaimed: a version of either was cleaned up.
+        """
+        self.graph.require_open()
+        sides = Sides(self.graph, self.state)
+        before, after = map(sides.of, self.state.snapshots_of([self.parent, self.commit]))
+        return changes_between(self.graph, before, after, self.filter, beyond)
+
+
+@dataclass(frozen=True, slots=True)
+class CommitChangesPage:
+    """Some changes of one commit; there is a token exactly while there are more."""
+
+    cause: ChangeCause
+    changes: tuple[EntityChange, ...]
+    next_page_token: str | None
+
+
+def commit_changes(
+    graph: OpenGraph, commit_id: str, wanted: ChangeFilter, *, actor: str | None = None
+) -> CommitChanges:
+    """Find a commit and say what it changed.
+
+    Raises:
+        CommitNotFound: no live branch has it.
+        CommitHasNoParent: it is the first one.
+        PolicyDenied: the actor may not read the branch that it landed on.
+    """
+    graph.enter(actor, "read", None)
+    state, commit = find_commit(graph, commit_id)
+    graph.enter(actor, "read", commit.manifest_branch)
+    if commit.parent_commit_id is None:
+        raise CommitHasNoParent(commit_id)
+    parent = state.commits.find(commit.parent_commit_id)
+    if parent is None:
+        raise CommitNotFound(commit.parent_commit_id)
+    return CommitChanges(graph, state, parent, commit, wanted)
+
+
+def commit_changes_page(
+    graph: OpenGraph,
+    commit_id: str,
+    wanted: ChangeFilter,
+    *,
+    size: PageSize,
+    page_token: str | None = None,
+    actor: str | None = None,
+) -> CommitChangesPage:
+    """Return the first page of a commit's changes, or the one that a token names.
+
+    Raises:
+        ChangeCursorRejected: the token belongs to something else.
+        CommitNotFound, CommitHasNoParent: as for all changes.
+    """
+    found = commit_changes(graph, commit_id, wanted, actor=actor)
+    scope = Scope(graph.contract.accepted.domain, found.state.commits.genesis_id, "", "", wanted.digest)
+    beyond = None if page_token is None else read_commit_page(page_token, scope, commit_id).inside
+    changes, is_complete = Page(size).take(found.behind(beyond))
+    token = None if is_complete else commit_page_text(CommitPage(scope, commit_id, behind(changes)))
+    return CommitChangesPage(found.cause, changes, token)
+
+
+def changes_between(
+    graph: OpenGraph, before: Side, after: Side, wanted: ChangeFilter, beyond: Position | None = None
+) -> Iterator[EntityChange]:
+    """Yield what leads from a commit to the next one, from behind a position on.
+
+    Raises:
+        ChangeSchemaBoundary: rows before and after cannot be compared.
+        HistoricalVersionReclaimed: a version of either was cleaned up.
+    """
+    pairs = differing(graph, before, after, wanted, refuse_drops=True)
+    for rows in changed_rows(graph, pairs, wanted, beyond):
+        yield from as_changes(rows)

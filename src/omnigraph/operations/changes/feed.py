@@ -1,0 +1,243 @@
+"""The change feed: the commits of a branch, oldest first, each with what it changed.
+
+F1  A poll goes up to the head that it found when it began, and no further; its later pages keep to that.
+F2  A cursor stands between two commits. It is given when a poll is complete, and never inside a commit.
+F3  The engine keeps nothing for a consumer. What was delivered may be delivered again after a failure, and a
+    commit is known by its id.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from omnigraph.changes.model import ChangeBlock, ChangeCause, ChangeFilter
+from omnigraph.changes.pages import Page, PageSize, behind
+from omnigraph.changes.tokens import (
+    Cursor,
+    FeedPage,
+    Scope,
+    cursor_text,
+    feed_page_text,
+    read_cursor,
+    read_feed_page,
+)
+from omnigraph.core.errors import (
+    BadRequest,
+    ChangeCursorRejected,
+    ChangeFeedGap,
+    ChangeSchemaBoundary,
+    CommitNotFound,
+    HistoricalVersionReclaimed,
+    InvariantViolation,
+)
+from omnigraph.history.commits import GraphCommit
+from omnigraph.history.coordinator import MAIN
+from omnigraph.history.state import ManifestState
+from omnigraph.operations.changes.commit_changes import changes_between
+from omnigraph.operations.changes.sides import Sides
+from omnigraph.operations.context import OpenGraph
+
+NOW, BEGINNING, AFTER = "now", "beginning", "after:"
+
+
+@dataclass(frozen=True, slots=True)
+class FeedPosition:
+    """Where a poll begins: at most one of the three is given, and none means now."""
+
+    cursor: str | None = None
+    start: str | None = None
+    page_token: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse more than one.
+
+        Raises:
+            BadRequest: two are given, or the start is none.
+        """
+        given = [self.cursor, self.start, self.page_token]
+        if sum(part is not None for part in given) > 1:
+            raise BadRequest("a cursor, a start and a page token exclude each other: give one of them")
+        is_start = self.start in {None, NOW, BEGINNING} or str(self.start).startswith(AFTER)
+        if not is_start:
+            raise BadRequest(f"start '{self.start}' is none: use now, beginning or after:<commit id>")
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeFeedPage:
+    """One page of a poll: more follow while there is a token; the last one has the cursor (F2)."""
+
+    blocks: tuple[ChangeBlock, ...]
+    next_page_token: str | None = None
+    cursor: str | None = None
+    caught_up: bool | None = None
+
+
+def poll(
+    graph: OpenGraph,
+    position: FeedPosition,
+    wanted: ChangeFilter,
+    *,
+    branch: str | None = None,
+    size: PageSize | None = None,
+    actor: str | None = None,
+) -> ChangeFeedPage:
+    """Return the next page of a branch's changes.
+
+    Raises:
+        ChangeCursorRejected: the cursor or token belongs to something else.
+        ChangeFeedGap: the next commit was cleaned up.
+        ChangeSchemaBoundary: the next commit changed the schema of rows.
+        BranchNotFound, CommitNotFound: there is no such branch, or no such commit to begin after.
+    """
+    branch = graph.enter(actor, "read", branch)
+    state = graph.state(branch)
+    size = size or PageSize()
+    scope = feed_scope(graph, state, wanted)
+    begun = _begun(state, scope, position, size)
+    return _fill(graph, state, wanted, begun, size)
+
+
+def follow(
+    graph: OpenGraph,
+    position: FeedPosition,
+    wanted: ChangeFilter,
+    *,
+    branch: str | None = None,
+    actor: str | None = None,
+) -> "ChangeFeed":
+    """Return the blocks of a branch behind a position; they are read while somebody iterates.
+
+    Raises:
+        PolicyDenied: the actor may not read the branch.
+    """
+    return ChangeFeed(graph, position, wanted, graph.enter(actor, "read", branch), actor)
+
+
+def feed_scope(graph: OpenGraph, state: ManifestState, wanted: ChangeFilter) -> Scope:
+    """Return what the cursors of a branch's feed belong to."""
+    domain, genesis = graph.contract.accepted.domain, state.commits.genesis_id
+    incarnation = hashlib.sha256((state.ref or "").encode()).hexdigest()[:32]  # a ref is nobody's business
+    return Scope(domain, genesis, state.branch or MAIN, incarnation, wanted.digest)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeFeed:
+    """The blocks of a branch up to its head; `cursor` is known when all were taken."""
+
+    graph: OpenGraph
+    position: FeedPosition
+    filter: ChangeFilter
+    branch: str | None = None
+    actor: str | None = None
+    size: PageSize = field(default_factory=PageSize)
+    _end: list[str] = field(default_factory=list, repr=False)
+
+    def __iter__(self) -> Iterator[ChangeBlock]:
+        """Yield blocks; a large commit comes in several of the same cause."""
+        self._end.clear()
+        position = self.position
+        while True:
+            page = poll(
+                self.graph, position, self.filter, branch=self.branch, size=self.size, actor=self.actor
+            )
+            yield from page.blocks
+            if page.next_page_token is not None:
+                position = FeedPosition(page_token=page.next_page_token)
+            elif page.caught_up:
+                self._end.append(str(page.cursor))
+                return
+            else:
+                position = FeedPosition(cursor=page.cursor)
+
+    @property
+    def cursor(self) -> str:
+        """Where to go on later.
+
+        Raises:
+            BadRequest: not every block was taken.
+        """
+        if not self._end:
+            raise BadRequest("the cursor of a feed is known when all of its blocks were taken")
+        return self._end[0]
+
+
+def _begun(state: ManifestState, scope: Scope, position: FeedPosition, size: PageSize) -> FeedPage:
+    """Return what a poll is to deliver: commits behind one, up to another."""
+    if position.page_token is not None:
+        page = read_feed_page(position.page_token, scope)
+        _known(state, page.cut)
+        return page
+    done = _done(state, scope, position)
+    following = list(
+        state.commits.oldest_first(above=_known(state, done).manifest_version, limit=size.commits)
+    )
+    cut = following[-1].graph_commit_id if following else done
+    return FeedPage(scope, done, cut, cut == state.head.graph_commit_id, None)
+
+
+def _done(state: ManifestState, scope: Scope, position: FeedPosition) -> str:
+    if position.cursor is not None:
+        return read_cursor(position.cursor, scope).done
+    start = position.start or NOW
+    if start == NOW:
+        return state.head.graph_commit_id
+    if start == BEGINNING:
+        return state.commits.genesis_id
+    commit_id = start.removeprefix(AFTER)
+    if not state.commits.has(commit_id):
+        raise CommitNotFound(commit_id)
+    return commit_id
+
+
+def _known(state: ManifestState, commit_id: str) -> GraphCommit:
+    found = state.commits.find(commit_id)
+    if found is None:
+        raise ChangeCursorRejected("it names a commit that this branch does not have")
+    return found
+
+
+def _chain(state: ManifestState, begun: FeedPage) -> list[GraphCommit]:
+    """Return the last delivered commit and those to deliver: along a branch, each is the parent of the next.
+
+    Raises:
+        InvariantViolation: they are not one chain.
+    """
+    done, cut = _known(state, begun.done), _known(state, begun.cut)
+    following = state.commits.oldest_first(above=done.manifest_version, up_to=cut.manifest_version)
+    chain = [done, *following]
+    for parent, commit in pairwise(chain):
+        if commit.parent_commit_id != parent.graph_commit_id:
+            raise InvariantViolation(f"commit {commit.graph_commit_id} does not follow the one before it")
+    return chain
+
+
+def _fill(
+    graph: OpenGraph, state: ManifestState, wanted: ChangeFilter, begun: FeedPage, size: PageSize
+) -> ChangeFeedPage:
+    page = Page(size)
+    blocks: list[ChangeBlock] = []
+    done, inside = begun.done, begun.inside
+    sides = Sides(graph, state)
+    for before, after in pairwise(map(sides.of, state.snapshots_of(_chain(state, begun)))):
+        commit = after.snapshot.head
+        try:
+            changes, is_complete = page.take(changes_between(graph, before, after, wanted, inside))
+        except (HistoricalVersionReclaimed, ChangeSchemaBoundary) as error:
+            cursor = cursor_text(Cursor(begun.scope, done))
+            if done != begun.done:  # what was read is delivered; the next poll meets the obstacle first
+                return ChangeFeedPage(tuple(blocks), cursor=cursor, caught_up=False)
+            if isinstance(error, ChangeSchemaBoundary):
+                raise
+            gone = commit.graph_commit_id
+            raise ChangeFeedGap(cursor=cursor, first_unreadable_commit_id=gone) from error
+        if changes or is_complete:
+            blocks.append(ChangeBlock(ChangeCause.of(commit), changes))
+        if not is_complete:
+            inside = behind(changes) if changes else inside
+            token = feed_page_text(FeedPage(begun.scope, done, begun.cut, begun.is_head, inside))
+            return ChangeFeedPage(tuple(blocks), next_page_token=token)
+        done, inside = commit.graph_commit_id, None
+    return ChangeFeedPage(
+        tuple(blocks), cursor=cursor_text(Cursor(begun.scope, done)), caught_up=begun.is_head
+    )

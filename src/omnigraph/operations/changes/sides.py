@@ -1,0 +1,146 @@
+"""What `diff`, `commit_changes`, the feed and the baseline share: filters, sides, and changes as values."""
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+
+from omnigraph.bulk.export.values import json_records
+from omnigraph.catalog.build import build_catalog
+from omnigraph.catalog.ir import read_ir
+from omnigraph.catalog.scope import nearest_name
+from omnigraph.changes.model import (
+    KINDS,
+    ChangeFilter,
+    Endpoints,
+    EntityChange,
+    Image,
+    Op,
+    type_id,
+)
+from omnigraph.changes.pairs import EntityType, Side, TablePair, differing_tables
+from omnigraph.changes.position import Position
+from omnigraph.changes.table_changes import ChangedRows, table_changes
+from omnigraph.core.errors import BadRequest, ChangeCursorRejected
+from omnigraph.history.contract import SCHEMA_IR
+from omnigraph.history.identity import identity_of
+from omnigraph.history.state import ManifestState, Snapshot
+from omnigraph.operations.context import OpenGraph
+
+
+def change_filter(
+    graph: OpenGraph,
+    *,
+    kinds: Iterable[str] | None = None,
+    types: Iterable[str] | None = None,
+    ops: Iterable[str] | None = None,
+) -> ChangeFilter:
+    """Return the filter of a call; types are named as the graph names them now, or by table key.
+
+    Raises:
+        BadRequest: a kind, a type or an operation does not exist.
+    """
+    chosen_kinds, chosen_ops = frozenset(kinds or ()), frozenset(ops or ())
+    _check(chosen_kinds, KINDS, "kind")
+    _check(chosen_ops, [op.value for op in Op], "operation")
+    type_ids = frozenset(
+        type_id(graph.contract.accepted.domain, identity_of(type_))
+        for name in types or ()
+        for type_ in _named(graph, name)
+    )
+    return ChangeFilter(chosen_kinds, type_ids, frozenset(Op(op) for op in chosen_ops))
+
+
+class Sides:
+    """Gives snapshots the schema that was accepted at their time; each schema is read once."""
+
+    def __init__(self, graph: OpenGraph, state: ManifestState) -> None:
+        """Take the state of a branch that shows the snapshots."""
+        self._state = state
+        self._catalogs = {graph.contract.texts[SCHEMA_IR]: graph.catalog}
+
+    def of(self, snapshot: Snapshot) -> Side:
+        """Return a snapshot as one side of a comparison."""
+        text = self._state.schema_text_at(snapshot.manifest_version)
+        if text not in self._catalogs:
+            self._catalogs[text] = build_catalog(read_ir(text))
+        return Side(snapshot, self._catalogs[text])
+
+
+def differing(
+    graph: OpenGraph, before: Side, after: Side, wanted: ChangeFilter, *, refuse_drops: bool
+) -> tuple[TablePair, ...]:
+    """Return the tables that differ between two sides, in order.
+
+    Raises:
+        ChangeSchemaBoundary: their rows cannot be compared.
+    """
+    return differing_tables(
+        before,
+        after,
+        wanted,
+        domain=graph.contract.accepted.domain,
+        pinned=graph.parts.pinned,
+        refuse_drops=refuse_drops,
+    )
+
+
+def changed_rows(
+    graph: OpenGraph, pairs: Iterable[TablePair], wanted: ChangeFilter, beyond: Position | None = None
+) -> Iterator[ChangedRows]:
+    """Yield the changes of tables in order, from behind a position on.
+
+    Raises:
+        ChangeCursorRejected: the position is not one of these tables.
+        HistoricalVersionReclaimed: a pinned version was cleaned up.
+    """
+    graph.require_open()
+    ordered = list(pairs)
+    if beyond is not None:
+        place = next((at for at, pair in enumerate(ordered) if pair.ref.id == beyond.type_id), None)
+        if place is None:
+            raise ChangeCursorRejected("it names a change that this commit does not have")
+        ordered = ordered[place:]
+    for pair in ordered:
+        yield from table_changes(graph.parts.store, pair, wanted, beyond)
+        beyond = None
+
+
+def as_changes(rows: ChangedRows) -> Iterator[EntityChange]:
+    """Yield changes with their images as JSON has them."""
+    pair = rows.pair
+    before, after = _images(rows.before, pair.type), _images(rows.after, pair.type)
+    for entity_id, op in zip(rows.ids.to_pylist(), rows.ops, strict=True):
+        yield EntityChange(
+            pair.kind,
+            pair.ref,
+            str(entity_id),
+            op,
+            None if op is Op.INSERT else next(before),
+            None if op is Op.DELETE else next(after),
+        )
+
+
+def _images(rows: pa.Table, type_: EntityType) -> Iterator[Image]:
+    for batch in rows.combine_chunks().to_batches():
+        for record in json_records(batch, type_):
+            data = record["data"]
+            assert isinstance(data, dict), "a record has data"
+            properties = {name: value for name, value in data.items() if name != "id"}
+            ends = Endpoints(str(record["from"]), str(record["to"])) if "from" in record else None
+            yield Image(properties, ends)
+
+
+def _check(given: Iterable[str], known: Iterable[str], what: str) -> None:
+    for word in given:
+        if word not in known:
+            raise BadRequest(f"unknown {what} '{word}': it is one of {', '.join(known)}")
+
+
+def _named(graph: OpenGraph, name: str) -> list[EntityType]:
+    """Return the types of a name or table key; a node and an edge may share a name."""
+    found = [type_ for type_ in graph.catalog.types if name in {type_.name, type_.table_key}]
+    if not found:
+        known = [type_.table_key if ":" in name else type_.name for type_ in graph.catalog.types]
+        help = nearest_name(name, known)
+        raise BadRequest(f"unknown type '{name}'{f'; {help}' if help else ''}")
+    return found

@@ -1,0 +1,1 @@
+"""`embed`: vectors for the texts of a graph, or of a file."""

@@ -1,0 +1,131 @@
+"""`embed`: vectors for texts that have none, inside a graph, as one commit.
+
+E1  A run is one commit, or none: a provider that fails for one text fails the run, and nothing is written.
+E2  Vectors are made by the model that their property records, where it records one.
+E3  In process and on Spark a run makes the same vectors and the same rows.
+"""
+
+from dataclasses import replace
+
+from omnigraph.bulk.connect.progress import Stage, told
+from omnigraph.bulk.embed import VectorColumn
+from omnigraph.catalog.model import Catalog, NodeType
+from omnigraph.core.errors import BadRequest, EmbeddingModelMismatch
+from omnigraph.core.shield import delivering_behind, noting
+from omnigraph.embedding.config import EmbeddingConfig
+from omnigraph.embedding.embedder import open_provider
+from omnigraph.operations.context import OpenGraph, check_message
+from omnigraph.operations.embed.model import EmbedOptions, EmbedResult, Target
+from omnigraph.operations.embed.run import EmbedRun
+from omnigraph.operations.embed.select import check_types, selected_filter
+from omnigraph.operations.ensure_indices import build_behind
+from omnigraph.operations.reprepare import with_repreparation
+from omnigraph.operations.upkeep import after_write
+from omnigraph.storage.tables.filter import And, Compare, Filter, IsNull, Or
+
+
+def embed(
+    graph: OpenGraph,
+    options: EmbedOptions,
+    *,
+    branch: str | None = None,
+    actor: str | None = None,
+    message: str | None = None,
+    index: bool = True,
+) -> EmbedResult:
+    """Heal, find the rows, make their vectors, publish once (E1); then indexes and upkeep.
+
+    Raises:
+        BadRequest: a type, property or value is none.
+        EmbeddingModelMismatch: a property records another model (E2).
+        EmbeddingError: there is no such provider, its key is missing, or it fails; nothing was written.
+        ConflictError: somebody else was first; nothing of this run is visible.
+        SparkUnavailable: the run is one for Spark, and there is none to be had.
+    """
+    branch = graph.enter(actor, "change", branch)
+    graph.require_writable()
+    check_message(message)
+    graph.require_branch(branch)
+    config = graph.embedding or EmbeddingConfig.from_environment()
+    provider = open_provider(config)
+    try:
+        found = targets(graph.catalog, options, provider.model)
+        graph.heal()
+        run = EmbedRun(graph, options, found, config, provider, branch=branch, actor=actor, message=message)
+        with delivering_behind():
+            try:
+                result, before = with_repreparation(graph, branch, run.attempt, budget=run.reprepares)
+            finally:
+                run.discard()
+    finally:
+        provider.close()
+    commit = result.commit
+    if commit is None:
+        return result
+    with noting(f"the vectors had landed by then, as commit {commit.graph_commit_id}"):
+        if index:
+            with told(options.progress, Stage.INDEX):
+                built, warnings = build_behind(graph, branch, [table.table_key for table in result.tables])
+            result = replace(
+                result, index_commit=built.commit, pending_indexes=built.pending, warnings=warnings
+            )
+        after_write(graph, before, commit)
+    return result
+
+
+def targets(catalog: Catalog, options: EmbedOptions, model: str) -> tuple[Target, ...]:
+    """Return what is to be filled, by type name.
+
+    Raises:
+        BadRequest: a type or property is none that can be embedded, or a selector selects nothing.
+        EmbeddingModelMismatch: a property records another model (E2).
+    """
+    found = []
+    for type_, columns in _chosen(catalog, options):
+        selected = selected_filter(options.selectors, type_) if options.selectors else None
+        if options.selectors and selected is None:
+            continue
+        for column in columns:
+            embedded = type_.properties[column.target].embed
+            if embedded is not None and embedded.model not in {None, model}:
+                raise EmbeddingModelMismatch(
+                    property=f"{type_.name}.{column.target}", recorded=str(embedded.model), actual=model
+                )
+        wanted = Or(tuple(_lacking(column, again=options.is_again) for column in columns))
+        found.append(Target(type_, columns, wanted if selected is None else And((selected, wanted))))
+    if options.selectors and not found:
+        raise BadRequest(f"no type that is embedded has a property '{options.selectors[0].field}'")
+    return tuple(found)
+
+
+def _chosen(catalog: Catalog, options: EmbedOptions) -> list[tuple[NodeType, tuple[VectorColumn, ...]]]:
+    """Return the types with vectors that are embedded, and those of their vectors that are asked for."""
+    known = {type_.name: _columns(type_) for type_ in catalog.nodes.values() if _columns(type_)}
+    names = [name.partition(".")[0] for name in options.types]
+    check_types(names, options.selectors, known, "one with an @embed property")
+    chosen = {name: columns for name, columns in known.items() if not names or name in names}
+    for given in options.types:
+        name, dot, property_ = given.partition(".")
+        if not dot:
+            continue
+        only = tuple(column for column in known[name] if column.target == property_)
+        if not only:
+            there = ", ".join(column.target for column in known[name])
+            raise BadRequest(f"{name} has no @embed property '{property_}'; there are {there}")
+        chosen[name] = only
+    return [(catalog.nodes[name], columns) for name, columns in chosen.items()]
+
+
+def _columns(type_: NodeType) -> tuple[VectorColumn, ...]:
+    found = []
+    for item in type_.properties.values():
+        if item.embed is not None:
+            assert item.type.dimension is not None, "only vectors are embedded"
+            found.append(VectorColumn(item.embed.source, item.name, item.type.dimension))
+    return tuple(found)
+
+
+def _lacking(column: VectorColumn, *, again: bool) -> Filter:
+    """Return which rows need a vector: those with a text, and as a rule without a vector."""
+    has_text = Compare(column.source, "ne", "")
+    return has_text if again else And((has_text, IsNull(column.target)))

@@ -1,0 +1,90 @@
+"""The inputs of a load by name: what the command line and Python users write to the files behind it.
+
+The rules of names are those of `bulk.sources_names`, and of mapping files those of `bulk.mapping_file`.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import BinaryIO
+
+from omnigraph.bulk.sources.mapping_file import read_mapping
+from omnigraph.bulk.sources.names import resolve_name
+from omnigraph.bulk.sources.sources import SourceInput
+from omnigraph.catalog.model import Catalog
+from omnigraph.operations.load.load import LoadInput, RecordInput
+from omnigraph.operations.load.rejects import refuse_mapping
+from omnigraph.operations.settings import read_limits
+from omnigraph.validate.records import BLOCK_BYTES
+
+STDIN = "-"
+
+
+def read_inputs(
+    names: Iterable[str],
+    catalog: Catalog,
+    stdin: BinaryIO,
+    *,
+    mapping: Path | None = None,
+    rejects: Path | None = None,
+) -> Iterator[LoadInput]:
+    """Yield what the names stand for, and then the files of a mapping.
+
+    A name is a file, a folder, a pattern, `-`, or `Type=path` for rows of one type, where the path may be a
+    folder or a pattern as well. Standard input is read when its turn comes. A single file of records goes
+    without a name: its errors say the line.
+
+    Raises:
+        BadRequest: a name stands for nothing, a file cannot be read, or a type is not in the schema.
+        ResourceLimit: a line of standard input is above a limit.
+    """
+    found: list[SourceInput | None] = []
+    for name in names:
+        found.extend([None] if name == STDIN else resolve_name(name, catalog))
+    if mapping is not None:
+        found.extend(_mapped(mapping, catalog, rejects))
+    is_only = len(found) == 1
+    for place, source in enumerate(found):
+        if source is None:
+            shown = None if is_only else "<stdin>"
+            yield RecordInput(_read_all(stdin, shown), shown)
+        else:
+            is_unnamed = is_only and source.table_key is None
+            yield replace(source, name=None if is_unnamed else source.path, file=place)
+
+
+def _read_all(stdin: BinaryIO, name: str | None) -> bytes:
+    """Return what comes through a pipe, whose other end may never end: its lines do."""
+    limits, line, begun = read_limits(), 1, 0
+    pieces: list[bytes] = []
+    while piece := stdin.read(BLOCK_BYTES):
+        pieces.append(piece)
+        ends = piece.count(b"\n")
+        begun = len(piece) - piece.rfind(b"\n") - 1 if ends else begun + len(piece)
+        line += ends
+        limits.check_line(begun, file_name=name, line=line)
+    return b"".join(pieces)
+
+
+def named_sources(name: str | Path, catalog: Catalog) -> Iterator[SourceInput]:
+    """Yield the files that a name stands for, each with its path as the name in errors.
+
+    Raises:
+        BadRequest: the name stands for nothing, or a type is not in the schema.
+    """
+    return (replace(source, name=source.path) for source in resolve_name(str(name), catalog))
+
+
+def mapped_sources(path: str | Path, catalog: Catalog, rejects: Path | None = None) -> Iterator[SourceInput]:
+    """Yield the files of a mapping, each with its path as the name in errors.
+
+    Raises:
+        BadRequest: the mapping cannot be read, or names what does not exist.
+    """
+    return (replace(source, name=source.path) for source in _mapped(Path(path), catalog, rejects))
+
+
+def _mapped(path: Path, catalog: Catalog, rejects: Path | None) -> Iterable[SourceInput]:
+    if rejects is not None:
+        refuse_mapping(rejects, path)
+    return read_mapping(path, catalog)

@@ -1,0 +1,192 @@
+"""`load`: many records, one commit or none, in process or on Spark.
+
+E1  Both engines give the same content, the same counts and the same first error.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import accumulate
+from typing import Literal, Protocol
+
+from omnigraph.bulk.connect.java import require_pyspark
+from omnigraph.bulk.connect.progress import Stage, silent, told
+from omnigraph.bulk.connect.session import settings_from
+from omnigraph.bulk.files import file_exists, file_size
+from omnigraph.bulk.sources.sources import SourceInput
+from omnigraph.core.errors import AlreadyExistsError, BadRequest
+from omnigraph.core.shield import noting
+from omnigraph.history.state import Snapshot
+from omnigraph.operations.branches import create_branch
+from omnigraph.operations.context import OpenGraph, check_message
+from omnigraph.operations.ensure_indices import build_behind
+from omnigraph.operations.load.local import LocalLoad
+from omnigraph.operations.load.model import (
+    MODES,
+    FrameInput,
+    LoadInput,
+    LoadMode,
+    LoadOptions,
+    LoadResult,
+    RecordInput,
+    TableInput,
+)
+from omnigraph.operations.load.rejects import refuse_input
+from omnigraph.operations.reprepare import with_repreparation
+from omnigraph.operations.settings import environment, spark_bytes
+from omnigraph.operations.upkeep import after_write
+
+__all__ = [
+    "MODES",
+    "FrameInput",
+    "LoadInput",
+    "LoadMode",
+    "LoadOptions",
+    "LoadResult",
+    "RecordInput",
+    "TableInput",
+    "choose_engine",
+    "load",
+]
+
+
+class _Load(Protocol):
+    """One load on one engine."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to do and nothing to report."""
+        ...
+
+    def attempt(self) -> tuple[LoadResult, Snapshot]:
+        """Validate against the newest snapshot, and publish."""
+        ...
+
+
+def load(
+    graph: OpenGraph,
+    inputs: Iterable[LoadInput],
+    options: LoadOptions | LoadMode,
+    *,
+    branch: str | None = None,
+    from_: str | None = None,
+    actor: str | None = None,
+    message: str | None = None,
+    index: bool = True,
+    reprepare_budget: int = 0,
+) -> LoadResult:
+    """Heal, read everything, validate everything, publish once; then indexes and upkeep.
+
+    Raises:
+        ValidationError: with the first violation by file and line; nothing was written.
+        ColumnsLeftOut: the options ask for all columns, and a merge would clear some; nothing was written.
+        KeyConflict: a strict insert met an id.
+        ConflictError: somebody else was first; nothing of this load is visible.
+        SparkUnavailable: the load is one for Spark, and there is none to be had.
+    """
+    branch = graph.enter(actor, "change", branch)
+    graph.require_writable()
+    check_message(message)
+    if not isinstance(options, LoadOptions):
+        options = LoadOptions(options)
+    if options.is_dry_run and from_ is not None and not _is_there(graph, branch):
+        branch = graph.enter(actor, "change", from_)  # what would be made shows what this one shows
+    is_created = not options.is_dry_run and _create_missing(graph, branch, from_, actor)
+    graph.require_branch(branch)
+    graph.heal()
+    given = list(inputs)
+    if options.rejects is not None:
+        refuse_input(options.rejects, [item for item in given if isinstance(item, SourceInput)])
+        names = (item.path if isinstance(item, SourceInput) else item.name for item in given)
+        options = replace(options, input_names=tuple(names))
+    engine = choose_engine(given, options)
+    begun = _begin(engine, graph, given, options, branch=branch, actor=actor, message=message)
+    base = (None if from_ is None else from_.strip()) if is_created else None
+    if begun.is_empty:
+        return LoadResult(
+            branch,
+            options.mode,
+            (),
+            None,
+            engine=engine,
+            is_dry_run=options.is_dry_run,
+            base_branch=base,
+            branch_created=is_created,
+        )
+    budget = 0 if options.mode == "overwrite" else reprepare_budget
+    result, before = with_repreparation(graph, branch, begun.attempt, budget=budget)
+    result = replace(result, engine=engine, base_branch=base, branch_created=is_created)
+    commit = result.commit
+    if commit is None:
+        return result
+    with noting(f"the load had landed by then, as commit {commit.graph_commit_id}"):
+        if index:
+            with told(options.progress if engine == "spark" else silent, Stage.INDEX):
+                built, warnings = build_behind(graph, branch, [key for key, _ in result.tables])
+            result = replace(
+                result, index_commit=built.commit, pending_indexes=built.pending, warnings=warnings
+            )
+        after_write(graph, before, commit)
+    return result
+
+
+def _is_there(graph: OpenGraph, branch: str | None) -> bool:
+    return branch is None or graph.parts.branches.find(branch) is not None
+
+
+def _create_missing(graph: OpenGraph, branch: str | None, from_: str | None, actor: str | None) -> bool:
+    """Make the branch of a load that says from what; without that a typo never makes one."""
+    if from_ is None or _is_there(graph, branch):
+        return False
+    assert branch is not None, "main is always there"
+    try:
+        create_branch(graph, branch, from_=from_, actor=actor)
+    except AlreadyExistsError:  # another one was faster, with the same wish
+        return False
+    return True
+
+
+def choose_engine(inputs: Sequence[LoadInput], options: LoadOptions) -> Literal["spark", "local"]:
+    """Return where a load runs: where the options say, else by what it reads.
+
+    Spark takes DataFrames, files that have a size together, in one folder or many, and whatever comes while a
+    master or a Connect server is set.
+    """
+    if options.engine != "auto":
+        return options.engine
+    is_bulk = (
+        any(isinstance(item, FrameInput) for item in inputs)
+        or settings_from(environment(), master=options.master).is_given
+        or _reaches(spark_bytes(), (item for item in inputs if isinstance(item, SourceInput)))
+    )
+    return "spark" if is_bulk else "local"
+
+
+def _reaches(size: int, files: Iterable[SourceInput]) -> bool:
+    """Return whether files have so many bytes together; no more of them are looked at than it takes."""
+    return any(total >= size for total in accumulate(map(_size, files)))
+
+
+def _size(source: SourceInput) -> int:
+    """Return the bytes of a file; one that is not there is for its reader to report."""
+    try:
+        return file_size(source.location) if file_exists(source.location) else 0
+    except OSError as error:
+        raise BadRequest(f"cannot read {source.path}: {error.strerror or error}") from error
+
+
+def _begin(
+    engine: Literal["spark", "local"],
+    graph: OpenGraph,
+    inputs: Sequence[LoadInput],
+    options: LoadOptions,
+    *,
+    branch: str | None,
+    actor: str | None,
+    message: str | None,
+) -> _Load:
+    if engine == "local":
+        return LocalLoad(graph, inputs, options, branch=branch, actor=actor, message=message)
+    require_pyspark()
+    from omnigraph.operations.load.spark import BulkLoad
+
+    return BulkLoad(graph, inputs, options, branch=branch, actor=actor, message=message)

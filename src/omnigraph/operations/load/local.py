@@ -1,0 +1,197 @@
+"""A load in process: everything is read into memory, validated there, and staged from there."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from omnigraph.bulk.sources.sources import SourceInput, read_source
+from omnigraph.catalog.model import Catalog
+from omnigraph.commit.finalize import WriteRequest, finalize
+from omnigraph.commit.sidecar import WriterKind
+from omnigraph.core.errors import BadRequest
+from omnigraph.exec.committed import CommittedTables
+from omnigraph.history.state import Snapshot
+from omnigraph.operations.context import OpenGraph
+from omnigraph.operations.load.cleared import cleared_properties
+from omnigraph.operations.load.model import (
+    LoadInput,
+    LoadMode,
+    LoadOptions,
+    LoadResult,
+    RecordInput,
+    TableInput,
+)
+from omnigraph.operations.load.rejects import Rejection, new_log
+from omnigraph.operations.settings import check_ceilings, load_concurrency, read_limits
+from omnigraph.staging.write_set import WriteSet, work_of
+from omnigraph.validate.arrow_questions import cleared_rows
+from omnigraph.validate.changeset import validate_changeset
+from omnigraph.validate.columns import Column, Rows, TableChange, concat_rows, null_properties
+from omnigraph.validate.expansion import within_memory
+from omnigraph.validate.records import read_ndjson
+from omnigraph.validate.sets import NO_IDS, KeyOps
+from omnigraph.validate.soundness import sound_rows
+from omnigraph.validate.tables import read_table, wrong_column
+from omnigraph.validate.violations import ViolationLog
+
+
+class LocalLoad:
+    """One load in process; what it read serves every attempt."""
+
+    def __init__(
+        self,
+        graph: OpenGraph,
+        inputs: Sequence[LoadInput],
+        options: LoadOptions,
+        *,
+        branch: str | None,
+        actor: str | None,
+        message: str | None,
+    ) -> None:
+        """Read all inputs; what cannot be read waits in a log."""
+        self._graph, self._options = graph, options
+        self._branch, self._actor, self._message = branch, actor, message
+        self._log = new_log(options)
+        self._rows = _read(graph, inputs, self._log)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to do and nothing to report."""
+        rows = self._rows
+        has_work = (self._options.mode == "overwrite" and bool(rows)) or any(r.count for r in rows.values())
+        return not has_work and not self._log.total
+
+    def attempt(self) -> tuple[LoadResult, Snapshot]:
+        """Validate against the newest snapshot, and publish.
+
+        Raises:
+            ValidationError, KeyConflict, ColumnsLeftOut: nothing was written.
+            ConflictError: somebody else was first.
+        """
+        graph, mode = self._graph, self._options.mode
+        state = graph.state(self._branch)
+        snapshot = state.snapshot()
+        committed = CommittedTables(snapshot, graph.parts.store, graph.parts.pinned)
+        write_set, folded, rejection = self._validated(committed)
+        counts = tuple((key, folded[key].count) for key in sorted(self._rows))
+        ops = KeyOps(committed, write_set.changes)
+        cleared = cleared_properties(
+            self._options,
+            {key: null_properties(rows) for key, rows in folded.items()},
+            {key: rows.left_out for key, rows in folded.items()},
+            lambda key, names: cleared_rows(folded[key], names, ops),
+        )
+        result = LoadResult(
+            self._branch,
+            mode,
+            counts,
+            None,
+            is_dry_run=self._options.is_dry_run,
+            rejected_rows=len(rejection.places),
+            violations=rejection.first,
+            cleared=cleared,
+        )
+        if self._options.is_dry_run or write_set.is_empty:
+            return result, snapshot
+        check_ceilings(list(work_of(write_set, folded, snapshot.entries)))
+        request = WriteRequest(WriterKind.LOAD, snapshot, state.ref, self._actor, self._message)
+        outcome = finalize(
+            graph.parts, graph.publisher, request, write_set, folded, concurrency=load_concurrency()
+        )
+        return replace(result, commit=outcome.commit), snapshot
+
+    def _validated(self, committed: CommittedTables) -> tuple[WriteSet, dict[str, Rows], Rejection]:
+        """Return what passes: everything, or the rows that are left when those with violations are out."""
+        rejection = Rejection(self._options, new_log(self._options))
+        rows = self._rows
+        found = new_log(self._options)
+        found.merge(self._log)
+        while True:
+            write_set = _write_set(self._graph.catalog, rows, self._options.mode, committed)
+            key_ops = KeyOps(committed, write_set.changes)
+            folded = validate_changeset(write_set.changes, self._graph.catalog, key_ops, found)
+            if not rejection.take(found):
+                rejection.write()
+                return write_set, folded, rejection
+            rows = {key: _without(part, rejection) for key, part in rows.items()}
+            found = new_log(self._options)
+            found.take_names(self._log)
+            rejection.tell_refused(found)
+
+
+def looked_at(catalog: Catalog, keys: frozenset[str], mode: LoadMode) -> frozenset[str]:
+    """Return the tables that a load of others reads: ends of edges, and edges of nodes that are replaced."""
+    read: set[str] = set()
+    for key in keys:
+        type_ = catalog.type_of(key)
+        if key.startswith("edge:"):
+            edge = catalog.edges[type_.name]
+            read |= {f"node:{edge.source}", f"node:{edge.target}"}
+        elif mode == "overwrite":
+            incident = (e for e in catalog.edges.values() if type_.name in {e.source, e.target})
+            read |= {edge.table_key for edge in incident}
+    return frozenset(read - keys)
+
+
+def _read(graph: OpenGraph, inputs: Sequence[LoadInput], log: ViolationLog) -> dict[str, Rows]:
+    """Return the rows of all inputs by table; what cannot be read is in the log."""
+    parts: dict[str, list[Rows]] = {}
+    for file, item in enumerate(inputs):
+        with within_memory(item.name or "the input"):
+            for rows in _rows_of(graph, item, file, log):
+                parts.setdefault(rows.type.table_key, []).append(rows)
+    with within_memory("the input"):
+        return {table_key: concat_rows(pieces) for table_key, pieces in parts.items()}
+
+
+def _rows_of(graph: OpenGraph, item: LoadInput, file: int, log: ViolationLog) -> Sequence[Rows]:
+    new_id, limits = graph.parts.new_id, read_limits()
+    if isinstance(item, SourceInput):
+        source = replace(item, file=file)
+        return list(read_source(source, graph.catalog, make_id=new_id, log=log, limits=limits))
+    if isinstance(item, RecordInput):
+        found = read_ndjson(
+            item.data,
+            file=file,
+            file_name=item.name,
+            catalog=graph.catalog,
+            make_id=new_id,
+            log=log,
+            limits=limits,
+        )
+        return list(found.values())
+    if isinstance(item, TableInput):
+        type_ = graph.catalog.type_of(item.table_key)
+        table, lines = sound_rows(item.table, type_, file=file, file_name=item.name, log=log)
+        rows = read_table(table, type_, file=file, file_name=item.name, make_id=new_id, log=log, lines=lines)
+        # A table that is refused as a whole does not speak for its type: an overwrite must not empty it.
+        return [rows] if wrong_column(item.table.schema, type_) is None else []
+    raise BadRequest("a Spark DataFrame is loaded by the spark engine")
+
+
+def _write_set(
+    catalog: Catalog, rows: Mapping[str, Rows], mode: LoadMode, committed: CommittedTables
+) -> WriteSet:
+    changes = {
+        key: TableChange(found.type, found, removed_ids(key, mode, committed), mode)
+        for key, found in rows.items()
+    }
+    keys = frozenset(rows)
+    return WriteSet(changes, keys, looked_at(catalog, keys, mode))
+
+
+def removed_ids(table_key: str, mode: LoadMode, committed: CommittedTables) -> Column:
+    """Return the committed ids, which an overwrite takes away but for those that it writes again."""
+    if mode != "overwrite":
+        return NO_IDS
+    return committed.scan(table_key, columns=["id"])["id"].combine_chunks()
+
+
+def _without(rows: Rows, rejection: Rejection) -> Rows:
+    """Return the rows that are not left out."""
+    kept = np.ones(rows.count, dtype=np.bool_)
+    for file in np.unique(rows.files).tolist():
+        rejected = np.array(rejection.lines_of(file), dtype=np.int64)
+        kept &= ~((rows.files == file) & np.isin(rows.lines, rejected))
+    return rows.filter(kept)

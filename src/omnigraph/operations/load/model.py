@@ -1,0 +1,130 @@
+"""What goes into a load, and what comes out of it."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypedDict
+
+import pyarrow as pa
+
+from omnigraph.bulk.connect.progress import ProgressCallback, silent
+from omnigraph.bulk.sources.sources import SourceInput
+from omnigraph.core.cleared_property import ClearedProperty
+from omnigraph.core.errors import BadRequest
+from omnigraph.history.commits import GraphCommit
+from omnigraph.operations.ensure_indices import PendingIndex
+from omnigraph.validate.violations import Violation
+
+LoadMode = Literal["append", "merge", "overwrite"]
+MODES: tuple[LoadMode, ...] = ("append", "merge", "overwrite")
+Engine = Literal["auto", "spark", "local"]
+ENGINES: tuple[Engine, ...] = ("auto", "spark", "local")
+OnError = Literal["fail", "skip"]
+ON_ERROR: tuple[OnError, ...] = ("fail", "skip")
+
+
+@dataclass(frozen=True, slots=True)
+class RecordInput:
+    """NDJSON text of one input, with the name that errors give it."""
+
+    data: bytes
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TableInput:
+    """A table of one type."""
+
+    table_key: str
+    table: pa.Table
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FrameInput:
+    """A Spark DataFrame of one type; its rows stay where they are."""
+
+    table_key: str
+    frame: Any
+    name: str | None = None
+
+
+LoadInput = RecordInput | TableInput | SourceInput | FrameInput
+
+
+@dataclass(frozen=True, slots=True)
+class LoadOptions:
+    """How a load is done.
+
+    `rejects` is a file for all violations, which names inputs by `input_names`. A dry run writes nothing.
+    `has_strict_columns` refuses a merge that would clear properties of existing rows because its
+    input leaves their columns out.
+    """
+
+    mode: LoadMode
+    engine: Engine = "auto"
+    master: str | None = None
+    is_dry_run: bool = False
+    on_error: OnError = "fail"
+    rejects: Path | None = None
+    progress: ProgressCallback = silent
+    has_strict_columns: bool = False
+    input_names: tuple[str | None, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse words that mean nothing.
+
+        Raises:
+            BadRequest: mode, engine or what to do on errors is none of those there are.
+        """
+        if self.mode not in MODES:
+            raise BadRequest(f"mode {self.mode!r} is none of {', '.join(MODES)}")
+        if self.engine not in ENGINES:
+            raise BadRequest(f"engine {self.engine!r} is none of {', '.join(ENGINES)}")
+        if self.on_error not in ON_ERROR:
+            raise BadRequest(f"on_error {self.on_error!r} is none of {', '.join(ON_ERROR)}")
+
+    @property
+    def needs_all_violations(self) -> bool:
+        """Whether the first violations are not enough: a file takes all, and they name the rows to skip."""
+        return self.rejects is not None or self.on_error == "skip"
+
+
+class LoadKeywords(TypedDict, total=False):
+    """What a load takes by name, whatever it reads."""
+
+    branch: str | None
+    from_: str | None
+    actor: str | None
+    message: str | None
+    index: bool
+    engine: Engine
+    master: str | None
+    dry_run: bool
+    on_error: OnError
+    rejects: str | Path | None
+    progress: ProgressCallback
+    strict_columns: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LoadResult:
+    """What a load did. `commit` is its own; indexes are built in a second one.
+
+    `rejected_rows` were left out because of `violations`, of which the first are listed. `cleared` are
+    properties of existing rows: a merge replaces whole rows.
+    """
+
+    branch: str | None
+    mode: LoadMode
+    tables: tuple[tuple[str, int], ...]
+    commit: GraphCommit | None
+    index_commit: GraphCommit | None = None
+    pending_indexes: tuple[PendingIndex, ...] = ()
+    warnings: tuple[str, ...] = ()
+    engine: Literal["spark", "local"] = "local"
+    is_dry_run: bool = False
+    rejected_rows: int = 0
+    violations: tuple[Violation, ...] = field(default=(), repr=False)
+    base_branch: str | None = None  # what the branch was made from, if this load made it
+    branch_created: bool = False
+    cleared: tuple[ClearedProperty, ...] = ()

@@ -1,0 +1,1 @@
+"""`merge`: where two branches meet, what each did since, and publishing both."""

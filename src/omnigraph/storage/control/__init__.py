@@ -1,0 +1,1 @@
+"""Control files on a disk or in a store: locks, heartbeats, durability."""

@@ -1,0 +1,110 @@
+"""The files of a graph by their paths below the root, for whoever compares them: on a disk or in a store."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Protocol
+
+from omnigraph.core.regular_file import open_regular
+from omnigraph.storage.control.object_store import list_sizes, read_bytes
+from omnigraph.storage.control.os_errors import storage_error
+from omnigraph.storage.control.uri import GraphRoot
+from omnigraph.storage.files.relative_path import check_relative_path
+from omnigraph.storage.files.sums import sum_file
+from omnigraph.storage.files.version_file import VERSIONS_DIR, version_of_file_name
+
+
+class GraphFiles(Protocol):
+    """Reads files and their lengths; writes nothing. Each method may raise `StorageError`."""
+
+    def length(self, path: str) -> int | None:
+        """Return how long a file is; none where there is none."""
+
+    def read(self, path: str) -> bytes | None:
+        """Return what is in a file; none where there is none."""
+
+    def checksum(self, path: str) -> str | None:
+        """Return the checksum of a file; none where none is taken."""
+
+    def newest_version(self, dataset: str) -> int | None:
+        """Return the greatest version that a dataset has a file of, readable or not; none without any."""
+
+
+def graph_files(root: GraphRoot) -> GraphFiles:
+    """Return the files of a graph."""
+    return _DiskFiles(Path(root.uri)) if root.is_local else _StoreFiles(root)
+
+
+class _DiskFiles:
+    """Files on a local disk."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def length(self, path: str) -> int | None:
+        try:
+            return self._at(path).stat().st_size
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise storage_error(f"look at '{path}'", error) from error
+
+    def read(self, path: str) -> bytes | None:
+        try:
+            with open_regular(self._at(path)) as file:
+                return file.read()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise storage_error(f"read '{path}'", error) from error
+
+    def checksum(self, path: str) -> str | None:
+        try:
+            return sum_file(self._at(path))[1]
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise storage_error(f"read '{path}'", error) from error
+
+    def newest_version(self, dataset: str) -> int | None:
+        try:
+            names = [path.name for path in (self._root / dataset / VERSIONS_DIR).iterdir()]
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise storage_error(f"list the versions of '{dataset}'", error) from error
+        return _newest(names)
+
+    def _at(self, path: str) -> Path:
+        """Return where a file lies; its name may come from a version file, so it is looked at first."""
+        return self._root / check_relative_path(path, "a version")
+
+
+class _StoreFiles:
+    """Objects of a store, listed once; they have no checksums of ours."""
+
+    def __init__(self, root: GraphRoot) -> None:
+        self._root = root
+        self._sizes: dict[str, int] | None = None
+
+    def length(self, path: str) -> int | None:
+        return self._listed().get(path)
+
+    def read(self, path: str) -> bytes | None:
+        return read_bytes(self._root, path)
+
+    def checksum(self, path: str) -> str | None:  # noqa: ARG002 - the protocol's
+        return None
+
+    def newest_version(self, dataset: str) -> int | None:
+        folder = f"{dataset}/{VERSIONS_DIR}/"
+        return _newest(path.removeprefix(folder) for path in self._listed() if path.startswith(folder))
+
+    def _listed(self) -> dict[str, int]:
+        if self._sizes is None:
+            self._sizes = list_sizes(self._root)
+        return self._sizes
+
+
+def _newest(names: Iterable[str]) -> int | None:
+    found = (version_of_file_name(name) for name in names)
+    return max((version for version in found if version is not None), default=None)

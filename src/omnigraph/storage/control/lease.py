@@ -1,0 +1,291 @@
+"""The one writer process of a graph in an object store.
+
+W1  Whoever holds the lease wrote it last, by create-if-absent or compare-and-swap: of two takers one wins.
+W2  A lease is taken from another holder only when that is proven dead on this host, or when the lease stood
+    unchanged for a whole lifetime on the taker's own clock. No two hosts' clocks are compared for that.
+W3  Every holder's epoch is greater than all before it, also after a holder that closed in peace: `close`
+    leaves the object with its epoch, marked as free, and does so by compare-and-swap, never over another's.
+W4  A holder that lost its lease is told so by `check`, and never gets it back.
+
+The compare-and-swap of the publish stays the authority; the lease keeps a second writer out before it begins.
+"""
+
+import json
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from omnigraph.core.errors import StorageError, WriterLeaseHeld
+from omnigraph.core.failpoint import hit
+from omnigraph.core.ids import new_ulid
+from omnigraph.core.json_text import read_json
+from omnigraph.storage.control.object_store import StorageAdapter
+
+WRITER_LEASE = "__writer_lease.json"
+LEASE_LIFETIME = 30.0  # seconds; renewed every third of it, so that two renewals may fail
+TAKES_MAX = 10  # of a lease that others let go of again and again while we look
+LOOKS_PER_LIFETIME = 10
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseRecord:
+    """What the lease object says; an empty expiry marks it as free."""
+
+    lease_id: str
+    host: str
+    boot_id: str
+    pid: int
+    epoch: int
+    expires_at: str
+
+    @property
+    def is_free(self) -> bool:
+        """Whether its holder closed in peace."""
+        return not self.expires_at
+
+    def is_of(self, other: "LeaseRecord") -> bool:
+        """Whether both are of one holder: the id alone could be drawn twice, an epoch never is."""
+        return (self.lease_id, self.epoch) == (other.lease_id, other.epoch)
+
+    def to_json(self) -> str:
+        """Return the text of the object."""
+        return json.dumps(asdict(self))
+
+    @staticmethod
+    def from_json(text: str) -> "LeaseRecord":
+        """Read the text of the object.
+
+        Raises:
+            StorageError: it is not one that we wrote.
+        """
+        try:
+            record = LeaseRecord(**read_json(text))
+            numbers, texts = (record.pid, record.epoch), (record.lease_id, record.host, record.boot_id)
+            if not all(isinstance(number, int) for number in numbers):
+                raise ValueError("pid and epoch are numbers")
+            if not all(isinstance(value, str) for value in texts):
+                raise ValueError("lease_id, host and boot_id are texts")
+            if record.expires_at:
+                datetime.fromisoformat(record.expires_at)
+        except (ValueError, TypeError) as error:
+            raise StorageError(
+                f"'{WRITER_LEASE}' is not a writer lease: {error}", kind="permanent"
+            ) from error
+        return record
+
+
+class WriterLease:
+    """A lease that this process holds, renewed by a thread of its own until `close`."""
+
+    def __init__(
+        self,
+        adapter: StorageAdapter,
+        record: LeaseRecord,
+        *,
+        clock: Callable[[], int],
+        boot_clock: Callable[[], float],
+        taken_at: float,
+        lifetime_s: float,
+        rest: Callable[[threading.Event, float], bool],
+    ) -> None:
+        """Take a record that is in the store already; callers use `take`."""
+        self._adapter, self._record = adapter, record
+        self._clock, self._boot_clock, self._lifetime_s = clock, boot_clock, lifetime_s
+        self._renewed_at = taken_at
+        self._rest = rest
+        self._is_lost = False
+        self._lost_to: LeaseRecord | None = None
+        self._lock = threading.Lock()
+        self._closed = threading.Event()
+        self._heartbeat = threading.Thread(target=self._beat, name="omnigraph-lease", daemon=True)
+        self._heartbeat.start()
+
+    @staticmethod
+    def take(
+        adapter: StorageAdapter,
+        *,
+        host: str,
+        boot_id: str,
+        pid: int,
+        clock: Callable[[], int],
+        boot_clock: Callable[[], float],
+        wait: Callable[[float], None] = time.sleep,
+        rest: Callable[[threading.Event, float], bool] = threading.Event.wait,
+        lifetime_s: float = LEASE_LIFETIME,
+    ) -> "WriterLease":
+        """Become the writer (W1, W2).
+
+        `clock` gives microseconds since the epoch, for people to read; `boot_clock` gives seconds that go on
+        while the machine sleeps. A lease that another process keeps alive is refused at once; one that looks
+        abandoned is watched for a lifetime first. `rest` is how the heart waits between two beats: until the
+        event is set, or for some seconds; it returns whether the event is set.
+
+        Raises:
+            WriterLeaseHeld: another process is the writer.
+            StorageError: the store failed, or holds something else in the lease's place.
+        """
+        wanted = LeaseRecord(new_ulid(), host, boot_id, pid, 1, "")
+        for _ in range(TAKES_MAX):
+            found = adapter.read_text_versioned(WRITER_LEASE)
+            holder = None if found is None else LeaseRecord.from_json(found[0])
+            if found is not None and holder is not None and holder.lease_id != wanted.lease_id:
+                if not holder.is_free and not _is_proven_dead(holder, wanted):
+                    if _is_fresh(holder, clock, lifetime_s):
+                        raise _held(holder)
+                    if not _is_unchanged(adapter, found[1], boot_clock, wait, lifetime_s):
+                        continue
+                hit("lease.takeover")
+                wanted = replace(wanted, epoch=holder.epoch + 1)
+            taken_at = boot_clock()
+            wanted = replace(wanted, expires_at=_expiry(clock, lifetime_s))
+            if found is None:
+                is_taken = adapter.write_text_if_absent(WRITER_LEASE, wanted.to_json())
+            else:
+                is_taken = adapter.write_text_if_match(WRITER_LEASE, wanted.to_json(), found[1])
+            if is_taken:
+                return WriterLease(
+                    adapter,
+                    wanted,
+                    clock=clock,
+                    boot_clock=boot_clock,
+                    taken_at=taken_at,
+                    lifetime_s=lifetime_s,
+                    rest=rest,
+                )
+        raise StorageError("the writer lease changes too often to be taken", kind="transient")
+
+    @property
+    def epoch(self) -> int:
+        """The number that sidecars of this holder carry (W3)."""
+        return self._record.epoch
+
+    def check(self) -> None:
+        """Make sure that the lease is ours for at least another third of its lifetime, renewing it if not.
+
+        Raises:
+            WriterLeaseHeld: another process has it (W4).
+            StorageError: somebody removed it, or the store failed and nobody knows.
+        """
+        with self._lock:
+            left_s = self._renewed_at + self._lifetime_s - self._boot_clock()
+            if not self._is_lost and left_s <= self._lifetime_s / 3:
+                self._renew()
+            if self._lost_to is not None:
+                raise _held(self._lost_to)
+            if self._is_lost:
+                raise StorageError(f"'{WRITER_LEASE}' was removed: open the graph again", kind="precondition")
+
+    def close(self) -> None:
+        """Stop renewing and let others have the lease at once (W3); again, nothing happens.
+
+        Raises:
+            StorageError: the store failed; the lease then runs out by itself.
+        """
+        if self._closed.is_set():
+            return
+        self._closed.set()
+        self._heartbeat.join()
+        with self._lock:
+            if not self._is_lost:
+                self._write(expires_at="")
+
+    def _beat(self) -> None:
+        while not self._rest(self._closed, self._lifetime_s / 3):
+            with self._lock:
+                try:
+                    self._renew()
+                except StorageError:
+                    continue  # the next beat tries again, and `check` raises what it meets itself
+                if self._is_lost:
+                    return
+
+    def _renew(self) -> None:
+        hit("lease.renew")
+        asked_at = (
+            self._boot_clock()
+        )  # before the request: the lifetime begins when it is sent, at the latest
+        self._write(expires_at=_expiry(self._clock, self._lifetime_s))
+        if not self._is_lost:
+            self._renewed_at = asked_at
+
+    def _write(self, *, expires_at: str) -> None:
+        """Replace our own record, or find out that it is not ours any more."""
+        record = replace(self._record, expires_at=expires_at)
+        for _ in range(TAKES_MAX):
+            found = self._adapter.read_text_versioned(WRITER_LEASE)
+            holder = None if found is None else LeaseRecord.from_json(found[0])
+            if found is None or holder is None or not holder.is_of(record):
+                self._is_lost, self._lost_to = True, holder
+                return
+            if self._adapter.write_text_if_match(WRITER_LEASE, record.to_json(), found[1]):
+                return
+        raise StorageError("the writer lease changes too often to be renewed", kind="transient")
+
+
+def boot_identity() -> str:
+    """Name this start of this machine and the space that pids are counted in; empty where that is unknown."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot}:{Path('/proc/self/ns/pid').stat().st_ino}"
+    except OSError:
+        return ""
+
+
+def _is_proven_dead(holder: LeaseRecord, taker: LeaseRecord) -> bool:
+    if not holder.boot_id or (holder.host, holder.boot_id) != (taker.host, taker.boot_id) or holder.pid <= 0:
+        return False
+    try:
+        os.kill(holder.pid, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False  # it lives, under another user
+    return False
+
+
+def _is_fresh(holder: LeaseRecord, clock: Callable[[], int], lifetime_s: float) -> bool:
+    """Say whether the lease was renewed lately, if both clocks are right; if not, watching finds out."""
+    left = datetime.fromisoformat(holder.expires_at) - _time(clock)
+    return timedelta(0) < left <= timedelta(seconds=lifetime_s)
+
+
+def _is_unchanged(
+    adapter: StorageAdapter,
+    token: str,
+    boot_clock: Callable[[], float],
+    wait: Callable[[float], None],
+    lifetime_s: float,
+) -> bool:
+    """Watch the lease for a whole lifetime.
+
+    Raises:
+        WriterLeaseHeld: it was renewed, or taken by somebody else.
+    """
+    begun_at = boot_clock()
+    while boot_clock() - begun_at <= lifetime_s:
+        wait(lifetime_s / LOOKS_PER_LIFETIME)
+        found = adapter.read_text_versioned(WRITER_LEASE)
+        if found is None:
+            return False
+        if found[1] != token:
+            holder = LeaseRecord.from_json(found[0])
+            if holder.is_free:
+                return False
+            raise _held(holder)
+    return True
+
+
+def _held(holder: LeaseRecord) -> WriterLeaseHeld:
+    return WriterLeaseHeld(host=holder.host, pid=holder.pid, expires_at=holder.expires_at)
+
+
+def _expiry(clock: Callable[[], int], lifetime_s: float) -> str:
+    return (_time(clock) + timedelta(seconds=lifetime_s)).isoformat()
+
+
+def _time(clock: Callable[[], int]) -> datetime:
+    return datetime.fromtimestamp(clock() / 1_000_000, UTC)

@@ -1,0 +1,351 @@
+"""Locks between the processes of one host.
+
+K1  A taken lock means that whoever took it lives: the system lets go when a process dies.
+K2  A lock counts only while its path names the locked file: if somebody removed that, the taker begins again.
+K3  A forked child keeps no lock of its parent's, which would outlive the parent.
+K4  Every wait is bounded. Nobody waits for a writer's lock at all.
+
+`flock` belongs to the open file, so all of this also holds between two handles of one process.
+"""
+
+import fcntl
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+
+from omnigraph.core.errors import StorageError
+from omnigraph.core.failpoint import hit
+from omnigraph.core.ids import new_ulid
+from omnigraph.storage.control.os_errors import storage_error
+
+PUBLISH_LOCK_WAIT_S = 10.0  # for one holder: this long means a stopped process or a dying disk
+TAKES_MAX = 100  # of a file that somebody removes each time; a sweep removes a given name once
+PAUSE_FIRST_S = 0.000_2  # a publish holds its lock for milliseconds
+PAUSE_GROWTH = 1.5
+PAUSE_MAX_S = 0.005  # whoever waits long must not lose to everybody who has just come
+
+
+class FileLock:
+    """A lock that is held until `release`, or until this process ends (K1)."""
+
+    def __init__(self, path: Path, descriptor: "_Descriptor") -> None:
+        """Take a descriptor that has the lock already."""
+        self.path = path
+        self._descriptor = descriptor
+
+    @property
+    def is_held(self) -> bool:
+        """Whether this process still has it; false in a forked child (K3)."""
+        return self._descriptor.is_open
+
+    def release(self, remove: bool = False) -> None:
+        """Let go, removing the file first if asked to; again, or in a forked child, nothing happens.
+
+        Raises:
+            StorageError: the file could not be removed; the lock is free all the same.
+        """
+        if not self.is_held:
+            return
+        try:
+            if remove:
+                self._unlink()
+        finally:
+            self._descriptor.close()
+
+    def _unlink(self) -> None:
+        try:
+            self.path.unlink(missing_ok=True)
+        except OSError as error:
+            raise storage_error(f"remove the lock file '{self.path.name}'", error) from error
+
+
+class HeldLock(FileLock):
+    """The writer lock of somebody who is dead or done, in the hands of a healer."""
+
+
+class WriterLock(FileLock):
+    """A writer's sign of life, beside its sidecar, from before Phase A until after Phase D."""
+
+    def __init__(self, path: Path, descriptor: "_Descriptor", operation_id: str) -> None:
+        """Take the id that the lock file is named after."""
+        super().__init__(path, descriptor)
+        self.operation_id = operation_id
+
+    @staticmethod
+    def acquire(folder: Path, make_id: Callable[[], str]) -> "WriterLock":
+        """Make a lock file under a new id and take it, under another id where a sweep was faster (K2).
+
+        Raises:
+            StorageError: no lock could be made or taken; no file of ours is left.
+        """
+        for _ in range(TAKES_MAX):
+            operation_id = make_id()
+            path = folder / f"{operation_id}.lock"
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                descriptor = _Descriptor(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+            except OSError as error:
+                raise storage_error(f"create the lock file '{path.name}'", error) from error
+            lock = WriterLock(path, descriptor, operation_id)
+            try:
+                hit("lock.post_create_pre_flock")
+                is_ours = descriptor.take() and descriptor.is_named_by(path)
+                if is_ours:
+                    hit("lock.post_flock_pre_sidecar")
+                    return lock
+            except OSError as error:
+                lock._discard()
+                raise storage_error(f"lock '{path.name}'", error) from error
+            except BaseException:
+                lock._discard()
+                raise
+            lock._discard()
+        raise StorageError(f"{TAKES_MAX} lock files in a row were removed by others", kind="transient")
+
+    def release(self, remove: bool = False) -> None:
+        """Let go, as every lock does; `remove` says that the sidecar is gone."""
+        try:
+            if remove and self.is_held:
+                hit("lock.post_sidecar_delete_pre_unlink")
+        except BaseException:
+            super().release()
+            raise
+        super().release(remove)
+
+    def _discard(self) -> None:
+        # The id was never told to anybody, so the file may go whoever looks into it now.
+        with suppress(OSError):
+            self.path.unlink()
+        self._descriptor.close()
+
+
+class PublishLock:
+    """Takes turns on one branch: `with PublishLock(path) as is_obtained`.
+
+    The file is removed with its branch (K2). Whoever is told false does nothing that others must not see.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        timeout_s: float = PUBLISH_LOCK_WAIT_S,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """Take the lock file's path, whose folder is made where it is missing."""
+        self._path, self._timeout_s = path, timeout_s
+        self._clock, self._pause = clock, pause
+        self._lock: FileLock | None = None
+
+    def __enter__(self) -> bool:
+        hit("publish.before_lock")
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._lock = self._wait()
+            if self._lock is not None:
+                os.utime(self._path)  # tells those who wait that it has changed hands
+        except OSError as error:
+            raise storage_error(f"lock '{self._path.name}'", error) from error
+        return self._lock is not None
+
+    def _wait(self) -> FileLock | None:
+        """Wait while the lock goes from hand to hand, and no longer than the timeout for one holder."""
+        taken_at = _changed_at(self._path)
+        while True:
+            lock = wait_for_lock(self._path, self._timeout_s, clock=self._clock, pause=self._pause)
+            before, taken_at = taken_at, _changed_at(self._path)
+            if lock is not None or taken_at == before or not self._timeout_s:
+                return lock
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+
+def _changed_at(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except FileNotFoundError:
+        return 0
+
+
+def try_lock(path: Path) -> HeldLock | None:
+    """Take a writer's lock without waiting, making the file where it is missing; none means alive (K1).
+
+    Raises:
+        StorageError: nobody knows whether it is taken.
+    """
+    try:
+        descriptor = _take_verified(path)
+    except OSError as error:
+        raise storage_error(f"lock '{path.name}'", error) from error
+    return None if descriptor is None else HeldLock(path, descriptor)
+
+
+def is_taken(path: Path) -> bool:
+    """Say whether somebody holds the lock; nothing is created, and many may ask at once.
+
+    Raises:
+        StorageError: nobody knows whether it is taken.
+    """
+    try:
+        descriptor = _Descriptor(path, os.O_RDONLY)
+        try:
+            return not descriptor.take(fcntl.LOCK_SH)
+        finally:
+            descriptor.close()
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise storage_error(f"look at the lock '{path.name}'", error) from error
+
+
+def wait_for_lock(
+    path: Path,
+    timeout_s: float,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    pause: Callable[[float], None] = time.sleep,
+) -> FileLock | None:
+    """Take a lock, making its file where it is missing; none when the time is over (K4).
+
+    Raises:
+        OSError: the file cannot be made or locked.
+    """
+    for _ in _looks(timeout_s, clock, pause):
+        descriptor = _take_verified(path)
+        if descriptor is not None:
+            return FileLock(path, descriptor)
+    return None
+
+
+def wait_until_free(
+    path: Path,
+    timeout_s: float,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    pause: Callable[[float], None] = time.sleep,
+) -> bool:
+    """Wait until nobody holds a lock; nothing is taken and no file is made. False when the time is over (K4).
+
+    Raises:
+        StorageError: nobody knows whether it is taken.
+    """
+    return any(not is_taken(path) for _ in _looks(timeout_s, clock, pause))
+
+
+def _looks(timeout_s: float, clock: Callable[[], float], pause: Callable[[float], None]) -> Iterator[None]:
+    """Yield for every look at something, with growing pauses between, until the time is over."""
+    deadline = clock() + timeout_s
+    next_pause_s = PAUSE_FIRST_S
+    while True:
+        yield
+        left_s = deadline - clock()
+        if left_s <= 0:
+            return
+        pause(min(next_pause_s, left_s))
+        next_pause_s = min(next_pause_s * PAUSE_GROWTH, PAUSE_MAX_S)
+
+
+def probe_flock(folder: Path) -> None:
+    """Make sure that a lock keeps a second descriptor out.
+
+    Raises:
+        StorageError: it does not, or the folder cannot be written.
+    """
+    path = folder / f"__create_if_absent_probe_{new_ulid()}"
+    try:
+        first = _Descriptor(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+        try:
+            second = _Descriptor(path, os.O_RDWR)
+            try:
+                holds = first.take() and not second.take()
+            finally:
+                second.close()
+        finally:
+            first.close()
+            path.unlink(missing_ok=True)
+    except OSError as error:
+        raise storage_error("try flock in the graph's folder", error) from error
+    if not holds:
+        raise StorageError(
+            "the graph's file system does not honour flock: use another one", kind="configuration"
+        )
+
+
+class _Descriptor:
+    """An open lock file that is closed on exec, and in a forked child (K3)."""
+
+    def __init__(self, path: Path, flags: int) -> None:
+        with _fork_guard:  # a fork between the two lines would leave the child with an unknown lock
+            self._number = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+            _open_descriptors.add(self)
+
+    @property
+    def is_open(self) -> bool:
+        return self._number >= 0
+
+    def take(self, how: int = fcntl.LOCK_EX) -> bool:
+        """Take the lock without waiting; false when somebody else has it."""
+        try:
+            fcntl.flock(self._number, how | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def is_named_by(self, path: Path) -> bool:
+        """Say whether the path still leads to this very file (K2)."""
+        try:
+            return os.path.samestat(os.fstat(self._number), path.stat())
+        except FileNotFoundError:
+            return False
+
+    def close(self) -> None:
+        # Closing lets go of our own share of the lock; an explicit unlock in a child would free the parent's.
+        with _fork_guard:
+            number, self._number = self._number, -1
+            _open_descriptors.discard(self)
+            if number >= 0:
+                os.close(number)
+
+
+def _take_verified(path: Path) -> _Descriptor | None:
+    for _ in range(TAKES_MAX):
+        descriptor = _Descriptor(path, os.O_RDWR | os.O_CREAT)
+        try:
+            if not descriptor.take():
+                descriptor.close()
+                return None
+            if descriptor.is_named_by(path):
+                return descriptor
+        except BaseException:
+            descriptor.close()
+            raise
+        descriptor.close()
+    raise StorageError(f"'{path.name}' was removed {TAKES_MAX} times while it was locked", kind="transient")
+
+
+# State of the process, as descriptors are: the fork hooks below must find every lock of it.
+_fork_guard = threading.RLock()
+_open_descriptors: set[_Descriptor] = set()
+
+
+def _close_all_in_child() -> None:
+    for descriptor in tuple(_open_descriptors):
+        descriptor.close()
+    _fork_guard.release()  # the one thread of the child is the one that took it before the fork
+
+
+os.register_at_fork(
+    before=_fork_guard.acquire,
+    after_in_parent=_fork_guard.release,
+    after_in_child=_close_all_in_child,
+)

@@ -1,0 +1,319 @@
+"""Control files: what the engine asks of a store, and how an S3-compatible one does it.
+
+O1  Creating and replacing under a condition is decided by the store in one request.
+O2  *Missing* is said only when the store says so of this object; every other failure is raised with its
+    kind. In a bucket that does not exist nothing is missing.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from omnigraph.core.errors import StorageError
+from omnigraph.storage.control.durability import Durability
+from omnigraph.storage.control.s3_errors import is_missing_bucket, read_answer
+from omnigraph.storage.control.uri import GraphRoot, name_parts
+
+if TYPE_CHECKING:
+    from obstore.store import MemoryStore, RetryConfig, S3Config, S3Store
+
+RETRIES_MAX = 4  # of one request, by the client library, with growing pauses
+RETRY_TIMEOUT_S = 30  # a store that does not answer for this long is reported and not waited for
+
+
+class StorageAdapter(Protocol):
+    """Texts under names relative to the graph root; the same promises on a disk and in an object store.
+
+    Every method may raise `StorageError`, and `BadRequest` for a name that cannot be one.
+    """
+
+    def read_text(self, name: str) -> str:
+        """Return a text; a missing one is an error of kind `not_found`."""
+
+    def read_text_if_exists(self, name: str) -> str | None:
+        """Return a text, or none only where the store says that there is none."""
+
+    def write_text(self, name: str, text: str) -> None:
+        """Replace or create; a reader sees the old or the new text, never a part."""
+
+    def write_text_if_absent(self, name: str, text: str) -> bool:
+        """Create; false where it existed, which is then untouched."""
+
+    def exists(self, name: str) -> bool:
+        """Say whether there is such an object, or any object below this prefix."""
+
+    def rename_text(self, source: str, target: str) -> None:
+        """Replace the target by the source; where this is not atomic, both may exist for a while."""
+
+    def delete(self, name: str) -> None:
+        """Remove for good; success when absent."""
+
+    def discard(self, name: str) -> None:
+        """Remove what would harm nobody if a power cut brought it back; cheaper than `delete` on a disk."""
+
+    def list_dir(self, name: str) -> list[str]:
+        """Return the base names of the objects right below a prefix, unordered; none when it is missing."""
+
+    def delete_prefix(self, name: str) -> None:
+        """Remove everything below a prefix; not atomic, and fine to repeat."""
+
+    def read_text_versioned(self, name: str) -> tuple[str, str] | None:
+        """Return a text with the token of this version of it, or none."""
+
+    def write_text_if_match(self, name: str, text: str, token: str) -> bool:
+        """Replace the version that the token stands for; false where it is another one by now, or gone."""
+
+
+def open_adapter(root: GraphRoot, durability: Durability) -> StorageAdapter:
+    """Return the adapter for a graph's place; nothing is read or written.
+
+    Raises:
+        StorageError: settings of an object store are missing.
+    """
+    if not root.is_local:
+        return ObjectStore(root)
+    from omnigraph.storage.control.local_files import LocalFiles
+
+    return LocalFiles(Path(root.uri), durability)
+
+
+class ObjectStore:
+    """The storage adapter of graphs in an S3-compatible store."""
+
+    def __init__(self, root: GraphRoot, store: "S3Store | MemoryStore | None" = None) -> None:
+        """Take an S3 root; tests pass a store in memory.
+
+        Raises:
+            StorageError: settings are missing from the environment.
+        """
+        self._bucket, self._prefix = root.bucket, root.prefix
+        self._store = _s3_store(root) if store is None else store
+
+    def read_text(self, name: str) -> str:
+        """Return a text; a missing one is an error of kind `not_found`."""
+        found = self.read_text_versioned(name)
+        if found is None:
+            raise StorageError(f"cannot read '{name}': no such object", kind="not_found")
+        return found[0]
+
+    def read_text_if_exists(self, name: str) -> str | None:
+        """Return a text, or none where the store says that there is none (O2)."""
+        found = self.read_text_versioned(name)
+        return None if found is None else found[0]
+
+    def write_text(self, name: str, text: str) -> None:
+        """Replace or create."""
+        import obstore
+
+        with self._translated("write", name):
+            obstore.put(self._store, self._key(name), text.encode())
+
+    def write_text_if_absent(self, name: str, text: str) -> bool:
+        """Create; false where it existed (O1).
+
+        False may also be the answer to a request that the client library repeated because the first answer
+        was lost: who must know reads the text.
+        """
+        import obstore
+        from obstore.exceptions import AlreadyExistsError
+
+        with self._translated("create", name):
+            try:
+                obstore.put(self._store, self._key(name), text.encode(), mode="create")
+            except AlreadyExistsError:
+                return False
+            return True
+
+    def exists(self, name: str) -> bool:
+        """Say whether there is such an object, or any object below this prefix."""
+        import obstore
+
+        key = self._key(name)
+        with self._translated("look for", name):
+            try:
+                obstore.head(self._store, key)
+            except FileNotFoundError as error:
+                _refuse_missing_bucket(error)
+                return any(len(batch) > 0 for batch in obstore.list(self._store, prefix=key, chunk_size=1))
+            return True
+
+    def rename_text(self, source: str, target: str) -> None:
+        """Copy, then delete the source: whoever finds both finishes the job."""
+        import obstore
+
+        with self._translated("rename", source):
+            obstore.rename(self._store, self._key(source), self._key(target), overwrite=True)
+
+    def delete(self, name: str) -> None:
+        """Remove; success when absent."""
+        import obstore
+
+        with self._translated("delete", name):
+            try:
+                obstore.delete(self._store, self._key(name))
+            except FileNotFoundError as error:
+                _refuse_missing_bucket(error)
+
+    def discard(self, name: str) -> None:
+        """Remove, as `delete` does: a store has nothing to sync."""
+        self.delete(name)
+
+    def list_dir(self, name: str) -> list[str]:
+        """Return the base names of the objects right below a prefix, unordered."""
+        import obstore
+
+        with self._translated("list", name):
+            listing = obstore.list_with_delimiter(self._store, prefix=self._key(name))
+        return [entry["path"].rpartition("/")[2] for entry in listing["objects"]]
+
+    def delete_prefix(self, name: str) -> None:
+        """Remove everything below a prefix."""
+        import obstore
+
+        with self._translated("delete", name):
+            for batch in obstore.list(self._store, prefix=self._key(name)):
+                obstore.delete(self._store, [entry["path"] for entry in batch])
+
+    def read_text_versioned(self, name: str) -> tuple[str, str] | None:
+        """Return a text with its entity tag, or none where the store says that there is none (O2)."""
+        import obstore
+
+        with self._translated("read", name):
+            try:
+                answer = obstore.get(self._store, self._key(name))
+            except FileNotFoundError as error:
+                _refuse_missing_bucket(error)
+                return None
+            token = answer.meta["e_tag"]
+            data = bytes(answer.bytes())
+        if token is None:
+            raise StorageError("the store gives no entity tags: use another one", kind="configuration")
+        try:
+            return data.decode(), token
+        except UnicodeDecodeError as error:
+            raise StorageError(f"'{name}' is not UTF-8 text", kind="permanent") from error
+
+    def write_text_if_match(self, name: str, text: str, token: str) -> bool:
+        """Replace the version that the token stands for (O1); false where that is not the current one."""
+        import obstore
+        from obstore.exceptions import PreconditionError
+
+        with self._translated("replace", name):
+            try:
+                obstore.put(self._store, self._key(name), text.encode(), mode={"e_tag": token})
+            except (PreconditionError, FileNotFoundError) as error:
+                _refuse_missing_bucket(error)
+                return False
+            return True
+
+    @contextmanager
+    def _translated(self, verb: str, name: str) -> Iterator[None]:
+        from obstore import exceptions
+
+        try:
+            yield
+        except (exceptions.BaseError, OSError) as error:
+            text = str(error)
+            if isinstance(error, FileNotFoundError) and not is_missing_bucket(text):
+                raise StorageError(f"cannot {verb} '{name}': no such object", kind="not_found") from error
+            answer = read_answer(text, self._bucket)
+            kind = answer.kind or _kind(error)
+            raise StorageError(f"cannot {verb} '{name}': {answer.says}", kind=kind) from error
+
+    def _key(self, name: str) -> str:
+        return "/".join([self._prefix, *name_parts(name)] if self._prefix else name_parts(name))
+
+
+def list_sizes(root: GraphRoot) -> dict[str, int]:
+    """Return the length of every object below an S3 root, by its path below it.
+
+    Raises:
+        StorageError: the store failed.
+    """
+    import obstore
+
+    adapter = ObjectStore(root)
+    start = len(root.prefix) + 1 if root.prefix else 0
+    with adapter._translated("list", root.prefix or root.bucket):
+        batches = obstore.list(adapter._store, prefix=root.prefix or None)
+        return {entry["path"][start:]: entry["size"] for batch in batches for entry in batch}
+
+
+def read_bytes(root: GraphRoot, name: str) -> bytes | None:
+    """Return the content of an object below an S3 root; none where the store says that there is none.
+
+    Raises:
+        StorageError: the store failed.
+    """
+    import obstore
+
+    adapter = ObjectStore(root)
+    with adapter._translated("read", name):
+        try:
+            return bytes(obstore.get(adapter._store, adapter._key(name)).bytes())
+        except FileNotFoundError as error:
+            _refuse_missing_bucket(error)
+            return None
+
+
+def _s3_store(root: GraphRoot) -> "S3Store":
+    from obstore.exceptions import BaseError
+    from obstore.store import S3Store
+
+    options = root.storage_options
+    config: S3Config = {}
+    if "aws_access_key_id" in options:
+        config["access_key_id"] = options["aws_access_key_id"]
+        config["secret_access_key"] = options["aws_secret_access_key"]
+    if "aws_session_token" in options:
+        config["session_token"] = options["aws_session_token"]
+    if "aws_region" in options:
+        config["region"] = options["aws_region"]
+    if "aws_endpoint" in options:
+        config["aws_endpoint_url_s3"] = options["aws_endpoint"]
+    if "aws_virtual_hosted_style_request" in options:
+        config["virtual_hosted_style_request"] = True
+    retries: RetryConfig = {
+        "max_retries": RETRIES_MAX,
+        "retry_timeout": timedelta(seconds=RETRY_TIMEOUT_S),
+    }
+    try:
+        return S3Store(
+            root.bucket,
+            config=config,
+            client_options={"allow_http": "allow_http" in options},
+            retry_config=retries,
+        )
+    except BaseError as error:
+        text = str(error).partition("\n")[0]
+        raise StorageError(f"cannot use {root.uri}: {text}", kind="configuration") from error
+
+
+def _refuse_missing_bucket(error: Exception) -> None:
+    """Raise the error again where it is not about the object (O2)."""
+    if is_missing_bucket(str(error)):
+        raise error
+
+
+def _kind(error: Exception) -> str:
+    from obstore import exceptions
+
+    match error:
+        case (
+            exceptions.PermissionDeniedError()
+            | exceptions.UnauthenticatedError()
+            | exceptions.UnknownConfigurationKeyError()
+            | exceptions.NotSupportedError()
+            | NotImplementedError()
+        ):
+            return "configuration"
+        case exceptions.PreconditionError() | exceptions.AlreadyExistsError():
+            return "precondition"
+        case exceptions.InvalidPathError():
+            return "permanent"
+        case exceptions.GenericError():
+            return "transient"  # the server's or the network's, and already repeated by the library
+        case _:
+            return "unknown"

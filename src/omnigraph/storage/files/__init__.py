@@ -1,0 +1,1 @@
+"""The one reader of Lance's own files: versions, transactions, deletions, checksums."""

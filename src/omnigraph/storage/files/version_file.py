@@ -1,0 +1,234 @@
+"""What one version of a Lance dataset consists of, read from its version file without the library.
+
+The library fails in several ways on a damaged newest version, and opens one full of zeros as an empty table.
+Here a version is read as the bytes it is: transaction and index sections, the manifest message behind its
+length, and a footer of 16 bytes (position of the manifest, format numbers, `LANC`).
+"""
+
+import struct
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from omnigraph.storage.files.protobuf import fields, submessage, text
+from omnigraph.storage.files.roaring import bitmap_values
+
+VERSIONS_DIR = "_versions"
+MAGIC = b"LANC"
+ARROW_MAGIC = b"ARROW1"
+
+FOOTER = struct.Struct("<QHH4s")
+LENGTH = struct.Struct("<I")
+
+
+class HollowContent(Exception):
+    """A file that was never written to its end, or not at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedFile:
+    """A data, deletion or index file of a version; size is none where the version does not record it."""
+
+    path: str
+    size: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class VersionFile:
+    """One decoded version: its number, and the files inside the dataset's own folder that it names.
+
+    `shared` are the files that a fork has from what it was forked from, by their paths from its own folder.
+    Transactions are part of the version file; the library never needs the copies in `_transactions`, of which
+    `transaction_file` is the one.
+    """
+
+    version: int
+    files: tuple[NamedFile, ...]
+    shared: tuple[NamedFile, ...] = ()
+    transaction_file: str | None = None
+
+
+def version_file_name(version: int) -> str:
+    """Return the path of a version's file inside its dataset."""
+    return f"{VERSIONS_DIR}/{2**64 - 1 - version:020}.manifest"
+
+
+def version_of_file_name(name: str) -> int | None:
+    """Return the version that a file in `_versions` holds; none for hints, temporary and detached ones."""
+    stem, _, suffix = name.partition(".")
+    if suffix != "manifest" or len(stem) != 20 or not stem.isdecimal():
+        return None
+    return 2**64 - 1 - int(stem)
+
+
+def decode_version(data: bytes, *, fragments_max: int | None = None) -> VersionFile:
+    """Read a version file; with `fragments_max` only the newest fragments are looked into.
+
+    Raises:
+        HollowContent: these are not the bytes of a whole version file.
+    """
+    try:
+        return _decode(memoryview(data), fragments_max)
+    except (LookupError, ArithmeticError, struct.error, ValueError, TypeError) as error:
+        raise HollowContent("does not decode") from error
+
+
+def check_file(folder: Path, file: NamedFile) -> None:
+    """Make sure that a named file was written to its end.
+
+    Raises:
+        HollowContent: it is missing, shorter than recorded, or without its closing magic.
+        OSError: it cannot be read, which says nothing about its content.
+    """
+    try:
+        with (folder / file.path).open("rb") as opened:
+            size = opened.seek(0, 2)
+            if file.size is not None and size != file.size:
+                raise HollowContent(f"has {size} of {file.size} bytes")
+            if file.path.endswith(".bin"):
+                opened.seek(0)
+                is_whole = _is_whole_bitmap(opened.read())
+            else:
+                magic = ARROW_MAGIC if file.path.endswith(".arrow") else MAGIC
+                opened.seek(max(0, size - len(magic)))
+                is_whole = opened.read() == magic
+    except FileNotFoundError:
+        raise HollowContent("is missing") from None
+    if not is_whole:
+        raise HollowContent("was not written to its end")
+
+
+def manifest_message(data: memoryview) -> memoryview:
+    """Return the message that a version file holds behind its sections.
+
+    Raises:
+        HollowContent: these are not the bytes of a whole version file.
+        ValueError, struct.error: likewise.
+    """
+    if len(data) < FOOTER.size:
+        raise HollowContent(f"has {len(data)} bytes")
+    end = len(data) - FOOTER.size
+    position, _, _, magic = FOOTER.unpack(data[end:])
+    if magic != MAGIC:
+        raise HollowContent("does not end in its magic")
+    manifest = _sized(data, position)
+    if position + LENGTH.size + len(manifest) != end:
+        raise HollowContent("does not decode")
+    return manifest
+
+
+def _decode(data: memoryview, fragments_max: int | None) -> VersionFile:
+    manifest = manifest_message(data)
+    version, files, fragments, places = 0, list[_Named](), list[memoryview](), dict[int, str]()
+    transaction = None
+    for number, value in fields(manifest):
+        match number, value:
+            case 2, memoryview():
+                fragments.append(value)
+            case 3, int():
+                version = value
+            case 6, int():
+                files += _index_files(_sized(data, value))
+            case 12, memoryview():
+                transaction = f"_transactions/{text(value)}"
+            case 18, memoryview():
+                places.update(_base(value))
+            case _:
+                pass
+    skipped = 0 if fragments_max is None else max(0, len(fragments) - fragments_max)
+    files = [file for fragment in fragments[skipped:] for file in _fragment_files(fragment)] + files
+    own = tuple(file.named for file in files if file.base is None)
+    shared = tuple(
+        NamedFile(f"{places[file.base]}/{file.named.path}", file.named.size)
+        for file in files
+        if file.base is not None
+    )
+    return VersionFile(version, own, shared, transaction)
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """A file, and the number of the base that it lies in if that is another dataset."""
+
+    named: NamedFile
+    base: int | None
+
+
+def _base(base: memoryview) -> Iterator[tuple[int, str]]:
+    """Yield the number of a base and the way to it from a fork: its neighbour, or what all of them are of."""
+    values = dict(fields(base))
+    number, name = values.get(1, 0), values.get(2)
+    if not isinstance(number, int):
+        raise TypeError("not a number")
+    yield number, "../.." if name is None else f"../{text(name)}"
+
+
+def _base_of(value: int | memoryview | None) -> int | None:
+    if isinstance(value, memoryview):
+        raise TypeError("not a number")
+    return value
+
+
+def _fragment_files(fragment: memoryview) -> Iterator[_Named]:
+    fragment_id = 0
+    deletion: memoryview | None = None
+    for number, value in fields(fragment):
+        match number, value:
+            case 1, int():
+                fragment_id = value
+            case 2, memoryview():
+                yield from _data_file(value)
+            case 3, memoryview():
+                deletion = value
+            case 11, memoryview():  # an overlay, whose values are a data file of their own
+                yield from _data_file(submessage(value, 1))
+            case _:
+                pass
+    if deletion is not None:
+        yield from _deletion_file(deletion, fragment_id)
+
+
+def _data_file(data_file: memoryview) -> Iterator[_Named]:
+    values = dict(fields(data_file))
+    size = values.get(6)
+    named = NamedFile(f"data/{text(values[1])}", size if isinstance(size, int) and size else None)
+    yield _Named(named, _base_of(values.get(7)))
+
+
+def _deletion_file(deletion: memoryview, fragment_id: int) -> Iterator[_Named]:
+    values = dict(fields(deletion))
+    suffix = "bin" if values.get(1) == 1 else "arrow"
+    name = f"_deletions/{fragment_id}-{values.get(2, 0)}-{values.get(3, 0)}.{suffix}"
+    yield _Named(NamedFile(name, None), _base_of(values.get(7)))
+
+
+def _index_files(section: memoryview) -> Iterator[_Named]:
+    for number, index in fields(section):
+        if number != 1 or not isinstance(index, memoryview):
+            continue
+        values = list(fields(index))
+        base = next((_base_of(value) for part, value in values if part == 9), None)
+        folder = uuid.UUID(bytes=bytes(submessage(submessage(index, 1), 1)))
+        for part, file in values:
+            if part == 10 and isinstance(file, memoryview):
+                entry = dict(fields(file))
+                size = entry.get(2)
+                name = f"_indices/{folder}/{text(entry[1])}"
+                yield _Named(NamedFile(name, size if isinstance(size, int) else None), base)
+
+
+def _is_whole_bitmap(data: bytes) -> bool:
+    """Read a bitmap to its end: the format has no closing magic."""
+    try:
+        return len(bitmap_values(data)) > 0
+    except ValueError:
+        return False
+
+
+def _sized(data: memoryview, position: int) -> memoryview:
+    (length,) = LENGTH.unpack_from(data, position)
+    message = data[position + LENGTH.size : position + LENGTH.size + length]
+    if len(message) != length:
+        raise ValueError("the message is cut off")
+    return message

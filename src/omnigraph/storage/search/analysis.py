@@ -1,0 +1,142 @@
+"""The words of a text column, analysed here: for rows that no index covers, and for tables that need none.
+
+A1  The analysis is the index's own: both find the same rows and count the same words.
+A2  What was analysed belongs to a data file, which never changes: a later version reads new fragments only.
+"""
+
+import secrets
+from collections.abc import Iterable, Iterator
+from typing import cast
+
+import lance
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from lance import FieldStatistics
+from lance.fragment import LanceFragment
+
+from omnigraph.storage.search.search import ANALYSIS
+from omnigraph.storage.search.words import AnalysedRows, AnalysisCache
+from omnigraph.storage.tables.handle import SnapshotHandle
+from omnigraph.storage.tables.row_set import RowIds
+from omnigraph.storage.tables.table import translated
+
+BATCH_CHARACTERS = 1_000_000  # of one call of the analyser, so that its tokens stay within some tens of MB
+
+
+def analysed(
+    cache: AnalysisCache, handle: SnapshotHandle, column: str, fragments: Iterable[int] | None
+) -> Iterator[AnalysedRows]:
+    """Yield the words of a column by fragment, all of them or those given; only rows that the version has."""
+    chosen = None if fragments is None else set(fragments)
+    for fragment in handle._dataset.get_fragments():
+        if chosen is None or fragment.fragment_id in chosen:
+            with translated(f"text of {handle.address.open_uri}"):
+                yield _of_fragment(cache, handle, column, fragment)
+
+
+def column_bytes(handle: SnapshotHandle, column: str) -> int:
+    """Return how many bytes a column takes on disk, deleted rows included."""
+    with translated(f"size of {handle.address.open_uri}"):
+        fields = {field.name(): field.id() for field in handle._dataset.lance_schema.fields()}
+        statistics = handle._dataset.stats.data_stats()
+    described = cast("list[FieldStatistics]", statistics.fields)  # which the library calls one
+    return int(next(found.bytes_on_disk for found in described if found.id == fields[column]))
+
+
+def _of_fragment(
+    cache: AnalysisCache, handle: SnapshotHandle, column: str, fragment: LanceFragment
+) -> AnalysedRows:
+    metadata = fragment.metadata
+    key = ("words", handle.address.uri, column, *(file.path for file in metadata.files))
+    found = metadata.deletion_file  # its text would tell only how many rows it hides
+    deletions = "" if found is None else f"{found.read_version}-{found.id}-{found.base_id}"
+    kept = cache.get(key)
+    known = kept if isinstance(kept, AnalysedRows) else None
+    if known is None or known.deletions != deletions:
+        known = _refreshed(handle, column, fragment, known, deletions)
+        cache.put(key, known)
+    return known
+
+
+def _refreshed(
+    handle: SnapshotHandle, column: str, fragment: LanceFragment, kept: AnalysedRows | None, deletions: str
+) -> AnalysedRows:
+    """Return the words of the rows that are left; only what was never read is analysed (A2)."""
+    if kept is not None:
+        scanned = handle._dataset.scanner(columns=["_rowid"], fragments=[fragment]).to_table()
+        live = scanned["_rowid"].to_numpy().astype(np.int64)
+        if np.isin(live, kept.row_ids, assume_unique=True).all():
+            return _only(kept, np.isin(kept.row_ids, live, assume_unique=True), deletions)
+    scanned = handle._dataset.scanner(columns=[column, "_rowid"], fragments=[fragment]).to_table()
+    row_ids = scanned["_rowid"].to_numpy().astype(np.int64)
+    return _analyse_rows(row_ids, cast("list[str | None]", scanned[column].to_pylist()), deletions)
+
+
+def _only(kept: AnalysedRows, is_live: npt.NDArray[np.bool_], deletions: str) -> AnalysedRows:
+    renumbered = np.cumsum(is_live, dtype=np.int32) - 1
+    stays = is_live[kept.places]
+    before = np.concatenate([[0], np.cumsum(stays)])
+    return AnalysedRows(
+        kept.row_ids[is_live],
+        kept.lengths[is_live],
+        kept.words,
+        before[kept.starts].astype(np.int64),
+        renumbered[kept.places[stays]].astype(np.int32),
+        kept.counts[stays],
+        deletions,
+    )
+
+
+def _analyse_rows(row_ids: RowIds, texts: list[str | None], deletions: str) -> AnalysedRows:
+    places: list[npt.NDArray[np.int64]] = []
+    words: list[pa.Array[pa.StringScalar]] = []
+    for start, batch in _batches(texts):
+        place, found = _analyse_batch(batch)
+        places.append(place + start)
+        words.append(found)
+    all_words = pa.concat_arrays([pa.array([], pa.utf8()), *words])
+    encoded = all_words.dictionary_encode()
+    numbers = encoded.indices.to_numpy().astype(np.int64)
+    all_places = np.concatenate(places or [np.empty(0, np.int64)])
+    width = max(len(texts), 1)
+    pairs, counts = np.unique(numbers * width + all_places, return_counts=True)
+    dictionary = cast("list[str]", encoded.dictionary.to_pylist())
+    return AnalysedRows(
+        row_ids,
+        np.bincount(all_places, minlength=len(texts)).astype(np.int32),
+        {word: number for number, word in enumerate(dictionary)},
+        np.searchsorted(pairs, np.arange(len(dictionary) + 1) * width).astype(np.int64),
+        (pairs % width).astype(np.int32),
+        counts.astype(np.int32),
+        deletions,
+    )
+
+
+def _batches(texts: list[str | None]) -> Iterator[tuple[int, list[str]]]:
+    """Yield runs of texts of about one call of the analyser, with the place of the first one."""
+    start, size, batch = 0, 0, list[str]()
+    for place, text in enumerate(texts):
+        batch.append(text or "")
+        size += len(text or "")
+        if size >= BATCH_CHARACTERS:
+            yield start, batch
+            start, size, batch = place + 1, 0, []
+    if batch:
+        yield start, batch
+
+
+def _analyse_batch(texts: list[str]) -> tuple[npt.NDArray[np.int64], "pa.Array[pa.StringScalar]"]:
+    """Return all words of some texts with the place of the text of each.
+
+    One call analyses them all: a word that none of them has stands between two texts.
+    """
+    border = ""
+    while not border or any(border in text for text in texts):
+        border = str(secrets.randbits(100))  # the stemmer leaves digits alone
+    joined = f" {border} ".join(texts)
+    words = pa.array([token.text for token in lance.tokenize(joined, **ANALYSIS)], pa.utf8())
+    is_border = np.asarray(pc.equal(words, pa.scalar(border)))
+    places = np.cumsum(is_border)
+    return places[~is_border], words.filter(pa.array(~is_border))

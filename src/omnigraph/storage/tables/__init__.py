@@ -1,0 +1,1 @@
+"""Lance tables: opened at a version, scanned, looked up, staged and committed."""

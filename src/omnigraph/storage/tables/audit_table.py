@@ -1,0 +1,50 @@
+"""The audit of finished recoveries: a dataset that is only ever appended to."""
+
+from typing import final
+
+import pyarrow as pa
+from lance import write_dataset
+
+from omnigraph.core.errors import AlreadyExistsError, StorageError
+from omnigraph.storage.tables.create import create_dataset
+from omnigraph.storage.tables.handle import TableAddress
+from omnigraph.storage.tables.table import TableStore, translated
+
+
+@final
+class AuditTable:
+    """Appends to and reads an audit dataset, which appears with its first rows."""
+
+    def __init__(self, store: TableStore) -> None:
+        """Take the store whose options are shared."""
+        self._store = store
+
+    def append(self, address: TableAddress, rows: pa.Table) -> None:
+        """Add rows, for good once this returns. Concurrent appends all land.
+
+        Raises:
+            StorageError: the store failed; nobody knows whether the rows were added.
+        """
+        if not self._store.exists(address):
+            try:
+                create_dataset(self._store, address, rows)
+            except AlreadyExistsError:
+                pass  # somebody else has just created it: append to theirs
+            else:
+                return
+        with translated(f"append to {address.open_uri}"):
+            # Inline: nobody publishes the audit, a row of it counts when it is there.
+            write_dataset(rows, address.open_uri, mode="append", storage_options=self._store.storage_options)
+
+    def scan(self, address: TableAddress) -> pa.Table | None:
+        """Return all rows, or none where nothing was ever audited.
+
+        Raises:
+            StorageError: the store failed.
+        """
+        try:
+            return self._store.scan(self._store.open_head(address))
+        except StorageError as error:
+            if error.kind == "not_found" and not self._store.exists(address):
+                return None
+            raise

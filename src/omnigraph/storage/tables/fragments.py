@@ -1,0 +1,247 @@
+"""Fragments that other processes write: the part of storage that runs inside the tasks of a bulk operation.
+
+G1  A task writes files that nobody sees, syncs them, and then describes them; only descriptions that reach
+    the driver can be committed.
+G2  Every file is noted where the driver looks for those of tasks that never reported, if it keeps such notes.
+G3  Beside each fragment lies a file with the place of each of its rows in the input, until the driver removes
+    it. It is never part of a version.
+"""
+
+import json
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from lance.file import LanceFileReader, LanceFileWriter
+from lance.fragment import FragmentMetadata, RowIdSequence, write_fragments
+
+from omnigraph.core.limits import MAX_FRAGMENT_ROWS
+from omnigraph.storage.control.durability import Durability, Syncer
+from omnigraph.storage.files.sums import FileSum, Summer
+from omnigraph.storage.tables import shapes
+from omnigraph.storage.tables.handle import TableAddress
+from omnigraph.storage.tables.pinned import PinnedTable, own_store
+from omnigraph.storage.tables.staged import fragment_files
+from omnigraph.storage.tables.table import translated
+from omnigraph.storage.tables.task_notes import TaskNotes
+
+READ_ROWS = 65_536  # what is held as columns at a time
+FragmentMode = Literal["append", "overwrite"]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskTable:
+    """How a task writes rows of a table; which one, and on which version, is the pinned table in it.
+
+    `schema` is the serialised Arrow schema: a description can be sent, a schema with metadata as well.
+    """
+
+    pinned: PinnedTable
+    root: str
+    schema: bytes
+    mode: FragmentMode
+    durability: Durability
+    notes: TaskNotes | None = None
+    is_summed: bool = False  # whether what is written is reported with its checksum
+
+    @property
+    def address(self) -> TableAddress:
+        """Where the rows are written."""
+        return self.pinned.address
+
+    def summer(self) -> Summer:
+        """Return who takes the sums of what is written."""
+        is_local = self.address.local_path is not None
+        return Summer(self.root if is_local else None, is_on=self.is_summed)
+
+    def writing(self) -> AbstractContextManager[None]:
+        """Live as a task that writes, for the time of a block, where notes are kept."""
+        return nullcontext() if self.notes is None else self.notes.writing()
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFragment:
+    """One fragment that a task wrote: description, rows, bytes in memory, and the file of their places.
+
+    `sums` are those of its files, taken when they were written.
+    """
+
+    description: str
+    rows: int
+    size: int = 0
+    places: str | None = None
+    sums: tuple[FileSum, ...] = ()
+
+
+class FragmentWriter:
+    """Writes the fragments of one table in one task; `sync` comes before the driver is told of them (G1)."""
+
+    def __init__(self, table: TaskTable) -> None:
+        """Open the table at the version that the write is prepared on.
+
+        Raises:
+            HistoricalVersionReclaimed: the version was cleaned up.
+            StorageError: it cannot be read.
+        """
+        self._table = table
+        store = own_store(table.address)
+        self._dataset = table.pinned.open(store)._dataset  # nobody else has this store
+        self._schema = pa.ipc.read_schema(pa.py_buffer(table.schema))
+        is_local = table.address.local_path is not None
+        self._syncer = Syncer(table.durability, is_local, table.root if is_local else None)
+        self._options = store.storage_options
+        self._summer = table.summer()
+        self._unsynced: list[str] = []
+
+    def write(
+        self, rows: pa.Table, places: pa.Table | None = None, *, row_ids: Sequence[int] | None = None
+    ) -> WrittenFragment:
+        """Write rows as one fragment; `row_ids` are carried over from rows that it replaces.
+
+        Raises:
+            StorageError: the store failed.
+            SparkUnavailable: the operation was cancelled.
+        """
+        assert 0 < rows.num_rows <= MAX_FRAGMENT_ROWS, "one fragment holds them"
+        uri, notes = self._table.address.open_uri, self._table.notes
+        if notes is not None:
+            notes.check()
+        with translated(f"write rows of {uri}"):
+            written = write_fragments(
+                rows.select(self._schema.names).cast(self._schema),
+                self._dataset,
+                mode=self._table.mode,
+                max_rows_per_file=MAX_FRAGMENT_ROWS,
+            )
+        assert isinstance(written, list)
+        (fragment,) = written
+        if row_ids is not None:
+            fragment.row_id_meta = RowIdSequence(list(row_ids)).to_inline_metadata()
+        beside = None
+        if places is not None:
+            beside = f"{uri}/data/{uuid.uuid4()}.lance"
+        if notes is not None:  # the name of the second file is known before it is there
+            notes.note([_data_file(self._table.address, fragment), *([beside] if beside else [])])
+        if beside is not None and places is not None:
+            with (
+                translated(f"write places of {uri}"),
+                LanceFileWriter(beside, places.schema, storage_options=self._options) as file,
+            ):
+                file.write_batch(places)
+        root = self._table.address.local_path
+        files = [] if root is None else fragment_files(root, fragment)
+        self._unsynced += files
+        description = json.dumps(fragment.to_json())
+        sums = self._summer.sum(files)
+        return WrittenFragment(description, fragment.physical_rows, rows.nbytes, beside, sums)
+
+    def sync(self) -> None:
+        """Make what was written durable.
+
+        Raises:
+            StorageError: the system failed.
+        """
+        self._syncer.sync(self._unsynced, stage="staged")
+        self._unsynced.clear()
+
+
+def read_written(
+    address: TableAddress, fragment: WrittenFragment, columns: Sequence[str], *, with_places: bool = True
+) -> Iterator[tuple[pa.Table, pa.Table | None]]:
+    """Yield columns of a fragment that is not committed, with the places of the rows where asked.
+
+    Raises:
+        StorageError: the store failed.
+    """
+    options = own_store(address).storage_options
+    path = data_path(address, fragment)
+    with translated(f"read written rows of {address.open_uri}"):
+        rows = (
+            LanceFileReader(path, storage_options=options, columns=list(columns))
+            .read_all(batch_size=READ_ROWS)
+            .to_table()
+        )
+        places = None
+        if with_places and fragment.places is not None:
+            places = (
+                LanceFileReader(fragment.places, storage_options=options)
+                .read_all(batch_size=READ_ROWS)
+                .to_table()
+            )
+    for start in range(0, rows.num_rows, READ_ROWS):
+        yield rows.slice(start, READ_ROWS), None if places is None else places.slice(start, READ_ROWS)
+
+
+def data_path(address: TableAddress, fragment: WrittenFragment) -> str:
+    """Return where the rows of a fragment lie that a task wrote: it has one file."""
+    return _data_file(address, FragmentMetadata.from_json(fragment.description))
+
+
+def _data_file(address: TableAddress, fragment: FragmentMetadata) -> str:
+    (file,) = fragment.files
+    return f"{address.open_uri}/data/{file.path}"
+
+
+def deletion_paths(address: TableAddress, descriptions: Iterable[str]) -> list[str]:
+    """Return where the deletion files of fragments lie that a task changed."""
+    fragments = map(FragmentMetadata.from_json, descriptions)
+    found = ((fragment.id, fragment.deletion_file) for fragment in fragments)
+    return [f"{address.open_uri}/{file.path(number)}" for number, file in found if file is not None]
+
+
+def delete_committed(
+    table: TaskTable, addresses: Sequence[int]
+) -> tuple[list[int], list[str], tuple[FileSum, ...]]:
+    """Write the deletion files for rows and sync them.
+
+    Returns the emptied fragments, the changed ones, and the sums of the files.
+
+    Raises:
+        HistoricalVersionReclaimed: the version was cleaned up.
+        StorageError: the store failed.
+    """
+    dataset = table.pinned.open()._dataset
+    removed, updated = shapes.delete_addresses(dataset, np.array(addresses, dtype=np.uint64))
+    changed = [json.dumps(fragment.to_json()) for fragment in updated]
+    if table.notes is not None:
+        table.notes.note(deletion_paths(table.address, changed))
+    root = table.address.local_path
+    if root is None:
+        return removed, changed, ()
+    files = [path for fragment in updated for path in fragment_files(root, fragment)]
+    deletions = [path for path in files if "/_deletions/" in path]
+    Syncer(table.durability, is_local=True, root=table.root).sync(deletions, stage="staged")
+    return removed, changed, table.summer().sum(deletions)
+
+
+def rewrite_written(
+    table: TaskTable,
+    fragment: WrittenFragment,
+    *,
+    offsets: "npt.NDArray[np.int64]",
+    row_ids: pa.Int64Array,
+) -> list[WrittenFragment]:
+    """Write some rows of an uncommitted fragment again: those that carry a row id first, on their own.
+
+    Raises:
+        StorageError: the store failed.
+    """
+    writer = FragmentWriter(table)
+    columns = pa.ipc.read_schema(pa.py_buffer(table.schema)).names
+    whole = pa.concat_tables([rows for rows, _ in read_written(table.address, fragment, columns)])
+    has_id = np.asarray(row_ids.is_valid())
+    order = np.argsort(offsets, kind="stable")
+    carried, fresh = order[has_id[order]], order[~has_id[order]]
+    made = []
+    if len(carried):
+        ids: list[Any] = row_ids.take(pa.array(carried)).to_pylist()
+        made.append(writer.write(whole.take(offsets[carried]), row_ids=ids))
+    if len(fresh):
+        made.append(writer.write(whole.take(offsets[fresh])))
+    writer.sync()
+    return made

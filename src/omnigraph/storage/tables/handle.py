@@ -1,0 +1,77 @@
+"""Where a table lives, and one version of it held open."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+from lance import LanceDataset
+
+
+def ref_path(dataset: str, ref: str | None) -> str:
+    """Return where a ref of a dataset lies; none is the dataset itself."""
+    return dataset if ref is None else f"{dataset}/tree/{ref}"
+
+
+@dataclass(frozen=True, slots=True)
+class TableAddress:
+    """A Lance dataset, or one ref of it."""
+
+    uri: str
+    ref: str | None = None
+
+    @property
+    def open_uri(self) -> str:
+        """The place to open: a ref has its own, below the table's."""
+        return ref_path(self.uri, self.ref)
+
+    @property
+    def local_path(self) -> Path | None:
+        """The directory of `open_uri`, or none on an object store."""
+        uri = self.open_uri
+        if uri.startswith("file:"):
+            return Path(unquote(urlsplit(uri).path))
+        return None if "://" in uri else Path(uri)
+
+
+@dataclass(frozen=True, eq=False)
+class SnapshotHandle:
+    """One version of a table, held open, where a `PinnedTable` is only its place.
+
+    Opaque: what it holds open stays inside `storage`.
+    """
+
+    address: TableAddress
+    version: int
+    _dataset: LanceDataset = field(repr=False)
+
+    @cached_property
+    def row_count(self) -> int:
+        """How many rows the version has; read from its metadata."""
+        return self._dataset.count_rows()
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The schema with its metadata."""
+        return self._dataset.schema
+
+    @cached_property
+    def fragment_count(self) -> int:
+        """How many fragments hold the rows."""
+        return len(self._dataset.get_fragments())
+
+    @cached_property
+    def transaction_uuid(self) -> str | None:
+        """The uuid of the transaction that made the version, or none where it cannot be read."""
+        from omnigraph.storage.files.transactions import read_transaction
+
+        return read_transaction(self._own_dataset(), self.address, self.version).uuid
+
+    def _own_dataset(self) -> LanceDataset:
+        """Return the dataset for a call that wants it for itself.
+
+        Reading a transaction and building an index borrow a dataset exclusively: while they run, every other
+        call on the same object fails, in whatever thread.
+        """
+        return self._dataset.checkout_version(self.version)

@@ -1,0 +1,122 @@
+"""Building the indexes of a table without making them visible."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, assert_never, cast
+
+from lance import LanceDataset
+from lance.dataset import Index
+
+from omnigraph.core.errors import InvariantViolation
+from omnigraph.storage.tables.handle import SnapshotHandle
+from omnigraph.storage.tables.table import translated
+
+IndexForm = Literal["btree", "fulltext", "vector"]
+
+_SUFFIX: dict[IndexForm, str] = {"btree": "__btree", "fulltext": "__fts", "vector": "__vector"}
+TEXT_SUFFIX, VECTOR_SUFFIX = _SUFFIX["fulltext"], _SUFFIX["vector"]
+
+# Text analysis of the language specification, 3.9; the query side analyses with the same settings.
+TEXT_ANALYSIS: dict[str, str | bool | int] = {
+    "base_tokenizer": "simple",
+    "language": "English",
+    "lower_case": True,
+    "ascii_folding": True,
+    "remove_stop_words": True,
+    "stem": True,
+    # The library keeps tokens of *fewer* UTF-8 bytes than this. The specification keeps tokens of up to 40
+    # characters, of up to four bytes each; whoever analyses the query drops its longer ones.
+    "max_token_length": 4 * 40 + 1,
+    "with_position": True,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class IndexRequest:
+    """An index that a table should have."""
+
+    column: str
+    kind: IndexForm
+
+    @property
+    def name(self) -> str:
+        """The name under which the table knows it."""
+        return f"{self.column}{_SUFFIX[self.kind]}"
+
+
+@dataclass(frozen=True, slots=True)
+class PendingColumn:
+    """An index that cannot be built yet, and why."""
+
+    column: str
+    kind: IndexForm
+    reason: str
+
+
+def build_missing(
+    handle: SnapshotHandle, requests: Sequence[IndexRequest]
+) -> tuple[list[Index], tuple[PendingColumn, ...]]:
+    """Write the files of all indexes that are requested and do not exist, over all rows of the version."""
+    if handle.row_count == 0:
+        return [], ()
+    dataset = handle._own_dataset()
+    with translated(f"indexes of {handle.address.open_uri}"):  # a long version file is read again for them
+        existing = {described.name for described in dataset.describe_indices()}
+    built: list[Index] = []
+    pending: list[PendingColumn] = []
+    for request in requests:
+        if request.name in existing:
+            continue
+        with translated(f"index {request.name} of {handle.address.open_uri}"):
+            outcome = _build(dataset, request)
+        if isinstance(outcome, str):
+            pending.append(PendingColumn(request.column, request.kind, outcome))
+        else:
+            built.append(outcome)
+    return built, tuple(pending)
+
+
+def _build(dataset: LanceDataset, request: IndexRequest) -> Index | str:
+    """Return an index that is ready to be committed, or why there cannot be one."""
+    match request.kind:
+        case "btree":
+            return _create(dataset, request, "BTREE", {})
+        case "fulltext":
+            raw = _create(dataset, request, "INVERTED", TEXT_ANALYSIS)
+            # The raw segment holds unfinished parts; committed as it is, every search would fail.
+            return check_finished(dataset.merge_existing_index_segments([raw]))
+        case "vector":
+            return _build_vector(dataset, request)
+        case _:
+            assert_never(request.kind)
+
+
+def _build_vector(dataset: LanceDataset, request: IndexRequest) -> Index | str:
+    trainable = dataset.count_rows(filter=f"`{request.column}` IS NOT NULL")
+    if trainable == 0:
+        return "no vector to train on"
+    partitions = max(1, math.isqrt(trainable))
+    return _create(dataset, request, "IVF_FLAT", {"metric": "L2", "num_partitions": partitions})
+
+
+def _create(
+    dataset: LanceDataset, request: IndexRequest, index_type: str, options: Mapping[str, str | bool | int]
+) -> Index:
+    fragments = [fragment.fragment_id for fragment in dataset.get_fragments()]
+    known = cast("dict[str, Any]", options)  # the library takes the settings of every type as keywords
+    return dataset.create_index_uncommitted(
+        request.column, index_type, name=request.name, fragment_ids=fragments, **known
+    )
+
+
+def check_finished(segment: Index) -> Index:
+    """Return a full-text segment that searches can use.
+
+    Raises:
+        InvariantViolation: it still consists of unfinished parts.
+    """
+    files = [file.path for file in segment.files or ()]
+    if "metadata.lance" not in files or any(name.startswith("staging/") for name in files):
+        raise InvariantViolation(f"full-text index {segment.name} is unfinished: {files}")
+    return segment

@@ -1,0 +1,243 @@
+"""The `__manifest` dataset: creating it, reading it, and the one fenced write that publishes.
+
+M1  Rows are written by one inline merge-insert on `object_id`, without the library's own retries and without
+    an index: only so does Lance compare the keys of two concurrent writers and refuse the later one.
+M2  A merge is made on the version that its handle was opened at; each attempt opens a fresh one.
+M3  A reader takes whole fragments: those it has seen before it need not read again.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import final
+
+import pyarrow as pa
+from lance import LanceDataset
+
+from omnigraph.core.clock import boot_clock
+from omnigraph.core.errors import RowLevelCasContention, StorageError
+from omnigraph.storage.damage.manifest_survey import refuse_damage, refuse_missing
+from omnigraph.storage.files.synced_mark import read_mark, write_mark
+from omnigraph.storage.tables.create import create_dataset
+from omnigraph.storage.tables.filter import Compare, IsNull, Or, to_lance
+from omnigraph.storage.tables.handle import TableAddress
+from omnigraph.storage.tables.lance_errors import LANCE_ERRORS, classify, translate
+from omnigraph.storage.tables.staged import files_added
+from omnigraph.storage.tables.table import TableStore, translated
+
+KEY = "object_id"
+
+
+@dataclass(frozen=True, eq=False)
+class ManifestHandle:
+    """One version of `__manifest`, opened for one attempt; opaque."""
+
+    address: TableAddress
+    version: int
+    fragment_ids: tuple[int, ...]
+    schema_metadata: dict[str, str]
+    opened_at: float  # seconds of the boot-time clock, which goes on while the machine sleeps
+    _dataset: LanceDataset = field(repr=False)
+
+
+@final
+class ManifestTable:
+    """Raw operations on manifests; safe to share between threads."""
+
+    def __init__(self, store: TableStore) -> None:
+        """Take the store whose options and cache are shared."""
+        self._store = store
+
+    def create(self, address: TableAddress, rows: pa.Table, schema_metadata: dict[str, str]) -> int:
+        """Create a manifest with its first rows and its stamp, in one write; return its version.
+
+        Raises:
+            AlreadyExistsError: there is a dataset.
+            StorageError: the store failed; nobody knows whether the manifest was created.
+        """
+        schema = rows.schema.with_metadata(schema_metadata)
+        return create_dataset(self._store, address, rows.cast(schema))
+
+    def open_fresh(self, address: TableAddress) -> ManifestHandle:
+        """Open the newest version, looked up now (M2).
+
+        Raises:
+            StorageError: there is no manifest (kind `not_found`), or it cannot be read.
+            GraphDamaged: a file that it needs is gone or hollow.
+        """
+        opened_at = boot_clock()  # before the look: a handle is never younger than it says
+        with _damage_is_told(address):
+            dataset = self._store.open_unshared(address)
+        refuse_missing(address, dataset.version)
+        return self._handle(address, dataset, opened_at)
+
+    def open_at(self, address: TableAddress, version: int) -> ManifestHandle:
+        """Open one version, to look at the past as it lies on the disk.
+
+        Raises:
+            StorageError: there is no such version (kind `not_found`), or it cannot be read.
+        """
+        return self._handle(address, self._store.open_unshared(address, version), boot_clock())
+
+    def _handle(self, address: TableAddress, dataset: LanceDataset, opened_at: float) -> ManifestHandle:
+        self._store.count_io(dataset)
+        fragment_ids = tuple(fragment.fragment_id for fragment in dataset.get_fragments())
+        metadata = {key.decode(): value.decode() for key, value in (dataset.schema.metadata or {}).items()}
+        return ManifestHandle(address, dataset.version, fragment_ids, metadata, opened_at, dataset)
+
+    def latest_version(self, address: TableAddress) -> int:
+        """Return the number of the newest version; a probe, nothing is read.
+
+        Raises:
+            StorageError: there is no manifest (kind `not_found`), or the store failed.
+        """
+        return self._store.latest_version(address)
+
+    def live_fragments(self, handle: ManifestHandle) -> int:
+        """Return how many fragments a publish on this version has to read."""
+        return len(handle.fragment_ids)
+
+    def read(
+        self,
+        handle: ManifestHandle,
+        *,
+        fragment_ids: Iterable[int] | None = None,
+        columns: Sequence[str] | None = None,
+        published_after: int | None = None,
+    ) -> pa.Table:
+        """Return rows: of all fragments or of the given ones, and only what was published after a version.
+
+        Rows without `published_at`, the heads, are of the present and always come along.
+        """
+        dataset = handle._dataset
+        chosen = None
+        if fragment_ids is not None:
+            wanted = set(fragment_ids)
+            chosen = [part for part in dataset.get_fragments() if part.fragment_id in wanted]
+            if not chosen:
+                return _empty(dataset.schema, columns)
+        text = None
+        if published_after is not None:
+            newer = Or((Compare("published_at", "gt", published_after), IsNull("published_at")))
+            text = to_lance(newer, dataset.schema)
+        with _damage_is_told(handle.address), translated(f"read {handle.address.open_uri}"):
+            rows = dataset.scanner(
+                columns=None if columns is None else list(columns), filter=text, fragments=chosen
+            ).to_table()
+        self._store.count_io(dataset)
+        return rows
+
+    def merge(self, handle: ManifestHandle, rows: pa.Table) -> int:
+        """Write rows by key onto the version of the handle, fenced against every other publish (M1).
+
+        Returns the version that came out, higher than the next one after commits that share no key.
+
+        Raises:
+            RowLevelCasContention: another publish took one of the keys first; nothing of ours landed.
+            StorageError: it failed; nobody knows whether it landed.
+        """
+        assert rows.schema.names[0] == KEY, "the merge key is exactly the primary key"
+        # A merge moves its dataset: work on a copy, so that the handle stays what it was (M2).
+        dataset = handle._dataset.checkout_version(handle.version)
+        try:
+            # Inline: staged with `execute_uncommitted` the key filter is lost, and with it the fence.
+            (
+                dataset.merge_insert(KEY)
+                .when_matched_update_all()
+                .when_not_matched_insert_all()
+                .use_index(False)
+                .conflict_retries(0)
+                .execute(rows)
+            )
+        except LANCE_ERRORS as error:
+            if classify(error) in {"conflict", "incompatible"}:
+                raise RowLevelCasContention(
+                    f"{handle.address.open_uri} was published to meanwhile"
+                ) from error
+            raise translate(error, f"publish to {handle.address.open_uri}") from error
+        finally:
+            self._store.count_io(dataset)
+        return dataset.version
+
+    def stamp(self, handle: ManifestHandle, schema_metadata: dict[str, str]) -> int:
+        """Set keys of the schema metadata; return the version that came out.
+
+        Raises:
+            RowLevelCasContention: somebody else stamped meanwhile; nothing of ours landed.
+            StorageError: it failed; nobody knows whether it landed.
+        """
+        dataset = handle._dataset.checkout_version(handle.version)
+        try:
+            # Inline: schema metadata has no staged form; two stamps refuse each other.
+            dataset.update_schema_metadata(dict[str, str | None](schema_metadata))
+        except LANCE_ERRORS as error:
+            if classify(error) in {"conflict", "incompatible"}:
+                raise RowLevelCasContention(f"{handle.address.open_uri} was stamped meanwhile") from error
+            raise translate(error, f"stamp {handle.address.open_uri}") from error
+        finally:
+            self._store.count_io(dataset)
+        return dataset.version
+
+    def compact(self, address: TableAddress) -> int:
+        """Fold all fragments into one; return the version that came out. Publishes in flight are refused.
+
+        Raises:
+            RowLevelCasContention: a publish came in between; nothing is folded.
+            StorageError: the store failed.
+        """
+        dataset = self._store.open_unshared(address)
+        try:
+            # Inline: the library has no staged form that keeps row ids and remaps in one commit.
+            dataset.optimize.compact_files()
+        except LANCE_ERRORS as error:
+            if classify(error) in {"conflict", "incompatible"}:
+                raise RowLevelCasContention(f"{address.open_uri} was published to meanwhile") from error
+            raise translate(error, f"compact {address.open_uri}") from error
+        finally:
+            self._store.count_io(dataset)
+        return dataset.version
+
+    def synced_version(self, address: TableAddress) -> int:
+        """Return up to which version a manifest is noted to be on the disk; 0 where nothing is noted."""
+        return 0 if address.local_path is None else read_mark(address.local_path).synced
+
+    def note(self, address: TableAddress, version: int, *, is_synced: bool) -> None:
+        """Note that a manifest is acknowledged up to a version, which the caller may just have synced.
+
+        Raises:
+            StorageError: the note could not be written; the versions are there all the same.
+        """
+        if address.local_path is not None:
+            write_mark(address.local_path, version, is_synced=is_synced)
+
+    def files_of(self, address: TableAddress, version: int) -> tuple[str, ...]:
+        """Return the local files that a version added, for syncing; none on an object store.
+
+        Raises:
+            StorageError: the version cannot be read.
+        """
+        if address.local_path is None:
+            return ()
+        after = self._store.open_at(address, version)._dataset
+        try:
+            before = self._store.open_at(address, version - 1)._dataset
+        except StorageError as error:
+            if error.kind != "not_found":
+                raise
+            before = None  # the first version, or the first of a ref
+        return files_added(address, before, after)
+
+
+@contextmanager
+def _damage_is_told(address: TableAddress) -> Iterator[None]:
+    """Name the file, where a manifest cannot be read because one of its own is gone or hollow."""
+    try:
+        yield
+    except StorageError as error:
+        refuse_damage(address, error)
+        raise
+
+
+def _empty(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Table:
+    chosen = schema.names if columns is None else list(columns)
+    return pa.schema([schema.field(name) for name in chosen]).empty_table()

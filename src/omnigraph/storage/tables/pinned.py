@@ -1,0 +1,138 @@
+"""One table at the version that a snapshot pins: where that is, how it is opened, and its rows in pieces.
+
+P1  Whoever reads a pinned table reads the version that was chosen once, whatever is committed meanwhile.
+    So a fragment's number and a filter mean the same rows to everybody, whenever and wherever: a task can be
+    told of rows without being sent any.
+P2  There is one way to open it, and a version that is not there any more is told as one that was cleaned up.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+from lance import LanceFragment
+
+from omnigraph.core.errors import HistoricalVersionReclaimed, StorageError
+from omnigraph.storage.control.uri import GraphRoot
+from omnigraph.storage.tables.filter import Filter, to_lance
+from omnigraph.storage.tables.handle import SnapshotHandle, TableAddress
+from omnigraph.storage.tables.rows import ROW_ADDRESS, RowIds, row_ids_of
+from omnigraph.storage.tables.table import TableStore, translated
+
+BATCH_ROWS = 8_192  # what is held as columns at a time; a vector makes a row several kilobytes
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedTable:
+    """A place, and nothing that is held open: to be compared, sent to another process, and opened there.
+
+    Two are equal if they are one version at one place: the name is that of the snapshot, for messages.
+    """
+
+    address: TableAddress
+    version: int
+    table_key: str = field(compare=False)
+
+    def open(self, store: TableStore | None = None) -> SnapshotHandle:
+        """Open the version; without a store as a task does it, which has one of its own.
+
+        Raises:
+            HistoricalVersionReclaimed: the version was cleaned up (P2).
+            StorageError: it cannot be read.
+        """
+        try:
+            return (store or own_store(self.address)).open_at(self.address, self.version)
+        except StorageError as error:
+            if error.kind != "not_found":
+                raise
+            raise HistoricalVersionReclaimed(table_key=self.table_key, version=self.version) from error
+
+
+def own_store(address: TableAddress) -> TableStore:
+    """Return a store for this process alone; secrets come from its own environment."""
+    return TableStore(GraphRoot.parse(address.uri).storage_options)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One fragment of a version, and how many rows of it are meant."""
+
+    number: int
+    rows: int
+
+
+def pieces(handle: SnapshotHandle, filter: Filter | None = None) -> tuple[Piece, ...]:
+    """Return the fragments of a version that have rows, or rows that a filter selects.
+
+    Raises:
+        StorageError: the store failed.
+    """
+    text = None if filter is None else to_lance(filter, handle.schema)
+    what = "fragments" if filter is None else "count"
+    with translated(f"{what} of {handle.address.open_uri}"):
+        found = [Piece(item.fragment_id, item.count_rows(text)) for item in handle._dataset.get_fragments()]
+    return tuple(piece for piece in found if piece.rows)
+
+
+def read_pieces(
+    handle: SnapshotHandle,
+    numbers: Sequence[int],
+    *,
+    columns: Sequence[str] | None = None,
+    filter: Filter | None = None,
+    with_rows: bool = False,
+    batch_rows: int = BATCH_ROWS,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of some fragments, one after the other, in the order they lie in.
+
+    `with_rows` adds their row ids and addresses.
+
+    Raises:
+        StorageError: the store failed.
+    """
+    text = None if filter is None else to_lance(filter, handle.schema)
+    with translated(f"scan of {handle.address.open_uri}"):
+        for number in numbers:
+            yield from (
+                _fragment(handle, number)
+                .scanner(
+                    columns=None if columns is None else list(columns),
+                    filter=text,
+                    with_row_id=with_rows,
+                    with_row_address=with_rows,
+                    batch_size=batch_rows,
+                )
+                .to_batches()
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedRows:
+    """Rows of one fragment: their row ids, and where they lie."""
+
+    row_ids: RowIds
+    addresses: RowIds
+
+
+def selected_rows(handle: SnapshotHandle, number: int, filter: Filter) -> SelectedRows:
+    """Return the rows that a filter selects in one fragment, by address (P1).
+
+    Raises:
+        StorageError: the store failed.
+    """
+    text = to_lance(filter, handle.schema)
+    with translated(f"scan of {handle.address.open_uri}"):
+        scanner = _fragment(handle, number).scanner(
+            columns=[], filter=text, with_row_id=True, with_row_address=True
+        )
+        found = scanner.to_table()
+    addresses = row_ids_of(found, ROW_ADDRESS)
+    order = np.argsort(addresses)
+    return SelectedRows(row_ids_of(found)[order], addresses[order])
+
+
+def _fragment(handle: SnapshotHandle, number: int) -> LanceFragment:
+    fragment = handle._dataset.get_fragment(number)
+    assert fragment is not None, "the number is one of this version"
+    return fragment

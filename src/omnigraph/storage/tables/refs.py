@@ -1,0 +1,113 @@
+"""Refs: native branches of one table or manifest. Making or dropping one moves no HEAD.
+
+B1  A ref name is minted once and never used again: a library that is asked for a known name damages it.
+B2  A ref is dropped only when nobody can be writing on it: a commit on a dropped ref lands and is unreadable.
+B3  On a disk the library makes the folder of refs a second time, empty, under a path with percent signs in
+    the place of some characters, beside the graph. Nothing ever lies there, and it is removed at once.
+"""
+
+import re
+from contextlib import suppress
+from pathlib import Path
+from typing import final
+
+from lance import LanceDataset
+
+from omnigraph.core.errors import BadRequest
+from omnigraph.storage.files.added_files import files_between
+from omnigraph.storage.tables.handle import TableAddress
+from omnigraph.storage.tables.lance_errors import LANCE_ERRORS, classify, translate
+from omnigraph.storage.tables.table import TableStore, translated
+from omnigraph.storage.versions.ref_starts import RefStart
+
+# What the library's paths spell with a percent sign.
+_ENCODED = re.compile(r"""[^ -~]|[\\{^}%`\]">\[~<#|*?]""")
+
+
+@final
+class RefStore:
+    """Makes and drops refs."""
+
+    def __init__(self, store: TableStore) -> None:
+        """Take the store that opens the tables."""
+        self._store = store
+
+    def create(self, source: TableAddress, version: int, ref: str) -> TableAddress:
+        """Make a ref that begins as a version of a table, or of another ref of it; return where it lies.
+
+        Raises:
+            BadRequest: the path of the graph admits no refs.
+            StorageError: the store failed; what is left is a ref that nobody names.
+        """
+        refuse_without_refs(source.uri)
+        address = TableAddress(source.uri, ref)
+        start = version if source.ref is None else (source.ref, version)
+        dataset: LanceDataset = self._store.open_at(source, version)._own_dataset()
+        try:
+            with translated(f"fork {source.open_uri} at version {version}"):
+                dataset.create_branch(ref, start)
+        finally:
+            self._store.count_io(dataset)
+            _remove_stray_folder(TableAddress(source.uri).local_path)
+        self._store.ref_starts.learn(address, RefStart(source.ref, version))
+        return address
+
+    def drop(self, address: TableAddress) -> None:
+        """Remove a ref with all that was written on it; success when it is gone already (B2).
+
+        Raises:
+            StorageError: another ref starts from it, or the store failed.
+        """
+        assert address.ref is not None, "main is no ref"
+        dataset = self._store.open_unshared(TableAddress(address.uri))
+        try:
+            dataset.branches.delete(address.ref)
+        except LANCE_ERRORS as error:
+            if classify(error) != "not_found":
+                raise translate(error, f"drop {address.open_uri}") from error
+        finally:
+            self._store.count_io(dataset)
+            self._store.forget(address)
+
+    def files(self, address: TableAddress, version: int) -> tuple[str, ...]:
+        """Return the local files that a new ref consists of, for syncing; none on an object store."""
+        if address.local_path is None:
+            return ()
+        root = TableAddress(address.uri).local_path
+        return (
+            f"{root}/_refs/branches/{address.ref}.json",
+            *files_between(self._store, address, older=None, newer=version),
+        )
+
+
+def refuse_without_refs(uri: str) -> None:
+    """Refuse a path on which the library cannot keep refs.
+
+    It takes what follows a question mark for parameters, and would put a ref into another folder.
+
+    Raises:
+        BadRequest: the path has one.
+    """
+    if "?" in uri and "://" not in uri:
+        raise BadRequest(f"'{uri}': there are no branches where a path contains '?': choose another one")
+
+
+def _remove_stray_folder(root: Path | None) -> None:
+    """Remove the empty folder of refs that the library made beside a graph (B3); what is not empty stays."""
+    if root is None:
+        return
+    parts = [_ENCODED.sub(_percent, part) for part in root.parts]
+    stray = Path(*parts)
+    same = next(
+        (at for at, (one, other) in enumerate(zip(parts, root.parts, strict=True)) if one != other), None
+    )
+    if same is None:
+        return
+    folders = [stray / "_refs" / "branches", stray / "_refs", stray, *stray.parents]
+    with suppress(OSError):  # of the first one that is not there, is not empty, or is not ours
+        for folder in folders[: len(parts) + 2 - same]:
+            folder.rmdir()
+
+
+def _percent(match: re.Match[str]) -> str:
+    return "".join(f"%{byte:02X}" for byte in match[0].encode())

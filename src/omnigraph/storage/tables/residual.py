@@ -1,0 +1,193 @@
+"""What the library can only do by committing: whoever moves a HEAD in one call asks for this by name."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import final
+
+from lance import LanceDataset
+from lance.fragment import LanceFragment
+from lance.optimize import Compaction, CompactionMetrics, CompactionOptions
+
+from omnigraph.core.errors import CommitConflict
+from omnigraph.core.limits import SMALL_FRAGMENT_ROWS
+from omnigraph.storage.tables.handle import TableAddress
+from omnigraph.storage.tables.index import TEXT_SUFFIX, VECTOR_SUFFIX
+from omnigraph.storage.tables.lance_errors import LANCE_ERRORS, classify, translate
+from omnigraph.storage.tables.staged import files_added
+from omnigraph.storage.tables.table import TableStore
+
+BTREE_SEGMENTS_MAX = 8  # 64 writes each: one merge of 0.1-0.3 s in 512 writes to a table of a million rows
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionOutcome:
+    """Where a compaction left a table; `files` are the local files it wrote, for syncing."""
+
+    version: int
+    fragments_removed: int
+    fragments_added: int
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFoldOutcome:
+    """Where folding new rows into the indexes left a table; `files` as above."""
+
+    version: int
+    files: tuple[str, ...]
+
+
+@final
+class InlineCommitResidual:
+    """The two maintenance calls without a staged form; covered by the sidecars of optimize and upkeep."""
+
+    def __init__(self, store: TableStore) -> None:
+        """Take the store that opens the tables."""
+        self._store = store
+
+    def compact_files(
+        self, address: TableAddress, *, target_rows: int, rewrite_deletions: bool = False
+    ) -> CompactionOutcome:
+        """Fold fragments below the target into fragments up to it; larger ones stay as they are.
+
+        With `rewrite_deletions` larger ones with many deleted rows are rewritten too. On a fork, fragments
+        that an index of its source covers stay until the fork has an index of its own over them.
+
+        Inline because the library makes a reserve and a rewrite commit in one call; HEAD moves by two, or by
+        none when there is nothing to fold. A refused one may leave the reserve behind.
+
+        Raises:
+            CommitConflict: a planned fragment was changed meanwhile.
+            StorageError: the store failed; nobody knows whether it landed.
+        """
+        dataset = self._store.open_unshared(address)
+        before = dataset.checkout_version(dataset.version)
+        with self._committing(f"compact {address.open_uri}", dataset):
+            inherited = _under_inherited_indexes(dataset)
+            if inherited:
+                options = CompactionOptions(
+                    target_rows_per_fragment=target_rows, materialize_deletions=rewrite_deletions
+                )
+                metrics = _compact_beside(dataset, options, inherited)
+            else:
+                metrics = dataset.optimize.compact_files(
+                    target_rows_per_fragment=target_rows, materialize_deletions=rewrite_deletions
+                )
+        return CompactionOutcome(
+            dataset.version,
+            metrics.fragments_removed,
+            metrics.fragments_added,
+            files_added(address, before, dataset),
+        )
+
+    def optimize_indices(self, address: TableAddress, *, merge_segments: bool = False) -> IndexFoldOutcome:
+        """Cover rows that no index covers, at the cost that a small write can afford (see `_fold`).
+
+        With `merge_segments` every index becomes one segment that covers everything, whatever it costs.
+
+        Inline because folding rows into an existing index has no uncommitted form; HEAD moves by one for each
+        way of folding, three at most, and not at all when there is nothing to fold.
+
+        Raises:
+            CommitConflict: the table was rewritten meanwhile.
+            StorageError: the store failed; nobody knows whether it landed.
+        """
+        dataset = self._store.open_unshared(address)
+        before = dataset.checkout_version(dataset.version)
+        with self._committing(f"fold indexes of {address.open_uri}", dataset):
+            for merged, names in _folds(dataset, merge_segments=merge_segments).items():
+                dataset.optimize.optimize_indices(num_indices_to_merge=merged, index_names=names)
+        return IndexFoldOutcome(dataset.version, files_added(address, before, dataset))
+
+    @contextmanager
+    def _committing(self, what: str, dataset: LanceDataset) -> Iterator[None]:
+        try:
+            yield
+        except LANCE_ERRORS as error:
+            if classify(error) in {"conflict", "incompatible"}:
+                raise CommitConflict(f"{what}: the table moved on") from error
+            raise translate(error, what) from error
+        finally:
+            self._store.count_io(dataset)
+
+
+def _under_inherited_indexes(dataset: LanceDataset) -> set[int]:
+    """Return the fragments that a segment in another tree covers: a fork has those of its source.
+
+    Compaction writes such a segment anew below the fork and records it as lying below the source, where
+    nobody finds it: every lookup on the fork fails from then on.
+    """
+    return {
+        number
+        for item in dataset.describe_indices()
+        for segment in item.segments
+        if segment.base_id is not None
+        for number in segment.fragment_ids
+    }
+
+
+def _compact_beside(
+    dataset: LanceDataset, options: CompactionOptions, inherited: set[int]
+) -> CompactionMetrics:
+    tasks = Compaction.plan(dataset, options).tasks
+    chosen = [task for task in tasks if inherited.isdisjoint(part.id for part in task.fragments)]
+    return Compaction.commit(dataset, [task.execute(dataset) for task in chosen])
+
+
+def _folds(dataset: LanceDataset, *, merge_segments: bool) -> dict[int, list[str]]:
+    """Return the indexes that have something to fold, by how many of their segments it goes into."""
+    fragments = {part.fragment_id: part for part in dataset.get_fragments()}
+    folds: dict[int, list[str]] = defaultdict(list)
+    for item in dataset.describe_indices():
+        segments = [set(segment.fragment_ids) & fragments.keys() for segment in item.segments]
+        uncovered = [part for number, part in fragments.items() if not any(number in s for s in segments)]
+        if merge_segments:
+            merged = len(segments) if uncovered or len(segments) > 1 else None
+        elif uncovered:
+            newest = sum(fragments[number].count_rows() for number in segments[-1])
+            merged = _fold(dataset, item.name, uncovered, segment_count=len(segments), newest_rows=newest)
+        else:
+            merged = None
+        if merged is not None:
+            folds[merged].append(item.name)
+    return folds
+
+
+def _fold(
+    dataset: LanceDataset,
+    name: str,
+    uncovered: list[LanceFragment],
+    *,
+    segment_count: int,
+    newest_rows: int,
+) -> int | None:
+    """Say into how many segments of an index its uncovered rows go: none for a new one, nothing for not now.
+
+    Fragments under different segments are never compacted together, so segments must not grow in number with
+    the writes. New rows extend the newest segment, beside the large first one, until it is large itself. Rows
+    that replace others make the library rewrite every segment they are merged into, the first one included:
+
+    - a B-tree takes a few segments more before it does so;
+    - a vector index is too large for that: its rows wait, found exactly, until they fill a segment;
+    - a text index would find the old words again in another segment: its rows wait for a merge of all.
+    """
+    if not _replaces_rows(dataset, uncovered):
+        return 1 if segment_count > 1 and newest_rows < SMALL_FRAGMENT_ROWS else 0
+    if name.endswith(TEXT_SUFFIX):
+        return None
+    if name.endswith(VECTOR_SUFFIX):
+        return 0 if sum(part.count_rows() for part in uncovered) >= SMALL_FRAGMENT_ROWS else None
+    return 0 if segment_count < BTREE_SEGMENTS_MAX else segment_count
+
+
+def _replaces_rows(dataset: LanceDataset, fragments: list[LanceFragment]) -> bool:
+    """Say whether a row of these fragments replaces an older one, whose row id it carries."""
+    replaced = dataset.scanner(
+        columns=["_rowid"],
+        filter="_row_created_at_version < _row_last_updated_at_version",
+        fragments=fragments,
+        limit=1,
+    )
+    return replaced.to_table().num_rows > 0

@@ -1,0 +1,380 @@
+"""Staged writes: everything is written to disk, nothing is visible, until one commit of the table.
+
+W1  Staging moves no HEAD; what it wrote is unreferenced until the commit, and reclaimed if none comes.
+W2  A staged write is committed at most once, and only onto the very version it was prepared for.
+W3  A commit that is reported as done is at `read_version + 1` and carries our uuid.
+W4  Who cannot tell whether a commit landed says so, and never that it did not.
+"""
+
+import json
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias, cast, final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from lance import LanceDataset, LanceOperation, Transaction
+from lance.fragment import FragmentMetadata, RowIdSequence, write_fragments
+
+from omnigraph.core.errors import CommitConflict, RecoveryRequired, StaleCommit, StorageError
+from omnigraph.core.limits import MAX_FRAGMENT_ROWS, SMALL_DELTA_ROWS
+from omnigraph.storage.tables import index, shapes
+from omnigraph.storage.tables.create import commit_first_version
+from omnigraph.storage.tables.index import IndexRequest, PendingColumn
+from omnigraph.storage.tables.lance_errors import LANCE_ERRORS, classify, translate
+from omnigraph.storage.tables.rows import ReplacedRows, row_addresses
+from omnigraph.storage.tables.staged import CommittedTable, StagedWrite, index_files, new_files, version_files
+from omnigraph.storage.tables.table import SnapshotHandle, TableAddress, TableStore, translated
+
+__all__ = ["CommittedTable", "IndexRequest", "PendingColumn", "StagedWrite", "TableStager"]
+
+RowNumbers: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.uint64]]"
+OPERATION_ID_PROPERTY = "omnigraph.operation_id"
+WRITER_KIND_PROPERTY = "omnigraph.writer_kind"
+
+
+@final
+class TableStager:
+    """Stages and commits writes of tables; safe to share between threads."""
+
+    def __init__(self, store: TableStore) -> None:
+        """Take the store that opens the tables."""
+        self._store = store
+
+    def stage_create_table(self, address: TableAddress, schema: pa.Schema) -> StagedWrite:
+        """Prepare an empty table; nothing is written before the commit."""
+        operation = LanceOperation.Overwrite(schema, [])
+        return StagedWrite(address, 0, _new_uuid(), "create_table", 0, 0, (), operation, None)
+
+    def stage_append(self, handle: SnapshotHandle, table: pa.Table) -> StagedWrite:
+        """Prepare rows whose ids the table does not have."""
+        return self.stage_append_chunks(handle, [table])
+
+    def stage_append_chunks(self, handle: SnapshotHandle, chunks: Iterable[pa.Table]) -> StagedWrite:
+        """Prepare rows whose ids the table does not have, written chunk by chunk as they come."""
+        dataset, schema = handle._dataset, handle.schema
+        fragments = [
+            fragment for chunk in chunks for fragment in shapes.write_rows(dataset, _conform(chunk, schema))
+        ]
+        return _addition(handle, fragments, new_files(handle.address, dataset, new=fragments))
+
+    def stage_fragments(
+        self, handle: SnapshotHandle, fragments: Sequence[Mapping[str, object] | str]
+    ) -> StagedWrite:
+        """Prepare rows that other processes wrote as fragments of this table, given by their descriptions.
+
+        Whoever wrote the files syncs them: they are not among `files`.
+        """
+        texts = [text if isinstance(text, str) else json.dumps(text) for text in fragments]
+        return _addition(handle, [FragmentMetadata.from_json(text) for text in texts], ())
+
+    def stage_overwrite_fragments(
+        self, handle: SnapshotHandle, schema: pa.Schema, fragments: Sequence[str]
+    ) -> StagedWrite:
+        """Prepare new content under a full schema from fragments that other processes wrote and synced."""
+        read = [FragmentMetadata.from_json(text) for text in fragments]
+        added = sum(fragment.physical_rows for fragment in read)
+        operation = LanceOperation.Overwrite(schema, read)
+        return staged_on(handle, "overwrite", operation, (), added=added, removed=handle.row_count)
+
+    def stage_upsert_fragments(
+        self,
+        handle: SnapshotHandle,
+        fragments: Sequence[str],
+        *,
+        removed: Sequence[int],
+        updated: Sequence[str],
+        replaced_rows: int,
+    ) -> StagedWrite:
+        """Prepare rows that other processes wrote and synced, and the deletions of those they replace.
+
+        A written row carries the row id of a committed one exactly when that one is deleted.
+        """
+        new = [FragmentMetadata.from_json(text) for text in fragments]
+        if handle.fragment_count == 0:
+            return _addition(handle, new, (), "upsert")
+        changed = [FragmentMetadata.from_json(text) for text in updated]
+        operation = shapes.replacement(handle._dataset, removed=list(removed), updated=changed, new=new)
+        added = sum(fragment.physical_rows for fragment in new) - replaced_rows
+        return staged_on(handle, "upsert", operation, (), added=added)
+
+    def stage_upsert(self, handle: SnapshotHandle, table: pa.Table) -> StagedWrite:
+        """Prepare rows that replace those of the same id and are added where there is none.
+
+        Replaced rows keep their row id and the version that created them. The ids of `table` are distinct.
+        """
+        rows = _conform(table, handle.schema)
+        assert len(rows["id"].unique()) == rows.num_rows, "the ids of an upsert are distinct"
+        if handle.fragment_count == 0:
+            fragments = shapes.write_rows(handle._dataset, rows)
+            files = new_files(handle.address, handle._dataset, new=fragments)
+            return _addition(handle, fragments, files, "upsert")
+        if SMALL_DELTA_ROWS < rows.num_rows <= MAX_FRAGMENT_ROWS:
+            return self._upsert_by_merge(handle, rows)
+        # Above the size of a fragment a merge would write larger ones than we allow.
+        return self.stage_upsert_chunks(handle, [(rows, None)])
+
+    def stage_upsert_chunks(
+        self, handle: SnapshotHandle, chunks: Iterable[tuple[pa.Table, ReplacedRows | None]]
+    ) -> StagedWrite:
+        """Prepare the same for rows that are written chunk by chunk as they come.
+
+        With each chunk come the rows that it replaces, all of them, in order; where those are not known they
+        are looked up. No id is in two chunks, and the table has fragments.
+        """
+        dataset = handle._dataset
+        fragments: list[FragmentMetadata] = []
+        addresses: list[RowNumbers] = []
+        added = 0
+        for chunk, replaced in chunks:
+            rows = _conform(chunk, handle.schema)
+            if replaced is None:
+                rows, carried, places = self._matched_first(handle, rows)
+            else:
+                carried, places = replaced.row_ids.astype(np.uint64), _places(handle, replaced)
+            written = shapes.write_rows(dataset, rows)
+            _carry_row_ids(written, carried)
+            fragments += written
+            addresses.append(places)
+            added += rows.num_rows - len(places)
+        removed, updated = shapes.delete_addresses(dataset, np.concatenate(addresses))
+        operation = shapes.replacement(dataset, removed=removed, updated=updated, new=fragments)
+        files = new_files(handle.address, dataset, new=fragments, updated=updated)
+        return staged_on(handle, "upsert", operation, files, added=added)
+
+    def _matched_first(
+        self, handle: SnapshotHandle, rows: pa.Table
+    ) -> tuple[pa.Table, RowNumbers, RowNumbers]:
+        """Return the rows that replace others first, with the ids and addresses of those others."""
+        found = self._store.rows_by_id(handle, _ids(rows), ["id"], with_row_id=True, with_row_address=True)
+        position = pc.index_in(rows["id"], value_set=found["id"].combine_chunks())
+        matched = np.flatnonzero(position.is_valid().to_numpy())
+        fresh = np.flatnonzero(position.is_null().to_numpy())
+        carried = _numbers(found, "_rowid")[position.drop_null().to_numpy()]
+        return rows.take(pa.array(np.concatenate([matched, fresh]))), carried, _numbers(found, "_rowaddr")
+
+    def stage_overwrite(
+        self, handle: SnapshotHandle, schema: pa.Schema, table: pa.Table | None
+    ) -> StagedWrite:
+        """Prepare new content under a full schema; all indexes of the table go with the old one."""
+        dataset = handle._dataset
+        fragments: list[FragmentMetadata] = []
+        operation: LanceOperation.BaseOperation = LanceOperation.Overwrite(schema, [])
+        if table is not None and table.num_rows:
+            with translated(f"overwrite {handle.address.open_uri}"):
+                written = write_fragments(
+                    _conform(table, schema),
+                    dataset,
+                    mode="overwrite",
+                    max_rows_per_file=MAX_FRAGMENT_ROWS,
+                    return_transaction=True,
+                )
+            assert isinstance(written, Transaction)
+            operation = written.operation
+            assert isinstance(operation, LanceOperation.Overwrite)
+            fragments = list(operation.fragments)
+        added = sum(fragment.physical_rows for fragment in fragments)
+        files = new_files(handle.address, dataset, new=fragments)
+        return staged_on(handle, "overwrite", operation, files, added=added, removed=handle.row_count)
+
+    def stage_delete(self, handle: SnapshotHandle, ids: Sequence[str]) -> StagedWrite | None:
+        """Prepare the removal of rows by id; none of them there, nothing staged."""
+        found = self._store.rows_by_id(handle, ids, ["id"], with_row_address=True)
+        if found.num_rows == 0:
+            return None
+        removed, updated = shapes.delete_addresses(handle._dataset, _numbers(found, "_rowaddr"))
+        operation = shapes.deletion(handle._dataset, removed=removed, updated=updated)
+        files = new_files(handle.address, handle._dataset, new=(), updated=updated)
+        return staged_on(handle, "delete", operation, files, removed=found.num_rows)
+
+    def stage_create_indices(
+        self, handle: SnapshotHandle, requests: Sequence[IndexRequest]
+    ) -> tuple[StagedWrite | None, tuple[PendingColumn, ...]]:
+        """Prepare all missing indexes of a table as one commit.
+
+        An index that exists is left alone, however little it covers. Without rows there is nothing to build.
+        Returns what was staged, if anything, and the columns that cannot be indexed yet.
+        """
+        built, pending = index.build_missing(handle, requests)
+        if not built:
+            return None, pending
+        operation = LanceOperation.CreateIndex(built, [])
+        return staged_on(handle, "create_indices", operation, index_files(handle.address, built)), pending
+
+    def commit_staged(self, staged: StagedWrite, *, operation_id: str, writer_kind: str) -> CommittedTable:
+        """Make a staged write the table's next version (W2, W3).
+
+        Raises:
+            CommitConflict: somebody else came first; nothing of ours landed.
+            StaleCommit: it landed, but not on the version it was prepared for; it must not be published.
+            RecoveryRequired: it failed and nobody can tell whether it landed (W4).
+            StorageError: it failed and did not land.
+            InvariantViolation: this write was handed to a commit before.
+        """
+        properties = {OPERATION_ID_PROPERTY: operation_id, WRITER_KIND_PROPERTY: writer_kind}
+        return self._make_next(staged, operation_id, properties)
+
+    def _make_next(
+        self, staged: StagedWrite, operation_id: str, properties: dict[str, str]
+    ) -> CommittedTable:
+        staged._claim()
+        transaction = Transaction(staged.read_version, staged._operation, staged.transaction_uuid, properties)
+        try:
+            dataset = self._commit(staged, transaction)
+        except LANCE_ERRORS as error:
+            if classify(error) == "incompatible":
+                raise _refused(staged) from error
+            return self._after_failure(staged, operation_id, error)
+        try:
+            return self._verified(staged, dataset)
+        except StorageError as unreadable:
+            raise _unknown(staged, operation_id, unreadable) from unreadable
+
+    def _verified(self, staged: StagedWrite, dataset: LanceDataset) -> CommittedTable:
+        """Make sure that the version that came out is ours (W3)."""
+        # A table that did not exist was committed outside the session; reopening it joins the shared cache.
+        if staged._base is None:
+            committed = self._store.open_at(staged.address, dataset.version)
+        else:
+            committed = self._store.adopt(staged.address, dataset)
+        found = committed.transaction_uuid
+        if found is None:
+            raise StorageError(f"version {committed.version} does not say who made it", kind="unknown")
+        if found != staged.transaction_uuid:
+            raise _stale(staged, committed.version)
+        return self._committed(staged, committed)
+
+    def _commit(self, staged: StagedWrite, transaction: Transaction) -> LanceDataset:
+        if staged._base is not None:
+            return LanceDataset.commit(staged._base, transaction, max_retries=0)
+        return commit_first_version(self._store, staged.address, transaction)
+
+    def _committed(self, staged: StagedWrite, committed: SnapshotHandle) -> CommittedTable:
+        expected = staged.read_version + 1
+        if committed.version != expected:
+            raise _stale(staged, committed.version)
+        files = version_files(staged.address, expected)
+        rows, uuid = committed.row_count, staged.transaction_uuid
+        return CommittedTable(staged.address, expected, rows, uuid, files, staged.sums)
+
+    def _after_failure(self, staged: StagedWrite, operation_id: str, error: Exception) -> CommittedTable:
+        """Find out what became of a commit that raised (W4).
+
+        A conflict is looked into as well: a store that repeats a write after a lost answer is refused by it.
+        """
+        try:
+            head = self._head_version(staged.address)
+            for version in range(staged.read_version + 1, head + 1):
+                found = self._store.transaction_info(staged.address, version).uuid
+                if found == staged.transaction_uuid:
+                    return self._committed(staged, self._store.open_at(staged.address, version))
+                if found is None:
+                    raise StorageError(f"version {version} does not say who made it", kind="unknown")
+        except StorageError as unreadable:
+            raise _unknown(staged, operation_id, unreadable) from error
+        if classify(error) == "conflict" or (staged._base is None and head > 0):
+            raise _refused(staged) from error
+        raise translate(error, f"commit {staged.kind} of {staged.address.open_uri}") from error
+
+    def _head_version(self, address: TableAddress) -> int:
+        """Return the newest version; zero while there is no table."""
+        return self._store.open_head(address).version if self._store.exists(address) else 0
+
+    def _upsert_by_merge(self, handle: SnapshotHandle, rows: pa.Table) -> StagedWrite:
+        dataset = handle._dataset
+        with translated(f"merge into {handle.address.open_uri}"):
+            transaction, statistics = (
+                dataset.merge_insert("id")
+                .when_matched_update_all()
+                .when_not_matched_insert_all()
+                .execute_uncommitted(rows)
+            )
+        merged = transaction.operation
+        assert isinstance(merged, LanceOperation.Update)
+        new, updated = merged.new_fragments, merged.updated_fragments
+        files = new_files(handle.address, dataset, new=new, updated=updated)
+        merged.updated_fragments = shapes.with_anchor(dataset, merged.removed_fragment_ids, updated)
+        return staged_on(handle, "upsert", merged, files, added=statistics["num_inserted_rows"])
+
+
+def _addition(
+    handle: SnapshotHandle, fragments: list[FragmentMetadata], files: tuple[str, ...], kind: str = "append"
+) -> StagedWrite:
+    operation = shapes.addition(handle._dataset, fragments)
+    added = sum(fragment.physical_rows for fragment in fragments)
+    return staged_on(handle, kind, operation, files, added=added)
+
+
+def staged_on(
+    handle: SnapshotHandle,
+    kind: str,
+    operation: LanceOperation.BaseOperation,
+    files: tuple[str, ...],
+    *,
+    added: int = 0,
+    removed: int = 0,
+) -> StagedWrite:
+    """Return a write that waits for its commit onto the version of a handle."""
+    return StagedWrite(
+        handle.address,
+        handle.version,
+        _new_uuid(),
+        kind,
+        added,
+        removed,
+        files,
+        _operation=operation,
+        _base=handle._dataset,
+    )
+
+
+def _refused(staged: StagedWrite) -> CommitConflict:
+    reason = "exists already" if staged._base is None else "moved on"
+    return CommitConflict(f"{staged.address.open_uri} {reason}: {staged.kind} refused")
+
+
+def _stale(staged: StagedWrite, version: int) -> StaleCommit:
+    return StaleCommit(
+        f"{staged.kind} of {staged.address.open_uri} landed behind another commit",
+        expected=staged.read_version + 1,
+        actual=version,
+    )
+
+
+def _unknown(staged: StagedWrite, operation_id: str, reason: StorageError) -> RecoveryRequired:
+    what = f"commit {staged.kind} of {staged.address.open_uri}"
+    return RecoveryRequired(operation_id, f"{what}: outcome unknown: {reason}")
+
+
+def _new_uuid() -> str:
+    return str(uuid.uuid4())
+
+
+def _places(handle: SnapshotHandle, replaced: ReplacedRows) -> RowNumbers:
+    if replaced.addresses is None:
+        return row_addresses(handle, replaced.row_ids)
+    return replaced.addresses.astype(np.uint64)
+
+
+def _conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return the rows in the columns and types of a schema, its metadata included."""
+    return table.select(schema.names).cast(schema)
+
+
+def _ids(rows: pa.Table) -> list[str]:
+    return cast("list[str]", rows["id"].to_pylist())
+
+
+def _numbers(found: pa.Table, column: str) -> RowNumbers:
+    return found[column].to_numpy().astype(np.uint64)
+
+
+def _carry_row_ids(fragments: Iterable[FragmentMetadata], row_ids: RowNumbers) -> None:
+    """Give the first rows of new fragments the row ids of the rows they replace."""
+    start = 0
+    for fragment in fragments:
+        carried = row_ids[start : start + fragment.physical_rows].tolist()
+        if carried:
+            fragment.row_id_meta = RowIdSequence(carried).to_inline_metadata()
+        start += fragment.physical_rows

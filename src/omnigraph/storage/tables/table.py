@@ -1,0 +1,417 @@
+"""Reads of tables: open at a version, scan, count, look ids up, probe.
+
+T1  Nothing here moves a HEAD or writes a file.
+T2  A handle is one version for good; the store may close and reopen what is behind it, never move it.
+T3  Every library error leaves as one of ours.
+"""
+
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Literal, cast, final
+
+import lance
+import pyarrow as pa
+from lance import LanceDataset
+from lance.lance import _Session as Session
+
+from omnigraph.core.errors import StorageError
+from omnigraph.core.recent import Recent
+from omnigraph.storage.damage.table_damage import damage_told
+from omnigraph.storage.files.transactions import UNREADABLE, TransactionInfo, read_transaction
+from omnigraph.storage.search.words import AnalysisCache
+from omnigraph.storage.tables.filter import Filter, Value, to_lance
+from omnigraph.storage.tables.handle import SnapshotHandle, TableAddress
+from omnigraph.storage.tables.lance_errors import LANCE_ERRORS, is_panic, translate
+from omnigraph.storage.tables.lookup import find_rows
+from omnigraph.storage.versions.newest import NewestVersions
+from omnigraph.storage.versions.ref_starts import RefStart, RefStarts
+from omnigraph.storage.versions.row_sequences import RowSequences
+
+__all__ = [
+    "Coverage",
+    "IoStats",
+    "RefInfo",
+    "SnapshotHandle",
+    "TableAddress",
+    "TableStore",
+    "TransactionInfo",
+]
+
+Coverage = Literal["indexed", "degraded", "missing"]
+
+HANDLES_MAX = 256  # open versions kept for reuse; each holds a manifest in memory, a few KB to a few MB
+FINISHED_MAX = 1_000  # counts of closed handles that wait to be added up
+
+
+@dataclass(frozen=True, slots=True)
+class IoStats:
+    """Requests and bytes of the handles of one store."""
+
+    reads: int = 0
+    read_bytes: int = 0
+    writes: int = 0
+    written_bytes: int = 0
+
+    def __add__(self, other: "IoStats") -> "IoStats":
+        return IoStats(
+            self.reads + other.reads,
+            self.read_bytes + other.read_bytes,
+            self.writes + other.writes,
+            self.written_bytes + other.written_bytes,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RefInfo:
+    """One ref of a table: where it starts, and the identity of this very ref."""
+
+    name: str
+    parent: str | None
+    parent_version: int
+    identifier: str
+
+
+@final
+class TableStore:
+    """Opens and reads tables; safe to share between threads. All handles share one cache of metadata."""
+
+    def __init__(self, storage_options: dict[str, str] | None = None) -> None:
+        """Take the options of the object store; none for a local disk."""
+        self._storage_options = storage_options
+        self._session = Session()
+        self.analyses = AnalysisCache()  # words of texts that are searched without an index
+        self._lock = threading.Lock()
+        self._handles: Recent[tuple[TableAddress, int], SnapshotHandle] = Recent(HANDLES_MAX)
+        self._probes: Recent[str, SnapshotHandle] = Recent(HANDLES_MAX)  # any version can be asked for news
+        self._newest = NewestVersions()
+        self.ref_starts = RefStarts()
+        self.row_sequences = RowSequences()
+        self._live: weakref.WeakSet[SnapshotHandle] = weakref.WeakSet()
+        self._counter = _IoCounter()
+        self.before_open: Callable[[TableAddress, int], None] | None = None  # may raise: nothing is read then
+
+    def open_at(self, address: TableAddress, version: int) -> SnapshotHandle:
+        """Return a table at a version.
+
+        Raises:
+            StorageError: the table or the version does not exist (kind `not_found`), or cannot be read.
+        """
+        known = self._handles.get((address, version))
+        if known is not None:
+            return known
+        if self.before_open is not None:
+            self.before_open(address, version)
+        with damage_told(address, version):
+            return self._keep(address, self._open(address, version))
+
+    def open_head(self, address: TableAddress) -> SnapshotHandle:
+        """Return a table at its newest version, looked up now.
+
+        Raises:
+            StorageError: the table does not exist (kind `not_found`), or cannot be read.
+        """
+        return self._keep(address, self._open(address, None))
+
+    def latest_version(self, address: TableAddress) -> int:
+        """Return the number of the newest version; a probe, nothing is read.
+
+        Raises:
+            StorageError: the table does not exist (kind `not_found`), or cannot be read.
+        """
+        newest = self._newest.find(address)
+        if newest is not None:
+            return newest
+        probe = self._probes.get(address.open_uri)
+        if probe is None:
+            return self.open_head(address).version
+        with translated(f"newest version of {address.open_uri}"):
+            version = probe._dataset.latest_version
+        self._newest.saw(address, version)
+        return version
+
+    def exists(self, address: TableAddress) -> bool:
+        """Say whether there is a table."""
+        try:
+            self.open_head(address)
+        except StorageError as error:
+            if error.kind == "not_found":
+                return False
+            raise
+        return True
+
+    def scan(
+        self,
+        handle: SnapshotHandle,
+        *,
+        columns: Sequence[str] | None = None,
+        filter: Filter | None = None,
+        limit: int | None = None,
+        with_row_id: bool = False,
+        with_row_address: bool = False,
+    ) -> pa.Table:
+        """Return rows, in no promised order."""
+        with _reading(handle, "scan"):
+            return handle._dataset.scanner(
+                columns=None if columns is None else list(columns),
+                filter=None if filter is None else to_lance(filter, handle.schema),
+                limit=limit,
+                with_row_id=with_row_id,
+                with_row_address=with_row_address,
+            ).to_table()
+
+    def scan_batches(
+        self,
+        handle: SnapshotHandle,
+        *,
+        columns: Sequence[str] | None = None,
+        filter: Filter | None = None,
+        limit: int | None = None,
+        with_row_id: bool = False,
+        with_row_address: bool = False,
+        batch_size: int | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield rows batch by batch, so that a table need not fit into memory."""
+        with _reading(handle, "scan"):
+            yield from handle._dataset.scanner(
+                columns=None if columns is None else list(columns),
+                filter=None if filter is None else to_lance(filter, handle.schema),
+                limit=limit,
+                with_row_id=with_row_id,
+                with_row_address=with_row_address,
+                batch_size=batch_size,
+            ).to_batches()
+
+    def count_rows(self, handle: SnapshotHandle, filter: Filter | None = None) -> int:
+        """Return how many rows there are, or match."""
+        if filter is None:
+            return handle.row_count
+        with _reading(handle, "count"):
+            return handle._dataset.count_rows(filter=to_lance(filter, handle.schema))
+
+    def existing_ids(self, handle: SnapshotHandle, ids: Sequence[str]) -> set[str]:
+        """Return those of the ids that the table has."""
+        found = self.rows_by_id(handle, ids, columns=["id"])
+        return set(cast("list[str]", found["id"].to_pylist()))
+
+    def rows_by_id(
+        self,
+        handle: SnapshotHandle,
+        ids: Sequence[str],
+        columns: Sequence[str] | None = None,
+        *,
+        with_row_id: bool = False,
+        with_row_address: bool = False,
+    ) -> pa.Table:
+        """Return the rows that have one of the ids, in no promised order."""
+        return self.values_in(
+            handle, "id", ids, columns, with_row_id=with_row_id, with_row_address=with_row_address
+        )
+
+    def values_in(
+        self,
+        handle: SnapshotHandle,
+        column: str | tuple[str, ...],
+        values: Sequence[Value] | Sequence[tuple[Value, ...]],
+        columns: Sequence[str] | None = None,
+        *,
+        with_row_id: bool = False,
+        with_row_address: bool = False,
+    ) -> pa.Table:
+        """Return the rows whose column has one of the values, in no promised order; null equals nothing.
+
+        With a tuple of columns each value is a tuple, and the columns must equal it together.
+        """
+        keys = (column,) if isinstance(column, str) else column
+        rows = [value if isinstance(value, tuple) else (value,) for value in values]
+        with _reading(handle, "lookup"):
+            return find_rows(
+                handle, keys, rows, columns, with_row_id=with_row_id, with_row_address=with_row_address
+            )
+
+    def transaction_info(self, address: TableAddress, version: int) -> TransactionInfo:
+        """Return what made a version.
+
+        Raises:
+            StorageError: there is no such version (kind `not_found`), or the store failed.
+        """
+        handle = self.open_at(address, version)
+        return read_transaction(handle._own_dataset(), address, version)
+
+    def transactions(self, address: TableAddress, versions: range) -> list[TransactionInfo]:
+        """Return what made each of some versions; a damaged one below the last is nobody's.
+
+        The last one does not need it: somebody has gone back past the damage.
+
+        Raises:
+            StorageError: the last version cannot be read, or the store failed.
+        """
+        return [self._transaction_below(address, version, versions[-1]) for version in versions]
+
+    def _transaction_below(self, address: TableAddress, version: int, last: int) -> TransactionInfo:
+        try:
+            return self.transaction_info(address, version)
+        except StorageError as error:
+            if version == last or error.kind in {"transient", "configuration"}:
+                raise
+            return TransactionInfo(version, None, None, UNREADABLE)
+
+    def index_coverage(self, handle: SnapshotHandle) -> dict[str, Coverage]:
+        """Return, for each index by name, whether it covers every row, some or none."""
+        fragments = {fragment.fragment_id for fragment in handle._dataset.get_fragments()}
+        with translated(f"indexes of {handle.address.open_uri}"):
+            described = handle._dataset.describe_indices()
+        coverage: dict[str, Coverage] = {}
+        for index in described:
+            covered = {number for segment in index.segments for number in segment.fragment_ids} & fragments
+            if covered == fragments:
+                coverage[index.name] = "indexed"
+            else:
+                coverage[index.name] = "degraded" if covered else "missing"
+        return coverage
+
+    def list_refs(self, address: TableAddress) -> tuple[RefInfo, ...]:
+        """Return the refs of a table by name.
+
+        Raises:
+            StorageError: the table does not exist (kind `not_found`), or the store failed.
+        """
+        root = self.open_head(TableAddress(address.uri))
+        with translated(f"refs of {address.uri}"):
+            listed = root._dataset.branches.list()
+        return tuple(
+            RefInfo(name, ref["parent_branch"], ref["parent_version"], ref["branch_identifier"][-1][1])
+            for name, ref in sorted(listed.items())
+        )
+
+    def ref_start(self, address: TableAddress) -> RefStart | None:
+        """Return where a ref of a table starts; none where there is no such ref. It is looked up once.
+
+        Raises:
+            StorageError: the table does not exist (kind `not_found`), or the store failed.
+        """
+        known = self.ref_starts.find(address)
+        if known is None:
+            for ref in self.list_refs(address):
+                self.ref_starts.learn(
+                    TableAddress(address.uri, ref.name), RefStart(ref.parent, ref.parent_version)
+                )
+            known = self.ref_starts.find(address)
+        return known
+
+    def io_stats(self) -> IoStats:
+        """Return requests and bytes of every handle so far, those already closed included."""
+        for handle in list(self._live):
+            self._counter.add(handle._dataset)
+        return self._counter.total()
+
+    def open_unshared(self, address: TableAddress, version: int | None = None) -> LanceDataset:
+        """Open a dataset for another module of `storage` that moves it: nobody else gets this object."""
+        return self._open(address, version)
+
+    def forget(self, address: TableAddress) -> None:
+        """Drop what is kept of a place that is gone."""
+        self._handles.forget(lambda key: key[0] == address)
+        self._probes.forget(lambda uri: uri == address.open_uri)
+        self._newest.forget(address)
+        self.ref_starts.forget(address)
+
+    def count_io(self, dataset: LanceDataset) -> None:
+        """Add what a dataset outside the handles has read and written to `io_stats`."""
+        self._counter.add(dataset)
+
+    @property
+    def storage_options(self) -> dict[str, str] | None:
+        """The options of the object store; none for a local disk."""
+        return self._storage_options
+
+    def adopt(self, address: TableAddress, dataset: LanceDataset) -> SnapshotHandle:
+        """Make a handle of a dataset that another module of `storage` has opened or committed."""
+        return self._keep(address, dataset)
+
+    def _open(self, address: TableAddress, version: int | None) -> LanceDataset:
+        newest = self._newest.find(address) if version is None else None
+        if newest is not None:
+            try:
+                return self._open_version(address, newest)
+            except StorageError as error:
+                if error.kind != "not_found":  # removed since, by a cleanup: let the library look
+                    raise
+        dataset = self._open_version(address, version)
+        self._newest.saw(address, dataset.version)
+        return dataset
+
+    def _open_version(self, address: TableAddress, version: int | None) -> LanceDataset:
+        what = f"{address.open_uri} at version {version}" if version else address.open_uri
+        with translated(f"open {what}"):
+            dataset = lance.dataset(
+                address.open_uri,
+                version=version,
+                storage_options=self._storage_options,
+                session=self._session,
+            )
+        if dataset.version == 0 or version not in {None, dataset.version}:
+            # A version file full of zeros opens as version 0 without an error.
+            raise StorageError(f"open {what}: the version file is hollow", kind="permanent")
+        return dataset
+
+    def _keep(self, address: TableAddress, dataset: LanceDataset) -> SnapshotHandle:
+        handle = SnapshotHandle(address, dataset.version, dataset)
+        kept = self._handles.keep((address, handle.version), handle)
+        self._probes.put(address.open_uri, kept)
+        with self._lock:
+            self._live.add(kept)
+        if len(self._counter) > FINISHED_MAX:
+            self._counter.total()
+        weakref.finalize(handle, self._counter.add, dataset).atexit = False
+        return kept
+
+
+class _IoCounter:
+    """Adds up what handles read and wrote.
+
+    The garbage collector tells it about a closed one, at any moment and in any thread: `add` takes no lock.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._total = IoStats()
+        self._finished: deque[IoStats] = deque()
+
+    def add(self, dataset: LanceDataset) -> None:
+        grown = dataset.io_stats_incremental()
+        self._finished.append(
+            IoStats(grown.read_iops, grown.read_bytes, grown.write_iops, grown.written_bytes)
+        )
+
+    def __len__(self) -> int:
+        return len(self._finished)
+
+    def total(self) -> IoStats:
+        with self._lock:
+            while self._finished:
+                self._total += self._finished.popleft()
+            return self._total
+
+
+@contextmanager
+def translated(what: str) -> Iterator[None]:
+    """Turn library errors of a block into ours; `what` says what was being done."""
+    try:
+        yield
+    except LANCE_ERRORS as error:
+        raise translate(error, what) from error
+    except BaseException as error:
+        if not is_panic(error):
+            raise
+        raise StorageError(f"{what}: the library cannot make sense of the data", kind="permanent") from error
+
+
+@contextmanager
+def _reading(handle: SnapshotHandle, what: str) -> Iterator[None]:
+    """Turn library errors of a read into ours, and name the file where one of the version is damaged."""
+    with damage_told(handle.address, handle.version), translated(f"{what} of {handle.address.open_uri}"):
+        yield
