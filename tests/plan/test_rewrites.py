@@ -13,7 +13,7 @@ from omnigraph.plan.estimate import (
     Estimator,
 )
 from omnigraph.plan.mentions import tables_of, variables_of
-from omnigraph.plan.needed import keep_of_leaves, needed_by_result
+from omnigraph.plan.optimize import keep_of_leaves, needed_by_result
 from omnigraph.plan.pattern import Traversal
 from omnigraph.plan.physical import Filter, JoinKey, Keep, Scan
 from omnigraph.plan.place import join_key, place

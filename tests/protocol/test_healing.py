@@ -23,8 +23,8 @@ from omnigraph.core.failpoint import failpoint
 from omnigraph.core.span import Source
 from omnigraph.graph.graph import Graph
 from omnigraph.history.contract import Contract, read_contract
+from omnigraph.operations.context import refresh_coordinator_only
 from omnigraph.operations.index_status import IndexState
-from omnigraph.operations.refresh import refresh_coordinator_only
 from tests.support.books import (
     assert_reopening_changes_nothing,
     assert_settled,

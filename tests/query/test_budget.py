@@ -10,7 +10,7 @@ from omnigraph import CartesianProductRefused, Graph, QueryMemoryExceeded, Query
 from omnigraph import open as open_graph
 from omnigraph.exec import budget
 from omnigraph.exec.settings import TraversalMode
-from omnigraph.operations.query_settings import machine_memory, query_settings
+from omnigraph.operations.reading import machine_memory, query_settings
 from tests.support.engine import new_graph
 from tests.support.queries import read
 from tests.support.reading import values

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from lance.dataset import serialize_row_addrs
 
 from omnigraph.exec.search import bm25, fuzzy_matching, matching, nearest, tokens
-from omnigraph.exec.search.edits import near_words
+from omnigraph.exec.search.matching import near_words
 from omnigraph.storage.search import analysis as search_analysis
 from omnigraph.storage.search.analysis import analysed
 from omnigraph.storage.search.search import analyse

@@ -88,3 +88,13 @@ def is_text(value: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def named(value: object) -> str:
+    """Return what kind of thing a Python value is, for a message."""
+    if value is None:
+        return "None"
+    if isinstance(value, list | tuple) and value:
+        return f"a {type(value).__name__} of {type(value[0]).__name__}"
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"

@@ -3,7 +3,9 @@
 A verb imports its operation when it is called: who only reads does not wait for merges and bulk loads.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Unpack
@@ -11,27 +13,42 @@ from typing import TYPE_CHECKING, Literal, Unpack
 import pyarrow as pa
 
 from omnigraph.catalog.model import Catalog
-from omnigraph.core.errors import BadRequest
+from omnigraph.core.errors import BadRequest, BranchInUse
+from omnigraph.core.limits import PAGE_BYTES, PAGE_CHANGES, POLL_COMMITS
 from omnigraph.core.span import Source
-from omnigraph.graph.changes import ChangeVerbs
-from omnigraph.graph.source import named, query_name, text_source
+from omnigraph.core.values import named
+from omnigraph.graph.source import query_name, text_source
+from omnigraph.history.branches import trimmed_name
+from omnigraph.history.commits import GraphCommit
+from omnigraph.history.coordinator import MAIN
+from omnigraph.history.state import Snapshot
 from omnigraph.operations.context import OpenGraph
 from omnigraph.operations.open import close, make_parts, open_graph, refresh
 from omnigraph.storage.control.durability import Durability
 
 if TYPE_CHECKING:
     from omnigraph.bulk.connect.progress import ProgressCallback
+    from omnigraph.changes.model import ChangeFilter
+    from omnigraph.commit.recovery.audit import RecoveryRecord
     from omnigraph.embedding import EmbeddingConfig
     from omnigraph.graph.result import Result
     from omnigraph.graph.snapshot_view import SnapshotView
+    from omnigraph.history.branches import Branch
+    from omnigraph.history.state import ManifestState
+    from omnigraph.operations.changes.baseline import Baseline
+    from omnigraph.operations.changes.commit_changes import CommitChanges, CommitChangesPage
+    from omnigraph.operations.changes.diff import Diff
+    from omnigraph.operations.changes.feed import ChangeFeed, ChangeFeedPage
     from omnigraph.operations.embed.model import EmbedKeywords, EmbedResult
     from omnigraph.operations.ensure_indices import IndexResult
     from omnigraph.operations.export import Export
     from omnigraph.operations.index_status import TableIndexes
     from omnigraph.operations.load.load import LoadInput, LoadMode, LoadResult
     from omnigraph.operations.load.model import Engine, LoadKeywords, OnError
+    from omnigraph.operations.merge.merge import MergeResult
     from omnigraph.operations.mutate import MutationResult
-    from omnigraph.operations.pin import SnapshotLike
+    from omnigraph.operations.pin import SnapshotLike, Target
+    from omnigraph.operations.verify import VerifyReport
     from omnigraph.plan.describe import Explanation
 
 
@@ -86,7 +103,7 @@ def _durability(setting: str | None) -> Durability | None:
     return None if setting is None else Durability(setting)
 
 
-class Graph(ChangeVerbs):
+class Graph:
     """One open graph. A call that names no branch means the one the handle is bound to; at first, main."""
 
     def __init__(self, graph: OpenGraph, actor: str | None = None, branch: str | None = None) -> None:
@@ -94,10 +111,6 @@ class Graph(ChangeVerbs):
         self._graph = graph
         self._actor = actor
         self._branch = branch
-
-    def _bound(self, branch: str) -> "Graph":
-        """Return a handle on the same graph that reads and writes a branch."""
-        return Graph(self._graph, self._actor, branch)
 
     def __enter__(self) -> "Graph":
         """Return the graph itself."""
@@ -185,6 +198,7 @@ class Graph(ChangeVerbs):
         where there was a value. With `strict_columns` such a load is refused.
         """
         from omnigraph.bulk.connect.progress import silent
+        from omnigraph.operations.load.inputs import given_inputs
         from omnigraph.operations.load.load import LoadOptions, load
 
         options = LoadOptions(
@@ -198,7 +212,7 @@ class Graph(ChangeVerbs):
             has_strict_columns=strict_columns,
         )
         # Read after the checks at the entry, not before.
-        inputs = _inputs(self._graph, data, mapping, options.rejects)
+        inputs = given_inputs(self._graph.catalog, data, mapping, options.rejects)
         return load(
             self._graph,
             inputs,
@@ -380,48 +394,317 @@ class Graph(ChangeVerbs):
                 return with_moments(parts.store.scan(parts.open(snapshot.entry(table_key))).sort_by("id"))
         raise BadRequest(f"unknown type '{type_name}'")
 
+    def snapshot(self, branch: str | None = None) -> Snapshot:
+        """Return the newest view of a branch."""
+        branch = self._graph.enter(self._actor, "read", self._on(branch))
+        return self._graph.state(branch).snapshot()
 
-_EXPECTED = (
-    "a load takes paths, NDJSON as bytes, or tables by type name as in {'Person': table}, where records in "
-    "Python become a table with pyarrow.Table.from_pylist"
-)
+    def commits(
+        self,
+        *,
+        branch: str | None = None,
+        limit: int | None = None,
+        where: Callable[[GraphCommit], bool] | None = None,
+    ) -> list[GraphCommit]:
+        """Return the commits of a branch, or those for which a condition holds, newest first."""
+        branch = self._graph.enter(self._actor, "read", self._on(branch))
+        return list(islice(filter(where, self._graph.state(branch).commits.newest_first()), limit))
 
+    def commit(self, commit_id: str, *, branch: str | None = None) -> GraphCommit:
+        """Return one commit.
 
-def _inputs(
-    graph: OpenGraph,
-    data: "str | Path | bytes | Mapping[str, pa.Table] | Iterable[str | Path | LoadInput]",
-    mapping: str | Path | None,
-    rejects: Path | None,
-) -> "Iterator[LoadInput]":
-    yield from _data(graph, data)
-    if mapping is not None:
-        from omnigraph.operations.load.inputs import mapped_sources
+        Raises:
+            CommitNotFound: no branch has it.
+        """
+        from omnigraph.operations.pin import find_commit
 
-        yield from mapped_sources(mapping, graph.catalog, rejects)
+        branch = self._graph.enter(self._actor, "read", self._on(branch))
+        return find_commit(self._graph, commit_id, branch)[1]
 
+    def entity_at(
+        self, type_name: str, entity_id: str, target: "Target | None" = None, *, actor: str | None = None
+    ) -> dict[str, object]:
+        """Return one node or edge as a branch or a commit shows it, else as it is now; one table is opened.
 
-def _data(
-    graph: OpenGraph, data: "str | Path | bytes | Mapping[str, pa.Table] | Iterable[str | Path | LoadInput]"
-) -> "Iterator[LoadInput]":
-    from omnigraph.bulk.sources.sources import SourceInput
-    from omnigraph.operations.load.inputs import named_sources
-    from omnigraph.operations.load.load import FrameInput, RecordInput, TableInput
-    from omnigraph.operations.load.tables import table_input
+        Raises:
+            EntityNotFound: there is no such entity.
+        """
+        from omnigraph.operations.changes.entity_at import entity_at
 
-    if isinstance(data, bytes):
-        yield RecordInput(data)
-    elif isinstance(data, str | Path):
-        yield from named_sources(data, graph.catalog)
-    elif isinstance(data, Mapping):
-        for name, table in data.items():
-            yield table_input(graph.catalog, name, table)
-    elif isinstance(data, Iterable):
-        for item in data:
-            if isinstance(item, str | Path):
-                yield from named_sources(item, graph.catalog)
-            elif isinstance(item, RecordInput | TableInput | FrameInput | SourceInput):
-                yield item
-            else:
-                raise BadRequest(f"{named(item)} among the data is no path; {_EXPECTED}")
-    else:
-        raise BadRequest(f"{named(data)} cannot be loaded; {_EXPECTED}")
+        target = self._branch or MAIN if target is None else target
+        return entity_at(self._graph, type_name, entity_id, target, actor=self._who(actor))
+
+    def recoveries(self) -> "list[RecoveryRecord]":
+        """Return the finished recoveries, newest first."""
+        from omnigraph.commit.recovery.audit import read_records
+
+        self._graph.enter(self._actor, "read", None)
+        return read_records(self._graph.parts)
+
+    def verify(self, *, branch: str | None = None) -> "VerifyReport":
+        """Compare the files of all branches, or of one, with the lengths and checksums of their commits.
+
+        Every file is read; nothing is written. The report says of each what became of it.
+
+        Raises:
+            BranchNotFound: there is no such branch.
+        """
+        from omnigraph.operations.verify import verify
+
+        self._graph.enter(self._actor, "read", branch)
+        return verify(self._graph.parts, branch=branch)
+
+    def diff(
+        self,
+        a: "Target",
+        b: "Target" = MAIN,
+        *,
+        kinds: Iterable[str] | None = None,
+        types: Iterable[str] | None = None,
+        ops: Iterable[str] | None = None,
+        actor: str | None = None,
+    ) -> "Diff":
+        """Return what differs from `b` to `a`, each a branch or a commit: iterate over changes.
+
+        Raises:
+            NotFoundError: there is neither a branch nor a commit of a name.
+            ChangeSchemaBoundary: a type has other properties on either side.
+        """
+        from omnigraph.operations.changes.diff import diff
+
+        wanted = self._filter(kinds, types, ops)
+        return diff(self._graph, b, a, wanted, actor=self._who(actor))
+
+    def commit_changes(
+        self,
+        commit_id: str,
+        *,
+        kinds: Iterable[str] | None = None,
+        types: Iterable[str] | None = None,
+        ops: Iterable[str] | None = None,
+        actor: str | None = None,
+    ) -> "CommitChanges":
+        """Return what a commit changed against its first parent: iterate over changes.
+
+        Raises:
+            CommitNotFound: no live branch has it.
+            CommitHasNoParent: it is the first one.
+        """
+        from omnigraph.operations.changes.commit_changes import commit_changes
+
+        wanted = self._filter(kinds, types, ops)
+        return commit_changes(self._graph, commit_id, wanted, actor=self._who(actor))
+
+    def commit_changes_page(
+        self,
+        commit_id: str,
+        *,
+        limit: int = PAGE_CHANGES,
+        page_bytes: int = PAGE_BYTES,
+        page_token: str | None = None,
+        kinds: Iterable[str] | None = None,
+        types: Iterable[str] | None = None,
+        ops: Iterable[str] | None = None,
+        actor: str | None = None,
+    ) -> "CommitChangesPage":
+        """Return one page of a commit's changes, the first one or that of a token.
+
+        Raises:
+            ChangeCursorRejected: the token belongs to something else.
+            ResourceLimit: a page is never that large.
+        """
+        from omnigraph.changes.pages import PageSize
+        from omnigraph.operations.changes.commit_changes import commit_changes_page
+
+        wanted = self._filter(kinds, types, ops)
+        size = PageSize(limit, page_bytes)
+        return commit_changes_page(
+            self._graph, commit_id, wanted, size=size, page_token=page_token, actor=self._who(actor)
+        )
+
+    def changes(
+        self,
+        cursor: str | None = None,
+        start: str | None = None,
+        *,
+        branch: str | None = None,
+        kinds: Iterable[str] | None = None,
+        types: Iterable[str] | None = None,
+        ops: Iterable[str] | None = None,
+        actor: str | None = None,
+    ) -> "ChangeFeed":
+        """Return the commits of a branch since a cursor or a start, oldest first: iterate over blocks.
+
+        A start is `now`, `beginning` or `after:<commit id>`. The feed has its next `cursor` once every block
+        was taken.
+        """
+        from omnigraph.operations.changes.feed import FeedPosition, follow
+
+        wanted = self._filter(kinds, types, ops)
+        position = FeedPosition(cursor, start)
+        return follow(self._graph, position, wanted, branch=self._on(branch), actor=self._who(actor))
+
+    def poll_changes(
+        self,
+        *,
+        cursor: str | None = None,
+        start: str | None = None,
+        page_token: str | None = None,
+        branch: str | None = None,
+        limit: int = PAGE_CHANGES,
+        page_bytes: int = PAGE_BYTES,
+        commits: int = POLL_COMMITS,
+        kinds: Iterable[str] | None = None,
+        types: Iterable[str] | None = None,
+        ops: Iterable[str] | None = None,
+        actor: str | None = None,
+    ) -> "ChangeFeedPage":
+        """Return one page of a branch's changes.
+
+        Raises:
+            ChangeCursorRejected: the cursor or token belongs to something else.
+            ChangeFeedGap: the next commit was cleaned up.
+            ResourceLimit: a page is never that large.
+        """
+        from omnigraph.changes.pages import PageSize
+        from omnigraph.operations.changes.feed import FeedPosition, poll
+
+        return poll(
+            self._graph,
+            FeedPosition(cursor, start, page_token),
+            self._filter(kinds, types, ops),
+            branch=self._on(branch),
+            size=PageSize(limit, page_bytes, commits),
+            actor=self._who(actor),
+        )
+
+    def baseline(
+        self,
+        *,
+        branch: str | None = None,
+        kinds: Iterable[str] | None = None,
+        types: Iterable[str] | None = None,
+        ops: Iterable[str] | None = None,
+        actor: str | None = None,
+    ) -> "Baseline":
+        """Return every entity of a branch, pinned now, and then the cursor that goes on behind it."""
+        from omnigraph.operations.changes.baseline import baseline
+
+        wanted = self._filter(kinds, types, ops)
+        return baseline(self._graph, wanted, branch=self._on(branch), actor=self._who(actor))
+
+    def _filter(
+        self, kinds: Iterable[str] | None, types: Iterable[str] | None, ops: Iterable[str] | None
+    ) -> "ChangeFilter":
+        from omnigraph.operations.changes.sides import change_filter
+
+        return change_filter(self._graph, kinds=kinds, types=types, ops=ops)
+
+    def branches(self) -> list[str]:
+        """Return the names of all branches, sorted."""
+        from omnigraph.operations.branches import list_branches
+
+        return list_branches(self._graph, actor=self._actor)
+
+    def create_branch(self, name: str, from_: str | None = None, *, actor: str | None = None) -> "Branch":
+        """Make a branch that begins as another one is now: as the bound one, or as main.
+
+        Raises:
+            AlreadyExistsError: there is a branch of that name.
+            BranchNotFound: there is no branch to begin from.
+        """
+        from omnigraph.operations.branches import create_branch
+
+        return create_branch(self._graph, name, from_=self._on(from_), actor=self._who(actor))
+
+    def delete_branch(self, name: str, *, actor: str | None = None) -> None:
+        """End a branch with all commits of its own.
+
+        Raises:
+            BranchInUse: another branch needs it, or this handle is bound to it.
+        """
+        self._delete_branch(name, self._who(actor))
+
+    def _delete_branch(
+        self, name: str, actor: str | None, *, ref: str | None = None, head: "GraphCommit | None" = None
+    ) -> None:
+        from omnigraph.operations.branches import delete_branch
+
+        if trimmed_name(name) == self._branch:
+            raise BranchInUse(self._branch, "this handle is bound to it")
+        delete_branch(self._graph, name, actor=actor, ref=ref, head=head)
+
+    def merge(
+        self,
+        source: str,
+        into: str = "main",
+        *,
+        message: str | None = None,
+        delete_branch: bool = False,
+        dry_run: bool = False,
+        actor: str | None = None,
+    ) -> "MergeResult":
+        """Bring into a branch what another one did since the two parted, as one commit with two parents.
+
+        A dry run says how it would end and returns the conflicts; nothing is written. With `delete_branch`
+        the source is deleted afterwards, unless it has commits by then that were not merged; where that is
+        refused, the merge stands and the result says why.
+
+        Raises:
+            MergeConflicts: the two sides disagree; nothing was written.
+            BranchNotFound: there is no such branch.
+        """
+        from omnigraph.operations.merge.merge import merge
+
+        actor = self._who(actor)
+
+        def delete(merged: "ManifestState") -> None:
+            self._delete_branch(source, actor, ref=merged.ref, head=merged.head)
+
+        return merge(
+            self._graph,
+            source,
+            into=into,
+            actor=actor,
+            message=message,
+            delete=delete if delete_branch else None,
+            dry_run=dry_run,
+        )
+
+    @contextmanager
+    def branch(
+        self,
+        name: str,
+        from_: str | None = None,
+        *,
+        merge_on_exit: bool = False,
+        delete_on_error: bool = True,
+    ) -> Iterator["Graph"]:
+        """Yield a handle bound to a branch, which is made first when `from_` says from what.
+
+        With `merge_on_exit` the branch is merged into what it was made from, or into main. A branch that was
+        made here is deleted when the block raises, unless that is switched off.
+        """
+        made = None if from_ is None else self.create_branch(name, from_)
+        if made is None:
+            self._graph.require_branch(self._graph.enter(self._actor, "read", name))
+        try:
+            yield self._bound(trimmed_name(name))
+        except BaseException:
+            if made is not None and delete_on_error:
+                self._delete_branch(name, self._actor, ref=made.ref)
+            raise
+        if merge_on_exit:
+            self.merge(name, into=from_ or "main")
+
+    def _who(self, actor: str | None) -> str | None:
+        """Return who acts: whom a call names, else whom the handle was opened for."""
+        return self._actor if actor is None else actor
+
+    def _on(self, branch: str | None) -> str | None:
+        """Return the branch of a call: the one it names, else the one that the handle is bound to."""
+        return self._branch if branch is None else branch
+
+    def _bound(self, branch: str) -> "Graph":
+        """Return a handle on the same graph that reads and writes a branch."""
+        return Graph(self._graph, self._actor, branch)

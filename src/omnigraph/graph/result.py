@@ -11,7 +11,6 @@ import pyarrow as pa
 from omnigraph.catalog.moments import with_moments
 from omnigraph.core.errors import BadRequest, UnsupportedError
 from omnigraph.graph.encode import json_rows, python_rows
-from omnigraph.graph.frames import frame_of
 from omnigraph.operations.query import QueryAnswer
 
 if TYPE_CHECKING:
@@ -182,3 +181,25 @@ class Result:
 
 def _cell(value: object) -> str:
     return "" if value is None else str(value)
+
+
+def frame_of(table: pa.Table) -> "pd.DataFrame":
+    """Return a frame with the columns of a table, in their order; names may repeat.
+
+    Integers and booleans with a null have a nullable dtype: Arrow's own conversion makes floats of such
+    integers, which are not exact from 2^53 on. Inside entities and lists, they are Python's.
+    """
+    import pandas as pd  # late: most results never become a frame
+
+    nullable = {
+        pa.bool_(): pd.BooleanDtype(),
+        pa.int32(): pd.Int32Dtype(),
+        pa.int64(): pd.Int64Dtype(),
+        pa.uint32(): pd.UInt32Dtype(),
+        pa.uint64(): pd.UInt64Dtype(),
+    }
+    frame = table.to_pandas(integer_object_nulls=True)
+    for place, column in enumerate(table.columns):
+        if column.null_count and column.type in nullable:
+            frame.isetitem(place, column.to_pandas(types_mapper=nullable.get).array)
+    return frame

@@ -7,6 +7,7 @@ from pathlib import Path
 from omnigraph.core.errors import BadRequest
 from omnigraph.core.regular_file import open_regular
 from omnigraph.core.span import Source
+from omnigraph.core.values import named
 
 _FILE_NAME = re.compile(r"(?!\s*//)[^\n{}]+\.(?:pg|gq)")  # a text of either language has braces
 
@@ -38,16 +39,6 @@ def query_name(name: object) -> str | None:
         return name
     hint = ": parameters are given as params=" if isinstance(name, Mapping) else ""
     raise BadRequest(f"the name of a query is a text, not {named(name)}{hint}")
-
-
-def named(value: object) -> str:
-    """Return what a value is, for people."""
-    if value is None:
-        return "None"
-    if isinstance(value, list | tuple) and value:
-        return f"a {type(value).__name__} of {type(value[0]).__name__}"
-    name = type(value).__name__
-    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
 
 
 def read_file(path: str | Path) -> bytes:

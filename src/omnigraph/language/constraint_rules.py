@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 
 from omnigraph.core.diagnostics import Diagnostic
+from omnigraph.core.limits import DIAGNOSTIC_EXCERPT_MAX
 from omnigraph.core.values import Scalar, ValueType
-from omnigraph.language.pattern import pattern_error
 from omnigraph.language.schema_ast import Constraint, LiteralArgument, NameArgument, RangeArgument
 
 ENDPOINT_COLUMNS = frozenset({"src", "dst"})
@@ -111,3 +111,22 @@ def _unknown(
     known = ", ".join(sorted(types)) or "none"  # S13
     message = f"@{constraint.name} names an unknown property '{argument.name}' of '{owner}'"
     return Diagnostic(message, argument.span, f"properties are: {known}")
+
+
+def pattern_error(pattern: str) -> str | None:
+    """Return why a pattern of `@check` does not compile, or none.
+
+    Patterns are RE2, whose time is linear in the text. Arrow checks values with them, so Arrow compiles them.
+    """
+    # Arrow is imported late: most sources that are parsed have no pattern.
+    import pyarrow as pa
+    from pyarrow._compute import MatchSubstringOptions, call_function
+
+    try:
+        # A null suffices to have the pattern compiled: pyarrow imports pandas to make arrays of lists.
+        # And `pyarrow.compute` would write 290 functions out of their descriptions, of which one is called.
+        call_function("match_substring_regex", [pa.nulls(1, pa.string())], MatchSubstringOptions(pattern))
+    except pa.ArrowInvalid as error:
+        # The text repeats the pattern, which may be as long as its author likes.
+        return str(error).removeprefix("Invalid regular expression: ")[:DIAGNOSTIC_EXCERPT_MAX]
+    return None

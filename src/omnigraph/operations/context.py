@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from omnigraph.history.contract import Contract
     from omnigraph.operations.reading import Reading
 
+
 MESSAGE_BYTES_MAX = 4_096  # a commit message is a note, not a document: it is read with every list
 Authorize = Callable[[str | None, str, str], None]
 
@@ -210,3 +211,15 @@ def _check_text(text: str, what: str) -> None:
         text.encode()
     except UnicodeEncodeError as error:
         raise BadRequest(f"the {what} is not valid text: {error.reason}") from error
+
+
+def refresh_coordinator_only(graph: OpenGraph, branch: str | None = None) -> ManifestState:
+    """Forget what is warm and read the manifest afresh; no sidecar is listed, read or touched.
+
+    For code that holds a sidecar of its own: `refresh` heals, and would finish the caller's work under it.
+
+    Raises:
+        BranchNotFound: there is none of that name.
+    """
+    graph.parts.coordinator.forget()
+    return graph.state(branch)

@@ -16,6 +16,7 @@ from omnigraph.commit.parts import Parts, host_name, process_id
 from omnigraph.core.errors import (
     AlreadyExistsError,
     AlreadyInitialized,
+    ClusterManaged,
     InitializationClaimed,
     InitializationIndeterminate,
     OmnigraphError,
@@ -39,14 +40,21 @@ from omnigraph.history.manifest_rows import (
     schema_row,
 )
 from omnigraph.operations.context import Authorize, allow_everything
-from omnigraph.operations.managed import refuse_managed
+from omnigraph.storage.control.durability import Durability
+from omnigraph.storage.control.object_store import open_adapter
 from omnigraph.storage.control.probe import probe_store, refuse_file
+from omnigraph.storage.control.uri import GraphRoot
 from omnigraph.storage.files.sums import FileSum
 from omnigraph.storage.tables.refs import refuse_without_refs
 from omnigraph.storage.tables.stage import CommittedTable
 
 INIT_CLAIM = "__init_claim.json"
 _WRITER = "init"
+
+
+CLUSTER_STATE = "__cluster/state.json"
+_GRAPHS = "graphs"
+_SUFFIX = ".omni"
 
 
 def init_graph(
@@ -181,3 +189,18 @@ def _table_rows(parts: Parts, contract: Contract) -> tuple[list[Row], list[FileS
             pin_row(identity, type_.table_key, pin, at=1),
         ]
     return rows, sums
+
+
+def refuse_managed(root: GraphRoot) -> None:
+    """Refuse a place inside of an established cluster: `<cluster>/graphs/<id>.omni`.
+
+    Raises:
+        ClusterManaged: a cluster is established there.
+    """
+    cluster, _, name = root.uri.rpartition(f"/{_GRAPHS}/")
+    # An s3:// root without a bucket in front of `graphs` is a bucket of that name, and no cluster.
+    if "/" in name or not name.endswith(_SUFFIX) or not cluster.strip("/") or cluster == "s3:":
+        return
+    place = GraphRoot(cluster, root.is_local)
+    if open_adapter(place, Durability.PROCESS).exists(CLUSTER_STATE):
+        raise ClusterManaged(f"{root.uri} belongs to the cluster at {cluster}: use cluster apply")

@@ -7,14 +7,23 @@ of operators is chosen (`choose`) by estimated rows (`estimate`).
 
 from collections.abc import Iterable, Iterator
 
-from omnigraph.catalog.bound import AggregateValue, BoundRead, EntityValue, PropertyValue
+from omnigraph.catalog.bound import (
+    AggregateValue,
+    BoundRead,
+    EntityValue,
+    Expression,
+    PropertyValue,
+    behind_alias,
+)
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType
 from omnigraph.plan.choose import pipeline_of
 from omnigraph.plan.estimate import Estimator
-from omnigraph.plan.needed import keep_of_leaves, needed_by_result
+from omnigraph.plan.mentions import variables_of
 from omnigraph.plan.pattern import Pattern, pattern_of
-from omnigraph.plan.physical import Close, Expand, Join, Operator, PhysicalPlan, Scan, Variable
+from omnigraph.plan.physical import Close, Expand, Join, Keep, Operator, PhysicalPlan, Scan, Variable
 from omnigraph.plan.statistics import Statistics
+
+_BLIND_TO_REPEATS = frozenset({"min", "max"})
 
 
 def plan_read(
@@ -83,3 +92,37 @@ def _group_keys(
                 yield types[variable.type_name], key if isinstance(key, PropertyValue) else None
             case _:
                 pass
+
+
+def keep_of_leaves(read: BoundRead) -> Keep:
+    """Return what to keep of destinations that nothing after their traversal looks at.
+
+    Without aggregates every destination is a row of the result. With them it adds to the weight of its row;
+    where no aggregate sees weights it is enough that there is one.
+    """
+    functions = {p.expression.function for p in read.projections if isinstance(p.expression, AggregateValue)}
+    if not functions:
+        return Keep.ROWS
+    return Keep.EXISTS if functions <= _BLIND_TO_REPEATS else Keep.COUNT
+
+
+def needed_by_result(read: BoundRead) -> frozenset[str]:
+    """Return the variables that projections and order read.
+
+    `count($x)` reads the weight of a row, not `$x`.
+    """
+    return _read_by(
+        [projection.expression for projection in read.projections]
+        + [behind_alias(ordering.expression) for ordering in read.orderings]
+    )
+
+
+def _read_by(expressions: Iterable[Expression]) -> frozenset[str]:
+    names: frozenset[str] = frozenset()
+    for expression in expressions:
+        match expression:
+            case AggregateValue(function="count", argument=EntityValue()):
+                pass
+            case _:
+                names |= variables_of(expression)
+    return names

@@ -9,8 +9,9 @@ G3  `$_` binds nothing: it asks whether there is something at that end, and make
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from itertools import count
+from typing import TypeVar
 
 from omnigraph.catalog.bound import (
     BoundBinding,
@@ -26,7 +27,9 @@ from omnigraph.catalog.bound import (
 )
 from omnigraph.core.deadline import look_at_deadline
 from omnigraph.plan.mentions import variables_of
-from omnigraph.plan.rename import renamed
+
+_NAMES = frozenset({"variable", "left", "right", "edge_variable"})
+Clause = TypeVar("Clause")
 
 
 def is_anonymous(variable: str) -> bool:
@@ -271,3 +274,25 @@ class _Builder:
         nodes = {**self.outer, **self.nodes}
         pattern = _Builder(clauses, nodes, clause.visible, self.names).pattern()
         return Negation(tuple(sorted(pattern.mentioned & self.known)), pattern)
+
+
+def renamed(clause: Clause, names: Mapping[str, str]) -> Clause:
+    """Return a bound clause or expression with other names for some of its variables.
+
+    A `not` block is checked before the clauses behind it, so its own variables may share a name with
+    variables that only those clauses bind. In a plan the block runs last, and the two must not meet.
+    """
+    if isinstance(clause, tuple):
+        return type(clause)(renamed(item, names) for item in clause)
+    if not is_dataclass(clause) or isinstance(clause, type):
+        return clause
+    changes: dict[str, object] = {}
+    for field in fields(clause):
+        value = getattr(clause, field.name)
+        if isinstance(value, str) and field.name in _NAMES:
+            changes[field.name] = names.get(value, value)
+        elif isinstance(value, frozenset) and field.name == "visible":
+            changes[field.name] = frozenset(names.get(name, name) for name in value)
+        elif isinstance(value, tuple) or is_dataclass(value):
+            changes[field.name] = renamed(value, names)
+    return replace(clause, **changes)

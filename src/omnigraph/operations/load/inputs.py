@@ -1,23 +1,32 @@
 """The inputs of a load by name: what the command line and Python users write to the files behind it.
 
-The rules of names are those of `bulk.sources_names`, and of mapping files those of `bulk.mapping_file`.
+The rules for names are in `bulk.sources.names`, those for mapping files in `bulk.sources.mapping_file`.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeAlias
 
 from omnigraph.bulk.sources.mapping_file import read_mapping
 from omnigraph.bulk.sources.names import resolve_name
 from omnigraph.bulk.sources.sources import SourceInput
 from omnigraph.catalog.model import Catalog
-from omnigraph.operations.load.load import LoadInput, RecordInput
+from omnigraph.core.errors import BadRequest
+from omnigraph.core.values import named
+from omnigraph.operations.load.load import FrameInput, LoadInput, RecordInput, TableInput
 from omnigraph.operations.load.rejects import refuse_mapping
+from omnigraph.operations.load.tables import table_input
 from omnigraph.operations.settings import read_limits
 from omnigraph.validate.records import BLOCK_BYTES
 
 STDIN = "-"
+_EXPECTED = (
+    "a load takes paths, NDJSON as bytes, or tables by type name as in {'Person': table}, where records in "
+    "Python become a table with pyarrow.Table.from_pylist"
+)
+
+GivenData: TypeAlias = str | Path | bytes | Mapping[str, object] | Iterable[str | Path | LoadInput]
 
 
 def read_inputs(
@@ -64,6 +73,43 @@ def _read_all(stdin: BinaryIO, name: str | None) -> bytes:
         line += ends
         limits.check_line(begun, file_name=name, line=line)
     return b"".join(pieces)
+
+
+def given_inputs(
+    catalog: Catalog,
+    data: GivenData,
+    mapping: str | Path | None,
+    rejects: Path | None,
+) -> Iterator[LoadInput]:
+    """Yield what a Python user gives to a load, and then the files of a mapping.
+
+    Raises:
+        BadRequest: something is no input, a name stands for nothing, or a type is not in the schema.
+    """
+    yield from _data(catalog, data)
+    if mapping is not None:
+        yield from mapped_sources(mapping, catalog, rejects)
+
+
+def _data(catalog: Catalog, data: GivenData) -> Iterator[LoadInput]:
+
+    if isinstance(data, bytes):
+        yield RecordInput(data)
+    elif isinstance(data, str | Path):
+        yield from named_sources(data, catalog)
+    elif isinstance(data, Mapping):
+        for name, table in data.items():
+            yield table_input(catalog, name, table)
+    elif isinstance(data, Iterable):
+        for item in data:
+            if isinstance(item, str | Path):
+                yield from named_sources(item, catalog)
+            elif isinstance(item, RecordInput | TableInput | FrameInput | SourceInput):
+                yield item
+            else:
+                raise BadRequest(f"{named(item)} among the data is no path; {_EXPECTED}")
+    else:
+        raise BadRequest(f"{named(data)} cannot be loaded; {_EXPECTED}")
 
 
 def named_sources(name: str | Path, catalog: Catalog) -> Iterator[SourceInput]:
