@@ -34,19 +34,19 @@ fuzz: setup ## Run the fuzz tests, with fresh random seeds
 	$(PYTEST) -m fuzz --timeout 0 --hypothesis-profile fuzz $(NONE_IS_FINE)
 
 guards: setup ## Check every fact about Lance that the engine leans on
-	$(PYTEST) tests/storage -k guard
+	$(PYTEST) tests/engine/storage -k guard
 
 mutants: setup ## Break each line of the kept list of guards, and name those that no test misses (GUARDS=text, JOBS=n)
 	$(BIN)/python -m tests.mutants.run --jobs $(or $(JOBS),2) "$(GUARDS)"
 
 crash: setup ## Kill and interrupt writers, hundreds of times, and print the counts (CRASH_ROUNDS, CRASH_SEED)
-	$(PYTEST) tests/crash tests/interrupts -m crash --timeout 0 --capture no
+	$(PYTEST) tests/protocol/crash tests/protocol/interrupts -m crash --timeout 0 --capture no
 
 powercut: setup ## Cut the power at every sync of a commit, and print the counts
-	$(PYTEST) tests/powercut -m powercut --timeout 0 --capture no
+	$(PYTEST) tests/protocol/powercut -m powercut --timeout 0 --capture no
 
 damage: setup ## Damage every file of a graph in every way, and print the counts
-	$(PYTEST) tests/damage -m damage --timeout 0 --capture no
+	$(PYTEST) tests/protocol/damage -m damage --timeout 0 --capture no
 
 check: setup ## Run all that a change must pass, and say what took how long
 	@started=$$(date +%s); failed=0; summary=; \

@@ -12,7 +12,7 @@ from omnigraph.graph.graph import Graph
 from omnigraph.graph.graph import open as open_graph
 from omnigraph.operations.init import init_graph
 from omnigraph.operations.open import make_parts
-from tests.changes.test_entries import ENTRIES as ENTRIES_OF_CHANGES
+from tests.engine.changes.test_entries import ENTRIES as ENTRIES_OF_CHANGES
 from tests.engine.counting import listings
 from tests.support.engine import PEOPLE, chain, counts, files, head, ids, internals, ndjson, node
 from tests.support.queries import mutation, read

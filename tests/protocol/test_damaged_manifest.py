@@ -15,7 +15,7 @@ from omnigraph.core.errors import OmnigraphError
 from omnigraph.core.failpoint import failpoint
 from omnigraph.history.manifest_rows import MANIFEST_DIR
 from omnigraph.storage.files.version_file import version_file_name
-from tests.branches.steps import insert, names
+from tests.engine.branches.steps import insert, names
 from tests.support.books import fingerprint
 from tests.support.hollow import cut_in_half, empty, fill_with_zeros, lose_notes
 from tests.support.protocol import sidecars

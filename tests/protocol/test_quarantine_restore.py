@@ -11,7 +11,7 @@ from omnigraph.core.damage import GraphDamaged
 from omnigraph.core.errors import AlreadyExistsError, ConflictError, NotFoundError
 from omnigraph.history.manifest_rows import MANIFEST_DIR
 from omnigraph.storage.files.version_file import version_file_name
-from tests.branches.steps import insert, names
+from tests.engine.branches.steps import insert, names
 from tests.engine.counting import renames
 from tests.protocol.test_damaged_manifest import SCHEMA, manifest
 from tests.protocol.test_quarantine import location, version_path

@@ -15,7 +15,7 @@ from omnigraph.history.commits import RECOVERY_ACTOR
 from omnigraph.operations import repair as verbs
 from omnigraph.operations.open import make_parts
 from omnigraph.storage.files.version_file import version_file_name
-from tests.branches.steps import insert, names
+from tests.engine.branches.steps import insert, names
 from tests.protocol.test_damaged_manifest import SCHEMA, data_path, manifest
 from tests.support.books import fingerprint
 from tests.support.commands import omnigraph

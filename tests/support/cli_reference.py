@@ -10,8 +10,8 @@ WIDTH = 90
 HEAD = """\
 # Command line
 
-Generated from the commands; `pytest tests/docs --accept` rewrites it. The rules that all commands share are
-in [surfaces, section 1](../spec/surfaces.md).
+Generated from the commands; `pytest tests/surfaces/docs --accept` rewrites it. The rules that all commands
+share are in [surfaces, section 1](../spec/surfaces.md).
 
 | Exit code | When |
 |---|---|

@@ -1,4 +1,4 @@
-"""The one Spark session of a test process; `tests/bulk/conftest.py` has it as a fixture."""
+"""The one Spark session of a test process; `tests/spark/conftest.py` has it as a fixture."""
 
 from typing import TYPE_CHECKING
 

@@ -1,7 +1,7 @@
 """What the library's errors mean: the only place that reads their texts.
 
 Lance raises one typed error, and only from one call; everything else is a builtin exception with a text that
-ends in a place of its source. The texts are pinned by `tests/storage/test_guard_error_texts.py`.
+ends in a place of its source. The texts are pinned by `tests/engine/storage/test_guard_error_texts.py`.
 """
 
 import re

@@ -1,0 +1,101 @@
+"""One random program of 500 operations on one graph: alone, with kills, and on a store that fails.
+
+The operations are mutations, loads, index builds, branches made and deleted, and merges between any of them;
+schema applies, optimize and cleanup are not among them yet. The hypothesis machines of `test_model` try many
+short programs. These are long enough for upkeep, for folded manifests, for tables of many versions and for
+branches that have merged each other again and again.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from tests.models.histories.failing_runs import FailingRun
+from tests.models.histories.killed_runs import KilledRun
+from tests.models.histories.runs import Run
+from tests.support.seeds import fresh_seed
+
+OPERATIONS = 500
+PROGRAMS_FUZZ = 20
+KILL_EVERY = 20  # operations
+
+KINDS = {"PutPerson", "SetAge", "DropPeople", "PutKnows", "DropEdge", "PutNote", "PutOwn", "Load"}
+BRANCH_KINDS = {"Create", "Delete", "Merge", "refused Create", "refused Delete", "refused Merge"}
+OUTCOMES = {f"outcome {each}" for each in ("already_up_to_date", "fast_forward", "merged")}
+CONFLICTS = {
+    f"conflict {each}"
+    for each in (
+        "divergent_insert",
+        "divergent_update",
+        "delete_vs_update",
+        "orphan_edge",
+        "unique_violation",
+        "cardinality_violation",
+    )
+}
+
+
+@pytest.mark.fuzz
+def test_programs_nobody_has_run_yet_leave_what_the_model_says_after_each(tmp_path: Path) -> None:
+    first = fresh_seed("MODEL_SEED")
+    for seed in range(first, first + PROGRAMS_FUZZ):
+        run = Run(tmp_path / f"graph-{seed}", "process", seed)
+        for _ in range(OPERATIONS):
+            run.step()
+        run.look()
+        run.graph.close()
+
+
+@pytest.mark.slow
+@pytest.mark.case("engine", 284)
+def test_five_hundred_operations_leave_what_the_model_says_after_each(tmp_path: Path) -> None:
+    run = Run(tmp_path / "graph", durability="process")
+
+    for _ in range(OPERATIONS):
+        run.step()
+
+    run.look()
+    assert (
+        KINDS | BRANCH_KINDS | OUTCOMES | {"EnsureIndices", "reopen", "refused PutKnows"} <= run.done.keys()
+    )
+    assert run.done.keys() >= CONFLICTS
+    assert run.was_kept_up()
+    assert run.audited() == []
+    run.graph.close()
+
+
+@pytest.mark.case("engine", 285)
+@pytest.mark.slow
+@pytest.mark.timeout(600)  # the disk is waited for, not the processor
+def test_kills_at_failpoints_among_five_hundred_operations_change_nothing_else(tmp_path: Path) -> None:
+    run = KilledRun(tmp_path / "graph")
+
+    for number in range(1, OPERATIONS + 1):
+        if number % KILL_EVERY:
+            run.step()
+        else:
+            run.kill()
+
+    run.next_writer.kill()
+    run.look()
+    assert run.died_at.total() >= OPERATIONS // KILL_EVERY
+    assert len(run.died_at) > 10
+    assert run.died_of.keys() == {"On", "Create", "Delete", "Merge"}
+    assert run.sidecars
+    run.graph.close()
+
+
+@pytest.mark.case("engine", 286)
+@pytest.mark.slow
+@pytest.mark.timeout(600)  # the disk is waited for, not the processor
+def test_a_store_that_fails_at_random_calls_fails_writes_with_our_errors_alone(tmp_path: Path) -> None:
+    run = FailingRun(tmp_path / "graph")
+
+    with run.faults.installed():
+        for _ in range(OPERATIONS):
+            run.attempt()
+
+    run.look()
+    assert {"StorageError", "RecoveryRequired"} <= run.told.keys()
+    assert run.failed.keys() == {"On", "Create", "Delete", "Merge"}
+    run.graph.close()
