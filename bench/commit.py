@@ -14,10 +14,10 @@ from pathlib import Path
 if __package__ in {None, ""}:
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
+import omnigraph
 from bench.support.counting import Counter, Sample
 from bench.support.report import cpu_ms, sum_counts, verdict, wall_ms
 from bench.support.seed import seed_commits
-from omnigraph.graph import graph as omnigraph
 from omnigraph.graph.graph import Graph
 
 SCHEMA = """\

@@ -18,9 +18,9 @@ import pyarrow as pa
 if __package__ in {None, ""}:
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
+import omnigraph
 from bench.support.counting import Counter, Sample
 from bench.support.report import cpu_ms, sum_counts, verdict, wall_ms
-from omnigraph.graph import graph as omnigraph
 from omnigraph.graph.graph import Graph
 
 SCHEMA = "node Item { key: String @key  value: I64  label: String? }"

@@ -20,10 +20,10 @@ import numpy as np
 if __package__ in {None, ""}:
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
+import omnigraph
 from bench.support.counting import Counter, Sample
 from bench.support.merge_sides import Engine, Merged, Ours, doltlite, has_doltlite, sides
 from bench.support.report import sum_counts, verdict, wall_ms
-from omnigraph.graph import graph as omnigraph
 
 SEED = 20_262
 SMALL, MIDDLE, LARGE = 100_000, 1_000_000, 3_000_000

@@ -24,11 +24,11 @@ import pyarrow as pa
 if __package__ in {None, ""}:
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
+import omnigraph
 from bench.support.ours import TEXTS, Ours
 from bench.support.report import verdict
 from bench.support.social import SEED, SIZES, Size, handles_of, make_social
 from omnigraph.exec.dense.counts import DerivedCounts
-from omnigraph.graph import graph as omnigraph
 from omnigraph.graph.graph import Graph
 
 EDGE = "query m($a: String, $b: String) { insert Knows { from: $a, to: $b, since: 2026 } }"

@@ -18,8 +18,8 @@ import pyarrow as pa
 if __package__ in {None, ""}:
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
+import omnigraph
 from bench.support.report import verdict
-from omnigraph.graph import graph as omnigraph
 from omnigraph.graph.graph import Graph
 from omnigraph.operations.file_checks import ENVIRONMENT as VERIFY
 from omnigraph.storage.files.sums import ENVIRONMENT as CHECKSUMS

@@ -7,10 +7,10 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+import omnigraph
 from bench.support.load_data import Files
 from omnigraph.bulk.connect.progress import ProgressEvent
 from omnigraph.bulk.connect.session import SparkSettings, close_session, open_session
-from omnigraph.graph import graph as omnigraph
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

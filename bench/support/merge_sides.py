@@ -13,7 +13,7 @@ from typing import IO, Protocol
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.graph import graph as omnigraph
+import omnigraph
 from omnigraph.graph.graph import Graph
 
 SCHEMA = "node Item { key: String @key  value: I64  label: String? }"

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
+import omnigraph
 from bench.support.questions import Values
 from bench.support.social import DIMENSION, Social
-from omnigraph.graph import graph as omnigraph
 from omnigraph.graph.graph import Graph
 
 _PERSON = "handle: String @key  name: String  age: I64  city: String @index  bio: String @index"

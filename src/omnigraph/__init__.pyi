@@ -74,8 +74,8 @@ from omnigraph.core.merge_conflict import MergeConflict as MergeConflict
 from omnigraph.core.merge_conflict import MergeConflictKind as MergeConflictKind
 from omnigraph.embedding import EmbeddingConfig as EmbeddingConfig
 from omnigraph.graph.graph import Graph as Graph
-from omnigraph.graph.graph import init as init
-from omnigraph.graph.graph import open as open
+from omnigraph.graph.opening import init as init
+from omnigraph.graph.opening import open as open
 from omnigraph.graph.repair import quarantined as quarantined
 from omnigraph.graph.repair import repair as repair
 from omnigraph.graph.repair import restore_quarantined as restore_quarantined

@@ -9,13 +9,14 @@ from omnigraph.core.errors import BadRequest, PolicyDenied, RecoveryRequired
 from omnigraph.core.failpoint import failpoint
 from omnigraph.core.span import Source
 from omnigraph.graph.graph import Graph
-from omnigraph.graph.graph import open as open_graph
+from omnigraph.graph.opening import open as open_graph
 from omnigraph.operations.init import init_graph
 from omnigraph.operations.open import make_parts
 from tests.engine.changes.test_entries import ENTRIES as ENTRIES_OF_CHANGES
 from tests.engine.counting import listings
-from tests.support.engine import PEOPLE, chain, counts, files, head, ids, internals, ndjson, node
+from tests.support.engine import PEOPLE, chain, counts, files, head, ids, ndjson, node
 from tests.support.queries import mutation, read
+from tests.support.seam import internals
 
 ANN = mutation('insert Person { name: "ann" }')
 RECORDS = ndjson([node("Person", name="ann")])

@@ -29,7 +29,6 @@ from tests.support.engine import (
     edge,
     head,
     ids,
-    internals,
     ndjson,
     new_graph,
     node,
@@ -39,6 +38,7 @@ from tests.support.engine import (
     together,
 )
 from tests.support.queries import mutation
+from tests.support.seam import internals
 from tests.support.tables import Workbench, names
 from tests.support.tables import rows as table_rows
 

@@ -10,7 +10,8 @@ from omnigraph.core.errors import SchemaContractConflict
 from omnigraph.graph.graph import Graph
 from omnigraph.history.contract import SCHEMA_SOURCE, SCHEMA_STATE, check_against_manifest, compiled
 from omnigraph.history.identity import TableIdentity
-from tests.support.engine import PEOPLE, internals, new_graph, reopen
+from tests.support.engine import PEOPLE, new_graph, reopen
+from tests.support.seam import internals
 
 
 @pytest.fixture

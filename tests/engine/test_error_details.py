@@ -10,11 +10,13 @@ import pytest
 from omnigraph.cli.error_document import error_document
 from omnigraph.core.errors import OmnigraphError
 from omnigraph.core.failpoint import failpoint
-from omnigraph.graph.graph import Graph, init
-from omnigraph.graph.graph import open as open_graph
+from omnigraph.graph.graph import Graph
+from omnigraph.graph.opening import init
+from omnigraph.graph.opening import open as open_graph
 from omnigraph.operations.settings import LINE_MAX_BYTES
 from tests.support.engine import PEOPLE, head, ndjson, new_graph, node, reopen, table_path
 from tests.support.queries import mutation, read
+from tests.support.seam import internals
 
 ANN = mutation('insert Person { name: "ann" }')
 BOB = mutation('insert Person { name: "bob" }')
@@ -97,7 +99,7 @@ def meet_in_a_branch_that_is_gone(graph: Graph) -> None:
     for name in ("june", "fix"):
         graph.create_branch(name)
     graph.mutate(ANN, branch="fix")
-    parts, ref = graph._graph.parts, graph._graph.state("fix").ref
+    parts, ref = internals(graph).parts, internals(graph).state("fix").ref
     for target in ("june", "main"):
         graph.merge("fix", into=target)
         graph.mutate(mutation('update Person set { age: 1 } where name = "ann"'), branch=target)

@@ -25,7 +25,8 @@ from omnigraph.core.errors import (
 )
 from omnigraph.core.failpoint import InjectedFault, failpoint
 from omnigraph.core.span import Source
-from omnigraph.graph.graph import Graph, init
+from omnigraph.graph.graph import Graph
+from omnigraph.graph.opening import init
 from omnigraph.history.contract import SCHEMA_FILES, Contract
 from omnigraph.history.identity import TableIdentity
 from omnigraph.history.manifest_rows import (
@@ -41,7 +42,6 @@ from tests.support.engine import (
     files,
     head,
     ids,
-    internals,
     manifest_rows,
     new_graph,
     pin,
@@ -52,6 +52,7 @@ from tests.support.engine import (
 )
 from tests.support.library import LIB
 from tests.support.queries import mutation
+from tests.support.seam import internals
 
 PRIMARY_KEY = b"lance-schema:unenforced-primary-key"
 ANN = mutation('insert Person { name: "ann" }')

@@ -32,7 +32,6 @@ from tests.support.engine import (
     edge,
     head,
     ids,
-    internals,
     ndjson,
     new_graph,
     node,
@@ -43,6 +42,7 @@ from tests.support.engine import (
     table_path,
 )
 from tests.support.library import LIB
+from tests.support.seam import internals
 
 PEOPLE_AND_WORK = (
     node("Person", name="ann", age=30),

@@ -36,6 +36,7 @@ from tests.support.engine import (
     reopen,
 )
 from tests.support.queries import mutation
+from tests.support.seam import internals
 from tests.support.system import unprivileged
 
 PRIMARY_KEY = b"lance-schema:unenforced-primary-key"
@@ -135,7 +136,7 @@ def test_temporary_residue_is_invisible_and_has_no_address(graph: Graph) -> None
     residue = folder / "01ARZ3NDEKTSV4RRFFQ69G5FAV.json#123"
     residue.write_text("half a sidecar")
     opened = reopen(graph)
-    adapter = opened._graph.parts.adapter
+    adapter = internals(opened).parts.adapter
 
     opened.mutate(ANN)
 
@@ -149,7 +150,7 @@ def test_temporary_residue_is_invisible_and_has_no_address(graph: Graph) -> None
 @pytest.mark.case("engine", 22)
 def test_missing_and_forbidden_are_told_apart(graph: Graph) -> None:
     root = Path(graph.uri)
-    adapter = graph._graph.parts.adapter
+    adapter = internals(graph).parts.adapter
     (root / "empty").mkdir()
     closed = root / "closed"
     closed.mkdir()

@@ -32,7 +32,6 @@ from tests.support.engine import (
     head,
     ids,
     intent,
-    internals,
     ndjson,
     node,
     pins,
@@ -40,6 +39,7 @@ from tests.support.engine import (
     rows,
 )
 from tests.support.queries import mutation
+from tests.support.seam import internals
 
 ANN = mutation('insert Person { name: "ann" }')
 BOB = mutation('insert Person { name: "bob" }')

@@ -14,7 +14,8 @@ from omnigraph.storage.control.graph_files import graph_files
 from omnigraph.storage.control.uri import GraphRoot
 from omnigraph.storage.files.relative_path import check_ref, check_relative_path
 from omnigraph.storage.tables.task_notes import TaskNotes
-from tests.support.engine import contents, internals, new_graph, reopen
+from tests.support.engine import contents, new_graph, reopen
+from tests.support.seam import internals
 
 INSERT = "query m($n: String) { insert Person { name: $n } }"
 ELSEWHERE = ["..", "../x", "a/../../b", "/etc", "a/b", "a//b", "", ".", "a\0b", "a\\b", ".hidden", "x" * 300]

@@ -34,7 +34,6 @@ from tests.support.engine import (
     head,
     ids,
     intent,
-    internals,
     manifest_rows,
     pin,
     recovery_files,
@@ -42,6 +41,7 @@ from tests.support.engine import (
     together,
 )
 from tests.support.queries import mutation
+from tests.support.seam import internals
 
 ANN = mutation('insert Person { name: "ann" }')
 NEW = TableIdentity(77, 1)

@@ -13,8 +13,9 @@ from omnigraph.graph.graph import Graph
 from omnigraph.operations.init import INIT_CLAIM, init_graph
 from omnigraph.operations.open import make_parts
 from omnigraph.operations.reprepare import with_repreparation
-from tests.support.engine import PEOPLE, files, ids, internals, new_graph, node, people, reopen
+from tests.support.engine import PEOPLE, files, ids, new_graph, node, people, reopen
 from tests.support.queries import mutation
+from tests.support.seam import internals
 
 INSERT = mutation('insert Person { name: "bob" }')
 WRITES: dict[str, Callable[[Graph], object]] = {

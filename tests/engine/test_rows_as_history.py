@@ -33,7 +33,6 @@ from tests.support.engine import (
     Publisher,
     cold_state,
     intent,
-    internals,
     manifest_path,
     ndjson,
     node,
@@ -43,6 +42,7 @@ from tests.support.engine import (
     view,
 )
 from tests.support.queries import mutation
+from tests.support.seam import internals
 
 
 class Recorder:

@@ -26,7 +26,6 @@ from tests.support.engine import (
     cold_state,
     edge,
     head,
-    internals,
     manifest_rows,
     ndjson,
     node,
@@ -36,6 +35,7 @@ from tests.support.engine import (
     view,
 )
 from tests.support.queries import mutation
+from tests.support.seam import internals
 
 ANN = mutation('insert Person { name: "ann" }')
 NEW = TableIdentity(77, 1)

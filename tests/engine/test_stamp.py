@@ -11,8 +11,9 @@ from omnigraph.core.errors import FormatVersionError
 from omnigraph.graph.graph import Graph
 from omnigraph.history.manifest_rows import STAMP_KEY
 from omnigraph.history.stamp import MIN_SUPPORTED_INTERNAL_SCHEMA_VERSION, refuse_if_stamp_unsupported
-from tests.support.engine import Publisher, internals, reopen
+from tests.support.engine import Publisher, reopen
 from tests.support.queries import mutation
+from tests.support.seam import internals
 
 ANN = mutation('insert Person { name: "ann" }')
 WAYS_IN: dict[str, Callable[[Graph], object]] = {

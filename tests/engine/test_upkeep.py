@@ -24,7 +24,6 @@ from tests.support.engine import (
     copy_of,
     head,
     ids,
-    internals,
     ndjson,
     new_graph,
     node,
@@ -36,6 +35,7 @@ from tests.support.engine import (
     together,
 )
 from tests.support.queries import mutation
+from tests.support.seam import internals
 from tests.support.system import Script
 
 LARGE = SMALL_FRAGMENT_ROWS + 1

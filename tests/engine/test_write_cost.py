@@ -10,21 +10,14 @@ import pytest
 
 from omnigraph.commit.publish import UPKEEP_INTERVAL
 from omnigraph.core.failpoint import failpoint
-from omnigraph.graph.graph import Graph, init
-from omnigraph.graph.graph import open as open_graph
+from omnigraph.graph.graph import Graph
+from omnigraph.graph.opening import init
+from omnigraph.graph.opening import open as open_graph
 from omnigraph.history.select import where_equal
 from tests.engine.counting import Scans, listings
-from tests.support.engine import (
-    PEOPLE,
-    Counts,
-    counts,
-    internals,
-    ndjson,
-    node,
-    people,
-    reopen,
-)
+from tests.support.engine import PEOPLE, Counts, counts, ndjson, node, people, reopen
 from tests.support.queries import mutation
+from tests.support.seam import internals
 
 
 def insert(graph: Graph, number: int) -> None:

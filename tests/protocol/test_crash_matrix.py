@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-import omnigraph.graph.graph as graphs
+import omnigraph
 from omnigraph.core.errors import RecoveryRequired
 from omnigraph.core.failpoint import InjectedFault, failpoint
 from omnigraph.graph.graph import Graph
@@ -107,7 +107,7 @@ def test_a_killed_writer_is_finished_or_undone_by_the_next_open(cell: Cell, root
     killed(root, cell.writer.name, cell.place)
     assert books(root).contents == cell.visible
 
-    with graphs.open(root) as graph:
+    with omnigraph.open(root) as graph:
         assert_recovered(root, cell, cell.recovered)
         write_everywhere(graph)
 
@@ -118,11 +118,11 @@ def test_a_killed_writer_is_finished_or_undone_by_the_next_open(cell: Cell, root
 @each_cell
 def test_a_writer_that_failed_is_finished_or_undone_by_the_next_open(cell: Cell, root_for: NewRoot) -> None:
     root = root_for(cell.writer.name)
-    with graphs.open(root) as failed, failing(cell):
+    with omnigraph.open(root) as failed, failing(cell):
         cell.writer.run(failed)
     assert books(root).contents == cell.visible
 
-    with graphs.open(root) as graph:
+    with omnigraph.open(root) as graph:
         assert_recovered(root, cell, cell.recovered)
         write_everywhere(graph)
 
@@ -133,20 +133,20 @@ def test_a_writer_that_failed_is_finished_or_undone_by_the_next_open(cell: Cell,
 @each_cell
 def test_a_writer_that_failed_is_finished_or_undone_by_the_next_write(cell: Cell, root_for: NewRoot) -> None:
     root = root_for(cell.writer.name)
-    with graphs.open(root) as graph:
+    with omnigraph.open(root) as graph:
         with failing(cell):
             cell.writer.run(graph)
 
         if cell.waits_for_open:
             refuses_its_tables_only(root, graph)
-            graphs.open(root).close()
+            omnigraph.open(root).close()
         write_everywhere(graph)
 
         if cell.point == "P7":  # a lone lock file waits for the next open
-            graphs.open(root).close()
+            omnigraph.open(root).close()
         assert_recovered(root, cell, with_extra(cell.recovered))
         assert_reopening_changes_nothing(root)
-        assert graph.snapshot().head == graphs.open(root).snapshot().head
+        assert graph.snapshot().head == omnigraph.open(root).snapshot().head
 
 
 @each_cell
@@ -155,13 +155,13 @@ def test_a_stopped_writer_is_left_alone(cell: Cell, root_for: NewRoot, warm_writ
     with warm_writer.stopped(root, cell.writer.name, cell.place):
         before = fingerprint(root)
 
-        with graphs.open(root) as graph:
+        with omnigraph.open(root) as graph:
             graph.refresh()
 
         assert fingerprint(root) == before
         assert books(root).contents == cell.visible
     assert_settled(root, cell.writer.after, recoveries=0)
-    with graphs.open(root) as graph:
+    with omnigraph.open(root) as graph:
         write_everywhere(graph)
     assert_settled(root, with_extra(cell.writer.after), recoveries=0)
     assert_reopening_changes_nothing(root)

@@ -9,7 +9,7 @@ from typing import Literal
 import lance
 import pytest
 
-import omnigraph.graph.graph as graphs
+import omnigraph
 from omnigraph.core.damage import GraphDamaged
 from omnigraph.core.errors import OmnigraphError
 from omnigraph.core.failpoint import failpoint
@@ -36,7 +36,7 @@ each_damage = pytest.mark.parametrize("damage", DAMAGES)
 def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A graph of several commits, all of them acknowledged."""
     root = tmp_path_factory.mktemp("pristine") / "graph"
-    with graphs.init(root, SCHEMA) as graph:
+    with omnigraph.init(root, SCHEMA) as graph:
         for number in range(WRITES):
             insert(graph, f"p{number}")
     return root
@@ -87,7 +87,7 @@ FILES: dict[str, Callable[[Path], Path]] = {
 
 
 def assert_whole(root: Path) -> None:
-    with graphs.open(root) as graph:
+    with omnigraph.open(root) as graph:
         assert names(graph) == [f"p{number}" for number in range(WRITES)]
         assert len(graph.commits()) == WRITES + 1
         insert(graph, "next")
@@ -106,7 +106,7 @@ def test_damage_to_a_synced_manifest_moves_nothing_and_is_loud(
 
         for mode in MODES:
             with pytest.raises(GraphDamaged) as raised:
-                graphs.open(root, mode=mode)
+                omnigraph.open(root, mode=mode)
             assert raised.value.code == "graph_damaged"
             assert raised.value.file == str(path.relative_to(root))
             assert raised.value.file in str(raised.value)
@@ -119,13 +119,13 @@ def test_damage_to_a_synced_manifest_moves_nothing_and_is_loud(
 
 @pytest.mark.case("engine", 406)
 def test_the_error_names_the_commits_that_need_the_file(root: Path) -> None:
-    with graphs.open(root, mode="ro") as graph:
+    with omnigraph.open(root, mode="ro") as graph:
         commits = {commit.manifest_version: commit.graph_commit_id for commit in graph.commits()}
     lost = 4  # the fragment of the third write, whose commit row is in the file
     data_path(root, lost - 1).unlink()
 
     with pytest.raises(GraphDamaged) as raised:
-        graphs.open(root, mode="ro")
+        omnigraph.open(root, mode="ro")
 
     assert raised.value.versions == tuple(range(lost, WRITES + 2))
     assert raised.value.readable == lost - 1
@@ -136,7 +136,7 @@ def test_the_error_names_the_commits_that_need_the_file(root: Path) -> None:
 @pytest.mark.case("engine", 407)
 @each_damage
 def test_damage_to_an_old_version_blocks_nothing(damage: str, root: Path, tmp_path: Path) -> None:
-    with damaged(version_path(root, 3), damage, tmp_path), graphs.open(root) as graph:
+    with damaged(version_path(root, 3), damage, tmp_path), omnigraph.open(root) as graph:
         assert len(names(graph)) == WRITES
         insert(graph, "over it")
         assert len(graph.commits()) == WRITES + 2
@@ -148,15 +148,15 @@ def test_damage_to_an_old_version_blocks_nothing(damage: str, root: Path, tmp_pa
 @pytest.mark.case("engine", 406)
 def test_what_was_read_after_a_power_cut_is_proven_by_the_open(root: Path) -> None:
     lose_notes(root)
-    graphs.open(root, durability="full").close()
+    omnigraph.open(root, durability="full").close()
     empty(newest_version(root))
 
     with pytest.raises(GraphDamaged):
-        graphs.open(root)
+        omnigraph.open(root)
 
 
 def test_an_open_handle_that_loses_the_newest_version_says_so(root: Path) -> None:
-    with graphs.open(root) as graph:
+    with omnigraph.open(root) as graph:
         names(graph)
         newest_version(root).unlink()
 
@@ -170,7 +170,7 @@ def test_an_open_handle_that_loses_the_newest_version_says_so(root: Path) -> Non
 def test_damage_beside_an_unfinished_write_is_still_loud(root: Path) -> None:
     """A sidecar says that something was at work, and not that the newest version was never synced."""
     with (
-        graphs.open(root) as graph,
+        omnigraph.open(root) as graph,
         failpoint("mutation.post_table_commit", "raise:once"),
         pytest.raises(OmnigraphError),
     ):
@@ -179,4 +179,4 @@ def test_damage_beside_an_unfinished_write_is_still_loud(root: Path) -> None:
     empty(newest_version(root))
 
     with pytest.raises(GraphDamaged):
-        graphs.open(root)
+        omnigraph.open(root)

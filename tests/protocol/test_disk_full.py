@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-import omnigraph.graph.graph as graphs
+import omnigraph
 from tests.support.books import assert_reopening_changes_nothing, assert_settled
 from tests.support.protocol import BEFORE, WRITERS, Contents, with_extra, write_everywhere
 from tests.support.system import Script
 
 PROGRAM = """
 import resource, sys
-import omnigraph.graph.graph as graphs
+import omnigraph
 from omnigraph.core.errors import OmnigraphError
 from tests.support.protocol import WRITERS, paused_at, write_everywhere
 root, writer, place = sys.argv[1:]
@@ -24,7 +24,7 @@ _, unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
 def fill():
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, unlimited))
 
-graph = graphs.open(root)
+graph = omnigraph.open(root)
 if not place:
     fill()
 try:
@@ -69,7 +69,7 @@ def test_a_disk_that_fills_up_while_any_writer_stages_loses_nothing(writer: str,
         assert script.read_line() == "StorageError"
         assert_settled(root, BEFORE, recoveries=0)
 
-    with graphs.open(root) as graph:
+    with omnigraph.open(root) as graph:
         WRITERS[writer].run(graph)
         write_everywhere(graph)
     assert_settled(root, with_extra(WRITERS[writer].after), recoveries=0)
@@ -78,7 +78,7 @@ def test_a_disk_that_fills_up_while_any_writer_stages_loses_nothing(writer: str,
 def test_a_disk_that_fills_up_during_recovery_leaves_it_to_the_next_open(root: Path) -> None:
     program = """
 import resource, sys
-import omnigraph.graph.graph as graphs
+import omnigraph
 from omnigraph.core.errors import OmnigraphError
 from tests.support.protocol import give_up, paused_at
 from pathlib import Path
@@ -88,7 +88,7 @@ _, unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
 fill = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, unlimited))
 with paused_at("recovery.post_table_undo_pre_publish", "call", fill):
     try:
-        graphs.open(root)
+        omnigraph.open(root)
     except OmnigraphError as error:
         print(type(error).__name__, flush=True)
 """
@@ -96,7 +96,7 @@ with paused_at("recovery.post_table_undo_pre_publish", "call", fill):
         assert script.read_line() == "StorageError"
         assert script.wait() == 0
 
-    with graphs.open(root) as graph:
+    with omnigraph.open(root) as graph:
         write_everywhere(graph)
     found = assert_settled(root, with_extra(BEFORE), recoveries=1)
     assert found.recoveries[0].kind == "RolledBack"

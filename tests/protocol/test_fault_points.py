@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-import omnigraph.graph.graph as graphs
+import omnigraph
 from omnigraph.commit.publish import FRAGMENTS_MAX
 from omnigraph.core.errors import RecoveryRequired, StorageError
 from omnigraph.core.failpoint import ENVIRONMENT, EXIT_STATUS, InjectedFault, failpoint
@@ -19,24 +19,25 @@ from tests.support.books import (
     fingerprint,
 )
 from tests.support.protocol import BEFORE, WRITERS, paused_at, sidecars, stopped, with_extra, write_everywhere
+from tests.support.seam import internals
 from tests.support.system import Script
 
 AFTER_INSERT = WRITERS["insert"].after
 LOAD = """
 import sys
-import omnigraph.graph.graph as graphs
-graphs.open(sys.argv[1]).load(b'{"type": "Person", "data": {"name": "dan", "age": 50}}\\n', "append")
+import omnigraph
+omnigraph.open(sys.argv[1]).load(b'{"type": "Person", "data": {"name": "dan", "age": 50}}\\n', "append")
 """
 TOUCH = """
 import sys
-import omnigraph.graph.graph as graphs
-graph = graphs.open(sys.argv[1], upkeep=False)
+import omnigraph
+graph = omnigraph.open(sys.argv[1], upkeep=False)
 graph.mutate('query t() { update Company set { city: "Graz" } where name = "acme" }')
 """
 
 
 def test_a_cascade_that_fails_half_way_moves_no_table(root: Path) -> None:
-    with graphs.open(root) as graph:
+    with omnigraph.open(root) as graph:
         before = books(root).heads
         with failpoint("mutation.delete_node_pre_primary_delete", "raise"), pytest.raises(InjectedFault):
             WRITERS["delete"].run(graph)
@@ -53,30 +54,30 @@ def test_a_load_that_is_killed_before_its_indexes_has_landed(root: Path) -> None
     loaded = {**BEFORE, "Person": BEFORE["Person"] | {("dan", 50)}}
     assert_settled(root, loaded, recoveries=0)
 
-    with graphs.open(root) as graph:
+    with omnigraph.open(root) as graph:
         assert {index.coverage for table in graph.index_status() for index in table.indexes} == {"missing"}
         assert graph.ensure_indices().commit is not None
     assert_settled(root, loaded, recoveries=0)
 
 
 def test_a_kill_before_the_manifest_is_folded_leaves_that_to_the_next_publish(root: Path) -> None:
-    with graphs.open(root, upkeep=False) as graph:
-        fragments = len(graph._graph.state().fragments)
+    with omnigraph.open(root, upkeep=False) as graph:
+        fragments = len(internals(graph).state().fragments)
         with failpoint("publish.before_auto_compaction", "raise"):
             for age in range(FRAGMENTS_MAX - fragments - 1):
                 graph.mutate(f'query t() {{ update Person set {{ age: {age} }} where name = "ann" }}')
         commits = len(graph.commits())
-        assert len(graph._graph.state().fragments) == FRAGMENTS_MAX - 1
+        assert len(internals(graph).state().fragments) == FRAGMENTS_MAX - 1
 
         with Script(TOUCH, root, **{ENVIRONMENT: "publish.before_auto_compaction=exit"}) as script:
             assert script.wait() == EXIT_STATUS
 
         assert len(graph.commits()) == commits + 1
         assert contents_of(graph)["Company"] == frozenset({("acme", "Graz"), ("ibex", None)})
-        assert len(graph._graph.state().fragments) == FRAGMENTS_MAX
+        assert len(internals(graph).state().fragments) == FRAGMENTS_MAX
         graph.mutate('query t() { update Person set { age: 30 } where name = "ann" }')
         # The killed writer was finished by a commit, which folded all; the write after it added one fragment.
-        assert len(graph._graph.state().fragments) == 2
+        assert len(internals(graph).state().fragments) == 2
     assert len(books(root).recoveries) == 1
 
 
@@ -92,7 +93,7 @@ def test_a_merge_that_confirms_between_the_listing_and_the_lock(root_for: NewRoo
     environment = {ENVIRONMENT: f"{CONFIRMED}=exit"} if is_killed else {}
     with (
         stopped(root, "branch_merge", f"{CONFIRMING}=", **environment) as script,
-        graphs.open(root) as graph,
+        omnigraph.open(root) as graph,
     ):
         (sidecar,) = sidecars(root)
         assert {table["confirmed_version"] for table in tables_of(sidecar)} == {None}
@@ -128,7 +129,7 @@ def tables_of(sidecar: Path) -> list[dict[str, Any]]:
 def test_a_writer_that_finishes_between_the_listing_and_the_lock_is_not_recovered(root: Path) -> None:
     with (
         stopped(root, "insert", "mutation.post_finalize_pre_publisher=") as script,
-        graphs.open(root) as graph,
+        omnigraph.open(root) as graph,
     ):
 
         def finish() -> None:
@@ -148,9 +149,9 @@ def test_a_writer_that_finishes_between_the_listing_and_the_lock_is_not_recovere
 
 def test_a_first_commit_that_fails_in_doubt_keeps_its_sidecar(root: Path) -> None:
     """Only a conflict proves that nothing landed: whatever else goes wrong is recovery's to judge."""
-    with graphs.open(root) as graph:
+    with omnigraph.open(root) as graph:
         before = fingerprint(root / "__manifest")
-        stager = graph._graph.parts.stager
+        stager = internals(graph).parts.stager
         commit_staged = stager.commit_staged
 
         def fail(*_arguments: object, **_named: object) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-import omnigraph.graph.graph as graphs
+import omnigraph
 from omnigraph.storage.control.locks import is_taken
 from tests.support.books import assert_settled
 from tests.support.protocol import BEFORE, WRITERS, sidecars, with_extra, write_everywhere
@@ -14,10 +14,10 @@ from tests.support.system import Script
 
 FORK_IN_PHASE_B = """
 import os, sys
-import omnigraph.graph.graph as graphs
+import omnigraph
 from omnigraph.core.errors import HandleForked
 from tests.support.protocol import WRITERS, paused_at
-graph = graphs.open(sys.argv[1])
+graph = omnigraph.open(sys.argv[1])
 
 def fork():
     if os.fork():
@@ -40,10 +40,10 @@ with paused_at("mutation.post_table_commit", "call", fork):
 """
 FORK_AT_REST = """
 import os, sys
-import omnigraph.graph.graph as graphs
+import omnigraph
 from omnigraph.core.errors import HandleForked
 from tests.support.protocol import WRITERS
-graph = graphs.open(sys.argv[1])
+graph = omnigraph.open(sys.argv[1])
 COUNT = "query q() { match { $p: Person } return { count($p) as n } }"
 before = graph.query(COUNT).rows[0]["n"]
 if os.fork() == 0:
@@ -61,9 +61,9 @@ print(before, graph.query(COUNT).rows[0]["n"], flush=True)
 """
 OPEN_IN_CHILD = """
 import os, sys
-import omnigraph.graph.graph as graphs
+import omnigraph
 from tests.support.books import contents_of
-graph = graphs.open(sys.argv[1])
+graph = omnigraph.open(sys.argv[1])
 if os.fork() == 0:
     os.execv(sys.executable, [sys.executable, "-c", sys.argv[2], sys.argv[1]])
 os.wait()
@@ -72,9 +72,9 @@ print(len(contents_of(graph)["Person"]), flush=True)
 """
 CHILD = """
 import sys
-import omnigraph.graph.graph as graphs
+import omnigraph
 from tests.support.protocol import WRITERS
-WRITERS["insert"].run(graphs.open(sys.argv[1]))
+WRITERS["insert"].run(omnigraph.open(sys.argv[1]))
 """
 
 
@@ -89,7 +89,7 @@ def test_a_child_keeps_no_lock_of_a_killed_parent_and_cannot_use_its_handle(root
 
         os.kill(child, 0)  # it lives on
         assert not is_taken(sidecar.with_suffix(".lock"))
-        with graphs.open(root) as graph:
+        with omnigraph.open(root) as graph:
             found = assert_settled(root, BEFORE, recoveries=1)
             assert found.recoveries[0].kind == "RolledBack"
             write_everywhere(graph)

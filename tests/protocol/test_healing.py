@@ -8,7 +8,7 @@ from random import Random
 import lance
 import pytest
 
-import omnigraph.graph.graph as graphs
+import omnigraph
 from omnigraph.catalog.build import read_schema
 from omnigraph.catalog.identity import accept_first
 from omnigraph.commit.queues import WriteQueueManager
@@ -45,6 +45,7 @@ from tests.support.protocol import (
     with_extra,
     write_everywhere,
 )
+from tests.support.seam import internals
 
 AFTER_INSERT = WRITERS["insert"].after
 TOUCH_COMPANY = 'query touch() { update Company set { city: "Graz" } where name = "acme" }'
@@ -67,7 +68,7 @@ COMPANY_TOUCHED = frozenset({("acme", "Graz"), ("ibex", None)})
 )
 def test_an_entry_heals_without_a_reopen(entry: str, root: Path) -> None:
     """Of case 205 the schema apply is missing, as the verb is."""
-    graph = graphs.open(root)
+    graph = omnigraph.open(root)
     graph.create_branch("july")
     graph.mutate(TOUCH_COMPANY, branch="july")
     give_up(root, "insert", "P3")
@@ -94,9 +95,9 @@ def test_an_entry_heals_without_a_reopen(entry: str, root: Path) -> None:
 
 @pytest.mark.case("engine", 206)
 def test_a_refresh_follows_the_schema_files(root: Path) -> None:
-    graph = graphs.open(root)
+    graph = omnigraph.open(root)
     give_up(root, "insert", "P3")
-    accepted = read_contract(graph._graph.parts.adapter).accepted
+    accepted = read_contract(internals(graph).parts.adapter).accepted
     text = SCHEMA.replace("city: String?", "city: String? @index")
     desired = read_schema(Source(text))
     indexed = accept_first(desired, make_domain=lambda: accepted.domain)
@@ -115,7 +116,7 @@ def _declared(graph: Graph, table_key: str) -> tuple[IndexState, ...]:
 
 
 def test_a_read_heals_nothing(root: Path) -> None:
-    graph = graphs.open(root)
+    graph = omnigraph.open(root)
     give_up(root, "insert", "P3")
     before = fingerprint(root)
 
@@ -123,7 +124,7 @@ def test_a_read_heals_nothing(root: Path) -> None:
     graph.commits()
     graph.recoveries()
     assert contents_of(graph) == BEFORE
-    graphs.open(root, mode="ro").refresh()
+    omnigraph.open(root, mode="ro").refresh()
 
     assert fingerprint(root) == before
 
@@ -131,14 +132,14 @@ def test_a_read_heals_nothing(root: Path) -> None:
 @pytest.mark.case("engine", 211)
 @pytest.mark.parametrize("point", ["P1", "P2", "P3", "P5"])
 def test_a_refresh_of_the_coordinator_alone_touches_no_sidecar(point: str, root: Path) -> None:
-    graph = graphs.open(root)
+    graph = omnigraph.open(root)
     stale = graph.snapshot()
-    graphs.open(root).mutate(TOUCH_COMPANY)
+    omnigraph.open(root).mutate(TOUCH_COMPANY)
     give_up(root, "insert", point)
     before = fingerprint(root)
 
     with failpoint("recovery.sidecar_list", "raise"):  # not even a look
-        state = refresh_coordinator_only(graph._graph)
+        state = refresh_coordinator_only(internals(graph))
 
     assert fingerprint(root) == before
     published = books(root).pins
@@ -148,12 +149,12 @@ def test_a_refresh_of_the_coordinator_alone_touches_no_sidecar(point: str, root:
 
 @pytest.mark.case("engine", 211)
 def test_a_writer_may_refresh_the_coordinator_over_its_own_sidecar(root: Path) -> None:
-    graph = graphs.open(root)
+    graph = omnigraph.open(root)
     seen: list[tuple[bool, int]] = []
 
     def look() -> None:
         before = fingerprint(root)
-        state = refresh_coordinator_only(graph._graph)
+        state = refresh_coordinator_only(internals(graph))
         seen.append((fingerprint(root) == before, state.version))
 
     with paused_at("mutation.post_finalize_pre_publisher", "call", look):
@@ -165,7 +166,7 @@ def test_a_writer_may_refresh_the_coordinator_over_its_own_sidecar(root: Path) -
 
 @pytest.mark.case("engine", 207)
 def test_a_heal_leaves_the_sidecar_of_another_process_that_lives(root: Path) -> None:
-    with stopped(root, "insert", PHASE_B) as script, graphs.open(root) as graph:
+    with stopped(root, "insert", PHASE_B) as script, omnigraph.open(root) as graph:
         (sidecar,) = sidecars(root)
         before = sidecar.read_bytes()
 
@@ -180,13 +181,13 @@ def test_a_heal_leaves_the_sidecar_of_another_process_that_lives(root: Path) -> 
 @pytest.mark.case("engine", 207)
 @pytest.mark.case("engine", 216)
 def test_a_heal_and_an_open_leave_the_sidecar_of_another_handle_that_lives(root: Path) -> None:
-    writer, other = graphs.open(root), graphs.open(root)
+    writer, other = omnigraph.open(root), omnigraph.open(root)
     seen: list[tuple[object, ...]] = []
 
     def meanwhile() -> None:
         before = sidecars(root)[0].read_bytes()
         other.mutate(TOUCH_COMPANY)
-        graphs.open(root).close()
+        omnigraph.open(root).close()
         found = books(root)
         seen.append((sidecars(root)[0].read_bytes() == before, found.recoveries, found.recovery_commits))
 
@@ -201,7 +202,7 @@ def test_a_heal_and_an_open_leave_the_sidecar_of_another_handle_that_lives(root:
 def test_an_open_beside_a_process_in_phase_b_changes_nothing(root: Path) -> None:
     with stopped(root, "delete", "mutation.post_table_commit=") as script:
         before = fingerprint(root)
-        with graphs.open(root) as graph:
+        with omnigraph.open(root) as graph:
             assert contents_of(graph) == BEFORE
             assert graph.recoveries() == []
         assert fingerprint(root) == before
@@ -214,7 +215,7 @@ def test_an_open_beside_a_process_in_phase_b_changes_nothing(root: Path) -> None
 
 @pytest.mark.case("engine", 212)
 def test_a_sidecar_that_needs_a_restore_blocks_its_tables_and_no_other(root: Path) -> None:
-    graph = graphs.open(root)
+    graph = omnigraph.open(root)
     give_up(root, "overwrite", "P2")
     (sidecar,) = sidecars(root)
 
@@ -224,7 +225,7 @@ def test_a_sidecar_that_needs_a_restore_blocks_its_tables_and_no_other(root: Pat
 
     assert caught.value.operation_id == sidecar.stem
     assert sidecars(root) == (sidecar,)
-    graphs.open(root).close()
+    omnigraph.open(root).close()
     write_everywhere(graph)
     assert_settled(root, with_extra({**BEFORE, "Company": COMPANY_TOUCHED}), recoveries=1)
 
@@ -241,7 +242,7 @@ WRITES_OF_PERSON: dict[str, Callable[[Graph], object]] = {
 @pytest.mark.case("engine", 213)
 @pytest.mark.parametrize("writer", WRITES_OF_PERSON)
 def test_drift_that_nobody_explains_is_refused_before_any_effect(writer: str, root: Path) -> None:
-    graph = graphs.open(root)
+    graph = omnigraph.open(root)
     pin, head = _drift(root, graph, "node:Person")
     before = fingerprint(root / "__manifest"), books(root).heads
 
@@ -256,7 +257,7 @@ def test_drift_that_nobody_explains_is_refused_before_any_effect(writer: str, ro
 
 @pytest.mark.case("engine", 213)
 def test_drift_that_nobody_explains_stops_a_merge_before_any_effect(root: Path) -> None:
-    graph = graphs.open(root)
+    graph = omnigraph.open(root)
     graph.create_branch("june")
     graph.mutate(TOUCH_PERSON, branch="june")
     pin, head = _drift(root, graph, "node:Person")
@@ -272,7 +273,7 @@ def test_drift_that_nobody_explains_stops_a_merge_before_any_effect(root: Path) 
 
 @pytest.mark.case("engine", 213)
 def test_drift_under_the_index_build_of_a_load_is_a_warning(root: Path) -> None:
-    graph = graphs.open(root)
+    graph = omnigraph.open(root)
 
     with paused_at(
         "load.post_publish_pre_index", "call", lambda: _drift(root, graph, "node:Person") and None
@@ -287,7 +288,7 @@ def test_drift_under_the_index_build_of_a_load_is_a_warning(root: Path) -> None:
 
 
 def test_a_guard_that_cannot_list_says_that_both_could_apply(root: Path) -> None:
-    graph = graphs.open(root)
+    graph = omnigraph.open(root)
     _drift(root, graph, "node:Person")
     corrupt = root / "__recovery" / "01J00000000000000000000000.json"
 
@@ -301,7 +302,7 @@ def test_a_guard_that_cannot_list_says_that_both_could_apply(root: Path) -> None
 @pytest.mark.case("engine", 217)
 @pytest.mark.parametrize("point", ["P2", "P3"])
 def test_ensure_indices_heals_nothing(point: str, root: Path) -> None:
-    graph = graphs.open(root)
+    graph = omnigraph.open(root)
     give_up(root, "insert", point)
     (sidecar,) = sidecars(root)
     before = fingerprint(root)
@@ -318,7 +319,7 @@ def test_ensure_indices_heals_nothing(point: str, root: Path) -> None:
 def test_a_write_on_a_branch_explains_nothing_about_main(root: Path) -> None:
     """The writer is alive, and moves another HEAD of the same table."""
     told: list[Exception] = []
-    with graphs.open(root) as graph:
+    with omnigraph.open(root) as graph:
         graph.create_branch("june")
         person = graph.snapshot().entry("node:Person")
 
@@ -347,7 +348,7 @@ def test_upkeep_that_loses_a_race_half_way_leaves_a_sidecar(
     def refuse() -> None:
         raise CommitConflict("the table moved on")
 
-    with graphs.open(root) as graph:
+    with omnigraph.open(root) as graph:
         with failpoint("upkeep.post_compact_pre_index", "call", refuse):
             WRITERS["upkeep"].run(graph)
         assert len(sidecars(root)) == 1
@@ -383,14 +384,14 @@ def test_opposite_orders_never_deadlock() -> None:
 
 
 def test_two_spellings_of_a_root_share_their_queues(root: Path) -> None:
-    one, other = graphs.open(root), graphs.open(f"{root.parent}/./{root.name}/")
+    one, other = omnigraph.open(root), omnigraph.open(f"{root.parent}/./{root.name}/")
 
-    assert one._graph.parts.queues is other._graph.parts.queues
+    assert internals(one).parts.queues is internals(other).parts.queues
 
 
 def test_a_writer_that_was_overtaken_while_it_staged_has_no_effect(root: Path) -> None:
     """Both were prepared from one pin: the second looks again when the first has published."""
-    first, second = graphs.open(root), graphs.open(root)
+    first, second = omnigraph.open(root), omnigraph.open(root)
 
     with (
         paused_at("mutation.post_stage_pre_gate", "call", lambda: _touch_person(first)),
@@ -426,7 +427,7 @@ def _drift(root: Path, graph: Graph, table_key: str) -> tuple[int, int]:
 
 
 def test_a_writer_that_died_behind_the_sweep_is_healed_by_the_next_try(root: Path) -> None:
-    graph = graphs.open(root)
+    graph = omnigraph.open(root)
     times = iter([True])
 
     def die_once() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-import omnigraph.graph.graph as graphs
+import omnigraph
 from omnigraph.core.failpoint import ENVIRONMENT, EXIT_STATUS
 from omnigraph.graph.graph import Graph
 from tests.protocol.conftest import NewRoot
@@ -11,8 +11,8 @@ from tests.support.system import Script
 
 BUILD = """
 import sys
-import omnigraph.graph.graph as graphs
-graphs.open(sys.argv[1]).ensure_indices(branch="june")
+import omnigraph
+omnigraph.open(sys.argv[1]).ensure_indices(branch="june")
 """
 ENDS = {
     "post_sidecar_pre_commit": ("rolled_back", ()),
@@ -27,12 +27,12 @@ ENDS = {
 @pytest.mark.parametrize("place", ENDS)
 def test_a_killed_index_build_on_a_branch_is_finished(place: str, healer: str, root_for: NewRoot) -> None:
     root = root_for("branch_merge")
-    known = graphs.open(root)
+    known = omnigraph.open(root)
     before = rows_of(known)
     with Script(BUILD, root, **{ENVIRONMENT: f"ensure_indices.{place}=exit"}) as script:
         assert script.wait() == EXIT_STATUS
 
-    graph = graphs.open(root) if healer == "open" else known
+    graph = omnigraph.open(root) if healer == "open" else known
     graph.mutate('query q() { insert Person { name: "zed" } }', branch="june")
 
     kind, tables = ENDS[place]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-import omnigraph.graph.graph as graphs
+import omnigraph
 from omnigraph.core.failpoint import ENVIRONMENT
 from tests.support.books import assert_reopening_changes_nothing, assert_settled
 from tests.support.protocol import BEFORE, WRITERS, with_extra, write_everywhere
@@ -14,10 +14,10 @@ from tests.support.system import Script
 
 PROGRAM = """
 import sys
-import omnigraph.graph.graph as graphs
+import omnigraph
 from tests.support.protocol import WRITERS, tell_and_wait, paused_at, write_everywhere
 root, place = sys.argv[1:]
-with graphs.open(root) as graph:
+with omnigraph.open(root) as graph:
     try:
         with paused_at(place, "call", tell_and_wait):
             WRITERS["insert"].run(graph)
@@ -80,7 +80,7 @@ def test_an_interrupt_while_the_section_fails_leaves_the_sidecar(root: Path) -> 
         assert script.read_line() == "interrupted"
         script.kill()
 
-    with graphs.open(root) as graph:
+    with omnigraph.open(root) as graph:
         write_everywhere(graph)
     found = assert_settled(root, with_extra(BEFORE), recoveries=1)
     assert found.recoveries[0].kind == "RolledBack"

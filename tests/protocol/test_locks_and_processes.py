@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-import omnigraph.graph.graph as graphs
+import omnigraph
 from omnigraph.core.errors import ExpectedVersionMismatch
 from omnigraph.core.failpoint import ENVIRONMENT, EXIT_STATUS, failpoint
 from omnigraph.graph.graph import Graph
@@ -34,6 +34,7 @@ from tests.support.protocol import (
     with_extra,
     write_everywhere,
 )
+from tests.support.seam import internals
 from tests.support.system import Script
 
 AFTER_INSERT = WRITERS["insert"].after
@@ -53,7 +54,7 @@ def with_eve(contents: Contents) -> Contents:
 
 @pytest.mark.case("engine", 311)
 def test_a_stopped_writer_keeps_others_off_its_tables_and_no_further(root: Path) -> None:
-    with stopped(root, "update", ALL_COMMITTED) as script, graphs.open(root) as graph:
+    with stopped(root, "update", ALL_COMMITTED) as script, omnigraph.open(root) as graph:
         (sidecar,) = sidecars(root)
         before = books(root)
 
@@ -74,7 +75,7 @@ def test_a_stopped_writer_keeps_others_off_its_tables_and_no_further(root: Path)
 @pytest.mark.case("engine", 312)
 @pytest.mark.parametrize("point", [FIRST_COMMITTED, ALL_COMMITTED], ids=["back", "forward"])
 def test_a_killed_writer_is_healed_by_the_next_write_of_another_process(point: str, root: Path) -> None:
-    with graphs.open(root) as graph:
+    with omnigraph.open(root) as graph:
         with stopped(root, "insert", point) as script:
             with pytest.raises(ExpectedVersionMismatch):
                 write_everywhere(graph)
@@ -90,7 +91,7 @@ def test_a_killed_writer_is_healed_by_the_next_write_of_another_process(point: s
 
 @pytest.mark.case("engine", 313)
 def test_a_writer_that_finishes_between_two_looks_is_a_conflict_and_no_drift(root: Path) -> None:
-    with graphs.open(root) as graph, stopped(root, "insert", ALL_COMMITTED) as script:
+    with omnigraph.open(root) as graph, stopped(root, "insert", ALL_COMMITTED) as script:
         # The first listing is the heal at the entry, the second the drift guard's, after its look at HEAD.
         with (
             paused_at("recovery.sidecar_list", "skip:1,call", lambda: go_on(script)),
@@ -124,13 +125,13 @@ print("done", flush=True)
         assert script.read_line() == "paused"
         before = fingerprint(root)
 
-        with graphs.open(root) as graph:
+        with omnigraph.open(root) as graph:
             graph.refresh()
 
         assert fingerprint(root) == before
         assert dead in sidecars(root)
         go_on(script)
-    with graphs.open(root) as graph:
+    with omnigraph.open(root) as graph:
         found = assert_settled(root, BEFORE, recoveries=1)
         assert (found.recoveries[0].kind, found.recoveries[0].outcomes) == ("RolledBack", ())
         assert graph.ensure_indices().commit is None  # every index of the live writer is there
@@ -153,7 +154,7 @@ def assert_reads_take_no_lock(root: Path, opened: Graph, monkeypatch: pytest.Mon
 
     with monkeypatch.context() as patch:
         patch.setattr(fcntl, "flock", lambda *arguments: tried.append(arguments))
-        with graphs.open(root, mode="ro") as reader:
+        with omnigraph.open(root, mode="ro") as reader:
             for graph in (reader, opened):
                 assert contents_of(graph) == BEFORE
                 assert graph.query(COUNT_PERSONS).to_pylist() == [{"n": 3}]
@@ -169,12 +170,12 @@ def assert_reads_take_no_lock(root: Path, opened: Graph, monkeypatch: pytest.Mon
 def test_a_reader_does_not_wait_for_a_writer_of_this_process_that_holds_every_lock(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    writer, opened = graphs.open(root), graphs.open(root)
+    writer, opened = omnigraph.open(root), omnigraph.open(root)
     read: list[bool] = []
 
     def meanwhile() -> None:
         for table_key in TABLE_KEYS:
-            with writer._graph.parts.queues.try_one((table_key, None)) as is_free:
+            with internals(writer).parts.queues.try_one((table_key, None)) as is_free:
                 assert not is_free
         with ThreadPoolExecutor(1) as pool:
             pool.submit(assert_reads_take_no_lock, root, opened, monkeypatch).result(timeout=60)
@@ -191,7 +192,7 @@ def test_a_reader_does_not_wait_for_a_writer_of_this_process_that_holds_every_lo
 def test_a_reader_does_not_wait_for_another_process_that_holds_its_locks(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with graphs.open(root) as opened, stopped(root, "delete", "publish.before_merge=") as script:
+    with omnigraph.open(root) as opened, stopped(root, "delete", "publish.before_merge=") as script:
         assert_reads_take_no_lock(root, opened, monkeypatch)
         go_on(script)
     assert_settled(root, WRITERS["delete"].after, recoveries=0)
@@ -210,7 +211,7 @@ def test_a_kill_around_the_lock_leaves_at_most_a_lone_lock_file(place: str, root
     (name,) = recovery_files(root)
     assert name.endswith(".lock")
 
-    graphs.open(root).close()
+    omnigraph.open(root).close()
 
     contents = AFTER_INSERT if "delete" in place else BEFORE
     assert_settled(root, contents, recoveries=0)
@@ -221,7 +222,7 @@ def test_a_kill_around_the_lock_leaves_at_most_a_lone_lock_file(place: str, root
 def test_a_lock_that_is_held_without_a_sidecar_is_left(root: Path) -> None:
     with stopped(root, "insert", "lock.post_flock_pre_sidecar=") as script:
         files = recovery_files(root)
-        graphs.open(root).close()
+        omnigraph.open(root).close()
         assert recovery_files(root) == files
         go_on(script)
     assert_settled(root, AFTER_INSERT, recoveries=0)
@@ -234,7 +235,7 @@ def test_a_writer_whose_lock_file_was_swept_begins_again(root: Path) -> None:
 
     def sweep() -> None:
         swept.extend(recovery_files(root))
-        graphs.open(root).close()
+        omnigraph.open(root).close()
         assert recovery_files(root) == ()
 
     def look() -> None:
@@ -243,7 +244,7 @@ def test_a_writer_whose_lock_file_was_swept_begins_again(root: Path) -> None:
         used.append(sidecar.stem)
 
     with (
-        graphs.open(root) as graph,
+        omnigraph.open(root) as graph,
         paused_at("lock.post_create_pre_flock", "call", sweep),
         failpoint("mutation.post_sidecar_pre_commit", "call", look),
         failpoint("mutation.post_publish_pre_sidecar_delete", "call", look),
@@ -265,7 +266,7 @@ def test_a_copy_without_lock_files_recovers_and_leaves_the_original_alone(point:
     shutil.copytree(root, copy, ignore=shutil.ignore_patterns("*.lock"))
     assert len(recovery_files(copy)) == 1
 
-    graphs.open(copy).close()
+    omnigraph.open(copy).close()
 
     assert_settled(copy, AFTER_INSERT if point in {"P3", "P5"} else BEFORE, recoveries=1)
     assert fingerprint(root) == before
@@ -275,10 +276,10 @@ def test_a_copy_without_lock_files_recovers_and_leaves_the_original_alone(point:
 
 OPENER = """
 import sys
-import omnigraph.graph.graph as graphs
+import omnigraph
 from tests.support.protocol import tell_and_wait, paused_at
 with paused_at("recovery.post_list_pre_lock", "call", tell_and_wait):
-    graphs.open(sys.argv[1])
+    omnigraph.open(sys.argv[1])
 print("done", flush=True)
 """
 
@@ -309,7 +310,7 @@ ensure_indices(graph, tables=["{table_key}"])
 
     found = assert_settled(root, AFTER_INSERT, recoveries=3)
     assert {recovery.kind for recovery in found.recoveries} == {"RolledForward"}
-    with graphs.open(root) as graph:
+    with omnigraph.open(root) as graph:
         write_everywhere(graph)
     assert_reopening_changes_nothing(root)
 
@@ -319,9 +320,9 @@ ensure_indices(graph, tables=["{table_key}"])
 FOUR_TYPES = "".join(f"node Type{number} {{ name: String @key }}\n" for number in range(4))
 PUBLISHER = """
 import sys
-import omnigraph.graph.graph as graphs
+import omnigraph
 root, number, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
-graph = graphs.open(root, durability="process")
+graph = omnigraph.open(root, durability="process")
 print("ready", flush=True)
 input()
 for turn in range(count):
@@ -343,7 +344,7 @@ def publish_together(root: Path, *, processes: int, publishes: int) -> None:
 
 
 def assert_one_chain(root: Path, *, processes: int, publishes: int) -> None:
-    with graphs.open(root) as graph:
+    with omnigraph.open(root) as graph:
         commits = graph.commits()
         by_user = [commit for commit in commits if (commit.actor_id or "").startswith("process-")]
         assert len(by_user) == processes * publishes
@@ -358,7 +359,7 @@ def assert_one_chain(root: Path, *, processes: int, publishes: int) -> None:
 
 def test_four_processes_publish_on_one_branch(tmp_path: Path) -> None:
     root = tmp_path / "graph"
-    graphs.init(root, FOUR_TYPES).close()
+    omnigraph.init(root, FOUR_TYPES).close()
 
     publish_together(root, processes=4, publishes=8)
 
@@ -369,7 +370,7 @@ def test_four_processes_publish_on_one_branch(tmp_path: Path) -> None:
 @pytest.mark.case("engine", 322)
 def test_four_processes_with_a_hundred_publishes_each_all_land(tmp_path: Path) -> None:
     root = tmp_path / "graph"
-    graphs.init(root, FOUR_TYPES).close()
+    omnigraph.init(root, FOUR_TYPES).close()
 
     publish_together(root, processes=4, publishes=100)
 

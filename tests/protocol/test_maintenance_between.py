@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-import omnigraph.graph.graph as graphs
+import omnigraph
 from omnigraph.core.errors import ExpectedVersionMismatch
 from omnigraph.core.failpoint import failpoint
 from omnigraph.history.commits import MAINTENANCE_ACTOR
@@ -29,19 +29,19 @@ AGED = frozenset({("ann", 31), ("bob", 40), ("cid", None)})
 AFTER_UPKEEP = {**BEFORE, "Person": AGED | {("dan", 50)}}
 BUILD = """
 import sys
-import omnigraph.graph.graph as graphs
-with graphs.open(sys.argv[1]) as graph:
+import omnigraph
+with omnigraph.open(sys.argv[1]) as graph:
     graph.ensure_indices()
     for text in sys.argv[2:]:
         graph.mutate(text)
 """
 BUILD_OVER = """
 import sys
-import omnigraph.graph.graph as graphs
+import omnigraph
 from omnigraph.core.errors import ExpectedVersionMismatch
 from tests.support.protocol import paused_at, say, tell_and_wait
 place = "ensure_indices.post_sidecar_pre_commit"
-with graphs.open(sys.argv[1]) as graph, paused_at(place, "call", tell_and_wait):
+with omnigraph.open(sys.argv[1]) as graph, paused_at(place, "call", tell_and_wait):
     try:
         graph.ensure_indices()
     except ExpectedVersionMismatch as conflict:
@@ -52,9 +52,9 @@ UPKEEP_IN_STEPS = """
 import sys
 from omnigraph.core.failpoint import failpoint
 from tests.support.protocol import WRITERS, tell_and_wait
-import omnigraph.graph.graph as graphs
+import omnigraph
 with (
-    graphs.open(sys.argv[1]) as graph,
+    omnigraph.open(sys.argv[1]) as graph,
     failpoint("upkeep.post_sidecar_pre_compact", "call", tell_and_wait),
     failpoint(sys.argv[2], "call", tell_and_wait),
 ):
@@ -88,7 +88,7 @@ class Attempts:
 def test_an_update_over_a_finished_index_build_is_prepared_again(root: Path) -> None:
     attempts = Attempts(lambda: elsewhere(BUILD, root))
 
-    with graphs.open(root) as graph, failpoint("mutation.post_stage_pre_gate", "call", attempts):
+    with omnigraph.open(root) as graph, failpoint("mutation.post_stage_pre_gate", "call", attempts):
         result = graph.mutate(AGE_ANN)
 
     assert (attempts.made, result.affected_nodes) == (2, 1)
@@ -99,7 +99,7 @@ def test_an_update_over_a_finished_index_build_is_prepared_again(root: Path) -> 
 @pytest.mark.case("engine", 351)
 def test_an_update_over_finished_upkeep_is_prepared_again(root_for: NewRoot) -> None:
     root = root_for("upkeep")
-    with stopped(root, "upkeep", "upkeep.post_write_pre_plan=") as script, graphs.open(root) as graph:
+    with stopped(root, "upkeep", "upkeep.post_write_pre_plan=") as script, omnigraph.open(root) as graph:
         attempts = Attempts(lambda: go_on(script))
 
         with failpoint("mutation.post_stage_pre_gate", "call", attempts):
@@ -117,7 +117,7 @@ def test_a_real_commit_among_the_maintenance_is_a_conflict(root: Path) -> None:
     attempts = Attempts(lambda: elsewhere(BUILD, root, real))
 
     with (
-        graphs.open(root) as graph,
+        omnigraph.open(root) as graph,
         failpoint("mutation.post_stage_pre_gate", "call", attempts),
         pytest.raises(ExpectedVersionMismatch) as caught,
     ):
@@ -144,7 +144,7 @@ def test_an_update_waits_for_maintenance_that_is_at_work(writer: str, point: str
     root = root_for(writer)
     staged = threading.Event()
     attempts = Attempts(staged.set)
-    with stopped(root, writer, point) as script, graphs.open(root) as graph:
+    with stopped(root, writer, point) as script, omnigraph.open(root) as graph:
 
         def let_it_finish() -> None:
             assert staged.wait(60)
@@ -165,7 +165,7 @@ def test_an_update_waits_for_maintenance_that_is_at_work(writer: str, point: str
 
 @pytest.mark.case("engine", 362)
 def test_an_index_that_lands_over_unpublished_rows_does_not_publish_them(root: Path) -> None:
-    writer, reader = graphs.open(root), graphs.open(root)
+    writer, reader = omnigraph.open(root), omnigraph.open(root)
     seen: list[str] = []
     with Script(BUILD_OVER, root) as build:
         assert build.read_line() == "paused"
@@ -212,13 +212,13 @@ def test_a_compaction_over_unpublished_rows_of_the_dead_is_undone_with_them(root
     assert before.contents == WRITERS["upkeep"].after
     assert before.heads["node:Person"] > before.pins["node:Person"] + 1
 
-    graphs.open(root).close()
+    omnigraph.open(root).close()
 
     found = assert_settled(root, WRITERS["upkeep"].after, recoveries=2)
     assert {recovery.kind for recovery in found.recoveries} == {"RolledBack"}
     undone = [table for recovery in found.recoveries for table in recovery.tables]
     assert undone.count("node:Person") == 1
-    with graphs.open(root) as graph:
+    with omnigraph.open(root) as graph:
         write_everywhere(graph)
     assert_settled(root, with_extra(WRITERS["upkeep"].after), recoveries=2)
 
@@ -250,7 +250,7 @@ def test_upkeep_never_publishes_what_another_writer_has_not(finishes: bool, root
                 writer.kill()
 
     after = {**before, **_UPDATED} if finishes else before
-    with graphs.open(root) as graph:
+    with omnigraph.open(root) as graph:
         assert contents_of(graph) == after
         write_everywhere(graph)
         assert contents_of(graph) == with_extra(after)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-import omnigraph.graph.graph as graphs
+import omnigraph
 from omnigraph.commit import multi_step
 from omnigraph.commit.sidecar import RECOVERY_DIR
 from omnigraph.core.errors import RecoveryRequired
@@ -34,6 +34,7 @@ from tests.support.protocol import (
     with_extra,
     write_everywhere,
 )
+from tests.support.seam import internals
 
 STEPS = (
     "branch_merge.post_sidecar_pre_commit",
@@ -123,14 +124,14 @@ FORWARD_CASES = {
 
 
 def contents(root: Path, branch: str | None) -> Contents:
-    with graphs.open(root, mode="ro") as graph:
+    with omnigraph.open(root, mode="ro") as graph:
         return contents_of(graph._bound(branch) if branch else graph)
 
 
 def drifted(root: Path, branch: str | None) -> dict[str, tuple[int, int]]:
     """Return the tables that a branch owns whose HEAD is not their pin."""
-    with graphs.open(root, mode="ro") as graph:
-        parts, found = graph._graph.parts, {}
+    with omnigraph.open(root, mode="ro") as graph:
+        parts, found = internals(graph).parts, {}
         for key, entry in graph.snapshot(branch).entries.items():
             head = parts.store.latest_version(parts.address(entry))
             if (branch is None or entry.owner is not None) and head != entry.version:
@@ -140,7 +141,7 @@ def drifted(root: Path, branch: str | None) -> dict[str, tuple[int, int]]:
 
 def cut(root: Path, shape: Shape, point: str, action: str = "raise") -> None:
     """Prepare a graph, and merge until a point."""
-    with graphs.open(root) as graph:
+    with omnigraph.open(root) as graph:
         shape.prepare(graph)
         with failpoint(point, action), pytest.raises(RecoveryRequired):
             graph.merge(shape.source, shape.into, actor="writer")
@@ -170,7 +171,7 @@ def test_a_merge_that_is_not_confirmed_goes_back(name: str, point: str, root_for
     cut(root, shape, point)
     assert contents(root, shape.target) == shape.before
 
-    with graphs.open(root) as graph:
+    with omnigraph.open(root) as graph:
         assert contents(root, shape.target) == shape.before
         assert drifted(root, shape.target) == {}
         (record,) = graph.recoveries()
@@ -198,7 +199,7 @@ def test_a_confirmed_merge_goes_forward_to_the_confirmed_versions(name: str, roo
     assert None not in confirmed.values()
     assert contents(root, shape.target) == shape.before
 
-    with graphs.open(root) as graph:
+    with omnigraph.open(root) as graph:
         pinned = graph.snapshot(shape.target).entries
         assert {key: pinned[key].version for key in confirmed} == confirmed
         for pointer in written["pointer_updates"]:
@@ -225,7 +226,7 @@ def test_a_published_merge_is_finished_and_a_second_one_is_up_to_date(root_for: 
     cut(root, shape, PUBLISHED)
     assert contents(root, None) == shape.after
 
-    with graphs.open(root) as graph:
+    with omnigraph.open(root) as graph:
         assert graph.merge("june").outcome is MergeOutcome.ALREADY_UP_TO_DATE
 
     found = assert_settled(root, shape.after, recoveries=1)
@@ -235,7 +236,7 @@ def test_a_published_merge_is_finished_and_a_second_one_is_up_to_date(root_for: 
 @pytest.mark.case("engine", 188)
 def test_a_confirmation_that_cannot_be_written_fails_the_merge(root_for: NewRoot) -> None:
     root = root_for("branch_merge")
-    with graphs.open(root) as graph:
+    with omnigraph.open(root) as graph:
         with failpoint("recovery.sidecar_confirm", "raise"), pytest.raises(RecoveryRequired):
             graph.merge("june")
         (file,) = sidecars(root)
@@ -264,7 +265,7 @@ def test_a_net_zero_table_is_in_no_sidecar(root_for: NewRoot) -> None:
         "node:Person",
     ]
 
-    graphs.open(root).close()
+    omnigraph.open(root).close()
 
     assert_settled(root, AFTER, recoveries=1)
 
@@ -284,7 +285,7 @@ def test_an_insert_of_several_chunks(point: str, root_for: NewRoot, monkeypatch:
     # Of people: two further pieces of the new rows, behind those of the edges.
     cut(root, Shape(add, BEFORE, after), point, "skip:1,raise" if point != CONFIRMED else "raise")
 
-    with graphs.open(root) as graph:
+    with omnigraph.open(root) as graph:
         if point == CONFIRMED:
             assert contents(root, None) == after
         else:
@@ -297,7 +298,7 @@ def test_an_insert_of_several_chunks(point: str, root_for: NewRoot, monkeypatch:
 @pytest.mark.case("engine", 185)
 def test_sidecars_on_main_and_on_a_branch_are_judged_each_against_its_own(root_for: NewRoot) -> None:
     root = root_for("branch_merge")
-    with graphs.open(root) as graph:
+    with omnigraph.open(root) as graph:
         graph.create_branch("july")
         graph.create_branch("august")
         shielded = root / "aside"
@@ -312,7 +313,7 @@ def test_sidecars_on_main_and_on_a_branch_are_judged_each_against_its_own(root_f
     shielded.rmdir()
     assert len(sidecars(root)) == 3
 
-    with graphs.open(root) as graph:
+    with omnigraph.open(root) as graph:
         kinds = {record.operation_id: record.recovery_kind.value for record in graph.recoveries()}
 
     assert sorted(kinds.values()) == ["RolledBack", "RolledForward", "RolledForward"]

@@ -6,13 +6,14 @@ from pathlib import Path
 import lance
 import pytest
 
-import omnigraph.graph.graph as graphs
+import omnigraph
 from omnigraph.core.errors import ConflictError, DriftNeedsRepair, SchemaApplyInProgress
 from omnigraph.core.failpoint import InjectedFault, failpoint
 from omnigraph.history.branches import SCHEMA_APPLY_LOCK, control_file
 from tests.support.books import assert_reopening_changes_nothing, assert_settled, books
 from tests.support.engine import foreign
 from tests.support.protocol import BEFORE, give_up, paused_at
+from tests.support.seam import internals
 
 HIRE = 'query hire() { insert WorksAt { from: "cid", to: "ibex" } }'
 
@@ -23,7 +24,7 @@ def branched(branched_template: Path, tmp_path: Path) -> Path:
 
 
 def test_a_merge_over_drift_is_refused_before_any_effect(branched: Path) -> None:
-    with graphs.open(branched) as graph:
+    with omnigraph.open(branched) as graph:
         person = graph.snapshot().entry("node:Person")
         lance.dataset(str(branched / person.location)).delete("id = 'bob'")
         heads = books(branched).heads
@@ -39,12 +40,12 @@ def test_a_merge_over_drift_is_refused_before_any_effect(branched: Path) -> None
 def test_a_merge_holds_the_queues_of_every_table_of_its_target(branched: Path) -> None:
     free: set[str] = set()
 
-    with graphs.open(branched) as graph:
+    with omnigraph.open(branched) as graph:
         keys = graph.snapshot().entries
 
         def look() -> None:
             for table_key in keys:
-                with graph._graph.parts.queues.try_one((table_key, None)) as is_held:
+                with internals(graph).parts.queues.try_one((table_key, None)) as is_held:
                     free.update({table_key} if is_held else ())
 
         with paused_at("branch_merge.post_sidecar_pre_commit", "call", look):
@@ -56,7 +57,7 @@ def test_a_merge_holds_the_queues_of_every_table_of_its_target(branched: Path) -
 
 def test_a_merge_that_deletes_a_node_expects_the_edges_that_may_be_at_it(branched: Path) -> None:
     """The edge is published by another process while the merge, which removes its node, is committed."""
-    with graphs.open(branched) as graph:
+    with omnigraph.open(branched) as graph:
         rival = foreign(graph)
 
         def hire() -> None:
@@ -69,7 +70,7 @@ def test_a_merge_that_deletes_a_node_expects_the_edges_that_may_be_at_it(branche
             graph.merge("june")
     assert caught.value.recovery_operation_id is not None
 
-    graphs.open(branched).close()
+    omnigraph.open(branched).close()
 
     hired = {**BEFORE, "WorksAt": BEFORE["WorksAt"] | {("cid", "ibex")}}
     assert_settled(branched, hired, recoveries=1)
@@ -79,14 +80,14 @@ def test_a_recovery_that_was_published_is_not_published_again(root: Path) -> Non
     """Its commit would be written over, with itself for a parent."""
     give_up(root, "delete", "P2")
     with failpoint("recovery.post_rollback_publish_pre_audit", "raise"), pytest.raises(InjectedFault):
-        graphs.open(root)
-    with graphs.open(root, mode="ro") as graph:
+        omnigraph.open(root)
+    with omnigraph.open(root, mode="ro") as graph:
         (recovered, before), manifest = graph.commits(limit=2), graph.snapshot().manifest_version
     assert recovered.parent_commit_id == before.graph_commit_id
 
-    graphs.open(root).close()
+    omnigraph.open(root).close()
 
-    with graphs.open(root, mode="ro") as graph:
+    with omnigraph.open(root, mode="ro") as graph:
         assert graph.commits(limit=1)[0] == recovered
         assert graph.snapshot().manifest_version == manifest
     found = assert_settled(root, BEFORE, recoveries=1)
@@ -96,8 +97,8 @@ def test_a_recovery_that_was_published_is_not_published_again(root: Path) -> Non
 
 @pytest.mark.parametrize("verb", ["create", "delete"])
 def test_branches_wait_for_a_schema_change(branched: Path, verb: str) -> None:
-    with graphs.open(branched) as graph:
-        adapter = graph._graph.parts.adapter
+    with omnigraph.open(branched) as graph:
+        adapter = internals(graph).parts.adapter
         adapter.write_text(control_file(SCHEMA_APPLY_LOCK), "{}")
 
         with pytest.raises(SchemaApplyInProgress):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-import omnigraph.graph.graph as graphs
+import omnigraph
 from omnigraph.commit.publish import publish_lock_file
 from omnigraph.commit.recovery.outcome import Result
 from omnigraph.commit.recovery.sweep import SweepMode, sweep
@@ -15,6 +15,7 @@ from omnigraph.core.failpoint import failpoint
 from omnigraph.graph.graph import Graph
 from tests.support.books import assert_reopening_changes_nothing
 from tests.support.protocol import sidecars, write_everywhere
+from tests.support.seam import internals
 from tests.support.system import Script
 
 ADD_DAN = 'query add() { insert Person { name: "dan" } }'
@@ -29,7 +30,7 @@ with PublishLock(Path(sys.argv[1])) as is_obtained:
 """
 SYNC_THAT_FAILS_LATE = """
 import sys
-import omnigraph.graph.graph as graphs
+import omnigraph
 from omnigraph.core.errors import RecoveryRequired
 from omnigraph.core.failpoint import InjectedFault
 from tests.support.protocol import WRITERS, paused_at, say, tell_and_wait
@@ -38,7 +39,7 @@ def fail():
     tell_and_wait()
     raise InjectedFault("the sync failed")
 
-with graphs.open(sys.argv[1]) as graph, paused_at("durability.pre_manifest_sync", "call", fail):
+with omnigraph.open(sys.argv[1]) as graph, paused_at("durability.pre_manifest_sync", "call", fail):
     try:
         WRITERS["insert"].run(graph)
     except RecoveryRequired:
@@ -57,10 +58,10 @@ def names(graph: Graph, type_name: str, branch: str | None = None) -> set[object
 @pytest.fixture
 def graph(root: Path) -> Iterator[Graph]:
     """A handle that does not wait for a publish lock, on a graph with a branch."""
-    with graphs.open(root) as graph:
+    with omnigraph.open(root) as graph:
         graph.create_branch("june")
         add(graph, "june", "june")
-        graph._graph.publisher._lock_wait_s = 0
+        internals(graph).publisher._lock_wait_s = 0
         yield graph
 
 
@@ -99,10 +100,10 @@ def test_a_publish_that_is_taken_back_is_on_no_other_branch(graph: Graph, root: 
 
 @pytest.mark.case("engine", 425)
 def test_a_merge_syncs_what_it_takes(graph: Graph, root: Path) -> None:
-    with graphs.open(root, durability="process") as unsynced:
+    with omnigraph.open(root, durability="process") as unsynced:
         add(unsynced, "main")
-    manifest = graph._graph.parts.coordinator.manifest
-    address = graph._graph.parts.coordinator.address()
+    manifest = internals(graph).parts.coordinator.manifest
+    address = internals(graph).parts.coordinator.address()
     assert manifest.synced_version(address) < manifest.latest_version(address)
 
     graph.merge("main", into="june", dry_run=True)
@@ -151,9 +152,9 @@ def test_a_write_that_gets_no_publish_lock_lands_when_it_is_free(
 
     add(graph, "elsewhere", "june")
     assert f"sidecar {caught.value.recovery_operation_id} waits: {HELD}" in caplog.text
-    inner = graph._graph
+    inner = internals(graph)
     assert set(sweep(inner.parts, inner.publisher, SweepMode.FULL).values()) == {Result.UNRESOLVED}
-    with graphs.open(root, mode="ro") as reader:
+    with omnigraph.open(root, mode="ro") as reader:
         assert "elsewhere" in names(reader, "Company", "june")
 
     held.end()
@@ -164,7 +165,7 @@ def test_a_write_that_gets_no_publish_lock_lands_when_it_is_free(
 
 @pytest.mark.case("engine", 426)
 def test_a_first_write_of_a_branch_that_gets_no_publish_lock_leaves_nothing(graph: Graph, root: Path) -> None:
-    with graphs.open(root) as other, other._graph.publisher.publish_lock("june"):
+    with omnigraph.open(root) as other, internals(other).publisher.publish_lock("june"):
         with pytest.raises(ConflictError, match="publish lock of branch 'june'") as caught:
             graph.mutate(ADD_DAN, branch="june")
 
@@ -177,13 +178,13 @@ def test_a_first_write_of_a_branch_that_gets_no_publish_lock_leaves_nothing(grap
 @pytest.mark.case("engine", 426)
 def test_a_publish_that_landed_is_never_told_as_a_conflict(graph: Graph, root: Path) -> None:
     """Its answer says contention, and then somebody else has the lock: forks and sidecar stay."""
-    with graphs.open(root) as other, ExitStack() as held:
+    with omnigraph.open(root) as other, ExitStack() as held:
         locks: list[None] = []
 
         def be_second() -> None:
             locks.append(None)
             if len(locks) == 2:
-                assert held.enter_context(other._graph.publisher.publish_lock("june"))
+                assert held.enter_context(internals(other).publisher.publish_lock("june"))
 
         with (
             failpoint("publish.after_merge_ack_lost", "contention"),

@@ -9,7 +9,7 @@ from pathlib import Path
 import lance
 import pytest
 
-import omnigraph.graph.graph as graphs
+import omnigraph
 from omnigraph.commit.parts import RECOVERIES_DATASET
 from omnigraph.core.damage import GraphDamaged
 from omnigraph.core.errors import StorageError
@@ -42,7 +42,7 @@ def newest_data_file(root: Path, dataset: str) -> Path:
 
 def location(root: Path, table_key: str) -> str:
     """Return where a table lies inside of its graph."""
-    with graphs.open(root, mode="ro") as graph:
+    with omnigraph.open(root, mode="ro") as graph:
         return graph.snapshot().entry(table_key).location
 
 
@@ -59,7 +59,7 @@ def moved_files(root: Path) -> list[str]:
 
 def assert_goes_on(root: Path) -> None:
     """Check that the graph can be written, and that the next open has nothing to do."""
-    with graphs.open(root) as graph:
+    with omnigraph.open(root) as graph:
         write_everywhere(graph)
     found = books(root)
     assert (found.heads, found.files) == (found.pins, ())
@@ -79,7 +79,7 @@ def test_a_hollow_manifest_is_moved_and_the_version_before_is_served(damage: str
     lose_notes(root)
     DAMAGES[damage](hollow)
 
-    with graphs.open(root) as graph:
+    with omnigraph.open(root) as graph:
         assert contents_of(graph) == AFTER
     (row,) = quarantined(root)
     assert row.outcomes == ((MANIFEST_DIR, before + 1, before),)
@@ -96,7 +96,7 @@ def test_a_hollow_table_is_moved_and_the_version_before_is_served(damage: str, r
     hollow = version_path(root, knows)
     DAMAGES[damage](hollow)
 
-    with graphs.open(root) as graph:
+    with omnigraph.open(root) as graph:
         assert contents_of(graph) == BEFORE
     (row,) = quarantined(root)
     assert row.outcomes == (("edge:Knows", 3, 2),)
@@ -112,14 +112,14 @@ def test_a_hollow_audit_is_moved_and_its_row_is_written_again(
 ) -> None:
     if rows_before:
         give_up(root, "update", "P1")
-        graphs.open(root).close()
+        omnigraph.open(root).close()
     give_up(root, "insert", "P3")
     with failpoint("recovery.post_audit_pre_delete", "raise"), pytest.raises(InjectedFault):
-        graphs.open(root)
+        omnigraph.open(root)
     lose_notes(root)
     DAMAGES[damage](version_path(root, RECOVERIES_DATASET))
 
-    with graphs.open(root) as graph:
+    with omnigraph.open(root) as graph:
         assert contents_of(graph) == AFTER
     (row,) = quarantined(root)
     assert row.tables == (RECOVERIES_DATASET,)
@@ -139,7 +139,7 @@ def test_a_manifest_version_with_hollow_rows_is_moved(damage: str, root: Path) -
     lose_notes(root)
     DAMAGES[damage](newest_data_file(root, MANIFEST_DIR))
 
-    graphs.open(root).close()
+    omnigraph.open(root).close()
 
     (row,) = quarantined(root)
     assert row.tables == (MANIFEST_DIR,)
@@ -155,7 +155,7 @@ def test_a_hollow_compaction_of_a_table_is_moved_and_no_row_is_lost(damage: str,
     give_up(root, "upkeep", "P2")
     DAMAGES[damage](newest_data_file(root, person))
 
-    graphs.open(root).close()
+    omnigraph.open(root).close()
 
     (row,) = quarantined(root)
     assert row.tables == ("node:Person",)
@@ -175,7 +175,7 @@ def test_two_hollow_versions_are_both_moved(root_for: NewRoot) -> None:
     for version in (newest - 1, newest):  # the reservation of fragment ids, and the compaction
         empty(version_path(root, person, version))
 
-    graphs.open(root).close()
+    omnigraph.open(root).close()
 
     (row,) = quarantined(root)
     assert row.outcomes == (("node:Person", newest, newest - 2),)
@@ -194,7 +194,7 @@ def test_a_hollow_version_that_was_published_stays_and_is_loud(below_head: int, 
     before = fingerprint(root)
 
     with pytest.raises(GraphDamaged, match="repair") as raised:
-        graphs.open(root)
+        omnigraph.open(root)
 
     assert raised.value.kind == "permanent"
     assert raised.value.commits
@@ -223,14 +223,14 @@ def test_a_version_that_may_not_be_read_is_loud_and_stays(readable_root: Path) -
     newest.chmod(0)
 
     with unprivileged(), pytest.raises(StorageError, match="Permission denied") as raised:
-        graphs.open(readable_root)
+        omnigraph.open(readable_root)
 
     assert raised.value.kind == "permanent"
     assert newest.exists()
     assert not (readable_root / "__quarantine").exists()
     newest.chmod(0o644)
     with unprivileged():
-        graphs.open(readable_root).close()
+        omnigraph.open(readable_root).close()
 
 
 @pytest.mark.case("engine", 330)
@@ -244,9 +244,9 @@ def test_a_reader_of_a_hollow_manifest_is_told_who_can_mend_it(part: str, damage
     before = fingerprint(root)
 
     with pytest.raises(StorageError, match="hollow: open the graph read-write") as raised:
-        graphs.open(root, mode="ro")
+        omnigraph.open(root, mode="ro")
 
     assert raised.value.kind == "permanent"
     assert fingerprint(root) == before
-    graphs.open(root).close()
+    omnigraph.open(root).close()
     assert books(root).contents == AFTER

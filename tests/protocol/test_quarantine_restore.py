@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+import omnigraph
 import omnigraph as og
-import omnigraph.graph.graph as graphs
 from omnigraph.core.damage import GraphDamaged
 from omnigraph.core.errors import AlreadyExistsError, ConflictError, NotFoundError
 from omnigraph.history.manifest_rows import MANIFEST_DIR
@@ -27,7 +27,7 @@ ALL = [f"p{number}" for number in range(4)]
 def root(tmp_path: Path) -> Path:
     """A graph whose two newest versions were moved to quarantine; what they held is kept beside it."""
     root = tmp_path / "graph"
-    with graphs.init(root, SCHEMA) as graph:
+    with omnigraph.init(root, SCHEMA) as graph:
         for name in ALL:
             insert(graph, name)
     version = manifest(root).version
@@ -36,7 +36,7 @@ def root(tmp_path: Path) -> Path:
         shutil.copy2(path, tmp_path / path.name)
         empty(path)
     lose_notes(root)
-    graphs.open(root).close()
+    omnigraph.open(root).close()
     return root
 
 
@@ -66,7 +66,7 @@ def test_what_is_whole_again_goes_back(root: Path) -> None:
     assert moved == sorted(moved, reverse=True), "the oldest version goes first"
     assert og.quarantined(root) == ()
     newest = manifest(root).version
-    with graphs.open(root) as graph:
+    with omnigraph.open(root) as graph:
         assert names(graph) == ALL
         insert(graph, "next")
     assert manifest(root).version == newest + 1
@@ -109,7 +109,7 @@ def test_versions_that_were_put_back_are_never_lost_silently(root: Path) -> None
     (root / MANIFEST_DIR / version_file_name(manifest(root).version)).unlink()
 
     with pytest.raises(GraphDamaged, match="is missing"):
-        graphs.open(root)
+        omnigraph.open(root)
 
 
 @pytest.mark.case("engine", 420)
@@ -121,7 +121,7 @@ def test_a_version_of_a_table_that_no_manifest_names_stays(tmp_path: Path) -> No
     path = version_path(root, knows)
     kept = Path(shutil.copy2(path, tmp_path / "kept"))
     empty(path)
-    graphs.open(root).close()
+    omnigraph.open(root).close()
     (moved,) = in_quarantine(root)
     shutil.copy2(kept, moved)
 
@@ -130,6 +130,6 @@ def test_a_version_of_a_table_that_no_manifest_names_stays(tmp_path: Path) -> No
     with pytest.raises(ConflictError, match="no published version names"):
         og.restore_quarantined(root, found.quarantine_id)
 
-    with graphs.open(root) as graph:
+    with omnigraph.open(root) as graph:
         assert contents_of(graph) == BEFORE
         write_everywhere(graph)

@@ -6,7 +6,7 @@ from pathlib import Path
 import lance
 import pytest
 
-import omnigraph.graph.graph as graphs
+import omnigraph
 from omnigraph.commit.drift import refuse_drift
 from omnigraph.core.errors import InvariantViolation, ReadSetChanged, RecoveryRequired
 from omnigraph.core.failpoint import InjectedFault
@@ -21,6 +21,7 @@ from tests.support.protocol import (
     with_extra,
     write_everywhere,
 )
+from tests.support.seam import internals
 
 HIRE = 'query hire() { insert WorksAt { from: "cid", to: "ibex" } }'
 CLOSE = 'query close() { delete Company where name = "ibex" }'
@@ -30,7 +31,7 @@ COMMITTED = "mutation.post_finalize_pre_publisher"
 
 def test_an_edge_does_not_come_back_to_a_node_that_was_deleted_meanwhile(root: Path) -> None:
     """The writer of the edge dies before it publishes; the company it read is gone when recovery comes."""
-    writer, rival = graphs.open(root), foreign(graphs.open(root))
+    writer, rival = omnigraph.open(root), foreign(omnigraph.open(root))
 
     def close_and_die() -> None:
         rival.mutate(CLOSE)
@@ -40,29 +41,29 @@ def test_an_edge_does_not_come_back_to_a_node_that_was_deleted_meanwhile(root: P
         writer.mutate(HIRE)
     assert len(sidecars(root)) == 1
 
-    graphs.open(root).close()
+    omnigraph.open(root).close()
 
     found = assert_settled(root, WITHOUT_IBEX, recoveries=1)
     assert (found.recoveries[0].kind, found.recoveries[0].tables) == ("RolledBack", ("edge:WorksAt",))
     write_everywhere(rival)
     assert_settled(root, with_extra(WITHOUT_IBEX), recoveries=1)
-    graphs.open(root).close()  # notes that the newest version is synced, which the rival could not
+    omnigraph.open(root).close()  # notes that the newest version is synced, which the rival could not
     assert_reopening_changes_nothing(root)
 
 
 def test_a_table_behind_its_published_version_is_a_loud_error(root: Path) -> None:
-    with graphs.open(root) as graph:
+    with omnigraph.open(root) as graph:
         entry = graph.snapshot().entry("node:Person")
         ahead = replace(entry, pin=replace(entry.pin, version=entry.version + 1))
 
-        refuse_drift(graph._graph.parts, [entry], None, None)
+        refuse_drift(internals(graph).parts, [entry], None, None)
         with pytest.raises(InvariantViolation, match="behind its published version"):
-            refuse_drift(graph._graph.parts, [ahead], None, None)
+            refuse_drift(internals(graph).parts, [ahead], None, None)
 
 
 def test_a_table_that_was_only_read_and_moved_ends_the_write_before_any_effect(root: Path) -> None:
     """Found at the publish instead, the edge would be committed and would have to be undone."""
-    writer, rival = graphs.open(root), graphs.open(root)
+    writer, rival = omnigraph.open(root), omnigraph.open(root)
 
     def close() -> None:
         rival.mutate(CLOSE)
@@ -80,11 +81,11 @@ def test_a_table_that_was_only_read_and_moved_ends_the_write_before_any_effect(r
 def test_a_write_holds_the_queues_of_the_tables_that_it_reads(root: Path) -> None:
     free: dict[str, bool] = {}
 
-    with graphs.open(root) as graph:
+    with omnigraph.open(root) as graph:
 
         def look() -> None:
             for table_key in TABLE_KEYS:
-                with graph._graph.parts.queues.try_one((table_key, None)) as is_held:
+                with internals(graph).parts.queues.try_one((table_key, None)) as is_held:
                     free[table_key] = is_held
 
         with paused_at("mutation.post_gate_pre_sidecar", "call", look):
@@ -97,12 +98,12 @@ def test_a_write_holds_the_queues_of_the_tables_that_it_reads(root: Path) -> Non
 def test_commits_of_somebody_else_are_not_published_for_a_dead_writer(writer: str, root: Path) -> None:
     """Each table is where the writer would have put it, and by its number alone nobody could tell."""
     give_up(root, writer, "P1")
-    with graphs.open(root, mode="ro") as graph:
+    with omnigraph.open(root, mode="ro") as graph:
         locations = [graph.snapshot().entry(key).location for key in ("edge:Knows", "node:Person")]
     for location in locations:
         lance.dataset(str(root / location)).delete("id IS NOT NULL")
 
-    graphs.open(root).close()
+    omnigraph.open(root).close()
 
     found = assert_settled(root, BEFORE, recoveries=1)
     assert found.recoveries[0].kind == "RolledBack"

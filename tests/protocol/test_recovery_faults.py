@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-import omnigraph.graph.graph as graphs
+import omnigraph
 from omnigraph.commit.changes import Change, Expectation, LineageIntent, UpdateTable
 from omnigraph.commit.recovery.audit import record
 from omnigraph.commit.recovery.kinds import RecoveryKind
@@ -17,9 +17,10 @@ from omnigraph.history.commits import RECOVERY_ACTOR
 from omnigraph.history.manifest_rows import Pin
 from tests.support.books import assert_reopening_changes_nothing, assert_settled, books
 from tests.support.protocol import BEFORE, WRITERS, give_up, killed, sidecars, with_extra, write_everywhere
+from tests.support.seam import internals
 from tests.support.system import Script
 
-OPEN = "import sys, omnigraph.graph.graph as graphs; graphs.open(sys.argv[1])"
+OPEN = "import sys, omnigraph; omnigraph.open(sys.argv[1])"
 STEPS_BACK = (
     "recovery.post_plan_pre_undo",
     "recovery.post_table_undo_pre_publish",
@@ -45,7 +46,7 @@ def test_a_rollback_that_is_killed_is_taken_up_by_the_next_open(writer: str, ste
     give_up(root, writer, "P2")
     _open_killed_at(root, step)
 
-    with graphs.open(root) as graph:
+    with omnigraph.open(root) as graph:
         found = assert_settled(root, BEFORE, recoveries=1)
         (first,) = WRITERS[writer].tables[:1]
         assert found.recoveries[0].kind == "RolledBack"
@@ -62,7 +63,7 @@ def test_a_roll_forward_that_is_killed_is_taken_up_by_the_next_open(step: str, r
     give_up(root, "insert", "P3")
     _open_killed_at(root, step)
 
-    with graphs.open(root) as graph:
+    with omnigraph.open(root) as graph:
         found = assert_settled(root, AFTER_INSERT, recoveries=1)
         assert found.recoveries[0].kind == "RolledForward"
         assert found.recoveries[0].outcomes == (("edge:Knows", 2, 3), ("node:Person", 2, 3))
@@ -77,13 +78,13 @@ def test_a_recovery_that_fails_at_every_step_in_turn_converges(
     writer: str, steps: tuple[str, ...], root: Path
 ) -> None:
     give_up(root, writer, "P2" if writer == "delete" else "P3")
-    graph = graphs.open(root, mode="ro")
+    graph = omnigraph.open(root, mode="ro")
     for step in steps:
         with failpoint(step, "raise"), pytest.raises(InjectedFault):
-            graphs.open(root)
+            omnigraph.open(root)
         assert graph.recoveries() == [] or step == "recovery.post_audit_pre_delete"
 
-    graphs.open(root).close()
+    omnigraph.open(root).close()
 
     assert_settled(root, BEFORE if writer == "delete" else AFTER_INSERT, recoveries=1)
     assert_reopening_changes_nothing(root)
@@ -96,12 +97,12 @@ def test_a_recovery_that_fails_at_every_step_in_turn_converges(
 def test_two_sidecars_of_one_table_are_processed_in_time_order(root: Path) -> None:
     """The second moved the table on top of what the first had published: only a fresh snapshot shows that."""
     killed(root, "insert", WRITERS["insert"].points["P5"])
-    with graphs.open(root, mode="ro") as reader:
+    with omnigraph.open(root, mode="ro") as reader:
         assert reader.snapshot().entry("node:Person").version == 3
     _build_indices_killed(root)
     first, second = sidecars(root)
 
-    with graphs.open(root) as graph:
+    with omnigraph.open(root) as graph:
         write_everywhere(graph)
         rows = graph.recoveries()
 
@@ -119,7 +120,7 @@ def test_an_unmoved_sidecar_before_one_that_moved_its_table_does_not_lose_rows(r
     give_up(root, "insert", "P1")
     _build_indices_killed(root)
 
-    with graphs.open(root) as graph:
+    with omnigraph.open(root) as graph:
         write_everywhere(graph)
 
     found = assert_settled(root, with_extra(BEFORE), recoveries=2)
@@ -136,18 +137,18 @@ def test_a_roll_forward_that_a_rival_has_done_is_counted_once(is_audited: bool, 
     give_up(root, "insert", "P3")
     (path,) = sidecars(root)
     sidecar = _read(path)
-    rival = graphs.open(root, mode="ro")
+    rival = omnigraph.open(root, mode="ro")
     published: list[str] = []
 
     def win() -> None:
         published.append(_publish_heads(rival, sidecar))
         if is_audited:
             outcomes = [Outcome(table.table_key, 2, 3) for table in sidecar.tables]
-            record(rival._graph.parts, sidecar, RecoveryKind.ROLLED_FORWARD, published[0], outcomes)
+            record(internals(rival).parts, sidecar, RecoveryKind.ROLLED_FORWARD, published[0], outcomes)
             path.unlink()
 
     with failpoint("recovery.before_roll_forward_publish", "call", win):
-        graphs.open(root).close()
+        omnigraph.open(root).close()
 
     found = assert_settled(root, AFTER_INSERT, recoveries=1)
     assert found.recoveries[0].commit_id == published[0]
@@ -159,18 +160,18 @@ def test_a_roll_forward_that_a_rival_has_half_done_is_left_for_the_next_open(roo
     give_up(root, "ensure_indices", "P3")
     (path,) = sidecars(root)
     sidecar = _read(path)
-    rival = graphs.open(root, mode="ro")
+    rival = omnigraph.open(root, mode="ro")
 
     def win_one() -> None:
         _publish_heads(rival, sidecar, only="node:Company", actor="rival")
 
     with failpoint("recovery.before_roll_forward_publish", "call", win_one):
-        graphs.open(root).close()
+        omnigraph.open(root).close()
     found = books(root)
     assert (found.recoveries, found.recovery_commits) == ((), ())
     assert sidecars(root) == (path,)
 
-    with graphs.open(root) as graph:
+    with omnigraph.open(root) as graph:
         found = assert_settled(root, BEFORE, recoveries=1)
         assert found.recoveries[0].kind == "RolledForward"
         write_everywhere(graph)
@@ -179,7 +180,7 @@ def test_a_roll_forward_that_a_rival_has_half_done_is_left_for_the_next_open(roo
 
 @pytest.mark.case("engine", 204)
 def test_the_audit_names_the_recovery_and_not_the_commit_that_followed_it(root: Path) -> None:
-    writer = graphs.open(root)
+    writer = omnigraph.open(root)
     give_up(root, "insert", "P3")
     (path,) = sidecars(root)
     sidecar = _read(path)
@@ -190,12 +191,12 @@ def test_the_audit_names_the_recovery_and_not_the_commit_that_followed_it(root: 
         writer.mutate('query touch() { update Company set { city: "Graz" } where name = "acme" }')
 
     with failpoint("recovery.before_roll_forward_publish", "call", win_and_go_on):
-        graphs.open(root).close()
+        omnigraph.open(root).close()
 
     changed = {**AFTER_INSERT, "Company": frozenset({("acme", "Graz"), ("ibex", None)})}
     found = assert_settled(root, changed, recoveries=1)
     assert found.recoveries[0].commit_id == published[0]
-    with graphs.open(root, mode="ro") as reader:
+    with omnigraph.open(root, mode="ro") as reader:
         assert reader.commits(limit=1)[0].graph_commit_id != published[0]
 
 
@@ -227,7 +228,7 @@ def _publish_heads(
     graph: Graph, sidecar: Sidecar, *, only: str | None = None, actor: str = RECOVERY_ACTOR
 ) -> str:
     """Publish the tables of a sidecar where they are, as a rival would, and return the commit's id."""
-    parts = graph._graph.parts
+    parts = internals(graph).parts
     changes: list[Change] = []
     expected = {}
     for table in sidecar.tables:
@@ -237,5 +238,5 @@ def _publish_heads(
             changes.append(UpdateTable(table.identity, table.table_key, pin))
             expected[table.identity] = Expectation(table.table_key, table.expected_version)
     lineage = LineageIntent(new_ulid(), None, actor, parts.clock())
-    graph._graph.publisher.publish(None, None, changes, expected, lineage)
+    internals(graph).publisher.publish(None, None, changes, expected, lineage)
     return lineage.graph_commit_id

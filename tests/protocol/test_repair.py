@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 import omnigraph as og
-import omnigraph.graph.graph as graphs
 from omnigraph.commit.sidecar import WriterKind
 from omnigraph.core.damage import GraphDamaged
 from omnigraph.core.errors import BadRequest, ConflictError, ExpectedVersionMismatch, VersionNotFound
@@ -30,7 +29,7 @@ ALL = [f"p{number}" for number in range(6)]
 @pytest.fixture(scope="module")
 def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("repair") / "graph"
-    with graphs.init(root, SCHEMA) as graph:
+    with og.init(root, SCHEMA) as graph:
         for name in ALL:
             insert(graph, name)
     return root
@@ -56,7 +55,7 @@ def newest(root: Path) -> int:
 
 @pytest.mark.case("engine", 411)
 def test_a_repair_says_what_it_gives_up_and_the_graph_goes_on(root: Path) -> None:
-    with graphs.open(root, mode="ro") as graph:
+    with og.open(root, mode="ro") as graph:
         commits = [commit for commit in graph.commits() if commit.manifest_version > GOOD]
     damage(root)
     before = fingerprint(root)
@@ -73,7 +72,7 @@ def test_a_repair_says_what_it_gives_up_and_the_graph_goes_on(root: Path) -> Non
 
     assert result.loss == told
     assert not sidecars(root)
-    with graphs.open(root) as graph:
+    with og.open(root) as graph:
         assert names(graph) == ALL[:3]
         insert(graph, "next")
         assert names(graph) == ["next", *ALL[:3]]
@@ -95,12 +94,12 @@ def test_the_same_command_goes_back_to_what_was_given_up(root: Path) -> None:
         og.repair(root, given_up)
 
     shutil.copy2(kept, path)
-    with graphs.open(root) as graph:
+    with og.open(root) as graph:
         insert(graph, "meanwhile")
     loss = og.repair(root, given_up).loss
 
     assert [(table.rows, table.rows_after) for table in loss.tables] == [(4, 6)]
-    with graphs.open(root) as graph:
+    with og.open(root) as graph:
         assert names(graph) == ALL
         insert(graph, "next")
         assert names(graph) == ["next", *ALL]
@@ -110,7 +109,7 @@ def test_the_same_command_goes_back_to_what_was_given_up(root: Path) -> None:
 @pytest.mark.parametrize("place", ["manifest", "table"])
 @pytest.mark.parametrize("how", ["emptied", "missing"])
 def test_a_damaged_newest_version_file_does_not_stand_in_the_way(root: Path, place: str, how: str) -> None:
-    with graphs.open(root, mode="ro") as graph:
+    with og.open(root, mode="ro") as graph:
         entry = graph.snapshot().entry("node:Person")
     dataset, version = (
         ("__manifest", newest(root)) if place == "manifest" else (entry.location, entry.version)
@@ -125,11 +124,11 @@ def test_a_damaged_newest_version_file_does_not_stand_in_the_way(root: Path, pla
     og.repair(root, GOOD)
 
     assert not sidecars(root)
-    with graphs.open(root) as graph:
+    with og.open(root) as graph:
         assert names(graph) == ALL[:3]
         for name in ("n1", "n2"):
             insert(graph, name)
-    with graphs.open(root) as graph:
+    with og.open(root) as graph:
         assert names(graph) == ["n1", "n2", *ALL[:3]]
 
 
@@ -149,13 +148,13 @@ def test_a_repair_needs_a_version_that_is_there_whole_and_older(root: Path) -> N
 def test_nothing_is_given_up_but_what_was_told(root: Path) -> None:
     parts = make_parts(str(root))
     told = verbs.foresee(parts, GOOD, None)
-    with graphs.open(root) as graph:
+    with og.open(root) as graph:
         insert(graph, "meanwhile")
 
     with pytest.raises(ConflictError, match="moved since the loss was told"):
         verbs.repair(make_parts(str(root)), told)
 
-    with graphs.open(root) as graph:
+    with og.open(root) as graph:
         assert names(graph) == ["meanwhile", *ALL]
 
 
@@ -166,7 +165,7 @@ def test_a_lost_newest_version_keeps_its_number(root: Path) -> None:
 
     og.repair(root, GOOD)
 
-    with graphs.open(root) as graph:
+    with og.open(root) as graph:
         versions = [commit.manifest_version for commit in graph.commits() if commit.manifest_version > GOOD]
     assert min(versions) > lost
     assert not (root / "__manifest" / version_file_name(lost)).exists()
@@ -178,12 +177,12 @@ def test_the_version_that_a_repair_made_is_never_lost_silently(root: Path) -> No
     (root / "__manifest" / version_file_name(newest(root))).unlink()
 
     with pytest.raises(GraphDamaged, match="is missing"):
-        graphs.open(root)
+        og.open(root)
 
 
 def test_what_was_given_up_before_is_not_lost_again(root: Path) -> None:
     og.repair(root, GOOD)
-    with graphs.open(root) as graph:
+    with og.open(root) as graph:
         insert(graph, "once more")
 
     loss = og.repair(root, GOOD, dry_run=True).loss
@@ -206,7 +205,7 @@ def test_a_repair_is_nothing_to_put_back(root: Path) -> None:
 
 @pytest.mark.case("engine", 411)
 def test_a_version_whose_tables_are_damaged_is_none_to_go_back_to(root: Path) -> None:
-    with graphs.open(root, mode="ro") as graph:
+    with og.open(root, mode="ro") as graph:
         entry = graph.snapshot().entry("node:Person")
     (root / entry.location / version_file_name(4)).unlink()
     before = fingerprint(root)
@@ -215,13 +214,13 @@ def test_a_version_whose_tables_are_damaged_is_none_to_go_back_to(root: Path) ->
         og.repair(root, GOOD)
 
     assert fingerprint(root) == before
-    with graphs.open(root) as graph:
+    with og.open(root) as graph:
         insert(graph, "next")
 
 
 def test_a_lost_version_of_a_table_keeps_its_number(root: Path) -> None:
     """A branch pins it, and the file may be put back."""
-    with graphs.open(root) as graph:
+    with og.open(root) as graph:
         graph.create_branch("june")
         entry = graph.snapshot().entry("node:Person")
     path = root / entry.location / version_file_name(entry.version)
@@ -229,12 +228,12 @@ def test_a_lost_version_of_a_table_keeps_its_number(root: Path) -> None:
     path.unlink()
 
     og.repair(root, newest(root) - 1)
-    with graphs.open(root) as graph:
+    with og.open(root) as graph:
         insert(graph, "next")
         assert graph.snapshot().entry("node:Person").version > entry.version
         assert not path.exists()
         shutil.copy2(kept, path)
-    with graphs.open(root) as graph:
+    with og.open(root) as graph:
         assert names(graph, "june") == ALL
         assert names(graph) == ["next", *ALL[:5]]
 
@@ -243,21 +242,21 @@ def test_a_lost_version_of_a_table_keeps_its_number(root: Path) -> None:
 
 
 def test_a_warm_handle_notices(root: Path) -> None:
-    warm, reader = graphs.open(root), graphs.open(root, mode="ro")
+    warm, reader = og.open(root), og.open(root, mode="ro")
     assert names(warm) == names(reader) == ALL
 
     og.repair(root, GOOD)
-    with graphs.open(root) as graph:
+    with og.open(root) as graph:
         for name in ("b1", "b2", "b3"):  # as many as were given up: every number would be there again
             insert(graph, name)
 
     expected = ["b1", "b2", "b3", *ALL[:3]]
     assert names(reader) == names(warm) == expected
-    with graphs.open(root, mode="ro") as fresh:
+    with og.open(root, mode="ro") as fresh:
         assert reader.commits() == warm.commits() == fresh.commits()
     insert(warm, "c1")
     assert names(reader) == names(warm) == sorted([*expected, "c1"])
-    with graphs.open(root) as graph:
+    with og.open(root) as graph:
         assert names(graph) == sorted([*expected, "c1"])
         assert graph.verify().is_whole
 
@@ -266,7 +265,7 @@ def test_a_warm_handle_notices(root: Path) -> None:
     "place", ["mutation.post_stage_pre_gate", "mutation.post_gate_pre_sidecar", "durability.pre_staged_sync"]
 )
 def test_a_writer_that_was_about_to_write_brings_nothing_back(root: Path, place: str) -> None:
-    with graphs.open(root) as writer:
+    with og.open(root) as writer:
         times = iter([True])
 
         def give_up_once() -> None:
@@ -279,14 +278,14 @@ def test_a_writer_that_was_about_to_write_brings_nothing_back(root: Path, place:
 
         assert names(writer) == ALL[:3]
         insert(writer, "late")
-    with graphs.open(root) as graph:
+    with og.open(root) as graph:
         assert names(graph) == ["late", *ALL[:3]]
         assert not sidecars(root)
 
 
 @pytest.mark.case("engine", 411)
 def test_a_writer_at_work_is_waited_for(root: Path) -> None:
-    with graphs.open(root) as writer:
+    with og.open(root) as writer:
 
         def refused() -> None:
             with pytest.raises(ConflictError, match="is at work"):
@@ -299,13 +298,13 @@ def test_a_writer_at_work_is_waited_for(root: Path) -> None:
 
 @pytest.mark.case("engine", 411)
 def test_a_branch_keeps_what_it_has_of_what_was_given_up(root: Path) -> None:
-    with graphs.open(root) as graph:
+    with og.open(root) as graph:
         graph.create_branch("june")
         insert(graph, "j1", "june")
 
     og.repair(root, GOOD)
 
-    with graphs.open(root) as graph:
+    with og.open(root) as graph:
         assert names(graph) == ALL[:3]
         assert names(graph, "june") == ["j1", *ALL]
         insert(graph, "j2", "june")
@@ -314,7 +313,7 @@ def test_a_branch_keeps_what_it_has_of_what_was_given_up(root: Path) -> None:
 
 @pytest.mark.case("engine", 411)
 def test_a_branch_goes_back_alone(root: Path) -> None:
-    with graphs.open(root) as graph:
+    with og.open(root) as graph:
         graph.create_branch("june")
         insert(graph, "j1", "june")
         version = graph.commits(branch="june")[0].manifest_version
@@ -323,7 +322,7 @@ def test_a_branch_goes_back_alone(root: Path) -> None:
     result = og.repair(root, version, branch="june")
 
     assert [commit.manifest_branch for commit in result.loss.commits] == ["june"]
-    with graphs.open(root) as graph:
+    with og.open(root) as graph:
         assert "j1" in names(graph, "june")
         assert "j2" not in names(graph, "june")
         assert len(names(graph)) == 6
@@ -337,11 +336,11 @@ def finish(root: Path, how: str) -> None:
     """Go on after a repair that died: by an open, or by the same command."""
     if how == "command":
         og.repair(root, GOOD)
-    graphs.open(root).close()
+    og.open(root).close()
 
 
 def _repairs(root: Path) -> list[og.RecoveryRecord]:
-    with graphs.open(root, mode="ro") as graph:
+    with og.open(root, mode="ro") as graph:
         return [row for row in graph.recoveries() if row.writer_kind == WriterKind.REPAIR]
 
 
@@ -360,7 +359,7 @@ def test_a_repair_that_died_is_finished(root: Path, place: str, how: str) -> Non
         assert bool(row.outcomes) == is_done, "the audit says what happened"
     expected = ALL[:3] if is_done else ALL
     assert not sidecars(root)
-    with graphs.open(root) as graph:
+    with og.open(root) as graph:
         assert names(graph) == expected
         insert(graph, "next")
         assert names(graph) == ["next", *expected]
@@ -372,9 +371,9 @@ def test_an_audit_that_comes_later_says_nothing_that_did_not_happen(root: Path) 
     with failpoint("repair.post_sidecar_pre_manifest", "raise"), pytest.raises(InjectedFault):
         og.repair(root, GOOD)
     with failpoint("recovery.record_audit", "raise"), pytest.raises(InjectedFault):
-        graphs.open(root)
+        og.open(root)
 
-    graphs.open(root).close()
+    og.open(root).close()
 
     (row,) = _repairs(root)
     assert row.outcomes == ()
@@ -383,10 +382,10 @@ def test_an_audit_that_comes_later_says_nothing_that_did_not_happen(root: Path) 
 @pytest.mark.case("engine", 412)
 def test_what_a_dead_writer_had_published_does_not_come_back(root: Path) -> None:
     version = newest(root)
-    with graphs.open(root) as graph:
+    with og.open(root) as graph:
         entry = graph.snapshot().entry("node:Person")
     with (
-        graphs.open(root) as graph,
+        og.open(root) as graph,
         failpoint("mutation.post_publish_pre_sidecar_delete", "raise"),
         pytest.raises(og.RecoveryRequired),
     ):
@@ -396,7 +395,7 @@ def test_what_a_dead_writer_had_published_does_not_come_back(root: Path) -> None
     og.repair(root, version)
 
     assert not sidecars(root)
-    with graphs.open(root) as graph:
+    with og.open(root) as graph:
         assert names(graph) == ALL
         assert graph.snapshot().entry("node:Person").version > entry.version + 1
         insert(graph, "next")
@@ -415,5 +414,5 @@ def test_the_command_tells_and_asks_before_it_repairs(root: Path) -> None:
     assert done.code == 0
     assert "'repair --to 7' takes that back" in done.stdout
     assert invoke("repair", root, "--to", "7", "--yes", cwd=root.parent).code == 0
-    with graphs.open(root) as graph:
+    with og.open(root) as graph:
         assert len(names(graph)) == 6

@@ -7,7 +7,7 @@ import lance
 import pyarrow as pa
 import pytest
 
-import omnigraph.graph.graph as graphs
+import omnigraph
 from omnigraph.core.errors import ExpectedVersionMismatch, RecoveryRequired
 from omnigraph.core.failpoint import failpoint
 from omnigraph.core.limits import SMALL_DELTA_ROWS
@@ -24,6 +24,7 @@ from tests.support.protocol import (
     with_extra,
     write_everywhere,
 )
+from tests.support.seam import internals
 
 # Each writes two tables; the first in the order of names is committed when the writer dies.
 MANY = [{"name": f"c{number:04}", "city": None} for number in range(SMALL_DELTA_ROWS)]
@@ -49,7 +50,7 @@ SHAPES: dict[str, tuple[str, Callable[[Graph], object]]] = {
 def die(root: Path, write: Callable[[Graph], object]) -> None:
     """Fail between the commits of the two tables."""
     with (
-        graphs.open(root) as graph,
+        omnigraph.open(root) as graph,
         failpoint("mutation.post_table_commit", "raise"),
         pytest.raises(RecoveryRequired),
     ):
@@ -59,7 +60,7 @@ def die(root: Path, write: Callable[[Graph], object]) -> None:
 
 def handle_of(graph: Graph, table_key: str) -> SnapshotHandle:
     """Return a table as it is published."""
-    entry, parts = graph.snapshot().entry(table_key), graph._graph.parts
+    entry, parts = graph.snapshot().entry(table_key), internals(graph).parts
     return parts.open(entry)
 
 
@@ -71,7 +72,7 @@ def rows_with_ids(graph: Graph, table_key: str) -> list[dict[str, object]]:
 
 def answers(graph: Graph, table_key: str) -> tuple[set[str], dict[str, str]]:
     """Return what the index of ids says about rows that are there and rows that are not, and its coverage."""
-    handle, store = handle_of(graph, table_key), graph._graph.parts.store
+    handle, store = handle_of(graph, table_key), internals(graph).parts.store
     known = [str(row["id"]) for row in rows_with_ids(graph, table_key)]
     return store.existing_ids(handle, [*known, "dan", "c0001"]), dict(store.index_coverage(handle))
 
@@ -81,7 +82,7 @@ def answers(graph: Graph, table_key: str) -> tuple[set[str], dict[str, str]]:
 def test_rows_row_ids_and_indexes_are_as_before(shape: str, root: Path) -> None:
     table_key, write = SHAPES[shape]
     is_restored = shape == "overwrite"
-    graph = graphs.open(root)
+    graph = omnigraph.open(root)
     graph.ensure_indices()
     before = {key: (rows_with_ids(graph, key), answers(graph, key)) for key in TABLE_KEYS}
     die(root, write)
@@ -89,11 +90,11 @@ def test_rows_row_ids_and_indexes_are_as_before(shape: str, root: Path) -> None:
     graph.refresh()
     if is_restored:
         assert len(sidecars(root)) == 1  # entry healing leaves it
-        graphs.open(root).close()
+        omnigraph.open(root).close()
 
     found = assert_settled(root, BEFORE, recoveries=1)
     assert (found.recoveries[0].kind, found.recoveries[0].tables) == ("RolledBack", (table_key,))
-    parts, entry = graph._graph.parts, graph.snapshot().entry(table_key)
+    parts, entry = internals(graph).parts, graph.snapshot().entry(table_key)
     operation = parts.store.transaction_info(parts.address(entry), entry.version).operation
     assert operation == ("restore" if is_restored else "rollback")
     assert {key: (rows_with_ids(graph, key), answers(graph, key)) for key in TABLE_KEYS} == before
@@ -106,7 +107,7 @@ def test_rows_row_ids_and_indexes_are_as_before(shape: str, root: Path) -> None:
 def test_an_inverse_that_a_foreign_commit_overtakes_is_refused_and_tried_again(
     entry: str, root: Path
 ) -> None:
-    graph = graphs.open(root)
+    graph = omnigraph.open(root)
     give_up(root, "insert", "P2")
     (sidecar,) = sidecars(root)
     table = root / graph.snapshot().entry("edge:Knows").location
@@ -120,7 +121,7 @@ def test_an_inverse_that_a_foreign_commit_overtakes_is_refused_and_tried_again(
     calls: dict[str, Callable[[], object]] = {
         "refresh": graph.refresh,
         "write": lambda: write_everywhere(graph),
-        "open": lambda: graphs.open(root),
+        "open": lambda: omnigraph.open(root),
     }
     with (
         paused_at("recovery.post_plan_pre_undo", "call", overtake),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-import omnigraph.graph.graph as graphs
+import omnigraph
 from omnigraph.commit.recovery.sweep import SweepMode, sweep
 from omnigraph.commit.sidecar import RECOVERY_DIR
 from omnigraph.core.damage import GraphDamaged
@@ -32,6 +32,7 @@ from tests.support.books import (
     recovery_files,
 )
 from tests.support.protocol import BEFORE, WRITERS, give_up, sidecars, with_extra, write_everywhere
+from tests.support.seam import internals
 
 AFTER_INSERT = WRITERS["insert"].after
 OPERATION = "01J00000000000000000000000"
@@ -52,7 +53,7 @@ def test_a_writer_that_cannot_say_what_it_will_do_does_nothing(
     root = root_for(chosen.name)
     heads = books(root).heads
     skip = "skip:1," if chosen.lands_first else ""  # the write before upkeep has a sidecar of its own
-    with graphs.open(root) as graph:
+    with omnigraph.open(root) as graph:
         with failpoint(place, f"{skip}raise"):
             if chosen.lands_first:
                 chosen.run(graph)
@@ -71,8 +72,8 @@ def test_a_sidecar_that_was_written_but_not_synced_is_taken_back(root: Path) -> 
     """A full disk or a dying one can fail after the rename: the file is there and the write has failed."""
     folder = root / RECOVERY_DIR
     folder.mkdir(exist_ok=True)
-    with graphs.open(root) as graph:
-        adapter = graph._graph.parts.adapter
+    with omnigraph.open(root) as graph:
+        adapter = internals(graph).parts.adapter
         sync = adapter._sync_folder  # type: ignore[attr-defined]
 
         def fail_in_recovery(path: Path) -> None:
@@ -95,16 +96,16 @@ def test_a_sidecar_that_was_written_but_not_synced_is_taken_back(root: Path) -> 
 
 @pytest.mark.case("engine", 190)
 def test_a_folder_that_cannot_be_listed_fails_writes_and_opens_but_not_readers(root: Path) -> None:
-    graph = graphs.open(root)
+    graph = omnigraph.open(root)
     with failpoint("recovery.sidecar_list", "raise"):
         with pytest.raises(InjectedFault):
             WRITERS["insert"].run(graph)
         with pytest.raises(InjectedFault):
-            graphs.open(root)
+            omnigraph.open(root)
         assert_settled(root, BEFORE, recoveries=0)
 
     WRITERS["insert"].run(graph)
-    graphs.open(root).close()
+    omnigraph.open(root).close()
     assert_settled(root, AFTER_INSERT, recoveries=0)
 
 
@@ -114,18 +115,18 @@ def test_a_sidecar_that_cannot_be_read_is_loud(root: Path) -> None:
     before = fingerprint(root)
     with failpoint("recovery.sidecar_read", "raise"):
         with pytest.raises(InjectedFault):
-            graphs.open(root)
+            omnigraph.open(root)
         assert books(root).contents == BEFORE
     assert fingerprint(root) == before
 
-    graphs.open(root).close()
+    omnigraph.open(root).close()
     assert_settled(root, AFTER_INSERT, recoveries=1)
 
 
 @pytest.mark.case("engine", 191)
 @pytest.mark.parametrize("entry", ["open", "heal", "read-only"])
 def test_a_sidecar_that_is_gone_when_it_is_read_was_finished_by_its_writer(entry: str, root: Path) -> None:
-    graph = graphs.open(root)
+    graph = omnigraph.open(root)
     give_up(root, "insert", "P1")
     (sidecar,) = sidecars(root)
 
@@ -134,9 +135,9 @@ def test_a_sidecar_that_is_gone_when_it_is_read_was_finished_by_its_writer(entry
             write_everywhere(graph)
         else:
             sidecar.unlink() if entry == "read-only" else None
-            graphs.open(root, mode="ro" if entry == "read-only" else "rw").close()
+            omnigraph.open(root, mode="ro" if entry == "read-only" else "rw").close()
 
-    graphs.open(root).close()
+    omnigraph.open(root).close()
     assert_settled(root, with_extra(BEFORE) if entry == "heal" else BEFORE, recoveries=0)
 
 
@@ -145,7 +146,7 @@ def test_a_sidecar_that_is_gone_when_it_is_read_was_finished_by_its_writer(entry
 @pytest.mark.case("surfaces", 106)
 @pytest.mark.parametrize("text", ["", "{", '{"schema_version": 2}', '{"schema_version": 1}', "no json", "[]"])
 def test_a_corrupt_sidecar_stops_writers_and_stays(text: str, root: Path) -> None:
-    graph = graphs.open(root)
+    graph = omnigraph.open(root)
     path = _put(root, text)
 
     with pytest.raises(SidecarCorrupt, match=OPERATION):
@@ -153,8 +154,8 @@ def test_a_corrupt_sidecar_stops_writers_and_stays(text: str, root: Path) -> Non
     with pytest.raises(SidecarCorrupt, match=OPERATION):
         graph.refresh()
     with pytest.raises(SidecarCorrupt, match=f"{OPERATION}.json"):
-        graphs.open(root)
-    with graphs.open(root, mode="ro") as reader:
+        omnigraph.open(root)
+    with omnigraph.open(root, mode="ro") as reader:
         assert contents_of(reader) == BEFORE
 
     assert path.read_text() == text
@@ -165,13 +166,13 @@ def test_a_corrupt_sidecar_stops_writers_and_stays(text: str, root: Path) -> Non
 
 @pytest.mark.case("engine", 193)
 def test_a_sidecar_of_a_newer_build_stops_writers_and_stays(root: Path) -> None:
-    graph = graphs.open(root)
+    graph = omnigraph.open(root)
     path = _put(root, '{"schema_version": 99}')
 
     with pytest.raises(SidecarTooNew, match="upgrade") as caught:
         WRITERS["insert"].run(graph)
     with pytest.raises(SidecarTooNew):
-        graphs.open(root)
+        omnigraph.open(root)
 
     assert (caught.value.uri, caught.value.found) == (f"{RECOVERY_DIR}/{path.name}", 99)
     assert path.is_file()
@@ -182,13 +183,13 @@ def test_a_sidecar_of_a_newer_build_stops_writers_and_stays(root: Path) -> None:
 def test_other_files_in_the_folder_are_nobodys_and_a_lone_lock_is_litter(root: Path) -> None:
     note = _put(root, "a note", suffix=".txt")
     lock = _put(root, "", suffix=".lock")
-    with graphs.open(root) as graph:
+    with omnigraph.open(root) as graph:
         assert recovery_files(root) == (note.name,)
         lock.touch()
         WRITERS["insert"].run(graph)
         assert lock.exists()  # healing leaves it: only an open sweeps fully
 
-    graphs.open(root).close()
+    omnigraph.open(root).close()
 
     assert recovery_files(root) == (note.name,)
     found = books(root)
@@ -201,16 +202,16 @@ def test_other_files_in_the_folder_are_nobodys_and_a_lone_lock_is_litter(root: P
 @pytest.mark.case("engine", 195)
 @pytest.mark.parametrize("entry", ["open", "write"])
 def test_an_audit_that_cannot_be_written_keeps_the_sidecar(entry: str, root: Path) -> None:
-    graph = graphs.open(root)
+    graph = omnigraph.open(root)
     give_up(root, "insert", "P3")
     with failpoint("recovery.record_audit", "raise"), pytest.raises(InjectedFault):
-        graphs.open(root) if entry == "open" else write_everywhere(graph)
+        omnigraph.open(root) if entry == "open" else write_everywhere(graph)
     found = books(root)
     assert (found.contents, len(found.recovery_commits)) == (AFTER_INSERT, 1)
     assert found.recoveries == ()
     assert len(sidecars(root)) == 1
 
-    graphs.open(root).close() if entry == "open" else graph.refresh()
+    omnigraph.open(root).close() if entry == "open" else graph.refresh()
 
     assert_settled(root, AFTER_INSERT, recoveries=1)
     assert_reopening_changes_nothing(root)
@@ -218,7 +219,7 @@ def test_an_audit_that_cannot_be_written_keeps_the_sidecar(entry: str, root: Pat
 
 @pytest.mark.case("engine", 196)
 def test_two_healers_may_create_the_audit_at_once(root: Path) -> None:
-    handles = [graphs.open(root), graphs.open(root)]
+    handles = [omnigraph.open(root), omnigraph.open(root)]
     update = 'query update() { update Company set { city: "Graz" } where name = "acme" }'
     with failpoint("mutation.post_finalize_pre_publisher", "raise"):
         for mutation in (update, 'query insert() { insert Person { name: "dan", age: 50 } }'):
@@ -253,7 +254,7 @@ def test_two_healers_may_create_the_audit_at_once(root: Path) -> None:
 
 @pytest.mark.case("engine", 201)
 def test_a_recovery_for_nobody_says_so(root: Path) -> None:
-    with graphs.open(root) as graph:
+    with omnigraph.open(root) as graph:
         with failpoint("mutation.post_table_commit", "raise"), pytest.raises(RecoveryRequired):
             graph.mutate('query touch() { update Person set { age: 31 } where name = "ann" }')
         graph.refresh()
@@ -268,19 +269,19 @@ def test_a_recovery_for_nobody_says_so(root: Path) -> None:
 
 @pytest.mark.case("engine", 199)
 def test_a_table_behind_its_pin_stops_the_open_and_is_left_by_a_heal(root: Path) -> None:
-    graph = graphs.open(root)
+    graph = omnigraph.open(root)
     warnings: list[str] = []
-    graph._graph.parts = replace(graph._graph.parts, warn=warnings.append)
+    internals(graph).parts = replace(internals(graph).parts, warn=warnings.append)
     give_up(root, "insert", "P1")
     entry = graph.snapshot().entry("edge:Knows")
     (root / entry.location / version_file_name(entry.version)).unlink()
     before = fingerprint(root)
 
     with pytest.raises(GraphDamaged, match=f"{version_file_name(entry.version)}' is missing"):
-        graphs.open(root)
-    parts = graph._graph.parts
+        omnigraph.open(root)
+    parts = internals(graph).parts
     with pytest.raises(InvariantViolation, match="edge:Knows is at version 1, published at 2"):
-        sweep(parts, graph._graph.publisher, SweepMode.FULL)  # on a disk another look comes first
+        sweep(parts, internals(graph).publisher, SweepMode.FULL)  # on a disk another look comes first
     graph.refresh()
 
     assert fingerprint(root) == before
@@ -291,7 +292,7 @@ def test_a_table_behind_its_pin_stops_the_open_and_is_left_by_a_heal(root: Path)
 @pytest.mark.case("engine", 200)
 @pytest.mark.parametrize("writer", ["overwrite", "append"])
 def test_a_sidecar_that_expected_something_else_is_undone(writer: str, root: Path) -> None:
-    graph = graphs.open(root)
+    graph = omnigraph.open(root)
     give_up(root, writer, "P3")
     (sidecar,) = sidecars(root)
     document = json.loads(sidecar.read_text())
@@ -304,7 +305,7 @@ def test_a_sidecar_that_expected_something_else_is_undone(writer: str, root: Pat
 
     if writer == "overwrite":
         assert (books(root).heads, sidecars(root)) == (heads, (sidecar,))
-        graphs.open(root).close()
+        omnigraph.open(root).close()
     found = assert_settled(root, BEFORE, recoveries=1)
     assert found.recoveries[0].kind == "RolledBack"
     assert found.recoveries[0].tables == WRITERS[writer].tables

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-import omnigraph.graph.graph as graphs
+import omnigraph
 from omnigraph.commit.recovery import sweep as sweeping
 from omnigraph.commit.recovery.outcome import Result
 from omnigraph.commit.recovery.pending import list_pending, lock_path
@@ -16,6 +16,7 @@ from omnigraph.core.ids import new_ulid
 from omnigraph.graph.graph import Graph
 from omnigraph.storage.control.locks import HeldLock, try_lock
 from tests.support.protocol import give_up, sidecars
+from tests.support.seam import internals
 
 MANY = 12  # a folder lists so many files in order once in 479 million times
 
@@ -38,7 +39,7 @@ def another(root: Path, sidecar: Sidecar) -> Sidecar:
 
 def taken(graph: Graph, sidecar: Sidecar) -> HeldLock:
     """Take the lock of a sidecar, as another healer does."""
-    path = lock_path(graph._graph.parts, sidecar.operation_id)
+    path = lock_path(internals(graph).parts, sidecar.operation_id)
     assert path is not None
     lock = try_lock(path)
     assert lock is not None
@@ -46,7 +47,7 @@ def taken(graph: Graph, sidecar: Sidecar) -> HeldLock:
 
 
 def heal(graph: Graph) -> dict[str, Result]:
-    return sweep(graph._graph.parts, graph._graph.publisher, SweepMode.HEAL)
+    return sweep(internals(graph).parts, internals(graph).publisher, SweepMode.HEAL)
 
 
 def test_sidecars_are_listed_oldest_first(root: Path) -> None:
@@ -56,8 +57,8 @@ def test_sidecars_are_listed_oldest_first(root: Path) -> None:
         copy = replace(oldest, operation_id=operation_id)
         (root / copy.name).write_text(copy.to_text())
 
-    with graphs.open(root, mode="ro") as graph:
-        pending = list_pending(graph._graph.parts)
+    with omnigraph.open(root, mode="ro") as graph:
+        pending = list_pending(internals(graph).parts)
 
     assert [found.operation_id for found in pending] == [oldest.operation_id, *ids]
 
@@ -67,7 +68,7 @@ def test_the_healer_of_the_older_sidecar_waits_for_one_of_a_younger_to_let_go(
 ) -> None:
     older = left_by_a_writer(root)
     younger = another(root, older)
-    with graphs.open(root, mode="ro") as graph:
+    with omnigraph.open(root, mode="ro") as graph:
         locks = [taken(graph, younger)]
         monkeypatch.setattr(sweeping, "_pause", lambda: locks.pop().release(remove=False))
 
@@ -84,7 +85,7 @@ def test_the_healer_of_the_younger_sidecar_lets_go_at_once(
     younger = another(root, older)
     pauses: list[bool] = []
     monkeypatch.setattr(sweeping, "_pause", lambda: pauses.append(True))
-    with graphs.open(root, mode="ro") as graph:
+    with omnigraph.open(root, mode="ro") as graph:
         lock = taken(graph, older)
 
         results = heal(graph)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-import omnigraph.graph.graph as graphs
+import omnigraph
 from omnigraph.commit import publish
 from omnigraph.core.errors import RecoveryRequired
 from omnigraph.core.failpoint import ENVIRONMENT, EXIT_STATUS, InjectedFault, failpoint
@@ -17,10 +17,11 @@ from omnigraph.storage.control.durability import Durability, Syncer, SyncFailed
 from omnigraph.storage.files.version_file import version_file_name
 from tests.support.books import assert_reopening_changes_nothing, assert_settled, books, contents_of
 from tests.support.protocol import BEFORE, WRITERS, Contents, give_up, sidecars, with_extra, write_everywhere
+from tests.support.seam import internals
 from tests.support.system import Script
 
 AFTER = WRITERS["insert"].after
-OPEN = "import sys, omnigraph.graph.graph as graphs; graphs.open(sys.argv[1])"
+OPEN = "import sys, omnigraph; omnigraph.open(sys.argv[1])"
 
 
 # Syncs
@@ -39,7 +40,7 @@ def test_a_write_that_could_not_be_synced_goes_back(
     place: str, error: type[Exception], unfinished: int, root: Path
 ) -> None:
     """A second sync would succeed over what the first one lost: nothing is synced again and published."""
-    with graphs.open(root) as graph:
+    with omnigraph.open(root) as graph:
         with failpoint(place, "raise:once"), pytest.raises(error):
             WRITERS["insert"].run(graph)
         assert books(root).contents == contents_of(graph) == BEFORE
@@ -56,9 +57,9 @@ def test_a_write_that_could_not_be_synced_goes_back(
 def test_a_recovery_that_cannot_sync_goes_back(root: Path) -> None:
     give_up(root, "insert", "P3")
     with failpoint("durability.pre_table_sync", "raise:once"), pytest.raises(SyncFailed):
-        graphs.open(root)
+        omnigraph.open(root)
 
-    with graphs.open(root) as graph:
+    with omnigraph.open(root) as graph:
         assert contents_of(graph) == BEFORE
         write_everywhere(graph)
     found = assert_settled(root, with_extra(BEFORE), recoveries=1)
@@ -67,7 +68,7 @@ def test_a_recovery_that_cannot_sync_goes_back(root: Path) -> None:
 
 def test_a_publish_that_can_be_neither_synced_nor_taken_back_is_taken_back_by_recovery(root: Path) -> None:
     """The second sync is the one of the commit that takes it back: by then the publish is undone."""
-    with graphs.open(root) as graph:
+    with omnigraph.open(root) as graph:
         with failpoint("durability.pre_manifest_sync", "raise:2"), pytest.raises(RecoveryRequired):
             WRITERS["insert"].run(graph)
         write_everywhere(graph)
@@ -78,7 +79,7 @@ def test_a_publish_that_can_be_neither_synced_nor_taken_back_is_taken_back_by_re
 @pytest.mark.case("engine", 365)
 def test_a_handle_that_saw_a_publish_forgets_it_when_it_is_taken_back(root: Path) -> None:
     seen: list[Contents] = []
-    with graphs.open(root) as graph, graphs.open(root) as watcher:
+    with omnigraph.open(root) as graph, omnigraph.open(root) as watcher:
 
         def look_and_fail() -> None:
             seen.append(contents_of(watcher))
@@ -164,11 +165,11 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
 def test_a_write_whose_every_sync_fails_is_undone_by_the_next_process(
     place: str, root: Path, disk: Disk
 ) -> None:
-    with graphs.open(root) as graph, failpoint(place, "call", disk.fail), pytest.raises(RecoveryRequired):
+    with omnigraph.open(root) as graph, failpoint(place, "call", disk.fail), pytest.raises(RecoveryRequired):
         WRITERS["insert"].run(graph)
     disk.fail(times=0)
 
-    with graphs.open(root) as graph:
+    with omnigraph.open(root) as graph:
         assert contents_of(graph) == BEFORE
         graph.create_branch("june")
         write_everywhere(graph)
@@ -185,10 +186,10 @@ def test_a_write_whose_every_sync_fails_is_undone_by_the_next_process(
 def test_a_recovery_whose_every_sync_fails_goes_back(root: Path, disk: Disk) -> None:
     give_up(root, "insert", "P3")
     with failpoint("durability.pre_table_sync", "call", disk.fail), pytest.raises(SyncFailed):
-        graphs.open(root)
+        omnigraph.open(root)
     disk.fail(times=0)
 
-    with graphs.open(root) as graph:
+    with omnigraph.open(root) as graph:
         assert contents_of(graph) == BEFORE
     assert disk.again == []
 
@@ -205,7 +206,7 @@ def test_a_manifest_compaction_that_cannot_be_synced_is_taken_back(
 ) -> None:
     """The second failure is that of the version which takes it back."""
     monkeypatch.setattr(publish, "FRAGMENTS_MAX", 3)
-    with graphs.open(root) as graph, graphs.open(root) as watcher:
+    with omnigraph.open(root) as graph, omnigraph.open(root) as watcher:
         with failpoint("publish.before_auto_compaction", "call", lambda: disk.fail(failures)):
             WRITERS["insert"].run(graph)
         assert "the manifest could not be compacted" in caplog.text
@@ -216,7 +217,7 @@ def test_a_manifest_compaction_that_cannot_be_synced_is_taken_back(
         write_everywhere(graph)
 
         assert contents_of(watcher) == with_extra(AFTER)
-    with graphs.open(root) as other:
+    with omnigraph.open(root) as other:
         other.create_branch("june")
         monkeypatch.setattr(publish, "FRAGMENTS_MAX", 3)
         other.mutate('query touch() { update Person set { age: 30 } where name = "ann" }')
@@ -234,7 +235,7 @@ def build_on_a_doubtful_commit(root: Path, durability: str) -> str:
     (path,) = sidecars(root)
     text = json.loads(path.read_text())
     away = path.rename(root / "away")
-    with graphs.open(root, durability=durability) as graph:
+    with omnigraph.open(root, durability=durability) as graph:
         graph.mutate('query add() { insert Company { name: "built" } }')
     away.unlink()
     path.write_text(json.dumps(text | {"recovery_plan": {"kind": "RolledBack", "outcomes": []}}))
@@ -247,7 +248,7 @@ def test_a_commit_that_others_synced_and_built_on_has_landed(
 ) -> None:
     commit_id = build_on_a_doubtful_commit(root, "full")
 
-    with graphs.open(root) as graph:
+    with omnigraph.open(root) as graph:
         assert f"commit {commit_id} on branch 'main' stands" in caplog.text
         assert contents_of(graph)["Person"] == AFTER["Person"]
         write_everywhere(graph)
@@ -262,7 +263,7 @@ def test_a_commit_that_nobody_synced_and_others_built_on_waits_for_a_decision(
 ) -> None:
     commit_id = build_on_a_doubtful_commit(root, "process")
 
-    with graphs.open(root) as graph:
+    with omnigraph.open(root) as graph:
         assert f"commit {commit_id} on branch 'main' could not be synced" in caplog.text
         assert contents_of(graph)["Person"] == AFTER["Person"]
         with pytest.raises(RecoveryRequired, match=r'durability="process".* omnigraph repair --to 2$'):
@@ -271,7 +272,7 @@ def test_a_commit_that_nobody_synced_and_others_built_on_waits_for_a_decision(
         graph.mutate('query add() { insert Company { name: "june" } }', branch="june")
         assert len(sidecars(root)) == 1
 
-        graphs.open(root, durability="process").close()
+        omnigraph.open(root, durability="process").close()
 
         assert sidecars(root) == ()
         write_everywhere(graph)
@@ -280,7 +281,7 @@ def test_a_commit_that_nobody_synced_and_others_built_on_waits_for_a_decision(
 
 def test_process_durability_syncs_nothing(root: Path) -> None:
     places = ("durability.pre_staged_sync", "durability.pre_table_sync", "durability.pre_manifest_sync")
-    with graphs.open(root, durability="process") as graph:
+    with omnigraph.open(root, durability="process") as graph:
         for place in places:
             with failpoint(place, "raise"):
                 write_everywhere(graph) if place == places[0] else graph.refresh()
@@ -294,8 +295,8 @@ def test_process_durability_syncs_nothing(root: Path) -> None:
 @pytest.mark.case("engine", 341)
 def test_a_publish_takes_a_fresh_handle_when_its_own_grew_too_old(root: Path) -> None:
     """The clock goes on while the machine sleeps between the look at the manifest and the merge."""
-    with graphs.open(root) as graph:
-        publisher = graph._graph.publisher
+    with omnigraph.open(root) as graph:
+        publisher = internals(graph).publisher
         now = [0.0]
         sleeps = [publisher._horizon_s]
         publisher._boot_clock = lambda: now[0]
@@ -320,7 +321,7 @@ def test_a_publish_takes_a_fresh_handle_when_its_own_grew_too_old(root: Path) ->
 def hollow(root: Path, table_key: str) -> None:
     """Empty the newest version of a table, as a power cut leaves a file that was never synced."""
     found = books(root)
-    with graphs.open(root, mode="ro") as graph:
+    with omnigraph.open(root, mode="ro") as graph:
         location = graph.snapshot().entry(table_key).location
     path = root / location / version_file_name(found.heads[table_key])
     assert found.heads[table_key] > found.pins[table_key], "an acknowledged version is synced"
@@ -335,7 +336,7 @@ def test_a_quarantine_that_is_killed_is_taken_up_by_the_next_open(place: str, ro
     with Script(OPEN, root, **{ENVIRONMENT: f"{place}=exit"}) as script:
         assert script.wait() == EXIT_STATUS
 
-    with graphs.open(root) as graph:
+    with omnigraph.open(root) as graph:
         kinds = [recovery.kind for recovery in books(root).recoveries]
         assert sorted(kinds) == ["RolledBack", "VersionQuarantined"]
         assert contents_of(graph) == BEFORE
@@ -353,7 +354,7 @@ def test_a_commit_that_was_quarantined_never_happened(
     give_up(root, "insert", point)
     hollow(root, "edge:Knows")
 
-    with graphs.open(root) as graph:
+    with omnigraph.open(root) as graph:
         found = books(root)
         quarantined = next(row for row in found.recoveries if row.kind == "VersionQuarantined")
         rolled_back = next(row for row in found.recoveries if row.kind == "RolledBack")
@@ -372,19 +373,19 @@ def test_a_commit_that_was_quarantined_never_happened(
 def test_an_open_that_fails_after_its_sweep_has_recovered_all_the_same(root: Path) -> None:
     give_up(root, "insert", "P3")
     with failpoint("open.before_schema_contract_read", "raise"), pytest.raises(InjectedFault):
-        graphs.open(root)
+        omnigraph.open(root)
 
     assert_settled(root, AFTER, recoveries=1)
     assert_reopening_changes_nothing(root)
 
 
 def test_a_refresh_that_fails_leaves_the_handle_as_it_was(root: Path) -> None:
-    with graphs.open(root) as graph:
-        catalog = graph._graph.catalog
+    with omnigraph.open(root) as graph:
+        catalog = internals(graph).catalog
         with failpoint("refresh.before_schema_reload", "raise"), pytest.raises(InjectedFault):
             graph.refresh()
 
-        assert graph._graph.catalog is catalog
+        assert internals(graph).catalog is catalog
         write_everywhere(graph)
     assert_settled(root, with_extra(BEFORE), recoveries=0)
 
@@ -395,7 +396,7 @@ def test_a_refresh_that_fails_leaves_the_handle_as_it_was(root: Path) -> None:
 @pytest.mark.case("engine", 368)
 def test_a_publish_that_landed_and_is_told_of_contention_has_landed(root: Path) -> None:
     """The library may report contention for a write of its own that it repeated after a lost answer."""
-    with graphs.open(root) as graph:
+    with omnigraph.open(root) as graph:
         with failpoint("publish.after_merge_ack_lost", "contention"):
             WRITERS["insert"].run(graph)
 
@@ -408,9 +409,9 @@ def test_a_publish_that_landed_and_is_told_of_contention_has_landed(root: Path) 
 def test_a_recovery_commit_is_never_its_own_parent(root: Path) -> None:
     give_up(root, "insert", "P3")
     with failpoint("publish.after_merge_ack_lost", "contention"):
-        graphs.open(root).close()
+        omnigraph.open(root).close()
 
-    with graphs.open(root) as graph:
+    with omnigraph.open(root) as graph:
         commits = graph.commits()
         assert all(commit.parent_commit_id != commit.graph_commit_id for commit in commits)
         parents = [commit.parent_commit_id for commit in commits]

@@ -17,8 +17,9 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.core.errors import KeyConflict, OmnigraphError, ValidationError
-from omnigraph.graph.graph import Graph, init
-from omnigraph.graph.graph import open as open_graph
+from omnigraph.graph.graph import Graph
+from omnigraph.graph.opening import init
+from omnigraph.graph.opening import open as open_graph
 from omnigraph.operations.load import spark as load_bulk
 from omnigraph.operations.load.model import Engine
 from omnigraph.operations.settings import KEY_ROWS, MERGE_BYTES

@@ -14,12 +14,14 @@ from omnigraph.bulk.connect.progress import ProgressEvent, Stage
 from omnigraph.core.errors import InvariantViolation, RecoveryRequired, ValidationError
 from omnigraph.core.failpoint import InjectedFault, failpoint
 from omnigraph.core.limits import MAX_FRAGMENT_ROWS
-from omnigraph.graph.graph import Graph, init
-from omnigraph.graph.graph import open as open_graph
+from omnigraph.graph.graph import Graph
+from omnigraph.graph.opening import init
+from omnigraph.graph.opening import open as open_graph
 from omnigraph.operations.load.load import LoadOptions, choose_engine
 from omnigraph.operations.settings import KEY_ROWS, MERGE_BYTES
 from omnigraph.staging.fragments import StagedFragments, fingerprint, stage_written
 from tests.support.engine import PEOPLE, edge, ndjson, node
+from tests.support.seam import internals
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,7 +44,7 @@ def people(*numbers: int, **data: object) -> bytes:
 def row_facts(graph: Graph, type_name: str) -> list[dict[str, Any]]:
     """Return all rows of a type with the ids and versions that the storage keeps of them."""
     entry = graph.snapshot().entry(f"node:{type_name}")
-    parts = graph._graph.parts
+    parts = internals(graph).parts
     dataset = parts.open(entry)._dataset
     hidden = ["_rowid", "_row_created_at_version", "_row_last_updated_at_version"]
     found: pa.Table = dataset.to_table(columns=[*dataset.schema.names, *hidden]).sort_by("id")
@@ -89,7 +91,7 @@ def test_fragments_are_bounded_and_edges_sorted_within_them(
     assert result.engine == "spark"
     assert result.tables == (("edge:Knows", count), ("node:Person", 1000))
     entry = graph.snapshot().entry("edge:Knows")
-    parts = graph._graph.parts
+    parts = internals(graph).parts
     dataset = parts.open(entry)._dataset
     sources = [part.to_table(columns=["src"])["src"].to_pylist() for part in dataset.get_fragments()]
     assert [len(part) for part in sources] == [MAX_FRAGMENT_ROWS, 1000]
@@ -180,7 +182,7 @@ def test_an_interrupt_cancels_the_jobs_and_leaves_nothing(spark: "SparkSession",
 
 @pytest.mark.case("engine", 121)
 def test_fragments_for_another_version_or_other_columns_are_refused(graph: Graph) -> None:
-    entry, parts = graph.snapshot().entry("node:Person"), graph._graph.parts
+    entry, parts = graph.snapshot().entry("node:Person"), internals(graph).parts
     handle = parts.open(entry)
     schema = handle.schema
 

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from omnigraph.core.errors import ResourceLimit
-from omnigraph.graph.graph import Graph, init
+from omnigraph.graph.graph import Graph
+from omnigraph.graph.opening import init
 from omnigraph.operations.load.load import MODES, LoadMode
 from omnigraph.operations.load.model import Engine
 from omnigraph.operations.settings import KEYED_MAX_BYTES, KEYED_MAX_ROWS, MERGE_BYTES
 from tests.support.engine import PEOPLE, edge, ndjson, node
+from tests.support.seam import internals
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,7 +27,7 @@ def people(*numbers: int, **data: object) -> bytes:
 def fragments(graph: Graph, table_key: str) -> list[list[dict[str, Any]]]:
     """Return the rows of each fragment of a table, with what the storage keeps of them."""
     entry = graph.snapshot().entry(table_key)
-    parts = graph._graph.parts
+    parts = internals(graph).parts
     dataset = parts.open(entry)._dataset
     columns = [*dataset.schema.names, *HIDDEN]
     return [part.to_table(columns=columns).to_pylist() for part in dataset.get_fragments()]

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import omnigraph
 from omnigraph.bulk.connect.progress import ProgressEvent, Stage, added_up
 from omnigraph.cli.load_progress import describe, event_document, size_text
-from omnigraph.graph import graph as omnigraph
 from tests.support.commands import SCHEMA
 from tests.support.in_process import invoke
 

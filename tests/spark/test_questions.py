@@ -8,7 +8,8 @@ import pytest
 
 from omnigraph.bulk.connect.jobs import Jobs
 from omnigraph.bulk.sources.sources import Format, SourceInput, plan_slices
-from omnigraph.graph.graph import Graph, init
+from omnigraph.graph.graph import Graph
+from omnigraph.graph.opening import init
 from omnigraph.operations.load.load import MODES, LoadMode, LoadOptions
 from omnigraph.operations.load.rejects import Rejection, new_log
 from omnigraph.operations.load.spark_run import BulkRun
@@ -16,6 +17,7 @@ from omnigraph.operations.settings import KEY_ROWS
 from omnigraph.storage.tables.task_notes import TaskNotes
 from omnigraph.validate.questions import Found, KeyQuestions
 from tests.spark.inputs import SCHEMA, Inputs
+from tests.support.seam import internals
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,7 +41,7 @@ def both_forms(
     slices = plan_slices([SourceInput(str(path), Format.NDJSON)], target_bytes=1 << 20)
     notes = TaskNotes(graph.uri, "__spool_questions/notes")
     notes.begin()
-    run = BulkRun(graph._graph, options, Jobs(spark, "questions"), graph.snapshot(), slices, notes)
+    run = BulkRun(internals(graph), options, Jobs(spark, "questions"), graph.snapshot(), slices, notes)
     rejection = Rejection(options, new_log(options))
     work = run._work(rejection)
     run._read(work, new_log(options), rejection, writes=True)

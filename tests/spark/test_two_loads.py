@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 from omnigraph.bulk.connect.progress import ProgressEvent, Stage
 from omnigraph.core.errors import ExpectedVersionMismatch, OmnigraphError
-from omnigraph.graph.graph import Graph, init
-from omnigraph.graph.graph import open as open_graph
+from omnigraph.graph.graph import Graph
+from omnigraph.graph.opening import init
+from omnigraph.graph.opening import open as open_graph
 from omnigraph.operations.load.load import LoadOptions, LoadResult, RecordInput, load
 from tests.support.engine import PEOPLE, ndjson, node
+from tests.support.seam import internals
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,7 +36,7 @@ def load_together(root: Path, *types: str, budget: int = 0) -> list[LoadResult |
         options = LoadOptions("append", engine="spark", progress=wait_before_commit)
         with open_graph(root, durability="process") as graph:
             try:
-                return load(graph._graph, [data], options, index=False, reprepare_budget=budget)
+                return load(internals(graph), [data], options, index=False, reprepare_budget=budget)
             except OmnigraphError as error:
                 return error
 

@@ -11,7 +11,7 @@ from tempfile import mkdtemp
 from typing import Any
 
 from omnigraph.graph.graph import Graph
-from omnigraph.graph.graph import open as open_graph
+from omnigraph.graph.opening import open as open_graph
 from tests.support.commands import write
 from tests.support.in_process import document, invoke
 

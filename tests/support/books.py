@@ -5,11 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import omnigraph.graph.graph as graphs
+import omnigraph
 from omnigraph.commit.sidecar import RECOVERY_DIR
 from omnigraph.graph.graph import Graph
 from omnigraph.history.commits import RECOVERY_ACTOR
 from tests.support.protocol import COLUMNS, Contents
+from tests.support.seam import internals
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +44,8 @@ class Books:
 
 def books(root: Path) -> Books:
     """Read everything through a handle of its own, oldest recoveries first."""
-    with graphs.open(root, mode="ro") as graph:
-        parts = graph._graph.parts
+    with omnigraph.open(root, mode="ro") as graph:
+        parts = internals(graph).parts
         entries = graph.snapshot().entries
         commits = graph.commits()
         return Books(
@@ -106,5 +107,5 @@ def assert_settled(root: Path, contents: Contents, recoveries: int) -> Books:
 def assert_reopening_changes_nothing(root: Path) -> None:
     """Open for writing once more: not a byte of the graph is another one."""
     before = fingerprint(root)
-    graphs.open(root).close()
+    omnigraph.open(root).close()
     assert fingerprint(root) == before

@@ -21,19 +21,20 @@ from omnigraph.commit.queues import WriteQueueManager
 from omnigraph.core.errors import ValidationError
 from omnigraph.core.ids import new_ulid
 from omnigraph.exec.committed import CommittedTables
-from omnigraph.graph.graph import Graph, init
-from omnigraph.graph.graph import open as open_graph
+from omnigraph.graph.graph import Graph
+from omnigraph.graph.opening import init
+from omnigraph.graph.opening import open as open_graph
 from omnigraph.history.commits import GraphCommit
 from omnigraph.history.coordinator import Coordinator
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.identity import TableIdentity
 from omnigraph.history.manifest_rows import COMMIT, HEAD, MANIFEST_DIR, Pin
 from omnigraph.history.state import ManifestState, Snapshot
-from omnigraph.operations.context import OpenGraph
 from omnigraph.storage.tables.manifest_table import ManifestTable
 from omnigraph.storage.tables.table import TableStore
 from omnigraph.validate.violations import Violation
 from tests.support.library import LIB
+from tests.support.seam import internals
 
 LIBRARY_COMMITS = 3  # genesis, the load, its index build
 
@@ -167,11 +168,6 @@ def foreign(graph: Graph) -> Graph:
     other = reopen(graph)
     object.__setattr__(internals(other).parts, "queues", WriteQueueManager())
     return other
-
-
-def internals(graph: Graph) -> OpenGraph:
-    """Return what a handle works with."""
-    return graph._graph
 
 
 # Reading

@@ -31,7 +31,7 @@ def freeze():
 
 @contextlib.contextmanager
 def stopping_after_check(number):
-    lease = graph._graph.parts.lease
+    lease = internals(graph).parts.lease
     check, made = lease.check, iter(range(1, 1_000_000))
 
     def checked():
@@ -81,7 +81,7 @@ def run(command):
     match command["do"]:
         case "open":
             graph = become_writer(command["uri"])
-            return {"epoch": graph._graph.parts.lease.epoch}
+            return {"epoch": internals(graph).parts.lease.epoch}
         case "close":
             if graph is not None:
                 graph.close()

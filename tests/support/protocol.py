@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import omnigraph.graph.graph as graphs
+import omnigraph
 from omnigraph.commit.publish import UPKEEP_INTERVAL
 from omnigraph.commit.sidecar import RECOVERY_DIR
 from omnigraph.core.errors import RecoveryRequired
@@ -67,7 +67,7 @@ def records(contents: Contents) -> bytes:
 
 def new_graph(root: Path) -> Graph:
     """Create a graph with the rows of `BEFORE` and no index."""
-    graph = graphs.init(root, SCHEMA)
+    graph = omnigraph.init(root, SCHEMA)
     graph.load(records(BEFORE), "append", index=False)
     return graph
 
@@ -308,7 +308,7 @@ act(*sys.argv[1:])
 
 def act(root: str, writer: str, pause_at: str = "", action: str = "call") -> None:
     """Be a writer process: open, write, and say so; wait for a line of input at the place given."""
-    with graphs.open(root) as graph, paused_at(pause_at, action, tell_and_wait):
+    with omnigraph.open(root) as graph, paused_at(pause_at, action, tell_and_wait):
         WRITERS[writer].run(graph)
     say("done")
 
@@ -339,7 +339,7 @@ def killed(root: Path, writer: str, point: str) -> None:
 def give_up(root: Path, writer: str, point: str) -> None:
     """Run a writer in this process until it fails at a point, and leave what it leaves."""
     name, _, skip = WRITERS[writer].points[point].partition("=")
-    with graphs.open(root) as graph, failpoint(name, f"{skip}raise"), suppress(RecoveryRequired):
+    with omnigraph.open(root) as graph, failpoint(name, f"{skip}raise"), suppress(RecoveryRequired):
         WRITERS[writer].run(graph)
     assert sidecars(root), f"{writer} left no sidecar at {point}"
 

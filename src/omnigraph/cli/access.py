@@ -5,7 +5,7 @@ import logging
 from omnigraph.cli.printing import tell
 from omnigraph.cli.target import Target
 from omnigraph.graph.graph import Graph
-from omnigraph.graph.graph import open as open_graph
+from omnigraph.graph.opening import open as open_graph
 
 
 def open_for_reading(target: Target) -> Graph:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import pyarrow as pa
 
@@ -23,14 +23,12 @@ from omnigraph.history.commits import GraphCommit
 from omnigraph.history.coordinator import MAIN
 from omnigraph.history.state import Snapshot
 from omnigraph.operations.context import OpenGraph
-from omnigraph.operations.open import close, make_parts, open_graph, refresh
-from omnigraph.storage.control.durability import Durability
+from omnigraph.operations.open import close, refresh
 
 if TYPE_CHECKING:
     from omnigraph.bulk.connect.progress import ProgressCallback
     from omnigraph.changes.model import ChangeFilter
     from omnigraph.commit.recovery.audit import RecoveryRecord
-    from omnigraph.embedding import EmbeddingConfig
     from omnigraph.graph.result import Result
     from omnigraph.graph.snapshot_view import SnapshotView
     from omnigraph.history.branches import Branch
@@ -50,57 +48,6 @@ if TYPE_CHECKING:
     from omnigraph.operations.pin import SnapshotLike, Target
     from omnigraph.operations.verify import VerifyReport
     from omnigraph.plan.describe import Explanation
-
-
-def init(
-    uri: str | Path, schema: str | Path, *, force: bool = False, durability: str | None = None
-) -> "Graph":
-    """Create an empty graph and open it; `schema` is the text, or the path of a `.pg` file.
-
-    Raises:
-        ParseError, CatalogError: the schema is none.
-        AlreadyInitialized: a graph lies here.
-    """
-    from omnigraph.operations.init import init_graph
-
-    setting = _durability(durability)
-    parts = make_parts(str(uri), durability=setting)
-    init_graph(parts, text_source(schema), force=force)
-    return open(uri, durability=durability)
-
-
-def open(
-    uri: str | Path,
-    *,
-    mode: Literal["rw", "ro"] = "rw",
-    actor: str | None = None,
-    durability: str | None = None,
-    upkeep: bool = True,
-    embedding: "EmbeddingConfig | None" = None,
-) -> "Graph":
-    """Open a graph; a read-write open first finishes or undoes what dead writers left.
-
-    A handle in mode `ro` heals, probes and writes nothing. `actor` is who acts where a call names nobody.
-
-    Texts given to `nearest` are embedded by the provider of `embedding`, else by that of the environment.
-
-    Raises:
-        GraphNotFound: there is no graph at this place.
-        BadRequest: the mode is none.
-    """
-    if mode not in {"rw", "ro"}:
-        raise BadRequest(f"mode {mode!r} is neither 'rw' nor 'ro'")
-    setting = _durability(durability)
-    opened = open_graph(
-        str(uri), is_writable=mode == "rw", durability=setting, upkeep=upkeep, embedding=embedding
-    )
-    return Graph(opened, actor)
-
-
-def _durability(setting: str | None) -> Durability | None:
-    if setting is not None and setting not in {*Durability}:
-        raise BadRequest(f"durability {setting!r} is none of {', '.join(Durability)}")
-    return None if setting is None else Durability(setting)
 
 
 class Graph:

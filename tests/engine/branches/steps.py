@@ -4,7 +4,7 @@ from pathlib import Path
 
 from omnigraph.graph.graph import Graph
 from omnigraph.history.branches import BRANCHES_DIR
-from tests.support.engine import internals
+from tests.support.seam import internals
 
 TABLES = ("Person", "Company", "Knows", "WorksAt")
 

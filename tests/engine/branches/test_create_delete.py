@@ -27,7 +27,8 @@ from tests.engine.branches.steps import (
     refs,
     set_age,
 )
-from tests.support.engine import files, head, internals, reopen, together
+from tests.support.engine import files, head, reopen, together
+from tests.support.seam import internals
 
 BAD_NAMES = [
     "",

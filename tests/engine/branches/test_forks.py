@@ -22,8 +22,9 @@ from tests.engine.branches.steps import (
     remove,
     set_age,
 )
-from tests.support.engine import foreign, internals, reopen
+from tests.support.engine import foreign, reopen
 from tests.support.protocol import paused_at
+from tests.support.seam import internals
 from tests.support.system import Script
 
 FIRST_WRITE = """

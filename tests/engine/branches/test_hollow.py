@@ -10,8 +10,9 @@ from omnigraph.graph.graph import Graph
 from omnigraph.history.manifest_rows import MANIFEST_DIR
 from omnigraph.storage.files.version_file import version_file_name
 from tests.engine.branches.steps import insert, names, owners
-from tests.support.engine import internals, reopen
+from tests.support.engine import reopen
 from tests.support.hollow import DAMAGES, lose_notes
+from tests.support.seam import internals
 from tests.support.system import Script
 
 WRITE = """

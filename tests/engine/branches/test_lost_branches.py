@@ -20,7 +20,8 @@ from omnigraph.history.fold import TableEntry
 from omnigraph.storage.control.local_files import LocalFiles
 from tests.engine.branches.steps import insert, manifest_refs, names, refs
 from tests.engine.branches.test_forks import FIRST_WRITE
-from tests.support.engine import internals, reopen
+from tests.support.engine import reopen
+from tests.support.seam import internals
 from tests.support.system import Script
 
 

@@ -8,10 +8,11 @@ from omnigraph.core.errors import BranchNotFound
 from omnigraph.core.failpoint import failpoint
 from omnigraph.core.ids import new_ulid
 from omnigraph.graph.graph import Graph
-from omnigraph.graph.graph import open as open_graph
+from omnigraph.graph.opening import open as open_graph
 from omnigraph.history.branches import Branch, mint_ref
 from tests.engine.branches.steps import ages, everything, insert, manifest_refs, names, owners, refs, set_age
-from tests.support.engine import foreign, internals, ndjson, new_graph, node, reopen
+from tests.support.engine import foreign, ndjson, new_graph, node, reopen
+from tests.support.seam import internals
 
 INDEXED = """\
 node Person { name: String @key  age: I32? @index }

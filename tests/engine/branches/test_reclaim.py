@@ -9,7 +9,7 @@ from omnigraph.graph.graph import Graph
 from omnigraph.history.branches import mint_ref
 from tests.engine.branches.steps import insert, names, owners, refs, set_age
 from tests.engine.branches.test_forks import FIRST_WRITE
-from tests.support.engine import internals
+from tests.support.seam import internals
 from tests.support.system import Script
 
 

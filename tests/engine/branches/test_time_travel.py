@@ -18,7 +18,8 @@ from omnigraph.graph.graph import Graph
 from omnigraph.history.manifest_rows import MANIFEST_DIR
 from omnigraph.storage.files.version_file import version_file_name
 from tests.engine.branches.steps import ages, insert, names, set_age
-from tests.support.engine import head, internals, reopen
+from tests.support.engine import head, reopen
+from tests.support.seam import internals
 
 AGES = "query q() { match { $p: Person } return { $p.name as name, $p.age as age } order { $p.name } }"
 

@@ -6,17 +6,18 @@ from pathlib import Path
 
 import pytest
 
+import omnigraph
 from omnigraph.core.damage import GraphDamaged
 from omnigraph.core.errors import BranchInUse, BranchNotFound, InvariantViolation, StorageError
 from omnigraph.core.failpoint import InjectedFault, failpoint
-from omnigraph.graph import graph as omnigraph
 from omnigraph.graph.graph import Graph
 from omnigraph.history.branches import control_file
 from omnigraph.history.manifest_rows import MANIFEST_DIR
 from tests.engine.branches.steps import insert, manifest_refs, names, refs
 from tests.protocol.powercut.disk import Disk
-from tests.support.engine import internals, reopen
+from tests.support.engine import reopen
 from tests.support.hollow import empty
+from tests.support.seam import internals
 
 
 def manifest_of(graph: Graph, branch: str) -> Path:

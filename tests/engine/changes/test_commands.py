@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-import omnigraph.graph.graph as graphs
+import omnigraph
 from omnigraph.graph.graph import Graph
 from tests.engine.changes.reading import committed
 from tests.support.commands import SCHEMA
@@ -174,7 +174,7 @@ def test_a_baseline_is_a_file_that_a_load_takes_and_a_cursor(tmp_path: Path, gra
     *records, last = (tmp_path / "base.jsonl").read_text().splitlines()
     assert json.loads(last) == {"baseline": printed}
     assert printed["snapshot_commit_id"] == graph.commits(limit=1)[0].graph_commit_id
-    again = graphs.init(tmp_path / "again", SCHEMA)
+    again = omnigraph.init(tmp_path / "again", SCHEMA)
     again.load("\n".join(records).encode(), "overwrite")
     assert list(again.export()) == list(graph.export())
     polled = document("changes", "poll", "g", "--cursor", printed["resume_cursor"], cwd=tmp_path)

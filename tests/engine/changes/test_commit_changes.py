@@ -22,8 +22,9 @@ from omnigraph.core.errors import (
 from omnigraph.core.span import Source
 from omnigraph.graph.graph import Graph
 from tests.engine.changes.reading import committed, ends, ordered, properties, short, update_age
-from tests.support.engine import Publisher, edge, internals, ndjson, new_graph, node
+from tests.support.engine import Publisher, edge, ndjson, new_graph, node
 from tests.support.people_graph import SCHEMA, people_graph
+from tests.support.seam import internals
 
 
 @pytest.fixture

@@ -10,10 +10,11 @@ from omnigraph.changes.table_changes import CHUNK_ROWS_MAX
 from omnigraph.core.errors import BadRequest, NotFoundError
 from omnigraph.graph.graph import Graph
 from tests.engine.changes.reading import committed, ends, ordered, properties, short, update_age
-from tests.support.engine import internals, ndjson, new_graph, node
+from tests.support.engine import ndjson, new_graph, node
 from tests.support.people_graph import people_graph
 from tests.support.protocol import WRITERS, give_up
 from tests.support.protocol import new_graph as new_protocol_graph
+from tests.support.seam import internals
 
 
 @pytest.fixture
@@ -151,7 +152,7 @@ def test_a_rollback_in_between_is_no_change(tmp_path: Path, writer: str) -> None
     with new_protocol_graph(root) as graph:
         before = graph.commits(limit=1)[0].graph_commit_id
     give_up(root, writer, "P2")
-    from omnigraph.graph.graph import open as open_graph
+    from omnigraph.graph.opening import open as open_graph
 
     with open_graph(root) as graph:
         assert graph.commits(limit=1)[0].actor_id == "omnigraph:recovery"

@@ -7,8 +7,9 @@ import pytest
 
 from omnigraph.core.errors import HandleForked, PolicyDenied
 from omnigraph.graph.graph import Graph
-from tests.support.engine import counts, internals
+from tests.support.engine import counts
 from tests.support.people_graph import people_graph
+from tests.support.seam import internals
 
 ENTRIES: dict[str, tuple[str, Callable[[Graph], object]]] = {
     "diff": ("read", lambda graph: graph.diff("main", actor="ann")),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-import omnigraph.graph.graph as graphs
+import omnigraph
 from omnigraph.changes.model import ChangeFilter
 from omnigraph.changes.pages import PageSize
 from omnigraph.core.errors import (
@@ -21,10 +21,11 @@ from omnigraph.graph.graph import Graph
 from omnigraph.operations.changes.feed import ChangeFeed, ChangeFeedPage, FeedPosition
 from tests.engine.changes.reading import committed, ordered, properties, short, update_age
 from tests.support.commands import python
-from tests.support.engine import internals, ndjson, new_graph, node, reopen
+from tests.support.engine import ndjson, new_graph, node, reopen
 from tests.support.people_graph import people_graph
 from tests.support.protocol import WRITERS, give_up
 from tests.support.protocol import new_graph as new_protocol_graph
+from tests.support.seam import internals
 
 RESUME = """
 import sys
@@ -335,7 +336,7 @@ def test_a_write_that_recovery_finished_is_in_the_feed_once(tmp_path: Path) -> N
         cursor = graph.poll_changes().cursor
     give_up(root, "insert", "P3")
 
-    with graphs.open(root) as graph:
+    with omnigraph.open(root) as graph:
         page = graph.poll_changes(cursor=cursor)
         (block,) = page.blocks
 
@@ -353,7 +354,7 @@ def test_a_write_that_recovery_undid_is_an_empty_block(tmp_path: Path) -> None:
         cursor = graph.poll_changes().cursor
     give_up(root, "delete", "P2")
 
-    with graphs.open(root) as graph:
+    with omnigraph.open(root) as graph:
         (block,) = graph.poll_changes(cursor=cursor).blocks
         assert (block.cause.actor_id, block.changes) == ("omnigraph:recovery", ())
 

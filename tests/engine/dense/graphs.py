@@ -11,7 +11,7 @@ from omnigraph.catalog.bound import Direction
 from omnigraph.exec.dense import CacheSettings, Derived, OpenTable
 from omnigraph.graph.graph import Graph
 from omnigraph.history.state import Snapshot
-from tests.support.engine import internals
+from tests.support.seam import internals
 
 SCHEMA = """\
 node Person { name: String @key  age: I32?  city: String?  bio: String? }

@@ -14,7 +14,8 @@ from omnigraph.exec.dense.disk import DiskCache
 from omnigraph.graph.graph import Graph
 from tests.engine.dense.graphs import SCHEMA, check, derived_of, pinned, reader
 from tests.engine.dense.writes import Writer
-from tests.support.engine import copy_of, files, ids, internals, new_graph, reopen
+from tests.support.engine import copy_of, files, ids, new_graph, reopen
+from tests.support.seam import internals
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,8 @@ from omnigraph.storage.tables.residual import InlineCommitResidual
 from omnigraph.storage.tables.stage import StagedWrite
 from omnigraph.storage.tables.table import SnapshotHandle
 from omnigraph.storage.tables.undo import TableUndo
-from tests.support.engine import Publisher, internals
+from tests.support.engine import Publisher
+from tests.support.seam import internals
 
 
 def publish_rows(graph: Graph, table_key: str, rows: list[dict[str, Any]]) -> None:

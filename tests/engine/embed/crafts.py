@@ -8,7 +8,8 @@ import numpy as np
 import omnigraph
 from omnigraph import EmbeddingConfig, Graph
 from omnigraph.storage.tables.rows import read_rows, row_ids_of
-from tests.support.engine import internals, ndjson, node
+from tests.support.engine import ndjson, node
+from tests.support.seam import internals
 from tests.unit.embedding.stand_in import Answer
 
 SCHEMA = """\

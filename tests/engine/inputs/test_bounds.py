@@ -184,7 +184,7 @@ def test_a_small_packed_file_may_hold_what_the_floor_says() -> None:
 LOADER = """\
 import resource, sys
 from omnigraph.core.errors import ResourceLimit
-from omnigraph.graph.graph import open as open_graph
+from omnigraph.graph.opening import open as open_graph
 
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 try:

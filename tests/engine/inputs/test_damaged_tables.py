@@ -170,7 +170,7 @@ import sys
 from omnigraph.bulk.sources.sources import needs_survey, plan_slices, read_slice, survey
 from omnigraph.bulk.sources.names import resolve_name
 from omnigraph.core.errors import OmnigraphError
-from omnigraph.graph.graph import open as open_graph
+from omnigraph.graph.opening import open as open_graph
 from omnigraph.validate.violations import ViolationLog
 
 graph = open_graph(sys.argv[1], durability="process")

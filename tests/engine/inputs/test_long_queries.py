@@ -21,6 +21,7 @@ from omnigraph.plan.pattern import pattern_of
 from omnigraph.plan.physical import Keep
 from omnigraph.storage.tables.filter import And, Or
 from tests.support.library import compile_text
+from tests.support.seam import internals
 
 SCHEMA = "node P { name: String @key  age: I32?  note: String? }\nedge K: P -> P\n"
 CATALOG = compile_text(SCHEMA)
@@ -62,7 +63,7 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Graph:
 def test_every_stage_before_the_run_looks_at_the_clock(graph: Graph) -> None:
     source = conditions(2_000)
     parsed, asked, followed = parse_queries(source).queries[0], bound_read(source), bound_read(hops(3))
-    view = graph._graph.reading.newest(graph._graph.state(None), graph.catalog)
+    view = internals(graph).reading.newest(internals(graph).state(None), graph.catalog)
     way, estimator = pattern_of(followed), Estimator(view.catalog, view)
     stages: list[Callable[[], object]] = [
         lambda: tokenize(source),

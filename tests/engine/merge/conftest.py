@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from omnigraph.graph.graph import Graph
-from omnigraph.graph.graph import open as open_graph
+from omnigraph.graph.opening import open as open_graph
 from tests.engine.merge.world import new_world
 
 

@@ -8,6 +8,7 @@ from omnigraph.graph.graph import Graph
 from omnigraph.operations.merge.merge import MergeOutcome
 from omnigraph.operations.pin import SnapshotLike
 from tests.engine.merge.world import ages, node, pins, put, rows, run, set_age
+from tests.support.seam import internals
 
 FAST_FORWARD, MERGED = MergeOutcome.FAST_FORWARD, MergeOutcome.MERGED
 UP_TO_DATE = MergeOutcome.ALREADY_UP_TO_DATE
@@ -32,7 +33,7 @@ def test_a_target_branch_gets_forks_of_its_own(world: Graph) -> None:
     assert ages(world, "july") == {"ann": 31, "bob": 30, "cid": 30, "dan": 50}
     assert "gold" in rows(world, "Team", "july")
     assert ages(world)["ann"] == 30
-    store, parts = world._graph.parts.store, world._graph.parts
+    store, parts = internals(world).parts.store, internals(world).parts
     for entry in world.snapshot("july").entries.values():
         if entry.owner is not None:
             parents = {ref.name: ref.parent for ref in store.list_refs(parts.address(entry))}

@@ -14,6 +14,7 @@ from omnigraph.graph.graph import Graph
 from omnigraph.history.manifest_rows import Pin
 from tests.engine.merge.world import ages, edge, kinds, node, put, remove, rows, run, set_age
 from tests.support.books import fingerprint
+from tests.support.seam import internals
 
 
 def refused(graph: Graph, source: str = "june", into: str = "main") -> MergeConflicts:
@@ -186,7 +187,7 @@ def test_rows_that_no_writer_would_have_let_through(world: Graph) -> None:
 def smuggle(graph: Graph, branch: str, change: Callable[[pa.Table], pa.Table]) -> None:
     """Replace the people of a branch by rows that nobody has checked."""
     set_age(graph, branch, "cid", 30)  # the branch has a fork of its own now
-    opened = graph._graph
+    opened = internals(graph)
     parts, state = opened.parts, opened.state(branch)
     entry = state.snapshot().entry("node:Person")
     handle = parts.open(entry)

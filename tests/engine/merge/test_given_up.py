@@ -8,7 +8,7 @@ import pytest
 import omnigraph
 from omnigraph.core.errors import AmbiguousMergeBase
 from omnigraph.graph.graph import Graph
-from omnigraph.graph.graph import open as open_graph
+from omnigraph.graph.opening import open as open_graph
 from omnigraph.operations.merge.merge import MergeOutcome
 from tests.engine.merge.world import ages, node, put, remove, set_age
 

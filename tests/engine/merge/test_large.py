@@ -9,12 +9,14 @@ import pytest
 import omnigraph.merge.rows
 from omnigraph.commit import multi_step
 from omnigraph.core.limits import MAX_FRAGMENT_ROWS, MERGE_CHUNK_ROWS
-from omnigraph.graph.graph import Graph, init
+from omnigraph.graph.graph import Graph
+from omnigraph.graph.opening import init
 from omnigraph.history.commits import MAINTENANCE_ACTOR
 from omnigraph.merge import three_way
 from omnigraph.storage.tables.handle import SnapshotHandle
 from omnigraph.storage.tables.rows import RowIds, take_rows
 from omnigraph.storage.versions.difference import lie_alike
+from tests.support.seam import internals
 
 SCHEMA = "node Item { name: String @key  size: I64  text: String }\n"
 ROWS = 20_000
@@ -104,7 +106,7 @@ def test_no_fragment_of_a_merge_is_larger_than_allowed(store: Graph, monkeypatch
 
     store.merge("june")
 
-    parts, entry = store._graph.parts, store.snapshot().entry("node:Item")
+    parts, entry = internals(store).parts, store.snapshot().entry("node:Item")
     dataset = parts.store.open_unshared(parts.address(entry), entry.version)
     sizes = [fragment.metadata.physical_rows for fragment in dataset.get_fragments()]
     assert max(sizes[1:]) <= 9_000
@@ -201,7 +203,7 @@ def test_reads_of_a_merge_follow_the_changes_and_not_the_table(tmp_path: Path) -
         for name, start in (("june", 10), ("july", 5_000)):
             graph.create_branch(name)
             load(graph, name, items(range(start, start + 100), 1))
-        store = graph._graph.parts.store
+        store = internals(graph).parts.store
         before = store.io_stats()
 
         result = graph.merge("june", into="july")

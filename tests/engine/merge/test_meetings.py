@@ -10,6 +10,7 @@ from omnigraph.graph.graph import Graph
 from omnigraph.history.commits import RECOVERY_ACTOR
 from omnigraph.operations.merge.merge import MergeOutcome
 from tests.engine.merge.world import ages, edge, kinds, node, put, remove, rows, set_age
+from tests.support.seam import internals
 
 EVE = node("Person", name="eve", age=1)
 START = {"ann": 30, "bob": 30, "cid": 30, "dan": 30}
@@ -146,9 +147,9 @@ def test_the_storage_of_a_deleted_branch_stays_where_two_others_meet_in_it(hotfi
 @pytest.mark.case("engine", 374)
 def test_a_meeting_that_cannot_be_read_any_more_is_refused(hotfix: Graph) -> None:
     head = hotfix.snapshot("hotfix").head.graph_commit_id
-    ref = hotfix._graph.state("hotfix").ref
+    ref = internals(hotfix).state("hotfix").ref
     hotfix.delete_branch("hotfix")
-    parts = hotfix._graph.parts
+    parts = internals(hotfix).parts
     parts.refs.drop(parts.coordinator.address(ref))
     remove(hotfix, None, "Person", "eve")
 

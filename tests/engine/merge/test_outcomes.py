@@ -10,13 +10,14 @@ from omnigraph.core.errors import BadRequest, BranchNotFound, MergeConflicts, Po
 from omnigraph.core.failpoint import failpoint
 from omnigraph.core.ids import new_ulid
 from omnigraph.graph.graph import Graph
-from omnigraph.graph.graph import open as open_graph
+from omnigraph.graph.opening import open as open_graph
 from omnigraph.history.branches import mint_ref
 from omnigraph.history.commits import MAINTENANCE_ACTOR
 from omnigraph.operations.merge.merge import DeleteRefusal, MergeOutcome, MergeResult
 from tests.engine.merge.world import ages, node, put, remove, set_age
 from tests.support.books import fingerprint
-from tests.support.engine import internals, together
+from tests.support.engine import together
+from tests.support.seam import internals
 
 FAST_FORWARD, MERGED = MergeOutcome.FAST_FORWARD, MergeOutcome.MERGED
 UP_TO_DATE = MergeOutcome.ALREADY_UP_TO_DATE
@@ -142,10 +143,10 @@ def test_a_source_that_another_process_deletes_meanwhile_is_not_found(world: Gra
 
     def delete_elsewhere() -> None:
         """Do what a delete does in a process that does not share our gates."""
-        branch = world._graph.parts.branches.require("june")
+        branch = internals(world).parts.branches.require("june")
         entry = world.snapshot("june").entry("node:Person")
-        world._graph.parts.branches.delete(branch)
-        world._graph.parts.refs.drop(world._graph.parts.address(entry))
+        internals(world).parts.branches.delete(branch)
+        internals(world).parts.refs.drop(internals(world).parts.address(entry))
 
     with (
         failpoint("branch_merge.post_capture", call=delete_elsewhere),
@@ -230,7 +231,7 @@ def test_a_denied_merge_touches_nothing(world: Graph, is_dry: bool) -> None:
 
     set_age(world, "june", "ann", 31)
     before = fingerprint(Path(world.uri))
-    world._graph.authorize = deny
+    internals(world).authorize = deny
 
     with (
         failpoint("recovery.sidecar_list", "raise"),
@@ -393,7 +394,7 @@ def test_whoever_may_merge_need_not_be_allowed_to_delete(world: Graph) -> None:
             raise PolicyDenied(action=action, actor=actor, branch=resource)
 
     set_age(world, "june", "ann", 31)
-    world._graph.authorize = authorize
+    internals(world).authorize = authorize
 
     result = world.merge("june", delete_branch=True, actor="mira")
 

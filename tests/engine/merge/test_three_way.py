@@ -10,7 +10,7 @@ from omnigraph.merge.rows import RowReader, as_texts
 from omnigraph.merge.three_way import Points, table_delta
 from omnigraph.storage.tables.pinned import PinnedTable
 from tests.engine.merge.world import ages, set_age
-from tests.support.engine import internals
+from tests.support.seam import internals
 
 PERSON = "node:Person"
 

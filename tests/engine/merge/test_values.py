@@ -9,6 +9,7 @@ from omnigraph.core.errors import MergeConflicts
 from omnigraph.graph.graph import Graph
 from omnigraph.storage.tables.rows import UPDATED_AT, read_rows
 from tests.engine.merge.world import ages, edge, kinds, node, put, rows, run, set_age
+from tests.support.seam import internals
 
 DIFFERENT: list[tuple[str, Any, Any]] = [
     ("email", None, ""),
@@ -60,7 +61,7 @@ def test_null_and_empty_are_a_change(name: str, ours: object, theirs: object, wo
 
 def row_versions(graph: Graph, type_name: str = "Person") -> dict[str, int]:
     """Return the version that wrote each row last."""
-    parts = graph._graph.parts
+    parts = internals(graph).parts
     table_key = f"{'edge' if type_name == 'Knows' else 'node'}:{type_name}"
     entry = graph.snapshot().entry(table_key)
     found = read_rows(parts.open(entry), ["id", UPDATED_AT])

@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from omnigraph.core.merge_conflict import MergeConflict
-from omnigraph.graph.graph import Graph, init
+from omnigraph.graph.graph import Graph
+from omnigraph.graph.opening import init
 
 SCHEMA = """\
 node Person {

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 import omnigraph as og
-from omnigraph.graph.graph import Graph, init
-from omnigraph.graph.graph import open as open_graph
+from omnigraph.graph.graph import Graph
+from omnigraph.graph.opening import init
+from omnigraph.graph.opening import open as open_graph
 from tests.engine.dense.graphs import derived_of, pinned
 from tests.support.queries import mutation, read
 

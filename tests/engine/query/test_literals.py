@@ -10,9 +10,10 @@ from omnigraph import Graph
 from omnigraph.storage.tables.filter import Compare, to_lance
 from omnigraph.storage.tables.filter import Operator as Comparing
 from omnigraph.storage.tables.handle import TableAddress
-from tests.support.engine import internals, ndjson, new_graph, node
+from tests.support.engine import ndjson, new_graph, node
 from tests.support.queries import read
 from tests.support.reading import values
+from tests.support.seam import internals
 
 SCHEMA = """\
 node Plain {

@@ -8,9 +8,10 @@ import pytest
 
 from omnigraph import Graph
 from omnigraph.operations.upkeep import _run_one
-from tests.support.engine import edge, internals, ndjson, node, reopen
+from tests.support.engine import edge, ndjson, node, reopen
 from tests.support.people_graph import people_graph
 from tests.support.queries import mutation, read
+from tests.support.seam import internals
 
 QUERIES = [
     read("$p: Person", "return { $p }"),

@@ -17,10 +17,11 @@ from omnigraph import (
     TypeCheckError,
     VersionNotFound,
 )
-from tests.support.engine import head, internals, reopen, together
+from tests.support.engine import head, reopen, together
 from tests.support.people_graph import people_graph
 from tests.support.queries import mutation, read
 from tests.support.reading import values
+from tests.support.seam import internals
 
 NAMES = read("$p: Person", "return { $p.name } order { $p.name }")
 COUNT = read("$p: Person", "return { count($p) as n }")

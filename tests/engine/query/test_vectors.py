@@ -9,8 +9,9 @@ import pytest
 
 from omnigraph.core.errors import QueryMemoryExceeded
 from omnigraph.graph.graph import Graph
-from tests.support.engine import copy_of, internals, ndjson, new_graph, node, reopen
+from tests.support.engine import copy_of, ndjson, new_graph, node, reopen
 from tests.support.queries import mutation
+from tests.support.seam import internals
 
 DIMENSION, ROWS = 8, 3_000  # more rows than a search of an index compares one by one
 DOC = f"node Doc {{ name: String @key  size: I64  vector: Vector({DIMENSION})? @index }}"

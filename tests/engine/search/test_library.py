@@ -9,11 +9,12 @@ import pytest
 
 from omnigraph.core.errors import ExecutionError
 from omnigraph.exec.search import Ranked, bm25, fuse, fuzzy_matching, matching, nearest
-from omnigraph.graph.graph import init
+from omnigraph.graph.opening import init
 from omnigraph.storage.tables.handle import SnapshotHandle
 from omnigraph.storage.tables.table import TableStore
-from tests.support.engine import LIBRARY, internals, ndjson
+from tests.support.engine import LIBRARY, ndjson
 from tests.support.library import LIB
+from tests.support.seam import internals
 
 WEST, NOWHERE = [1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]
 

@@ -12,7 +12,7 @@ import pytest
 from omnigraph.core.damage import GraphDamaged
 from omnigraph.core.errors import OmnigraphError
 from omnigraph.graph.graph import Graph
-from omnigraph.graph.graph import open as open_graph
+from omnigraph.graph.opening import open as open_graph
 from omnigraph.storage.files.synced_mark import MARK
 from tests.support.engine import copy_of, ids, new_graph, reopen
 
@@ -124,7 +124,7 @@ def test_a_manifest_copied_before_its_tables_shows_the_commit_of_its_time(
 WRITER = """
 import sys
 from pathlib import Path
-from omnigraph.graph.graph import open as open_graph
+from omnigraph.graph.opening import open as open_graph
 from tests.engine.sums.test_copies import write_next
 root = Path(sys.argv[1])
 with open_graph(root) as graph:

@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 
 from omnigraph.graph.graph import Graph
-from omnigraph.graph.graph import open as open_graph
+from omnigraph.graph.opening import open as open_graph
 from omnigraph.history.branches import Branch, Branches
 from omnigraph.history.manifest_rows import rows_table
 from omnigraph.operations.verify import FileStatus, VerifyProgress, VerifyReport, verify_place
-from tests.support.engine import copy_of, edge, internals, ndjson, new_graph, node
+from tests.support.engine import copy_of, edge, ndjson, new_graph, node
+from tests.support.seam import internals
 
 RENAME = 'query m($n: String) { update Person set { nickName: $n } where name = "ann" }'
 INSERT = "query m($n: String) { insert Person { name: $n } }"

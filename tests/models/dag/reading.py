@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, cast
 from omnigraph.core.errors import EntityNotFound
 from tests.models.dag.model import Difference, EdgeRule, Row, Rows
 from tests.models.dag.schema import RULES
+from tests.support.seam import internals
 
 if TYPE_CHECKING:
     from omnigraph import Graph, Snapshot
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 def stored_rows(graph: "Graph", snapshot: "Snapshot") -> Rows:
     """Return every stored row of a snapshot, those that no query reaches included."""
-    parts = graph._graph.parts
+    parts = internals(graph).parts
     found: Rows = {}
     for key in RULES:
         entry = snapshot.entries[key]

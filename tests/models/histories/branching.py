@@ -1,8 +1,8 @@
 """Contents of several branches: what a step must do to them, written from the specification.
 
 Commits, ancestors and merges are those of `tests.models.dag.model`, which takes rows by id; here contents
-become such rows and rows contents. An edge is known by its tag and a note by its body in place of the id: each of
-them names one row, on whatever branch.
+become such rows and rows contents. An edge is known by its tag and a note by its body in place of the id:
+each of them names one row, on whatever branch.
 """
 
 from dataclasses import dataclass

@@ -3,8 +3,8 @@
 from collections import Counter
 from pathlib import Path
 
+import omnigraph
 from omnigraph.core.errors import ConflictError, OmnigraphError, RecoveryRequired
-from omnigraph.graph import graph as omnigraph
 from tests.models.dag.steps import Merge
 from tests.models.histories.branching import Answer, Expected, On, Step, expect, perform_step
 from tests.models.histories.faults import Faults

@@ -3,8 +3,8 @@
 from collections import Counter
 from pathlib import Path
 
+import omnigraph
 from omnigraph.commit.publish import UPKEEP_INTERVAL
-from omnigraph.graph import graph as omnigraph
 from omnigraph.history.fold import TableEntry
 from tests.models.dag.model import MAIN
 from tests.models.dag.steps import Delete

@@ -13,6 +13,7 @@ from omnigraph.graph.graph import Graph
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.state import Snapshot
 from tests.models.histories.contents import OWN_TABLES, Contents
+from tests.support.seam import internals
 
 Rows = list[dict[str, Any]]
 Seen = dict[tuple[str, str | None, int], Rows]  # by place, ref and version
@@ -49,7 +50,7 @@ def check_whole(graph: Graph, branch: str | None = None) -> list[str]:
 
 def check_heads(graph: Graph, entries: Iterable[TableEntry], branch: str | None = None) -> None:
     """Check that the tables which a branch owns end where it pins them; main owns all that it shows."""
-    parts = graph._graph.parts
+    parts = internals(graph).parts
     for entry in entries:
         if branch is None or (entry.owner is not None and entry.pin.branch == branch):
             head = parts.store.latest_version(parts.address(entry))
@@ -77,7 +78,7 @@ def check_chain(graph: Graph, branch: str | None = None) -> list[str]:
 def _rows(graph: Graph, entry: TableEntry, seen: Seen) -> Rows:
     place = (entry.location, entry.owner, entry.version)
     if place not in seen:
-        parts = graph._graph.parts
+        parts = internals(graph).parts
         rows = parts.store.scan(parts.open(entry)).to_pylist()
         ids = [row["id"] for row in rows]
         assert len(set(ids)) == len(ids), f"an id of {entry.table_key} twice"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+import omnigraph
 from omnigraph.core.errors import MergeConflicts, OmnigraphError
-from omnigraph.graph import graph as omnigraph
 from omnigraph.graph.graph import Graph
 from tests.models.dag.model import MAIN, Conflict, Model
 from tests.models.dag.play import MAINTENANCE, take_over, unknown

@@ -9,9 +9,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+import omnigraph
 from omnigraph.core.errors import OmnigraphError, ValidationError
 from omnigraph.core.failpoint import InjectedFault, failpoint
-from omnigraph.graph import graph as omnigraph
 from tests.models.histories.contents import SCHEMA, Contents, Refused, difference
 from tests.models.histories.operations import Operation, PutKnows, apply, perform
 from tests.models.histories.programs import Program

@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from time import monotonic
 
-from omnigraph.graph import graph as omnigraph
+import omnigraph
 from omnigraph.graph.graph import Graph
 from tests.models.dag.model import MAIN, Model, Refused, Rows
 from tests.models.dag.play import same, take_over, unknown
@@ -29,6 +29,7 @@ from tests.protocol.crash.writer import (
     StepRequest,
     WriterProcess,
 )
+from tests.support.seam import internals
 
 ACKNOWLEDGED_MAX = 6  # steps before the one that is cut off
 FIRST_GUESS_S = 0.1  # how long a step takes, until some of its kind were seen
@@ -288,7 +289,7 @@ def check_branch(graph: Graph, name: str, log: list[str]) -> None:
     for child, parent in pairwise(commits):
         assert child.parent_commit_id == parent.graph_commit_id, f"{child} does not follow {parent}"
         assert child.manifest_version > parent.manifest_version
-    parts, snapshot = graph._graph.parts, graph.snapshot(name)
+    parts, snapshot = internals(graph).parts, graph.snapshot(name)
     branch = None if name == MAIN else name
     for entry in snapshot.entries.values():
         if branch is None or (entry.owner is not None and entry.pin.branch == branch):

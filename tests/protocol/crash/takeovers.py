@@ -16,7 +16,7 @@ from itertools import pairwise
 from threading import Event
 from time import monotonic
 
-import omnigraph.graph.graph as graphs
+import omnigraph
 from omnigraph.commit.sidecar import RECOVERY_DIR
 from omnigraph.graph.graph import Graph
 from omnigraph.storage.control.durability import Durability
@@ -24,6 +24,7 @@ from omnigraph.storage.control.lease import WRITER_LEASE, LeaseRecord
 from omnigraph.storage.control.object_store import open_adapter
 from omnigraph.storage.control.uri import GraphRoot
 from tests.support.hosts import LEASE_S, Answer, Host
+from tests.support.seam import internals
 
 SCHEMA = "node Person { name: String @key }\nedge Knows: Person -> Person\n"
 MAIN = "main"
@@ -79,7 +80,7 @@ class Run:
         self.in_flight: set[str] = set()  # names that a stopped host may yet write or take away
         self.number = 0
         self.write_s = FIRST_GUESS_S
-        with graphs.init(root.uri, SCHEMA) as graph:
+        with omnigraph.init(root.uri, SCHEMA) as graph:
             graph.load(b'{"type": "Person", "data": {"name": "hub"}}\n', "append", index=False)
         self.holder = hosts[0]
         assert "epoch" in self.holder.ask("open", uri=root.uri)
@@ -256,7 +257,7 @@ class Run:
     # What is there
 
     def _check(self) -> None:
-        with graphs.open(self.root.uri, mode="ro") as graph:
+        with omnigraph.open(self.root.uri, mode="ro") as graph:
             for branch in self.present:
                 self._check_branch(graph, branch)
             self.tally.recoveries = Counter(found.recovery_kind.value for found in graph.recoveries())
@@ -280,7 +281,7 @@ class Run:
         assert {commit.graph_commit_id for commit in commits} >= set(self.commit_ids[branch])
         for commit, parent in pairwise(commits):
             assert commit.parent_commit_id == parent.graph_commit_id
-        parts = graph._graph.parts
+        parts = internals(graph).parts
         for entry in graph.snapshot(name).entries.values():
             if branch == MAIN or entry.pin.branch == branch:
                 newest = parts.store.latest_version(parts.address(entry))

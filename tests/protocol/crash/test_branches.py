@@ -11,7 +11,7 @@ from time import monotonic
 
 import pytest
 
-from omnigraph.graph import graph as omnigraph
+import omnigraph
 from tests.protocol.crash.branch_rounds import KINDS, BranchRun
 from tests.support.seeds import fixed_seed, fresh_seed
 

@@ -13,8 +13,8 @@ from time import monotonic
 
 import pytest
 
+import omnigraph
 from omnigraph.commit.recovery.kinds import RecoveryKind
-from omnigraph.graph import graph as omnigraph
 from tests.models.histories.contents import SCHEMA, Contents, difference
 from tests.models.histories.operations import Operation, apply
 from tests.models.histories.programs import Program

@@ -7,9 +7,9 @@ from time import monotonic
 
 import pytest
 
+import omnigraph
 from omnigraph.commit.recovery.kinds import RecoveryKind
 from omnigraph.core.errors import ConflictError, OmnigraphError
-from omnigraph.graph import graph as omnigraph
 from tests.models.histories.contents import OWN_TABLES, SCHEMA, Contents, Refused
 from tests.models.histories.operations import Operation, PutOwn, apply, perform
 from tests.models.histories.programs import Program

@@ -177,8 +177,8 @@ def _server() -> ForkServerContext:
 
 
 def _run(pipe: Connection, root: str, durability: str) -> None:
+    import omnigraph
     from omnigraph.core.errors import ConflictError, OmnigraphError
-    from omnigraph.graph import graph as omnigraph
 
     pipe.send(Ready())
     with _armed(pipe.recv()):

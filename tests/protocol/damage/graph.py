@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import omnigraph.graph.graph as graphs
+import omnigraph
 from omnigraph.core.errors import OmnigraphError
 from omnigraph.core.failpoint import failpoint
 from omnigraph.graph.graph import Graph
@@ -35,7 +35,7 @@ def insert(graph: Graph, name: str, branch: str | None = None) -> str:
 
 def build(root: Path, *, is_unfinished: bool) -> None:
     """Make the graph: indexes, deletions, branches, merges, a recovery, and perhaps an unfinished write."""
-    with graphs.init(root, SCHEMA, durability="full") as graph:
+    with omnigraph.init(root, SCHEMA, durability="full") as graph:
         graph.load(records(BEFORE), "append")
         insert(graph, "gone")
         graph.mutate(_UPDATE)
@@ -50,9 +50,9 @@ def build(root: Path, *, is_unfinished: bool) -> None:
         graph.create_branch("july", "june")
         insert(graph, "july 1", "july")
         graph.merge("main", into="june")
-    with graphs.open(root, durability="full") as graph:
+    with omnigraph.open(root, durability="full") as graph:
         _leave_unfinished(graph, "mutation.post_finalize_pre_publisher")
-    with graphs.open(root, durability="full") as graph:
+    with omnigraph.open(root, durability="full") as graph:
         insert(graph, "last")
         if is_unfinished:
             _leave_unfinished(graph, "mutation.post_table_commit", name="quarter")

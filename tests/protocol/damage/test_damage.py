@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-import omnigraph.graph.graph as graphs
+import omnigraph
 from omnigraph.core.errors import OmnigraphError
 from tests.protocol.damage.cases import DAMAGES, Case, cases, one_of_each
 from tests.protocol.damage.graph import View, build, insert, look, reset
@@ -34,7 +34,7 @@ class Bench:
         root, pristine = folder / "graph", folder / "pristine"
         build(root, is_unfinished=is_unfinished)
         shutil.copytree(root, pristine)
-        with graphs.open(root, mode="ro") as graph:
+        with omnigraph.open(root, mode="ro") as graph:
             expected = look(graph)
         assert not expected.errors
         return Bench(root, pristine, expected)
@@ -59,14 +59,14 @@ class Bench:
     def use(self, case: Case, mode: str, written: list[str] | None = None) -> bool:
         """Open, read everything and, in a writable handle, write a row; return whether anything was loud."""
         try:
-            with graphs.open(self.root, mode=mode, durability="full") as graph:  # type: ignore[arg-type]
+            with omnigraph.open(self.root, mode=mode, durability="full") as graph:  # type: ignore[arg-type]
                 is_loud = self.compare(case, graph)
                 return is_loud if written is None else self.write(case, graph, written) or is_loud
         except OmnigraphError as error:
             self.tally[f"error {type(error).__name__}"] += 1
             return True
 
-    def compare(self, case: Case, graph: graphs.Graph) -> bool:
+    def compare(self, case: Case, graph: omnigraph.Graph) -> bool:
         found = look(graph)
         wrong = [name for name, thing in found.things.items() if not holds(thing, self.expected.things[name])]
         for error in found.errors.values():
@@ -78,7 +78,7 @@ class Bench:
         self.tally["silent until verified"] += 1
         return bool(found.errors)
 
-    def write(self, case: Case, graph: graphs.Graph, written: list[str]) -> bool:
+    def write(self, case: Case, graph: omnigraph.Graph, written: list[str]) -> bool:
         is_loud = False
         for branch in ("main", "june"):
             try:
@@ -94,7 +94,7 @@ class Bench:
 
     def check_mended(self, case: Case, written: list[str]) -> None:
         """With the file put back everything is there again, and what was written meanwhile."""
-        with graphs.open(self.root, durability="full") as graph:
+        with omnigraph.open(self.root, durability="full") as graph:
             found = look(graph)
             assert not found.errors, f"{case}: {found.errors} although the file was put back"
             for name, thing in self.expected.things.items():

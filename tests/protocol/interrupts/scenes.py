@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import omnigraph.graph.graph as graphs
+import omnigraph
 from omnigraph.commit.publish import UPKEEP_INTERVAL
 from omnigraph.core.errors import NotFoundError
 from omnigraph.embedding.config import EmbeddingConfig
@@ -80,7 +80,7 @@ class Seen:
 
 def new_graph(root: Path) -> Graph:
     """Create a graph with a few rows, texts to embed among them."""
-    graph = graphs.init(root, SCHEMA, durability="process")  # what is copied need not be synced
+    graph = omnigraph.init(root, SCHEMA, durability="process")  # what is copied need not be synced
     graph.load(records(BEFORE), "append", index=False)
     graph.mutate('query bio() { update Person set { bio: "likes bees" } where name = "bob" }')
     return graph
@@ -88,7 +88,7 @@ def new_graph(root: Path) -> Graph:
 
 def open_graph(root: Path) -> Graph:
     """Open a graph of a scene."""
-    return graphs.open(root, embedding=EmbeddingConfig("mock"))
+    return omnigraph.open(root, embedding=EmbeddingConfig("mock"))
 
 
 def look(graph: Graph) -> Seen:

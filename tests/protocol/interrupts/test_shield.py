@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import pytest
 
-import omnigraph.graph.graph as graphs
+import omnigraph
 from omnigraph.core.failpoint import failpoint
 from omnigraph.core.shield import delivering_behind, remark, shielded
 from omnigraph.operations.init import INIT_CLAIM
@@ -125,11 +125,11 @@ def test_an_ignored_signal_stays_ignored() -> None:
 
 PROGRAM = """
 import signal, sys
-import omnigraph.graph.graph as graphs
+import omnigraph
 from tests.support.protocol import WRITERS, paused_at, tell_and_wait
 root, number = sys.argv[1:]
 signal.signal(int(number), signal.SIG_DFL)
-with graphs.open(root) as graph, paused_at("mutation.post_table_commit", "call", tell_and_wait):
+with omnigraph.open(root) as graph, paused_at("mutation.post_table_commit", "call", tell_and_wait):
     WRITERS["insert"].run(graph)
     print("went on", flush=True)
 """
@@ -148,17 +148,17 @@ def test_the_default_action_is_taken_when_the_section_has_ended(number: signal.S
 
     after = WRITERS["insert"].after
     assert_settled(root, after, recoveries=0)
-    with graphs.open(root) as graph:
+    with omnigraph.open(root) as graph:
         write_everywhere(graph)
         assert contents_of(graph) == with_extra(after) != with_extra(BEFORE)
 
 
 def test_an_interrupt_during_init_leaves_a_graph_and_no_claim(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt), failpoint("init.after_schema_contract", call=_send):
-        graphs.init(tmp_path / "graph", "node Person { name: String @key }")
+        omnigraph.init(tmp_path / "graph", "node Person { name: String @key }")
 
     assert not (tmp_path / "graph" / INIT_CLAIM).exists()
-    with graphs.open(tmp_path / "graph") as graph:
+    with omnigraph.open(tmp_path / "graph") as graph:
         graph.mutate('query add() { insert Person { name: "ann" } }')
         assert graph.table("Person").num_rows == 1
 

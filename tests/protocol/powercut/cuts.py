@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import omnigraph
 from omnigraph.commit.recovery.kinds import RecoveryKind
-from omnigraph.graph import graph as omnigraph
 from tests.models.histories.contents import SCHEMA, Contents, difference
 from tests.models.histories.operations import PutNote, apply, perform
 from tests.models.histories.reading import check_whole, read_contents

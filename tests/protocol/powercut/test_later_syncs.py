@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+import omnigraph
 from omnigraph.commit import publish
 from omnigraph.core.errors import RecoveryRequired
 from omnigraph.core.failpoint import failpoint
-from omnigraph.graph import graph as omnigraph
 from tests.protocol.powercut.disk import Disk
 from tests.protocol.powercut.test_order import files_of, is_version
 from tests.support.protocol import WRITERS, give_up, new_branched_graph, new_graph

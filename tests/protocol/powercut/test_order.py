@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.graph import graph as omnigraph
+import omnigraph
 from omnigraph.operations.open import make_parts
 from tests.models.histories.contents import SCHEMA
 from tests.models.histories.operations import PutPerson, perform
 from tests.protocol.powercut.disk import Disk
+from tests.support.seam import internals
 
 FIRST = PutPerson("ada", 36, "t1")
 WRITE = PutPerson("ben", 7, "t2", "ada", "k1")  # two tables
@@ -21,7 +22,7 @@ TABLES_OF_MANY = 70  # one data file each: more than are synced one by one
 
 PROGRAM = """
 import os, sys
-from omnigraph.graph import graph as omnigraph
+import omnigraph
 from tests.models.histories.operations import perform
 from tests.protocol.powercut.test_order import WRITE
 with omnigraph.open(sys.argv[1]) as graph:
@@ -168,7 +169,7 @@ def test_many_files_are_synced_by_one_call_for_the_file_system(tmp_path: Path) -
     records = "\n".join(f'{{"type":"Type{number}","data":{{"k":"a"}}}}' for number in range(TABLES_OF_MANY))
     omnigraph.init(root, schema).close()
     with omnigraph.open(root) as graph:
-        syncer = graph._graph.parts.syncer
+        syncer = internals(graph).parts.syncer
         before = syncer.syncfs
 
         graph.load(records.encode(), "append", index=False)

@@ -7,8 +7,8 @@ from typing import NoReturn
 
 import pytest
 
+import omnigraph
 from omnigraph.core.failpoint import failpoint
-from omnigraph.graph import graph as omnigraph
 from omnigraph.operations.ensure_indices import IndexResult
 from omnigraph.operations.merge.merge import MergeResult
 from tests.models.histories.operations import (

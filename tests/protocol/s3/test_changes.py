@@ -2,7 +2,7 @@
 
 import pytest
 
-import omnigraph.graph.graph as graphs
+import omnigraph
 from omnigraph.storage.control.uri import GraphRoot
 from tests.engine.changes.reading import committed, ordered, short, update_age
 from tests.support.protocol import BEFORE, SCHEMA, records
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_branches_with_deletions_on_both_sides_are_compared(root: GraphRoot) -> None:
-    graph = graphs.init(root.uri, SCHEMA)
+    graph = omnigraph.init(root.uri, SCHEMA)
     graph.load(records(BEFORE), "append")
     start = graph.commits(limit=1)[0].graph_commit_id
     update_age(graph, "ann", 31)

@@ -6,7 +6,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-import omnigraph.graph.graph as graphs
+import omnigraph
 from omnigraph.core.errors import StorageError
 from omnigraph.storage.control.durability import Durability
 from omnigraph.storage.control.object_store import StorageAdapter, open_adapter
@@ -19,9 +19,9 @@ pytestmark = pytest.mark.slow
 
 SCHEMA = "node Person { name: String @key }\n"
 ENTRIES: dict[str, Callable[[str], object]] = {
-    "init": lambda uri: graphs.init(uri, SCHEMA),
-    "open": graphs.open,
-    "open for reading": lambda uri: graphs.open(uri, mode="ro"),
+    "init": lambda uri: omnigraph.init(uri, SCHEMA),
+    "open": omnigraph.open,
+    "open for reading": lambda uri: omnigraph.open(uri, mode="ro"),
     "look at a table": lambda uri: TableStore(GraphRoot.parse(uri).storage_options).open_head(
         TableAddress(f"{uri}/__manifest")
     ),
@@ -45,7 +45,7 @@ MISSING = "s3://no-such-bucket/some/graph"
 @pytest.fixture
 def locked_out(root: GraphRoot, endpoint: str) -> Iterator[GraphRoot]:
     """A graph whose server knows nobody of our name."""
-    graphs.init(root.uri, SCHEMA).close()
+    omnigraph.init(root.uri, SCHEMA).close()
     httpx.post(f"{endpoint}/moto-api/reset-auth", content="0").raise_for_status()
     yield root
     httpx.post(f"{endpoint}/moto-api/reset-auth", content="inf").raise_for_status()
@@ -112,7 +112,7 @@ def test_a_server_that_is_not_there_is_transient_and_its_address_is_not_told(
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:9")
 
     with pytest.raises(StorageError, match="cannot look for '__manifest'") as raised:
-        graphs.open(root.uri)
+        omnigraph.open(root.uri)
 
     assert raised.value.kind == "transient"
     assert "127.0.0.1" not in str(raised.value)

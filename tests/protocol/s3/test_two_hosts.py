@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-import omnigraph.graph.graph as graphs
+import omnigraph
 from omnigraph.commit.sidecar import RECOVERY_DIR
 from omnigraph.core.errors import BranchInUse
 from omnigraph.graph.graph import Graph
@@ -18,6 +18,7 @@ from omnigraph.storage.control.uri import GraphRoot
 from tests.support.hosts import Host
 from tests.support.protocol import BEFORE, SCHEMA, records
 from tests.support.s3 import settings_of
+from tests.support.seam import internals
 
 pytestmark = pytest.mark.slow
 
@@ -54,7 +55,7 @@ def closed(two: Two) -> Iterator[None]:
 
 def make(root: GraphRoot, branch: str | None, *, is_first: bool) -> None:
     """Make a graph with a branch, which owns its tables or only inherits them."""
-    with graphs.init(root.uri, SCHEMA) as graph:
+    with omnigraph.init(root.uri, SCHEMA) as graph:
         graph.load(records(BEFORE), "append", index=False)
         if branch is not None:
             graph.create_branch(branch)
@@ -69,14 +70,14 @@ def people(graph: Graph, branch: str | None) -> set[object]:
 
 def check_heads(graph: Graph, branch: str | None) -> None:
     """Make sure that no table is ahead of what is published."""
-    parts = graph._graph.parts
+    parts = internals(graph).parts
     for entry in graph.snapshot(branch).entries.values():
         assert parts.store.latest_version(parts.address(entry)) == entry.version, entry.table_key
 
 
 def check_whole(root: GraphRoot, branch: str | None, *, is_visible: bool | None = None) -> None:
     """Look at everything, as the next writer: no half of a write, no drift, no sidecar; and write on."""
-    with graphs.open(root.uri) as graph:
+    with omnigraph.open(root.uri) as graph:
         knows = set(graph.table("Knows", branch=branch)["src"].to_pylist())
         assert ("dee" in people(graph, branch)) == ("dee" in knows), "half of a write is visible"
         assert {"eve"} <= people(graph, branch) & knows
@@ -130,7 +131,7 @@ def test_a_writer_that_wakes_before_its_commits_leaves_no_drift(
     point = "mutation.post_sidecar_pre_commit"
     first.stop_inside("mutate", query=ADD_DEE, branch=branch, stop={"point": point})
     second.ask("open", uri=root.uri)  # finishes it as a write without effects
-    with graphs.open(root.uri, mode="ro") as graph:
+    with omnigraph.open(root.uri, mode="ro") as graph:
         check_heads(graph, branch)
 
     first.resume()
@@ -179,7 +180,7 @@ def test_an_index_that_lands_behind_a_fence_is_published_by_the_next_write(root:
     assert second.ask("mutate", query=ADD_EVE).get("commit")
     second.ask("close")
     check_whole(root, None, is_visible=False)
-    with graphs.open(root.uri, mode="ro") as graph:
+    with omnigraph.open(root.uri, mode="ro") as graph:
         assert MAINTENANCE_ACTOR in {commit.actor_id for commit in graph.commits()}
 
 
@@ -208,7 +209,7 @@ def test_a_merge_that_wakes_brings_nothing_back(root: GraphRoot, two: Two, point
     assert "error" not in second.ask("merge", source="side", into="main")
     second.ask("close")
     check_whole(root, None, is_visible=False)
-    with graphs.open(root.uri, mode="ro") as graph:
+    with omnigraph.open(root.uri, mode="ro") as graph:
         assert {"own", "eve"} <= people(graph, None)
         assert graph.entity_at("Person", "ann")["age"] == 7
         assert len(graph.recoveries()) == 1
@@ -243,7 +244,7 @@ def test_a_writer_that_wakes_deletes_no_branch_that_its_successor_has_written(
     assert "error" in told or told["deleted"] is False
     assert second.ask("mutate", query=ADD_DEE, branch="side").get("commit")
     second.ask("close")
-    with graphs.open(root.uri, mode="ro") as graph:
+    with omnigraph.open(root.uri, mode="ro") as graph:
         assert graph.branches() == ["main", "side"]
         assert {"own", "eve", "dee"} <= people(graph, "side")
 
@@ -258,7 +259,7 @@ def test_a_branch_that_a_writer_has_ended_is_written_by_nobody(root: GraphRoot, 
     second.ask("open", uri=root.uri)
 
     assert second.ask("mutate", query=ADD_EVE, branch="side")["error"] == "BranchNotFound"
-    with graphs.open(root.uri, mode="ro") as graph:
+    with omnigraph.open(root.uri, mode="ro") as graph:
         assert graph.branches() == ["main"]
     assert "error" not in second.ask("create_branch", branch="side")
     assert second.ask("mutate", query=ADD_EVE, branch="side").get("commit")
@@ -267,7 +268,7 @@ def test_a_branch_that_a_writer_has_ended_is_written_by_nobody(root: GraphRoot, 
 
     assert second.ask("mutate", query=ADD_DEE, branch="side").get("commit")
     second.ask("close")
-    with graphs.open(root.uri, mode="ro") as graph:
+    with omnigraph.open(root.uri, mode="ro") as graph:
         assert graph.branches() == ["main", "side"]
         assert {"eve", "dee"} <= people(graph, "side")
 
@@ -289,8 +290,8 @@ def test_a_writer_that_lost_its_lease_behind_the_look_deletes_nothing(root: Grap
 @pytest.mark.case("engine", 421)
 def test_a_branch_that_a_later_writer_has_claimed_is_not_deleted(root: GraphRoot) -> None:
     make(root, "side", is_first=False)
-    with graphs.open(root.uri) as graph:
-        parts = graph._graph.parts
+    with omnigraph.open(root.uri) as graph:
+        parts = internals(graph).parts
         assert parts.lease is not None
         parts.branches.claim("side", None, parts.lease.epoch + 1)
 

@@ -8,7 +8,7 @@ from itertools import count
 
 import pytest
 
-import omnigraph.graph.graph as graphs
+import omnigraph
 from omnigraph.commit.recovery.kinds import RecoveryKind
 from omnigraph.commit.sidecar import RECOVERY_DIR
 from omnigraph.commit.sidecar_reader import read_sidecar
@@ -29,6 +29,7 @@ from omnigraph.storage.control.object_store import ObjectStore, open_adapter
 from omnigraph.storage.control.uri import GraphRoot
 from omnigraph.storage.tables.undo import TableUndo
 from tests.support.protocol import BEFORE, SCHEMA, records
+from tests.support.seam import internals
 from tests.support.system import Script
 
 pytestmark = pytest.mark.slow
@@ -41,14 +42,14 @@ query add() {
 """
 DIE = """
 import sys
-import omnigraph.graph.graph as graphs
-graphs.open(sys.argv[1]).mutate(sys.argv[2])
+import omnigraph
+omnigraph.open(sys.argv[1]).mutate(sys.argv[2])
 """
 
 
 @pytest.fixture
 def graph(root: GraphRoot) -> Graph:
-    graph = graphs.init(root.uri, SCHEMA)
+    graph = omnigraph.init(root.uri, SCHEMA)
     graph.load(records(BEFORE), "append")
     return graph
 
@@ -60,7 +61,7 @@ def people(graph: Graph) -> list[object]:
 def test_a_mutation_is_one_commit_that_a_second_open_reads(graph: Graph, root: GraphRoot) -> None:
     result = graph.mutate(ADD_DEE, actor="mira", message="a newcomer")
 
-    with graphs.open(root.uri, mode="ro") as reader:
+    with omnigraph.open(root.uri, mode="ro") as reader:
         assert people(reader) == ["ann", "bob", "cid", "dee"]
         assert reader.table("Knows").num_rows == 3
         (newest, *_) = reader.commits()
@@ -115,8 +116,8 @@ def test_a_store_that_ignores_conditions_is_refused_for_writing(
     monkeypatch.setattr(ObjectStore, "write_text_if_absent", create_anyway)
 
     attempts: list[Callable[[], Graph]] = [
-        lambda: graphs.init(new.uri, SCHEMA),
-        lambda: graphs.open(root.uri),
+        lambda: omnigraph.init(new.uri, SCHEMA),
+        lambda: omnigraph.open(root.uri),
     ]
     for attempt in attempts:
         with pytest.raises(StorageError, match="overwrites objects") as raised:
@@ -124,13 +125,13 @@ def test_a_store_that_ignores_conditions_is_refused_for_writing(
         assert raised.value.kind == "configuration"
 
     assert not ObjectStore(GraphRoot.parse(f"s3://{root.bucket}")).exists("another")
-    with graphs.open(root.uri, mode="ro") as reader:
+    with omnigraph.open(root.uri, mode="ro") as reader:
         assert len(people(reader)) == 3
 
 
 @pytest.mark.case("engine", 137)
 def test_eight_writers_of_eight_tables_make_one_chain(root: GraphRoot) -> None:
-    graph = graphs.init(root.uri, "".join(f"node T{n} {{ k: String @key }}\n" for n in range(8)))
+    graph = omnigraph.init(root.uri, "".join(f"node T{n} {{ k: String @key }}\n" for n in range(8)))
     barrier = threading.Barrier(8, timeout=60)
 
     def write(number: int) -> int:
@@ -150,18 +151,18 @@ def test_eight_writers_of_eight_tables_make_one_chain(root: GraphRoot) -> None:
     assert len(commits) == 9
     assert [later.parent_commit_id for later in commits[1:]] == [c.graph_commit_id for c in commits[:-1]]
     assert [graph.table(f"T{number}").num_rows for number in range(8)] == [1] * 8
-    assert graph._graph.state().heads == {"main": commits[-1].graph_commit_id}
+    assert internals(graph).state().heads == {"main": commits[-1].graph_commit_id}
 
 
 @pytest.mark.case("engine", 324)
 def test_a_second_writer_is_refused_and_a_reader_is_not(graph: Graph, root: GraphRoot) -> None:
     with pytest.raises(WriterLeaseHeld):
-        graphs.open(root.uri)
+        omnigraph.open(root.uri)
 
-    with graphs.open(root.uri, mode="ro") as reader:
+    with omnigraph.open(root.uri, mode="ro") as reader:
         assert len(people(reader)) == 3
     graph.close()
-    with graphs.open(root.uri) as successor:
+    with omnigraph.open(root.uri) as successor:
         assert len(people(successor)) == 3
 
 
@@ -173,8 +174,8 @@ def test_a_killed_writer_is_recovered_by_the_next_holder_of_the_lease(graph: Gra
     ) as writer:
         assert writer.wait() == 86
 
-    with graphs.open(root.uri) as successor:
-        lease = successor._graph.parts.lease
+    with omnigraph.open(root.uri) as successor:
+        lease = internals(successor).parts.lease
         assert lease is not None
         assert lease.epoch == 3  # the fixture's, the killed writer's, ours
         assert "dee" in people(successor)
@@ -183,7 +184,7 @@ def test_a_killed_writer_is_recovered_by_the_next_holder_of_the_lease(graph: Gra
 
 def lose_the_lease(graph: Graph, root: GraphRoot) -> None:
     """Let somebody take over who saw nothing of the holder for a whole lifetime, and let the holder wake."""
-    lease, far = graph._graph.parts.lease, 10 * LEASE_LIFETIME
+    lease, far = internals(graph).parts.lease, 10 * LEASE_LIFETIME
     assert lease is not None
     ticks = count(0, far)
     taker = WriterLease.take(
@@ -213,7 +214,7 @@ def test_a_holder_that_wakes_after_a_takeover_is_refused_before_any_effect(
 
     assert caught.value.recovery_operation_id is None
     assert open_adapter(root, Durability.FULL).list_dir(RECOVERY_DIR) == []
-    with graphs.open(root.uri) as successor:
+    with omnigraph.open(root.uri) as successor:
         assert successor.snapshot() == before
         assert successor.recoveries() == []
 
@@ -244,14 +245,14 @@ def test_a_holder_that_loses_its_lease_in_phase_b_publishes_nothing(
     adapter = open_adapter(root, Durability.FULL)
     name = f"{RECOVERY_DIR}/{caught.value.recovery_operation_id}.json"
     sidecar = read_sidecar(name, adapter.read_text(name))
-    with graphs.open(root.uri) as successor:
-        lease = successor._graph.parts.lease
+    with omnigraph.open(root.uri) as successor:
+        lease = internals(successor).parts.lease
         assert lease is not None
         assert sidecar.writer_epoch is not None
         assert sidecar.writer_epoch < lease.epoch
         assert ("dee" in people(successor)) is is_visible
         assert [record.recovery_kind for record in successor.recoveries()] == [kind]
-    with graphs.open(root.uri) as third:
+    with omnigraph.open(root.uri) as third:
         assert len(third.recoveries()) == 1
 
 
@@ -268,11 +269,11 @@ def test_an_open_that_fails_gives_its_lease_back(
             graph.mutate(ADD_DEE)
     graph.close()
     with failpoint(point, "raise:once"), pytest.raises(InjectedFault):
-        graphs.open(root.uri)
+        omnigraph.open(root.uri)
     record = LeaseRecord.from_json(open_adapter(root, Durability.FULL).read_text(WRITER_LEASE))
     assert record.is_free
 
-    with graphs.open(root.uri) as successor:
+    with omnigraph.open(root.uri) as successor:
         assert "dee" not in people(successor)
         successor.mutate(ADD_DEE)
         assert "dee" in people(successor)
@@ -292,12 +293,12 @@ def test_a_sidecar_that_its_writer_takes_back_while_it_is_recovered_fails_no_ope
             adapter.delete(f"{RECOVERY_DIR}/{name}")
 
     with failpoint("recovery.before_fence", call=take_back):
-        successor = graphs.open(root.uri)
+        successor = omnigraph.open(root.uri)
 
     with successor:
         assert successor.recoveries() == []
         successor.mutate(ADD_DEE)  # publishes the fences that nobody else does
-        parts = successor._graph.parts
+        parts = internals(successor).parts
         for entry in successor.snapshot().entries.values():
             assert parts.store.latest_version(parts.address(entry)) == entry.version
         assert MAINTENANCE_ACTOR in {commit.actor_id for commit in successor.commits(limit=4)}
@@ -324,7 +325,7 @@ def test_a_holder_that_loses_its_lease_while_it_deletes_a_branch_drops_no_storag
 ) -> None:
     graph.create_branch("side")
     graph.mutate(ADD_DEE, branch="side")
-    entry, parts = graph.snapshot("side").entry("node:Person"), graph._graph.parts
+    entry, parts = graph.snapshot("side").entry("node:Person"), internals(graph).parts
 
     with failpoint("branch_delete.post_control_pre_refs", call=lambda: lose_the_lease(graph, root)):
         graph.delete_branch("side")
@@ -349,7 +350,7 @@ def test_a_sidecar_that_comes_back_after_its_recovery_is_removed(graph: Graph, r
 
 
 def test_rows_that_nobody_explains_are_never_published(graph: Graph) -> None:
-    parts, entry = graph._graph.parts, graph.snapshot().entry("node:Person")
+    parts, entry = internals(graph).parts, graph.snapshot().entry("node:Person")
     handle = parts.open(entry)
     TableUndo(parts.store).commit_fence(handle, operation_id="x", epoch=1)
     fenced = parts.store.open_head(handle.address)

@@ -15,10 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from omnigraph.graph.graph import Graph, init
-from omnigraph.graph.graph import open as open_graph
+from omnigraph.graph.graph import Graph
+from omnigraph.graph.opening import init
+from omnigraph.graph.opening import open as open_graph
 from tests.spark.cluster.daemons import kill_family
 from tests.support.commands import prepared
+from tests.support.seam import internals
 
 SCHEMA = """\
 node Person { name: String @key }
@@ -133,7 +135,7 @@ def make_friends(folder: Path, *, people: int, edges: int, files: int = 1) -> Fr
 
 def dataset_of(graph: Graph, table_key: str) -> Any:  # noqa: ANN401 - Lance's own
     """Return the dataset that a graph has pinned for a table."""
-    entry, parts = graph.snapshot().entry(table_key), graph._graph.parts
+    entry, parts = graph.snapshot().entry(table_key), internals(graph).parts
     return parts.open(entry)._dataset
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from omnigraph.graph.graph import open as open_graph
+from omnigraph.graph.opening import open as open_graph
 from omnigraph.history.manifest_rows import MANIFEST_DIR
 from omnigraph.storage.files.version_file import VERSIONS_DIR, version_file_name
 from tests.support.atlas import (
@@ -23,6 +23,7 @@ from tests.support.atlas import (
 )
 from tests.support.commands import Outcome, omnigraph
 from tests.support.in_process import document, invoke
+from tests.support.seam import internals
 
 DIED = 86
 FORWARD = "mutation.post_finalize_pre_publisher=exit"
@@ -123,7 +124,7 @@ def test_the_audit_knows_four_kinds(tmp_path: Path) -> None:
     assert invoke("branch", "create", GRAPH, "june", cwd=tmp_path).code == 0
     assert die(tmp_path, FORWARD, "CAS-2", "--branch", "june").code == DIED
     with open_graph(graph, mode="ro") as opened:  # as if it had been deleted on a host that died
-        branches = opened._graph.parts.branches
+        branches = internals(opened).parts.branches
         branches.delete(branches.require("june"))
     heal(tmp_path)
     newest = max((graph / MANIFEST_DIR / VERSIONS_DIR).glob("*.manifest"), key=version_of)

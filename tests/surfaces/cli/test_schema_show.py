@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from omnigraph.core.errors import HandleClosed
-from omnigraph.graph.graph import init
+from omnigraph.graph.opening import init
 from tests.support.commands import SCHEMA, Outcome, omnigraph, write
 from tests.support.in_process import document, invoke
 

@@ -1,0 +1,62 @@
+"""`init` and `open`: from a place to a `Graph`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from omnigraph.core.errors import BadRequest
+from omnigraph.graph.graph import Graph
+from omnigraph.graph.source import text_source
+from omnigraph.operations.open import make_parts, open_graph
+from omnigraph.storage.control.durability import Durability
+
+if TYPE_CHECKING:
+    from omnigraph.embedding import EmbeddingConfig
+
+
+def init(uri: str | Path, schema: str | Path, *, force: bool = False, durability: str | None = None) -> Graph:
+    """Create an empty graph and open it; `schema` is the text, or the path of a `.pg` file.
+
+    Raises:
+        ParseError, CatalogError: the schema is none.
+        AlreadyInitialized: a graph lies here.
+    """
+    from omnigraph.operations.init import init_graph
+
+    setting = _durability(durability)
+    parts = make_parts(str(uri), durability=setting)
+    init_graph(parts, text_source(schema), force=force)
+    return open(uri, durability=durability)
+
+
+def open(
+    uri: str | Path,
+    *,
+    mode: Literal["rw", "ro"] = "rw",
+    actor: str | None = None,
+    durability: str | None = None,
+    upkeep: bool = True,
+    embedding: "EmbeddingConfig | None" = None,
+) -> Graph:
+    """Open a graph; a read-write open first finishes or undoes what dead writers left.
+
+    A handle in mode `ro` heals, probes and writes nothing. `actor` is who acts where a call names nobody.
+
+    Texts given to `nearest` are embedded by the provider of `embedding`, else by that of the environment.
+
+    Raises:
+        GraphNotFound: there is no graph at this place.
+        BadRequest: the mode is none.
+    """
+    if mode not in {"rw", "ro"}:
+        raise BadRequest(f"mode {mode!r} is neither 'rw' nor 'ro'")
+    setting = _durability(durability)
+    opened = open_graph(
+        str(uri), is_writable=mode == "rw", durability=setting, upkeep=upkeep, embedding=embedding
+    )
+    return Graph(opened, actor)
+
+
+def _durability(setting: str | None) -> Durability | None:
+    if setting is not None and setting not in {*Durability}:
+        raise BadRequest(f"durability {setting!r} is none of {', '.join(Durability)}")
+    return None if setting is None else Durability(setting)
