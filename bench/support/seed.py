@@ -4,7 +4,14 @@ from pathlib import Path
 
 from omnigraph.core.ids import new_ulid
 from omnigraph.graph.graph import Graph
-from omnigraph.history.manifest_rows import Pin, Row, commit_row, head_row, pin_row, rows_table
+from omnigraph.history.manifest_rows import (
+    ManifestRow,
+    PublishedPin,
+    commit_row,
+    head_row,
+    pin_row,
+    rows_table,
+)
 from omnigraph.storage.files.protobuf import encode, fields
 from omnigraph.storage.files.version_file import FOOTER, LENGTH, manifest_message, version_file_name
 
@@ -24,10 +31,10 @@ def seed_commits(graph: Graph, table_key: str, count: int) -> None:
     entry = state.snapshot().entry(table_key)
     first = handle.version + 1
     parent = state.head.graph_commit_id
-    rows: list[Row] = []
+    rows: list[ManifestRow] = []
     for at in range(first, first + count):
         commit_id = new_ulid()
-        pin = Pin(entry.version, entry.owner, entry.row_count, entry.pin.transaction_uuid, None)
+        pin = PublishedPin(entry.version, entry.owner, entry.row_count, entry.pin.transaction_uuid, None)
         metadata = {"parent_commit_id": parent, "actor_id": "seed", "created_at": parts.clock()}
         rows += [pin_row(entry.identity, table_key, pin, at=at), commit_row(commit_id, None, metadata, at=at)]
         parent = commit_id

@@ -18,7 +18,7 @@ from omnigraph.history.identity import TableIdentity
 from omnigraph.history.manifest_rows import (
     MANIFEST_DIR,
     SCHEMA_OF_MANIFEST,
-    Row,
+    ManifestRow,
     pin_row,
     registration_row,
     rows_table,
@@ -50,13 +50,13 @@ def _manifest(graph: Graph) -> lance.LanceDataset:
     return lance.dataset(f"{graph.uri}/{MANIFEST_DIR}")
 
 
-def _write(graph: Graph, rows: list[Row]) -> None:
+def _write(graph: Graph, rows: list[ManifestRow]) -> None:
     manifest = ManifestTable(TableStore())
     address = TableAddress(f"{graph.uri}/{MANIFEST_DIR}")
     manifest.merge(manifest.open_fresh(address), rows_table(rows))
 
 
-def _tombstone(identity: TableIdentity, at: int) -> Row:
+def _tombstone(identity: TableIdentity, at: int) -> ManifestRow:
     row = pin_row(identity, "node:Person", pin(2), at=at)
     return row | {
         "object_id": f"table_tombstone:{identity.object_part}:{2}",
@@ -64,7 +64,7 @@ def _tombstone(identity: TableIdentity, at: int) -> Row:
     }
 
 
-def _row(**values: object) -> Row:
+def _row(**values: object) -> ManifestRow:
     return dict.fromkeys(SCHEMA_OF_MANIFEST.names) | {"table_key": "", **values}
 
 
@@ -98,7 +98,7 @@ def test_a_foreign_table_under_a_known_name_stops_the_open(graph: Graph) -> None
         {"object_id": "table_version:bad:1:9"},
     ],
 )
-def test_a_malformed_row_is_named_loudly(graph: Graph, broken: Row) -> None:
+def test_a_malformed_row_is_named_loudly(graph: Graph, broken: ManifestRow) -> None:
     entry = graph.snapshot().entry("node:Person")
     good = pin_row(entry.identity, "node:Person", pin(9), at=_manifest(graph).latest_version + 1)
     row = good | broken

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from omnigraph.commit.changes import (
-    Change,
+    ManifestChange,
     RegisterTable,
     RenameTable,
     TombstoneTable,
@@ -64,7 +64,7 @@ def move(entry: TableEntry, version: int, uuid: str | None = None) -> UpdateTabl
     return UpdateTable(entry.identity, entry.table_key, pin(version, uuid=uuid))
 
 
-def refused(publisher: Publisher, error: type[OmnigraphError], *changes: Change) -> str:
+def refused(publisher: Publisher, error: type[OmnigraphError], *changes: ManifestChange) -> str:
     """Return why a batch is refused, having checked that nothing was written."""
     before = manifest_rows(publisher.graph)
     version = cold_state(publisher.graph).version
@@ -155,7 +155,7 @@ def test_a_table_moves_once_in_a_batch(publisher: Publisher, person: TableEntry)
     ],
 )
 def test_a_batch_that_contradicts_itself_is_refused(
-    publisher: Publisher, person: TableEntry, changes: Callable[[TableEntry], list[Change]]
+    publisher: Publisher, person: TableEntry, changes: Callable[[TableEntry], list[ManifestChange]]
 ) -> None:
     refused(publisher, InvariantViolation, *changes(person))
 

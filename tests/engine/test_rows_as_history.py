@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.commit.changes import (
-    Change,
+    ManifestChange,
     RegisterTable,
     RenameTable,
     TombstoneTable,
@@ -52,7 +52,7 @@ class Recorder:
         self.publisher = Publisher(graph)
         self.recorded: list[tuple[GraphCommit, Mapping[str, TableEntry]]] = []
 
-    def publish(self, *changes: Change) -> None:
+    def publish(self, *changes: ManifestChange) -> None:
         outcome = self.publisher.publish(*changes)
         self.recorded.append((outcome.commit, outcome.state.snapshot().entries))
 
@@ -101,7 +101,7 @@ def test_every_commit_shows_the_names_of_its_time(graph: Graph) -> None:
     old, new = TableIdentity(101, 1), TableIdentity(102, 1)
     aliases: list[dict[str, TableIdentity]] = []
 
-    def publish(expected: dict[str, TableIdentity], *changes: Change) -> None:
+    def publish(expected: dict[str, TableIdentity], *changes: ManifestChange) -> None:
         recorder.publish(*changes)
         aliases.append(expected)
 

@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from omnigraph.commit.changes import (
-    Change,
+    ManifestChange,
     RegisterTable,
     RenameTable,
     TombstoneTable,
@@ -162,7 +162,7 @@ def test_a_published_state_equals_a_cold_and_an_advanced_one(graph: Graph) -> No
     def move(version: int, ref: str | None = None) -> UpdateTable:
         return UpdateTable(person.identity, "node:Person", pin(version, ref=ref))
 
-    batches: list[list[Change]] = [
+    batches: list[list[ManifestChange]] = [
         [move(2)],
         [RegisterTable(NEW, "node:New", pin(1))],
         [RenameTable(NEW, "node:New", "node:Newer")],
@@ -172,7 +172,7 @@ def test_a_published_state_equals_a_cold_and_an_advanced_one(graph: Graph) -> No
         [move(2)],  # repointed to a smaller version
     ]
 
-    def published(batch: list[Change]) -> ManifestState:
+    def published(batch: list[ManifestChange]) -> ManifestState:
         return publisher.publish(*batch).state
 
     steps: list[Callable[[], ManifestState]] = [partial(published, batch) for batch in batches]

@@ -7,8 +7,8 @@ import pytest
 from omnigraph.commit.recovery.classify import (
     Classification,
     Decision,
-    Found,
-    Mode,
+    FoundTable,
+    HealingMode,
     classify,
     decide,
     is_layout_only,
@@ -37,11 +37,13 @@ def table(**changes: object) -> SidecarTable:
     return replace(made, **changes)  # type: ignore[arg-type]
 
 
-def found(head: int, *, pin: int = PIN, uuid: bool = True, ours: tuple[bool, ...] | None = None) -> Found:
-    return Found(head, pin, uuid, (True,) * (head - pin) if ours is None else ours)
+def found(
+    head: int, *, pin: int = PIN, uuid: bool = True, ours: tuple[bool, ...] | None = None
+) -> FoundTable:
+    return FoundTable(head, pin, uuid, (True,) * (head - pin) if ours is None else ours)
 
 
-def judge(kind: WriterKind, seen: Found, of: SidecarTable | None = None) -> Classification:
+def judge(kind: WriterKind, seen: FoundTable, of: SidecarTable | None = None) -> Classification:
     return classify(of or table(), seen, kind, mode_of(kind))
 
 
@@ -92,9 +94,9 @@ def test_every_kind_has_a_mode() -> None:
     modes = {kind: mode_of(kind) for kind in WriterKind}
 
     assert modes == {
-        **dict.fromkeys(STRICT, Mode.STRICT),
-        **dict.fromkeys(LOOSE, Mode.LOOSE),
-        WriterKind.BRANCH_MERGE: Mode.CONFIRMED,
+        **dict.fromkeys(STRICT, HealingMode.STRICT),
+        **dict.fromkeys(LOOSE, HealingMode.LOOSE),
+        WriterKind.BRANCH_MERGE: HealingMode.CONFIRMED,
     }
     assert {kind for kind in WriterKind if is_layout_only(kind)} == set(LAYOUT)
     with pytest.raises(AssertionError):  # what a kind without a mode meets

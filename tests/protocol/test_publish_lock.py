@@ -8,7 +8,7 @@ import pytest
 
 import omnigraph
 from omnigraph.commit.publish import publish_lock_file
-from omnigraph.commit.recovery.outcome import Result
+from omnigraph.commit.recovery.outcome import SweepResult
 from omnigraph.commit.recovery.sweep import SweepMode, sweep
 from omnigraph.core.errors import BranchNotFound, ConflictError, RecoveryRequired
 from omnigraph.core.failpoint import failpoint
@@ -153,7 +153,7 @@ def test_a_write_that_gets_no_publish_lock_lands_when_it_is_free(
     add(graph, "elsewhere", "june")
     assert f"sidecar {caught.value.recovery_operation_id} waits: {HELD}" in caplog.text
     inner = internals(graph)
-    assert set(sweep(inner.parts, inner.publisher, SweepMode.FULL).values()) == {Result.UNRESOLVED}
+    assert set(sweep(inner.parts, inner.publisher, SweepMode.FULL).values()) == {SweepResult.UNRESOLVED}
     with omnigraph.open(root, mode="ro") as reader:
         assert "elsewhere" in names(reader, "Company", "june")
 

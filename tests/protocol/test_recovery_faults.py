@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph
-from omnigraph.commit.changes import Change, Expectation, LineageIntent, UpdateTable
+from omnigraph.commit.changes import Expectation, LineageIntent, ManifestChange, UpdateTable
 from omnigraph.commit.recovery.audit import record
 from omnigraph.commit.recovery.kinds import RecoveryKind
 from omnigraph.commit.sidecar import Outcome, Sidecar
@@ -14,7 +14,7 @@ from omnigraph.core.failpoint import ENVIRONMENT, EXIT_STATUS, InjectedFault, fa
 from omnigraph.core.ids import new_ulid
 from omnigraph.graph.graph import Graph
 from omnigraph.history.commits import RECOVERY_ACTOR
-from omnigraph.history.manifest_rows import Pin
+from omnigraph.history.manifest_rows import PublishedPin
 from tests.support.books import assert_reopening_changes_nothing, assert_settled, books
 from tests.support.protocol import BEFORE, WRITERS, give_up, killed, sidecars, with_extra, write_everywhere
 from tests.support.seam import internals
@@ -229,12 +229,12 @@ def _publish_heads(
 ) -> str:
     """Publish the tables of a sidecar where they are, as a rival would, and return the commit's id."""
     parts = internals(graph).parts
-    changes: list[Change] = []
+    changes: list[ManifestChange] = []
     expected = {}
     for table in sidecar.tables:
         if only in {None, table.table_key}:
             handle = parts.store.open_head(parts.address_of(table.table_path, table.table_branch))
-            pin = Pin(handle.version, None, handle.row_count, handle.transaction_uuid, None)
+            pin = PublishedPin(handle.version, None, handle.row_count, handle.transaction_uuid, None)
             changes.append(UpdateTable(table.identity, table.table_key, pin))
             expected[table.identity] = Expectation(table.table_key, table.expected_version)
     lineage = LineageIntent(new_ulid(), None, actor, parts.clock())

@@ -7,7 +7,7 @@ import pytest
 
 import omnigraph
 from omnigraph.commit.recovery import sweep as sweeping
-from omnigraph.commit.recovery.outcome import Result
+from omnigraph.commit.recovery.outcome import SweepResult
 from omnigraph.commit.recovery.pending import list_pending, lock_path
 from omnigraph.commit.recovery.sweep import SweepMode, sweep
 from omnigraph.commit.sidecar import Sidecar
@@ -46,7 +46,7 @@ def taken(graph: Graph, sidecar: Sidecar) -> HeldLock:
     return lock
 
 
-def heal(graph: Graph) -> dict[str, Result]:
+def heal(graph: Graph) -> dict[str, SweepResult]:
     return sweep(internals(graph).parts, internals(graph).publisher, SweepMode.HEAL)
 
 
@@ -75,7 +75,7 @@ def test_the_healer_of_the_older_sidecar_waits_for_one_of_a_younger_to_let_go(
         results = heal(graph)
 
     assert locks == []
-    assert results == {older.operation_id: Result.DONE, younger.operation_id: Result.DONE}
+    assert results == {older.operation_id: SweepResult.DONE, younger.operation_id: SweepResult.DONE}
 
 
 def test_the_healer_of_the_younger_sidecar_lets_go_at_once(
@@ -91,5 +91,8 @@ def test_the_healer_of_the_younger_sidecar_lets_go_at_once(
         results = heal(graph)
 
         lock.release(remove=False)
-    assert results == {older.operation_id: Result.LEFT_ALIVE, younger.operation_id: Result.LEFT_ALIVE}
+    assert results == {
+        older.operation_id: SweepResult.LEFT_ALIVE,
+        younger.operation_id: SweepResult.LEFT_ALIVE,
+    }
     assert pauses == []

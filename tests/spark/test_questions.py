@@ -15,7 +15,7 @@ from omnigraph.operations.load.rejects import Rejection, new_log
 from omnigraph.operations.load.spark_run import BulkRun
 from omnigraph.operations.settings import KEY_ROWS
 from omnigraph.storage.tables.task_notes import TaskNotes
-from omnigraph.validate.questions import Found, KeyQuestions
+from omnigraph.validate.questions import FoundRows, KeyQuestions
 from tests.spark.inputs import SCHEMA, Inputs
 from tests.support.seam import internals
 
@@ -50,7 +50,7 @@ def both_forms(
     return few, run._questions(work, LIMIT)
 
 
-def answer(found: Found) -> tuple[int, list[str]]:
+def answer(found: FoundRows) -> tuple[int, list[str]]:
     """Return an answer in an order of its own; ids that were made up are equal on both sides."""
     rows: list[str] = [repr(row) for row in _sorted(found.rows).to_pylist()]
     return found.total, sorted(rows)

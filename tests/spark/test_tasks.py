@@ -14,7 +14,7 @@ from omnigraph.bulk.load.tasks import ReadPlan, SliceWork, check_slice, fragment
 from omnigraph.bulk.sources.sources import WHOLE, Format, SourceInput, plan_slices
 from omnigraph.catalog.build import compile_schema
 from omnigraph.core.span import Source
-from omnigraph.validate.columns import Rows, make_rows
+from omnigraph.validate.columns import TypedRows, make_rows
 from omnigraph.validate.records import ReadLimits
 from omnigraph.validate.violations import ViolationLog
 
@@ -78,7 +78,7 @@ def test_every_row_is_in_one_fragment_and_none_is_too_long(
     assert ids == [f"p{line}" for line in lines]
 
 
-def people(sizes: tuple[int, ...]) -> Iterator[Rows]:
+def people(sizes: tuple[int, ...]) -> Iterator[TypedRows]:
     start = 0
     for size in sizes:
         texts = pa.array([f"p{number}" for number in range(start, start + size)], pa.utf8())

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from omnigraph.commit.changes import Change, Expectation, LineageIntent
+from omnigraph.commit.changes import Expectation, LineageIntent, ManifestChange
 from omnigraph.commit.publish import ManifestPublisher, PublishOutcome
 from omnigraph.commit.queues import WriteQueueManager
 from omnigraph.core.errors import ValidationError
@@ -28,7 +28,7 @@ from omnigraph.history.commits import GraphCommit
 from omnigraph.history.coordinator import Coordinator
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.identity import TableIdentity
-from omnigraph.history.manifest_rows import COMMIT, HEAD, MANIFEST_DIR, Pin
+from omnigraph.history.manifest_rows import COMMIT, HEAD, MANIFEST_DIR, PublishedPin
 from omnigraph.history.state import ManifestState, Snapshot
 from omnigraph.storage.tables.manifest_table import ManifestTable
 from omnigraph.storage.tables.table import TableStore
@@ -298,7 +298,7 @@ class Publisher:
 
     def publish(
         self,
-        *changes: Change,
+        *changes: ManifestChange,
         expected: Mapping[TableIdentity, Expectation] | None = None,
         lineage: LineageIntent | None = None,
     ) -> PublishOutcome:
@@ -311,9 +311,9 @@ def intent(actor: str | None = None, message: str | None = None, created_at: int
     return LineageIntent(new_ulid(), None, actor, created_at, message=message)
 
 
-def pin(version: int, row_count: int = 0, *, ref: str | None = None, uuid: str | None = None) -> Pin:
+def pin(version: int, row_count: int = 0, *, ref: str | None = None, uuid: str | None = None) -> PublishedPin:
     """Return a pin that names no real version: manifests do not look."""
-    return Pin(version, ref, row_count, uuid or f"uuid-{ref}-{version}", None)
+    return PublishedPin(version, ref, row_count, uuid or f"uuid-{ref}-{version}", None)
 
 
 def expecting(*entries: TableEntry, version: int | None = None) -> dict[TableIdentity, Expectation]:

@@ -9,13 +9,13 @@ from omnigraph.catalog.bind import bind
 from omnigraph.catalog.bound import (
     NOW_PARAMETER,
     BoundClause,
+    BoundExpression,
     BoundMutation,
     BoundQuery,
     BoundRead,
     BoundStatement,
     Comparison,
     Condition,
-    Expression,
     LiteralValue,
     ParameterValue,
     PropertyValue,
@@ -28,7 +28,7 @@ from omnigraph.core.errors import ExecutionError, ParseError, PlanError, TypeChe
 from omnigraph.core.span import Source
 from omnigraph.language.query_ast import Clause, Mutation, Query, QueryFile, Read
 from omnigraph.language.query_parser import parse_queries
-from omnigraph.plan.pattern import Pattern, Traversal, pattern_of
+from omnigraph.plan.pattern import Pattern, PatternTraversal, pattern_of
 from tests.support.library import catalog
 
 NEAREST = "nearest($b.embedding, [1, 0, 0, 0])"
@@ -136,7 +136,7 @@ def comparison(clause: BoundClause) -> Comparison:
     return condition
 
 
-def projected(expression: str, match: str = "$b: Book", params: str = "") -> Expression:
+def projected(expression: str, match: str = "$b: Book", params: str = "") -> BoundExpression:
     """Return an expression as a projection binds it."""
     (projection,) = bind_read(read(match, f"return {{ {expression} }}", params)).projections
     return projection.expression
@@ -225,7 +225,7 @@ def _lines(asked: Pattern) -> list[str]:
     return lines
 
 
-def _traversed(traversal: Traversal, *, is_new: bool) -> str:
+def _traversed(traversal: PatternTraversal, *, is_new: bool) -> str:
     low, high = traversal.min_hops, traversal.max_hops
     hops = "" if low == 1 == high else f"{low}-{high} "
     name = f"{traversal.edge_binding}:" if traversal.edge_binding else ""
@@ -241,7 +241,7 @@ def _condition(condition: Condition) -> str:
             return f"{_operand(left)} {operator} {_operand(right)}"
 
 
-def _operand(expression: Expression) -> str:
+def _operand(expression: BoundExpression) -> str:
     match expression:
         case PropertyValue(variable, name):
             return f"{variable}.{name}"

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pyarrow as pa
 
-from omnigraph.storage.tables.filter import Filter
+from omnigraph.storage.tables.filter import RowFilter
 from omnigraph.storage.tables.stage import CommittedTable, IndexRequest, StagedWrite, TableStager
 from omnigraph.storage.tables.table import SnapshotHandle, TableAddress, TableStore
 
@@ -71,7 +71,7 @@ class Workbench:
         assert not pending
         return self.commit(staged)
 
-    def ids(self, handle: SnapshotHandle | None = None, filter_: Filter | None = None) -> list[str]:
+    def ids(self, handle: SnapshotHandle | None = None, filter_: RowFilter | None = None) -> list[str]:
         """Return the ids of the rows that match."""
         found = self.store.scan(handle or self.head(), columns=["id"], filter=filter_)
         return cast("list[str]", found["id"].to_pylist())

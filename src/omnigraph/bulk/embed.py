@@ -28,7 +28,7 @@ from omnigraph.embedding.remembering import RememberingProvider
 
 if TYPE_CHECKING:
     from omnigraph.staging.fragments import Replaced, StagedFragments
-    from omnigraph.storage.tables.filter import Filter
+    from omnigraph.storage.tables.filter import RowFilter
     from omnigraph.storage.tables.fragments import TaskTable, WrittenFragment
 
 TAKEN_ROWS = 4_096  # what is held as columns at a time; with a vector a row has several kilobytes
@@ -54,7 +54,7 @@ class Filling:
     table_key: str
     table: "TaskTable"
     columns: tuple[VectorColumn, ...]
-    where: "Filter"
+    where: "RowFilter"
     is_again: bool
     config: EmbeddingConfig
     batch: int

@@ -12,13 +12,13 @@ from omnigraph.catalog.bound import (
     AggregateValue,
     AliasValue,
     Bm25Value,
+    BoundExpression,
     BoundMutation,
     BoundOrdering,
     BoundProjection,
     BoundQuery,
     BoundRead,
     EntityValue,
-    Expression,
     LiteralValue,
     NearestValue,
     ParameterValue,
@@ -86,7 +86,7 @@ def _projection(projection: ast.Projection, scope: Scope) -> BoundProjection:
     return BoundProjection(expression, alias or column, alias or short_name, alias)
 
 
-def _column_names(expression: Expression) -> tuple[str, str]:
+def _column_names(expression: BoundExpression) -> tuple[str, str]:
     """Return the column name of a result, and the short name of the descriptor."""
     match expression:
         case PropertyValue(variable, name):
@@ -115,7 +115,7 @@ def _column_names(expression: Expression) -> tuple[str, str]:
 def _ordering(
     ordering: ast.Ordering, projections: tuple[BoundProjection, ...], scope: Scope
 ) -> BoundOrdering:
-    expression: Expression
+    expression: BoundExpression
     if isinstance(ordering.expression, ast.AliasReference):
         name = ordering.expression.name
         projected = next((p.expression for p in projections if p.alias == name), None)

@@ -8,8 +8,8 @@ from omnigraph.catalog.bind_value import NOW, bind_literal, bind_vector
 from omnigraph.catalog.bound import (
     AggregateValue,
     Bm25Value,
+    BoundExpression,
     EntityValue,
-    Expression,
     NearestValue,
     ParameterValue,
     PropertyValue,
@@ -26,7 +26,7 @@ _COUNT = ValueType(Scalar.I64, nullable=True)
 _SUM = ValueType(Scalar.F64, nullable=True)
 
 
-def bind_expression(expression: ast.Expression, scope: Scope) -> Expression:
+def bind_expression(expression: ast.Expression, scope: Scope) -> BoundExpression:
     """Return an expression with its names resolved.
 
     Raises:
@@ -132,7 +132,7 @@ def _text_field(function: str, field: ast.Expression, scope: Scope, code: str) -
     return bound
 
 
-def _text_query(function: str, query: ast.Expression, scope: Scope, code: str) -> Expression:
+def _text_query(function: str, query: ast.Expression, scope: Scope, code: str) -> BoundExpression:
     bound = bind_expression(query, scope)
     type_ = type_of(bound)
     if type_ is None or not type_.is_plain_string:
@@ -185,11 +185,11 @@ def _refuse_edge(function: str, field: ast.PropertyAccess, scope: Scope) -> None
         scope.fail("T23", message, field.span)
 
 
-def _is_integer(expression: Expression) -> bool:
+def _is_integer(expression: BoundExpression) -> bool:
     type_ = type_of(expression)
     return type_ is not None and not type_.is_list and type_.scalar in INTEGERS
 
 
-def _shown(expression: Expression) -> str:
+def _shown(expression: BoundExpression) -> str:
     type_ = type_of(expression)
     return "a whole entity" if type_ is None else str(type_)

@@ -9,13 +9,13 @@ from omnigraph.catalog.bound import (
     AggregateValue,
     BoundBinding,
     BoundClause,
+    BoundExpression,
     BoundFilter,
     BoundNegation,
     BoundTraversal,
     Comparison,
     Direction,
     EntityValue,
-    Expression,
     Operator,
     PropertyValue,
     TextMatchValue,
@@ -224,7 +224,7 @@ def _filter(clause: ast.Filter, scope: Scope) -> BoundFilter:
     return BoundFilter(Comparison(left, operator, right))
 
 
-def _operand(expression: ast.Expression, scope: Scope) -> Expression:
+def _operand(expression: ast.Expression, scope: Scope) -> BoundExpression:
     if isinstance(expression, ast.AliasReference):
         help = "there is no null: nothing compares equal to it" if expression.name == "null" else None
         scope.fail("T7", f"'{expression.name}' is not a value to compare with", expression.span, help)

@@ -86,7 +86,7 @@ class AggregateValue:
     """`count` and its like over a group."""
 
     function: str
-    argument: "Expression"
+    argument: "BoundExpression"
     type: ValueType
 
 
@@ -95,7 +95,7 @@ class AliasValue:
     """A projected column, by its alias; none is projected under an unknown one, which plan rules refuse."""
 
     name: str
-    projection: "Expression | None"
+    projection: "BoundExpression | None"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +104,8 @@ class TextMatchValue:
 
     function: str
     field: PropertyValue
-    query: "Expression"
-    edits: "Expression | None" = None
+    query: "BoundExpression"
+    edits: "BoundExpression | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class NearestValue:
     """Distance of a vector; the query is a vector, or a text that is embedded when the query runs."""
 
     field: PropertyValue
-    query: "Expression"
+    query: "BoundExpression"
     model: str | None
 
 
@@ -122,7 +122,7 @@ class Bm25Value:
     """Text relevance."""
 
     field: PropertyValue
-    query: "Expression"
+    query: "BoundExpression"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,11 +131,11 @@ class RrfValue:
 
     first: "NearestValue | Bm25Value"
     second: "NearestValue | Bm25Value"
-    k: "Expression | None"
+    k: "BoundExpression | None"
 
 
 RankValue = NearestValue | Bm25Value | RrfValue
-Expression = (
+BoundExpression = (
     PropertyValue
     | ParameterValue
     | LiteralValue
@@ -152,7 +152,7 @@ _TRUTH = ValueType(Scalar.BOOL)
 _SCORE = ValueType(Scalar.F64)
 
 
-def type_of(expression: Expression) -> ValueType | None:
+def type_of(expression: BoundExpression) -> ValueType | None:
     """Return the type of an expression, or none for a whole entity."""
     match expression:
         case PropertyValue() | ParameterValue() | LiteralValue() | AggregateValue():
@@ -167,7 +167,7 @@ def type_of(expression: Expression) -> ValueType | None:
             return None
 
 
-def behind_alias(expression: Expression) -> Expression:
+def behind_alias(expression: BoundExpression) -> BoundExpression:
     """Return what an order key stands for: the projection behind an alias, else the key itself."""
     if isinstance(expression, AliasValue) and expression.projection is not None:
         return expression.projection
@@ -181,9 +181,9 @@ def behind_alias(expression: Expression) -> Expression:
 class Comparison:
     """`left operator right`, true or not."""
 
-    left: Expression
+    left: BoundExpression
     operator: Operator
-    right: Expression
+    right: BoundExpression
 
 
 Condition = Comparison | TextMatchValue
@@ -245,7 +245,7 @@ BoundClause = BoundBinding | BoundTraversal | BoundFilter | BoundNegation
 class BoundProjection:
     """One column: its name in results and the short name of the descriptor."""
 
-    expression: Expression
+    expression: BoundExpression
     column: str
     short_name: str
     alias: str | None
@@ -255,7 +255,7 @@ class BoundProjection:
 class BoundOrdering:
     """One key of the order."""
 
-    expression: Expression
+    expression: BoundExpression
     descending: bool
     span: Span = field(compare=False)
 
@@ -283,7 +283,7 @@ class BoundAssignment:
     """A value for a property, or for `from` and `to` of an edge."""
 
     name: str
-    value: Expression
+    value: BoundExpression
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +292,7 @@ class BoundPredicate:
 
     name: str
     operator: Operator
-    value: Expression
+    value: BoundExpression
 
 
 @dataclass(frozen=True, slots=True)

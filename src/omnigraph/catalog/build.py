@@ -6,7 +6,7 @@ from types import MappingProxyType
 from omnigraph.catalog.check import check_catalog
 from omnigraph.catalog.identity import AcceptedSchema, accept_first
 from omnigraph.catalog.model import Bounds, Catalog, EdgeType, InterfaceType, NodeType, Property
-from omnigraph.catalog.shape import DesiredSchema, Kind, TypeShape, desire
+from omnigraph.catalog.shape import DeclarationKind, DesiredSchema, TypeShape, desire
 from omnigraph.core.span import Source
 from omnigraph.language.schema_ast import NameArgument, SchemaFile
 from omnigraph.language.schema_parser import parse_schema
@@ -57,10 +57,12 @@ def build_catalog(accepted: AcceptedSchema, keys: Mapping[str, tuple[str, ...]] 
     An accepted schema is freed from order; `keys` are those of its source, where there is one.
     """
     shapes = accepted.shape
-    edges = {shape.name: _edge(shape, accepted) for shape in shapes.of_kind(Kind.EDGE)}
+    edges = {shape.name: _edge(shape, accepted) for shape in shapes.of_kind(DeclarationKind.EDGE)}
     return Catalog(
-        interfaces={shape.name: _interface(shape, accepted) for shape in shapes.of_kind(Kind.INTERFACE)},
-        nodes={shape.name: _node(shape, accepted, keys) for shape in shapes.of_kind(Kind.NODE)},
+        interfaces={
+            shape.name: _interface(shape, accepted) for shape in shapes.of_kind(DeclarationKind.INTERFACE)
+        },
+        nodes={shape.name: _node(shape, accepted, keys) for shape in shapes.of_kind(DeclarationKind.NODE)},
         edges=edges,
         edges_by_lower_name={name.lower(): edge for name, edge in edges.items()},
         shape_hash=shapes.hash,

@@ -6,7 +6,7 @@ from omnigraph.core.diagnostics import Diagnostic
 from omnigraph.core.errors import CatalogError
 from omnigraph.core.limits import DIAGNOSTICS_MAX
 from omnigraph.language.annotations import embed_of, notes_of, written_columns
-from omnigraph.language.schema_ast import Edge, Interface, Node, Property, SchemaFile
+from omnigraph.language.schema_ast import Edge, Interface, Node, PropertyDeclaration, SchemaFile
 from omnigraph.language.tree import Name
 
 _NODE_COLUMNS = frozenset({"id"})
@@ -51,7 +51,9 @@ def _repeated(names: Iterable[Name], what: str) -> Iterator[Diagnostic]:
         seen.add(name.text)
 
 
-def _reserved(owner: Node | Edge, items: Iterable[Property], columns: frozenset[str]) -> Iterator[Diagnostic]:
+def _reserved(
+    owner: Node | Edge, items: Iterable[PropertyDeclaration], columns: frozenset[str]
+) -> Iterator[Diagnostic]:
     for item in items:
         if item.name.text in columns:  # S04
             message = (
@@ -63,7 +65,7 @@ def _reserved(owner: Node | Edge, items: Iterable[Property], columns: frozenset[
 def _disagreeing(node: Node, interfaces: dict[str, Interface]) -> Iterator[Diagnostic]:
     """Yield where two interfaces supply different properties of one name (S11), or a reserved one (S04)."""
     own = {item.name.text for item in node.properties}
-    supplied: dict[str, tuple[str, Property]] = {}
+    supplied: dict[str, tuple[str, PropertyDeclaration]] = {}
     for name in sorted({implemented.text for implemented in node.implements}):
         for item in interfaces[name].properties:
             property_name = item.name.text
@@ -84,7 +86,7 @@ def _disagreeing(node: Node, interfaces: dict[str, Interface]) -> Iterator[Diagn
                 )
 
 
-def _meaning(item: Property) -> tuple[object, ...]:
+def _meaning(item: PropertyDeclaration) -> tuple[object, ...]:
     return item.type.value_type, written_columns(item), embed_of(item), notes_of(item.annotations)
 
 

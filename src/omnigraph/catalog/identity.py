@@ -8,14 +8,14 @@ N2  Names are not identity: a renamed type or property keeps its number, and a n
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from omnigraph.catalog.shape import DesiredSchema, Hint, Kind, SchemaShape, TypeShape
+from omnigraph.catalog.shape import DeclarationKind, DesiredSchema, Hint, SchemaShape, TypeShape
 from omnigraph.core.diagnostics import Diagnostic, Severity
 from omnigraph.core.errors import CatalogError
 from omnigraph.core.ids import new_ulid
 from omnigraph.core.limits import DIAGNOSTICS_MAX
 
-TypeKey = tuple[Kind, str]
-PropertyKey = tuple[Kind, str, str]
+TypeKey = tuple[DeclarationKind, str]
+PropertyKey = tuple[DeclarationKind, str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def inherit(accepted: AcceptedSchema, desired: DesiredSchema, resolution: Resolu
         else:
             property_ids[key] = accepted.property_ids[key[0], old_owner, old_property]
     for type_key in sorted(type_ids, key=type_ids.__getitem__):
-        if type_key[0] is Kind.INTERFACE:
+        if type_key[0] is DeclarationKind.INTERFACE:
             continue
         old = resolution.types[type_key]
         if old is None:
@@ -100,7 +100,7 @@ class _Resolver:
     def resolve(self) -> Resolution:
         types: dict[TypeKey, str | None] = {}
         properties: dict[PropertyKey, str | None] = {}
-        for kind in Kind:
+        for kind in DeclarationKind:
             for name, old in self.match_types(kind).items():
                 types[kind, name] = old
         for shape in self.desired.shape.types:
@@ -111,7 +111,7 @@ class _Resolver:
             raise CatalogError(self.faults[:DIAGNOSTICS_MAX], self.desired.file.source)
         return Resolution(types, properties, tuple(self.notes))
 
-    def match_types(self, kind: Kind) -> dict[str, str | None]:
+    def match_types(self, kind: DeclarationKind) -> dict[str, str | None]:
         names = [shape.name for shape in self.desired.shape.of_kind(kind)]
         known = {name for other, name in self.accepted.type_ids if other is kind}
         hints = {name: hint for (other, name), hint in self.desired.type_hints.items() if other is kind}
@@ -160,7 +160,7 @@ class _Resolver:
                 taken[hint.old] = name
         return matched
 
-    def type_fault(self, kind: Kind, hint: Hint) -> str:
+    def type_fault(self, kind: DeclarationKind, hint: Hint) -> str:
         others = [str(other) for other, name in self.accepted.type_ids if name == hint.old]
         if others:
             return f"@rename_from(\"{hint.old}\"): '{hint.old}' is a type of kind {others[0]}, not {kind}"

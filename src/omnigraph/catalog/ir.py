@@ -8,7 +8,7 @@ import json
 from typing import Any
 
 from omnigraph.catalog.identity import AcceptedSchema
-from omnigraph.catalog.shape import Kind, PropertyShape, Rule, SchemaShape, TypeShape
+from omnigraph.catalog.shape import DeclarationKind, PropertyShape, Rule, SchemaShape, TypeShape
 from omnigraph.core.json_text import read_json
 from omnigraph.core.values import Scalar, ValueType
 from omnigraph.language.annotations import Embed, Note
@@ -64,9 +64,9 @@ def _accepted(document: dict[str, Any]) -> AcceptedSchema:
     if document["identity_version"] != IDENTITY_VERSION:
         raise ValueError(f"identity version {document['identity_version']} is not {IDENTITY_VERSION}")
     shapes: list[TypeShape] = []
-    type_ids: dict[tuple[Kind, str], int] = {}
-    property_ids: dict[tuple[Kind, str, str], int] = {}
-    incarnations: dict[tuple[Kind, str], int] = {}
+    type_ids: dict[tuple[DeclarationKind, str], int] = {}
+    property_ids: dict[tuple[DeclarationKind, str, str], int] = {}
+    incarnations: dict[tuple[DeclarationKind, str], int] = {}
     for entry in document["types"]:
         shape = _shape(entry)
         shapes.append(shape)
@@ -84,7 +84,7 @@ def _accepted(document: dict[str, Any]) -> AcceptedSchema:
 def _shape(entry: dict[str, Any]) -> TypeShape:
     low, high = entry["cardinality"]
     return TypeShape(
-        kind=Kind(entry["kind"]),
+        kind=DeclarationKind(entry["kind"]),
         name=entry["name"],
         notes=_notes(entry["annotations"]),
         implements=tuple(entry["implements"]),

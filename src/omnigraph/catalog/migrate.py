@@ -24,7 +24,7 @@ from omnigraph.catalog.migration_steps import (
     UpdatePropertyMetadata,
     UpdateTypeMetadata,
 )
-from omnigraph.catalog.shape import DesiredSchema, Kind, PropertyShape, Rule, TypeShape
+from omnigraph.catalog.shape import DeclarationKind, DesiredSchema, PropertyShape, Rule, TypeShape
 from omnigraph.core.diagnostics import Diagnostic
 from omnigraph.core.errors import SchemaError
 from omnigraph.core.values import ValueType
@@ -83,11 +83,13 @@ class _Planner:
         self.resolution = resolution
         self.mode = mode
         self.node_names = {
-            old: name for (kind, name), old in resolution.types.items() if old and kind is Kind.NODE
+            old: name
+            for (kind, name), old in resolution.types.items()
+            if old and kind is DeclarationKind.NODE
         }
 
     def steps(self) -> Iterator[Step]:
-        for kind in Kind:
+        for kind in DeclarationKind:
             continued: set[str] = set()
             for shape in self.desired.of_kind(kind):
                 former = self.resolution.types[kind, shape.name]
@@ -104,8 +106,8 @@ class _Planner:
                 if other is kind and name not in continued:
                     yield self.dropped_type(kind, name)
 
-    def dropped_type(self, kind: Kind, name: str) -> Step:
-        if kind is Kind.INTERFACE:
+    def dropped_type(self, kind: DeclarationKind, name: str) -> Step:
+        if kind is DeclarationKind.INTERFACE:
             return UnsupportedChange(f"interface:{name}", f"removing interface '{name}' is not supported")
         return DropType(kind, name, self.mode)
 
@@ -117,7 +119,7 @@ class _Planner:
     def changed_type(self, old: TypeShape, new: TypeShape) -> Iterator[Step]:
         entity = f"{new.kind}:{new.name}"
         if old.name != new.name:
-            if new.kind is Kind.INTERFACE:
+            if new.kind is DeclarationKind.INTERFACE:
                 yield UnsupportedChange(entity, f"renaming interface '{old.name}' is not supported")
             else:
                 yield RenameType(new.kind, old.name, new.name)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from omnigraph.catalog.migration_steps import DropProperty, DropType, Step, UnsupportedChange
-from omnigraph.catalog.shape import Kind
+from omnigraph.catalog.shape import DeclarationKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ def step_code(step: Step) -> str | None:
     """Return the code that describes a step, or none."""
     match step:
         case DropType(type_kind=kind):
-            return (DROPPED_NODE_TYPE if kind is Kind.NODE else DROPPED_EDGE_TYPE).code
+            return (DROPPED_NODE_TYPE if kind is DeclarationKind.NODE else DROPPED_EDGE_TYPE).code
         case DropProperty():
             return DROPPED_PROPERTY.code
         case UnsupportedChange(code=code):

@@ -4,7 +4,7 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any
 
-from omnigraph.catalog.shape import Kind, type_json
+from omnigraph.catalog.shape import DeclarationKind, type_json
 from omnigraph.core.values import ValueType
 from omnigraph.language.annotations import Note
 
@@ -20,7 +20,7 @@ class DropMode(StrEnum):
 class AddType:
     """A new interface, node or edge."""
 
-    type_kind: Kind
+    type_kind: DeclarationKind
     name: str
 
 
@@ -28,7 +28,7 @@ class AddType:
 class RenameType:
     """A type under a new name; its table, rows and history stay."""
 
-    type_kind: Kind
+    type_kind: DeclarationKind
     old: str
     new: str
 
@@ -37,7 +37,7 @@ class RenameType:
 class AddProperty:
     """A new nullable column."""
 
-    type_kind: Kind
+    type_kind: DeclarationKind
     type_name: str
     property_name: str
     property_type: ValueType
@@ -47,7 +47,7 @@ class AddProperty:
 class RenameProperty:
     """A column under a new name."""
 
-    type_kind: Kind
+    type_kind: DeclarationKind
     type_name: str
     old: str
     new: str
@@ -57,7 +57,7 @@ class RenameProperty:
 class AddIndex:
     """A new index declaration, the only constraint that an existing type can gain."""
 
-    type_kind: Kind
+    type_kind: DeclarationKind
     type_name: str
     columns: tuple[str, ...]
 
@@ -66,7 +66,7 @@ class AddIndex:
 class ExtendEnum:
     """An enum gains values."""
 
-    type_kind: Kind
+    type_kind: DeclarationKind
     type_name: str
     property_name: str
     added_values: tuple[str, ...]
@@ -76,7 +76,7 @@ class ExtendEnum:
 class UpdateTypeMetadata:
     """Descriptions or instructions of a type change; `annotations` are those it has then."""
 
-    type_kind: Kind
+    type_kind: DeclarationKind
     name: str
     annotations: tuple[Note, ...]
 
@@ -85,7 +85,7 @@ class UpdateTypeMetadata:
 class UpdatePropertyMetadata:
     """The description of a property changes; `annotations` are those it has then."""
 
-    type_kind: Kind
+    type_kind: DeclarationKind
     type_name: str
     property_name: str
     annotations: tuple[Note, ...]
@@ -95,7 +95,7 @@ class UpdatePropertyMetadata:
 class DropType:
     """A node or edge type leaves the current version of the graph."""
 
-    type_kind: Kind
+    type_kind: DeclarationKind
     name: str
     mode: DropMode
 
@@ -104,7 +104,7 @@ class DropType:
 class DropProperty:
     """A column leaves the current version of its table."""
 
-    type_kind: Kind
+    type_kind: DeclarationKind
     type_name: str
     property_name: str
     mode: DropMode

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, TypeVar
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
+    TableLike = TypeVar("TableLike", pa.Table, pa.RecordBatch)
 
 
-def with_moments(rows: "Rows") -> "Rows":
+def with_moments(rows: "TableLike") -> "TableLike":
     """Return rows whose moments are timestamps; these very rows where there are none (M1)."""
     import pyarrow as pa  # late: reading a catalog must not cost the import of Arrow
 

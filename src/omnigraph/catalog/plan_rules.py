@@ -8,12 +8,12 @@ from omnigraph.catalog.bound import (
     AliasValue,
     Bm25Value,
     BoundClause,
+    BoundExpression,
     BoundFilter,
     BoundNegation,
     BoundOrdering,
     BoundRead,
     Condition,
-    Expression,
     LiteralValue,
     NearestValue,
     Operator,
@@ -77,7 +77,7 @@ class _PlanRules:
                 self.fail("a text predicate can be compared with '= true' only", span, help)
             self.arguments(condition.left, span)
 
-    def projection(self, expression: Expression, span: Span) -> None:
+    def projection(self, expression: BoundExpression, span: Span) -> None:
         if isinstance(expression, TextMatchValue):
             self.fail("a text predicate stands in match, not in return", span)
         if isinstance(expression, AggregateValue):
@@ -89,7 +89,7 @@ class _PlanRules:
             self.arguments(expression, span)
 
     def ordering(
-        self, ordering: BoundOrdering, *, is_first: bool, grouping: Sequence[Expression] | None
+        self, ordering: BoundOrdering, *, is_first: bool, grouping: Sequence[BoundExpression] | None
     ) -> None:
         expression, span = ordering.expression, ordering.span
         if isinstance(expression, AliasValue) and expression.projection is None:

@@ -31,13 +31,13 @@ from omnigraph.language.schema_ast import (
     LiteralArgument,
     NameArgument,
     Node,
-    Property,
+    PropertyDeclaration,
     RangeArgument,
     SchemaFile,
 )
 
 
-class Kind(StrEnum):
+class DeclarationKind(StrEnum):
     """The three kinds of declarations, each a namespace of its own, in the order they are listed."""
 
     INTERFACE = "interface"
@@ -92,7 +92,7 @@ class PropertyShape:
 class TypeShape:
     """One declaration; what a kind does not have is empty."""
 
-    kind: Kind
+    kind: DeclarationKind
     name: str
     notes: tuple[Note, ...]
     implements: tuple[str, ...]
@@ -114,7 +114,7 @@ class SchemaShape:
 
     types: tuple[TypeShape, ...]
 
-    def of_kind(self, kind: Kind) -> tuple[TypeShape, ...]:
+    def of_kind(self, kind: DeclarationKind) -> tuple[TypeShape, ...]:
         """Return the declarations of one kind, by name."""
         return tuple(shape for shape in self.types if shape.kind is kind)
 
@@ -144,16 +144,16 @@ class DesiredSchema:
 
     shape: SchemaShape
     file: SchemaFile
-    type_hints: dict[tuple[Kind, str], Hint]
-    property_hints: dict[tuple[Kind, str, str], Hint]
+    type_hints: dict[tuple[DeclarationKind, str], Hint]
+    property_hints: dict[tuple[DeclarationKind, str, str], Hint]
 
 
 def desire(file: SchemaFile) -> DesiredSchema:
     """Return the shape and hints of a schema that passed all checks."""
     interfaces = {interface.name.text: interface for interface in file.interfaces}
     types: list[TypeShape] = []
-    type_hints: dict[tuple[Kind, str], Hint] = {}
-    property_hints: dict[tuple[Kind, str, str], Hint] = {}
+    type_hints: dict[tuple[DeclarationKind, str], Hint] = {}
+    property_hints: dict[tuple[DeclarationKind, str, str], Hint] = {}
     for declaration in file.declarations:
         kind, owned, shape = _shape(declaration, interfaces)
         types.append(shape)
@@ -165,31 +165,35 @@ def desire(file: SchemaFile) -> DesiredSchema:
             if old := rename_hint(item.item.annotations):
                 hint = Hint(old, item.item.name.span, not item.is_declared)
                 property_hints[kind, name, item.item.name.text] = hint
-    order = list(Kind)
+    order = list(DeclarationKind)
     types.sort(key=lambda shape: (order.index(shape.kind), shape.name))
     return DesiredSchema(SchemaShape(tuple(types)), file, type_hints, property_hints)
 
 
 def _shape(
     declaration: Interface | Node | Edge, interfaces: dict[str, Interface]
-) -> tuple[Kind, tuple[OwnedProperty, ...], TypeShape]:
+) -> tuple[DeclarationKind, tuple[OwnedProperty, ...], TypeShape]:
     name = declaration.name.text
     match declaration:
         case Interface():
             owned = tuple(OwnedProperty(item, True, ()) for item in declaration.properties)
-            shape = TypeShape(Kind.INTERFACE, name, (), (), _properties(owned), _rules(owned, ()))
-            return Kind.INTERFACE, owned, shape
+            shape = TypeShape(DeclarationKind.INTERFACE, name, (), (), _properties(owned), _rules(owned, ()))
+            return DeclarationKind.INTERFACE, owned, shape
         case Node():
             owned = tuple(owned_properties(declaration, interfaces).values())
             implements = tuple(sorted({interface.text for interface in declaration.implements}))
             notes = notes_of(declaration.annotations)
             rules = _rules(owned, declaration.constraints)
-            return Kind.NODE, owned, TypeShape(Kind.NODE, name, notes, implements, _properties(owned), rules)
+            return (
+                DeclarationKind.NODE,
+                owned,
+                TypeShape(DeclarationKind.NODE, name, notes, implements, _properties(owned), rules),
+            )
         case Edge():
             owned = tuple(OwnedProperty(item, True, ()) for item in declaration.properties)
             cardinality = declaration.cardinality
             shape = TypeShape(
-                Kind.EDGE,
+                DeclarationKind.EDGE,
                 name,
                 notes_of(declaration.annotations),
                 (),
@@ -199,7 +203,7 @@ def _shape(
                 declaration.target.text,
                 (cardinality.low, cardinality.high) if cardinality else (0, None),
             )
-            return Kind.EDGE, owned, shape
+            return DeclarationKind.EDGE, owned, shape
 
 
 def _properties(owned: tuple[OwnedProperty, ...]) -> tuple[PropertyShape, ...]:
@@ -225,7 +229,7 @@ def _rules(owned: tuple[OwnedProperty, ...], constraints: tuple[Constraint, ...]
     return tuple(sorted(rules, key=repr))
 
 
-def _column_rules(item: Property) -> set[Rule]:
+def _column_rules(item: PropertyDeclaration) -> set[Rule]:
     return {Rule(kind, (item.name.text,)) for kind in COLUMN_ANNOTATIONS if kind in written_columns(item)}
 
 

@@ -18,9 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.changes.row_equality import rows_equal
+from omnigraph.core.arrays import RowIds
 from omnigraph.storage.tables.handle import TableAddress
 from omnigraph.storage.tables.pinned import PinnedTable
-from omnigraph.storage.tables.rows import RowIds, take_rows
+from omnigraph.storage.tables.rows import take_rows
 from omnigraph.storage.tables.table import TableStore
 from omnigraph.storage.versions.difference import UNKNOWN_VERSION, Along, OwnRows, all_rows, own_rows
 

@@ -3,8 +3,7 @@
 from collections.abc import Iterable
 
 from omnigraph.changes.model import ChangeBlock, ChangeCause, EntityChange, Image
-
-Json = dict[str, object]
+from omnigraph.core.json_text import Json
 
 
 def change_document(change: EntityChange) -> Json:

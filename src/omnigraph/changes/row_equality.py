@@ -14,8 +14,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-Mask: TypeAlias = npt.NDArray[np.bool_]
-Column: TypeAlias = "Any"  # an Arrow array; the stubs know too little of nested ones
+from omnigraph.core.arrays import Mask
+
+AnyColumn: TypeAlias = "Any"  # an Arrow array; the stubs know too little of nested ones
 
 
 def rows_equal(before: pa.Table, after: pa.Table) -> pa.BooleanArray:
@@ -26,12 +27,12 @@ def rows_equal(before: pa.Table, after: pa.Table) -> pa.BooleanArray:
     return pa.array(equal, pa.bool_())
 
 
-def _equal(one: Column, other: Column) -> Mask:
+def _equal(one: AnyColumn, other: AnyColumn) -> Mask:
     null_one, null_other = _mask(one.is_null()), _mask(other.is_null())
     return np.where(null_one | null_other, null_one & null_other, _values_equal(one, other))
 
 
-def _values_equal(one: Column, other: Column) -> Mask:
+def _values_equal(one: AnyColumn, other: AnyColumn) -> Mask:
     """Compare values; what is said where either is null does not count."""
     type_ = one.type
     if pa.types.is_fixed_size_list(type_):
@@ -40,22 +41,22 @@ def _values_equal(one: Column, other: Column) -> Mask:
         return _lists_equal(one, other)
     if pa.types.is_floating(type_):
         return _bits_equal(one, other)
-    same: Column = pc.equal(one, other)
+    same: AnyColumn = pc.equal(one, other)
     return _mask(same.fill_null(False))
 
 
-def _bits_equal(one: Column, other: Column) -> Mask:
+def _bits_equal(one: AnyColumn, other: AnyColumn) -> Mask:
     a, b = _numbers(one), _numbers(other)
     bits = np.uint32 if a.dtype == np.float32 else np.uint64
     same: Mask = (a.view(bits) == b.view(bits)) | (np.isnan(a) & np.isnan(b))
     return same
 
 
-def _numbers(column: Column) -> npt.NDArray[Any]:
+def _numbers(column: AnyColumn) -> npt.NDArray[Any]:
     return np.ascontiguousarray(column.fill_null(0.0).to_numpy(zero_copy_only=False))
 
 
-def _fixed_lists_equal(one: Column, other: Column) -> Mask:
+def _fixed_lists_equal(one: AnyColumn, other: AnyColumn) -> Mask:
     width = one.type.list_size
     start = [column.offset * width for column in (one, other)]
     flat = [
@@ -65,7 +66,7 @@ def _fixed_lists_equal(one: Column, other: Column) -> Mask:
     return cast("Mask", items.all(axis=1))
 
 
-def _lists_equal(one: Column, other: Column) -> Mask:
+def _lists_equal(one: AnyColumn, other: AnyColumn) -> Mask:
     lengths, other_lengths = _lengths(one), _lengths(other)
     equal: Mask = lengths == other_lengths
     has_items = equal & (lengths > 0)  # a null counts as empty, and what is said of it does not count
@@ -76,11 +77,11 @@ def _lists_equal(one: Column, other: Column) -> Mask:
     return equal
 
 
-def _lengths(column: Column) -> npt.NDArray[np.int64]:
-    lengths: Column = pc.list_value_length(column)
+def _lengths(column: AnyColumn) -> npt.NDArray[np.int64]:
+    lengths: AnyColumn = pc.list_value_length(column)
     return cast("npt.NDArray[np.int64]", lengths.fill_null(0).to_numpy().astype(np.int64))
 
 
-def _mask(column: Column) -> Mask:
+def _mask(column: AnyColumn) -> Mask:
     mask: Mask = column.to_numpy(zero_copy_only=False).astype(np.bool_)
     return mask

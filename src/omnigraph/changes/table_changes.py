@@ -17,8 +17,8 @@ from omnigraph.changes.model import ChangeFilter, Op
 from omnigraph.changes.pairs import TablePair
 from omnigraph.changes.position import Position
 from omnigraph.changes.row_equality import rows_equal
+from omnigraph.core.arrays import RowIds
 from omnigraph.storage.tables.pinned import PinnedTable
-from omnigraph.storage.tables.rows import RowIds
 from omnigraph.storage.tables.table import TableStore
 
 CHUNK_ROWS_MAX = 8_192

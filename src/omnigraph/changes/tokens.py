@@ -32,7 +32,7 @@ Members = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class TokenScope:
     """What a token belongs to (K2); `branch` is empty for the pages of one commit."""
 
     graph: str
@@ -46,7 +46,7 @@ class Scope:
 class Cursor:
     """A feed between two commits: everything up to and including `done` was delivered."""
 
-    scope: Scope
+    scope: TokenScope
     done: str
 
 
@@ -57,7 +57,7 @@ class FeedPage:
     `is_head` says whether that was the newest commit when the poll began.
     """
 
-    scope: Scope
+    scope: TokenScope
     done: str
     cut: str
     is_head: bool
@@ -68,7 +68,7 @@ class FeedPage:
 class CommitPage:
     """The changes of one commit, behind a position."""
 
-    scope: Scope
+    scope: TokenScope
     commit: str
     inside: Position
 
@@ -90,7 +90,7 @@ def commit_page_text(page: CommitPage) -> str:
     return _seal("commit_page", page.scope, {"commit": page.commit, "inside": asdict(page.inside)})
 
 
-def read_cursor(text: str, scope: Scope) -> Cursor:
+def read_cursor(text: str, scope: TokenScope) -> Cursor:
     """Return a cursor that belongs here.
 
     Raises:
@@ -100,7 +100,7 @@ def read_cursor(text: str, scope: Scope) -> Cursor:
     return Cursor(scope, _text(members, "done"))
 
 
-def read_feed_page(text: str, scope: Scope) -> FeedPage:
+def read_feed_page(text: str, scope: TokenScope) -> FeedPage:
     """Return the next page of a poll of this feed.
 
     Raises:
@@ -111,7 +111,7 @@ def read_feed_page(text: str, scope: Scope) -> FeedPage:
     return FeedPage(scope, done, cut, members.get("is_head") is True, _position(members))
 
 
-def read_commit_page(text: str, scope: Scope, commit_id: str) -> CommitPage:
+def read_commit_page(text: str, scope: TokenScope, commit_id: str) -> CommitPage:
     """Return the next page of this commit.
 
     Raises:
@@ -124,7 +124,7 @@ def read_commit_page(text: str, scope: Scope, commit_id: str) -> CommitPage:
     return CommitPage(scope, commit_id, inside)
 
 
-def _seal(kind: TokenKind, scope: Scope, members: Members) -> str:
+def _seal(kind: TokenKind, scope: TokenScope, members: Members) -> str:
     document = {"format": FORMAT, "kind": kind, **asdict(scope), **members}
     data = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
     text = base64.urlsafe_b64encode(data + hashlib.sha256(data).digest()).rstrip(b"=").decode()
@@ -132,7 +132,7 @@ def _seal(kind: TokenKind, scope: Scope, members: Members) -> str:
     return text
 
 
-def _open(text: str, kind: TokenKind, scope: Scope) -> dict[str, object]:
+def _open(text: str, kind: TokenKind, scope: TokenScope) -> dict[str, object]:
     """Check a token and return its members (K1, K2, K3)."""
     members = _decode(text)
     if members.get("format") != FORMAT:

@@ -3,18 +3,18 @@
 import logging
 
 from omnigraph.cli.printing import tell
-from omnigraph.cli.target import Target
+from omnigraph.cli.target import GraphAddress
 from omnigraph.graph.graph import Graph
 from omnigraph.graph.opening import open as open_graph
 
 
-def open_for_reading(target: Target) -> Graph:
+def open_for_reading(target: GraphAddress) -> Graph:
     """Open a graph that is only looked at: nothing is healed, locked or written."""
     _show_warnings()
     return open_graph(target.uri, mode="ro")
 
 
-def open_for_writing(target: Target) -> Graph:
+def open_for_writing(target: GraphAddress) -> Graph:
     """Open a graph to change it, which first finishes or undoes what dead writers left."""
     _show_warnings()
     return open_graph(target.uri)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from omnigraph import INTERNAL_SCHEMA_VERSION
 from omnigraph.cli.error_document import cleared_document, conflict_document
+from omnigraph.core.json_text import Json
 from omnigraph.history.coordinator import MAIN
 
 if TYPE_CHECKING:
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from omnigraph.operations.merge.merge import MergeResult
     from omnigraph.operations.mutate import MutationResult
     from omnigraph.operations.verify import VerifyReport
-
-Json = dict[str, object]
 
 
 def commit_document(commit: "GraphCommit") -> Json:

@@ -8,14 +8,14 @@ import click
 from omnigraph.history.commits import GraphCommit
 from omnigraph.history.coordinator import MAIN
 
-Condition = Callable[[GraphCommit], bool]
+CommitCondition = Callable[[GraphCommit], bool]
 
 KEYS = ("actor", "branch", "since", "until", "merge")  # as the help of the command lists them
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY_LENGTH = len("2026-01-31")
 
 
-def all_of(filters: Iterable[str]) -> Condition:
+def all_of(filters: Iterable[str]) -> CommitCondition:
     """Return the condition that all filters together make.
 
     Raises:
@@ -25,7 +25,7 @@ def all_of(filters: Iterable[str]) -> Condition:
     return lambda commit: all(condition(commit) for condition in conditions)
 
 
-def _condition(text: str) -> Condition:
+def _condition(text: str) -> CommitCondition:
     key, equals, value = text.partition("=")
     if not equals:
         raise click.UsageError(f"--filter '{text}' is not KEY=VALUE")

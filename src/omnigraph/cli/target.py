@@ -15,7 +15,7 @@ _SERVED = re.compile(r"https?://", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class GraphAddress:
     """A graph as it was addressed."""
 
     uri: str
@@ -27,7 +27,7 @@ class Target:
         return f"direct, {'local' if self.is_local else 'remote'}"
 
 
-def resolve(positional: str | None, uris: Sequence[str], stores: Sequence[str]) -> Target:
+def resolve(positional: str | None, uris: Sequence[str], stores: Sequence[str]) -> GraphAddress:
     """Return the one graph that is addressed.
 
     Raises:
@@ -48,16 +48,16 @@ def resolve(positional: str | None, uris: Sequence[str], stores: Sequence[str]) 
             "graphs behind a server are not in this version: "
             "name the graph's storage by its path, file:// or s3:// URI"
         )
-    return Target(uri, GraphRoot.parse(uri).is_local)
+    return GraphAddress(uri, GraphRoot.parse(uri).is_local)
 
 
-def announce(command: str, target: Target, *, quiet: bool) -> None:
+def announce(command: str, target: GraphAddress, *, quiet: bool) -> None:
     """Say on standard error what a command is about to work on."""
     if not quiet:
         tell(f"omnigraph {command} → {target.uri} ({target.access})")
 
 
-def require_consent(what: str, target: Target, *, yes: bool, may_ask: bool) -> None:
+def require_consent(what: str, target: GraphAddress, *, yes: bool, may_ask: bool) -> None:
     """Let a destructive command go on: on this machine always, elsewhere with `--yes` or a typed yes.
 
     Raises:

@@ -8,8 +8,8 @@ from omnigraph.history.fold import TableEntry, TableStates
 from omnigraph.history.identity import TableIdentity
 from omnigraph.history.manifest_rows import (
     TOMBSTONE,
-    Pin,
-    Row,
+    ManifestRow,
+    PublishedPin,
     pin_row,
     registration_row,
     schema_row,
@@ -30,7 +30,7 @@ class RegisterTable:
 
     identity: TableIdentity
     table_key: str
-    pin: Pin
+    pin: PublishedPin
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class UpdateTable:
 
     identity: TableIdentity
     table_key: str
-    pin: Pin
+    pin: PublishedPin
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class TombstoneTable:
     version: int
 
 
-Change = SetSchema | RegisterTable | RenameTable | UpdateTable | TombstoneTable
+ManifestChange = SetSchema | RegisterTable | RenameTable | UpdateTable | TombstoneTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,14 +124,14 @@ def published_version(tables: TableStates, identity: TableIdentity) -> int:
     return 0 if pin is None else pin.version
 
 
-def change_rows(tables: TableStates, changes: Iterable[Change], *, at: int) -> list[Row]:
+def change_rows(tables: TableStates, changes: Iterable[ManifestChange], *, at: int) -> list[ManifestRow]:
     """Return the rows of a batch of changes: registrations and renames first.
 
     Raises:
         InvariantViolation: the batch contradicts itself or the published state.
     """
     order = {SetSchema: 0, RegisterTable: 1, RenameTable: 2, UpdateTable: 3, TombstoneTable: 4}
-    rows: list[Row] = []
+    rows: list[ManifestRow] = []
     touched: set[tuple[str, TableIdentity]] = set()
     names = {i: found.table_key for i, found in tables.registrations.items() if not tables.is_dead(i)}
     for change in sorted(changes, key=lambda change: order[type(change)]):
@@ -162,7 +162,7 @@ def change_rows(tables: TableStates, changes: Iterable[Change], *, at: int) -> l
     return rows
 
 
-def _update_rows(tables: TableStates, change: UpdateTable, at: int) -> list[Row]:
+def _update_rows(tables: TableStates, change: UpdateTable, at: int) -> list[ManifestRow]:
     current = tables.pins.get(change.identity)
     if current is not None and current.names_same(change.pin):
         if current.is_same(change.pin):
@@ -176,8 +176,8 @@ def _update_rows(tables: TableStates, change: UpdateTable, at: int) -> list[Row]
     return [pin_row(change.identity, change.table_key, pin, at=at)]
 
 
-def _tombstone_row(identity: TableIdentity, table_key: str, version: int, at: int) -> Row:
-    row = pin_row(identity, table_key, Pin(version, None, 0, None, None), at=at)
+def _tombstone_row(identity: TableIdentity, table_key: str, version: int, at: int) -> ManifestRow:
+    row = pin_row(identity, table_key, PublishedPin(version, None, 0, None, None), at=at)
     return row | {
         "object_id": f"{TOMBSTONE}:{identity.object_part}:{version}",
         "object_type": TOMBSTONE,

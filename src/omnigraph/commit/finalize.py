@@ -18,7 +18,7 @@ from omnigraph.history.state import ManifestState, Snapshot
 from omnigraph.staging.stage import stage_all
 from omnigraph.staging.write_set import TableWork, WriteSet, work_of
 from omnigraph.storage.tables.staged import StagedWrite
-from omnigraph.validate.columns import Rows
+from omnigraph.validate.columns import TypedRows
 
 WRITE_FAILPOINTS = FailpointNames(
     post_sidecar="mutation.post_sidecar_pre_commit",
@@ -59,7 +59,7 @@ def finalize(
     publisher: ManifestPublisher,
     request: WriteRequest,
     write_set: WriteSet,
-    rows: Mapping[str, Rows],
+    rows: Mapping[str, TypedRows],
     *,
     concurrency: int = 1,
 ) -> PublishOutcome:

@@ -24,9 +24,9 @@ from urllib.parse import quote
 import pyarrow as pa
 
 from omnigraph.commit.changes import (
-    Change,
     Expectation,
     LineageIntent,
+    ManifestChange,
     change_rows,
     check_expectations,
 )
@@ -95,12 +95,12 @@ class PublishOutcome:
 
 
 @dataclass(frozen=True, slots=True)
-class _Batch:
+class _PublishBatch:
     """What one publish is to make visible, the same in every attempt (P3)."""
 
     branch: str | None
     ref: str | None
-    changes: tuple[Change, ...]
+    changes: tuple[ManifestChange, ...]
     expected: Mapping[TableIdentity, Expectation]
     lineage: LineageIntent
 
@@ -151,7 +151,7 @@ class ManifestPublisher:
         self,
         branch: str | None,
         ref: str | None,
-        changes: Iterable[Change],
+        changes: Iterable[ManifestChange],
         expected: Mapping[TableIdentity, Expectation],
         lineage: LineageIntent,
     ) -> PublishOutcome:
@@ -165,7 +165,7 @@ class ManifestPublisher:
             StorageError: the store failed and the commit is not there.
             PublishUnknown: the store failed and cannot be asked.
         """
-        batch = _Batch(branch, ref, tuple(changes), expected, lineage)
+        batch = _PublishBatch(branch, ref, tuple(changes), expected, lineage)
         for attempt in range(1, PUBLISHER_RETRY_BUDGET + 2):
             try:
                 outcome = self._attempt(batch, attempt)
@@ -178,12 +178,12 @@ class ManifestPublisher:
             return outcome
         raise self._landed_all_the_same(batch, PublishRetriesExhausted(PUBLISHER_RETRY_BUDGET + 1))
 
-    def _landed_all_the_same(self, batch: _Batch, error: ConflictError) -> PublishUnknown:
+    def _landed_all_the_same(self, batch: _PublishBatch, error: ConflictError) -> PublishUnknown:
         """Raise an error that says that nothing landed, or return one: an answer may have been lost (P4)."""
         self._settle(batch.branch, batch.ref, batch.lineage.graph_commit_id, error)
         return PublishUnknown(f"the publish landed and may not be on the disk: {error}", kind="unknown")
 
-    def _attempt(self, batch: _Batch, attempt: int) -> PublishOutcome:
+    def _attempt(self, batch: _PublishBatch, attempt: int) -> PublishOutcome:
         branch, ref, lineage = batch.branch, batch.ref, batch.lineage
         with self.turn(branch):
             if branch is not None:

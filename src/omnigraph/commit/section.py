@@ -51,7 +51,7 @@ from omnigraph.core.errors import (
 from omnigraph.core.failpoint import hit
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.identity import TableIdentity
-from omnigraph.history.manifest_rows import Pin
+from omnigraph.history.manifest_rows import PublishedPin
 from omnigraph.storage.control.durability import SyncFailed
 from omnigraph.storage.control.locks import WriterLock
 from omnigraph.storage.files.sums import FileSum
@@ -306,7 +306,7 @@ class _Section:
             UpdateTable(
                 commit.entry.identity,
                 commit.entry.table_key,
-                Pin(
+                PublishedPin(
                     result.version,
                     result.address.ref,
                     result.row_count,

@@ -32,7 +32,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _NUMBER_MAX = 2**64 - 1  # versions, identities and times are stored in 64 bits
 _UNSET = OF_SCHEMA_APPLIES
 _PLANS = set(RecoveryKind) - {RecoveryKind.VERSION_QUARANTINED}
-Value = TypeVar("Value")
+Parsed = TypeVar("Parsed")
 
 
 class _Mistake(Exception):
@@ -172,13 +172,13 @@ def _exactly(place: str, value: object, names: set[str]) -> dict[str, Any]:
     return entry
 
 
-def _each(read: Callable[[str, object], Value], place: str, value: object) -> tuple[Value, ...]:
+def _each(read: Callable[[str, object], Parsed], place: str, value: object) -> tuple[Parsed, ...]:
     if not isinstance(value, list):
         raise _Mistake(f"{place} is not a list")
     return tuple(read(f"{place}[{number}]", item) for number, item in enumerate(value))
 
 
-def _or_none(read: Callable[[str, object], Value], place: str, value: object) -> Value | None:
+def _or_none(read: Callable[[str, object], Parsed], place: str, value: object) -> Parsed | None:
     return None if value is None else read(place, value)
 
 

@@ -4,6 +4,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+Json = dict[str, object]  # a document that is written
+
 
 def read_json(
     text: str | bytes,

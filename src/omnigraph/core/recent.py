@@ -6,19 +6,19 @@ from threading import Lock
 from typing import Generic, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
-Value = TypeVar("Value")
+Held = TypeVar("Held")
 
 
-class Recent(Generic[Key, Value]):
+class Recent(Generic[Key, Held]):
     """The values that were used last, so many of them or so much; safe to share between threads.
 
     With `weigh` the limit is on the sum of what it returns, and a value above the limit is not kept.
     """
 
-    def __init__(self, limit: int, weigh: Callable[[Value], int] | None = None) -> None:
+    def __init__(self, limit: int, weigh: Callable[[Held], int] | None = None) -> None:
         """Take how much is kept, and in which measure."""
         self._limit, self._weigh = limit, weigh
-        self._values: OrderedDict[Key, Value] = OrderedDict()
+        self._values: OrderedDict[Key, Held] = OrderedDict()
         self._weight = 0
         self._lock = Lock()
 
@@ -26,7 +26,7 @@ class Recent(Generic[Key, Value]):
         """Return how many values are kept."""
         return len(self._values)
 
-    def get(self, key: Key) -> Value | None:
+    def get(self, key: Key) -> Held | None:
         """Return the value of a key, which counts as used, or none."""
         with self._lock:
             found = self._values.get(key)
@@ -34,12 +34,12 @@ class Recent(Generic[Key, Value]):
                 self._values.move_to_end(key)
             return found
 
-    def put(self, key: Key, value: Value) -> None:
+    def put(self, key: Key, value: Held) -> None:
         """Keep a value in the place of whatever the key had."""
         with self._lock:
             self._put(key, value)
 
-    def keep(self, key: Key, value: Value) -> Value:
+    def keep(self, key: Key, value: Held) -> Held:
         """Keep a value unless the key has one; return the one that it has then."""
         with self._lock:
             found = self._values.get(key)
@@ -49,7 +49,7 @@ class Recent(Generic[Key, Value]):
             self._values.move_to_end(key)
             return found
 
-    def made(self, key: Key, make: Callable[[], Value]) -> Value:
+    def made(self, key: Key, make: Callable[[], Held]) -> Held:
         """Return the value of a key, made now if there is none.
 
         Nobody waits while a value is made; two threads may make the same one, and both use the first. An
@@ -64,7 +64,7 @@ class Recent(Generic[Key, Value]):
             for key in [key for key in self._values if is_gone(key)]:
                 self._drop(key)
 
-    def values(self) -> list[Value]:
+    def values(self) -> list[Held]:
         """Return all values, the one that was used last at the end."""
         with self._lock:
             return list(self._values.values())
@@ -75,7 +75,7 @@ class Recent(Generic[Key, Value]):
             self._values.clear()
             self._weight = 0
 
-    def _put(self, key: Key, value: Value) -> None:
+    def _put(self, key: Key, value: Held) -> None:
         self._drop(key)
         self._values[key] = value
         self._weight += self._of(value)
@@ -86,5 +86,5 @@ class Recent(Generic[Key, Value]):
         if key in self._values:
             self._weight -= self._of(self._values.pop(key))
 
-    def _of(self, value: Value) -> int:
+    def _of(self, value: Held) -> int:
         return 1 if self._weigh is None else self._weigh(value)

@@ -56,7 +56,7 @@ def read_seed(path: Path) -> Seed:
     Raises:
         BadRequest: it cannot be read, or does not say what is to be embedded.
     """
-    place = _Place(str(path))
+    place = _SeedPlace(str(path))
     document = place.mapping(read_yaml(path))
     raw = place.path(document, "sources", "raw_seed") or place.path(document, "seed", "data")
     if raw is None:
@@ -64,7 +64,7 @@ def read_seed(path: Path) -> Seed:
     output = place.path(document, "artifacts", "embedded_seed") or DEFAULT_OUTPUT
     if "embeddings" not in document:
         place.fail("'embeddings' says what is embedded")
-    spec = _spec(document["embeddings"], _Place(f"{path}: embeddings"))
+    spec = _spec(document["embeddings"], _SeedPlace(f"{path}: embeddings"))
     return Seed(path.parent / raw, path.parent / output, spec)
 
 
@@ -80,23 +80,23 @@ def read_spec(path: Path) -> EmbedSpec:
         raise BadRequest(f"{path}:{error.lineno}: {error.msg}") from error
     except ValueError as error:
         raise BadRequest(f"{path}: {error}") from error
-    return _spec(given, _Place(str(path)))
+    return _spec(given, _SeedPlace(str(path)))
 
 
-def _spec(given: object, place: "_Place") -> EmbedSpec:
+def _spec(given: object, place: "_SeedPlace") -> EmbedSpec:
     members = place.mapping(given, ("dimension", "types"))
     dimension = members.get("dimension")
     is_number = isinstance(dimension, int) and not isinstance(dimension, bool)
     if not isinstance(dimension, int) or not is_number or not 1 <= dimension <= VECTOR_DIMENSION_MAX:
         place.fail(f"'dimension' is a number from 1 to {VECTOR_DIMENSION_MAX}")
-    types = _Place(f"{place.name}: types").mapping(members.get("types"))
+    types = _SeedPlace(f"{place.name}: types").mapping(members.get("types"))
     if not types:
         place.fail("'types' has at least one type")
     return EmbedSpec(dimension, {name: _type(name, given, place) for name, given in types.items()})
 
 
-def _type(name: str, given: object, place: "_Place") -> TypeSpec:
-    inner = _Place(f"{place.name}: {name}")
+def _type(name: str, given: object, place: "_SeedPlace") -> TypeSpec:
+    inner = _SeedPlace(f"{place.name}: {name}")
     members = inner.mapping(given, ("target", "fields"))
     target, fields = members.get("target"), members.get("fields")
     if not isinstance(target, str) or not target:
@@ -110,7 +110,7 @@ def _type(name: str, given: object, place: "_Place") -> TypeSpec:
     return TypeSpec(target, tuple(names))
 
 
-class _Place:
+class _SeedPlace:
     """A part of a file, for errors."""
 
     def __init__(self, name: str) -> None:

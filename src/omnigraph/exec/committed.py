@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.state import Snapshot
-from omnigraph.storage.tables.filter import And, Filter, IsIn, IsNull, Not
+from omnigraph.storage.tables.filter import And, IsIn, IsNull, Not, RowFilter
 from omnigraph.storage.tables.handle import SnapshotHandle
 from omnigraph.storage.tables.lookup import FEW_VALUES, ROWS_PER_VALUE
 from omnigraph.storage.tables.pinned import PinnedTable
@@ -36,7 +36,7 @@ class CommittedTables:
         return self._pinned(self.snapshot.entry(table_key)).open(self._store)
 
     def scan(
-        self, table_key: str, *, columns: Sequence[str] | None = None, where: Filter | None = None
+        self, table_key: str, *, columns: Sequence[str] | None = None, where: RowFilter | None = None
     ) -> pa.Table:
         """Return rows that a filter selects."""
         return self._store.scan(self.handle(table_key), columns=columns, filter=where)

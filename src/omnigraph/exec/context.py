@@ -9,7 +9,7 @@ from omnigraph.exec.operators.operand import Parameters
 from omnigraph.exec.view import GraphView
 
 # The text, the dimension, the model recorded for the property if any, and the name of the property.
-Embed: TypeAlias = Callable[[str, int, str | None, str], Sequence[float]]
+EmbedText: TypeAlias = Callable[[str, int, str | None, str], Sequence[float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,5 +22,5 @@ class QueryContext:
     view: GraphView
     parameters: Parameters
     budget: Budget
-    embed: Embed
+    embed: EmbedText
     is_exact: bool = False

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.catalog.bound import Expression, LiteralValue, Operator, ParameterValue
+from omnigraph.catalog.bound import BoundExpression, LiteralValue, Operator, ParameterValue
 from omnigraph.catalog.entity_id import lookup_column
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType
 from omnigraph.catalog.params import ParameterInput
@@ -20,14 +20,14 @@ from omnigraph.core.failpoint import hit
 from omnigraph.exec.committed import CommittedTables
 from omnigraph.plan.mutation import ColumnPredicate, DeleteOp, InsertOp, MutationPlan, UpdateOp
 from omnigraph.staging.write_set import WriteSet
-from omnigraph.storage.tables.filter import Compare, Filter, to_arrow_mask
-from omnigraph.storage.tables.filter import Operator as Comparison
+from omnigraph.storage.tables.filter import Compare, RowFilter, to_arrow_mask
+from omnigraph.storage.tables.filter import LeafOperator as Comparison
 from omnigraph.validate.assemble import Converted, assemble
 from omnigraph.validate.changeset import fold_by_id
 from omnigraph.validate.coerce import coerce_column
-from omnigraph.validate.columns import Column, Mode, Rows, TableChange, charge, concat_rows
+from omnigraph.validate.columns import Column, TableChange, TypedRows, WriteMode, charge, concat_rows
 from omnigraph.validate.sets import NO_IDS, is_not_among
-from omnigraph.validate.violations import Kind, ViolationLog
+from omnigraph.validate.violations import ViolationKind, ViolationLog
 
 _COMPARISONS: dict[Operator, Comparison] = {
     Operator.EQ: "eq",
@@ -68,7 +68,7 @@ def execute_mutation(
     log: ViolationLog,
 ) -> MutationEffect:
     """Run the operations of a plan over a snapshot and return the intended change."""
-    run = _Run(parameters, catalog, committed, make_id, log)
+    run = _MutationRun(parameters, catalog, committed, make_id, log)
     for line, operation in enumerate(plan.operations, start=1):
         match operation:
             case InsertOp():
@@ -80,7 +80,7 @@ def execute_mutation(
     return run.effect()
 
 
-class _Run:
+class _MutationRun:
     def __init__(
         self,
         parameters: Mapping[str, ParameterInput],
@@ -94,7 +94,7 @@ class _Run:
         self.committed = committed
         self.make_id = make_id
         self.log = log
-        self.pending: dict[str, list[Rows]] = {}
+        self.pending: dict[str, list[TypedRows]] = {}
         self.needs_merge: set[str] = set()
         self.removed: dict[str, Column] = {}
         self.touched: set[str] = set()
@@ -109,8 +109,8 @@ class _Run:
         write_set = WriteSet(changes, frozenset(self.touched), frozenset(self.read - self.touched))
         return MutationEffect(write_set, self.nodes, self.edges)
 
-    def written(self, table_key: str, parts: list[Rows]) -> TableChange:
-        mode: Mode = "merge" if table_key in self.needs_merge else "append"
+    def written(self, table_key: str, parts: list[TypedRows]) -> TableChange:
+        mode: WriteMode = "merge" if table_key in self.needs_merge else "append"
         rows = concat_rows(parts)
         return TableChange(rows.type, rows, NO_IDS, mode, coalesce=True)
 
@@ -155,11 +155,11 @@ class _Run:
         self.needs_merge.add(key)
         self.add(self.updated_rows(type_, matched, flaws, line))
 
-    def updated_rows(self, type_: NodeType, table: pa.Table, flaws: dict[str, str], line: int) -> Rows:
+    def updated_rows(self, type_: NodeType, table: pa.Table, flaws: dict[str, str], line: int) -> TypedRows:
         count = table.num_rows
         masks = {name: np.ones(count, dtype=np.bool_) for name in flaws}
         lines = np.full(count, line, dtype=np.int64)
-        rows = Rows(type_, table, np.zeros(count, dtype=np.int32), lines, masks)
+        rows = TypedRows(type_, table, np.zeros(count, dtype=np.int32), lines, masks)
         order = list(type_.properties)
         for name, message in flaws.items():
             everywhere = np.arange(count, dtype=np.int64)
@@ -167,13 +167,13 @@ class _Run:
                 rows,
                 everywhere,
                 self.log,
-                kind=Kind.TYPE,
+                kind=ViolationKind.TYPE,
                 message=_Always(message),
                 constraint=order.index(name),
             )
         return rows
 
-    def add(self, rows: Rows) -> None:
+    def add(self, rows: TypedRows) -> None:
         self.touched.add(rows.type.table_key)
         self.pending.setdefault(rows.type.table_key, []).append(rows)
 
@@ -233,7 +233,7 @@ class _Run:
 
     # Values
 
-    def condition(self, type_: NodeType | EdgeType, predicate: ColumnPredicate) -> Filter | None:
+    def condition(self, type_: NodeType | EdgeType, predicate: ColumnPredicate) -> RowFilter | None:
         """Return the filter of a predicate; null matches nothing."""
         value = self.value(predicate.value)
         if value is None:
@@ -242,7 +242,7 @@ class _Run:
         column = lookup_column(type_, predicate.column)
         return Compare(column, _COMPARISONS[predicate.operator], value)
 
-    def value(self, expression: Expression) -> object:
+    def value(self, expression: BoundExpression) -> object:
         match expression:
             case LiteralValue(value):
                 return list(value) if isinstance(value, tuple) else value

@@ -7,9 +7,9 @@ import pyarrow as pa
 from omnigraph.catalog.arrow_schema import arrow_type
 from omnigraph.catalog.bound import (
     AggregateValue,
+    BoundExpression,
     BoundProjection,
     EntityValue,
-    Expression,
     LiteralValue,
     ParameterValue,
     PropertyValue,
@@ -36,7 +36,7 @@ def entity_type(catalog: Catalog, table_key: str) -> pa.StructType:
     return pa.struct(fields)
 
 
-def _type(expression: Expression, catalog: Catalog) -> pa.DataType:
+def _type(expression: BoundExpression, catalog: Catalog) -> pa.DataType:
     match expression:
         case EntityValue(type_name=name, is_edge=is_edge):
             return entity_type(catalog, f"{'edge' if is_edge else 'node'}:{name}")

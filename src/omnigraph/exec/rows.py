@@ -7,25 +7,17 @@ R3  Rows are values: an operator returns new ones, and nobody writes into an arr
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
-Ints: TypeAlias = npt.NDArray[np.integer[Any]]
-SlotArray: TypeAlias = npt.NDArray[np.int32]
-Mask: TypeAlias = npt.NDArray[np.bool_]
-if TYPE_CHECKING:
-    Values: TypeAlias = pa.Array[Any]
-else:
-    Values = pa.Array  # takes no parameters when it runs
+from omnigraph.core.arrays import Ints, Mask, SlotArray
 
 NO_SLOTS: SlotArray = np.empty(0, np.int32)
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class BindingTable:
     """Assignments of nodes and edges to variables."""
 
     size: int
@@ -33,33 +25,35 @@ class Rows:
     tables: Mapping[str, str] = field(default_factory=dict)  # variable -> key of its table
     weight: npt.NDArray[np.int64] | None = None
 
-    def take(self, positions: Ints) -> "Rows":
+    def take(self, positions: Ints) -> "BindingTable":
         """Return rows by position, which may repeat and need not be in order."""
         slots = {name: column[positions] for name, column in self.slots.items()}
         weight = None if self.weight is None else self.weight[positions]
-        return Rows(len(positions), slots, self.tables, weight)
+        return BindingTable(len(positions), slots, self.tables, weight)
 
-    def some(self, positions: Ints) -> "Rows":
+    def some(self, positions: Ints) -> "BindingTable":
         """Return rows by ascending, different positions; so many positions as rows are all of them."""
         return self if len(positions) == self.size else self.take(positions)
 
-    def where(self, mask: Mask) -> "Rows":
+    def where(self, mask: Mask) -> "BindingTable":
         """Return the rows that a mask keeps; the same ones where it keeps them all."""
         return self.some(np.flatnonzero(mask))
 
-    def none(self) -> "Rows":
+    def none(self) -> "BindingTable":
         """Return no row, with the same variables."""
         return self.take(np.empty(0, np.int64))
 
-    def with_variable(self, name: str, table_key: str, slots: SlotArray) -> "Rows":
+    def with_variable(self, name: str, table_key: str, slots: SlotArray) -> "BindingTable":
         """Return the rows with one variable more."""
         assert len(slots) == self.size, f"{len(slots)} slots for {self.size} rows"
-        return Rows(self.size, {**self.slots, name: slots}, {**self.tables, name: table_key}, self.weight)
+        return BindingTable(
+            self.size, {**self.slots, name: slots}, {**self.tables, name: table_key}, self.weight
+        )
 
-    def times(self, counts: npt.NDArray[np.int64]) -> "Rows":
+    def times(self, counts: npt.NDArray[np.int64]) -> "BindingTable":
         """Return the rows, each standing for so many times more; those that stand for none are dropped."""
         weight = counts if self.weight is None else self.weight * counts
-        weighted = Rows(self.size, self.slots, self.tables, weight)
+        weighted = BindingTable(self.size, self.slots, self.tables, weight)
         return weighted if counts.all() else weighted.where(counts > 0)
 
     @property
@@ -69,7 +63,7 @@ class Rows:
         return held + (0 if self.weight is None else self.weight.nbytes)
 
 
-UNIT = Rows(1)  # one row without variables: what a pipeline starts from
+UNIT = BindingTable(1)  # one row without variables: what a pipeline starts from
 
 
 def distinct(slots: SlotArray, size: int) -> SlotArray:

@@ -13,15 +13,15 @@ from omnigraph.exec.operators.condition import holds_for_rows
 from omnigraph.exec.operators.expand import expand
 from omnigraph.exec.operators.join import join, scan
 from omnigraph.exec.operators.tail import finish
-from omnigraph.exec.rows import UNIT, Rows
+from omnigraph.exec.rows import UNIT, BindingTable
 from omnigraph.plan.physical import (
     AntiJoin,
     Close,
     Expand,
-    Filter,
+    FilterRows,
     Join,
-    Operator,
     PhysicalPlan,
+    PlanOperator,
     Scan,
 )
 
@@ -36,7 +36,9 @@ def execute(plan: PhysicalPlan, context: QueryContext) -> pa.Table:
     return finish(context, plan, run_pipeline(context, plan.pipeline, UNIT))
 
 
-def run_pipeline(context: QueryContext, operators: tuple[Operator, ...], rows: Rows) -> Rows:
+def run_pipeline(
+    context: QueryContext, operators: tuple[PlanOperator, ...], rows: BindingTable
+) -> BindingTable:
     """Return the rows that operators make of others."""
     for operator in operators:
         match operator:
@@ -44,7 +46,7 @@ def run_pipeline(context: QueryContext, operators: tuple[Operator, ...], rows: R
                 rows = scan(context, operator, rows)
             case Expand():
                 rows = expand(context, operator, rows)
-            case Filter():
+            case FilterRows():
                 rows = rows.where(holds_for_rows(context, operator.conditions, rows))
             case Close():
                 rows = close(context, operator, rows)

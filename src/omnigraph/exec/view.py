@@ -17,13 +17,13 @@ import pyarrow as pa
 from omnigraph.catalog.bound import BoundProjection, Direction
 from omnigraph.catalog.index_kind import IndexKind, index_specs
 from omnigraph.catalog.model import Catalog, EdgeType
+from omnigraph.core.arrays import SlotArray, Values
 from omnigraph.exec.dense import Adjacency, Derived, IdIndex, OpenTable, Slots
 from omnigraph.exec.dense.arrays import plain
-from omnigraph.exec.dense.columns import Column
+from omnigraph.exec.dense.columns import DenseColumn
 from omnigraph.exec.dense.vectors import VectorBlock
 from omnigraph.exec.operators.hop_costs import HopCosts
 from omnigraph.exec.result_schema import result_schema
-from omnigraph.exec.rows import SlotArray, Values
 from omnigraph.exec.settings import QuerySettings
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.state import Snapshot
@@ -60,7 +60,7 @@ class GraphView:
         self._tables: dict[str, OpenTable] = {}
         self._slots: dict[str, Slots] = {}
         self._adjacency: dict[tuple[str, Direction], weakref.ref[Adjacency]] = {}
-        self._columns: dict[tuple[str, str], weakref.ref[Column | IdIndex]] = {}
+        self._columns: dict[tuple[str, str], weakref.ref[DenseColumn | IdIndex]] = {}
         self._vectors: dict[tuple[str, str], weakref.ref[VectorBlock]] = {}
         self._magnitudes: dict[tuple[str, ...], tuple[int, ...]] = {}
         self._schemas: dict[int, tuple[tuple[BoundProjection, ...], pa.Schema]] = {}
@@ -109,7 +109,7 @@ class GraphView:
         kept = self._resident(table_key, "id")
         return kept.slot(id) if isinstance(kept, IdIndex) else self.derived.find(self.table(table_key), id)
 
-    def _resident(self, table_key: str, name: str) -> "Column | IdIndex | None":
+    def _resident(self, table_key: str, name: str) -> "DenseColumn | IdIndex | None":
         known = self._columns.get((table_key, name))
         kept = None if known is None else known()
         if kept is None:

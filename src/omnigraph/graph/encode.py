@@ -6,15 +6,15 @@ A `DateTime` is a timestamp in UTC here, whatever it is in the tables (`catalog.
 import math
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypeAlias
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.core.arrays import Values
 from omnigraph.core.limits import JSON_INTEGER_MAX
 from omnigraph.core.temporal import format_date, format_datetime
 
-Column: TypeAlias = "pa.Array[Any]"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -28,17 +28,17 @@ def python_rows(table: pa.Table) -> list[list[object]]:
     return _rows(table, python_values)
 
 
-def _rows(table: pa.Table, values: Callable[[Column], list[object]]) -> list[list[object]]:
+def _rows(table: pa.Table, values: Callable[[Values], list[object]]) -> list[list[object]]:
     columns = [values(_whole(column)) for column in table.columns]
     return [list(row) for row in zip(*columns, strict=True)] if columns else [[]] * table.num_rows
 
 
-def _whole(column: "pa.ChunkedArray[Any]") -> Column:
-    whole: Column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
+def _whole(column: "pa.ChunkedArray[Any]") -> Values:
+    whole: Values = pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
     return whole
 
 
-def json_values(column: Column) -> list[object]:
+def json_values(column: Values) -> list[object]:
     """Return the values of a column as JSON carries them."""
     type_ = column.type
     if pa.types.is_int64(type_) or pa.types.is_uint64(type_):
@@ -58,7 +58,7 @@ def json_values(column: Column) -> list[object]:
     return column.to_pylist()
 
 
-def python_values(column: Column) -> list[object]:
+def python_values(column: Values) -> list[object]:
     """Return the values of a column as a program wants them."""
     type_ = column.type
     if pa.types.is_timestamp(type_):
@@ -70,7 +70,7 @@ def python_values(column: Column) -> list[object]:
     return column.to_pylist()
 
 
-def _each(column: Column, convert: Callable[[int], object]) -> list[object]:
+def _each(column: Values, convert: Callable[[int], object]) -> list[object]:
     return [None if value is None else convert(value) for value in column.to_pylist()]
 
 
@@ -86,7 +86,7 @@ def _float(value: float | None) -> float | str | None:
     return "Infinity" if value > 0 else "-Infinity"
 
 
-def _component_values(column: Column) -> list[object]:
+def _component_values(column: Values) -> list[object]:
     """Return the components of vectors; one that is no number is null."""
     return [value if value is not None and math.isfinite(value) else None for value in column.to_pylist()]
 
@@ -95,7 +95,7 @@ def _moment(millis: int) -> datetime:
     return _EPOCH + timedelta(milliseconds=millis)
 
 
-def _lists(column: Column, values: Callable[[Column], list[object]]) -> list[object]:
+def _lists(column: Values, values: Callable[[Values], list[object]]) -> list[object]:
     items = values(pc.list_flatten(column))
     lengths: Sequence[int | None] = pc.list_value_length(column).to_pylist()
     lists: list[object] = []
@@ -106,7 +106,7 @@ def _lists(column: Column, values: Callable[[Column], list[object]]) -> list[obj
     return lists
 
 
-def _objects(column: Column, values: Callable[[Column], list[object]]) -> list[object]:
+def _objects(column: Values, values: Callable[[Values], list[object]]) -> list[object]:
     names = [field.name for field in column.type]
     assert isinstance(column, pa.StructArray)
     members = zip(*(values(column.field(place)) for place in range(len(names))), strict=True)

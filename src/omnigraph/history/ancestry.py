@@ -21,7 +21,7 @@ import orjson
 import pyarrow as pa
 
 from omnigraph.core.errors import InvariantViolation
-from omnigraph.history.lineage import Chain, ChainedLog, Lineage, Place
+from omnigraph.history.lineage import Chain, ChainedLog, ChainPlace, Lineage
 from omnigraph.history.select import descending, where_in, where_not_in
 from omnigraph.history.state import ManifestState
 
@@ -48,15 +48,15 @@ _Leaf = TypeVar("_Leaf")
 
 
 @dataclass(frozen=True, slots=True)
-class Merged(Generic[_Leaf]):
+class MergedBase(Generic[_Leaf]):
     """What two things make together, over what they have in common (E2)."""
 
-    one: "_Leaf | Merged[_Leaf]"
-    other: "_Leaf | Merged[_Leaf]"
-    over: "_Leaf | Merged[_Leaf]"
+    one: "_Leaf | MergedBase[_Leaf]"
+    other: "_Leaf | MergedBase[_Leaf]"
+    over: "_Leaf | MergedBase[_Leaf]"
 
 
-Meeting: TypeAlias = "Ancestor | Merged[Ancestor]"
+Meeting: TypeAlias = "Ancestor | MergedBase[Ancestor]"
 
 
 class Ancestry:
@@ -139,7 +139,7 @@ class Ancestry:
                 return state.commits.effective(found).graph_commit_id
         return commit_id
 
-    def _merged(self, places: tuple[Place, ...]) -> Meeting:
+    def _merged(self, places: tuple[ChainPlace, ...]) -> Meeting:
         lineage = self._learned()
         first, *others = places
         meeting: Meeting = self._ancestor(first)
@@ -147,11 +147,11 @@ class Ancestry:
         for place in others:
             over = lineage.best_common(behind, lineage.reach([place]))
             assert over, "what has a common descendant begins with the graph"
-            meeting = Merged(meeting, self._ancestor(place), self._merged(over))
+            meeting = MergedBase(meeting, self._ancestor(place), self._merged(over))
             behind = lineage.reach([*behind.values(), place])
         return meeting
 
-    def _ancestor(self, place: Place) -> Ancestor:
+    def _ancestor(self, place: ChainPlace) -> Ancestor:
         return Ancestor(place.commit_id, place.version, self._learned().chains[place.chain])
 
     def _chains(self) -> tuple[ChainedLog, ChainedLog]:

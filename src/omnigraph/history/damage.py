@@ -9,7 +9,7 @@ from omnigraph.history.identity import TableIdentity
 from omnigraph.history.manifest_rows import COMMIT
 from omnigraph.history.select import where_above, where_equal
 from omnigraph.history.state import ManifestState
-from omnigraph.storage.damage.manifest_survey import Survey, rows_above, survey
+from omnigraph.storage.damage.manifest_survey import ManifestSurvey, rows_above, survey
 from omnigraph.storage.tables.handle import TableAddress
 
 
@@ -63,7 +63,7 @@ def explained(error: GraphDamaged, address: TableAddress, branch: str | None) ->
     )
 
 
-def _commits(address: TableAddress, found: Survey) -> tuple[str, ...]:
+def _commits(address: TableAddress, found: ManifestSurvey) -> tuple[str, ...]:
     """Return the commits above the newest whole version whose rows can still be read, newest first."""
     rows = None if found.readable is None else rows_above(address, found.readable)
     if rows is None:
@@ -73,7 +73,7 @@ def _commits(address: TableAddress, found: Survey) -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(commit_id) for commit_id in ids))
 
 
-def _way_out(address: TableAddress, found: Survey, branch: str | None) -> str:
+def _way_out(address: TableAddress, found: ManifestSurvey, branch: str | None) -> str:
     if found.readable is None:
         return "put the file back from a copy; no older version is whole"
     root = TableAddress(address.uri).local_path

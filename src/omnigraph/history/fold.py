@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from omnigraph.core.errors import InvariantViolation
 from omnigraph.history.identity import TableIdentity
-from omnigraph.history.manifest_rows import TABLE, TABLE_KINDS, TABLE_VERSION, Pin, Row
+from omnigraph.history.manifest_rows import TABLE, TABLE_KINDS, TABLE_VERSION, ManifestRow, PublishedPin
 from omnigraph.history.select import where_at_most, where_null, where_one_of
 from omnigraph.storage.files.relative_path import check_ref
 
@@ -37,7 +37,7 @@ class TableEntry:
     identity: TableIdentity
     table_key: str
     location: str
-    pin: Pin
+    pin: PublishedPin
 
     @property
     def version(self) -> int:
@@ -60,7 +60,7 @@ class TableStates:
     """Every lifetime that the rows name, dead ones included."""
 
     registrations: Mapping[TableIdentity, Registration] = field(default_factory=dict)
-    pins: Mapping[TableIdentity, Pin] = field(default_factory=dict)
+    pins: Mapping[TableIdentity, PublishedPin] = field(default_factory=dict)
     tombstones: Mapping[TableIdentity, tuple[int, int]] = field(default_factory=dict)
 
     def is_dead(self, identity: TableIdentity) -> bool:
@@ -131,9 +131,9 @@ def _decisive(rows: pa.Table) -> pa.Table:
     return pa.concat_tables([decisive, malformed.cast(decisive.schema)])  # a join forgets what is never null
 
 
-def _pin(row: Row) -> Pin:
+def _pin(row: ManifestRow) -> PublishedPin:
     metadata = json.loads(row["metadata"])
-    return Pin(
+    return PublishedPin(
         version=row["table_version"],
         ref=row["table_branch"],
         row_count=row["row_count"] or 0,
@@ -144,7 +144,7 @@ def _pin(row: Row) -> Pin:
     )
 
 
-def _checked(rows: pa.Table) -> Iterator[Row]:
+def _checked(rows: pa.Table) -> Iterator[ManifestRow]:
     for row in rows.to_pylist():
         fault = _fault(row)
         if fault:
@@ -152,7 +152,7 @@ def _checked(rows: pa.Table) -> Iterator[Row]:
         yield row
 
 
-def _fault(row: Row) -> str | None:
+def _fault(row: ManifestRow) -> str | None:
     kind = row["object_type"]
     if not row["stable_table_id"] or not row["table_incarnation_id"]:
         return "a table row without identity"

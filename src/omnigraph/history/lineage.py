@@ -30,7 +30,7 @@ _compute: Any = pc
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ChainPlace:
     """A commit: on which chain, and how far along."""
 
     chain: str
@@ -47,11 +47,11 @@ class Chain:
 
     chain_id: str
     branch: str | None
-    start: Place | None
+    start: ChainPlace | None
     ref: str | None = None
 
 
-Reach = Mapping[str, Place]  # by chain, the last commit of it that something has behind it
+Reach = Mapping[str, ChainPlace]  # by chain, the last commit of it that something has behind it
 
 
 class ChainedLog:
@@ -76,32 +76,32 @@ class ChainedLog:
     def _chain(self, start: int, branch: str | None) -> Chain:
         return Chain(self._text("object_id", start), branch, self.place(start - 1) if start else None)
 
-    def place(self, position: int) -> Place:
+    def place(self, position: int) -> ChainPlace:
         """Return where the commit of a row stands."""
         chain = int(np.searchsorted(self._starts, position, side="right")) - 1
-        return Place(
+        return ChainPlace(
             self._text("object_id", int(self._starts[chain])),
             int(self._versions[position]),
             self._text("object_id", position),
         )
 
-    def find(self, commit_id: str) -> Place | None:
+    def find(self, commit_id: str) -> ChainPlace | None:
         """Return where a commit stands, or none if the branch does not show it."""
         position = position_of(self._rows, "object_id", commit_id)
         return None if position < 0 else self.place(position)
 
     @property
-    def head(self) -> Place:
+    def head(self) -> ChainPlace:
         """The newest commit."""
         return self.place(len(self._versions) - 1)
 
-    def contradicts(self, place: Place) -> bool:
+    def contradicts(self, place: ChainPlace) -> bool:
         """Return whether the branch shows that stretch of a chain with another commit there."""
         position = int(np.searchsorted(self._versions, place.version))
         is_shown = position < len(self._versions) and self.place(position).chain == place.chain
         return is_shown and self._text("object_id", position) != place.commit_id
 
-    def merges(self) -> Iterator[tuple[Place, dict[str, Any]]]:
+    def merges(self) -> Iterator[tuple[ChainPlace, dict[str, Any]]]:
         """Yield the merge commits with their metadata; that of other commits is not decoded."""
         is_merge = _compute.match_substring(self._rows["metadata"], '"merged_parent_commit_id"')
         for position in np.flatnonzero(np.asarray(is_merge)).tolist():
@@ -119,7 +119,7 @@ class Lineage:
     def __init__(self, logs: Iterable[ChainedLog] = ()) -> None:
         """Begin with what the rows of some branches tell."""
         self.chains: dict[str, Chain] = {}
-        self._merges: dict[str, dict[int, Place]] = {}
+        self._merges: dict[str, dict[int, ChainPlace]] = {}
         self._unplaced: dict[str, dict[int, str]] = {}
         for log in logs:
             self.learn(log)
@@ -133,7 +133,7 @@ class Lineage:
             if record is not None:
                 self._learn_record(record)
                 chain_id, version = record["place"]
-                self._add_merge(place.chain, place.version, Place(chain_id, version, merged))
+                self._add_merge(place.chain, place.version, ChainPlace(chain_id, version, merged))
             elif place.version not in self._merges.get(place.chain, {}):
                 self._unplaced.setdefault(place.chain, {})[place.version] = merged
 
@@ -155,9 +155,9 @@ class Lineage:
             self.learn(log)
         return is_found
 
-    def reach(self, places: Iterable[Place]) -> dict[str, Place]:
+    def reach(self, places: Iterable[ChainPlace]) -> dict[str, ChainPlace]:
         """Return what some commits have behind them, themselves included."""
-        found: dict[str, Place] = {}
+        found: dict[str, ChainPlace] = {}
         waiting = list(places)
         while waiting:
             place = waiting.pop()
@@ -208,7 +208,7 @@ class Lineage:
             if version <= place.version
         )
 
-    def best_common(self, one: Reach, other: Reach, *, likely: Iterable[str] = ()) -> tuple[Place, ...]:
+    def best_common(self, one: Reach, other: Reach, *, likely: Iterable[str] = ()) -> tuple[ChainPlace, ...]:
         """Return the commits that both have and that are behind no other such commit, in a fixed order.
 
         What is likely to have most of the others behind it is looked at first.
@@ -221,7 +221,7 @@ class Lineage:
         waiting = sorted(
             common.values(), key=lambda place: (first.get(place.chain, -len(first) - 1), place.version)
         )
-        best: list[Place] = []
+        best: list[ChainPlace] = []
         while waiting:
             place = waiting.pop()
             behind = self.reach([place])
@@ -230,7 +230,7 @@ class Lineage:
             best.append(place)
         return tuple(sorted(best, key=lambda place: (place.version, place.commit_id)))
 
-    def record(self, head: Place, target: "Lineage") -> dict[str, object]:
+    def record(self, head: ChainPlace, target: "Lineage") -> dict[str, object]:
         """Return what a merge of a commit tells beyond what a target's rows tell (C2), as plain values."""
         behind = self.reach([head])
         chains = [self.chains[chain] for chain in sorted(behind) if chain not in target.chains]
@@ -257,9 +257,9 @@ class Lineage:
 
     def _learn_record(self, record: Mapping[str, Any]) -> None:
         for chain_id, branch, ref, *start in record.get("chains", ()):
-            self.learn_chain(Chain(chain_id, branch, Place(*start) if start else None, ref))
+            self.learn_chain(Chain(chain_id, branch, ChainPlace(*start) if start else None, ref))
         for chain, version, *merged in record.get("merges", ()):
-            self._add_merge(chain, version, Place(*merged))
+            self._add_merge(chain, version, ChainPlace(*merged))
         for chain, version, commit_id in record.get("unplaced", ()):
             if version not in self._merges.get(chain, {}):
                 self._unplaced.setdefault(chain, {})[version] = commit_id
@@ -270,7 +270,7 @@ class Lineage:
         if known is None or known.ref is None:
             self.chains[chain.chain_id] = chain
 
-    def _add_merge(self, chain: str, version: int, merged: Place) -> None:
+    def _add_merge(self, chain: str, version: int, merged: ChainPlace) -> None:
         self._merges.setdefault(chain, {})[version] = merged
         self._unplaced.get(chain, {}).pop(version, None)
 
@@ -290,12 +290,12 @@ def _chain_document(chain: Chain) -> list[object]:
     return [chain.chain_id, chain.branch, chain.ref, *place]
 
 
-def _earlier(one: Place, other: Place) -> Place:
+def _earlier(one: ChainPlace, other: ChainPlace) -> ChainPlace:
     if one.version == other.version and one.commit_id != other.commit_id:
         raise InvariantViolation(f"commits {one.commit_id} and {other.commit_id} stand at one place")
     return one if one.version <= other.version else other
 
 
-def _has(behind: Reach, place: Place) -> bool:
+def _has(behind: Reach, place: ChainPlace) -> bool:
     found = behind.get(place.chain)
     return found is not None and found.version >= place.version

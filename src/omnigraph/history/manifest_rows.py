@@ -41,11 +41,11 @@ SCHEMA_OF_MANIFEST = pa.schema(
 )
 # What folds and lists need: `base_objects` holds checksums, and only `verify` asks for them.
 READ_COLUMNS = tuple(name for name in SCHEMA_OF_MANIFEST.names if name != "base_objects")
-Row = dict[str, Any]
+ManifestRow = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Pin:
+class PublishedPin:
     """A published version of a table: on which Lance ref, with how many rows, from which transaction."""
 
     version: int
@@ -56,17 +56,17 @@ class Pin:
     published_at: int = 0
     upkeep_version: int = 0  # where small fragments were folded last; 0 is never, or as in the pin before
 
-    def names_same(self, other: "Pin") -> bool:
+    def names_same(self, other: "PublishedPin") -> bool:
         """Return whether both pin one version of one ref."""
         return (self.version, self.ref) == (other.version, other.ref)
 
-    def is_same(self, other: "Pin") -> bool:
+    def is_same(self, other: "PublishedPin") -> bool:
         """Return whether both pin the same content."""
         mine = (self.row_count, self.transaction_uuid)
         return self.names_same(other) and mine == (other.row_count, other.transaction_uuid)
 
 
-def registration_row(identity: TableIdentity, table_key: str, *, at: int) -> Row:
+def registration_row(identity: TableIdentity, table_key: str, *, at: int) -> ManifestRow:
     """Return the row that registers a lifetime, or gives it another name."""
     return _row(
         f"{TABLE}:{identity.object_part}:{at}",
@@ -79,7 +79,7 @@ def registration_row(identity: TableIdentity, table_key: str, *, at: int) -> Row
     )
 
 
-def pin_row(identity: TableIdentity, table_key: str, pin: Pin, *, at: int) -> Row:
+def pin_row(identity: TableIdentity, table_key: str, pin: PublishedPin, *, at: int) -> ManifestRow:
     """Return the row that pins a table to a version."""
     metadata = {
         "branch": pin.branch,
@@ -103,7 +103,7 @@ def pin_row(identity: TableIdentity, table_key: str, pin: Pin, *, at: int) -> Ro
     )
 
 
-def schema_row(ir_text: str, *, at: int) -> Row:
+def schema_row(ir_text: str, *, at: int) -> ManifestRow:
     """Return the row that holds the accepted schema from here on."""
     return _row(f"{SCHEMA}:{at}", SCHEMA, metadata=ir_text, published_at=at)
 
@@ -115,7 +115,7 @@ def commit_row(
     *,
     at: int,
     sums: Sequence[FileSum] = (),
-) -> Row:
+) -> ManifestRow:
     """Return the lineage row of a commit, with the sums of the files that it added.
 
     Members of its metadata that are none are left out.
@@ -132,7 +132,7 @@ def commit_row(
     )
 
 
-def head_row(branch: str | None, commit_id: str, parent_id: str | None) -> Row:
+def head_row(branch: str | None, commit_id: str, parent_id: str | None) -> ManifestRow:
     """Return the one mutable row of a branch: what its head is now."""
     metadata = {"head_commit_id": commit_id}
     if parent_id is not None:
@@ -140,7 +140,7 @@ def head_row(branch: str | None, commit_id: str, parent_id: str | None) -> Row:
     return _row(f"{HEAD}:{branch or 'main'}", HEAD, metadata=_json(metadata))
 
 
-def rows_table(rows: list[Row]) -> pa.Table:
+def rows_table(rows: list[ManifestRow]) -> pa.Table:
     """Return rows as a table of the manifest's schema."""
     return pa.Table.from_pylist(rows, schema=SCHEMA_OF_MANIFEST)
 
@@ -152,8 +152,8 @@ def _row(
     identity: TableIdentity | None = None,
     table_key: str = "",
     **values: object,
-) -> Row:
-    row: Row = dict.fromkeys(SCHEMA_OF_MANIFEST.names)
+) -> ManifestRow:
+    row: ManifestRow = dict.fromkeys(SCHEMA_OF_MANIFEST.names)
     row |= {"object_id": object_id, "object_type": object_type, "table_key": table_key, **values}
     if identity is not None:
         row["stable_table_id"] = identity.stable_table_id

@@ -6,12 +6,12 @@ from typing import Any
 
 from omnigraph.language.schema_ast import (
     Annotation,
+    AnnotationValue,
     Interface,
-    Literal,
     LiteralArgument,
     NameArgument,
     Node,
-    Property,
+    PropertyDeclaration,
 )
 
 COLUMN_ANNOTATIONS = ("key", "unique", "index")  # the same as a one-column constraint in the body
@@ -34,8 +34,8 @@ class Note:
     """
 
     name: str
-    value: Literal | None
-    keywords: tuple[tuple[str, Literal], ...] = ()
+    value: AnnotationValue | None
+    keywords: tuple[tuple[str, AnnotationValue], ...] = ()
 
     @property
     def canonical(self) -> str:
@@ -58,13 +58,13 @@ class Note:
         return document
 
 
-def written_columns(item: Property) -> tuple[str, ...]:
+def written_columns(item: PropertyDeclaration) -> tuple[str, ...]:
     """Return which of key, unique and index are written on a property."""
     names = {annotation.name for annotation in item.annotations}
     return tuple(name for name in COLUMN_ANNOTATIONS if name in names)
 
 
-def embed_of(item: Property) -> Embed | None:
+def embed_of(item: PropertyDeclaration) -> Embed | None:
     """Return the embed source of a property.
 
     An interface that no node implements may hold an annotation without a source: it says nothing.
@@ -117,7 +117,7 @@ def argument_text(annotation: Annotation) -> str | None:
 class OwnedProperty:
     """A property that a node has: declared by itself, or injected by interfaces."""
 
-    item: Property
+    item: PropertyDeclaration
     is_declared: bool
     interfaces: tuple[str, ...]
 
@@ -129,7 +129,7 @@ def owned_properties(node: Node, interfaces: dict[str, Interface]) -> dict[str, 
     and the catalog report both.
     """
     suppliers: dict[str, list[str]] = {}
-    injected: dict[str, Property] = {}
+    injected: dict[str, PropertyDeclaration] = {}
     for name in sorted({implemented.text for implemented in node.implements}):
         for item in interfaces[name].properties if name in interfaces else ():
             suppliers.setdefault(item.name.text, []).append(name)

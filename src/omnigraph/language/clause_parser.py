@@ -2,7 +2,7 @@
 
 from omnigraph.core.limits import I64_MAX
 from omnigraph.core.values import Scalar
-from omnigraph.language.parser import Cursor, clip
+from omnigraph.language.parser import TokenCursor, clip
 from omnigraph.language.query_ast import (
     Aggregate,
     AliasReference,
@@ -36,7 +36,7 @@ _TEXT_MATCHES = frozenset({"search", "fuzzy", "match_text"})
 _RESERVED_PREFIX = "__"
 
 
-class ClauseParser(Cursor):
+class ClauseParser(TokenCursor):
     """Rules for what stands between the braces of `match`, `return`, `order` and assignments."""
 
     # Clauses

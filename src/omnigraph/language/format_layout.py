@@ -37,8 +37,8 @@ class Group:
     then `padding` stands inside the brackets.
     """
 
-    opening: "Item"
-    items: tuple["Item", ...]
+    opening: "LayoutItem"
+    items: tuple["LayoutItem", ...]
     closing: Run
     separator: str = ""
     padding: str = " "
@@ -54,7 +54,7 @@ class Head:
     brace: Run | None
 
 
-Item = Run | Group | Head
+LayoutItem = Run | Group | Head
 
 
 # Lines
@@ -118,7 +118,7 @@ class Sheet:
         return self.tokens[run.last - 1]
 
 
-def lay_out(sheet: Sheet, item: Item, depth: int) -> Iterator[Line]:
+def lay_out(sheet: Sheet, item: LayoutItem, depth: int) -> Iterator[Line]:
     """Yield the lines of an item, at least one."""
     flat = _flat(sheet, item)
     if flat is not None and _fits(flat, depth):
@@ -153,7 +153,7 @@ def _head_lines(sheet: Sheet, head: Head, depth: int) -> Iterator[Line]:
     yield lines[-1]
 
 
-def _flat(sheet: Sheet, item: Item) -> str | None:
+def _flat(sheet: Sheet, item: LayoutItem) -> str | None:
     """Return the item on one line, or none if it may not be there."""
     match item:
         case Run():
@@ -174,13 +174,13 @@ def _flat(sheet: Sheet, item: Item) -> str | None:
             return f"{around}{padding}{inside}{padding}{sheet.spell(closing)}"
 
 
-def _join(sheet: Sheet, items: Sequence[Item], separator: str) -> str | None:
+def _join(sheet: Sheet, items: Sequence[LayoutItem], separator: str) -> str | None:
     texts = [_flat(sheet, item) for item in items]
     known = [text for text in texts if text is not None]
     return separator.join(known) if len(known) == len(texts) else None
 
 
-def extent(item: Item) -> Run:
+def extent(item: LayoutItem) -> Run:
     """Return all tokens of an item."""
     match item:
         case Run():

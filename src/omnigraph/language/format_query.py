@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from omnigraph.core.span import Span
-from omnigraph.language.format_layout import Blank, Group, Head, Item, Line, Run, Sheet, extent, lay_out
+from omnigraph.language.format_layout import Blank, Group, Head, LayoutItem, Line, Run, Sheet, extent, lay_out
 from omnigraph.language.query_ast import (
     Assignment,
     Binding,
@@ -34,7 +34,7 @@ def query_lines(tree: QueryFile, sheet: Sheet) -> Iterator[Line]:
         yield from others
 
 
-def _query(query: Query, sheet: Sheet) -> Item:
+def _query(query: Query, sheet: Sheet) -> LayoutItem:
     whole = sheet.run(query.span)
     items = _read(query.body, sheet) if isinstance(query.body, Read) else _mutation(query.body, sheet)
     brace = extent(items[0]).first - 1
@@ -44,7 +44,7 @@ def _query(query: Query, sheet: Sheet) -> Item:
 # Heads
 
 
-def _head(query: Query, brace: Run, sheet: Sheet) -> Item:
+def _head(query: Query, brace: Run, sheet: Sheet) -> LayoutItem:
     annotations = _annotations(query, sheet)
     end = annotations[0].first if annotations else brace.last
     start = _signature(query, end, sheet)
@@ -70,10 +70,10 @@ def _signature(query: Query, end: int, sheet: Sheet) -> Run | Group:
 # Reads
 
 
-def _read(read: Read, sheet: Sheet) -> tuple[Item, ...]:
+def _read(read: Read, sheet: Sheet) -> tuple[LayoutItem, ...]:
     match_block = _block(tuple(_clause(clause, sheet) for clause in read.clauses), sheet)
     return_block = _block(_projections(read.projections, sheet), sheet, is_inline=len(read.projections) == 1)
-    parts: list[Item] = [match_block, return_block]
+    parts: list[LayoutItem] = [match_block, return_block]
     behind = return_block.closing.last
     if read.orderings:
         orderings = tuple(sheet.run(ordering.span) for ordering in read.orderings)
@@ -85,13 +85,15 @@ def _read(read: Read, sheet: Sheet) -> tuple[Item, ...]:
     return tuple(parts)
 
 
-def _block(items: tuple[Item, ...], sheet: Sheet, *, separator: str = "", is_inline: bool = False) -> Group:
+def _block(
+    items: tuple[LayoutItem, ...], sheet: Sheet, *, separator: str = "", is_inline: bool = False
+) -> Group:
     """Return items between braces, behind the word that says what they are."""
     brace = extent(items[0]).first - 1
     return _braces(Run(brace - 1, brace + 1), items, sheet, separator=separator, is_inline=is_inline)
 
 
-def _projections(projections: tuple[Projection, ...], sheet: Sheet) -> tuple[Item, ...]:
+def _projections(projections: tuple[Projection, ...], sheet: Sheet) -> tuple[LayoutItem, ...]:
     """Return the projections, which need no comma, unless `x, as` would become `x as` (F1)."""
     runs = [sheet.run(projection.span) for projection in projections]
     for index, (projection, following) in enumerate(zip(projections, runs[1:], strict=False)):
@@ -100,7 +102,7 @@ def _projections(projections: tuple[Projection, ...], sheet: Sheet) -> tuple[Ite
     return tuple(runs)
 
 
-def _clause(clause: Clause, sheet: Sheet) -> Item:
+def _clause(clause: Clause, sheet: Sheet) -> LayoutItem:
     match clause:
         case Binding(matches=matches) if matches:
             return _properties(clause.span, matches, sheet)
@@ -114,11 +116,11 @@ def _clause(clause: Clause, sheet: Sheet) -> Item:
 # Mutations
 
 
-def _mutation(mutation: Mutation, sheet: Sheet) -> tuple[Item, ...]:
+def _mutation(mutation: Mutation, sheet: Sheet) -> tuple[LayoutItem, ...]:
     return tuple(_statement(statement, sheet) for statement in mutation.statements)
 
 
-def _statement(statement: Statement, sheet: Sheet) -> Item:
+def _statement(statement: Statement, sheet: Sheet) -> LayoutItem:
     match statement:
         case Insert() | Update():
             return _properties(statement.span, statement.assignments, sheet)
@@ -137,7 +139,9 @@ def _properties(span: Span, properties: Sequence[Assignment | PropertyMatch], sh
     return replace(group, closing=Run(group.closing.first, whole.last))
 
 
-def _braces(opening: Run, items: tuple[Item, ...], sheet: Sheet, *, separator: str, is_inline: bool) -> Group:
+def _braces(
+    opening: Run, items: tuple[LayoutItem, ...], sheet: Sheet, *, separator: str, is_inline: bool
+) -> Group:
     """Return items behind an opening brace; a comma behind the last of them is left out."""
     closing = sheet.behind(extent(items[-1]))
     return Group(opening, items, Run(closing, closing + 1), separator, is_inline=is_inline)

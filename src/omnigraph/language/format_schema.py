@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from omnigraph.language.format_layout import Blank, Group, Head, Item, Line, Run, Sheet, lay_out
+from omnigraph.language.format_layout import Blank, Group, Head, LayoutItem, Line, Run, Sheet, lay_out
 from omnigraph.language.schema_ast import Annotation, Declaration, Edge, Interface, Node, SchemaFile
 
 
@@ -22,7 +22,7 @@ def _has_body(declaration: Declaration, sheet: Sheet) -> bool:
     return sheet.last_token(sheet.run(declaration.span)).text == "}"
 
 
-def _declaration(declaration: Declaration, sheet: Sheet) -> Item:
+def _declaration(declaration: Declaration, sheet: Sheet) -> LayoutItem:
     start, parts = _head(declaration, sheet)
     if not _has_body(declaration, sheet):
         return Head(start, parts, None)
@@ -56,6 +56,6 @@ def _annotations(annotations: tuple[Annotation, ...], sheet: Sheet) -> tuple[Run
     return tuple(sheet.run(annotation.span) for annotation in annotations)
 
 
-def _with_brace(start: Run, parts: tuple[Run, ...], brace: Run) -> Item:
+def _with_brace(start: Run, parts: tuple[Run, ...], brace: Run) -> LayoutItem:
     """Return a head with its brace; where nothing can be broken, the brace stays on the line."""
     return Head(start, parts, brace) if parts else Run(start.first, brace.last)

@@ -31,7 +31,7 @@ class SyntaxFailure(Exception):
         self.diagnostic = diagnostic
 
 
-class Cursor:
+class TokenCursor:
     """A place among tokens; `token` is the next one.
 
     A word or mark is recognised by its text alone: strings keep their quotes and variables their `$`.

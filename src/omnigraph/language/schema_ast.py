@@ -9,7 +9,7 @@ from omnigraph.core.span import Source, Span
 from omnigraph.core.values import Scalar, ValueType
 from omnigraph.language.tree import Name, span_field
 
-Literal = str | int | float | bool
+AnnotationValue = str | int | float | bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class NameArgument:
 class LiteralArgument:
     """A literal given to an annotation or constraint."""
 
-    value: Literal
+    value: AnnotationValue
     span: Span = span_field()
 
 
@@ -43,7 +43,7 @@ class Annotation:
 
     name: str
     argument: NameArgument | LiteralArgument | None
-    keywords: tuple[tuple[str, Literal], ...]
+    keywords: tuple[tuple[str, AnnotationValue], ...]
     span: Span = span_field()
 
 
@@ -75,7 +75,7 @@ class TypeName:
 
 
 @dataclass(frozen=True, slots=True)
-class Property:
+class PropertyDeclaration:
     """`name: type @annotation`."""
 
     name: Name
@@ -98,7 +98,7 @@ class Interface:
     """Properties that several nodes share."""
 
     name: Name
-    properties: tuple[Property, ...]
+    properties: tuple[PropertyDeclaration, ...]
     span: Span = span_field()
 
 
@@ -109,13 +109,13 @@ class Node:
     name: Name
     annotations: tuple[Annotation, ...]
     implements: tuple[Name, ...]
-    body: tuple[Property | Constraint, ...]
+    body: tuple[PropertyDeclaration | Constraint, ...]
     span: Span = span_field()
 
     @property
-    def properties(self) -> tuple[Property, ...]:
+    def properties(self) -> tuple[PropertyDeclaration, ...]:
         """The properties declared here, without those of interfaces."""
-        return tuple(item for item in self.body if isinstance(item, Property))
+        return tuple(item for item in self.body if isinstance(item, PropertyDeclaration))
 
     @property
     def constraints(self) -> tuple[Constraint, ...]:
@@ -132,13 +132,13 @@ class Edge:
     target: Name
     cardinality: Cardinality | None
     annotations: tuple[Annotation, ...]
-    body: tuple[Property | Constraint, ...]
+    body: tuple[PropertyDeclaration | Constraint, ...]
     span: Span = span_field()
 
     @property
-    def properties(self) -> tuple[Property, ...]:
+    def properties(self) -> tuple[PropertyDeclaration, ...]:
         """The properties of the edge."""
-        return tuple(item for item in self.body if isinstance(item, Property))
+        return tuple(item for item in self.body if isinstance(item, PropertyDeclaration))
 
     @property
     def constraints(self) -> tuple[Constraint, ...]:

@@ -5,19 +5,19 @@ import re
 from omnigraph.core.span import Source, Span
 from omnigraph.core.values import SCALAR_WORDS, Scalar
 from omnigraph.language.lexer import tokenize
-from omnigraph.language.parser import Cursor, SyntaxFailure, clip
+from omnigraph.language.parser import SyntaxFailure, TokenCursor, clip
 from omnigraph.language.schema_ast import (
     Annotation,
+    AnnotationValue,
     Cardinality,
     Constraint,
     Declaration,
     Edge,
     Interface,
-    Literal,
     LiteralArgument,
     NameArgument,
     Node,
-    Property,
+    PropertyDeclaration,
     RangeArgument,
     SchemaFile,
     TypeName,
@@ -38,7 +38,7 @@ def parse_schema(source: Source) -> SchemaFile:
     return _SchemaParser(source).schema()
 
 
-class _SchemaParser(Cursor):
+class _SchemaParser(TokenCursor):
     def __init__(self, source: Source) -> None:
         super().__init__(tokenize(source))
 
@@ -70,7 +70,7 @@ class _SchemaParser(Cursor):
         name = self.type_name("the name of the interface")
         help = "an interface has properties only: no annotations, no constraints, no parents"
         self.expect("{", help=help)
-        properties: list[Property] = []
+        properties: list[PropertyDeclaration] = []
         while not self.accept("}"):
             with_constraint = self.at("@")
             if with_constraint or self.token.kind != "name":
@@ -123,9 +123,9 @@ class _SchemaParser(Cursor):
 
     # Bodies
 
-    def body(self) -> tuple[Property | Constraint, ...]:
+    def body(self) -> tuple[PropertyDeclaration | Constraint, ...]:
         """Read a body behind its brace; an item with an error costs that item, not the declaration."""
-        items: list[Property | Constraint] = []
+        items: list[PropertyDeclaration | Constraint] = []
         while not self.accept("}"):
             start = self.index
             try:
@@ -138,7 +138,7 @@ class _SchemaParser(Cursor):
                 self.report(failure.diagnostic)
         return tuple(items)
 
-    def item(self) -> Property | Constraint:
+    def item(self) -> PropertyDeclaration | Constraint:
         if self.at_constraint():
             return self.constraint()
         if self.token.kind == "name":
@@ -149,11 +149,11 @@ class _SchemaParser(Cursor):
             self.name("the name of a property")
         raise self.unexpected("a property, a constraint or '}'")
 
-    def property(self) -> Property:
+    def property(self) -> PropertyDeclaration:
         start = self.token
         name = self.name("the name of a property")
         self.expect(":", help="a property is written 'name: Type'")
-        return Property(name, self.type(), self.annotations(), self.since(start))
+        return PropertyDeclaration(name, self.type(), self.annotations(), self.since(start))
 
     def at_constraint(self) -> bool:
         return self.at("@") and self.ahead().text in CONSTRAINTS and self.ahead(2).text == "("
@@ -268,7 +268,7 @@ class _SchemaParser(Cursor):
         if not self.accept("("):
             return Annotation(name.text, None, (), self.since(start))
         argument = self.annotation_argument()
-        keywords: list[tuple[str, Literal]] = []
+        keywords: list[tuple[str, AnnotationValue]] = []
         while self.accept(","):
             keyword = self.name("a keyword argument").text
             self.expect("=", help="further arguments are written 'name=value'")

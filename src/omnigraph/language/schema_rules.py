@@ -27,7 +27,7 @@ from omnigraph.language.schema_ast import (
     Interface,
     LiteralArgument,
     Node,
-    Property,
+    PropertyDeclaration,
     SchemaFile,
 )
 
@@ -112,7 +112,7 @@ def _cardinality(edge: Edge, cardinality: Cardinality) -> Iterator[Diagnostic]:
         yield Diagnostic(f"@card of '{edge.name.text}': the minimum {low} is above {high}", cardinality.span)
 
 
-def _type_and_name(item: Property) -> Iterator[Diagnostic]:
+def _type_and_name(item: PropertyDeclaration) -> Iterator[Diagnostic]:
     name, type_ = item.name.text, item.type
     if name in _STORAGE_COLUMNS:  # S03
         yield Diagnostic(f"'{name}' is reserved for a column of the storage", item.name.span)
@@ -128,7 +128,9 @@ def _type_and_name(item: Property) -> Iterator[Diagnostic]:
         seen.add(value.text)
 
 
-def _interface_types(node: Node, item: Property, interfaces: dict[str, Interface]) -> Iterator[Diagnostic]:
+def _interface_types(
+    node: Node, item: PropertyDeclaration, interfaces: dict[str, Interface]
+) -> Iterator[Diagnostic]:
     name = item.name.text
     for implemented in node.implements:
         interface = interfaces.get(implemented.text)
@@ -149,7 +151,7 @@ def _property(property_: OwnedProperty, owned: dict[str, OwnedProperty]) -> Iter
             yield from _embed(annotation, item, owned)
 
 
-def _annotations(item: Property) -> Iterator[Diagnostic]:
+def _annotations(item: PropertyDeclaration) -> Iterator[Diagnostic]:
     yield from _repeated(item.annotations)
     yield from _rename_hint(item.annotations)
     yield from _text(find(item.annotations, "description"))
@@ -158,13 +160,15 @@ def _annotations(item: Property) -> Iterator[Diagnostic]:
         yield Diagnostic(f"@instruction is not allowed on a property ('{item.name.text}')", instruction.span)
 
 
-def _column(annotation: Annotation, item: Property) -> Iterator[Diagnostic]:
+def _column(annotation: Annotation, item: PropertyDeclaration) -> Iterator[Diagnostic]:
     fault = column_fault(annotation.name, item.type.value_type)
     if fault:
         yield Diagnostic(f"@{annotation.name} on '{item.name.text}': {fault}", annotation.span)
 
 
-def _embed(annotation: Annotation, item: Property, owned: dict[str, OwnedProperty]) -> Iterator[Diagnostic]:
+def _embed(
+    annotation: Annotation, item: PropertyDeclaration, owned: dict[str, OwnedProperty]
+) -> Iterator[Diagnostic]:
     name, type_ = item.name.text, item.type.value_type
     if not type_.is_vector:  # S15, S17, S30
         yield Diagnostic(f"@embed on '{name}': only a Vector is embedded, not {type_}", annotation.span)

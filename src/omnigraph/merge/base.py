@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.changes.changed_ids import rows_equal
-from omnigraph.history.ancestry import Merged
+from omnigraph.history.ancestry import MergedBase
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.identity import TableIdentity
 from omnigraph.history.state import Snapshot
@@ -25,17 +25,19 @@ from omnigraph.storage.tables.pinned import PinnedTable
 _compute: Any = pc  # the stubs know too little of arrays of text
 
 PinnedOf = Callable[[TableEntry], PinnedTable]
-Base: TypeAlias = "Snapshot | Merged[Snapshot]"
-TableBase: TypeAlias = "PinnedTable | Merged[PinnedTable | None] | None"  # none is a table that is not there
+Base: TypeAlias = "Snapshot | MergedBase[Snapshot]"
+TableBase: TypeAlias = (
+    "PinnedTable | MergedBase[PinnedTable | None] | None"  # none is a table that is not there
+)
 
 
 def table_base(base: Base, identity: TableIdentity, pinned: PinnedOf) -> TableBase:
     """Return one table of what two sides have in common (V3)."""
-    if isinstance(base, Merged):
+    if isinstance(base, MergedBase):
         one, other, over = (table_base(part, identity, pinned) for part in (base.one, base.other, base.over))
         if other in {one, over}:
             return one
-        return other if one == over else Merged(one, other, over)
+        return other if one == over else MergedBase(one, other, over)
     for entry in base.entries.values():
         if entry.identity == identity:
             return pinned(entry)
@@ -44,7 +46,7 @@ def table_base(base: Base, identity: TableIdentity, pinned: PinnedOf) -> TableBa
 
 def points_of(base: TableBase) -> list[PinnedTable | None]:
     """Return the versions that are merged with each other; of each row the base has what one of them has."""
-    return [*points_of(base.one), *points_of(base.other)] if isinstance(base, Merged) else [base]
+    return [*points_of(base.one), *points_of(base.other)] if isinstance(base, MergedBase) else [base]
 
 
 def base_rows(
@@ -54,7 +56,7 @@ def base_rows(
 
     Rows that are not there are left out; none is a table that is not there.
     """
-    if not isinstance(base, Merged):
+    if not isinstance(base, MergedBase):
         return None if base is None else reader.find(base, ids), frozenset()
     (one, doubt), (other, more_doubt) = (base_rows(reader, part, ids) for part in (base.one, base.other))
     like = one if one is not None else other

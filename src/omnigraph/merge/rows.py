@@ -18,9 +18,10 @@ import pyarrow.compute as pc
 
 from omnigraph.changes.changed_ids import TouchedRows, images, images_at
 from omnigraph.changes.row_equality import rows_equal
+from omnigraph.core.arrays import RowIds
 from omnigraph.core.limits import MERGE_CHUNK_BYTES, MERGE_CHUNK_ROWS
 from omnigraph.storage.tables.pinned import PinnedTable
-from omnigraph.storage.tables.rows import ReplacedRows, RowIds, take_rows
+from omnigraph.storage.tables.rows import ReplacedRows, take_rows
 from omnigraph.storage.tables.table import TableStore
 
 _compute: Any = pc  # the stubs know too little of arrays of text

@@ -26,10 +26,10 @@ from omnigraph.changes.changed_ids import (
     touched_rows,
 )
 from omnigraph.core.merge_conflict import MergeConflict, MergeConflictKind
-from omnigraph.history.ancestry import Merged
+from omnigraph.history.ancestry import MergedBase
 from omnigraph.merge.base import TableBase, base_rows, equal_ids, points_of
 from omnigraph.merge.rows import NOWHERE, DeltaRows, PlacedIds, RowReader, as_texts
-from omnigraph.merge.truth_table import Change, Verdict, change_of, judge
+from omnigraph.merge.truth_table import SideChange, Verdict, change_of, judge
 from omnigraph.storage.tables.pinned import PinnedTable
 from omnigraph.storage.tables.rows import ReplacedRows
 from omnigraph.storage.versions.difference import lie_alike
@@ -86,7 +86,7 @@ def table_delta(reader: RowReader, points: Points) -> TableDelta:
         StorageError: the store failed.
     """
     base = points.base
-    if isinstance(base, Merged):
+    if isinstance(base, MergedBase):
         return _delta(reader, points, _NOTHING, _together(reader, points, _touched_since_any(reader, points)))
     ours = _touched(reader, base, points.source)
     if ours.is_empty or points.is_target_unchanged:
@@ -236,7 +236,7 @@ def _together(reader: RowReader, points: Points, both: _Touched) -> _Both:
     """Decide about entities that both sides touched."""
     at_source = both.inserted.with_others(both.updated)
     row_of = dict(zip(as_texts(at_source.ids), at_source.rows.tolist(), strict=True))
-    taken: dict[Change, list[str]] = {Change.INSERTED: [], Change.CHANGED: []}
+    taken: dict[SideChange, list[str]] = {SideChange.INSERTED: [], SideChange.CHANGED: []}
     deleted: list[str] = []
     conflicts: list[MergeConflict] = []
     for chunk in at_source.with_others(both.deleted).chunks():
@@ -252,14 +252,14 @@ def _together(reader: RowReader, points: Points, both: _Touched) -> _Both:
                     conflicts.append(_conflict(points.table_key, row_id, verdict, change))
     inserted, changed = (
         PlacedIds.of(taken[change], [row_of[row_id] for row_id in taken[change]])
-        for change in (Change.INSERTED, Change.CHANGED)
+        for change in (SideChange.INSERTED, SideChange.CHANGED)
     )
     return _Both(inserted, changed, tuple(deleted), tuple(conflicts))
 
 
 def _verdicts(
     reader: RowReader, points: Points, ids: pa.StringArray
-) -> Iterator[tuple[str, Change, Verdict | MergeConflictKind]]:
+) -> Iterator[tuple[str, SideChange, Verdict | MergeConflictKind]]:
     """Yield, for each id, what the source did and what becomes of it."""
     source, target = reader.find(points.source, ids), reader.find(points.target, ids)
     known, doubts = base_rows(reader, points.base, ids)
@@ -280,9 +280,9 @@ def _verdicts(
 
 def _without_base(
     in_source: bool, in_target: bool, is_equal: bool
-) -> tuple[Change, Verdict | MergeConflictKind]:
+) -> tuple[SideChange, Verdict | MergeConflictKind]:
     """Decide about an entity that the commits in common disagree about: only two sides that agree do."""
-    change = Change.CHANGED if in_source else Change.DELETED
+    change = SideChange.CHANGED if in_source else SideChange.DELETED
     if is_equal or not (in_source or in_target):
         return change, Verdict.KEEP
     is_update = in_source and in_target
@@ -295,9 +295,9 @@ _TEXTS = {
 }
 
 
-def _conflict(table_key: str, row_id: str, kind: MergeConflictKind, source: Change) -> MergeConflict:
+def _conflict(table_key: str, row_id: str, kind: MergeConflictKind, source: SideChange) -> MergeConflict:
     text = _TEXTS.get(kind)
     if text is None:
-        here, there = ("deleted", "changed") if source is Change.DELETED else ("changed", "deleted")
+        here, there = ("deleted", "changed") if source is SideChange.DELETED else ("changed", "deleted")
         text = f"the source {here} it, the target {there} it"
     return MergeConflict(table_key, row_id, kind, text)

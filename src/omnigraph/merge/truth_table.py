@@ -9,7 +9,7 @@ from enum import StrEnum
 from omnigraph.core.merge_conflict import MergeConflictKind
 
 
-class Change(StrEnum):
+class SideChange(StrEnum):
     """What one side did to an entity since the base."""
 
     NONE = "none"
@@ -26,31 +26,31 @@ class Verdict(StrEnum):
     DELETE = "delete"
 
 
-def change_of(*, in_base: bool, in_side: bool, is_equal: bool) -> Change:
+def change_of(*, in_base: bool, in_side: bool, is_equal: bool) -> SideChange:
     """Return what a side did; `is_equal` is whether base and side both have the entity with equal values."""
     if not in_base:
-        return Change.INSERTED if in_side else Change.NONE
+        return SideChange.INSERTED if in_side else SideChange.NONE
     if not in_side:
-        return Change.DELETED
-    return Change.NONE if is_equal else Change.CHANGED
+        return SideChange.DELETED
+    return SideChange.NONE if is_equal else SideChange.CHANGED
 
 
-def judge(source: Change, target: Change, *, is_equal: bool) -> Verdict | MergeConflictKind:
+def judge(source: SideChange, target: SideChange, *, is_equal: bool) -> Verdict | MergeConflictKind:
     """Return what to do, or why nothing can be done (T1); `is_equal` is whether both sides now agree."""
     match source, target:
-        case Change.NONE, _:
+        case SideChange.NONE, _:
             return Verdict.KEEP
-        case Change.INSERTED | Change.CHANGED, Change.NONE:
+        case SideChange.INSERTED | SideChange.CHANGED, SideChange.NONE:
             return Verdict.TAKE_SOURCE
-        case Change.DELETED, Change.NONE:
+        case SideChange.DELETED, SideChange.NONE:
             return Verdict.DELETE
-        case Change.INSERTED, Change.INSERTED:
+        case SideChange.INSERTED, SideChange.INSERTED:
             return Verdict.KEEP if is_equal else MergeConflictKind.DIVERGENT_INSERT
-        case Change.CHANGED, Change.CHANGED:
+        case SideChange.CHANGED, SideChange.CHANGED:
             return Verdict.KEEP if is_equal else MergeConflictKind.DIVERGENT_UPDATE
-        case Change.DELETED, Change.DELETED:
+        case SideChange.DELETED, SideChange.DELETED:
             return Verdict.KEEP
-        case (Change.DELETED, Change.CHANGED) | (Change.CHANGED, Change.DELETED):
+        case (SideChange.DELETED, SideChange.CHANGED) | (SideChange.CHANGED, SideChange.DELETED):
             return MergeConflictKind.DELETE_VS_UPDATE
         case _:
             raise AssertionError(f"one base cannot be both absent and present: {source}, {target}")

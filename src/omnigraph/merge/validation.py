@@ -15,12 +15,12 @@ from omnigraph.merge.three_way import TableDelta
 from omnigraph.validate.changeset import ChunkedChange, validate_chunks
 from omnigraph.validate.columns import Column
 from omnigraph.validate.sets import CommittedView
-from omnigraph.validate.violations import Kind, Violation, ViolationLog
+from omnigraph.validate.violations import Violation, ViolationKind, ViolationLog
 
 _KINDS = {
-    Kind.UNIQUE: MergeConflictKind.UNIQUE_VIOLATION,
-    Kind.ENDPOINT: MergeConflictKind.ORPHAN_EDGE,
-    Kind.CARDINALITY: MergeConflictKind.CARDINALITY_VIOLATION,
+    ViolationKind.UNIQUE: MergeConflictKind.UNIQUE_VIOLATION,
+    ViolationKind.ENDPOINT: MergeConflictKind.ORPHAN_EDGE,
+    ViolationKind.CARDINALITY: MergeConflictKind.CARDINALITY_VIOLATION,
 }
 
 

@@ -30,8 +30,8 @@ from omnigraph.history.identity import identity_of
 from omnigraph.history.manifest_rows import (
     MANIFEST_DIR,
     STAMP_KEY,
-    Pin,
-    Row,
+    ManifestRow,
+    PublishedPin,
     commit_row,
     head_row,
     pin_row,
@@ -169,9 +169,9 @@ def _is_ours(parts: Parts, genesis: str, error: Exception) -> bool:
     return state.commits.find(genesis) is not None
 
 
-def _table_rows(parts: Parts, contract: Contract) -> tuple[list[Row], list[FileSum]]:
+def _table_rows(parts: Parts, contract: Contract) -> tuple[list[ManifestRow], list[FileSum]]:
     """Create the tables; return their rows, and the sums of their files."""
-    rows: list[Row] = []
+    rows: list[ManifestRow] = []
     sums: list[FileSum] = []
     for type_ in contract.catalog.types:
         identity = identity_of(type_)
@@ -183,7 +183,7 @@ def _table_rows(parts: Parts, contract: Contract) -> tuple[list[Row], list[FileS
         parts.syncer.sync(table.files, stage="table")
         sums += parts.summer.sum(table.files)
         hit("init.after_table_create")
-        pin = Pin(table.version, None, table.row_count, table.transaction_uuid, None)
+        pin = PublishedPin(table.version, None, table.row_count, table.transaction_uuid, None)
         rows += [
             registration_row(identity, type_.table_key, at=1),
             pin_row(identity, type_.table_key, pin, at=1),

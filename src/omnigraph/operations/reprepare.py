@@ -28,12 +28,12 @@ from omnigraph.storage.control.locks import wait_until_free
 MAINTENANCE_REPREPARES_MAX = 4  # upkeep runs once in 64 commits: meeting it twice in a row is rare already
 MAX_REPREPARES = 32  # what a caller may ask for; beyond that contention is a design question
 MAINTENANCE_WAIT_S = 5.0  # an index build of a large table takes longer: then the caller is told
-Result = TypeVar("Result")
+Attempted = TypeVar("Attempted")
 
 
 def with_repreparation(
-    graph: OpenGraph, branch: str | None, attempt: Callable[[], Result], *, budget: int = 0
-) -> Result:
+    graph: OpenGraph, branch: str | None, attempt: Callable[[], Attempted], *, budget: int = 0
+) -> Attempted:
     """Run an attempt, and again from a fresh base where that is safe; nothing is replayed after phase A.
 
     Raises:

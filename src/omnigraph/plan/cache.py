@@ -18,7 +18,7 @@ from omnigraph.plan.physical import PhysicalPlan
 PLANS_MAX = 512  # of each kind: an application has tens of queries, a console makes new ones all day
 CACHED_TEXT_MAX = 65_536  # characters: larger texts are generated, rarely twice, and would fill memory
 
-Value = TypeVar("Value")
+Cached = TypeVar("Cached")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +38,14 @@ class PlanCache:
         self._logical: Recent[tuple[str, str | None, str], object] = Recent(plans_max)
         self._physical: Recent[PhysicalKey, PhysicalPlan] = Recent(plans_max)
 
-    def logical(self, text: str, name: str | None, schema_hash: str, make: Callable[[], Value]) -> Value:
+    def logical(self, text: str, name: str | None, schema_hash: str, make: Callable[[], Cached]) -> Cached:
         """Return what was made of a query's text under a schema, making it now if it is not there.
 
         An error of `make` is raised and not remembered. One cache holds one kind of value.
         """
         if len(text) > CACHED_TEXT_MAX:
             return make()
-        return cast("Value", self._logical.made((text, name, schema_hash), make))
+        return cast("Cached", self._logical.made((text, name, schema_hash), make))
 
     def physical(self, key: PhysicalKey, make: Callable[[], PhysicalPlan]) -> PhysicalPlan:
         """Return the plan of a query for pinned versions, making it now if it is not there.

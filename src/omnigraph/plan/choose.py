@@ -15,8 +15,18 @@ from omnigraph.catalog.bound import Condition
 from omnigraph.catalog.model import EdgeType, NodeType
 from omnigraph.core.deadline import look_at_deadline
 from omnigraph.plan.estimate import Estimator
-from omnigraph.plan.pattern import Pattern, Traversal, is_anonymous, reach
-from omnigraph.plan.physical import AntiJoin, Close, Expand, Filter, Join, JoinKey, Keep, Operator, Scan
+from omnigraph.plan.pattern import Pattern, PatternTraversal, is_anonymous, reach
+from omnigraph.plan.physical import (
+    AntiJoin,
+    Close,
+    Expand,
+    FilterRows,
+    Join,
+    JoinKey,
+    Keep,
+    PlanOperator,
+    Scan,
+)
 from omnigraph.plan.place import Placed, join_key, place
 
 ROOTS_TRIED_MAX = 3  # the smallest scans and the one that the query names first: more are rarely better
@@ -28,7 +38,7 @@ ESTIMATE_MAX = 1e300  # products of products stay numbers
 
 def pipeline_of(
     pattern: Pattern, estimator: Estimator, *, needed: frozenset[str], keep: Keep
-) -> tuple[Operator, ...]:
+) -> tuple[PlanOperator, ...]:
     """Return the operators of a whole match, from the root that is estimated to make the fewest rows."""
     problem = _problem(pattern, estimator, {}, needed, keep)
     if not pattern.nodes:
@@ -38,12 +48,12 @@ def pipeline_of(
     return tuple((best if best.cost < first.cost * REROOTING_COST_MAX else first).operators)
 
 
-def scaled(operators: Iterable[Operator], factor: float) -> tuple[Operator, ...]:
+def scaled(operators: Iterable[PlanOperator], factor: float) -> tuple[PlanOperator, ...]:
     """Return operators that were estimated for one row, estimated for more."""
     return tuple(_scaled(operator, factor) for operator in operators)
 
 
-def _scaled(operator: Operator, factor: float) -> Operator:
+def _scaled(operator: PlanOperator, factor: float) -> PlanOperator:
     estimate = _bounded(operator.estimate * factor)
     if isinstance(operator, AntiJoin):
         return replace(operator, inner=scaled(operator.inner, factor), estimate=estimate)
@@ -74,7 +84,7 @@ class _Without:
     """A negation whose inside is arranged, for one row."""
 
     on: tuple[str, ...]
-    inner: tuple[Operator, ...]
+    inner: tuple[PlanOperator, ...]
     factor: float
     starts_max: float  # the inside runs once for different values of `on`
 
@@ -108,10 +118,10 @@ def _problem(
     shares = {name: estimator.share(types[name], conditions) for name, conditions in placed.own.items()}
     uses = _uses(pattern, placed, needed)
 
-    def edge_share(traversal: Traversal) -> float:
+    def edge_share(traversal: PatternTraversal) -> float:
         return 1.0 if traversal.edge_binding is None else shares.get(traversal.edge_binding, 1.0)
 
-    def way(traversal: Traversal, is_forward: bool) -> _Way:
+    def way(traversal: PatternTraversal, is_forward: bool) -> _Way:
         left, right = traversal.left, traversal.right
         start, end = (left, right) if is_forward else (right, left)
         work = factor = estimator.fan_out(traversal, is_forward=is_forward)
@@ -124,7 +134,7 @@ def _problem(
         is_degree = traversal.max_hops == 1 and factor == work
         return _Way(start, end, is_forward, min(1.0, factor), 1.0 if is_degree else work, kept)
 
-    def closing(traversal: Traversal) -> tuple[float, float]:
+    def closing(traversal: PatternTraversal) -> tuple[float, float]:
         work = 1.0 if traversal.max_hops == 1 else estimator.fan_out(traversal, is_forward=True)
         return estimator.closed_share(traversal) * edge_share(traversal), work
 
@@ -189,7 +199,7 @@ class _Arrangement:
         self.reached: set[str] = set()
         self.rows = 1.0
         self.cost = 0.0
-        self.operators: list[Operator] = []
+        self.operators: list[PlanOperator] = []
         self.traversals = dict(enumerate(problem.pattern.traversals))
         self.shared = list(problem.shared)
         self.negations = list(problem.negations)
@@ -199,7 +209,7 @@ class _Arrangement:
     def run(self, root: str | None = None) -> "_Arrangement":
         """Arrange everything, starting with the scan of a root where nothing is bound."""
         if self.problem.placed.constant:
-            self.operators.append(Filter(self.problem.placed.constant, 1.0))
+            self.operators.append(FilterRows(self.problem.placed.constant, 1.0))
         if root is not None:
             self.multiply(self.problem.scans[root])
             self.operators.append(self.scan(root, self.rows))
@@ -240,7 +250,7 @@ class _Arrangement:
         self.shared = [item for item in self.shared if not item[0] <= self.bound]
         for _, _, factor in ready:
             self.rows *= factor
-        self.operators.append(Filter(tuple(condition for _, condition, _ in ready), self.multiply(1.0)))
+        self.operators.append(FilterRows(tuple(condition for _, condition, _ in ready), self.multiply(1.0)))
         return True
 
     def close(self) -> bool:

@@ -9,7 +9,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from omnigraph.catalog.bound import Condition, Direction
-from omnigraph.plan.physical import AntiJoin, Close, Expand, Filter, Join, Keep, Operator, PhysicalPlan, Scan
+from omnigraph.plan.physical import (
+    AntiJoin,
+    Close,
+    Expand,
+    FilterRows,
+    Join,
+    Keep,
+    PhysicalPlan,
+    PlanOperator,
+    Scan,
+)
 from omnigraph.plan.written import written, written_ordering, written_projection
 
 _INDENT = "  "
@@ -71,13 +81,13 @@ def _plan_lines(plan: PhysicalPlan) -> Iterator[str]:
         yield f"{_INDENT}limit {plan.limit}"
 
 
-def _pipeline_lines(operators: Iterable[Operator]) -> Iterator[str]:
+def _pipeline_lines(operators: Iterable[PlanOperator]) -> Iterator[str]:
     for operator in operators:
         yield f"{_head(operator)}  {_rows(operator.estimate)}{_kept(operator)}"
         yield from _indented(_details(operator))
 
 
-def _head(operator: Operator) -> str:
+def _head(operator: PlanOperator) -> str:
     match operator:
         case Scan():
             return f"scan ${operator.variable}: {operator.type_name}"
@@ -88,7 +98,7 @@ def _head(operator: Operator) -> str:
             return f"expand ${operator.src_var} {_arrow(operator)} ${operator.dst_var}: {operator.dst_type}"
         case Close():
             return f"close ${operator.left_var} {_arrow(operator)} ${operator.right_var}"
-        case Filter():
+        case FilterRows():
             return "filter"
         case AntiJoin(on):
             return f"anti-join on {', '.join(f'${name}' for name in on)}"
@@ -103,9 +113,9 @@ def _arrow(operator: Expand | Close) -> str:
     return f"{tail}[{binding}{operator.edge_type}{bounds}]{tip}"
 
 
-def _details(operator: Operator) -> Iterator[str]:
+def _details(operator: PlanOperator) -> Iterator[str]:
     match operator:
-        case Scan(conditions=conditions) | Filter(conditions=conditions):
+        case Scan(conditions=conditions) | FilterRows(conditions=conditions):
             yield from _where(conditions)
         case Join(scan, keys):
             for key in keys:
@@ -125,7 +135,7 @@ def _where(conditions: Iterable[Condition]) -> Iterator[str]:
         yield f"where {written(condition)}"
 
 
-def _kept(operator: Operator) -> str:
+def _kept(operator: PlanOperator) -> str:
     return _KEPT[operator.keep] if isinstance(operator, Expand) else ""
 
 
@@ -147,7 +157,7 @@ def _indented(lines: Iterable[str]) -> Iterator[str]:
 # JSON
 
 
-def _document(operator: Operator) -> dict[str, Any]:
+def _document(operator: PlanOperator) -> dict[str, Any]:
     document: dict[str, Any]
     match operator:
         case Scan():
@@ -183,7 +193,7 @@ def _document(operator: Operator) -> dict[str, Any]:
                 "to": operator.right_var,
                 **_followed(operator),
             }
-        case Filter(conditions):
+        case FilterRows(conditions):
             document = {"operator": "filter", "conditions": _conditions(conditions)}
         case AntiJoin(on, inner):
             document = {

@@ -6,11 +6,11 @@ the same versions has the same plan, whatever it is asked with.
 
 from collections.abc import Iterable
 
-from omnigraph.catalog.bound import Comparison, Condition, Direction, Expression, Operator, PropertyValue
+from omnigraph.catalog.bound import BoundExpression, Comparison, Condition, Direction, Operator, PropertyValue
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType
 from omnigraph.core.values import Scalar, ValueType
 from omnigraph.plan.mentions import variables_of
-from omnigraph.plan.pattern import Traversal
+from omnigraph.plan.pattern import PatternTraversal
 from omnigraph.plan.statistics import Statistics
 
 EQUAL_SHARE = 0.1  # an equality of which nothing is known: a few values share a column
@@ -97,7 +97,7 @@ class Estimator:
             case operator:
                 return TEXT_SHARE if operator in _TEXTS else EQUAL_SHARE
 
-    def _side_distinct(self, side: Expression, types: dict[str, NodeType | EdgeType]) -> float:
+    def _side_distinct(self, side: BoundExpression, types: dict[str, NodeType | EdgeType]) -> float:
         if isinstance(side, PropertyValue):
             distinct = self._distinct(types[side.variable], side)
             if distinct is not None:
@@ -116,7 +116,7 @@ class Estimator:
 
     # Traversals
 
-    def fan_out(self, traversal: Traversal, *, is_forward: bool) -> float:
+    def fan_out(self, traversal: PatternTraversal, *, is_forward: bool) -> float:
         """Return how many destinations, or edges where these are bound, a node at the start has."""
         if traversal.min_hops > traversal.max_hops:
             return 0.0
@@ -135,7 +135,7 @@ class Estimator:
             return degree
         return min(_reached(degree, traversal.min_hops, traversal.max_hops), self.rows(f"node:{end}"))
 
-    def closed_share(self, traversal: Traversal) -> float:
+    def closed_share(self, traversal: PatternTraversal) -> float:
         """Return the rows that a traversal between two bound nodes leaves for each one before it."""
         ends = max(1.0, self.rows(f"node:{traversal.right_type}"))
         share = self.fan_out(traversal, is_forward=True) / ends

@@ -4,11 +4,11 @@ from omnigraph.catalog.bound import (
     AggregateValue,
     AliasValue,
     Bm25Value,
+    BoundExpression,
     BoundRead,
     Comparison,
     Condition,
     EntityValue,
-    Expression,
     LiteralValue,
     NearestValue,
     ParameterValue,
@@ -20,7 +20,7 @@ from omnigraph.catalog.describe import describe
 from omnigraph.catalog.model import Catalog
 
 
-def variables_of(value: Expression | Condition) -> frozenset[str]:
+def variables_of(value: BoundExpression | Condition) -> frozenset[str]:
     """Return the variables of nodes and edges that a value is made from; parameters are none."""
     match value:
         case PropertyValue(variable=name) | EntityValue(variable=name):

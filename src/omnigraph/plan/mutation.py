@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from omnigraph.catalog.bound import (
     BoundAssignment,
     BoundDelete,
+    BoundExpression,
     BoundInsert,
     BoundMutation,
     BoundPredicate,
     BoundStatement,
     BoundUpdate,
-    Expression,
     Operator,
 )
 from omnigraph.catalog.model import EdgeType
@@ -26,7 +26,7 @@ class ColumnPredicate:
 
     column: str
     operator: Operator
-    value: Expression
+    value: BoundExpression
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class InsertOp:
 
     type_name: str
     is_edge: bool
-    assignments: tuple[tuple[str, Expression], ...]
+    assignments: tuple[tuple[str, BoundExpression], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class UpdateOp:
     """Pending rows for every node that the predicate selects."""
 
     type_name: str
-    assignments: tuple[tuple[str, Expression], ...]
+    assignments: tuple[tuple[str, BoundExpression], ...]
     predicate: ColumnPredicate
 
 
@@ -85,7 +85,9 @@ def _statement(statement: BoundStatement) -> MutationOp:
             return DeleteOp(name, is_edge, _predicate(predicate, is_edge))
 
 
-def _columns(assignments: tuple[BoundAssignment, ...], is_edge: bool) -> tuple[tuple[str, Expression], ...]:
+def _columns(
+    assignments: tuple[BoundAssignment, ...], is_edge: bool
+) -> tuple[tuple[str, BoundExpression], ...]:
     return tuple((_column(assignment.name, is_edge), assignment.value) for assignment in assignments)
 
 

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator
 
 from omnigraph.catalog.bound import (
     AggregateValue,
+    BoundExpression,
     BoundRead,
     EntityValue,
-    Expression,
     PropertyValue,
     behind_alias,
 )
@@ -20,7 +20,7 @@ from omnigraph.plan.choose import pipeline_of
 from omnigraph.plan.estimate import Estimator
 from omnigraph.plan.mentions import variables_of
 from omnigraph.plan.pattern import Pattern, pattern_of
-from omnigraph.plan.physical import Close, Expand, Join, Keep, Operator, PhysicalPlan, Scan, Variable
+from omnigraph.plan.physical import Close, Expand, Join, Keep, PhysicalPlan, PlanOperator, PlanVariable, Scan
 from omnigraph.plan.statistics import Statistics
 
 _BLIND_TO_REPEATS = frozenset({"min", "max"})
@@ -51,26 +51,29 @@ def plan_read(
     )
 
 
-def _introduced(operators: Iterable[Operator]) -> Iterator[Variable]:
+def _introduced(operators: Iterable[PlanOperator]) -> Iterator[PlanVariable]:
     for operator in operators:
         match operator:
             case Scan():
-                yield Variable(operator.variable, operator.type_name, is_edge=False)
+                yield PlanVariable(operator.variable, operator.type_name, is_edge=False)
             case Join(scan=scan):
-                yield Variable(scan.variable, scan.type_name, is_edge=False)
+                yield PlanVariable(scan.variable, scan.type_name, is_edge=False)
             case Expand():
-                yield Variable(operator.dst_var, operator.dst_type, is_edge=False)
+                yield PlanVariable(operator.dst_var, operator.dst_type, is_edge=False)
             case _:
                 pass
         match operator:
             case Expand(edge_binding=str() as name) | Close(edge_binding=str() as name):
-                yield Variable(name, operator.edge_type, is_edge=True)
+                yield PlanVariable(name, operator.edge_type, is_edge=True)
             case _:
                 pass
 
 
 def _result_rows(
-    read: BoundRead, operators: tuple[Operator, ...], variables: dict[str, Variable], estimator: Estimator
+    read: BoundRead,
+    operators: tuple[PlanOperator, ...],
+    variables: dict[str, PlanVariable],
+    estimator: Estimator,
 ) -> float:
     rows = operators[-1].estimate if operators else 1.0
     if read.is_aggregate:
@@ -82,7 +85,7 @@ def _result_rows(
 
 
 def _group_keys(
-    read: BoundRead, variables: dict[str, Variable], catalog: Catalog
+    read: BoundRead, variables: dict[str, PlanVariable], catalog: Catalog
 ) -> Iterator[tuple[NodeType | EdgeType, PropertyValue | None]]:
     for projection in read.projections:
         match projection.expression:
@@ -117,7 +120,7 @@ def needed_by_result(read: BoundRead) -> frozenset[str]:
     )
 
 
-def _read_by(expressions: Iterable[Expression]) -> frozenset[str]:
+def _read_by(expressions: Iterable[BoundExpression]) -> frozenset[str]:
     names: frozenset[str] = frozenset()
     for expression in expressions:
         match expression:

@@ -29,7 +29,7 @@ from omnigraph.core.deadline import look_at_deadline
 from omnigraph.plan.mentions import variables_of
 
 _NAMES = frozenset({"variable", "left", "right", "edge_variable"})
-Clause = TypeVar("Clause")
+BoundPart = TypeVar("BoundPart")
 
 
 def is_anonymous(variable: str) -> bool:
@@ -38,7 +38,7 @@ def is_anonymous(variable: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Traversal:
+class PatternTraversal:
     """A traversal between two variables; `direction` is seen from the left one."""
 
     left: str
@@ -62,7 +62,7 @@ class Traversal:
 
 
 @dataclass(frozen=True, slots=True)
-class Negation:
+class PatternNegation:
     """A pattern that must not match; `on` are the outer variables that it mentions, in name order."""
 
     on: tuple[str, ...]
@@ -79,9 +79,9 @@ class Pattern:
     nodes: Mapping[str, str]
     edges: Mapping[str, str]
     outer: Mapping[str, str]
-    traversals: tuple[Traversal, ...]
+    traversals: tuple[PatternTraversal, ...]
     conditions: tuple[Condition, ...]
-    negations: tuple[Negation, ...]
+    negations: tuple[PatternNegation, ...]
 
     @property
     def only_reached(self) -> frozenset[str]:
@@ -140,11 +140,11 @@ class _Builder:
         self.nodes: dict[str, str] = {}
         self.edges: dict[str, str] = {}
         self.waiting = [clause for clause in clauses if isinstance(clause, BoundTraversal)]
-        self.traversals: list[Traversal] = []
+        self.traversals: list[PatternTraversal] = []
         self.matches: dict[str, list[Condition]] = {}  # of bindings, until their variable is known
         self.conditions: list[Condition] = []
-        self.negations: list[Negation] = []
-        self.questions: list[Negation] = []  # whether there is an edge at all (G3)
+        self.negations: list[PatternNegation] = []
+        self.questions: list[PatternNegation] = []  # whether there is an edge at all (G3)
         for clause in clauses:
             if isinstance(clause, BoundBinding):
                 self.matches.setdefault(clause.variable, []).extend(clause.matches)
@@ -231,7 +231,7 @@ class _Builder:
         is_unnamed = left is None and right is None and not self.outer
         if is_unnamed and direction is Direction.BOTH and clause.edge_variable is not None:
             direction = Direction.OUT  # each edge once, although it could be followed both ways
-        traversal = Traversal(
+        traversal = PatternTraversal(
             self.node(left, left_type),
             self.node(right, right_type),
             left_type,
@@ -261,22 +261,22 @@ class _Builder:
 
     # Negations
 
-    def question(self, traversal: Traversal) -> Negation:
+    def question(self, traversal: PatternTraversal) -> PatternNegation:
         """Return the question whether there is such an edge (G3)."""
         ends = {name: self.nodes.pop(name) for name in (traversal.left, traversal.right)}
         there_is = Pattern(ends, {}, {}, (traversal,), (), ())
-        there_is_none = Pattern({}, {}, {}, (), (), (Negation((), there_is),))
-        return Negation((), there_is_none)
+        there_is_none = Pattern({}, {}, {}, (), (), (PatternNegation((), there_is),))
+        return PatternNegation((), there_is_none)
 
-    def negation(self, clause: BoundNegation) -> Negation:
+    def negation(self, clause: BoundNegation) -> PatternNegation:
         hidden = sorted(self.known - clause.visible)
         clauses = renamed(clause.clauses, {name: next(self.names) for name in hidden})
         nodes = {**self.outer, **self.nodes}
         pattern = _Builder(clauses, nodes, clause.visible, self.names).pattern()
-        return Negation(tuple(sorted(pattern.mentioned & self.known)), pattern)
+        return PatternNegation(tuple(sorted(pattern.mentioned & self.known)), pattern)
 
 
-def renamed(clause: Clause, names: Mapping[str, str]) -> Clause:
+def renamed(clause: BoundPart, names: Mapping[str, str]) -> BoundPart:
     """Return a bound clause or expression with other names for some of its variables.
 
     A `not` block is checked before the clauses behind it, so its own variables may share a name with

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from omnigraph.catalog.bound import (
+    BoundExpression,
     BoundOrdering,
     BoundProjection,
     Condition,
     Direction,
-    Expression,
     PropertyValue,
 )
 from omnigraph.core.values import ValueType
@@ -29,7 +29,7 @@ class Keep(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Variable:
+class PlanVariable:
     """What a variable of a plan ranges over."""
 
     name: str
@@ -52,7 +52,7 @@ class JoinKey:
     """An equality between a property of the joined variable and an expression over variables bound before."""
 
     own: PropertyValue
-    other: Expression
+    other: BoundExpression
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class Close:
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class FilterRows:
     """Rows for which every condition is true; conditions over several variables."""
 
     conditions: tuple[Condition, ...]
@@ -123,11 +123,11 @@ class AntiJoin:
     """
 
     on: tuple[str, ...]
-    inner: "tuple[Operator, ...]"
+    inner: "tuple[PlanOperator, ...]"
     estimate: float
 
 
-Operator = Scan | Join | Expand | Close | Filter | AntiJoin
+PlanOperator = Scan | Join | Expand | Close | FilterRows | AntiJoin
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +136,8 @@ class PhysicalPlan:
 
     name: str
     parameters: Mapping[str, ValueType]
-    variables: Mapping[str, Variable]  # those of the pipeline, not of the inside of anti-joins
-    pipeline: tuple[Operator, ...]
+    variables: Mapping[str, PlanVariable]  # those of the pipeline, not of the inside of anti-joins
+    pipeline: tuple[PlanOperator, ...]
     projections: tuple[BoundProjection, ...]
     orderings: tuple[BoundOrdering, ...]
     limit: int | None

@@ -5,12 +5,12 @@ from omnigraph.catalog.bound import (
     AggregateValue,
     AliasValue,
     Bm25Value,
+    BoundExpression,
     BoundOrdering,
     BoundProjection,
     Comparison,
     Condition,
     EntityValue,
-    Expression,
     LiteralValue,
     NearestValue,
     Operator,
@@ -39,7 +39,7 @@ _MARKS = {
 _ESCAPES = str.maketrans({'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"})
 
 
-def written(value: Expression | Condition) -> str:
+def written(value: BoundExpression | Condition) -> str:
     """Return an expression or a condition as a query would say it."""
     match value:
         case Comparison(left, operator, right):
@@ -77,7 +77,7 @@ def written_ordering(ordering: BoundOrdering) -> str:
     return f"{written(ordering.expression)}{' desc' if ordering.descending else ''}"
 
 
-def _call(function: str, *arguments: Expression | None) -> str:
+def _call(function: str, *arguments: BoundExpression | None) -> str:
     return f"{function}({', '.join(written(argument) for argument in arguments if argument is not None)})"
 
 

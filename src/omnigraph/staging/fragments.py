@@ -12,7 +12,7 @@ from omnigraph.storage.tables.fragments import WrittenFragment
 from omnigraph.storage.tables.handle import SnapshotHandle
 from omnigraph.storage.tables.stage import TableStager
 from omnigraph.storage.tables.staged import StagedWrite
-from omnigraph.validate.columns import Mode
+from omnigraph.validate.columns import WriteMode
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def stage_written(
     schema: pa.Schema,
     parts: Sequence[StagedFragments],
     *,
-    mode: Mode,
+    mode: WriteMode,
     replaced: Replaced = NOTHING_REPLACED,
 ) -> StagedWrite:
     """Return one staged write of everything that tasks wrote into a table.

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from omnigraph.history.fold import TableEntry
-from omnigraph.validate.columns import Rows, TableChange
+from omnigraph.validate.columns import TableChange, TypedRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +40,11 @@ class TableWork:
 
     entry: TableEntry
     change: TableChange
-    rows: Rows | None
+    rows: TypedRows | None
 
 
 def work_of(
-    write_set: WriteSet, rows: Mapping[str, Rows], entries: Mapping[str, TableEntry]
+    write_set: WriteSet, rows: Mapping[str, TypedRows], entries: Mapping[str, TableEntry]
 ) -> Iterable[TableWork]:
     """Yield the tables that something happens to, by name, with their rows folded by id."""
     for table_key in sorted(write_set.changes):

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog.model import EdgeType
-from omnigraph.validate.columns import Column, Mask, Positions, Rows, first_positions, true_positions
+from omnigraph.core.arrays import Mask, Positions
+from omnigraph.validate.columns import Column, TypedRows, first_positions, true_positions
 from omnigraph.validate.questions import (
     COUNT,
     FILE,
@@ -18,7 +19,7 @@ from omnigraph.validate.questions import (
     LINE,
     NONE_REFUSED,
     NOTHING,
-    Found,
+    FoundRows,
     Refused,
     null_of,
 )
@@ -33,8 +34,8 @@ class Delta:
     after the write.
     """
 
-    rows: Rows
-    folded: Rows
+    rows: TypedRows
+    folded: TypedRows
     removed_ids: Column
 
     @property
@@ -56,12 +57,12 @@ class ArrowQuestions:
         self._deltas, self._ops, self._limit = deltas, ops, limit
         self._missing_ids: dict[tuple[str, str], Column] = {}
 
-    def duplicates(self, table_key: str, columns: Sequence[str], shown: Sequence[str] = ()) -> Found:
+    def duplicates(self, table_key: str, columns: Sequence[str], shown: Sequence[str] = ()) -> FoundRows:
         """Return the rows whose tuple stands in an earlier row."""
         rows = self._deltas[table_key].rows
         return self._found(rows, self._repeated(rows, columns), [*columns, *shown])
 
-    def existing(self, table_key: str, columns: Sequence[str]) -> Found:
+    def existing(self, table_key: str, columns: Sequence[str]) -> FoundRows:
         """Return the rows whose tuple a committed row holds that the write leaves alone."""
         delta = self._deltas[table_key]
         by_id = list(columns) == [ID]
@@ -79,9 +80,9 @@ class ArrowQuestions:
             return NOTHING
         answer = self._found(asked, np.flatnonzero(held), columns)
         holders = [_holder(found, columns, answer.rows, row) for row in range(answer.rows.num_rows)]
-        return Found(answer.rows.append_column(HOLDER, pa.array(holders, pa.utf8())), answer.total)
+        return FoundRows(answer.rows.append_column(HOLDER, pa.array(holders, pa.utf8())), answer.total)
 
-    def missing(self, edge: EdgeType, refused: Refused = NONE_REFUSED) -> tuple[Found, Found]:
+    def missing(self, edge: EdgeType, refused: Refused = NONE_REFUSED) -> tuple[FoundRows, FoundRows]:
         """Return the edges with an end that is neither written nor committed and kept, nor refused."""
         source, target = self._missing(edge, "src", edge.source), self._missing(edge, "dst", edge.target)
         return (
@@ -89,7 +90,7 @@ class ArrowQuestions:
             self._ending(edge, "dst", target, is_not_among, refused.get(f"node:{edge.target}", ())),
         )
 
-    def following(self, edge: EdgeType, refused: Refused) -> tuple[Found, Found]:
+    def following(self, edge: EdgeType, refused: Refused) -> tuple[FoundRows, FoundRows]:
         """Return the edges with an end that is missing because the node was refused."""
         source, target = self._missing(edge, "src", edge.source), self._missing(edge, "dst", edge.target)
         return (
@@ -97,11 +98,11 @@ class ArrowQuestions:
             self._ending(edge, "dst", target, is_among, refused.get(f"node:{edge.target}", ())),
         )
 
-    def retained(self, edge: EdgeType) -> tuple[Found, Found]:
+    def retained(self, edge: EdgeType) -> tuple[FoundRows, FoundRows]:
         """Return committed edges outside of the write with an end that it removes."""
         return self._retained(edge, "src", edge.source), self._retained(edge, "dst", edge.target)
 
-    def counts(self, edge: EdgeType) -> tuple[Found, Found]:
+    def counts(self, edge: EdgeType) -> tuple[FoundRows, FoundRows]:
         """Return the rows beyond the maximum, and the sources below the minimum."""
         delta = self._deltas[edge.table_key]
         rows = delta.folded
@@ -120,7 +121,7 @@ class ArrowQuestions:
         added = np.bincount(owners[owners >= 0], minlength=len(touched))
         totals = committed + added
         few = np.flatnonzero(totals < edge.low)
-        below = Found(self._sources(touched.take(few), totals[few]), len(few))
+        below = FoundRows(self._sources(touched.take(few), totals[few]), len(few))
         if edge.high is None:
             return NOTHING, below
         beyond = _first_beyond(edge.high, owners=owners, committed=committed, totals=totals)
@@ -128,7 +129,7 @@ class ArrowQuestions:
             return NOTHING, below
         answer = self._found(rows, beyond, ["src"])
         found_totals = totals[_positions_in(answer.rows["src"], touched)]
-        return Found(answer.rows.append_column(COUNT, pa.array(found_totals)), answer.total), below
+        return FoundRows(answer.rows.append_column(COUNT, pa.array(found_totals)), answer.total), below
 
     def folded_count(self, table_key: str) -> int:
         """Return how many ids the rows of a table have."""
@@ -138,7 +139,7 @@ class ArrowQuestions:
         """Return of how many committed rows each of these properties has a value now, and null afterwards."""
         return cleared_rows(self._deltas[table_key].folded, names, self._ops)
 
-    def _repeated(self, rows: Rows, columns: Sequence[str]) -> Positions:
+    def _repeated(self, rows: TypedRows, columns: Sequence[str]) -> Positions:
         if rows.count < 2 or (rows.has_fresh_ids and list(columns) == [ID]):
             return np.empty(0, dtype=np.int64)
         return self._ops.duplicates(rows.table.select(list(columns)))
@@ -163,7 +164,7 @@ class ArrowQuestions:
         missing: Column,
         chosen: Callable[[Column, Column], Column],
         refused: Collection[str],
-    ) -> Found:
+    ) -> FoundRows:
         """Return the edges that end at missing nodes which are, or are not, among the refused ones."""
         if len(missing):
             missing = missing.filter(chosen(missing, pa.array(refused, pa.utf8())))
@@ -172,7 +173,7 @@ class ArrowQuestions:
         rows = self._deltas[edge.table_key].folded
         return self._found(rows, true_positions(is_among(rows.table.column(column), missing)), [column])
 
-    def _retained(self, edge: EdgeType, column: str, node: str) -> Found:
+    def _retained(self, edge: EdgeType, column: str, node: str) -> FoundRows:
         gone = self._removed(node)
         if len(gone) == 0:
             return NOTHING
@@ -180,7 +181,7 @@ class ArrowQuestions:
         touched = NO_IDS if own is None else own.touched_ids
         keys: pa.Table = pa.table({column: gone})
         found = self._ops.existing(edge.table_key, keys, [column], outside_ids=touched)
-        return Found(self._first_by_id(found), found.num_rows)
+        return FoundRows(self._first_by_id(found), found.num_rows)
 
     def _removed(self, node: str) -> Column:
         delta = self._deltas.get(f"node:{node}")
@@ -194,17 +195,17 @@ class ArrowQuestions:
             return found
         return found.take(pc.sort_indices(found[ID])[: self._limit])
 
-    def _found(self, rows: Rows, positions: Positions, columns: Sequence[str]) -> Found:
+    def _found(self, rows: TypedRows, positions: Positions, columns: Sequence[str]) -> FoundRows:
         if len(positions) == 0:
             return NOTHING
         first = first_positions(rows, positions, self._limit)
         names = [name for name in dict.fromkeys(columns) if name != ID]
         chosen = rows.table.select([ID, *names]).take(first)
         arrays: list[Column] = [pa.array(rows.files[first]), pa.array(rows.lines[first]), *chosen.columns]
-        return Found(pa.Table.from_arrays(arrays, names=[FILE, LINE, ID, *names]), len(positions))
+        return FoundRows(pa.Table.from_arrays(arrays, names=[FILE, LINE, ID, *names]), len(positions))
 
 
-def cleared_rows(rows: Rows, names: Sequence[str], ops: KeyOps) -> dict[str, int]:
+def cleared_rows(rows: TypedRows, names: Sequence[str], ops: KeyOps) -> dict[str, int]:
     """Return of how many committed rows a merge of these, each id once, clears which of these properties."""
     if rows.has_fresh_ids or not names:
         return {}
@@ -247,7 +248,7 @@ def _holder(found: pa.Table, columns: Sequence[str], asked: pa.Table, row: int) 
     return min(map(str, found[ID].to_pylist()))
 
 
-def _places(rows: Rows) -> pa.Table:
+def _places(rows: TypedRows) -> pa.Table:
     columns: list[Column] = [pa.array(rows.files), pa.array(rows.lines), rows.ids]
     return pa.Table.from_arrays(columns, names=[FILE, LINE, ID])
 

@@ -10,11 +10,12 @@ import pyarrow.compute as pc
 
 from omnigraph.catalog.arrow_schema import arrow_schema
 from omnigraph.catalog.model import EdgeType, NodeType
-from omnigraph.validate.columns import Column, Mask, Rows, charge, to_mask, true_positions
+from omnigraph.core.arrays import Mask
+from omnigraph.validate.columns import Column, TypedRows, charge, to_mask, true_positions
 from omnigraph.validate.ids import derive_ids
 from omnigraph.validate.new_ids import made_ids
 from omnigraph.validate.values import quote
-from omnigraph.validate.violations import Kind, ViolationLog
+from omnigraph.validate.violations import ViolationKind, ViolationLog
 
 Flaw = tuple[int, str, str]  # row, property, message
 
@@ -35,7 +36,7 @@ class Converted:
     left_out: frozenset[str] = frozenset()
 
 
-def assemble(converted: Converted, *, file: int, make_id: Callable[[], str], log: ViolationLog) -> Rows:
+def assemble(converted: Converted, *, file: int, make_id: Callable[[], str], log: ViolationLog) -> TypedRows:
     """Return the rows with their ids, and report the flaws.
 
     A keyed node whose given id is not the one of its key is a violation of its record; the record goes no
@@ -52,7 +53,7 @@ def assemble(converted: Converted, *, file: int, make_id: Callable[[], str], log
     table = pa.Table.from_arrays(columns, schema=schema)
     files = np.full(count, file, dtype=np.int32)
     masks = _masks(converted.flaws, count)
-    rows = Rows(type_, table, files, converted.lines, masks, is_fresh, converted.left_out)
+    rows = TypedRows(type_, table, files, converted.lines, masks, is_fresh, converted.left_out)
     wrong = _wrong_ids(rows, converted, log)
     _report_flaws(rows, converted.flaws, wrong, log)
     return rows.filter(~wrong)
@@ -75,7 +76,7 @@ def _masks(flaws: Sequence[Flaw], count: int) -> dict[str, Mask]:
     return masks
 
 
-def _wrong_ids(rows: Rows, converted: Converted, log: ViolationLog) -> Mask:
+def _wrong_ids(rows: TypedRows, converted: Converted, log: ViolationLog) -> Mask:
     given = converted.given_ids
     wrong = np.zeros(rows.count, dtype=np.bool_)
     if given is None or not isinstance(rows.type, NodeType) or rows.type.key is None:
@@ -87,7 +88,7 @@ def _wrong_ids(rows: Rows, converted: Converted, log: ViolationLog) -> Mask:
         rows,
         positions,
         log,
-        kind=Kind.RECORD,
+        kind=ViolationKind.RECORD,
         message=lambda row: (
             f"{rows.type.name} has id {quote(given[row])}, but its key ({key}) gives {quote(rows.ids[row])}"
         ),
@@ -95,7 +96,7 @@ def _wrong_ids(rows: Rows, converted: Converted, log: ViolationLog) -> Mask:
     return wrong
 
 
-def _report_flaws(rows: Rows, flaws: Sequence[Flaw], wrong: Mask, log: ViolationLog) -> None:
+def _report_flaws(rows: TypedRows, flaws: Sequence[Flaw], wrong: Mask, log: ViolationLog) -> None:
     constraints = {name: position for position, name in enumerate(rows.type.properties)}
     texts: dict[str, dict[int, str]] = {}
     for row, name, message in flaws:
@@ -107,7 +108,7 @@ def _report_flaws(rows: Rows, flaws: Sequence[Flaw], wrong: Mask, log: Violation
             rows,
             positions,
             log,
-            kind=Kind.TYPE,
+            kind=ViolationKind.TYPE,
             message=messages.__getitem__,
             constraint=constraints[name],
         )

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType
 from omnigraph.validate.arrow_questions import ArrowQuestions, Delta
-from omnigraph.validate.columns import Column, Rows, TableChange, concat_rows, make_rows
+from omnigraph.validate.columns import Column, TableChange, TypedRows, concat_rows, make_rows
 from omnigraph.validate.set_checks import TableTraits, check_sets
 from omnigraph.validate.sets import (
     CommittedView,
@@ -41,7 +41,7 @@ class ChunkedChange:
 
 def validate_changeset(
     changes: Mapping[str, TableChange], catalog: Catalog, key_ops: KeyOps, log: ViolationLog
-) -> dict[str, Rows]:
+) -> dict[str, TypedRows]:
     """Report everything that a write breaks; return its rows by table, the last one of each id (W1, W2).
 
     Nothing is raised: the caller asks the log, when all inputs were read and all checks were made.
@@ -68,7 +68,7 @@ def validate_chunks(
     check_sets(traits, catalog, ArrowQuestions(deltas, KeyOps(view, whole), log.limit), log)
 
 
-def fold_by_id(rows: Rows) -> Rows:
+def fold_by_id(rows: TypedRows) -> TypedRows:
     """Return the last row of each id in the order of the input; these very rows when no id is repeated."""
     if rows.has_fresh_ids or rows.count < 2:
         return rows
@@ -87,7 +87,7 @@ def _delta(change: TableChange, log: ViolationLog) -> Delta:
     return delta_of(change, rows.filter(check_values(rows, log)))
 
 
-def _checked_chunks(change: ChunkedChange, log: ViolationLog) -> Rows:
+def _checked_chunks(change: ChunkedChange, log: ViolationLog) -> TypedRows:
     """Check the values of every chunk; return what the set checks compare of the rows that passed."""
     parts = [_narrow(make_rows(change.type, {}, lines=[]))]
     for chunk in change.chunks:
@@ -98,7 +98,7 @@ def _checked_chunks(change: ChunkedChange, log: ViolationLog) -> Rows:
     return concat_rows(parts).in_order()
 
 
-def _narrow(rows: Rows) -> Rows:
+def _narrow(rows: TypedRows) -> TypedRows:
     type_ = rows.type
     ends = ["src", "dst"] if isinstance(type_, EdgeType) else []
     key = (type_.key or ()) if isinstance(type_, NodeType) else ()
@@ -111,13 +111,13 @@ def _delta_of_checked(change: TableChange) -> Delta:
     return Delta(change.rows, change.rows, change.removed_ids)
 
 
-def delta_of(change: TableChange, rows: Rows) -> Delta:
+def delta_of(change: TableChange, rows: TypedRows) -> Delta:
     """Return what takes part in the set checks: rows in order that passed the value checks."""
     folded = fold_by_id(rows)
     return Delta(rows, folded, _without(change.removed_ids, folded.ids))
 
 
-def _traits(change: TableChange, rows: Rows) -> TableTraits:
+def _traits(change: TableChange, rows: TypedRows) -> TableTraits:
     return TableTraits(
         is_strict=change.mode in {"append", "overwrite"},
         is_overwrite=change.mode == "overwrite",

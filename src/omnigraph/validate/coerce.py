@@ -23,11 +23,12 @@ import pyarrow.compute as pc
 
 from omnigraph.catalog.arrow_schema import arrow_type
 from omnigraph.catalog.model import Property
+from omnigraph.core.arrays import Positions
 from omnigraph.core.errors import ExecutionError
 from omnigraph.core.limits import I32_MAX, I32_MIN, I64_MAX, I64_MIN
 from omnigraph.core.temporal import days_of, millis_of, parse_date, parse_datetime
 from omnigraph.core.values import FLOATS, INTEGERS, Scalar, ValueType
-from omnigraph.validate.columns import Column, Positions
+from omnigraph.validate.columns import Column
 from omnigraph.validate.values import INTEGER_WIDTHS, quote
 
 Problems = list[tuple[int, str]]

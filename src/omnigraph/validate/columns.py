@@ -11,16 +11,15 @@ import pyarrow.compute as pc
 
 from omnigraph.catalog.arrow_schema import arrow_schema
 from omnigraph.catalog.model import EdgeType, NodeType
-from omnigraph.validate.violations import REFUSED_MAX, Kind, Violation, ViolationLog
+from omnigraph.core.arrays import Mask, Positions
+from omnigraph.validate.violations import REFUSED_MAX, Violation, ViolationKind, ViolationLog
 
-Mask = npt.NDArray[np.bool_]
-Positions = npt.NDArray[np.int64]
 Column = Any  # an Arrow array, whole or in chunks: the stubs of pyarrow.compute know one of them at a time
-Mode = Literal["append", "merge", "overwrite", "delete"]
+WriteMode = Literal["append", "merge", "overwrite", "delete"]
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class TypedRows:
     """Rows of one type, in the order of the input.
 
     `table` has the columns of the type's table. `flaws` marks, by column, the values that could not be
@@ -51,22 +50,22 @@ class Rows:
         """The id of each row."""
         return self.table.column("id")
 
-    def take(self, positions: Positions) -> "Rows":
+    def take(self, positions: Positions) -> "TypedRows":
         """Return the rows at positions, in their order."""
         return self._choose(self.table.take(positions), positions)
 
-    def filter(self, mask: Mask) -> "Rows":
+    def filter(self, mask: Mask) -> "TypedRows":
         """Return the rows of a mask; these very rows when it holds for all."""
         return self if mask.all() else self._choose(self.table.filter(pa.array(mask)), mask)
 
-    def in_order(self) -> "Rows":
+    def in_order(self) -> "TypedRows":
         """Return the rows by file, line and id; these very rows when each has a line of its own, in order."""
         ahead = np.diff(self.files)
         if bool(np.all((ahead > 0) | ((ahead == 0) & (np.diff(self.lines) > 0)))):
             return self
         return self.take(_order(_places(self)))
 
-    def _choose(self, table: pa.Table, chosen: Mask | Positions) -> "Rows":
+    def _choose(self, table: pa.Table, chosen: Mask | Positions) -> "TypedRows":
         flaws = {name: mask[chosen] for name, mask in self.flaws.items()}
         return replace(self, table=table, files=self.files[chosen], lines=self.lines[chosen], flaws=flaws)
 
@@ -81,9 +80,9 @@ class TableChange:
     """
 
     type: NodeType | EdgeType
-    rows: Rows | None
+    rows: TypedRows | None
     removed_ids: Column
-    mode: Mode
+    mode: WriteMode
     coalesce: bool = False
 
 
@@ -94,12 +93,12 @@ def make_rows(
     file: int = 0,
     lines: Sequence[int] | npt.NDArray[np.int64],
     has_fresh_ids: bool = False,
-) -> Rows:
+) -> TypedRows:
     """Return rows of one file from their columns; a property that is not given is null."""
     schema = arrow_schema(type_)
     count = len(lines)
     arrays = [columns[item.name] if item.name in columns else pa.nulls(count, item.type) for item in schema]
-    return Rows(
+    return TypedRows(
         type_,
         pa.Table.from_arrays(arrays, schema=schema),
         np.full(count, file, dtype=np.int32),
@@ -108,13 +107,13 @@ def make_rows(
     )
 
 
-def concat_rows(parts: Sequence[Rows]) -> Rows:
+def concat_rows(parts: Sequence[TypedRows]) -> TypedRows:
     """Return the rows of one type from several pieces, one piece after the other."""
     assert parts, "there is no type without a piece"
     if len(parts) == 1:
         return parts[0]
     flawed = sorted({name for part in parts for name in part.flaws})
-    return Rows(
+    return TypedRows(
         parts[0].type,
         pa.concat_tables([part.table for part in parts]),
         np.concatenate([part.files for part in parts]),
@@ -125,17 +124,17 @@ def concat_rows(parts: Sequence[Rows]) -> Rows:
     )
 
 
-def null_properties(rows: Rows) -> frozenset[str]:
+def null_properties(rows: TypedRows) -> frozenset[str]:
     """Return the properties that are null in some of the rows."""
     return frozenset(name for name in rows.type.properties if rows.table.column(name).null_count)
 
 
 def charge(
-    rows: Rows,
+    rows: TypedRows,
     positions: Positions,
     log: ViolationLog,
     *,
-    kind: Kind,
+    kind: ViolationKind,
     message: Callable[[int], str],
     constraint: int = 0,
     violation: type[Violation] = Violation,
@@ -163,7 +162,7 @@ def charge(
     log.extend(found, more=len(positions) - len(found))
 
 
-def first_positions(rows: Rows, positions: Positions, limit: int) -> Positions:
+def first_positions(rows: TypedRows, positions: Positions, limit: int) -> Positions:
     """Return those of the positions that come first by file, line and id; all of them within the limit."""
     return positions if len(positions) <= limit else positions[_order(_places(rows, positions), limit)]
 
@@ -187,7 +186,7 @@ def _least(ids: Column) -> list[str | None]:
     return found
 
 
-def _places(rows: Rows, positions: Positions | None = None) -> pa.Table:
+def _places(rows: TypedRows, positions: Positions | None = None) -> pa.Table:
     columns: list[Column] = [pa.array(rows.files), pa.array(rows.lines), rows.ids]
     every = pa.Table.from_arrays(columns, names=["file", "line", "id"])
     return every if positions is None else every.take(positions)
@@ -201,6 +200,6 @@ def _order(places: pa.Table, limit: int | None = None) -> Positions:
     return np.asarray(order, dtype=np.int64)
 
 
-def _flaws(part: Rows, name: str) -> Mask:
+def _flaws(part: TypedRows, name: str) -> Mask:
     found = part.flaws.get(name)
     return np.zeros(part.count, dtype=np.bool_) if found is None else found

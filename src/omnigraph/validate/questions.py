@@ -27,14 +27,14 @@ _PLACE: list[tuple[str, pa.DataType]] = [(FILE, pa.int32()), (LINE, pa.int64()),
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundRows:
     """Rows that break a rule: where they stand, their ids, and the columns that were asked about."""
 
     rows: pa.Table
     total: int
 
 
-NOTHING = Found(pa.schema(_PLACE).empty_table(), 0)
+NOTHING = FoundRows(pa.schema(_PLACE).empty_table(), 0)
 
 
 def null_of(name: str) -> str:
@@ -55,11 +55,11 @@ def is_null_flag(column: str) -> bool:
 class KeyQuestions(Protocol):
     """The questions of the set checks."""
 
-    def duplicates(self, table_key: str, columns: Sequence[str], shown: Sequence[str] = ()) -> Found:
+    def duplicates(self, table_key: str, columns: Sequence[str], shown: Sequence[str] = ()) -> FoundRows:
         """Return the rows whose tuple stands in an earlier row, with the columns, and those to show (A1)."""
         ...
 
-    def existing(self, table_key: str, columns: Sequence[str]) -> Found:
+    def existing(self, table_key: str, columns: Sequence[str]) -> FoundRows:
         """Return the rows whose tuple a committed row holds that the write leaves alone (A1).
 
         The columns come along, and `HOLDER`, the least id of those committed rows. Rows that are duplicates
@@ -72,22 +72,22 @@ class KeyQuestions(Protocol):
         """Return how many ids the rows of a table have."""
         ...
 
-    def missing(self, edge: EdgeType, refused: Refused = NONE_REFUSED) -> tuple[Found, Found]:
+    def missing(self, edge: EdgeType, refused: Refused = NONE_REFUSED) -> tuple[FoundRows, FoundRows]:
         """Return the edges whose `src`, and those whose `dst`, is neither written nor committed and kept.
 
         Edges to nodes that were refused are left out: those are `following`.
         """
         ...
 
-    def following(self, edge: EdgeType, refused: Refused) -> tuple[Found, Found]:
+    def following(self, edge: EdgeType, refused: Refused) -> tuple[FoundRows, FoundRows]:
         """Return the edges whose `src`, and those whose `dst`, is missing because the node was refused."""
         ...
 
-    def retained(self, edge: EdgeType) -> tuple[Found, Found]:
+    def retained(self, edge: EdgeType) -> tuple[FoundRows, FoundRows]:
         """Return committed edges outside of the write whose `src`, or `dst`, is a node that it removes."""
         ...
 
-    def counts(self, edge: EdgeType) -> tuple[Found, Found]:
+    def counts(self, edge: EdgeType) -> tuple[FoundRows, FoundRows]:
         """Return the first row beyond the maximum of each source, and the sources below the minimum.
 
         `COUNT` says how many edges the source has after the write. Sources come as `id`, without a place;

@@ -20,9 +20,9 @@ from omnigraph.catalog.scope import nearest_name
 from omnigraph.core.errors import ResourceLimit
 from omnigraph.validate.assemble import Converted, Flaw, assemble
 from omnigraph.validate.coerce import coerce_column, json_name
-from omnigraph.validate.columns import Column, Rows, concat_rows
+from omnigraph.validate.columns import Column, TypedRows, concat_rows
 from omnigraph.validate.values import quote
-from omnigraph.validate.violations import Kind, Violation, ViolationLog
+from omnigraph.validate.violations import Violation, ViolationKind, ViolationLog
 
 LINE_BYTES_SETTING = "OMNIGRAPH_LOAD_LINE_MAX_BYTES"
 LINE_TOKENS_SETTING = "OMNIGRAPH_LOAD_LINE_MAX_TOKENS"
@@ -83,7 +83,7 @@ def read_ndjson(
     log: ViolationLog,
     limits: ReadLimits = UNLIMITED,
     first_line: int = 1,
-) -> dict[str, Rows]:
+) -> dict[str, TypedRows]:
     """Return the rows of a file by table key; what cannot be read is reported (R1, R2, R3).
 
     Raises:
@@ -91,7 +91,7 @@ def read_ndjson(
     """
     log.open_file(file, file_name)
     reader = _Reader(file, file_name, catalog, log, limits)
-    parts: dict[str, list[Rows]] = {}
+    parts: dict[str, list[TypedRows]] = {}
     for number, lines in _blocks(data, first_line):
         for batch in reader.read(number, lines):
             rows = assemble(_convert(batch), file=file, make_id=make_id, log=log)
@@ -226,7 +226,7 @@ class _Reader:
         help = nearest_name(bad.name, bad.known)
         message = f"{bad}; {help}" if help else str(bad)
         place = (self._file, number, self._file_name)
-        self._log.add(Violation(Kind.RECORD, message, bad.table_key, None, *place))
+        self._log.add(Violation(ViolationKind.RECORD, message, bad.table_key, None, *place))
 
     def _check_limits(self, line: bytes, number: int) -> None:
         place = f"line {number}" if self._file_name is None else f"{self._file_name}:{number}"

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType
 from omnigraph.validate.columns import Column
-from omnigraph.validate.questions import COUNT, FILE, HOLDER, ID, LINE, Found, KeyQuestions
+from omnigraph.validate.questions import COUNT, FILE, HOLDER, ID, LINE, FoundRows, KeyQuestions
 from omnigraph.validate.values import quote, show
 from omnigraph.validate.violations import (
     NOWHERE,
     Consequence,
     KeyConflictViolation,
-    Kind,
     Violation,
+    ViolationKind,
     ViolationLog,
 )
 
@@ -101,14 +101,14 @@ def _check_strict_ids(
             found,
             table_key,
             log,
-            kind=Kind.UNIQUE,
+            kind=ViolationKind.UNIQUE,
             message=_id_message(found, f"{table_key} {text}"),
             constraint=ID_CONSTRAINT,
             violation=KeyConflictViolation,
         )
 
 
-def _id_message(found: Found, text: str) -> Message:
+def _id_message(found: FoundRows, text: str) -> Message:
     return lambda row: text.format(quote(found.rows[ID][row]))
 
 
@@ -125,25 +125,25 @@ def _check_unique(
 
 
 def _charge_repeated(
-    type_: NodeType | EdgeType, columns: Sequence[str], found: Found, constraint: int, log: ViolationLog
+    type_: NodeType | EdgeType, columns: Sequence[str], found: FoundRows, constraint: int, log: ViolationLog
 ) -> None:
     where = _where(type_, columns)
 
     def message(row: int) -> str:
         return f"{where}: {_shown(found, columns, row)} stands twice in this write"
 
-    _charge(found, type_.table_key, log, kind=Kind.UNIQUE, message=message, constraint=constraint)
+    _charge(found, type_.table_key, log, kind=ViolationKind.UNIQUE, message=message, constraint=constraint)
 
 
 def _charge_held(
-    type_: NodeType | EdgeType, columns: Sequence[str], found: Found, constraint: int, log: ViolationLog
+    type_: NodeType | EdgeType, columns: Sequence[str], found: FoundRows, constraint: int, log: ViolationLog
 ) -> None:
     where = _where(type_, columns)
 
     def message(row: int) -> str:
         return f"{where}: {_shown(found, columns, row)} is held by {quote(found.rows[HOLDER][row])}"
 
-    _charge(found, type_.table_key, log, kind=Kind.UNIQUE, message=message, constraint=constraint)
+    _charge(found, type_.table_key, log, kind=ViolationKind.UNIQUE, message=message, constraint=constraint)
 
 
 def _where(type_: NodeType | EdgeType, columns: Sequence[str]) -> str:
@@ -151,33 +151,33 @@ def _where(type_: NodeType | EdgeType, columns: Sequence[str]) -> str:
     return f"@unique violation on {type_.name}.{named}"
 
 
-def _shown(found: Found, columns: Sequence[str], row: int) -> str:
+def _shown(found: FoundRows, columns: Sequence[str], row: int) -> str:
     return ", ".join(quote(show(found.rows[name][row])) for name in columns)
 
 
 def _charge_ends(
-    edge: EdgeType, answers: tuple[Found, Found], log: ViolationLog, *, is_nowhere: bool = False
+    edge: EdgeType, answers: tuple[FoundRows, FoundRows], log: ViolationLog, *, is_nowhere: bool = False
 ) -> None:
     for constraint, ((column, node), found) in enumerate(zip(ends(edge), answers, strict=True)):
         _charge(
             found,
             edge.table_key,
             log,
-            kind=Kind.ENDPOINT,
+            kind=ViolationKind.ENDPOINT,
             message=_Missing(column, node, found),
             constraint=constraint,
             is_nowhere=is_nowhere,
         )
 
 
-def _charge_following(edge: EdgeType, answers: tuple[Found, Found], log: ViolationLog) -> None:
+def _charge_following(edge: EdgeType, answers: tuple[FoundRows, FoundRows], log: ViolationLog) -> None:
     """Report edges whose end was refused: they are right themselves, and come behind what is to be mended."""
     for constraint, ((column, node), found) in enumerate(zip(ends(edge), answers, strict=True)):
         if found.total:
             rows = found.rows.to_pylist()
             consequences = [
                 Consequence(
-                    Kind.ENDPOINT,
+                    ViolationKind.ENDPOINT,
                     f"{column} {quote(row[column])} was refused",
                     edge.table_key,
                     row[ID],
@@ -198,7 +198,7 @@ class _Missing:
 
     column: str
     node: str
-    found: Found
+    found: FoundRows
 
     def __call__(self, row: int) -> str:
         return f"{self.column} {quote(self.found.rows[self.column][row])} not found in {self.node}"
@@ -216,8 +216,8 @@ def _check_counts(edge: EdgeType, ask: KeyQuestions, log: ViolationLog) -> None:
         source, count = below.rows[ID][row], below.rows[COUNT][row].as_py()
         return f"{where}: {quote(source)} has {_edges(count)}, at least {edge.low} required"
 
-    _charge(beyond, edge.table_key, log, kind=Kind.CARDINALITY, message=too_many)
-    _charge(below, edge.table_key, log, kind=Kind.CARDINALITY, message=too_few, is_nowhere=True)
+    _charge(beyond, edge.table_key, log, kind=ViolationKind.CARDINALITY, message=too_many)
+    _charge(below, edge.table_key, log, kind=ViolationKind.CARDINALITY, message=too_few, is_nowhere=True)
 
 
 def _edges(count: int) -> str:
@@ -225,11 +225,11 @@ def _edges(count: int) -> str:
 
 
 def _charge(
-    found: Found,
+    found: FoundRows,
     table_key: str,
     log: ViolationLog,
     *,
-    kind: Kind,
+    kind: ViolationKind,
     message: Message,
     constraint: int = 0,
     violation: type[Violation] = Violation,

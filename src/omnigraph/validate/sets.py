@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.validate.columns import Column, Mask, Positions, TableChange, to_mask
+from omnigraph.core.arrays import Mask, Positions
+from omnigraph.validate.columns import Column, TableChange, to_mask
 
 NO_IDS: Column = pa.array([], pa.utf8())
 

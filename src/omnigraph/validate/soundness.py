@@ -18,9 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog.model import EdgeType, NodeType
-from omnigraph.validate.columns import Positions
+from omnigraph.core.arrays import Positions
 from omnigraph.validate.values import quote
-from omnigraph.validate.violations import Kind, Violation, ViolationLog
+from omnigraph.validate.violations import Violation, ViolationKind, ViolationLog
 
 _BYTES: dict[pa.DataType, pa.DataType] = {
     pa.utf8(): pa.binary(),
@@ -52,7 +52,7 @@ def sound_rows(
         ValidationError: the values are damaged (A3).
     """
     log.open_file(file, file_name)
-    place = _Place(type_.table_key, file, file_name)
+    place = _CheckedPlace(type_.table_key, file, file_name)
     refused = _unsound(table, place, first_line)
     if check is not None:
         check(table)
@@ -85,10 +85,10 @@ def refuse_damage(table: pa.Table, table_key: str, *, file: int, file_name: str 
     Raises:
         ValidationError: the values are damaged (A3).
     """
-    _unsound(table, _Place(table_key, file, file_name), 1)
+    _unsound(table, _CheckedPlace(table_key, file, file_name), 1)
 
 
-class _Place:
+class _CheckedPlace:
     """Where the rows of a table come from."""
 
     def __init__(self, table_key: str, file: int, file_name: str | None) -> None:
@@ -96,7 +96,7 @@ class _Place:
 
     def violation(self, line: int, message: str) -> Violation:
         return Violation(
-            Kind.RECORD, message, self._table_key, None, self._file, line, file_name=self._file_name
+            ViolationKind.RECORD, message, self._table_key, None, self._file, line, file_name=self._file_name
         )
 
     def raise_damage(self, line: int, message: str) -> None:
@@ -106,7 +106,7 @@ class _Place:
         only.raise_if_any()
 
 
-def _unsound(table: pa.Table, place: _Place, first_line: int) -> dict[int, str]:
+def _unsound(table: pa.Table, place: _CheckedPlace, first_line: int) -> dict[int, str]:
     """Return the rows with a text that is not UTF-8, each with the first such column (A1, A2, A3)."""
     if any(len(column) != table.num_rows for column in table.columns):
         place.raise_damage(first_line, "the columns are damaged: they have different lengths")

@@ -16,14 +16,15 @@ from omnigraph.catalog.arrow_schema import arrow_type
 from omnigraph.catalog.model import EdgeType, NodeType, Property
 from omnigraph.catalog.moments import with_moments
 from omnigraph.catalog.scope import nearest_name
+from omnigraph.core.arrays import Mask, Positions
 from omnigraph.core.limits import DIAGNOSTIC_EXCERPT_MAX
 from omnigraph.core.temporal import time_of_day
 from omnigraph.core.values import FLOATS, INTEGERS, Scalar, ValueType
 from omnigraph.validate.assemble import Converted, Flaw, assemble
 from omnigraph.validate.coerce import BeyondPython, Problems, coerce_column
-from omnigraph.validate.columns import Column, Mask, Positions, Rows, make_rows, to_mask, true_positions
+from omnigraph.validate.columns import Column, TypedRows, make_rows, to_mask, true_positions
 from omnigraph.validate.values import quote
-from omnigraph.validate.violations import Kind, Violation, ViolationLog
+from omnigraph.validate.violations import Violation, ViolationKind, ViolationLog
 
 Coerce = Callable[[Column, Property, str], tuple[Column, Problems]]
 # What Arrow and Python say of values that they cannot convert: types without a way, times without a zone.
@@ -42,7 +43,7 @@ def read_table(
     first_line: int = 1,
     lines: Positions | None = None,
     coerce: Coerce | None = None,
-) -> Rows:
+) -> TypedRows:
     """Return the rows of a table of one type; its rows count as lines, unless `lines` says where they stand.
 
     A table with a wrong column is refused once, at its first row. An edge without an end, or an id that is no
@@ -51,7 +52,7 @@ def read_table(
     log.open_file(file, file_name)
     wrong = wrong_column(table.schema, type_)
     if wrong is not None:
-        log.add(Violation(Kind.RECORD, wrong, type_.table_key, None, file, first_line, file_name))
+        log.add(Violation(ViolationKind.RECORD, wrong, type_.table_key, None, file, first_line, file_name))
         return make_rows(type_, {}, file=file, lines=[])
     if lines is None:
         lines = np.arange(first_line, first_line + table.num_rows, dtype=np.int64)
@@ -77,7 +78,7 @@ class _Refusals:
 
     def add(self, line: int, message: str) -> None:
         key = self.type.table_key
-        self.log.add(Violation(Kind.RECORD, message, key, None, self.file, line, self.file_name))
+        self.log.add(Violation(ViolationKind.RECORD, message, key, None, self.file, line, self.file_name))
 
 
 def _converted(

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog.model import Bounds, NodeType, Property
+from omnigraph.core.arrays import Mask, Positions
 from omnigraph.core.limits import (
     DIAGNOSTIC_EXCERPT_MAX,
     I32_MAX,
@@ -24,8 +25,8 @@ from omnigraph.core.limits import (
 )
 from omnigraph.core.temporal import format_datetime
 from omnigraph.core.values import FLOATS, INTEGERS, Scalar
-from omnigraph.validate.columns import Column, Mask, Positions, Rows, charge, to_mask, true_positions
-from omnigraph.validate.violations import Kind, ViolationLog
+from omnigraph.validate.columns import Column, TypedRows, charge, to_mask, true_positions
+from omnigraph.validate.violations import ViolationKind, ViolationLog
 
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 DAY_MS = 86_400_000
@@ -37,16 +38,18 @@ INTEGER_WIDTHS = {
     Scalar.U32: (0, U32_MAX),
     Scalar.U64: (0, U64_MAX),
 }
-Report = Callable[[Positions, Kind, int, Callable[[int], str]], None]
+Report = Callable[[Positions, ViolationKind, int, Callable[[int], str]], None]
 
 
-def check_values(rows: Rows, log: ViolationLog) -> Mask:
+def check_values(rows: TypedRows, log: ViolationLog) -> Mask:
     """Report every value that its column does not admit; return which rows have none."""
     passing = np.ones(rows.count, dtype=np.bool_)
     for flaws in rows.flaws.values():
         passing &= ~flaws
 
-    def report(positions: Positions, kind: Kind, constraint: int, message: Callable[[int], str]) -> None:
+    def report(
+        positions: Positions, kind: ViolationKind, constraint: int, message: Callable[[int], str]
+    ) -> None:
         passing[positions] = False
         charge(rows, positions, log, kind=kind, message=message, constraint=constraint)
 
@@ -76,7 +79,7 @@ def show(value: Column) -> str:
     return format_datetime(value.value) if pa.types.is_date64(value.type) else str(value)
 
 
-def _check_required(rows: Rows, item: Property, constraint: int, report: Report) -> None:
+def _check_required(rows: TypedRows, item: Property, constraint: int, report: Report) -> None:
     column = rows.table.column(item.name)
     if item.type.nullable or column.null_count == 0:
         return
@@ -84,22 +87,24 @@ def _check_required(rows: Rows, item: Property, constraint: int, report: Report)
     if item.name in rows.flaws:
         missing &= ~rows.flaws[item.name]
     message = f"missing required property {rows.type.name}.{item.name}"
-    report(np.flatnonzero(missing), Kind.REQUIRED, constraint, lambda _: message)
+    report(np.flatnonzero(missing), ViolationKind.REQUIRED, constraint, lambda _: message)
 
 
-def _check_storable(rows: Rows, item: Property, constraint: int, report: Report) -> None:
+def _check_storable(rows: TypedRows, item: Property, constraint: int, report: Report) -> None:
     """Floats are finite, dates have a year of four digits, lists and vectors have no null item."""
     column, where = rows.table.column(item.name), f"{rows.type.name}.{item.name}"
     if not (item.type.is_list or item.type.is_vector):
         if _is_limited(item.type.scalar):
             bad = true_positions(_unstorable(column, item.type.scalar))
-            report(bad, Kind.TYPE, constraint, lambda row: _storable_message(where, item, column[row]))
+            report(
+                bad, ViolationKind.TYPE, constraint, lambda row: _storable_message(where, item, column[row])
+            )
         return
     scalar = Scalar.F32 if item.type.is_vector else item.type.scalar
     nulls, others = _bad_items(column, scalar)
-    report(nulls, Kind.TYPE, constraint, lambda _: f"{where}: a null item in {item.type}")
+    report(nulls, ViolationKind.TYPE, constraint, lambda _: f"{where}: a null item in {item.type}")
     rule = "must be finite" if scalar in FLOATS else "has a day outside of the years 1 to 9999"
-    report(others, Kind.TYPE, constraint, lambda _: f"{where}: an item {rule}")
+    report(others, ViolationKind.TYPE, constraint, lambda _: f"{where}: an item {rule}")
 
 
 def _is_limited(scalar: Scalar) -> bool:
@@ -148,7 +153,7 @@ def _sorted(positions: set[int]) -> Positions:
     return np.array(sorted(positions), dtype=np.int64)
 
 
-def _check_enum(rows: Rows, item: Property, constraint: int, report: Report) -> None:
+def _check_enum(rows: TypedRows, item: Property, constraint: int, report: Report) -> None:
     values = item.type.enum_values
     if values is None:
         return
@@ -158,13 +163,13 @@ def _check_enum(rows: Rows, item: Property, constraint: int, report: Report) -> 
     expected = ", ".join(values)
     report(
         bad,
-        Kind.ENUM,
+        ViolationKind.ENUM,
         constraint,
         lambda row: f"invalid enum value {quote(column[row])} for {where}: expected one of {expected}",
     )
 
 
-def _check_range(rows: Rows, item: Property, bounds: Bounds, constraint: int, report: Report) -> None:
+def _check_range(rows: TypedRows, item: Property, bounds: Bounds, constraint: int, report: Report) -> None:
     column, where = rows.table.column(item.name), f"{rows.type.name}.{item.name}"
     outside = np.zeros(rows.count, dtype=np.bool_)
     for comparison in _outside(column, bounds, item.type.scalar):
@@ -172,7 +177,7 @@ def _check_range(rows: Rows, item: Property, bounds: Bounds, constraint: int, re
     shown = "..".join("" if bound is None else str(bound) for bound in (bounds.low, bounds.high))
     report(
         np.flatnonzero(outside),
-        Kind.RANGE,
+        ViolationKind.RANGE,
         constraint,
         lambda row: f"@range violation on {where}: {column[row]} is not in {shown}",
     )
@@ -201,12 +206,12 @@ def _outside(column: Column, bounds: Bounds, scalar: Scalar) -> Iterator[Column]
         yield pc.greater(column, pa.scalar(float(bounds.high)).cast(type_, safe=False))
 
 
-def _check_pattern(rows: Rows, item: Property, pattern: str, constraint: int, report: Report) -> None:
+def _check_pattern(rows: TypedRows, item: Property, pattern: str, constraint: int, report: Report) -> None:
     column, where = rows.table.column(item.name), f"{rows.type.name}.{item.name}"
     matched = pc.match_substring_regex(column, pattern)
     report(
         true_positions(pc.invert(matched)),
-        Kind.CHECK,
+        ViolationKind.CHECK,
         constraint,
         lambda row: f"@check violation on {where}: {quote(column[row])} does not match {pattern!r}",
     )

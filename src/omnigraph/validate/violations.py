@@ -18,7 +18,7 @@ REFUSED_MAX = 1_000  # ids of refused nodes by table, the least ones; edges to o
 NOWHERE = -1  # the file and line of a violation without a row of its own
 
 
-class Kind(StrEnum):
+class ViolationKind(StrEnum):
     """What is violated, in the order in which the violations of one row are reported."""
 
     RECORD = "record"
@@ -32,8 +32,8 @@ class Kind(StrEnum):
     CARDINALITY = "cardinality"
 
 
-_RANKS = {kind: rank for rank, kind in enumerate(Kind)}
-SortKey = tuple[bool, bool, int, int, str, str, int, int, str]
+_RANKS = {kind: rank for rank, kind in enumerate(ViolationKind)}
+ViolationOrder = tuple[bool, bool, int, int, str, str, int, int, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Violation:
     within the kind.
     """
 
-    kind: Kind
+    kind: ViolationKind
     message: str
     table_key: str | None
     row_id: str | None
@@ -56,7 +56,7 @@ class Violation:
     constraint: int = 0
 
     @property
-    def sort_key(self) -> SortKey:
+    def sort_key(self) -> ViolationOrder:
         """The place in the one order: rows by file, line, id; then what has no row, by table (V1, V3)."""
         is_nowhere = self.file == NOWHERE
         return (

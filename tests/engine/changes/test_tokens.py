@@ -15,7 +15,7 @@ from omnigraph.changes.tokens import (
     CommitPage,
     Cursor,
     FeedPage,
-    Scope,
+    TokenScope,
     commit_page_text,
     cursor_text,
     feed_page_text,
@@ -25,7 +25,7 @@ from omnigraph.changes.tokens import (
 )
 from omnigraph.core.errors import ChangeCursorRejected
 
-SCOPE = Scope("domain", "genesis", "review/june", "incarnation", "filter")
+SCOPE = TokenScope("domain", "genesis", "review/june", "incarnation", "filter")
 POSITION = Position("node", "type", "ada")
 
 
@@ -146,7 +146,7 @@ def test_a_position_finds_its_place_among_long_ids_that_begin_alike() -> None:
 
 @pytest.mark.case("engine", 279)
 def test_the_longest_token_fits() -> None:
-    scope = Scope("d" * 26, "g" * 26, "%" * 200, "i" * 32, "f" * 32)
+    scope = TokenScope("d" * 26, "g" * 26, "%" * 200, "i" * 32, "f" * 32)
     position = Position.of("node", "t" * 32, "\x01" * 10_000)
 
     text = feed_page_text(FeedPage(scope, "d" * 26, "c" * 26, True, position))
@@ -159,6 +159,6 @@ def _sealed(data: bytes) -> str:
     return base64.urlsafe_b64encode(data + hashlib.sha256(data).digest()).rstrip(b"=").decode()
 
 
-def _members(scope: Scope) -> dict[str, str]:
+def _members(scope: TokenScope) -> dict[str, str]:
     names = ("graph", "genesis", "branch", "incarnation", "filter")
     return {name: getattr(scope, name) for name in names}

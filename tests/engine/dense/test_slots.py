@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.exec.dense import Derived, OpenTable, Slots
-from omnigraph.exec.dense.pins import Pin
+from omnigraph.exec.dense.pins import TablePin
 from omnigraph.exec.dense.slots import SlotBase
 from omnigraph.graph.graph import Graph
 from tests.engine.dense.graphs import SCHEMA, check, check_table, derived_of, pinned, reader
@@ -191,8 +191,8 @@ def test_a_pin_with_another_transaction_is_another_table(graph: Graph) -> None:
 
 def test_row_ids_with_gaps_are_found_by_array_and_by_search() -> None:
     for row_ids in (np.array([3, 5, 6, 9, 10]), np.array([3, 500, 6_000, 6_001])):
-        base = SlotBase(Pin(1, "u"), 3, len(row_ids), row_ids)
-        slots = Slots(Pin(2, "v"), base, size=len(row_ids) + 2, dead=np.array([1], np.int32), layout={})
+        base = SlotBase(TablePin(1, "u"), 3, len(row_ids), row_ids)
+        slots = Slots(TablePin(2, "v"), base, size=len(row_ids) + 2, dead=np.array([1], np.int32), layout={})
         last = int(row_ids[-1])
         asked = np.array([3, int(row_ids[1]), int(row_ids[2]), 4, 2, last, last + 1, last + 2, last + 3])
 

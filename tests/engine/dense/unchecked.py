@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from omnigraph.commit.changes import UpdateTable
 from omnigraph.graph.graph import Graph
-from omnigraph.history.manifest_rows import Pin
+from omnigraph.history.manifest_rows import PublishedPin
 from omnigraph.storage.tables.residual import InlineCommitResidual
 from omnigraph.storage.tables.stage import StagedWrite
 from omnigraph.storage.tables.table import SnapshotHandle
@@ -58,5 +58,5 @@ def _publish(graph: Graph, table_key: str, staged: StagedWrite) -> None:
 
 def _pin(graph: Graph, table_key: str, version: int, rows: int, uuid: str) -> None:
     entry = graph.snapshot().entry(table_key)
-    pin = Pin(version, entry.owner, rows, uuid, entry.pin.branch)
+    pin = PublishedPin(version, entry.owner, rows, uuid, entry.pin.branch)
     Publisher(graph).publish(UpdateTable(entry.identity, table_key, pin))

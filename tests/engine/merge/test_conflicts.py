@@ -11,7 +11,7 @@ from omnigraph.core.errors import MergeConflicts
 from omnigraph.core.ids import new_ulid
 from omnigraph.core.merge_conflict import MergeConflictKind
 from omnigraph.graph.graph import Graph
-from omnigraph.history.manifest_rows import Pin
+from omnigraph.history.manifest_rows import PublishedPin
 from tests.engine.merge.world import ages, edge, kinds, node, put, remove, rows, run, set_age
 from tests.support.books import fingerprint
 from tests.support.seam import internals
@@ -193,7 +193,7 @@ def smuggle(graph: Graph, branch: str, change: Callable[[pa.Table], pa.Table]) -
     handle = parts.open(entry)
     staged = parts.stager.stage_upsert(handle, change(parts.store.scan(handle).sort_by("id")))
     done = parts.stager.commit_staged(staged, operation_id=new_ulid(), writer_kind="Load")
-    pin = Pin(done.version, entry.owner, done.row_count, done.transaction_uuid, branch)
+    pin = PublishedPin(done.version, entry.owner, done.row_count, done.transaction_uuid, branch)
     opened.publisher.publish(
         branch,
         state.ref,

@@ -8,13 +8,14 @@ import pytest
 
 import omnigraph.merge.rows
 from omnigraph.commit import multi_step
+from omnigraph.core.arrays import RowIds
 from omnigraph.core.limits import MAX_FRAGMENT_ROWS, MERGE_CHUNK_ROWS
 from omnigraph.graph.graph import Graph
 from omnigraph.graph.opening import init
 from omnigraph.history.commits import MAINTENANCE_ACTOR
 from omnigraph.merge import three_way
 from omnigraph.storage.tables.handle import SnapshotHandle
-from omnigraph.storage.tables.rows import RowIds, take_rows
+from omnigraph.storage.tables.rows import take_rows
 from omnigraph.storage.versions.difference import lie_alike
 from tests.support.seam import internals
 

@@ -9,7 +9,7 @@ import pytest
 from omnigraph.core.errors import MergeConflicts
 from omnigraph.core.merge_conflict import MergeConflictKind
 from omnigraph.graph.graph import Graph
-from omnigraph.merge.truth_table import Change, Verdict, change_of, judge
+from omnigraph.merge.truth_table import SideChange, Verdict, change_of, judge
 from tests.engine.merge.world import edge, kinds, node, put, rows, run
 
 KEEP, TAKE, DELETE = Verdict.KEEP, Verdict.TAKE_SOURCE, Verdict.DELETE
@@ -35,7 +35,7 @@ TABLE = [
 
 @pytest.mark.parametrize(("source", "target", "is_equal", "expected"), TABLE)
 def test_a_pair_of_changes(source: str, target: str, is_equal: bool, expected: object) -> None:
-    assert judge(Change(source), Change(target), is_equal=is_equal) == expected
+    assert judge(SideChange(source), SideChange(target), is_equal=is_equal) == expected
 
 
 def test_the_table_has_a_row_for_every_pair_that_can_be() -> None:
@@ -49,7 +49,7 @@ def test_the_table_has_a_row_for_every_pair_that_can_be() -> None:
 
 @pytest.mark.parametrize("there", ["changed", "deleted"])
 def test_a_base_that_is_absent_and_present_is_a_mistake(there: str) -> None:
-    for pair in [(Change.INSERTED, Change(there)), (Change(there), Change.INSERTED)]:
+    for pair in [(SideChange.INSERTED, SideChange(there)), (SideChange(there), SideChange.INSERTED)]:
         with pytest.raises(AssertionError, match="absent and present"):
             judge(*pair, is_equal=False)
 
@@ -57,14 +57,14 @@ def test_a_base_that_is_absent_and_present_is_a_mistake(there: str) -> None:
 @pytest.mark.parametrize(
     ("in_base", "in_side", "is_equal", "expected"),
     [
-        (False, False, False, Change.NONE),
-        (False, True, False, Change.INSERTED),
-        (True, False, False, Change.DELETED),
-        (True, True, True, Change.NONE),
-        (True, True, False, Change.CHANGED),
+        (False, False, False, SideChange.NONE),
+        (False, True, False, SideChange.INSERTED),
+        (True, False, False, SideChange.DELETED),
+        (True, True, True, SideChange.NONE),
+        (True, True, False, SideChange.CHANGED),
     ],
 )
-def test_what_a_side_did(in_base: bool, in_side: bool, is_equal: bool, expected: Change) -> None:
+def test_what_a_side_did(in_base: bool, in_side: bool, is_equal: bool, expected: SideChange) -> None:
     assert change_of(in_base=in_base, in_side=in_side, is_equal=is_equal) is expected
 
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from omnigraph.catalog.bound import (
     BoundBinding,
     BoundClause,
+    BoundExpression,
     BoundFilter,
     BoundNegation,
     BoundTraversal,
     Comparison,
     Condition,
     Direction,
-    Expression,
     LiteralValue,
     Operator,
     PropertyValue,
@@ -78,7 +78,7 @@ class Data:
             return list(self.steps(edge_type, direction, start))
         return [(None, node) for node in self.reached(edge_type, direction, start, low, high)]
 
-    def value(self, expression: Expression, row: Row) -> Value:
+    def value(self, expression: BoundExpression, row: Row) -> Value:
         match expression:
             case PropertyValue(variable, name):
                 return self.properties[row[variable]][name]
@@ -178,7 +178,7 @@ def _traversed(data: Data, clause: BoundTraversal, row: Row, *, is_turned: bool)
 
 
 def physical_rows(
-    data: Data, operators: Iterable[physical.Operator], start: Row | None = None
+    data: Data, operators: Iterable[physical.PlanOperator], start: Row | None = None
 ) -> list[tuple[Row, int]]:
     """Return what a physical pipeline yields from one row, with weights."""
     rows: list[tuple[Row, int]] = [(start or {}, 1)]
@@ -187,7 +187,7 @@ def physical_rows(
     return rows
 
 
-def _physical(data: Data, operator: physical.Operator, row: Row) -> Iterator[tuple[Row, int]]:
+def _physical(data: Data, operator: physical.PlanOperator, row: Row) -> Iterator[tuple[Row, int]]:
     match operator:
         case physical.Scan(variable, type_name, conditions):
             for node in data.nodes[type_name]:
@@ -212,7 +212,7 @@ def _physical(data: Data, operator: physical.Operator, row: Row) -> Iterator[tup
                 grown = with_end(row, op.right_var, node, op.edge_binding, edge)
                 if node == row[op.right_var] and _own_holds(data, op.edge_conditions, op.edge_binding, grown):
                     yield grown, 1
-        case physical.Filter(conditions):
+        case physical.FilterRows(conditions):
             if data.holds(conditions, row):
                 yield row, 1
         case physical.AntiJoin(on, inner):

@@ -14,8 +14,8 @@ from omnigraph.plan.estimate import (
 )
 from omnigraph.plan.mentions import tables_of, variables_of
 from omnigraph.plan.optimize import keep_of_leaves, needed_by_result
-from omnigraph.plan.pattern import Traversal
-from omnigraph.plan.physical import Filter, JoinKey, Keep, Scan
+from omnigraph.plan.pattern import PatternTraversal
+from omnigraph.plan.physical import FilterRows, JoinKey, Keep, Scan
 from omnigraph.plan.place import join_key, place
 from tests.engine.plan.planning import Counts
 from tests.support.library import catalog
@@ -60,8 +60,8 @@ def test_a_traversal_between_known_nodes_leads_from_one_to_the_other() -> None:
     assert found.nodes == {"a": "Book", "b": "Book"}
     assert found.conditions == ()
     assert found.traversals == (
-        Traversal("a", "b", "Book", "Book", "Cites", Direction.OUT, 1, 1, None),
-        Traversal("b", "a", "Book", "Book", "Cites", Direction.OUT, 1, 2, None),
+        PatternTraversal("a", "b", "Book", "Book", "Cites", Direction.OUT, 1, 1, None),
+        PatternTraversal("b", "a", "Book", "Book", "Cites", Direction.OUT, 1, 2, None),
     )
 
 
@@ -243,6 +243,6 @@ def test_a_node_has_no_more_edges_than_the_schema_allows() -> None:
 
 
 def test_estimates_are_scaled_inside_and_out() -> None:
-    before = (Filter((), 0.5), Scan("a", "Author", (), 2.0))
+    before = (FilterRows((), 0.5), Scan("a", "Author", (), 2.0))
 
-    assert scaled(before, 10.0) == (Filter((), 5.0), Scan("a", "Author", (), 20.0))
+    assert scaled(before, 10.0) == (FilterRows((), 5.0), Scan("a", "Author", (), 20.0))

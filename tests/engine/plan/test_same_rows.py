@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from omnigraph.plan.optimize import plan_read
 from omnigraph.plan.pattern import Pattern, is_anonymous, pattern_of
-from omnigraph.plan.physical import AntiJoin, Close, Expand, Filter, Join, Operator, Scan
+from omnigraph.plan.physical import AntiJoin, Close, Expand, FilterRows, Join, PlanOperator, Scan
 from omnigraph.plan.written import written
 from tests.engine.plan.matching import Data, Edge, clause_rows, counted, physical_rows
 from tests.engine.plan.planning import ROWS, Counts
@@ -139,12 +139,12 @@ def test_a_physical_plan_gives_the_rows_of_its_query(
         assert counted(got, names) == counted(expected, names)
 
 
-def conditions_of(operators: Iterable[Operator]) -> Counter[frozenset[str]]:
+def conditions_of(operators: Iterable[PlanOperator]) -> Counter[frozenset[str]]:
     """Return every condition of a plan, keys included, as the set of its words: sides may be exchanged."""
     found: Counter[frozenset[str]] = Counter()
     for operator in operators:
         match operator:
-            case Scan(conditions=own) | Filter(conditions=own) | Close(edge_conditions=own):
+            case Scan(conditions=own) | FilterRows(conditions=own) | Close(edge_conditions=own):
                 found += _words(written(condition) for condition in own)
             case Join(scan, keys):
                 found += _words(written(condition) for condition in scan.conditions)
@@ -168,7 +168,7 @@ def _words(texts: Iterable[str]) -> Counter[frozenset[str]]:
     return Counter(frozenset(text.split()) for text in texts)
 
 
-def estimates(operators: Iterable[Operator]) -> Iterator[float]:
+def estimates(operators: Iterable[PlanOperator]) -> Iterator[float]:
     for operator in operators:
         yield operator.estimate
         if isinstance(operator, AntiJoin):

@@ -8,7 +8,7 @@ import pytest
 
 from omnigraph import Graph
 from omnigraph.storage.tables.filter import Compare, to_lance
-from omnigraph.storage.tables.filter import Operator as Comparing
+from omnigraph.storage.tables.filter import LeafOperator as Comparing
 from omnigraph.storage.tables.handle import TableAddress
 from tests.support.engine import ndjson, new_graph, node
 from tests.support.queries import read

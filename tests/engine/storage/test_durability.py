@@ -12,9 +12,9 @@ from omnigraph.storage.control.durability import (
     ENVIRONMENT,
     FILES_SYNCED_ONE_BY_ONE_MAX,
     Durability,
-    Stage,
     Syncer,
     SyncFailed,
+    SyncStage,
     setting_from_environment,
 )
 from tests.support.system import unprivileged
@@ -117,7 +117,7 @@ def test_a_file_that_is_gone_is_left_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("stage", ["staged", "table", "manifest"])
-def test_a_fault_comes_before_anything_is_synced(tmp_path: Path, stage: Stage) -> None:
+def test_a_fault_comes_before_anything_is_synced(tmp_path: Path, stage: SyncStage) -> None:
     syncer = Syncer(Durability.FULL, is_local=True)
 
     with failpoint(f"durability.pre_{stage}_sync", "raise"), pytest.raises(SyncFailed):

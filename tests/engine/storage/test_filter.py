@@ -13,14 +13,14 @@ from omnigraph.storage.tables.filter import (
     Always,
     And,
     Compare,
-    Filter,
+    FilterValue,
     IsIn,
     IsNotTrue,
     IsNull,
+    LeafOperator,
     Not,
-    Operator,
     Or,
-    Value,
+    RowFilter,
     to_arrow_mask,
     to_lance,
 )
@@ -40,7 +40,7 @@ TEXT = ["", "a", "it's", "back\\slash", 'quote"`', "line\nbreak", "é", "zz", "%
 DAYS = [-719_162, -1, 0, 20_000, 2_932_896]
 MILLIS = [-62_135_596_800_000, -1, 0, 1_700_000_000_123, 253_402_300_799_999]
 
-POOLS: dict[str, tuple[pa.DataType, list[Value]]] = {
+POOLS: dict[str, tuple[pa.DataType, list[FilterValue]]] = {
     "s": (pa.utf8(), list(TEXT)),
     "b": (pa.bool_(), [True, False]),
     "i32": (pa.int32(), list(I32)),
@@ -52,7 +52,7 @@ POOLS: dict[str, tuple[pa.DataType, list[Value]]] = {
     "day": (pa.date32(), list(DAYS)),
     "at": (pa.date64(), list(MILLIS)),
 }
-NUMBERS: list[Value] = [*I32, *I64, *U64, *F32, *F64, 30.5, 2.7, -0.5, 3_000_000_000, 16_777_217]
+NUMBERS: list[FilterValue] = [*I32, *I64, *U64, *F32, *F64, 30.5, 2.7, -0.5, 3_000_000_000, 16_777_217]
 NUMBERS += [2**70, -(2**70), 1e300, -1e300, math.inf, -math.inf, 0.1]
 SCHEMA = table_schema(*(pa.field(name, type_) for name, (type_, _) in POOLS.items()))
 
@@ -68,18 +68,18 @@ def sample_table() -> pa.Table:
     return pa.table(columns, schema=SCHEMA)
 
 
-def literals(column: str) -> st.SearchStrategy[Value]:
+def literals(column: str) -> st.SearchStrategy[FilterValue]:
     type_, values = POOLS[column]
     if pa.types.is_string(type_) or pa.types.is_boolean(type_):
         return st.sampled_from([*values, None])
     return st.sampled_from([*values, *NUMBERS, None])
 
 
-OPERATORS: list[Operator] = ["eq", "ne", "gt", "lt", "ge", "le"]
+OPERATORS: list[LeafOperator] = ["eq", "ne", "gt", "lt", "ge", "le"]
 
 
 @st.composite
-def leaves(draw: st.DrawFn) -> Filter:
+def leaves(draw: st.DrawFn) -> RowFilter:
     column = draw(st.sampled_from(list(POOLS)))
     match draw(st.integers(0, 5)):
         case 0:
@@ -92,8 +92,8 @@ def leaves(draw: st.DrawFn) -> Filter:
             return Compare(column, draw(st.sampled_from(OPERATORS)), draw(literals(column)))
 
 
-def filters() -> st.SearchStrategy[Filter]:
-    def grow(inner: st.SearchStrategy[Filter]) -> st.SearchStrategy[Filter]:
+def filters() -> st.SearchStrategy[RowFilter]:
+    def grow(inner: st.SearchStrategy[RowFilter]) -> st.SearchStrategy[RowFilter]:
         groups = st.lists(inner, max_size=3).map(tuple)
         return st.one_of(groups.map(And), groups.map(Or), inner.map(Not), inner.map(IsNotTrue))
 
@@ -107,7 +107,7 @@ def single(value: float) -> float:
         return math.copysign(math.inf, value)
 
 
-def holds(filter_: Filter, row: dict[str, Value]) -> bool | None:
+def holds(filter_: RowFilter, row: dict[str, FilterValue]) -> bool | None:
     """Say whether a filter is true, false or unknown for one row: the definition, written a second time."""
     match filter_:
         case Always(value):
@@ -136,7 +136,7 @@ def holds(filter_: Filter, row: dict[str, Value]) -> bool | None:
             return bool(getattr(operator, name)(found, literal))
 
 
-def selected_by_definition(filter_: Filter, table: pa.Table) -> list[str]:
+def selected_by_definition(filter_: RowFilter, table: pa.Table) -> list[str]:
     plain = table
     for name, type_ in [("day", pa.int32()), ("at", pa.int64())]:
         plain = plain.set_column(plain.schema.get_field_index(name), name, plain[name].cast(type_))
@@ -158,7 +158,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> tuple[Workbench, Snapsho
 @settings(max_examples=400)
 @given(filter_=filters())
 def test_text_and_mask_select_the_rows_of_the_definition(
-    filter_: Filter, tables: tuple[Workbench, SnapshotHandle, SnapshotHandle]
+    filter_: RowFilter, tables: tuple[Workbench, SnapshotHandle, SnapshotHandle]
 ) -> None:
     bench, plain, indexed = tables
     table = sample_table()
@@ -170,7 +170,7 @@ def test_text_and_mask_select_the_rows_of_the_definition(
     assert sorted(bench.ids(indexed, filter_)) == sorted(expected)
 
 
-RENDERED: list[tuple[Filter, str]] = [
+RENDERED: list[tuple[RowFilter, str]] = [
     (Compare("i32", "gt", 30.5), "`i32` >= 31"),
     (Compare("i32", "le", 30.5), "`i32` <= 30"),
     (Compare("i32", "eq", 2.7), "false"),
@@ -200,7 +200,7 @@ RENDERED: list[tuple[Filter, str]] = [
 
 
 @pytest.mark.parametrize(("filter_", "text"), RENDERED, ids=[text for _, text in RENDERED])
-def test_literals_take_the_type_of_their_column(filter_: Filter, text: str) -> None:
+def test_literals_take_the_type_of_their_column(filter_: RowFilter, text: str) -> None:
     assert to_lance(filter_, SCHEMA) == text
 
 
@@ -219,6 +219,6 @@ def test_typed_literals_use_the_index(
 @pytest.mark.parametrize(
     ("column", "value"), [("s", 1), ("b", 1), ("i32", "1"), ("i32", True), ("day", "2020-01-01")]
 )
-def test_a_literal_of_another_kind_is_our_mistake(column: str, value: Value) -> None:
+def test_a_literal_of_another_kind_is_our_mistake(column: str, value: FilterValue) -> None:
     with pytest.raises(AssertionError, match=column):
         to_lance(Compare(column, "eq", value), SCHEMA)

@@ -10,7 +10,7 @@ from lance import LanceDataset
 from omnigraph.core.errors import StorageError
 from omnigraph.storage.files.transactions import UNREADABLE
 from omnigraph.storage.tables import lookup
-from omnigraph.storage.tables.filter import Compare, Value
+from omnigraph.storage.tables.filter import Compare, FilterValue
 from omnigraph.storage.tables.residual import InlineCommitResidual
 from omnigraph.storage.tables.stage import IndexRequest
 from omnigraph.storage.tables.table import HANDLES_MAX, IoStats, TableAddress, TableStore
@@ -147,7 +147,7 @@ def test_tuples_are_found_as_a_whole(
     }
     bench.append(pa.table(columns, schema=PAIRS))
     monkeypatch.setattr(lookup, "FEW_VALUES", few_values)
-    values: list[tuple[Value, ...]] = [(1, 0.1), (2, 0.5), (None, 0.1), (1, None), (7, 0.1)]
+    values: list[tuple[FilterValue, ...]] = [(1, 0.1), (2, 0.5), (None, 0.1), (1, None), (7, 0.1)]
 
     found = bench.store.values_in(bench.head(), ("day", "weight"), values, ["id"])
     single = bench.store.values_in(bench.head(), "day", [2, None, 2.5], ["id"])

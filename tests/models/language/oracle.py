@@ -251,7 +251,7 @@ def _item(tree: Parsed) -> Neutral:
         return ("Constraint", str(name), tuple(_constraint_argument(argument) for argument in arguments))
     type_, *annotations = _trees(tree)
     return (
-        "Property",
+        "PropertyDeclaration",
         _leaves(tree, "NAME")[0],
         _type_name(type_),
         tuple(_annotation(a) for a in annotations),

@@ -5,12 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnigraph.catalog.identity import AcceptedSchema, accept_first, resolve
-from omnigraph.catalog.shape import Kind
+from omnigraph.catalog.shape import DeclarationKind
 from omnigraph.core.diagnostics import Severity
 from omnigraph.core.errors import CatalogError
 from tests.support.library import accept, evolve, pointed_at, read
 
-NODE, EDGE, INTERFACE = Kind.NODE, Kind.EDGE, Kind.INTERFACE
+NODE, EDGE, INTERFACE = DeclarationKind.NODE, DeclarationKind.EDGE, DeclarationKind.INTERFACE
 FIRST = """
     interface I { x: I32? }
     node B implements I { a: I32? }

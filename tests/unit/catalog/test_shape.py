@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.catalog.shape import Kind
+from omnigraph.catalog.shape import DeclarationKind
 from tests.support.library import LIB, read
 
 GAPS = (" ", "\n", "\t", "  ", " // c\n", "/* c */", "\r\n/* a\n b */ ", '// "\n')
@@ -172,9 +172,9 @@ def test_declarations_are_listed_by_kind_and_name() -> None:
     shape = read(LIB).shape
 
     assert [(item.kind, item.name) for item in shape.types] == [
-        (Kind.INTERFACE, "Catalogued"),
-        *((Kind.NODE, name) for name in ("Author", "Book", "Note", "Shelf")),
-        *((Kind.EDGE, name) for name in ("About", "Cites", "Mentors", "StoredOn", "Wrote")),
+        (DeclarationKind.INTERFACE, "Catalogued"),
+        *((DeclarationKind.NODE, name) for name in ("Author", "Book", "Note", "Shelf")),
+        *((DeclarationKind.EDGE, name) for name in ("About", "Cites", "Mentors", "StoredOn", "Wrote")),
     ]
     assert all(list(item.property_names) == sorted(item.property_names) for item in shape.types)
 
@@ -182,7 +182,7 @@ def test_declarations_are_listed_by_kind_and_name() -> None:
 def test_a_property_records_where_it_comes_from_and_what_is_written_on_it() -> None:
     text = "interface I { x: I32 @index  y: I32 } node N implements I { y: I32 @unique  z: I32 @index(z) }"
 
-    (node,) = read(text).shape.of_kind(Kind.NODE)
+    (node,) = read(text).shape.of_kind(DeclarationKind.NODE)
 
     recorded = {item.name: (item.is_declared, item.satisfies, item.written) for item in node.properties}
     assert recorded == {

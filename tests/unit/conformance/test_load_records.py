@@ -7,7 +7,7 @@ import pytest
 
 from omnigraph.core.errors import ResourceLimit, ValidationError
 from omnigraph.core.ids import new_ulid
-from omnigraph.validate.columns import Rows
+from omnigraph.validate.columns import TypedRows
 from omnigraph.validate.records import UNLIMITED, ReadLimits, read_ndjson
 from omnigraph.validate.violations import NOWHERE, ViolationLog
 from tests.support.library import catalog
@@ -17,7 +17,7 @@ GOOD = '{"type": "Author", "data": {"handle": "ann", "name": "Ann"}}'
 EDGE = '{"edge": "Wrote", "from": "ann", "to": "AB-1", "data": %s}'
 
 
-def read(text: str | bytes, log: ViolationLog, limits: ReadLimits = UNLIMITED) -> dict[str, Rows]:
+def read(text: str | bytes, log: ViolationLog, limits: ReadLimits = UNLIMITED) -> dict[str, TypedRows]:
     """Return the rows of one file."""
     data = text.encode() if isinstance(text, str) else text
     return read_ndjson(

@@ -10,7 +10,7 @@ import pytest
 
 from omnigraph.core.errors import InvariantViolation
 from omnigraph.history import lineage as lineage_module
-from omnigraph.history.ancestry import Ancestor, Ancestry, HistoryUnknown, Meeting, Merged
+from omnigraph.history.ancestry import Ancestor, Ancestry, HistoryUnknown, Meeting, MergedBase
 from omnigraph.history.commits import MAINTENANCE_ACTOR
 from omnigraph.history.lineage import MERGED_HISTORY, ChainedLog, Lineage
 from omnigraph.history.manifest_rows import commit_row, rows_table
@@ -160,7 +160,7 @@ def test_a_criss_cross_meets_in_two_commits_over_the_one_before(history: History
 
     found = history.meeting("main", "june")
 
-    assert isinstance(found, Merged)
+    assert isinstance(found, MergedBase)
     assert sorted(leaves(found)) == ["j1", "m1"]
     assert leaves(found.over) == ["r"]
     history.commit("june", "j3")
@@ -269,7 +269,7 @@ def test_each_of_three_meetings_is_merged_over_what_it_shares_with_any_before() 
     meeting = history.meeting("main", "june")
 
     assert leaves(meeting) == ["a1", "b1", "c1"]
-    assert isinstance(meeting, Merged)
+    assert isinstance(meeting, MergedBase)
     assert leaves(meeting.over) == ["s1"]
 
 

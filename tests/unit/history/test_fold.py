@@ -8,7 +8,7 @@ from omnigraph.core.errors import InvariantViolation
 from omnigraph.history.commits import CommitLog
 from omnigraph.history.fold import TableStates, fold
 from omnigraph.history.identity import TableIdentity
-from omnigraph.history.manifest_rows import Pin, commit_row, pin_row, registration_row, rows_table
+from omnigraph.history.manifest_rows import PublishedPin, commit_row, pin_row, registration_row, rows_table
 
 PERSON = TableIdentity(7, 1)
 
@@ -17,7 +17,7 @@ PERSON = TableIdentity(7, 1)
 def test_the_order_of_rows_does_not_matter(seed: int) -> None:
     rows = [registration_row(PERSON, "node:Person", at=1), registration_row(PERSON, "node:Human", at=4)]
     rows += [
-        pin_row(PERSON, "node:Person", Pin(at + 1, None, at, f"uuid-{at}", None), at=at)
+        pin_row(PERSON, "node:Person", PublishedPin(at + 1, None, at, f"uuid-{at}", None), at=at)
         for at in (1, 2, 3, 5)
     ]
     random.Random(seed).shuffle(rows)

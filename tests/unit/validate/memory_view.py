@@ -11,7 +11,7 @@ from omnigraph.catalog.entity_id import derive_id
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType
 from omnigraph.validate.changeset import TableChange, validate_changeset
 from omnigraph.validate.coerce import coerce_column
-from omnigraph.validate.columns import Column, Mode, Rows, make_rows
+from omnigraph.validate.columns import Column, TypedRows, WriteMode, make_rows
 from omnigraph.validate.sets import NO_IDS, KeyOps
 from omnigraph.validate.violations import Violation, ViolationLog
 from tests.support.library import catalog
@@ -44,7 +44,7 @@ def rows_of(
     lines: Sequence[int] | None = None,
     file: int = 0,
     has_fresh_ids: bool = False,
-) -> Rows:
+) -> TypedRows:
     """Return rows on lines 1, 2, 3, or those given."""
     type_ = type_named(type_name, of)
     places = range(1, len(records) + 1) if lines is None else lines
@@ -53,8 +53,8 @@ def rows_of(
 
 
 def change(
-    rows: Rows,
-    mode: Mode = "merge",
+    rows: TypedRows,
+    mode: WriteMode = "merge",
     *,
     removed: Sequence[str] = (),
     coalesce: bool = False,
@@ -106,7 +106,7 @@ class MemoryView:
         return table.filter(mask)
 
 
-def committed(*rows: Rows) -> MemoryView:
+def committed(*rows: TypedRows) -> MemoryView:
     """Return a view of these rows."""
     return MemoryView({part.type.table_key: part.table for part in rows})
 
@@ -120,7 +120,7 @@ def violations_of(view: MemoryView, *changes: TableChange, of: Catalog | None = 
 
 def run(
     view: MemoryView, changes: Sequence[TableChange], log: ViolationLog, of: Catalog | None = None
-) -> dict[str, Rows]:
+) -> dict[str, TypedRows]:
     """Validate a write into a log; return its folded rows."""
     delta = {item.type.table_key: item for item in changes}
     return validate_changeset(delta, catalog() if of is None else of, KeyOps(view, delta), log)

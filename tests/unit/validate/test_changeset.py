@@ -4,7 +4,7 @@ import pytest
 
 from omnigraph.core.errors import KeyConflict, ValidationError
 from omnigraph.validate.changeset import TableChange, fold_by_id
-from omnigraph.validate.columns import Mode
+from omnigraph.validate.columns import WriteMode
 from omnigraph.validate.sets import NO_IDS
 from omnigraph.validate.violations import ViolationLog
 from tests.unit.validate.memory_view import (
@@ -90,7 +90,7 @@ def test_statements_are_coalesced_before_anything_is_checked() -> None:
     ],
 )
 def test_a_strict_insert_refuses_an_id_that_stands_twice(
-    mode: Mode, type_name: str, records: list[Record]
+    mode: WriteMode, type_name: str, records: list[Record]
 ) -> None:
     log = ViolationLog()
 

@@ -6,16 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnigraph.catalog.arrow_schema import arrow_schema
-from omnigraph.validate.columns import Rows, charge, concat_rows, make_rows
-from omnigraph.validate.violations import Kind, ViolationLog
+from omnigraph.validate.columns import TypedRows, charge, concat_rows, make_rows
+from omnigraph.validate.violations import ViolationKind, ViolationLog
 from tests.unit.validate.memory_view import rows_of, type_named
 
 
-def notes(*places: tuple[int, int, str]) -> Rows:
+def notes(*places: tuple[int, int, str]) -> TypedRows:
     """Return notes at (file, line) with an id."""
     rows = rows_of("Note", *({"id": id_, "body": "x"} for _, _, id_ in places))
     files = np.array([file for file, _, _ in places], dtype=np.int32)
-    return Rows(rows.type, rows.table, files, np.array([line for _, line, _ in places], dtype=np.int64))
+    return TypedRows(rows.type, rows.table, files, np.array([line for _, line, _ in places], dtype=np.int64))
 
 
 def test_rows_have_the_columns_of_their_table_and_nulls_where_nothing_is_given() -> None:
@@ -42,7 +42,9 @@ def test_rows_that_are_in_order_are_not_touched() -> None:
 
 def test_rows_are_chosen_with_their_places_and_flaws() -> None:
     rows = notes((0, 1, "a"), (0, 2, "b"), (0, 3, "c"))
-    flawed = Rows(rows.type, rows.table, rows.files, rows.lines, {"body": np.array([False, True, False])})
+    flawed = TypedRows(
+        rows.type, rows.table, rows.files, rows.lines, {"body": np.array([False, True, False])}
+    )
 
     chosen = flawed.filter(np.array([False, True, True]))
 
@@ -54,7 +56,7 @@ def test_rows_are_chosen_with_their_places_and_flaws() -> None:
 
 def test_pieces_make_one() -> None:
     left, right = notes((0, 1, "a")), notes((0, 2, "b"))
-    flawed = Rows(right.type, right.table, right.files, right.lines, {"body": np.array([True])}, True)
+    flawed = TypedRows(right.type, right.table, right.files, right.lines, {"body": np.array([True])}, True)
 
     whole = concat_rows([left, flawed])
 
@@ -77,7 +79,7 @@ def test_only_the_first_violations_of_a_check_are_made_and_all_are_counted(
         made.append(row)
         return "wrong"
 
-    charge(rows, np.arange(len(places)), log, kind=Kind.ENUM, message=message)
+    charge(rows, np.arange(len(places)), log, kind=ViolationKind.ENUM, message=message)
 
     found = [(item.file, item.line, item.row_id) for item in log.first_violations()]
     assert found == sorted(places)[:limit]

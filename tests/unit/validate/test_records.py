@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from omnigraph.catalog.model import Catalog
 from omnigraph.validate import records
-from omnigraph.validate.columns import Rows
+from omnigraph.validate.columns import TypedRows
 from omnigraph.validate.records import ReadLimits, read_ndjson
 from omnigraph.validate.values import check_values
 from omnigraph.validate.violations import ViolationLog
@@ -23,7 +23,7 @@ Option = int | ReadLimits | Catalog
 
 def read(
     data: bytes | Iterable[bytes], log: ViolationLog | None = None, **options: Option
-) -> dict[str, Rows]:
+) -> dict[str, TypedRows]:
     """Return the rows of a file of LIB; generated ids are 1, 2, 3."""
     ids = count(1)
     log = ViolationLog() if log is None else log

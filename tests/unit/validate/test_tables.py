@@ -10,7 +10,7 @@ import pytest
 
 from omnigraph.catalog.arrow_schema import arrow_schema
 from omnigraph.catalog.model import Catalog
-from omnigraph.validate.columns import Column, Rows
+from omnigraph.validate.columns import Column, TypedRows
 from omnigraph.validate.tables import read_table
 from omnigraph.validate.values import check_values
 from omnigraph.validate.violations import ViolationLog
@@ -41,7 +41,7 @@ ITEM_TIMES: list[tuple[pa.DataType, str]] = [
 
 def read(
     type_name: str, columns: Mapping[str, Any], log: ViolationLog | None = None, of: Catalog | None = None
-) -> Rows:
+) -> TypedRows:
     """Return the rows of a table; generated ids are 1, 2, 3."""
     ids = count(1)
     log = ViolationLog() if log is None else log

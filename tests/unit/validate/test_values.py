@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.catalog.model import Catalog
-from omnigraph.validate.columns import Rows, make_rows
+from omnigraph.validate.columns import TypedRows, make_rows
 from omnigraph.validate.values import check_values
 from omnigraph.validate.violations import ViolationLog
 from tests.support.library import compile_text
@@ -34,7 +34,7 @@ edge Links: Item -> Item { how: enum(a, b) }
 """)
 
 
-def check(rows: Rows) -> tuple[list[bool], list[tuple[int, str, str]]]:
+def check(rows: TypedRows) -> tuple[list[bool], list[tuple[int, str, str]]]:
     """Return which rows pass, and what is wrong with the others."""
     log = ViolationLog()
     passing = check_values(rows, log)
@@ -42,7 +42,7 @@ def check(rows: Rows) -> tuple[list[bool], list[tuple[int, str, str]]]:
     return passing.tolist(), messages(log.first_violations())
 
 
-def items(of: Catalog, name: str, **columns: Sequence[object]) -> Rows:
+def items(of: Catalog, name: str, **columns: Sequence[object]) -> TypedRows:
     """Return rows of a type without a key from some of its columns, converted by Arrow alone."""
     type_ = of.nodes.get(name) or of.edges[name]
     count = len(next(iter(columns.values())))
@@ -213,7 +213,7 @@ def test_items_are_found_behind_nulls_and_in_every_chunk() -> None:
     whole = pa.concat_tables([first, second])
     lines = np.arange(1, 6, dtype=np.int64)
 
-    passing, found = check(Rows(NUMBERS.nodes["Log"], whole, np.zeros(5, dtype=np.int32), lines))
+    passing, found = check(TypedRows(NUMBERS.nodes["Log"], whole, np.zeros(5, dtype=np.int32), lines))
 
     assert passing == [True, True, True, True, False]
     assert [line for line, _, _ in found] == [5]
@@ -223,7 +223,7 @@ def test_a_flaw_fails_its_row_without_a_second_report() -> None:
     type_ = type_named("Book")
     columns = columns_of(type_, [BOOK | {"title": None}, BOOK])
     good = make_rows(type_, columns, lines=[1, 2])
-    flawed = Rows(type_, good.table, good.files, good.lines, {"title": np.array([True, False])})
+    flawed = TypedRows(type_, good.table, good.files, good.lines, {"title": np.array([True, False])})
 
     assert check(flawed) == ([False, True], [])
 

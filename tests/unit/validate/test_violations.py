@@ -13,14 +13,14 @@ from omnigraph.validate.violations import (
     REFUSED_MAX,
     Consequence,
     KeyConflictViolation,
-    Kind,
     Violation,
+    ViolationKind,
     ViolationLog,
 )
 
 
 def violation(
-    kind: Kind = Kind.TYPE,
+    kind: ViolationKind = ViolationKind.TYPE,
     *,
     file: int = 0,
     line: int = 1,
@@ -35,16 +35,16 @@ def violation(
 
 def test_the_order_is_file_line_id_kind_constraint_then_what_has_no_row_by_table_and_id() -> None:
     ordered = [
-        violation(Kind.CARDINALITY, file=0, line=1, row_id="a"),
-        violation(Kind.REQUIRED, file=0, line=2, row_id="a"),
-        violation(Kind.TYPE, file=0, line=2, row_id="a", constraint=1),
-        violation(Kind.TYPE, file=0, line=2, row_id="a", constraint=2),
-        violation(Kind.RECORD, file=0, line=2, row_id="b"),
-        violation(Kind.RECORD, file=0, line=10, row_id=None),
-        violation(Kind.RECORD, file=1, line=1, row_id=None),
-        violation(Kind.CARDINALITY, file=NOWHERE, line=NOWHERE, table_key="edge:A", row_id="z"),
-        violation(Kind.ENDPOINT, file=NOWHERE, line=NOWHERE, table_key="edge:B", row_id="a"),
-        violation(Kind.ENDPOINT, file=NOWHERE, line=NOWHERE, table_key="edge:B", row_id="b"),
+        violation(ViolationKind.CARDINALITY, file=0, line=1, row_id="a"),
+        violation(ViolationKind.REQUIRED, file=0, line=2, row_id="a"),
+        violation(ViolationKind.TYPE, file=0, line=2, row_id="a", constraint=1),
+        violation(ViolationKind.TYPE, file=0, line=2, row_id="a", constraint=2),
+        violation(ViolationKind.RECORD, file=0, line=2, row_id="b"),
+        violation(ViolationKind.RECORD, file=0, line=10, row_id=None),
+        violation(ViolationKind.RECORD, file=1, line=1, row_id=None),
+        violation(ViolationKind.CARDINALITY, file=NOWHERE, line=NOWHERE, table_key="edge:A", row_id="z"),
+        violation(ViolationKind.ENDPOINT, file=NOWHERE, line=NOWHERE, table_key="edge:B", row_id="a"),
+        violation(ViolationKind.ENDPOINT, file=NOWHERE, line=NOWHERE, table_key="edge:B", row_id="b"),
     ]
 
     for shuffled in itertools.islice(itertools.permutations(ordered), 0, 3_628_800, 90_001):
@@ -58,7 +58,7 @@ def test_the_kinds_are_in_the_order_of_the_specification() -> None:
     ordered = ["record", "required", "type", "enum", "range", "check", "unique", "endpoint", "cardinality"]
 
     log = ViolationLog()
-    log.extend(violation(kind) for kind in sorted(Kind))
+    log.extend(violation(kind) for kind in sorted(ViolationKind))
 
     assert [found.kind for found in log.first_violations()] == ordered
 
@@ -90,7 +90,9 @@ def test_a_log_has_room_for_everything_that_could_be_among_the_first(
 def test_a_log_full_of_consequences_has_room_for_a_cause_behind_them() -> None:
     log = ViolationLog(limit=2)
     followed = [
-        Consequence(Kind.ENDPOINT, "not found", "edge:Knows", None, 0, line, cause=("node:Person", "bo"))
+        Consequence(
+            ViolationKind.ENDPOINT, "not found", "edge:Knows", None, 0, line, cause=("node:Person", "bo")
+        )
         for line in (1, 2)
     ]
     log.extend_consequences(followed, total=2)
@@ -134,7 +136,9 @@ def test_the_error_has_the_fields_of_the_first_violation() -> None:
     log = ViolationLog()
     log.open_file(1, "more.ndjson")
     log.add(violation(file=1, line=8, file_name="more.ndjson", message="later"))
-    log.add(violation(Kind.ENUM, file=1, line=7, file_name="more.ndjson", message="first", row_id="x"))
+    log.add(
+        violation(ViolationKind.ENUM, file=1, line=7, file_name="more.ndjson", message="first", row_id="x")
+    )
 
     with pytest.raises(ValidationError) as caught:
         log.raise_if_any()
@@ -180,9 +184,9 @@ def test_a_violation_without_a_row_has_no_line_to_show_either() -> None:
 
 
 def test_a_key_conflict_has_its_place_among_the_others() -> None:
-    conflict = KeyConflictViolation(Kind.UNIQUE, "twice", "node:Note", "n1", 0, 2, constraint=-1)
+    conflict = KeyConflictViolation(ViolationKind.UNIQUE, "twice", "node:Note", "n1", 0, 2, constraint=-1)
     log = ViolationLog()
-    log.extend([violation(Kind.UNIQUE, line=2, row_id="n1"), conflict, violation(line=3)])
+    log.extend([violation(ViolationKind.UNIQUE, line=2, row_id="n1"), conflict, violation(line=3)])
 
     with pytest.raises(KeyConflict) as caught:
         log.raise_if_any()
@@ -194,6 +198,6 @@ def test_a_key_conflict_has_its_place_among_the_others() -> None:
 
 
 def test_violations_travel_between_processes() -> None:
-    conflict = KeyConflictViolation(Kind.UNIQUE, "twice", "node:Note", "n1", 0, 2)
+    conflict = KeyConflictViolation(ViolationKind.UNIQUE, "twice", "node:Note", "n1", 0, 2)
 
     assert pickle.loads(pickle.dumps([violation(), conflict])) == [violation(), conflict]

@@ -29,7 +29,7 @@ TASKS_PER_CORE = 4  # what is cut for tasks is cut this fine: one slow piece doe
 TASKS_PER_CORE_MAX = 16  # beyond, one task takes several items: starting it would cost more than its work
 REMOTE_ROWS = 100_000  # more than a cluster has cores: every piece gets some
 Item = TypeVar("Item")
-Result = TypeVar("Result")
+Reply = TypeVar("Reply")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +116,10 @@ class Jobs:
     def each(
         self,
         items: Sequence[Item],
-        work: Callable[[Item], Result],
+        work: Callable[[Item], Reply],
         *,
-        undo: Callable[[Sequence[Result]], None] | None = None,
-    ) -> list[Result]:
+        undo: Callable[[Sequence[Reply]], None] | None = None,
+    ) -> list[Reply]:
         """Return what a function makes of each item in its task, in the order of the items (B2, B3).
 
         Where a task met an error, `undo` gets what the others made, before it is raised.
@@ -160,7 +160,7 @@ class Jobs:
             raise failures[0].error()
         return in_order
 
-    def run(self, action: Callable[[], Result]) -> Result:
+    def run(self, action: Callable[[], Reply]) -> Reply:
         """Run something that starts jobs (B1).
 
         Raises:

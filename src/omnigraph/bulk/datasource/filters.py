@@ -8,10 +8,10 @@ import pyarrow as pa
 from pyspark.sql import datasource as spark
 
 from omnigraph.storage.tables import filter as own
-from omnigraph.storage.tables.filter import Operator, Value
+from omnigraph.storage.tables.filter import FilterValue, LeafOperator
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_OPERATORS: dict[type[spark.Filter], Operator] = {
+_OPERATORS: dict[type[spark.Filter], LeafOperator] = {
     spark.EqualTo: "eq",
     spark.GreaterThan: "gt",
     spark.GreaterThanOrEqual: "ge",
@@ -24,7 +24,7 @@ class _Unsupported(Exception):
     """A filter, or a value in it, that storage has no equal of."""
 
 
-def to_filter(given: spark.Filter, schema: pa.Schema) -> own.Filter | None:
+def to_filter(given: spark.Filter, schema: pa.Schema) -> own.RowFilter | None:
     """Return the filter of storage that selects the same rows, or none."""
     try:
         return _filter(given, schema)
@@ -32,7 +32,7 @@ def to_filter(given: spark.Filter, schema: pa.Schema) -> own.Filter | None:
         return None
 
 
-def _filter(given: spark.Filter, schema: pa.Schema) -> own.Filter:
+def _filter(given: spark.Filter, schema: pa.Schema) -> own.RowFilter:
     match given:
         case spark.Not(child):
             return own.Not(_filter(child, schema))
@@ -66,7 +66,7 @@ def _column(attribute: tuple[str, ...], schema: pa.Schema) -> "pa.Field[pa.DataT
     return column
 
 
-def _value(value: object, type_: pa.DataType) -> Value:
+def _value(value: object, type_: pa.DataType) -> FilterValue:
     """Return a value as filters of storage have it: days and milliseconds as numbers."""
     if value is None:
         return None

@@ -25,7 +25,7 @@ from omnigraph.core.errors import BadRequest
 from omnigraph.core.limits import MAX_FRAGMENT_ROWS
 
 if TYPE_CHECKING:
-    from omnigraph.storage.tables.filter import Filter as StorageFilter
+    from omnigraph.storage.tables.filter import RowFilter as StorageFilter
     from omnigraph.storage.tables.pinned import Piece, PinnedTable
 
 FORMAT = "omnigraph"
@@ -109,7 +109,7 @@ class TableSource(DataSource):
         return pa.ipc.read_schema(pa.py_buffer(self._columns))
 
 
-class Fragments(InputPartition):
+class FragmentShare(InputPartition):
     """The fragments that one task reads."""
 
     def __init__(self, numbers: tuple[int, ...]) -> None:
@@ -142,14 +142,14 @@ class TableReader(DataSourceReader):
         """Return the shares of the fragments."""
         from omnigraph.storage.tables.pinned import pieces
 
-        return [Fragments(numbers) for numbers in _shares(pieces(self._table.open()), self._count)]
+        return [FragmentShare(numbers) for numbers in _shares(pieces(self._table.open()), self._count)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of some fragments."""
         from omnigraph.storage.tables.filter import And
         from omnigraph.storage.tables.pinned import read_pieces
 
-        assert isinstance(partition, Fragments), "the partitions are ours"
+        assert isinstance(partition, FragmentShare), "the partitions are ours"
         target = to_arrow_schema(self._wanted, timezone="UTC")
         handle = self._table.open()
         batches = read_pieces(

@@ -35,7 +35,7 @@ def sorted_by_id(
             return
         runs.append(_write_run(last, Path(folder) / str(len(runs))))
         del pending, last
-        yield from _merged([_Run(path) for path in runs])
+        yield from _merged([_SortedRun(path) for path in runs])
 
 
 def _sorted(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
@@ -49,7 +49,7 @@ def _write_run(table: pa.Table, path: Path) -> Path:
     return path
 
 
-class _Run:
+class _SortedRun:
     """A sorted run, of which one block is in memory."""
 
     def __init__(self, path: Path) -> None:
@@ -83,7 +83,7 @@ class _Run:
         return taken
 
 
-def _merged(runs: list[_Run]) -> Iterator[pa.RecordBatch]:
+def _merged(runs: list[_SortedRun]) -> Iterator[pa.RecordBatch]:
     """Yield the rows of runs by id: all up to the least id at which a block ends, and so on."""
     runs = [run for run in runs if run.block is not None]
     while runs:
@@ -93,7 +93,7 @@ def _merged(runs: list[_Run]) -> Iterator[pa.RecordBatch]:
         runs = [run for run in runs if run.block is not None]
 
 
-def _last(run: _Run) -> str:
+def _last(run: _SortedRun) -> str:
     assert run.block is not None
     return str(run.block.column("id")[-1])
 

@@ -27,7 +27,7 @@ from omnigraph.validate.questions import (
     LINE,
     NONE_REFUSED,
     NOTHING,
-    Found,
+    FoundRows,
     Refused,
     null_of,
 )
@@ -57,7 +57,7 @@ class SparkQuestions:
         self._repeats: dict[str, bool] = {}
         self._apart: set[str] = set()  # tables whose new ids are known to meet no committed one
 
-    def duplicates(self, table_key: str, columns: Sequence[str], shown: Sequence[str] = ()) -> Found:
+    def duplicates(self, table_key: str, columns: Sequence[str], shown: Sequence[str] = ()) -> FoundRows:
         """Return the rows whose tuple stands in an earlier row."""
         if self._rows.get(table_key, 0) < 2 or (list(columns) == [ID] and self._has_fresh_ids(table_key)):
             return NOTHING
@@ -67,7 +67,7 @@ class SparkQuestions:
             return NOTHING
         return self._found(type_, self._later(rows, columns), [*columns, *shown])
 
-    def existing(self, table_key: str, columns: Sequence[str]) -> Found:
+    def existing(self, table_key: str, columns: Sequence[str]) -> FoundRows:
         """Return the rows whose tuple a committed row holds that the write leaves alone."""
         type_, by_id = self._catalog.type_of(table_key), list(columns) == [ID]
         if by_id and self._is_apart(table_key):
@@ -96,7 +96,7 @@ class SparkQuestions:
             self._apart.add(table_key)
         return found
 
-    def missing(self, edge: EdgeType, refused: Refused = NONE_REFUSED) -> tuple[Found, Found]:
+    def missing(self, edge: EdgeType, refused: Refused = NONE_REFUSED) -> tuple[FoundRows, FoundRows]:
         """Return the edges with an end that is neither written nor committed and kept, nor refused."""
         if not self._rows.get(edge.table_key, 0):
             return NOTHING, NOTHING
@@ -109,7 +109,7 @@ class SparkQuestions:
         )
         return source, target
 
-    def following(self, edge: EdgeType, refused: Refused) -> tuple[Found, Found]:
+    def following(self, edge: EdgeType, refused: Refused) -> tuple[FoundRows, FoundRows]:
         """Return the edges with an end that is missing because the node was refused."""
         if not self._rows.get(edge.table_key, 0):
             return NOTHING, NOTHING
@@ -120,12 +120,12 @@ class SparkQuestions:
         )
         return source, target
 
-    def retained(self, edge: EdgeType) -> tuple[Found, Found]:
+    def retained(self, edge: EdgeType) -> tuple[FoundRows, FoundRows]:
         """Return committed edges outside of the write with an end that it removes."""
         answers = [self._retained(edge, column, node) for column, node in ends(edge)]
         return answers[0], answers[1]
 
-    def counts(self, edge: EdgeType) -> tuple[Found, Found]:
+    def counts(self, edge: EdgeType) -> tuple[FoundRows, FoundRows]:
         """Return the rows beyond the maximum, and the sources below the minimum."""
         if self._is_within(edge):
             return NOTHING, NOTHING
@@ -336,13 +336,13 @@ class SparkQuestions:
         committed = () if traits.is_overwrite else self._committed_pieces(edge.table_key)
         return not may_exceed(self._jobs, edges, committed, low=edge.low, high=edge.high)
 
-    def _missing(self, rows: DataFrame, edge: EdgeType, column: str, node: str) -> Found:
+    def _missing(self, rows: DataFrame, edge: EdgeType, column: str, node: str) -> FoundRows:
         nodes = self._node_ids(node)
         if nodes is not None:
             rows = rows.join(nodes, functions.col(column) == functions.col("@id"), "left_anti")
         return self._found(edge, rows, [column])
 
-    def _retained(self, edge: EdgeType, column: str, node: str) -> Found:
+    def _retained(self, edge: EdgeType, column: str, node: str) -> FoundRows:
         removed, committed = self._removed_ids(node), self._kept_rows(edge, [column])
         if removed is None or committed is None:
             return NOTHING
@@ -354,7 +354,7 @@ class SparkQuestions:
 
     def _found(
         self, type_: NodeType | EdgeType, rows: DataFrame, columns: Sequence[str], extra: Sequence[str] = ()
-    ) -> Found:
+    ) -> FoundRows:
         """Bring back the first rows in order, and how many there are."""
         names = list(dict.fromkeys([*_PLACE, *columns, *extra]))
         answer = self._first(rows.select(*names), _PLACE)
@@ -363,17 +363,17 @@ class SparkQuestions:
             decode(answer.rows[name], schema.field(name).type) if name in schema.names else answer.rows[name]
             for name in names
         ]
-        return Found(pa.Table.from_arrays(columns_, names=names), answer.total)
+        return FoundRows(pa.Table.from_arrays(columns_, names=names), answer.total)
 
-    def _found_by_id(self, rows: DataFrame) -> Found:
+    def _found_by_id(self, rows: DataFrame) -> FoundRows:
         return self._first(rows, (ID,))
 
-    def _first(self, rows: DataFrame, order: Sequence[str]) -> Found:
+    def _first(self, rows: DataFrame, order: Sequence[str]) -> FoundRows:
         first = self._jobs.collect(rows.orderBy(*order).limit(self._limit + 1))
         total = first.num_rows
         if total > self._limit:
             total = self._jobs.run(rows.count)
-        return Found(first.slice(0, self._limit), total)
+        return FoundRows(first.slice(0, self._limit), total)
 
 
 def _window(*keys: str, order: Sequence[str] | None = None, is_descending: bool = False) -> WindowSpec:

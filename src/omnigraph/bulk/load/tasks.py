@@ -19,7 +19,7 @@ from omnigraph.bulk.sources.sources import Slice, read_slice
 from omnigraph.catalog.model import Catalog, EdgeType
 from omnigraph.core.failpoint import hit
 from omnigraph.core.limits import MAX_FRAGMENT_ROWS
-from omnigraph.validate.columns import Rows, concat_rows, null_properties
+from omnigraph.validate.columns import TypedRows, concat_rows, null_properties
 from omnigraph.validate.new_ids import IdSource
 from omnigraph.validate.questions import FILE, LINE
 from omnigraph.validate.records import ReadLimits
@@ -74,7 +74,7 @@ class SliceReport:
 
 def passing_rows(
     work: SliceWork, plan: ReadPlan, log: ViolationLog, laps: Laps | None = None
-) -> Iterator[Rows]:
+) -> Iterator[TypedRows]:
     """Yield the rows of a slice that pass the value checks and were not rejected; the others are in the log.
 
     Raises:
@@ -116,7 +116,7 @@ def write_slice(
     log, laps = ViolationLog(plan.violations_max), Laps()
     seen = _Seen()
 
-    def passing() -> Iterator[Rows]:
+    def passing() -> Iterator[TypedRows]:
         for rows in passing_rows(work, plan, log, laps):
             seen.add(rows)
             yield rows
@@ -148,9 +148,9 @@ def write_slice(
     return _report(log, laps, seen, tuple(staged))
 
 
-def fragment_chunks(parts: Iterable[Rows]) -> Iterator[Rows]:
+def fragment_chunks(parts: Iterable[TypedRows]) -> Iterator[TypedRows]:
     """Yield rows in pieces of one fragment each, by table, as they fill up (L3)."""
-    waiting: dict[str, list[Rows]] = {}
+    waiting: dict[str, list[TypedRows]] = {}
     for rows in parts:
         table_key = rows.type.table_key
         held = waiting.setdefault(table_key, [])
@@ -167,7 +167,7 @@ def fragment_chunks(parts: Iterable[Rows]) -> Iterator[Rows]:
                 yield whole
 
 
-def by_source(rows: Rows) -> Rows:
+def by_source(rows: TypedRows) -> TypedRows:
     """Return edges in the order of `src`, and of the input for equal ones; nodes as they are (L3)."""
     if not isinstance(rows.type, EdgeType):
         return rows
@@ -177,24 +177,24 @@ def by_source(rows: Rows) -> Rows:
     return rows.take(np.asarray(order, dtype=np.int64))
 
 
-def places_of(rows: Rows) -> pa.Table:
+def places_of(rows: TypedRows) -> pa.Table:
     """Return where each row stands in the input."""
     return pa.table({FILE: pa.array(rows.files, pa.int32()), LINE: pa.array(rows.lines, pa.int64())})
 
 
-def _is_full(held: list[Rows]) -> bool:
+def _is_full(held: list[TypedRows]) -> bool:
     count = sum(part.count for part in held)
     return count >= MAX_FRAGMENT_ROWS or (
         count > 0 and sum(part.table.nbytes for part in held) >= FRAGMENT_BYTES_MAX
     )
 
 
-def _piece(rows: Rows, start: int, end: int) -> Rows:
+def _piece(rows: TypedRows, start: int, end: int) -> TypedRows:
     positions: npt.NDArray[np.int64] = np.arange(start, min(end, rows.count), dtype=np.int64)
     if start == 0 and len(positions) == rows.count:
         return rows
     table = rows.table.slice(start, len(positions))
-    return Rows(
+    return TypedRows(
         rows.type,
         table,
         rows.files[positions],
@@ -212,7 +212,7 @@ class _Seen:
     nulls: dict[str, frozenset[str]] = field(default_factory=dict)
     left_out: dict[str, frozenset[str]] = field(default_factory=dict)
 
-    def add(self, rows: Rows) -> None:
+    def add(self, rows: TypedRows) -> None:
         table_key = rows.type.table_key
         self.counts[table_key] = self.counts.get(table_key, 0) + rows.count
         if not rows.has_fresh_ids:

@@ -28,7 +28,7 @@ FRAGMENT, OFFSET = "@fragment", "@offset"
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
+class UpsertedRows:
     """The rows of a merge as new fragments, and the committed rows that they replace."""
 
     fragments: "tuple[WrittenFragment, ...]"
@@ -41,7 +41,7 @@ def merge_on_executors(
     table: "TaskTable",
     written: "tuple[WrittenFragment, ...]",
     committed: Sequence[KeyPiece],
-) -> Merged:
+) -> UpsertedRows:
     """Rewrite written fragments so that they replace committed rows of the same ids (M1, M2).
 
     Raises:
@@ -49,7 +49,7 @@ def merge_on_executors(
     """
     matched = _matched(jobs, type_, table, written, committed)
     fragments = _rewritten(jobs, table, written, matched)
-    return Merged(fragments, _deleted(jobs, table, matched))
+    return UpsertedRows(fragments, _deleted(jobs, table, matched))
 
 
 def _matched(

@@ -9,7 +9,7 @@ otherwise.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from io import BytesIO
 
@@ -17,13 +17,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
+from omnigraph.bulk.sources.mapping import RefuseRow
 from omnigraph.bulk.sources.model import Slice, SourceInput
 from omnigraph.bulk.sources.text import LINE_END, QUOTE, read_blocks, read_first_record
+from omnigraph.core.arrays import Positions
 from omnigraph.core.errors import BadRequest
-from omnigraph.validate.columns import Positions
 from omnigraph.validate.records import UNLIMITED, ReadLimits
 
-Refuse = Callable[[int, str], None]
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 _QUOTED = rb'"[^"]*+(?:""[^"]*+)*+"'
@@ -64,7 +64,7 @@ def read_header(source: SourceInput, limits: ReadLimits = UNLIMITED) -> Header:
 
 
 def read_csv(
-    slice_: Slice, refuse: Refuse, limits: ReadLimits = UNLIMITED
+    slice_: Slice, refuse: RefuseRow, limits: ReadLimits = UNLIMITED
 ) -> Iterator[tuple[pa.Table, Positions]]:
     """Yield the rows of a slice as columns of text, with their lines (K1, K2, K3).
 
@@ -106,7 +106,7 @@ def _by_arrow(block: bytes, width: int) -> pa.Table | None:
     return table if table.num_rows == lines else None
 
 
-def _by_field(block: bytes, line: int, width: int, refuse: Refuse) -> tuple[pa.Table, Positions]:
+def _by_field(block: bytes, line: int, width: int, refuse: RefuseRow) -> tuple[pa.Table, Positions]:
     rows: list[list[str | None]] = []
     lines: list[int] = []
     for at, fields in _records(block, line):

@@ -12,13 +12,14 @@ import pyarrow as pa
 from omnigraph.bulk.sources.model import ColumnMap, EndColumns
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType, Property
 from omnigraph.catalog.scope import nearest_name
+from omnigraph.core.arrays import Mask, Positions
 from omnigraph.core.errors import BadRequest
 from omnigraph.validate.coerce import coerce_column
-from omnigraph.validate.columns import Column, Mask, Positions
+from omnigraph.validate.columns import Column
 from omnigraph.validate.ids import derive_ids
 from omnigraph.validate.tables import Coerce
 
-Refuse = Callable[[int, str], None]
+RefuseRow = Callable[[int, str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ def map_columns(
     *,
     catalog: Catalog,
     coerce: Coerce,
-    refuse: Refuse,
+    refuse: RefuseRow,
 ) -> MappedTable:
     """Return the rows under the names of their type; a row whose ends make no id is refused at its line."""
     columns: dict[str, Column] = {}

@@ -109,7 +109,7 @@ class Slice:
 
 
 @dataclass(frozen=True, slots=True)
-class Survey:
+class SliceSurvey:
     """What a slice holds between its bounds: line ends (or rows) and quotes."""
 
     lines: int

@@ -17,12 +17,12 @@ from dataclasses import replace
 from itertools import pairwise
 
 from omnigraph.bulk.sources.csv import read_header
-from omnigraph.bulk.sources.model import Compression, Format, Slice, SourceInput, Survey
+from omnigraph.bulk.sources.model import Compression, Format, Slice, SliceSurvey, SourceInput
 from omnigraph.bulk.sources.tables import plan_arrow, plan_parquet, survey_arrow
 from omnigraph.bulk.sources.text import read_blocks, size_of, survey_text
 from omnigraph.bulk.sources.typed import read_typed
 from omnigraph.catalog.model import Catalog
-from omnigraph.validate.columns import Rows
+from omnigraph.validate.columns import TypedRows
 from omnigraph.validate.expansion import within_memory
 from omnigraph.validate.records import UNLIMITED, ReadLimits, read_ndjson
 from omnigraph.validate.violations import ViolationLog
@@ -32,8 +32,8 @@ __all__ = [
     "Compression",
     "Format",
     "Slice",
+    "SliceSurvey",
     "SourceInput",
-    "Survey",
     "needs_survey",
     "place",
     "plan_slices",
@@ -63,7 +63,7 @@ def needs_survey(slices: Sequence[Slice]) -> tuple[Slice, ...]:
     return tuple(slice_ for slice_, following in pairwise(slices) if _is_counted(slice_, following))
 
 
-def survey(slice_: Slice) -> Survey:
+def survey(slice_: Slice) -> SliceSurvey:
     """Count what a slice holds, as `place` wants it; reads the slice once and keeps nothing.
 
     Raises:
@@ -72,7 +72,7 @@ def survey(slice_: Slice) -> Survey:
     return survey_text(slice_) if slice_.source.format.is_text else survey_arrow(slice_)
 
 
-def place(slices: Sequence[Slice], surveys: Iterable[Survey]) -> tuple[Slice, ...]:
+def place(slices: Sequence[Slice], surveys: Iterable[SliceSurvey]) -> tuple[Slice, ...]:
     """Return the slices with exact lines, from the surveys of those that need one, in their order."""
     counts = iter(surveys)
     placed = list(slices[:1])
@@ -94,7 +94,7 @@ def read_slice(
     make_id: Callable[[], str],
     log: ViolationLog,
     limits: ReadLimits = UNLIMITED,
-) -> Iterator[Rows]:
+) -> Iterator[TypedRows]:
     """Yield the rows of a slice, some of one type at a time, in the order of the file (Q1).
 
     What cannot be read is in the log. The first slice of a file of one type yields rows of it even if there
@@ -110,7 +110,7 @@ def read_slice(
 
 def _read_slice(
     slice_: Slice, catalog: Catalog, *, make_id: Callable[[], str], log: ViolationLog, limits: ReadLimits
-) -> Iterator[Rows]:
+) -> Iterator[TypedRows]:
     source = slice_.source
     log.open_file(source.file, source.name)
     if source.format is not Format.NDJSON:
@@ -137,7 +137,7 @@ def read_source(
     make_id: Callable[[], str],
     log: ViolationLog,
     limits: ReadLimits = UNLIMITED,
-) -> Iterator[Rows]:
+) -> Iterator[TypedRows]:
     """Yield the rows of a whole file, as one slice.
 
     Raises:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from omnigraph.bulk.files import is_object, open_input
-from omnigraph.bulk.sources.model import Format, Slice, SourceInput, Survey
+from omnigraph.bulk.sources.model import Format, Slice, SliceSurvey, SourceInput
 from omnigraph.bulk.sources.packed import IPC_FILE_MAGIC, unpacked_size
 from omnigraph.bulk.sources.text import size_of, too_packed, unreadable
 from omnigraph.core.limits import EXPANSION_FLOOR_BYTES
@@ -61,7 +61,7 @@ def plan_arrow(source: SourceInput, target_bytes: int, limits: ReadLimits = UNLI
         start = end
 
 
-def survey_arrow(slice_: Slice) -> Survey:
+def survey_arrow(slice_: Slice) -> SliceSurvey:
     """Count the rows of a slice of an Arrow file.
 
     Raises:
@@ -70,7 +70,9 @@ def survey_arrow(slice_: Slice) -> Survey:
     with _reading(slice_.source), open_input(slice_.source.location) as file:
         few = pa.ipc.IpcReadOptions(included_fields=[0])  # rows are counted, whatever they hold
         reader = pa.ipc.open_file(file, options=few)
-        return Survey(sum(reader.get_batch(number).num_rows for number in range(*_bounds(slice_, reader))))
+        return SliceSurvey(
+            sum(reader.get_batch(number).num_rows for number in range(*_bounds(slice_, reader)))
+        )
 
 
 def read_schema(source: SourceInput) -> pa.Schema:

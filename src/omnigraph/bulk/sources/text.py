@@ -14,7 +14,7 @@ from typing import IO, cast
 import pyarrow as pa
 
 from omnigraph.bulk.files import file_size, is_object, open_input
-from omnigraph.bulk.sources.model import Format, Slice, SourceInput, Survey
+from omnigraph.bulk.sources.model import Format, Slice, SliceSurvey, SourceInput
 from omnigraph.core.errors import BadRequest, ResourceLimit
 from omnigraph.core.regular_file import open_regular
 from omnigraph.validate.records import (
@@ -91,7 +91,7 @@ def read_first_record(source: SourceInput, limits: ReadLimits = UNLIMITED) -> by
     return data
 
 
-def survey_text(slice_: Slice, *, block_bytes: int = BLOCK_BYTES) -> Survey:
+def survey_text(slice_: Slice, *, block_bytes: int = BLOCK_BYTES) -> SliceSurvey:
     """Count the line ends, and in CSV the quotes, between the bounds of a slice of plain text.
 
     Raises:
@@ -107,7 +107,7 @@ def survey_text(slice_: Slice, *, block_bytes: int = BLOCK_BYTES) -> Survey:
             lines += chunk.count(LINE_END)
             quotes += chunk.count(QUOTE) if is_csv else 0  # NDJSON is full of them, and they say nothing
             left -= len(chunk)
-    return Survey(lines, quotes)
+    return SliceSurvey(lines, quotes)
 
 
 def size_of(source: SourceInput) -> int:

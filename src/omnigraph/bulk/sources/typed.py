@@ -10,12 +10,13 @@ from omnigraph.bulk.sources.mapping import MappedTable, map_columns, needed_colu
 from omnigraph.bulk.sources.model import Format, Slice
 from omnigraph.bulk.sources.tables import Growth, read_schema, read_tables
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType
-from omnigraph.validate.columns import Positions, Rows
+from omnigraph.core.arrays import Positions
+from omnigraph.validate.columns import TypedRows
 from omnigraph.validate.records import UNLIMITED, ReadLimits
 from omnigraph.validate.soundness import sound_rows
 from omnigraph.validate.tables import coerce_values, read_table, wrong_column
 from omnigraph.validate.texts import coerce_texts
-from omnigraph.validate.violations import Kind, Violation, ViolationLog
+from omnigraph.validate.violations import Violation, ViolationKind, ViolationLog
 
 
 def read_typed(
@@ -25,7 +26,7 @@ def read_typed(
     make_id: Callable[[], str],
     log: ViolationLog,
     limits: ReadLimits = UNLIMITED,
-) -> Iterator[Rows]:
+) -> Iterator[TypedRows]:
     """Yield the rows of a slice, some at a time; the first slice of a file yields at least no rows.
 
     A file with a wrong column is refused once, by its first slice.
@@ -45,7 +46,9 @@ def read_typed(
         columns = needed_columns(schema.names, source.mapping, type_, source.path)
 
     def refuse(line: int, message: str) -> None:
-        log.add(Violation(Kind.RECORD, message, type_.table_key, None, source.file, line, source.name))
+        log.add(
+            Violation(ViolationKind.RECORD, message, type_.table_key, None, source.file, line, source.name)
+        )
 
     def mapped(table: pa.Table, lines: Positions) -> MappedTable:
         if source.mapping is None:
@@ -65,7 +68,7 @@ def read_typed(
             refuse(1, wrong)
         return
 
-    def rows_of(given: MappedTable) -> Rows:
+    def rows_of(given: MappedTable) -> TypedRows:
         return read_table(
             given.table,
             type_,

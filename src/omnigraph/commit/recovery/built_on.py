@@ -10,14 +10,14 @@ R2  Where no commit says so, nobody knows what a power cut leaves of it: its tab
 
 from omnigraph.commit.parts import Parts
 from omnigraph.commit.publish import ManifestPublisher
-from omnigraph.commit.recovery.outcome import Result, finish
+from omnigraph.commit.recovery.outcome import SweepResult, finish
 from omnigraph.commit.sidecar import Sidecar
 from omnigraph.history.coordinator import MAIN
 
 KEEP = 'open the graph once with durability="process" to keep it'
 
 
-def settle_built_on(parts: Parts, publisher: ManifestPublisher, sidecar: Sidecar) -> Result:
+def settle_built_on(parts: Parts, publisher: ManifestPublisher, sidecar: Sidecar) -> SweepResult:
     """Finish the sidecar of a commit that has landed after all, or leave it with a warning (R1, R2)."""
     state = parts.coordinator.state(sidecar.branch, sidecar.branch_ref)
     commit = state.commits.find(sidecar.graph_commit_id)
@@ -30,4 +30,4 @@ def settle_built_on(parts: Parts, publisher: ManifestPublisher, sidecar: Sidecar
     reason = f"{name} could not be synced, and others have built on it: {KEEP}, or {go_back}"
     parts.doubts.keep(sidecar, reason)
     parts.warn(f"operation {sidecar.operation_id}: {reason}")
-    return Result.UNRESOLVED
+    return SweepResult.UNRESOLVED

@@ -10,7 +10,7 @@ from typing import assert_never
 from omnigraph.commit.sidecar import SidecarTable, WriterKind
 
 
-class Mode(StrEnum):
+class HealingMode(StrEnum):
     """How strictly the movement of a table is judged."""
 
     STRICT = "strict"
@@ -39,7 +39,7 @@ class Decision(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundTable:
     """A table as it is now.
 
     `is_ours` holds one truth per version between pin and HEAD: whether its transaction is this operation's,
@@ -52,15 +52,15 @@ class Found:
     is_ours: tuple[bool, ...] = ()
 
 
-def mode_of(kind: WriterKind) -> Mode:
+def mode_of(kind: WriterKind) -> HealingMode:
     """Return how the tables of a writer are judged; a new kind must say so here."""
     match kind:
         case WriterKind.MUTATION | WriterKind.LOAD | WriterKind.REPAIR:
-            return Mode.STRICT
+            return HealingMode.STRICT
         case WriterKind.SCHEMA_APPLY | WriterKind.ENSURE_INDICES | WriterKind.OPTIMIZE:
-            return Mode.LOOSE
+            return HealingMode.LOOSE
         case WriterKind.BRANCH_MERGE:
-            return Mode.CONFIRMED
+            return HealingMode.CONFIRMED
         case _:
             assert_never(kind)
 
@@ -70,7 +70,7 @@ def is_layout_only(kind: WriterKind) -> bool:
     return kind in {WriterKind.ENSURE_INDICES, WriterKind.OPTIMIZE}
 
 
-def classify(table: SidecarTable, found: Found, kind: WriterKind, mode: Mode) -> Classification:
+def classify(table: SidecarTable, found: FoundTable, kind: WriterKind, mode: HealingMode) -> Classification:
     """Return what a table did, by the first row of the table that applies."""
     head, pin = found.head, found.pin
     if head < pin:
@@ -79,14 +79,14 @@ def classify(table: SidecarTable, found: Found, kind: WriterKind, mode: Mode) ->
         return Classification.NO_MOVEMENT
     unexpected = Classification.UNEXPECTED_AT_P1 if head == pin + 1 else Classification.UNEXPECTED_MULTISTEP
     match mode:
-        case Mode.STRICT:
+        case HealingMode.STRICT:
             is_ours = head == pin + 1 == table.post_commit_pin and table.expected_version == pin
             return Classification.ROLLED_PAST_EXPECTED if is_ours and found.head_has_our_uuid else unexpected
-        case Mode.LOOSE:
+        case HealingMode.LOOSE:
             is_current = table.expected_version == pin or is_layout_only(kind)
             is_past = is_current and bool(found.is_ours) and all(found.is_ours)
             return Classification.ROLLED_PAST_EXPECTED if is_past else unexpected
-        case Mode.CONFIRMED:
+        case HealingMode.CONFIRMED:
             if table.confirmed_version is None:
                 return Classification.INCOMPLETE_PHASE_B
             is_past = head == table.confirmed_version and table.expected_version == pin

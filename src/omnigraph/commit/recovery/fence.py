@@ -22,7 +22,7 @@ from omnigraph.core.errors import CommitConflict, StaleCommit, StorageError
 from omnigraph.core.failpoint import hit
 from omnigraph.history.commits import MAINTENANCE_ACTOR
 from omnigraph.history.fold import TableEntry
-from omnigraph.history.manifest_rows import Pin
+from omnigraph.history.manifest_rows import PublishedPin
 from omnigraph.history.state import ManifestState
 from omnigraph.storage.files.transactions import TransactionInfo
 from omnigraph.storage.tables.handle import TableAddress
@@ -149,10 +149,12 @@ def _made_since(parts: Parts, address: TableAddress, version: int) -> list[Trans
     return parts.store.transactions(address, range(version + 1, newest + 1))
 
 
-def _pin(parts: Parts, address: TableAddress, pin: Pin, made: Sequence[TransactionInfo]) -> Pin:
+def _pin(
+    parts: Parts, address: TableAddress, pin: PublishedPin, made: Sequence[TransactionInfo]
+) -> PublishedPin:
     """Return the pin at the last of some versions that changed no row."""
     handle = parts.store.open_at(address, made[-1].version)
-    return Pin(
+    return PublishedPin(
         handle.version,
         pin.ref,
         handle.row_count,

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 from omnigraph.commit.parts import Parts
-from omnigraph.commit.recovery.classify import Classification, Found, classify, mode_of
+from omnigraph.commit.recovery.classify import Classification, FoundTable, classify, mode_of
 from omnigraph.commit.recovery.fence import is_layout, without_fences
 from omnigraph.commit.sidecar import Sidecar, SidecarTable
-from omnigraph.history.manifest_rows import Pin
+from omnigraph.history.manifest_rows import PublishedPin
 from omnigraph.history.state import ManifestState
 from omnigraph.storage.files.transactions import TransactionInfo
 from omnigraph.storage.tables.handle import TableAddress
@@ -22,7 +22,7 @@ class ObservedTable:
 
     table: SidecarTable
     address: TableAddress
-    pin: Pin | None
+    pin: PublishedPin | None
     head: int
     last: int
     classification: Classification
@@ -67,7 +67,7 @@ def _observe(parts: Parts, sidecar: Sidecar, table: SidecarTable, state: Manifes
     since = parts.store.transactions(address, range(pinned + 1, head + 1))
     made = without_fences(since)
     last = head - (len(since) - len(made))
-    found = Found(
+    found = FoundTable(
         head=last,
         pin=pinned,
         head_has_our_uuid=bool(made) and table.transaction_uuid in {None, made[-1].uuid},

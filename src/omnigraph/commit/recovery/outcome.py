@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 from enum import StrEnum
 
 from omnigraph.commit.changes import (
-    Change,
     Expectation,
     LineageIntent,
+    ManifestChange,
     UpdateTable,
     published_version,
 )
@@ -31,7 +31,7 @@ from omnigraph.history.ancestry import Ancestry
 from omnigraph.history.commits import RECOVERY_ACTOR
 from omnigraph.history.coordinator import MAIN
 from omnigraph.history.identity import TableIdentity
-from omnigraph.history.manifest_rows import Pin
+from omnigraph.history.manifest_rows import PublishedPin
 from omnigraph.history.state import ManifestState
 from omnigraph.storage.control.durability import SyncFailed
 from omnigraph.storage.files.added_files import files_between
@@ -40,7 +40,7 @@ from omnigraph.storage.tables.staged import StagedWrite
 from omnigraph.storage.tables.undo import TableUndo
 
 
-class Result(StrEnum):
+class SweepResult(StrEnum):
     """How a pass over one sidecar ended."""
 
     DONE = "done"
@@ -49,7 +49,7 @@ class Result(StrEnum):
     WAITS_FOR_OPEN = "needs a restore, which only a read-write open makes"
 
 
-def finish(parts: Parts, publisher: ManifestPublisher, sidecar: Sidecar, state: ManifestState) -> Result:
+def finish(parts: Parts, publisher: ManifestPublisher, sidecar: Sidecar, state: ManifestState) -> SweepResult:
     """Finish a sidecar whose writer had published: a commit and a row that say so."""
     outcomes = [
         Outcome(table.table_key, table.expected_version, state.tables.pins[table.identity].version)
@@ -67,7 +67,7 @@ def finish(parts: Parts, publisher: ManifestPublisher, sidecar: Sidecar, state: 
 
 def finish_effect_free(
     parts: Parts, publisher: ManifestPublisher, sidecar: Sidecar, observed: Sequence[ObservedTable]
-) -> Result:
+) -> SweepResult:
     """Finish a sidecar whose tables never moved, but by fences, whatever they were planned to do."""
     if sidecar.recovery_plan is not None and sidecar.recovery_plan.outcomes:
         emptied = sidecar.with_plan(RecoveryPlan(RecoveryKind.ROLLED_BACK, ()))
@@ -79,7 +79,7 @@ def finish_effect_free(
     return complete(parts, sidecar)
 
 
-def discard(parts: Parts, publisher: ManifestPublisher, sidecar: Sidecar) -> Result:
+def discard(parts: Parts, publisher: ManifestPublisher, sidecar: Sidecar) -> SweepResult:
     """Finish a sidecar whose branch is gone: nothing of it can become visible; main's history says so."""
     sidecar = _plan(parts, sidecar, RecoveryKind.ORPHANED_BRANCH_DISCARDED, [])
     if parts.coordinator.state().commits.find(sidecar.recovery_commit_id) is None:
@@ -95,7 +95,7 @@ def roll_forward(
     observed: Sequence[ObservedTable],
     *,
     may_restore: bool,
-) -> Result:
+) -> SweepResult:
     """Publish what the writer had committed, at the versions seen when it was classified.
 
     A table that the write was validated against may have moved since: then its rows may no longer fit, and
@@ -153,7 +153,7 @@ def roll_back(
     observed: Sequence[ObservedTable],
     *,
     may_restore: bool,
-) -> Result:
+) -> SweepResult:
     """Bring every table that moved back to its published content, and publish that.
 
     Where one of them needs a restore and none is allowed here, nothing is done.
@@ -168,13 +168,13 @@ def roll_back(
         pinned = parts.store.open_at(found.address, found.pinned_version)
         staged, kind = TableUndo(parts.store).stage_rollback(head, pinned)
         if kind == "restore" and not may_restore:
-            return Result.WAITS_FOR_OPEN
+            return SweepResult.WAITS_FOR_OPEN
         undo.append((found, staged))
     outcomes = [Outcome(f.table.table_key, f.head, f.pinned_version) for f in moved]
     sidecar = _plan(parts, sidecar, RecoveryKind.ROLLED_BACK, outcomes)
     hit("recovery.post_plan_pre_undo")
     fenced, expected = _fenced(parts, sidecar, observed)
-    changes: list[Change] = [*fenced]
+    changes: list[ManifestChange] = [*fenced]
     files: list[str] = []
     for found, staged in undo:
         committed = _undo(parts, sidecar, found, staged)
@@ -204,7 +204,7 @@ def _undo(parts: Parts, sidecar: Sidecar, found: ObservedTable, staged: StagedWr
         raise refused from conflict
 
 
-def complete(parts: Parts, sidecar: Sidecar) -> Result:
+def complete(parts: Parts, sidecar: Sidecar) -> SweepResult:
     """Write the audit row of a published recovery and delete its sidecar (Y2)."""
     # Without a plan it came back: a writer on an object store sent it and was stopped, and the request was
     # repeated when recovery had found no effect and removed the file.
@@ -214,7 +214,7 @@ def complete(parts: Parts, sidecar: Sidecar) -> Result:
     record(parts, sidecar, plan.kind, sidecar.recovery_commit_id, plan.outcomes)
     hit("recovery.post_audit_pre_delete")
     parts.adapter.delete(sidecar.name)
-    return Result.DONE
+    return SweepResult.DONE
 
 
 def _plan(parts: Parts, sidecar: Sidecar, kind: RecoveryKind, outcomes: Sequence[Outcome]) -> Sidecar:
@@ -230,7 +230,7 @@ def _publish(
     parts: Parts,
     publisher: ManifestPublisher,
     sidecar: Sidecar,
-    changes: Iterable[Change],
+    changes: Iterable[ManifestChange],
     expected: dict[TableIdentity, Expectation],
     *,
     merged_parent: str | None = None,
@@ -284,7 +284,7 @@ def _merged_history(parts: Parts, sidecar: Sidecar, merged_parent: str) -> dict[
 
 def _update(parts: Parts, sidecar: Sidecar, found: ObservedTable, version: int) -> UpdateTable:
     handle = parts.store.open_at(found.address, version)
-    pin = Pin(version, found.address.ref, handle.row_count, handle.transaction_uuid, sidecar.branch)
+    pin = PublishedPin(version, found.address.ref, handle.row_count, handle.transaction_uuid, sidecar.branch)
     return UpdateTable(found.table.identity, found.table.table_key, pin)
 
 
@@ -292,7 +292,7 @@ def _repoint(parts: Parts, sidecar: Sidecar, pointer: PointerUpdate) -> UpdateTa
     """Return the pin of a table that a merge only points at; its path is that of its identity."""
     path = pointer.identity.location(pointer.table_key)
     handle = parts.store.open_at(parts.address_of(path, pointer.table_branch), pointer.version)
-    pin = Pin(
+    pin = PublishedPin(
         pointer.version, pointer.table_branch, pointer.row_count, handle.transaction_uuid, sidecar.branch
     )
     return UpdateTable(pointer.identity, pointer.table_key, pin)
@@ -305,7 +305,7 @@ def _converge(
     observed: Sequence[ObservedTable],
     *,
     may_restore: bool,
-) -> Result:
+) -> SweepResult:
     """Settle a roll-forward that was refused: a rival reached the goal, or the ground has moved."""
     moved = [found for found in observed if found.classification is Classification.ROLLED_PAST_EXPECTED]
     state = parts.coordinator.state(sidecar.branch, sidecar.branch_ref)
@@ -321,13 +321,13 @@ def _converge(
     is_unmoved = all(pins[found.table.identity].version == found.pinned_version for found in moved)
     if is_stale and is_unmoved:
         return roll_back(parts, publisher, sidecar, observed, may_restore=may_restore)
-    return Result.UNRESOLVED
+    return SweepResult.UNRESOLVED
 
 
-def _reached_by_rival(parts: Parts, sidecar: Sidecar, state: ManifestState) -> Result:
+def _reached_by_rival(parts: Parts, sidecar: Sidecar, state: ManifestState) -> SweepResult:
     """Finish the books of a goal that somebody else reached; their commit is named, never the branch head."""
     if parts.adapter.read_text_if_exists(sidecar.name) is None:
-        return Result.DONE
+        return SweepResult.DONE
     commits = state.commits.newest_first()
     by_recovery = next((commit for commit in commits if commit.actor_id == RECOVERY_ACTOR), None)
     known = state.commits.find(sidecar.recovery_commit_id) or by_recovery
@@ -336,4 +336,4 @@ def _reached_by_rival(parts: Parts, sidecar: Sidecar, state: ManifestState) -> R
     commit_id = known.graph_commit_id if known else sidecar.recovery_commit_id
     record(parts, sidecar, plan.kind, commit_id, plan.outcomes)
     parts.adapter.delete(sidecar.name)
-    return Result.DONE
+    return SweepResult.DONE

@@ -27,7 +27,7 @@ from omnigraph.commit.recovery.fence import fence, is_of_a_later_writer, is_of_a
 from omnigraph.commit.recovery.kinds import RecoveryKind
 from omnigraph.commit.recovery.observe import ObservedTable, observe
 from omnigraph.commit.recovery.outcome import (
-    Result,
+    SweepResult,
     complete,
     discard,
     finish,
@@ -60,25 +60,25 @@ class SweepMode(StrEnum):
     HEAL = "heal"
 
 
-def sweep(parts: Parts, publisher: ManifestPublisher, mode: SweepMode) -> dict[str, Result]:
+def sweep(parts: Parts, publisher: ManifestPublisher, mode: SweepMode) -> dict[str, SweepResult]:
     """Process every pending sidecar, oldest first, and return how each pass ended.
 
     Raises:
         StorageError: recovery state cannot be read.
         InvariantViolation: a full sweep met a table of main behind its pin.
     """
-    results: dict[str, Result] = {}
+    results: dict[str, SweepResult] = {}
     done: list[PendingSidecar] = []
     for pending in list_pending(parts):
         hit("recovery.post_list_pre_lock")
         follows = any(_share_a_table(pending, other) for other in done)
         result = _process_if_dead(parts, publisher, pending, mode, follows=follows)
         results[pending.operation_id] = result
-        if result is Result.DONE:
+        if result is SweepResult.DONE:
             done.append(pending)
     parts.doubts.learn(
-        left=[key for key, result in results.items() if result is Result.UNRESOLVED],
-        waiting=[key for key, result in results.items() if result is Result.WAITS_FOR_OPEN],
+        left=[key for key, result in results.items() if result is SweepResult.UNRESOLVED],
+        waiting=[key for key, result in results.items() if result is SweepResult.WAITS_FOR_OPEN],
     )
     if mode is SweepMode.FULL:
         remove_litter(parts)
@@ -87,29 +87,29 @@ def sweep(parts: Parts, publisher: ManifestPublisher, mode: SweepMode) -> dict[s
 
 def _process_if_dead(
     parts: Parts, publisher: ManifestPublisher, pending: PendingSidecar, mode: SweepMode, *, follows: bool
-) -> Result:
+) -> SweepResult:
     """Take the dead writer's lock and its queues, then process its sidecar (Z1).
 
     A sidecar that follows one just done is locked at most by a healer that gives way to us (Z4).
     """
     if pending.lock_path is None:
         if pending.is_alive:
-            return Result.LEFT_ALIVE
+            return SweepResult.LEFT_ALIVE
         parts.check_lease()
         if is_of_a_later_writer(parts, pending.sidecar):
-            return Result.LEFT_ALIVE  # Z5
+            return SweepResult.LEFT_ALIVE  # Z5
         return _process_under_queues(parts, publisher, pending.sidecar, mode)
     lock = _try_lock(pending, looks=LOOKS if follows else 1)
     if lock is None:
-        return Result.LEFT_ALIVE
-    result = Result.UNRESOLVED
+        return SweepResult.LEFT_ALIVE
+    result = SweepResult.UNRESOLVED
     try:
         if _is_shared_with_the_living(parts, pending):
-            return Result.LEFT_ALIVE
+            return SweepResult.LEFT_ALIVE
         result = _process_under_queues(parts, publisher, pending.sidecar, mode)
         return result
     finally:
-        lock.release(remove=result is Result.DONE)
+        lock.release(remove=result is SweepResult.DONE)
 
 
 def _try_lock(pending: PendingSidecar, *, looks: int) -> HeldLock | None:
@@ -149,29 +149,29 @@ def _pause() -> None:
 
 def _process_under_queues(
     parts: Parts, publisher: ManifestPublisher, sidecar: Sidecar, mode: SweepMode
-) -> Result:
+) -> SweepResult:
     keys = [(table.table_key, sidecar.branch) for table in sidecar.tables]
     with parts.queues.acquire_many(keys):
         try:
             return _process(parts, publisher, sidecar, mode)
         except SidecarChanged:
             # Its writer woke behind its publish and has finished it, or another healer woke; never an error.
-            return Result.DONE if reread(parts, sidecar.name) is None else Result.UNRESOLVED
+            return SweepResult.DONE if reread(parts, sidecar.name) is None else SweepResult.UNRESOLVED
         except PublishLockHeld as held:
             parts.warn(f"sidecar {sidecar.operation_id} waits: {held}")
-            return Result.UNRESOLVED  # Z8
+            return SweepResult.UNRESOLVED  # Z8
         except UNREADABLE as error:
             if not is_its_own(sidecar.branch, error):
                 raise
             waits = f"sidecar {sidecar.operation_id} waits until its branch '{sidecar.branch}' can be read"
             parts.warn(f"{waits}: {error}")  # Z7
-            return Result.UNRESOLVED
+            return SweepResult.UNRESOLVED
 
 
-def _process(parts: Parts, publisher: ManifestPublisher, listed: Sidecar, mode: SweepMode) -> Result:
+def _process(parts: Parts, publisher: ManifestPublisher, listed: Sidecar, mode: SweepMode) -> SweepResult:
     sidecar = reread(parts, listed.name)
     if sidecar is None:
-        return Result.DONE
+        return SweepResult.DONE
     if (sidecar.writer_kind, sidecar.branch) != (listed.writer_kind, listed.branch):
         raise InvariantViolation(f"sidecar {listed.operation_id} changed while it was recovered")
     if not _is_branch_live(parts, sidecar):
@@ -231,12 +231,12 @@ def _is_branch_live(parts: Parts, sidecar: Sidecar) -> bool:
     return False
 
 
-def _abort(parts: Parts, sidecar: Sidecar, observed: Sequence[ObservedTable], mode: SweepMode) -> Result:
+def _abort(parts: Parts, sidecar: Sidecar, observed: Sequence[ObservedTable], mode: SweepMode) -> SweepResult:
     error = _behind(parts, sidecar, observed)
     if mode is SweepMode.FULL or sidecar.branch is not None:
         raise error
     parts.warn(str(error))
-    return Result.UNRESOLVED
+    return SweepResult.UNRESOLVED
 
 
 def _behind(parts: Parts, sidecar: Sidecar, observed: Sequence[ObservedTable]) -> InvariantViolation:

@@ -10,8 +10,9 @@ from functools import cached_property
 
 import numpy as np
 
-from omnigraph.exec.dense.arrays import Bools, Positions, SlotArray, check_slots
-from omnigraph.exec.dense.pins import Pin
+from omnigraph.core.arrays import Mask, Positions, SlotArray
+from omnigraph.exec.dense.arrays import check_slots
+from omnigraph.exec.dense.pins import TablePin
 from omnigraph.exec.dense.slots import Slots
 
 _MASK_FROM = 4_096  # positions from which a flag for each position of the base beats a search
@@ -68,7 +69,7 @@ class Csr:
         positions = self._by_edge[edges].astype(np.int64)
         return positions[positions >= 0]
 
-    def has_pairs(self, left: SlotArray, right: SlotArray) -> Bools:
+    def has_pairs(self, left: SlotArray, right: SlotArray) -> Mask:
         """Return, for each pair, whether an edge leads from left to right: a search in each row (A2)."""
         low, count = self.ranges(left)
         end = low + count
@@ -160,7 +161,7 @@ class Adjacency:
         self.edge_count = len(base.edges) - len(overlay.gone) + len(overlay.keys)
 
     @property
-    def pins(self) -> tuple[Pin, ...]:
+    def pins(self) -> tuple[TablePin, ...]:
         """The versions that it is a function of: of the edges, the sources and the targets."""
         return (self.edges.pin, self.sources.pin, self.targets.pin)
 
@@ -175,7 +176,7 @@ class Adjacency:
         return self.overlay.has_parallel or self.base.has_parallel
 
     @cached_property
-    def _is_gone(self) -> Bools:
+    def _is_gone(self) -> Mask:
         is_gone = np.zeros(len(self.base.edges), np.bool_)
         is_gone[self.overlay.gone] = True
         return is_gone
@@ -226,7 +227,7 @@ class Adjacency:
         begin, end = self.overlay.added(frontier)
         return counts - self.overlay.lost(frontier) + (end - begin)
 
-    def contains(self, left: SlotArray, right: SlotArray) -> Bools:
+    def contains(self, left: SlotArray, right: SlotArray) -> Mask:
         """Return, for each pair, whether an edge leads from the left node to the right one."""
         found = self.base.has_pairs(left, right)
         if not self.overlay.size:
@@ -238,7 +239,7 @@ class Adjacency:
             found[is_touched] = self._contains_by_rows(left[is_touched], right[is_touched])
         return found
 
-    def _contains_by_rows(self, left: SlotArray, right: SlotArray) -> Bools:
+    def _contains_by_rows(self, left: SlotArray, right: SlotArray) -> Mask:
         index, neighbours, _ = self.expand(left)
         found = np.zeros(len(left), np.bool_)
         found[index[neighbours == right[index]]] = True

@@ -6,8 +6,9 @@ from typing import TypeAlias
 import numpy as np
 
 from omnigraph.catalog.bound import Direction
+from omnigraph.core.arrays import Positions, SlotArray, Values
 from omnigraph.exec.dense.adjacency import NO_OVERLAY, Adjacency, Csr, Overlay
-from omnigraph.exec.dense.arrays import Positions, SlotArray, Values, plain
+from omnigraph.exec.dense.arrays import plain
 from omnigraph.exec.dense.pins import OpenTable
 from omnigraph.exec.dense.slots import Slots
 from omnigraph.storage.tables.rows import read_rows, row_ids_of

@@ -1,17 +1,17 @@
 """The arrays that the dense structures are made of, and how many values fit one."""
 
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from omnigraph.core.arrays import Ints, Mask, Positions, RowIds, SlotArray, Values
 from omnigraph.core.limits import I32_MAX
-from omnigraph.storage.tables.rows import RowIds
 
 __all__ = [
-    "Bools",
     "Ints",
+    "Mask",
     "Positions",
     "RowIds",
     "SlotArray",
@@ -23,11 +23,6 @@ __all__ = [
     "words",
 ]
 
-Ints: TypeAlias = npt.NDArray[np.integer[Any]]  # numbers of any width, as callers have them
-SlotArray: TypeAlias = npt.NDArray[np.int32]
-Positions: TypeAlias = npt.NDArray[np.int64]
-Bools: TypeAlias = npt.NDArray[np.bool_]
-Values: TypeAlias = "pa.Array[Any]"
 N = TypeVar("N", bound="np.generic[Any]")
 
 

@@ -10,8 +10,9 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.exec.dense.arrays import SlotArray, Values, empty_slots, plain, taken
-from omnigraph.exec.dense.pins import OpenTable, Pin
+from omnigraph.core.arrays import SlotArray, Values
+from omnigraph.exec.dense.arrays import empty_slots, plain, taken
+from omnigraph.exec.dense.pins import OpenTable, TablePin
 from omnigraph.exec.dense.slots import Slots
 from omnigraph.storage.tables.rows import read_rows, row_ids_of
 from omnigraph.storage.versions.difference import Layout, VersionDelta
@@ -22,10 +23,10 @@ REPEATS_MIN = 4  # rows per distinct string from which codes are smaller than st
 
 
 @dataclass(frozen=True, eq=False)
-class Column:
+class DenseColumn:
     """One column as of one pin. Slots without a row give null or a value of the past."""
 
-    pin: Pin
+    pin: TablePin
     name: str
     base: Values
     patched: SlotArray  # ascending
@@ -34,7 +35,7 @@ class Column:
     slots: Slots
 
     @property
-    def pins(self) -> tuple[Pin, ...]:
+    def pins(self) -> tuple[TablePin, ...]:
         """The version that it is a function of."""
         return (self.pin,)
 
@@ -76,7 +77,7 @@ class Column:
         index[self.slots.dead] = -1
         return taken(values, index)
 
-    def folded(self) -> "Column":
+    def folded(self) -> "DenseColumn":
         """Return the same column with everything in its base."""
         size, count = self.slots.size, len(self.base)
         if not len(self.patched) and size == count:
@@ -85,26 +86,26 @@ class Column:
         index[count:] = -1
         index[self.patched] = count + np.arange(len(self.patched))
         base = taken(_joined(self.base, self.patch), index)
-        return Column(
+        return DenseColumn(
             self.pin, self.name, base, empty_slots(), self.patch.slice(0, 0), self.layout, self.slots
         )
 
 
-def build_column(table: OpenTable, slots: Slots, name: str) -> Column:
+def build_column(table: OpenTable, slots: Slots, name: str) -> DenseColumn:
     """Read a column of a version."""
     rows = read_rows(table.handle, [name])
     values = by_slot(plain(rows[name]), slots.of_row_ids(row_ids_of(rows)), slots.size)
     empty = values.slice(0, 0)
-    return Column(slots.pin, name, _encoded(values), empty_slots(), empty, slots.layout, slots)
+    return DenseColumn(slots.pin, name, _encoded(values), empty_slots(), empty, slots.layout, slots)
 
 
-def advance_column(column: Column, slots: Slots, delta: VersionDelta, name: str) -> Column:
+def advance_column(column: DenseColumn, slots: Slots, delta: VersionDelta, name: str) -> DenseColumn:
     """Return the column as of a later pin, where it may have another name (C2)."""
     row_ids, rows = delta.changed([name])
     return patched_column(column, slots, slots.of_row_ids(row_ids), plain(rows[name]))
 
 
-def patched_column(column: Column, slots: Slots, changed: SlotArray, values: Values) -> Column:
+def patched_column(column: DenseColumn, slots: Slots, changed: SlotArray, values: Values) -> DenseColumn:
     """Return the column at a later pin with other values for some slots."""
     assert (changed >= 0).all(), "a row of the version has no slot"
     patched, patch = column.patched, column.patch
@@ -114,7 +115,7 @@ def patched_column(column: Column, slots: Slots, changed: SlotArray, values: Val
         order = np.argsort(patched, kind="stable")
         patched = patched[order]
         patch = pa.concat_arrays([patch.take(kept), values]).take(order)
-    advanced = Column(slots.pin, column.name, column.base, patched, patch, slots.layout, slots)
+    advanced = DenseColumn(slots.pin, column.name, column.base, patched, patch, slots.layout, slots)
     return advanced.folded() if len(patched) > PATCHES_MAX else advanced
 
 

@@ -14,6 +14,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from omnigraph.catalog.bound import Direction
+from omnigraph.core.arrays import SlotArray, Values
 from omnigraph.core.errors import StorageError
 from omnigraph.exec.dense import files
 from omnigraph.exec.dense.adjacency import Adjacency
@@ -23,13 +24,13 @@ from omnigraph.exec.dense.adjacency_build import (
     build_adjacency,
     turned_round,
 )
-from omnigraph.exec.dense.arrays import SlotArray, Values, plain
-from omnigraph.exec.dense.columns import Column, advance_column, build_column
+from omnigraph.exec.dense.arrays import plain
+from omnigraph.exec.dense.columns import DenseColumn, advance_column, build_column
 from omnigraph.exec.dense.counts import Counter, DerivedCounts
 from omnigraph.exec.dense.disk import DiskCache
 from omnigraph.exec.dense.ids import ID, IdIndex, advance_ids, build_ids
-from omnigraph.exec.dense.pins import Lineage, OpenTable, Pin
-from omnigraph.exec.dense.resident import DeltaMemo, Family, Key, Residents, View, derive
+from omnigraph.exec.dense.pins import OpenTable, TableLineage, TablePin
+from omnigraph.exec.dense.resident import DeltaMemo, Family, ResidentKey, Residents, View, derive
 from omnigraph.exec.dense.settings import CacheSettings
 from omnigraph.exec.dense.slots import Slots, advance_slots, build_slots
 from omnigraph.exec.dense.vector_blocks import VectorBlocks
@@ -61,9 +62,9 @@ class Derived:
         self._counter = Counter()
         self._lock = threading.Lock()
         self._deltas = DeltaMemo()
-        self._newest: dict[Lineage, int] = {}
-        self._held: WeakValueDictionary[tuple[Lineage, Pin], Slots] = WeakValueDictionary()
-        self._lookups: dict[tuple[Lineage, Pin], int] = {}
+        self._newest: dict[TableLineage, int] = {}
+        self._held: WeakValueDictionary[tuple[TableLineage, TablePin], Slots] = WeakValueDictionary()
+        self._lookups: dict[tuple[TableLineage, TablePin], int] = {}
         self.vectors = VectorBlocks(self._residents, self._counter, self._worth, self.slots, self._delta)
 
     @property
@@ -106,7 +107,7 @@ class Derived:
             return built
 
         self._see(table)
-        family = self._family(Key("slots", ((lineage, None),)), Slots)
+        family = self._family(ResidentKey("slots", ((lineage, None),)), Slots)
         view = family.get((table.pin,))
         if view is not None:
             return view
@@ -179,8 +180,8 @@ class Derived:
         by_id = dict(zip(found[ID].to_pylist(), slots.of_row_ids(row_ids_of(found)).tolist(), strict=True))
         return np.array([by_id.get(id, -1) for id in ids], np.int32)
 
-    def _ids_key(self, table: OpenTable, slots: Slots) -> Key:
-        return Key("ids", ((table.lineage, slots.generation),))
+    def _ids_key(self, table: OpenTable, slots: Slots) -> ResidentKey:
+        return ResidentKey("ids", ((table.lineage, slots.generation),))
 
     # Adjacency
 
@@ -278,9 +279,9 @@ class Derived:
         tables: tuple[OpenTable, OpenTable, OpenTable],
         views: tuple[Slots, Slots, Slots],
         direction: Direction,
-    ) -> Key:
+    ) -> ResidentKey:
         pairs = tuple((table.lineage, view.generation) for table, view in zip(tables, views, strict=True))
-        return Key("adjacency", pairs, direction)
+        return ResidentKey("adjacency", pairs, direction)
 
     def _resolver(self, table: OpenTable, slots: Slots) -> Resolve:
         """Return how ids of edge ends become slots: all by index, a few by lookup while there is none."""
@@ -308,7 +309,7 @@ class Derived:
                 return plain(take_rows(table.handle, view.row_ids(slots), [name])[name])
         return self._column(table, view, name).take(slots)
 
-    def resident(self, table: OpenTable, name: str) -> Column | IdIndex | None:
+    def resident(self, table: OpenTable, name: str) -> DenseColumn | IdIndex | None:
         """Return what holds a column in memory, or none while values are fetched from the table."""
         view = self.slots(table)
         if name == ID and self._residents.known(self._ids_key(table, view)) is not None:
@@ -327,29 +328,29 @@ class Derived:
             return None
         return self._column(table, view, name).whole
 
-    def _column(self, table: OpenTable, view: Slots, name: str) -> Column:
-        def advance(column: Column) -> Column:
+    def _column(self, table: OpenTable, view: Slots, name: str) -> DenseColumn:
+        def advance(column: DenseColumn) -> DenseColumn:
             delta = self._delta(table, column.pin, column.layout, view.generation)
             self._counter.add("column_advances")
             return advance_column(column, view, delta, name)
 
-        def build() -> Column:
+        def build() -> DenseColumn:
             self._counter.add("column_builds")
             return build_column(table, view, name)
 
-        family = self._family(self._column_key(table, view, name), Column)
+        family = self._family(self._column_key(table, view, name), DenseColumn)
         found = family.get(view.pins)
         if found is None:
             found = derive(family, view.pins, advance=advance, load=lambda: None, build=build)
             self._residents.trim()
         return found
 
-    def _column_key(self, table: OpenTable, view: Slots, name: str) -> Key:
-        return Key("column", ((table.lineage, view.generation),), field_id(table.handle, name))
+    def _column_key(self, table: OpenTable, view: Slots, name: str) -> ResidentKey:
+        return ResidentKey("column", ((table.lineage, view.generation),), field_id(table.handle, name))
 
     # What they share
 
-    def _delta(self, table: OpenTable, since: Pin, before: Layout, generation: Pin) -> VersionDelta:
+    def _delta(self, table: OpenTable, since: TablePin, before: Layout, generation: TablePin) -> VersionDelta:
         """Return what changed since a pin; one object for all that are brought forward over it."""
 
         def make() -> VersionDelta:
@@ -358,7 +359,7 @@ class Derived:
 
         return self._deltas.get((table.lineage, since, table.pin), make)
 
-    def _family(self, key: Key, _kind: type[V]) -> Family[V]:
+    def _family(self, key: ResidentKey, _kind: type[V]) -> Family[V]:
         return cast("Family[V]", self._residents.family(key))
 
     def _see(self, table: OpenTable) -> None:
@@ -371,7 +372,7 @@ class Derived:
         is_newest = self._newest.get(table.lineage) == table.pin.version
         return is_newest and table.handle.row_count >= self._settings.disk_rows_min
 
-    def _is_of(self, table: OpenTable, pin: Pin) -> bool:
+    def _is_of(self, table: OpenTable, pin: TablePin) -> bool:
         """Say whether a pin is a version of this very table, not of another with equal numbers."""
         if pin.version >= table.pin.version:
             return pin == table.pin

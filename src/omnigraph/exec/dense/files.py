@@ -11,18 +11,19 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from omnigraph.core.arrays import Positions, SlotArray, Values
 from omnigraph.exec.dense.adjacency import NO_OVERLAY, Adjacency, Csr
-from omnigraph.exec.dense.arrays import Positions, RowIds, SlotArray, Values, empty_slots, words
-from omnigraph.exec.dense.columns import Column
+from omnigraph.exec.dense.arrays import RowIds, empty_slots, words
+from omnigraph.exec.dense.columns import DenseColumn
 from omnigraph.exec.dense.disk import Arrays, Stored
 from omnigraph.exec.dense.hashing import Hashes
 from omnigraph.exec.dense.ids import ID, HashTable, IdIndex, restored
-from omnigraph.exec.dense.pins import Lineage, Pin
+from omnigraph.exec.dense.pins import TableLineage, TablePin
 from omnigraph.exec.dense.slots import SlotBase, Slots
 from omnigraph.storage.versions.difference import FragmentState, Layout
 
 
-def file_name(kind: str, *lineages: Lineage) -> str:
+def file_name(kind: str, *lineages: TableLineage) -> str:
     """Return the name of a file: one for each structure of a lineage, whatever its version."""
     parts = [f"{lineage.identity.object_part}@{lineage.owner or ''}" for lineage in lineages]
     return f"{kind}-{'-'.join(parts)}"
@@ -68,7 +69,7 @@ def ids_from(stored: Stored, current: Slots) -> IdIndex | None:
     type_ = pa.large_utf8() if stored.about["is_large"] else pa.utf8()
     buffers = [None, pa.py_buffer(offsets.data), pa.py_buffer(data.data)]
     ids = cast("Values", pa.Array.from_buffers(type_, len(offsets) - 1, buffers))
-    column = Column(slots.pin, ID, ids, empty_slots(), ids.slice(0, 0), slots.layout, slots)
+    column = DenseColumn(slots.pin, ID, ids, empty_slots(), ids.slice(0, 0), slots.layout, slots)
     table = HashTable(cast("Hashes", arrays["hashes"]), cast("SlotArray", arrays["slots"]))
     return restored(column, table)
 
@@ -133,12 +134,12 @@ def _view(slots: Slots) -> dict[str, Any]:
     }
 
 
-def _unview(view: Mapping[str, Any]) -> tuple[Pin, Pin, int, Layout]:
+def _unview(view: Mapping[str, Any]) -> tuple[TablePin, TablePin, int, Layout]:
     layout = {
         int(number): FragmentState(tuple(files), deletion, rows, deleted)
         for number, (files, deletion, rows, deleted) in view["layout"].items()
     }
-    return Pin(view["version"], view["uuid"]), Pin(*view["generation"]), view["size"], layout
+    return TablePin(view["version"], view["uuid"]), TablePin(*view["generation"]), view["size"], layout
 
 
 def _slots(view: Mapping[str, Any], dead: SlotArray, current: Slots) -> Slots | None:

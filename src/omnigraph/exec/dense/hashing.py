@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from omnigraph.exec.dense.arrays import Positions, words
+from omnigraph.core.arrays import Positions
+from omnigraph.exec.dense.arrays import words
 
 Hashes: TypeAlias = npt.NDArray[np.uint64]
 

@@ -14,10 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.exec.dense.arrays import Positions, SlotArray, Values, empty_slots, plain
-from omnigraph.exec.dense.columns import Column, build_column, patched_column
+from omnigraph.core.arrays import Positions, SlotArray, Values
+from omnigraph.exec.dense.arrays import empty_slots, plain
+from omnigraph.exec.dense.columns import DenseColumn, build_column, patched_column
 from omnigraph.exec.dense.hashing import Hashes, hash_strings, hash_text
-from omnigraph.exec.dense.pins import OpenTable, Pin
+from omnigraph.exec.dense.pins import OpenTable, TablePin
 from omnigraph.exec.dense.slots import Slots
 from omnigraph.storage.versions.difference import VersionDelta
 
@@ -97,13 +98,13 @@ class HashTable:
 class IdIndex:
     """The ids of one table as of one pin."""
 
-    def __init__(self, column: Column, base: HashTable, tail: HashTable) -> None:
+    def __init__(self, column: DenseColumn, base: HashTable, tail: HashTable) -> None:
         """Take the ids by slot, and the hashes of those in the base and of later ones."""
         self.column = column
         self._base, self._tail = base, tail
 
     @property
-    def pin(self) -> Pin:
+    def pin(self) -> TablePin:
         """The version it stands at."""
         return self.column.pin
 
@@ -118,7 +119,7 @@ class IdIndex:
         return not len(self._tail.hashes) and not len(self.column.patched)
 
     @property
-    def pins(self) -> tuple[Pin, ...]:
+    def pins(self) -> tuple[TablePin, ...]:
         """The version that it is a function of."""
         return (self.pin,)
 
@@ -189,7 +190,7 @@ def build_ids(table: OpenTable, slots: Slots) -> IdIndex:
     return index_of(build_column(table, slots, ID))
 
 
-def index_of(column: Column) -> IdIndex:
+def index_of(column: DenseColumn) -> IdIndex:
     """Index a column of ids."""
     column = column.folded()
     live = column.slots.all()
@@ -199,7 +200,7 @@ def index_of(column: Column) -> IdIndex:
     return IdIndex(column, HashTable(hashes[order], live[order]), _empty())
 
 
-def restored(column: Column, base: HashTable) -> IdIndex:
+def restored(column: DenseColumn, base: HashTable) -> IdIndex:
     """Return an index of which everything is known."""
     return IdIndex(column, base, _empty())
 

@@ -8,7 +8,7 @@ from omnigraph.storage.tables.handle import SnapshotHandle
 
 
 @dataclass(frozen=True, slots=True)
-class Lineage:
+class TableLineage:
     """The versions that follow one another: one lifetime of a table on one Lance ref.
 
     Two forks go on with the same version numbers and the same row ids; nothing is shared between them.
@@ -19,7 +19,7 @@ class Lineage:
 
 
 @dataclass(frozen=True, slots=True)
-class Pin:
+class TablePin:
     """One version of a lineage, and the transaction that made it."""
 
     version: int
@@ -38,12 +38,12 @@ class OpenTable:
     handle: SnapshotHandle
 
     @property
-    def lineage(self) -> Lineage:
+    def lineage(self) -> TableLineage:
         """The lineage that the pin belongs to."""
-        return Lineage(self.entry.identity, self.entry.owner)
+        return TableLineage(self.entry.identity, self.entry.owner)
 
     @property
-    def pin(self) -> Pin:
+    def pin(self) -> TablePin:
         """The version and its transaction."""
         uuid = self.entry.pin.transaction_uuid or self.handle.transaction_uuid
-        return Pin(self.entry.version, uuid or "")
+        return TablePin(self.entry.version, uuid or "")

@@ -12,22 +12,22 @@ from dataclasses import dataclass
 from typing import Generic, Literal, Protocol, TypeAlias, TypeVar, final
 
 from omnigraph.core.recent import Recent
-from omnigraph.exec.dense.pins import Lineage, Pin
+from omnigraph.exec.dense.pins import TableLineage, TablePin
 from omnigraph.storage.versions.difference import VersionDelta
 
 DELTAS_MAX, DELTAS_BYTES_MAX = 32, 64 * 1024 * 1024
-Pins = tuple[Pin, ...]
+Pins = tuple[TablePin, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class ResidentKey:
     """What a family is of: its kind, each table with the generation of its slots, and which part of it."""
 
     kind: Literal["slots", "ids", "column", "vectors", "adjacency"]
-    tables: tuple[tuple[Lineage, Pin | None], ...]
+    tables: tuple[tuple[TableLineage, TablePin | None], ...]
     part: str | int = ""
 
-    def is_about(self, lineage: Lineage, generation: Pin) -> bool:
+    def is_about(self, lineage: TableLineage, generation: TablePin) -> bool:
         """Say whether it holds rows of a table under a generation."""
         return self.tables[0] == (lineage, generation)
 
@@ -97,9 +97,9 @@ class Residents:
         """Take the limits."""
         self._bytes_max, self._views_max = bytes_max, views_max
         self._lock = threading.Lock()
-        self._families: OrderedDict[Key, Family[View]] = OrderedDict()
+        self._families: OrderedDict[ResidentKey, Family[View]] = OrderedDict()
 
-    def family(self, key: Key) -> Family[View]:
+    def family(self, key: ResidentKey) -> Family[View]:
         """Return a family, new if need be; it counts as used."""
         with self._lock:
             family = self._families.get(key)
@@ -108,17 +108,17 @@ class Residents:
             self._families.move_to_end(key)
             return family
 
-    def known(self, key: Key) -> Family[View] | None:
+    def known(self, key: ResidentKey) -> Family[View] | None:
         """Return a family if it is there."""
         with self._lock:
             return self._families.get(key)
 
-    def all_keys(self) -> list[Key]:
+    def all_keys(self) -> list[ResidentKey]:
         """Return the keys of all families."""
         with self._lock:
             return list(self._families)
 
-    def forget(self, lineage: Lineage, alive: set[Pin]) -> None:
+    def forget(self, lineage: TableLineage, alive: set[TablePin]) -> None:
         """Let go of what stands on generations of a lineage that no slots have any more."""
         with self._lock:
             for key in list(self._families):
@@ -175,7 +175,7 @@ def _versions(pins: Pins) -> tuple[int, ...]:
     return tuple(pin.version for pin in pins)
 
 
-DeltaKey: TypeAlias = tuple[Lineage, Pin, Pin]
+DeltaKey: TypeAlias = tuple[TableLineage, TablePin, TablePin]
 
 
 @final

@@ -13,9 +13,10 @@ from functools import cached_property
 
 import numpy as np
 
+from omnigraph.core.arrays import Ints, Mask, SlotArray
 from omnigraph.core.errors import StorageError
-from omnigraph.exec.dense.arrays import Bools, Ints, RowIds, SlotArray, check_slots, empty_slots
-from omnigraph.exec.dense.pins import OpenTable, Pin
+from omnigraph.exec.dense.arrays import RowIds, check_slots, empty_slots
+from omnigraph.exec.dense.pins import OpenTable, TablePin
 from omnigraph.storage.tables.rows import CREATED_AT, read_rows, row_ids_of
 from omnigraph.storage.tables.table import TableStore
 from omnigraph.storage.versions.difference import Layout, VersionDelta, layout_of
@@ -30,7 +31,7 @@ DIRECT_SPAN_MAX = 4  # row ids per row up to which an array by row id is small e
 class SlotBase:
     """The rows of a generation's first version. Contiguous row ids, the usual case, need no arrays."""
 
-    generation: Pin
+    generation: TablePin
     first: int
     count: int
     row_ids: RowIds | None  # ascending; none when they are `first`, `first + 1`, ...
@@ -79,7 +80,7 @@ class SlotBase:
 class Slots:
     """The dictionary of one table as of one pin."""
 
-    def __init__(self, pin: Pin, base: SlotBase, *, size: int, dead: SlotArray, layout: Layout) -> None:
+    def __init__(self, pin: TablePin, base: SlotBase, *, size: int, dead: SlotArray, layout: Layout) -> None:
         """Take the base, how far the slots reach, the tombstones ascending, and the fragments of the pin."""
         check_slots(size)
         self.pin = pin
@@ -90,7 +91,7 @@ class Slots:
         self.live_count = size - len(dead)
 
     @property
-    def pins(self) -> tuple[Pin, ...]:
+    def pins(self) -> tuple[TablePin, ...]:
         """The version that it is a function of."""
         return (self.pin,)
 
@@ -99,7 +100,7 @@ class Slots:
         return {id(self.base): self.base.nbytes, id(self.dead): self.dead.nbytes}
 
     @property
-    def generation(self) -> Pin:
+    def generation(self) -> TablePin:
         """What the numbers mean: slots of two views compare only within one generation."""
         return self.base.generation
 
@@ -109,12 +110,12 @@ class Slots:
         return self.base.tail_first + self.size - self.base.count
 
     @cached_property
-    def _live(self) -> Bools:
+    def _live(self) -> Mask:
         live = np.ones(self.size, np.bool_)
         live[self.dead] = False
         return live
 
-    def live(self) -> Bools | None:
+    def live(self) -> Mask | None:
         """Return, by slot, whether it has a row; none when every slot has."""
         return self._live if len(self.dead) else None
 
@@ -147,7 +148,7 @@ class Slots:
             found[self.is_dead(found)] = -1
         return found
 
-    def is_dead(self, slots: SlotArray) -> Bools:
+    def is_dead(self, slots: SlotArray) -> Mask:
         """Return which slots are tombstones; -1 is none."""
         if not len(self.dead):
             return np.zeros(len(slots), np.bool_)
@@ -155,7 +156,7 @@ class Slots:
             return (slots >= 0) & ~self._live[np.maximum(slots, 0)]
         places = np.searchsorted(self.dead, slots)
         places[places == len(self.dead)] = 0
-        hits: Bools = self.dead[places] == slots
+        hits: Mask = self.dead[places] == slots
         return hits
 
 

@@ -10,8 +10,8 @@ from typing import Any, TypeAlias, cast, final
 import pyarrow as pa
 
 from omnigraph.exec.dense.counts import Counter
-from omnigraph.exec.dense.pins import OpenTable, Pin
-from omnigraph.exec.dense.resident import Family, Key, Residents, derive
+from omnigraph.exec.dense.pins import OpenTable, TablePin
+from omnigraph.exec.dense.resident import Family, ResidentKey, Residents, derive
 from omnigraph.exec.dense.slots import Slots
 from omnigraph.exec.dense.vectors import VectorBlock, advance_vectors, build_vectors
 from omnigraph.exec.dense.worth import Worth
@@ -21,7 +21,7 @@ from omnigraph.storage.versions.difference import Layout, VersionDelta
 NUMBERS_MAX = 16_000_000  # of one column: comparing them all takes about what a search by index does
 NUMBER_BYTES = 4
 
-DeltaSince: TypeAlias = Callable[[OpenTable, Pin, Layout, Pin], VersionDelta]
+DeltaSince: TypeAlias = Callable[[OpenTable, TablePin, Layout, TablePin], VersionDelta]
 
 
 @final
@@ -87,5 +87,5 @@ class VectorBlocks:
         is_kept = self._residents.known(key) is not None
         return is_kept or self._worth.are_vectors_due(key, fetched=asked, numbers=numbers)
 
-    def _key(self, table: OpenTable, slots: Slots, name: str) -> Key:
-        return Key("vectors", ((table.lineage, slots.generation),), field_id(table.handle, name))
+    def _key(self, table: OpenTable, slots: Slots, name: str) -> ResidentKey:
+        return ResidentKey("vectors", ((table.lineage, slots.generation),), field_id(table.handle, name))

@@ -14,14 +14,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from omnigraph.exec.dense.arrays import Bools, SlotArray, Values, empty_slots, plain
-from omnigraph.exec.dense.pins import OpenTable, Pin
+from omnigraph.core.arrays import Floats, Mask, SlotArray, Values
+from omnigraph.exec.dense.arrays import empty_slots, plain
+from omnigraph.exec.dense.pins import OpenTable, TablePin
 from omnigraph.exec.dense.slots import Slots
 from omnigraph.storage.tables.rows import read_rows, row_ids_of
 from omnigraph.storage.versions.difference import VersionDelta
 
 Matrix: TypeAlias = npt.NDArray[np.float32]
-Numbers: TypeAlias = npt.NDArray[np.float64]
 Places: TypeAlias = npt.NDArray[np.intp]
 
 PATCHES_MAX = 4_096  # vectors beside the base; more are folded into a new one
@@ -38,7 +38,7 @@ class Vectors:
     """Rows of vectors, and the square of the length of each; no number where there is no vector (W3)."""
 
     matrix: Matrix
-    squares: Numbers
+    squares: Floats
 
     @property
     def nbytes(self) -> int:
@@ -65,7 +65,7 @@ class VectorBlock:
     patch: Vectors
 
     @property
-    def pins(self) -> tuple[Pin, ...]:
+    def pins(self) -> tuple[TablePin, ...]:
         """The version that it is a function of."""
         return (self.slots.pin,)
 
@@ -80,7 +80,7 @@ class VectorBlock:
         vectors[at] = self.patch.matrix[patches]
         return vectors
 
-    def candidates(self, slots: SlotArray, query: Numbers, limit: int | None) -> SlotArray:
+    def candidates(self, slots: SlotArray, query: Floats, limit: int | None) -> SlotArray:
         """Return those of ascending slots that can be among the nearest so many (W1).
 
         Without a limit they are all that have a vector.
@@ -99,7 +99,7 @@ class VectorBlock:
         errors = _errors(len(query), np.sqrt(squares), length)
         squares -= 2.0 * products  # now the squared distance, less the square of the query's length
         bound = np.partition(squares + errors, limit - 1)[limit - 1]
-        is_near: Bools = has_vector if np.isnan(bound) else squares - errors <= bound
+        is_near: Mask = has_vector if np.isnan(bound) else squares - errors <= bound
         return slots[is_near]
 
     def _patches(self, slots: SlotArray) -> tuple[Places, Places]:
@@ -143,14 +143,14 @@ def advance_vectors(block: VectorBlock, slots: Slots, delta: VersionDelta, name:
     return VectorBlock(slots, _placed(whole, patched[order], patch), empty_slots(), _nothing(0, dimension))
 
 
-def _errors(dimension: int, lengths: Numbers, length: float) -> Numbers:
+def _errors(dimension: int, lengths: Floats, length: float) -> Floats:
     """Return by how much the squared distances of vectors of some lengths from another may be wrong.
 
     A sum of products is off by at most so many half steps of the product of both lengths as it has members,
     in whatever order they are added up; rounding the query costs one more.
     """
     steps = 2.0 * 1.1 * (dimension + 2) * _HALF_STEP * length
-    errors: Numbers = _EXACT_STEPS * np.square(lengths + length)
+    errors: Floats = _EXACT_STEPS * np.square(lengths + length)
     errors += steps * lengths
     errors += 2.0 * dimension * _UNDERFLOW
     return errors
@@ -187,7 +187,7 @@ def _vectors(column: Values) -> Vectors:
     return _placed(_nothing(len(column), dimension), at, vectors)
 
 
-def _lengths(matrix: Matrix) -> Numbers:
+def _lengths(matrix: Matrix) -> Floats:
     """Return the square of each row's length, in double precision."""
     squares = np.empty(len(matrix), np.float64)
     step = max(1, _BLOCK // matrix.shape[1])

@@ -6,12 +6,12 @@ from typing import assert_never
 from omnigraph.catalog.bound import Direction
 from omnigraph.exec.dense.adjacency_build import ends_of
 from omnigraph.exec.dense.ids import ID
-from omnigraph.exec.dense.pins import OpenTable, Pin
-from omnigraph.exec.dense.resident import Key
+from omnigraph.exec.dense.pins import OpenTable, TablePin
+from omnigraph.exec.dense.resident import ResidentKey
 from omnigraph.storage.tables.rows import field_id
 
 
-def columns_wanted(keys: Iterable[Key], table: OpenTable, generation: Pin) -> list[str]:
+def columns_wanted(keys: Iterable[ResidentKey], table: OpenTable, generation: TablePin) -> list[str]:
     """Return the columns of a table that structures of a generation are made from, in its order."""
     wanted: set[str] = set()
     fields: set[str | int] = set()

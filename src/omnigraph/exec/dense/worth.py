@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.exec.dense.pins import OpenTable
-from omnigraph.exec.dense.resident import Key
+from omnigraph.exec.dense.resident import ResidentKey
 from omnigraph.exec.dense.slots import Slots
 from omnigraph.storage.tables.rows import take_rows
 
@@ -34,15 +34,15 @@ class Worth:
         """Take the memory that all that is derived may use."""
         self._column_bytes_max = memory_bytes // COLUMN_SHARE
         self._lock = threading.Lock()
-        self._spent_ms: dict[Key, float] = {}
-        self._is_short: dict[Key, bool] = {}
+        self._spent_ms: dict[ResidentKey, float] = {}
+        self._is_short: dict[ResidentKey, bool] = {}
 
-    def is_due(self, key: Key, *, fetched: int, rows: int, is_in_use: bool) -> bool:
+    def is_due(self, key: ResidentKey, *, fetched: int, rows: int, is_in_use: bool) -> bool:
         """Count a fetch of some rows; say whether reading the column of so many has become the cheaper."""
         spent_ms = self._spend(key, _FETCH_MS + _FETCH_ROW_MS * fetched)
         return spent_ms * (IN_USE_SHARE if is_in_use else 1) >= _READ_MS + _READ_ROW_MS * rows
 
-    def are_vectors_due(self, key: Key, *, fetched: int, numbers: int) -> bool:
+    def are_vectors_due(self, key: ResidentKey, *, fetched: int, numbers: int) -> bool:
         """Count a fetch of some numbers of vectors; say whether reading so many has become the cheaper."""
         spent_ms = self._spend(key, _FETCH_MS + _FETCH_NUMBER_MS * fetched)
         return spent_ms >= _READ_MS + _READ_NUMBER_MS * numbers
@@ -51,14 +51,14 @@ class Worth:
         """Say whether a column of so many bytes may be kept."""
         return size <= self._column_bytes_max
 
-    def is_short(self, key: Key, table: OpenTable, slots: Slots, name: str) -> bool:
+    def is_short(self, key: ResidentKey, table: OpenTable, slots: Slots, name: str) -> bool:
         """Say whether a column is short enough to be kept: fixed-width always, strings by a sample."""
         known = self._is_short.get(key)
         if known is None:
             known = self._is_short[key] = self._has_short_values(table, slots, name)
         return known
 
-    def _spend(self, key: Key, ms: float) -> float:
+    def _spend(self, key: ResidentKey, ms: float) -> float:
         with self._lock:
             spent = self._spent_ms[key] = self._spent_ms.get(key, 0.0) + ms
         return spent

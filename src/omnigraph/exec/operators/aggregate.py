@@ -6,25 +6,23 @@ A2  A sum of floats does not depend on the order of the rows, which no query pro
 """
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from omnigraph.catalog.bound import AggregateValue, EntityValue
+from omnigraph.core.arrays import Counts, Floats, Mask, Values
 from omnigraph.exec.context import QueryContext
 from omnigraph.exec.operators.comparison import one_zero, plain
 from omnigraph.exec.operators.grouping import Groups
 from omnigraph.exec.operators.operand import column_type
 from omnigraph.exec.operators.order import sort_codes
 from omnigraph.exec.operators.project import project
-from omnigraph.exec.rows import Mask, Rows, Values
+from omnigraph.exec.rows import BindingTable
 
 _EXACT_BELOW = 2.0**52  # whole floats are added exactly, and faster than integers
 NO_PLACE: Values = pa.array([None], pa.int64())  # taken from a column it gives null
-Counts = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
-def aggregate(context: QueryContext, value: AggregateValue, rows: Rows, groups: Groups) -> Values:
+def aggregate(context: QueryContext, value: AggregateValue, rows: BindingTable, groups: Groups) -> Values:
     """Return one value per group."""
     if value.function == "count" and isinstance(value.argument, EntityValue):
         return pa.array(_weights(rows, groups, None))
@@ -41,7 +39,7 @@ def aggregate(context: QueryContext, value: AggregateValue, rows: Rows, groups: 
     return pa.array(sums, pa.float64(), mask=counts == 0)
 
 
-def _weights(rows: Rows, groups: Groups, known: Mask | None) -> Counts:
+def _weights(rows: BindingTable, groups: Groups, known: Mask | None) -> Counts:
     """Return how many rows each group has, of those with a value."""
     weight = rows.weight
     if groups.of_row is None:
@@ -64,7 +62,7 @@ def _weights(rows: Rows, groups: Groups, known: Mask | None) -> Counts:
 # Sums
 
 
-def _sums(column: Values, known: Mask | None, rows: Rows, groups: Groups) -> Floats:
+def _sums(column: Values, known: Mask | None, rows: BindingTable, groups: Groups) -> Floats:
     of_row = np.zeros(rows.size, np.int64) if groups.of_row is None else groups.of_row
     weight = rows.weight
     if known is not None:

@@ -2,18 +2,19 @@
 
 import numpy as np
 
+from omnigraph.core.arrays import Mask, SlotArray
 from omnigraph.exec.budget import SLOT_BYTES
 from omnigraph.exec.context import QueryContext
 from omnigraph.exec.operators.condition import holds
 from omnigraph.exec.operators.hop import Hop, hop_along, hops_ahead
 from omnigraph.exec.operators.reach import reach
-from omnigraph.exec.rows import NO_SLOTS, Mask, Rows, SlotArray, distinct
+from omnigraph.exec.rows import NO_SLOTS, BindingTable, distinct
 from omnigraph.plan.physical import Close
 
 EXPAND_UP_TO = 65_536  # hops up to which following them is cheaper than ordering all edges once
 
 
-def close(context: QueryContext, operator: Close, rows: Rows) -> Rows:
+def close(context: QueryContext, operator: Close, rows: BindingTable) -> BindingTable:
     """Return the rows whose right node is among the destinations of the left one."""
     left, right = rows.slots[operator.left_var], rows.slots[operator.right_var]
     if not rows.size or operator.max_hops < operator.min_hops:
@@ -33,7 +34,7 @@ def close(context: QueryContext, operator: Close, rows: Rows) -> Rows:
     return _with_edges(operator, rows.take(place), edges)
 
 
-def _with_edges(operator: Close, rows: Rows, edges: SlotArray) -> Rows:
+def _with_edges(operator: Close, rows: BindingTable, edges: SlotArray) -> BindingTable:
     if operator.edge_binding is None:
         return rows
     return rows.with_variable(operator.edge_binding, f"edge:{operator.edge_type}", edges)

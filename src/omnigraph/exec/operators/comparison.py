@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog.bound import Operator
+from omnigraph.core.arrays import Mask, Values
 from omnigraph.exec.operators.operand import Constant, ConstantValue
-from omnigraph.exec.rows import Mask, Values
 from omnigraph.storage.tables.filter import Compare, IsIn, to_arrow_mask
-from omnigraph.storage.tables.filter import Operator as Comparing
+from omnigraph.storage.tables.filter import LeafOperator as Comparing
 
 COMPARING: dict[Operator, Comparing] = {
     Operator.EQ: "eq",
@@ -55,7 +55,7 @@ _PLAIN: dict[Operator, Callable[[object, object], bool]] = {
     Operator.GE: lambda left, right: bool(left >= right),  # type: ignore[operator]
     Operator.LE: lambda left, right: bool(left <= right),  # type: ignore[operator]
 }
-Numbers: TypeAlias = npt.NDArray[Any]  # floats, signed or unsigned integers of 64 bits
+NumberArray: TypeAlias = npt.NDArray[Any]  # floats, signed or unsigned integers of 64 bits
 _I64_END = 2.0**63
 
 
@@ -188,14 +188,14 @@ def _numbers(left: Values, operator: Operator, right: Values) -> Mask:
     return cast("Mask", truth & known)
 
 
-def _numpy(column: Values) -> Numbers:
+def _numpy(column: Values) -> NumberArray:
     column = column.fill_null(0) if column.null_count else column
     if pa.types.is_floating(column.type):
         return column.to_numpy(zero_copy_only=False).astype(np.float64)
     return column.to_numpy(zero_copy_only=False).astype(np.uint64 if column.type == pa.uint64() else np.int64)
 
 
-def _order(left: Numbers, right: Numbers) -> npt.NDArray[np.int8]:
+def _order(left: NumberArray, right: NumberArray) -> npt.NDArray[np.int8]:
     """Return -1, 0 or 1 for smaller, equal and greater; 2 where a NaN makes it none of them."""
     if left.dtype == right.dtype:
         order = (left > right).astype(np.int8) - (left < right).astype(np.int8)
@@ -214,7 +214,7 @@ def _order(left: Numbers, right: Numbers) -> npt.NDArray[np.int8]:
     return -_order(right, left)
 
 
-def _order_to_floats(integers: Numbers, floats: npt.NDArray[np.float64]) -> npt.NDArray[np.int8]:
+def _order_to_floats(integers: NumberArray, floats: npt.NDArray[np.float64]) -> npt.NDArray[np.int8]:
     """Compare integers with the whole part of floats, then let the rest of the float decide."""
     low, high = (0.0, 2.0 * _I64_END) if integers.dtype == np.uint64 else (-_I64_END, _I64_END)
     whole = np.floor(floats)

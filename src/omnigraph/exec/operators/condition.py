@@ -4,15 +4,16 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from omnigraph.catalog.bound import Comparison, Condition, Expression, PropertyValue, TextMatchValue
+from omnigraph.catalog.bound import BoundExpression, Comparison, Condition, PropertyValue, TextMatchValue
+from omnigraph.core.arrays import Mask, SlotArray, Values
 from omnigraph.exec.context import QueryContext
 from omnigraph.exec.operators.comparison import compare, compare_constants
 from omnigraph.exec.operators.operand import Constant, constant
 from omnigraph.exec.operators.text import text_matches
-from omnigraph.exec.rows import Mask, Rows, SlotArray, Values
+from omnigraph.exec.rows import BindingTable
 from omnigraph.plan.mentions import variables_of
 
-Column = Callable[[Expression], Values]
+ColumnOf = Callable[[BoundExpression], Values]
 
 
 def never_true(conditions: Sequence[Condition], context: QueryContext) -> bool:
@@ -53,11 +54,11 @@ def holds(context: QueryContext, table_key: str, conditions: Sequence[Condition]
     return alive
 
 
-def _reader(context: QueryContext, table_key: str, slots: SlotArray) -> Column:
+def _reader(context: QueryContext, table_key: str, slots: SlotArray) -> ColumnOf:
     return lambda expression: context.view.column(table_key, column_name(expression), slots)
 
 
-def holds_for_rows(context: QueryContext, conditions: Sequence[Condition], rows: Rows) -> Mask:
+def holds_for_rows(context: QueryContext, conditions: Sequence[Condition], rows: BindingTable) -> Mask:
     """Return for which rows all conditions are true, whatever variables they are about."""
     if never_true(conditions, context):
         return np.zeros(rows.size, np.bool_)
@@ -76,32 +77,32 @@ def holds_for_rows(context: QueryContext, conditions: Sequence[Condition], rows:
     return alive
 
 
-def _row_condition(context: QueryContext, condition: Condition, rows: Rows) -> Mask:
+def _row_condition(context: QueryContext, condition: Condition, rows: BindingTable) -> Mask:
     if isinstance(condition, TextMatchValue):
         name = condition.field.variable
         return text_matches(context, rows.tables[name], condition, rows.slots[name])
 
-    def column(expression: Expression) -> Values:
+    def column(expression: BoundExpression) -> Values:
         (name,) = variables_of(expression)
         return _reader(context, rows.tables[name], rows.slots[name])(expression)
 
     return comparison(condition, context, column, rows.size)
 
 
-def comparison(condition: Comparison, context: QueryContext, column: Column, size: int) -> Mask:
+def comparison(condition: Comparison, context: QueryContext, column: ColumnOf, size: int) -> Mask:
     """Return for which rows a comparison is true, given how its columns are read."""
     left = constant(condition.left, context.parameters) or column(condition.left)
     right = constant(condition.right, context.parameters) or column(condition.right)
     return compare(left, condition.operator, right, size)
 
 
-def column_name(expression: Expression) -> str:
+def column_name(expression: BoundExpression) -> str:
     """Return the column of a table that an operand reads."""
     assert isinstance(expression, PropertyValue), f"no column: {expression}"
     return expression.property
 
 
-def _constant(expression: Expression, context: QueryContext) -> Constant:
+def _constant(expression: BoundExpression, context: QueryContext) -> Constant:
     found = constant(expression, context.parameters)
     assert found is not None, f"not a constant: {expression}"
     return found

@@ -5,9 +5,9 @@ import weakref
 import numpy as np
 import numpy.typing as npt
 
+from omnigraph.core.arrays import Ints, SlotArray
 from omnigraph.exec.dense import Adjacency
 from omnigraph.exec.dense.adjacency import Csr
-from omnigraph.exec.rows import Ints, SlotArray
 
 # How many different neighbours each node of a base has: a function of the base, and gone with it.
 _known: "weakref.WeakKeyDictionary[Csr, npt.NDArray[np.int64]]" = weakref.WeakKeyDictionary()

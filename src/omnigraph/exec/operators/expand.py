@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from omnigraph.catalog.bound import Direction
+from omnigraph.core.arrays import Ints, SlotArray
 from omnigraph.exec.budget import SLOT_BYTES
 from omnigraph.exec.context import QueryContext
 from omnigraph.exec.dense import Adjacency
@@ -17,14 +18,14 @@ from omnigraph.exec.operators.distinct_hops import distinct_degrees, once_each
 from omnigraph.exec.operators.hop import Hop, hop_along, hops_ahead
 from omnigraph.exec.operators.reach import reach
 from omnigraph.exec.operators.scan import passing
-from omnigraph.exec.rows import NO_SLOTS, Ints, Rows, SlotArray, distinct
+from omnigraph.exec.rows import NO_SLOTS, BindingTable, distinct
 from omnigraph.plan.physical import Expand, Keep
 
 DEDUPLICATE_AT_ONCE = 65_536  # hops up to which sorting them is cheaper than asking about the whole table
 WORK_BYTES = 24  # what one hop takes while it is made: places, nodes and edges, before and after conditions
 
 
-def expand(context: QueryContext, operator: Expand, rows: Rows) -> Rows:
+def expand(context: QueryContext, operator: Expand, rows: BindingTable) -> BindingTable:
     """Return the rows of a traversal."""
     if not rows.size or operator.max_hops < operator.min_hops or _is_never_true(context, operator):
         return _nothing(operator, rows)
@@ -52,7 +53,9 @@ def expand(context: QueryContext, operator: Expand, rows: Rows) -> Rows:
     return _made(operator, rows, place, nodes, edges)
 
 
-def _several_hops(context: QueryContext, operator: Expand, rows: Rows, starts: SlotArray) -> Rows:
+def _several_hops(
+    context: QueryContext, operator: Expand, rows: BindingTable, starts: SlotArray
+) -> BindingTable:
     table_key = f"node:{operator.dst_type}"
     size = context.view.slots(table_key).size
     once = distinct(starts, size)
@@ -82,7 +85,9 @@ def _degrees(operator: Expand, hop: Hop, starts: SlotArray) -> npt.NDArray[np.in
     return distinct_degrees(hop, starts) if isinstance(hop, Adjacency) else None
 
 
-def _made(operator: Expand, rows: Rows, place: Ints, nodes: SlotArray, edges: SlotArray) -> Rows:
+def _made(
+    operator: Expand, rows: BindingTable, place: Ints, nodes: SlotArray, edges: SlotArray
+) -> BindingTable:
     if operator.keep is not Keep.ROWS:
         counts: npt.NDArray[np.int64] = np.bincount(place, minlength=rows.size).astype(np.int64)
         return rows.times(counts) if operator.keep is Keep.COUNT else rows.where(counts > 0)
@@ -92,7 +97,7 @@ def _made(operator: Expand, rows: Rows, place: Ints, nodes: SlotArray, edges: Sl
     return made.with_variable(operator.edge_binding, f"edge:{operator.edge_type}", edges)
 
 
-def _nothing(operator: Expand, rows: Rows) -> Rows:
+def _nothing(operator: Expand, rows: BindingTable) -> BindingTable:
     return _made(operator, rows, np.empty(0, np.int64), NO_SLOTS, NO_SLOTS)
 
 

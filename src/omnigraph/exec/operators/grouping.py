@@ -7,17 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from omnigraph.catalog.bound import EntityValue, PropertyValue
 from omnigraph.catalog.model import NodeType
+from omnigraph.core.arrays import Codes, Values
 from omnigraph.exec.context import QueryContext
 from omnigraph.exec.operators.order import list_codes
-from omnigraph.exec.rows import Rows, Values, distinct
+from omnigraph.exec.rows import BindingTable, distinct
 
 GroupKey = PropertyValue | EntityValue
-Numbers = npt.NDArray[np.int64]
 _CODE_MAX = 1 << 62
 _COUNT_UP_TO = 4  # numbers up to so many times the rows are counted instead of sorted
 
@@ -27,12 +26,12 @@ class Groups:
     """Which group each row is in, and one row of each group."""
 
     count: int
-    of_row: Numbers | None  # none: all rows are one group
-    first: Numbers
+    of_row: Codes | None  # none: all rows are one group
+    first: Codes
     is_each_row: bool = False  # every row is the group of its own number
 
 
-def group(context: QueryContext, keys: Sequence[GroupKey], rows: Rows) -> Groups:
+def group(context: QueryContext, keys: Sequence[GroupKey], rows: BindingTable) -> Groups:
     """Return the groups of rows by keys, in no particular order."""
     if len(keys) == 1 and _is_each_row(context, keys[0], rows):
         every = np.arange(rows.size)
@@ -46,7 +45,7 @@ def group(context: QueryContext, keys: Sequence[GroupKey], rows: Rows) -> Groups
     return _groups(codes, span)
 
 
-def _is_each_row(context: QueryContext, key: GroupKey, rows: Rows) -> bool:
+def _is_each_row(context: QueryContext, key: GroupKey, rows: BindingTable) -> bool:
     """Return whether a key is an entity that ascends from row to row, as a scan gives it."""
     table_key, slots = rows.tables[key.variable], rows.slots[key.variable]
     if not isinstance(key, EntityValue) and not is_identifying(context, table_key, key.property):
@@ -54,7 +53,7 @@ def _is_each_row(context: QueryContext, key: GroupKey, rows: Rows) -> bool:
     return bool((slots[1:] > slots[:-1]).all())
 
 
-def _groups(codes: Numbers, span: int) -> Groups:
+def _groups(codes: Codes, span: int) -> Groups:
     size = len(codes)
     if span <= max(_COUNT_UP_TO * size, 1 << 16):
         first = np.full(span, -1, np.int64)
@@ -70,13 +69,13 @@ def _groups(codes: Numbers, span: int) -> Groups:
     return Groups(int(begins.sum()), of_row, order[begins])
 
 
-def _dense(codes: Numbers) -> tuple[Numbers, int]:
+def _dense(codes: Codes) -> tuple[Codes, int]:
     groups = _groups(codes, _CODE_MAX)
     assert groups.of_row is not None
     return groups.of_row, max(groups.count, 1)
 
 
-def _key_codes(context: QueryContext, key: GroupKey, rows: Rows) -> tuple[Numbers, int]:
+def _key_codes(context: QueryContext, key: GroupKey, rows: BindingTable) -> tuple[Codes, int]:
     """Return a number below the span for each row's key."""
     table_key, slots = rows.tables[key.variable], rows.slots[key.variable]
     size = context.view.slots(table_key).size
@@ -98,7 +97,7 @@ def is_identifying(context: QueryContext, table_key: str, name: str) -> bool:
     return isinstance(type_, NodeType) and type_.key == (name,)
 
 
-def _value_codes(values: Values) -> tuple[Numbers, int]:
+def _value_codes(values: Values) -> tuple[Codes, int]:
     """Return a number for each value; null has one of its own, both zeros and all NaN have one."""
     if pa.types.is_list(values.type) or pa.types.is_fixed_size_list(values.type):
         codes = list_codes(values)

@@ -14,19 +14,20 @@ import pyarrow.compute as pc
 
 from omnigraph.catalog.bound import Direction
 from omnigraph.catalog.model import EdgeType
+from omnigraph.core.arrays import Ints, Mask, SlotArray, Values
 from omnigraph.exec.context import QueryContext
 from omnigraph.exec.operators.hop_costs import build_ms, predicted_ms
-from omnigraph.exec.rows import Ints, Mask, SlotArray, Values, distinct
+from omnigraph.exec.rows import distinct
 from omnigraph.exec.settings import TraversalMode
 from omnigraph.storage.tables.table import TableStore
 
-Hops = tuple[Ints, SlotArray, SlotArray]  # place in the frontier, node reached, edge taken
+HopsTaken = tuple[Ints, SlotArray, SlotArray]  # place in the frontier, node reached, edge taken
 
 
 class Hop(Protocol):
     """What a traversal asks of an edge type in a direction; adjacency arrays answer it, too."""
 
-    def expand(self, frontier: SlotArray) -> Hops:
+    def expand(self, frontier: SlotArray) -> HopsTaken:
         """Return the hops from each node of a frontier (H2)."""
 
     def neighbours(self, frontier: SlotArray) -> SlotArray:
@@ -90,7 +91,7 @@ class EitherWay:
         """Two nodes may be linked both ways."""
         return True
 
-    def expand(self, frontier: SlotArray) -> Hops:
+    def expand(self, frontier: SlotArray) -> HopsTaken:
         """Return the hops in both directions, grouped by place."""
         place, node, edge = self._forth.expand(frontier)
         place_back, node_back, edge_back = self._back.expand(frontier)
@@ -134,7 +135,7 @@ class IndexedHop:
         """Nobody has looked."""
         return True
 
-    def expand(self, frontier: SlotArray) -> Hops:
+    def expand(self, frontier: SlotArray) -> HopsTaken:
         """Look the frontier up in the edge table, and the ends of what is found in the node table."""
         started = time.perf_counter()
         nodes = distinct(frontier, self._view.slots(self._near_key).size)
@@ -174,7 +175,9 @@ class IndexedHop:
         return np.append(slots, np.int32(-1)).astype(np.int32)[_numbers(place)]
 
     @staticmethod
-    def _spread(frontier: SlotArray, nodes: SlotArray, near: Ints, far: SlotArray, edge: SlotArray) -> Hops:
+    def _spread(
+        frontier: SlotArray, nodes: SlotArray, near: Ints, far: SlotArray, edge: SlotArray
+    ) -> HopsTaken:
         """Give every place of the frontier the edges of its node."""
         order = np.argsort(near, kind="stable")
         near, far, edge = near[order], far[order], edge[order]

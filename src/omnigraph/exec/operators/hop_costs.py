@@ -10,7 +10,7 @@ BUILD_MS_PER_EDGE = 0.000_2
 BUILD_MS_PER_EDGE_LARGE = 0.000_4  # once the ids of the nodes no longer fit the processor's caches
 PATIENCE = 0.25  # the share: half-way sessions are rare, people look once or stay
 LARGE_NODE_TABLE = 500_000
-Lineage = tuple[object, ...]
+CostKey = tuple[object, ...]
 
 
 def predicted_ms(frontier: int) -> float:
@@ -29,14 +29,14 @@ class HopCosts:
     def __init__(self) -> None:
         """Start with nothing spent."""
         self._lock = threading.Lock()
-        self._spent: dict[Lineage, float] = {}
+        self._spent: dict[CostKey, float] = {}
 
-    def is_worth_building(self, lineage: Lineage, next_ms: float, price_ms: float) -> bool:
+    def is_worth_building(self, lineage: CostKey, next_ms: float, price_ms: float) -> bool:
         """Return whether the next hop would bring what was spent above the share of the price."""
         with self._lock:
             return self._spent.get(lineage, 0.0) + next_ms > price_ms * PATIENCE
 
-    def spend(self, lineage: Lineage, ms: float) -> None:
+    def spend(self, lineage: CostKey, ms: float) -> None:
         """Add what a hop took."""
         with self._lock:
             self._spent[lineage] = self._spent.get(lineage, 0.0) + ms

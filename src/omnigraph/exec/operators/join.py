@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.core.arrays import Codes, Ints, SlotArray, Values
 from omnigraph.exec.budget import SLOT_BYTES
 from omnigraph.exec.context import QueryContext
 from omnigraph.exec.operators.comparison import one_zero, plain
@@ -14,19 +14,17 @@ from omnigraph.exec.operators.condition import column_name
 from omnigraph.exec.operators.hop import repeated
 from omnigraph.exec.operators.operand import constant
 from omnigraph.exec.operators.scan import select
-from omnigraph.exec.rows import Ints, Rows, SlotArray, Values
+from omnigraph.exec.rows import BindingTable
 from omnigraph.plan.mentions import variables_of
 from omnigraph.plan.physical import Join, JoinKey, Scan
 
-Codes = npt.NDArray[np.int64]
 
-
-def scan(context: QueryContext, operator: Scan, rows: Rows) -> Rows:
+def scan(context: QueryContext, operator: Scan, rows: BindingTable) -> BindingTable:
     """Return the nodes of a scan with every row so far; the first operator starts from one empty row."""
     return _product(context, operator, rows, _selected(context, operator))
 
 
-def join(context: QueryContext, operator: Join, rows: Rows) -> Rows:
+def join(context: QueryContext, operator: Join, rows: BindingTable) -> BindingTable:
     """Return every row with the nodes of a scan whose keys are equal."""
     nodes = _selected(context, operator.scan)
     if not operator.keys:
@@ -46,19 +44,23 @@ def _selected(context: QueryContext, operator: Scan) -> SlotArray:
     return select(context, f"node:{operator.type_name}", operator.conditions)
 
 
-def _product(context: QueryContext, operator: Scan, rows: Rows, nodes: SlotArray) -> Rows:
+def _product(context: QueryContext, operator: Scan, rows: BindingTable, nodes: SlotArray) -> BindingTable:
     if rows.size == 1 and not rows.slots and rows.weight is None:
-        return Rows(len(nodes), {operator.variable: nodes}, {operator.variable: f"node:{operator.type_name}"})
+        return BindingTable(
+            len(nodes), {operator.variable: nodes}, {operator.variable: f"node:{operator.type_name}"}
+        )
     context.budget.allow_product(operator.variable, rows.size, len(nodes), len(rows.slots) + 3)
     place = np.repeat(np.arange(rows.size), len(nodes))
     return _combined(operator, rows, place, np.tile(nodes, rows.size))
 
 
-def _combined(operator: Scan, rows: Rows, place: Ints, nodes: SlotArray) -> Rows:
+def _combined(operator: Scan, rows: BindingTable, place: Ints, nodes: SlotArray) -> BindingTable:
     return rows.take(place).with_variable(operator.variable, f"node:{operator.type_name}", nodes)
 
 
-def _codes(context: QueryContext, operator: Join, rows: Rows, nodes: SlotArray) -> tuple[Codes, Codes]:
+def _codes(
+    context: QueryContext, operator: Join, rows: BindingTable, nodes: SlotArray
+) -> tuple[Codes, Codes]:
     """Return numbers for the keys of both sides, equal where all keys are; -1 where one equals nothing."""
     table_key = f"node:{operator.scan.type_name}"
     own_codes, other_codes = np.zeros(len(nodes), np.int64), np.zeros(rows.size, np.int64)
@@ -73,7 +75,7 @@ def _codes(context: QueryContext, operator: Join, rows: Rows, nodes: SlotArray) 
     return own_codes, other_codes
 
 
-def _other(context: QueryContext, key: JoinKey, rows: Rows) -> Values:
+def _other(context: QueryContext, key: JoinKey, rows: BindingTable) -> Values:
     fixed = constant(key.other, context.parameters)
     if fixed is not None:
         one: Values = pa.array([fixed.value])

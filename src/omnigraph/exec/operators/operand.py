@@ -9,13 +9,13 @@ import pyarrow as pa
 
 from omnigraph.catalog.arrow_schema import arrow_type
 from omnigraph.catalog.bound import (
-    Expression,
+    BoundExpression,
     LiteralValue,
     ParameterValue,
 )
 from omnigraph.catalog.params import ParameterInput
+from omnigraph.core.arrays import Values
 from omnigraph.core.values import Scalar, ValueType
-from omnigraph.exec.rows import Values
 
 Parameters: TypeAlias = Mapping[str, ParameterInput]
 ConstantValue: TypeAlias = str | int | float | bool | tuple[str | int | float | bool, ...] | None
@@ -28,7 +28,7 @@ class Constant:
     value: ConstantValue
 
 
-def constant(expression: Expression, parameters: Parameters) -> Constant | None:
+def constant(expression: BoundExpression, parameters: Parameters) -> Constant | None:
     """Return the value of a literal or parameter, or none for an expression over variables."""
     match expression:
         case LiteralValue(value):

@@ -14,22 +14,22 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.core.arrays import Ints, Values
 from omnigraph.exec.operators.comparison import plain
-from omnigraph.exec.rows import Ints, Values
 
 FEW_TEXTS = 64  # texts that plain Python sorts faster than it can ask somebody else to
 CUT_FROM = 256  # rows below which sorting all is not worth avoiding
-Codes = npt.NDArray[Any]
+OrderCodes = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
 class SortKey:
     """One key: its values for rows by position; asked for ascending positions, each once."""
 
-    values: Callable[[Ints], Values | Codes]
+    values: Callable[[Ints], Values | OrderCodes]
     descending: bool = False
 
-    def codes(self, positions: Ints) -> list[Codes]:
+    def codes(self, positions: Ints) -> list[OrderCodes]:
         """Return numbers that sort ascending as the key wants, the most significant first."""
         values = self.values(positions)
         codes = [values] if isinstance(values, np.ndarray) else sort_codes(values)
@@ -68,7 +68,7 @@ def _first(positions: Ints, keys: Sequence[SortKey], limit: int) -> Ints:
     return np.sort(np.concatenate((*sure, positions)))
 
 
-def sort_codes(column: Values) -> list[Codes]:
+def sort_codes(column: Values) -> list[OrderCodes]:
     """Return numbers that sort as the values of a column do (O1)."""
     type_ = column.type
     if pa.types.is_dictionary(type_) or pa.types.is_string(type_):
@@ -101,7 +101,7 @@ def list_codes(column: Values) -> npt.NDArray[np.int64]:
     return np.array([0 if value is None else order[value] for value in lists], np.int64)
 
 
-def _numbers(column: Values) -> Codes:
+def _numbers(column: Values) -> OrderCodes:
     """Return the numbers behind a column without nulls."""
     if pa.types.is_date32(column.type):
         column = column.cast(pa.int32())
@@ -114,7 +114,7 @@ def _numbers(column: Values) -> Codes:
     return filled.to_numpy(zero_copy_only=False)
 
 
-def _text_codes(column: Values) -> list[Codes]:
+def _text_codes(column: Values) -> list[OrderCodes]:
     if len(column) <= FEW_TEXTS:
         texts = plain(column).to_pylist()
         ranks = {text: rank for rank, text in enumerate(sorted({t for t in texts if t is not None}), start=1)}
@@ -131,7 +131,7 @@ def _text_codes(column: Values) -> list[Codes]:
     return [rank[indices.to_numpy(zero_copy_only=False)]]
 
 
-def _reversed(code: Codes) -> Codes:
+def _reversed(code: OrderCodes) -> OrderCodes:
     if np.issubdtype(code.dtype, np.floating):
         return -code
     return ~code

@@ -6,24 +6,28 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from omnigraph.catalog.bound import (
+    BoundExpression,
     EntityValue,
-    Expression,
     LiteralValue,
     ParameterValue,
     PropertyValue,
     RankValue,
 )
+from omnigraph.core.arrays import SlotArray, Values
 from omnigraph.exec.context import QueryContext
 from omnigraph.exec.operators.operand import constant_column
 from omnigraph.exec.result_schema import entity_type
-from omnigraph.exec.rows import Rows, SlotArray, Values
+from omnigraph.exec.rows import BindingTable
 
 if TYPE_CHECKING:
     from omnigraph.exec.operators.rank import Ranking
 
 
 def project(
-    context: QueryContext, expression: Expression, rows: Rows, rankings: "Mapping[RankValue, Ranking]"
+    context: QueryContext,
+    expression: BoundExpression,
+    rows: BindingTable,
+    rankings: "Mapping[RankValue, Ranking]",
 ) -> Values:
     """Return the column of a projection, one value per row."""
     match expression:

@@ -11,10 +11,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from omnigraph.catalog.bound import Bm25Value, NearestValue, RankValue, RrfValue
+from omnigraph.core.arrays import SlotArray, Values
 from omnigraph.core.errors import ExecutionError
 from omnigraph.exec.context import QueryContext
 from omnigraph.exec.operators.operand import constant
-from omnigraph.exec.rows import Rows, SlotArray, Values, distinct
+from omnigraph.exec.rows import BindingTable, distinct
 from omnigraph.exec.search import FEW_ROWS, Ranked, bm25, fuse, nearest, nearest_in_memory
 
 RRF_K_DEFAULT = 60
@@ -29,13 +30,13 @@ class Ranking:
     place: npt.NDArray[np.int64]
     score: npt.NDArray[np.float64]
 
-    def scores(self, rows: Rows) -> Values:
+    def scores(self, rows: BindingTable) -> Values:
         """Return the score of each row's node, null where it has none."""
         slots = rows.slots[self.variable]
         return pa.array(self.score[slots], mask=self.place[slots] < 0)
 
 
-def rank(context: QueryContext, value: RankValue, rows: Rows, limit: int | None) -> Ranking:
+def rank(context: QueryContext, value: RankValue, rows: BindingTable, limit: int | None) -> Ranking:
     """Return the ranking of the nodes that rows have; with a limit at least the best so many.
 
     Raises:

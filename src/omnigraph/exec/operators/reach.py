@@ -12,9 +12,9 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from omnigraph.core.arrays import Ints, SlotArray
 from omnigraph.exec.budget import SLOT_BYTES, Budget
 from omnigraph.exec.operators.hop import Hop, repeated
-from omnigraph.exec.rows import Ints, SlotArray
 
 PAIRS_REACH_MAX = 64.0  # nodes per start up to which all starts advance together
 PAIRS_STARTS_MIN = 16
@@ -45,7 +45,7 @@ def reach(hop: Hop, starts: SlotArray, bounds: tuple[int, int], *, size: int, bu
         count = np.concatenate([part[0] for part in parts])
         nodes = np.concatenate([part[1] for part in parts])
     else:
-        search = _Search(hop, size, budget)
+        search = _BreadthFirst(hop, size, budget)
         found = [search.run(int(start), low, high) for start in starts]
         count = np.array([len(part) for part in found], np.int64)
         nodes = np.concatenate(found) if found else np.empty(0, np.int32)
@@ -59,7 +59,7 @@ def _expected(hop: Hop, starts: SlotArray, high: int) -> float:
     return sum(degree**hops for hops in range(1, min(high, 6) + 1))
 
 
-class _Search:
+class _BreadthFirst:
     """One start at a time, with one array of seen nodes for all."""
 
     def __init__(self, hop: Hop, size: int, budget: Budget) -> None:

@@ -10,17 +10,25 @@ from typing import cast
 
 import numpy as np
 
-from omnigraph.catalog.bound import Comparison, Condition, Expression, Operator, PropertyValue, TextMatchValue
+from omnigraph.catalog.bound import (
+    BoundExpression,
+    Comparison,
+    Condition,
+    Operator,
+    PropertyValue,
+    TextMatchValue,
+)
 from omnigraph.catalog.entity_id import KeyValue, derive_id, lookup_column
 from omnigraph.catalog.model import NodeType
+from omnigraph.core.arrays import Mask, SlotArray, Values
 from omnigraph.core.values import FLOATS
 from omnigraph.exec.context import QueryContext
 from omnigraph.exec.operators.comparison import COMPARING
 from omnigraph.exec.operators.condition import column_name, comparison, holds, never_true
 from omnigraph.exec.operators.operand import constant
 from omnigraph.exec.operators.text import text_matches
-from omnigraph.exec.rows import NO_SLOTS, Mask, SlotArray, Values, distinct
-from omnigraph.storage.tables.filter import And, Compare, Filter
+from omnigraph.exec.rows import NO_SLOTS, distinct
+from omnigraph.storage.tables.filter import And, Compare, RowFilter
 from omnigraph.storage.tables.filter_leaf import typed
 
 WHOLE_TABLE_FROM = 10_000  # slots from which deciding a condition once per node may pay
@@ -175,7 +183,9 @@ def _by_columns(context: QueryContext, table_key: str, conditions: Sequence[Comp
             left.append(condition)
             continue
 
-        def read(expression: Expression, columns: dict[PropertyValue, Values | None] = columns) -> Values:
+        def read(
+            expression: BoundExpression, columns: dict[PropertyValue, Values | None] = columns
+        ) -> Values:
             assert isinstance(expression, PropertyValue)
             column = columns[expression]
             assert column is not None
@@ -227,9 +237,9 @@ def _by_reading(context: QueryContext, table_key: str, conditions: Sequence[Comp
     return np.sort(slots[slots >= 0])
 
 
-def _pushed(context: QueryContext, conditions: Sequence[Comparison]) -> Filter | None:
+def _pushed(context: QueryContext, conditions: Sequence[Comparison]) -> RowFilter | None:
     """Return the part of the conditions that a scan of the table can decide by itself."""
-    parts: list[Filter] = []
+    parts: list[RowFilter] = []
     for condition in conditions:
         pair = with_constant(condition, context)
         if pair is not None and condition.operator in COMPARING and condition.left == pair[0]:
@@ -241,5 +251,5 @@ def _pushed(context: QueryContext, conditions: Sequence[Comparison]) -> Filter |
     return parts[0] if len(parts) == 1 else And(tuple(parts))
 
 
-def _is_column(expression: Expression) -> bool:
+def _is_column(expression: BoundExpression) -> bool:
     return isinstance(expression, PropertyValue)

@@ -15,21 +15,22 @@ import pyarrow as pa
 from omnigraph.catalog.bound import (
     AggregateValue,
     Bm25Value,
+    BoundExpression,
     BoundOrdering,
     EntityValue,
-    Expression,
     NearestValue,
     PropertyValue,
     RankValue,
     RrfValue,
     behind_alias,
 )
+from omnigraph.core.arrays import Ints, Values
 from omnigraph.exec.context import QueryContext
 from omnigraph.exec.operators.aggregate import aggregate
 from omnigraph.exec.operators.grouping import GroupKey, Groups, group
-from omnigraph.exec.operators.order import Codes, SortKey, sorted_positions
+from omnigraph.exec.operators.order import OrderCodes, SortKey, sorted_positions
 from omnigraph.exec.operators.project import project
-from omnigraph.exec.rows import Ints, Rows, Values
+from omnigraph.exec.rows import BindingTable
 from omnigraph.plan.physical import PhysicalPlan
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ BY_ID_BELOW = 100_000
 RANKS = (NearestValue, Bm25Value, RrfValue)
 
 
-def finish(context: QueryContext, plan: PhysicalPlan, rows: Rows) -> pa.Table:
+def finish(context: QueryContext, plan: PhysicalPlan, rows: BindingTable) -> pa.Table:
     """Return the result of a read from the rows of its match."""
     if any(isinstance(projection.expression, AggregateValue) for projection in plan.projections):
         columns = _grouped(context, plan, rows)
@@ -52,7 +53,7 @@ def finish(context: QueryContext, plan: PhysicalPlan, rows: Rows) -> pa.Table:
 # Without aggregates
 
 
-def _plain(context: QueryContext, plan: PhysicalPlan, rows: Rows) -> list[Values]:
+def _plain(context: QueryContext, plan: PhysicalPlan, rows: BindingTable) -> list[Values]:
     assert rows.weight is None, "rows are counted in aggregate queries only"
     rankings: dict[RankValue, Ranking] = {}
     ranked = behind_alias(plan.orderings[0].expression) if plan.orderings else None
@@ -74,20 +75,20 @@ def _plain(context: QueryContext, plan: PhysicalPlan, rows: Rows) -> list[Values
     return [project(context, projection.expression, rows, rankings) for projection in plan.projections]
 
 
-def _rank(context: QueryContext, value: RankValue, rows: Rows, limit: int | None) -> "Ranking":
+def _rank(context: QueryContext, value: RankValue, rows: BindingTable, limit: int | None) -> "Ranking":
     from omnigraph.exec.operators.rank import rank  # late: most queries rank nothing
 
     return rank(context, value, rows, limit)
 
 
-def _row_key(context: QueryContext, ordering: BoundOrdering, rows: Rows) -> SortKey:
+def _row_key(context: QueryContext, ordering: BoundOrdering, rows: BindingTable) -> SortKey:
     value = behind_alias(ordering.expression)
     if isinstance(value, EntityValue):
         return SortKey(_ids(context, rows, value.variable), ordering.descending)
     return SortKey(lambda positions: project(context, value, rows.some(positions), {}), ordering.descending)
 
 
-def _ties(context: QueryContext, plan: PhysicalPlan, rows: Rows) -> list[SortKey]:
+def _ties(context: QueryContext, plan: PhysicalPlan, rows: BindingTable) -> list[SortKey]:
     """Return the keys that make the order total (L1, L2)."""
     if plan.orderings:
         names = [name for name in rows.slots if not name.startswith("__")]
@@ -100,15 +101,15 @@ def _ties(context: QueryContext, plan: PhysicalPlan, rows: Rows) -> list[SortKey
     return [SortKey(_ids(context, rows, name)) for name in sorted(names)]
 
 
-def _ids(context: QueryContext, rows: Rows, name: str) -> Callable[[Ints], Values]:
+def _ids(context: QueryContext, rows: BindingTable, name: str) -> Callable[[Ints], Values]:
     return lambda positions: context.view.column(rows.tables[name], "id", rows.slots[name][positions])
 
 
-def _row_ids(context: QueryContext, rows: Rows, name: str) -> Callable[[Ints], Codes]:
+def _row_ids(context: QueryContext, rows: BindingTable, name: str) -> Callable[[Ints], OrderCodes]:
     return lambda positions: context.view.row_ids(rows.tables[name], rows.slots[name][positions])
 
 
-def _variables(expression: Expression) -> tuple[str, ...]:
+def _variables(expression: BoundExpression) -> tuple[str, ...]:
     match expression:
         case PropertyValue(variable) | EntityValue(variable):
             return (variable,)
@@ -123,7 +124,7 @@ def _variables(expression: Expression) -> tuple[str, ...]:
 # With aggregates
 
 
-def _grouped(context: QueryContext, plan: PhysicalPlan, rows: Rows) -> list[Values]:
+def _grouped(context: QueryContext, plan: PhysicalPlan, rows: BindingTable) -> list[Values]:
     expressions = [projection.expression for projection in plan.projections]
     keys: list[GroupKey] = [e for e in expressions if isinstance(e, PropertyValue | EntityValue)]
     groups = group(context, keys, rows) if keys else Groups(1, None, np.zeros(1, np.int64))
@@ -136,7 +137,7 @@ def _grouped(context: QueryContext, plan: PhysicalPlan, rows: Rows) -> list[Valu
         return [aggregated[e].slice(0, count) for e in expressions if isinstance(e, AggregateValue)]
     of_groups = rows if groups.is_each_row else rows.take(groups.first)
 
-    def values(expression: Expression, positions: Ints) -> Values:
+    def values(expression: BoundExpression, positions: Ints) -> Values:
         if isinstance(expression, AggregateValue):
             found = aggregated[expression]
             return found if len(positions) == groups.count else found.take(positions)
@@ -145,7 +146,7 @@ def _grouped(context: QueryContext, plan: PhysicalPlan, rows: Rows) -> list[Valu
             return context.view.column(of_groups.tables[name], "id", of_groups.slots[name][positions])
         return project(context, expression, of_groups.some(positions), {})
 
-    def key(expression: Expression, descending: bool) -> SortKey:
+    def key(expression: BoundExpression, descending: bool) -> SortKey:
         return SortKey(lambda positions: values(expression, positions), descending)
 
     order = [key(behind_alias(o.expression), o.descending) for o in plan.orderings]

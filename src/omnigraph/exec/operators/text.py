@@ -3,10 +3,11 @@
 import numpy as np
 
 from omnigraph.catalog.bound import TextMatchValue
+from omnigraph.core.arrays import Mask, SlotArray
 from omnigraph.core.errors import ExecutionError
 from omnigraph.exec.context import QueryContext
 from omnigraph.exec.operators.operand import constant
-from omnigraph.exec.rows import Mask, SlotArray, distinct
+from omnigraph.exec.rows import distinct
 
 EDITS_DEFAULT = 2
 

@@ -3,9 +3,8 @@
 import numpy as np
 import numpy.typing as npt
 
+from omnigraph.core.arrays import Floats, RowIds
 from omnigraph.exec.search.ranked import Ranked
-from omnigraph.storage.search.search import Numbers
-from omnigraph.storage.tables.row_set import RowIds
 
 
 def fuse(first: Ranked, second: Ranked, k: int, limit: int) -> Ranked:
@@ -20,12 +19,12 @@ def fuse(first: Ranked, second: Ranked, k: int, limit: int) -> Ranked:
     return Ranked(row_ids[order], scores[order])
 
 
-def _ranks(row_ids: RowIds, ranked: Ranked) -> Numbers:
+def _ranks(row_ids: RowIds, ranked: Ranked) -> Floats:
     """Return the rank of each row, infinite where a ranking does not have it."""
     ranks = np.full(len(row_ids), np.inf)
     ranks[np.searchsorted(row_ids, ranked.row_ids)] = np.arange(len(ranked.row_ids))
     return ranks
 
 
-def _share(ranks: Numbers, k: int) -> npt.NDArray[np.float64]:
+def _share(ranks: Floats, k: int) -> npt.NDArray[np.float64]:
     return 1.0 / (k + ranks + 1.0)

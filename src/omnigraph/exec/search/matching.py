@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from omnigraph.core.arrays import RowIds
 from omnigraph.exec.search.ranked import NO_ROWS
 from omnigraph.exec.search.words import TextColumn, is_within
 from omnigraph.storage.search.search import (
@@ -20,7 +21,6 @@ from omnigraph.storage.search.search import (
 )
 from omnigraph.storage.search.words import AnalysedRows
 from omnigraph.storage.tables.handle import SnapshotHandle
-from omnigraph.storage.tables.row_set import RowIds
 from omnigraph.storage.tables.table import TableStore
 
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from omnigraph.storage.search.search import Numbers, id_order
+from omnigraph.core.arrays import Floats, RowIds
+from omnigraph.storage.search.search import id_order
 from omnigraph.storage.tables.handle import SnapshotHandle
-from omnigraph.storage.tables.row_set import RowIds
 
 NO_ROWS: RowIds = np.empty(0, np.int64)
-NO_SCORES: Numbers = np.empty(0, np.float64)
+NO_SCORES: Floats = np.empty(0, np.float64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -21,7 +21,7 @@ class Ranked:
     """Rows by rank, best first, with the score or distance that ranks them."""
 
     row_ids: RowIds
-    scores: Numbers
+    scores: Floats
 
     def first(self, count: int) -> "Ranked":
         """Return the best so many."""
@@ -54,13 +54,13 @@ def settle(handle: SnapshotHandle, ranked: Ranked, limit: int | None, *, toleran
     return Ranked(row_ids[:count], scores[:count])
 
 
-def cuts_a_group(scores: Numbers, limit: int, tolerance: float) -> bool:
+def cuts_a_group(scores: Floats, limit: int, tolerance: float) -> bool:
     """Say whether rows beyond those listed could tie with the last one within the limit."""
     groups = _groups(scores, tolerance)
     return bool(groups[min(limit, len(groups)) - 1] == groups[-1])
 
 
-def _groups(scores: Numbers, tolerance: float) -> npt.NDArray[np.int64]:
+def _groups(scores: Floats, tolerance: float) -> npt.NDArray[np.int64]:
     """Return the number of the tie that each score belongs to, from zero on."""
     gaps = np.abs(np.diff(scores))
     greater = np.maximum(np.abs(scores[1:]), np.abs(scores[:-1]))

@@ -9,13 +9,13 @@ import math
 
 import numpy as np
 
+from omnigraph.core.arrays import Floats, RowIds
 from omnigraph.exec.search.matching import tokens
 from omnigraph.exec.search.ranked import NOTHING, Ranked, cuts_a_group, settle
 from omnigraph.exec.search.words import TextColumn, is_within
-from omnigraph.storage.search.search import Numbers, search_text, short_words
+from omnigraph.storage.search.search import search_text, short_words
 from omnigraph.storage.search.words import AnalysedRows
 from omnigraph.storage.tables.handle import SnapshotHandle
-from omnigraph.storage.tables.row_set import RowIds
 from omnigraph.storage.tables.table import TableStore
 
 K1, B = 1.2, 0.75
@@ -81,6 +81,6 @@ def _own_scores(parts: list[AnalysedRows], wanted: list[str], within: RowIds | N
     return _best_first(row_ids[chosen], all_scores[chosen])
 
 
-def _best_first(row_ids: RowIds, scores: Numbers) -> Ranked:
+def _best_first(row_ids: RowIds, scores: Floats) -> Ranked:
     order = np.argsort(-scores, kind="stable")
     return Ranked(row_ids[order], scores[order])

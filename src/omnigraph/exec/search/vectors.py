@@ -13,20 +13,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from omnigraph.core.arrays import Floats, RowIds, SlotArray
 from omnigraph.core.errors import ExecutionError
-from omnigraph.exec.dense.arrays import SlotArray
 from omnigraph.exec.dense.vectors import VectorBlock
 from omnigraph.exec.search.ranked import NOTHING, Ranked, cuts_a_group, settle
-from omnigraph.storage.search.search import (
-    NearRows,
-    Numbers,
-    partitions,
-    search_vector,
-    vector_cover,
-    vectors_of,
-)
+from omnigraph.storage.search.search import NearRows, partitions, search_vector, vector_cover, vectors_of
 from omnigraph.storage.tables.handle import SnapshotHandle
-from omnigraph.storage.tables.row_set import RowIds, allowed_rows
+from omnigraph.storage.tables.row_set import allowed_rows
 from omnigraph.storage.tables.table import TableStore
 
 FEW_ROWS = 128  # reading so many vectors costs less than a search
@@ -67,7 +60,7 @@ def nearest(  # noqa: PLR0917 - called like every search of a column
         return settle(handle, _compared(handle, field, query, within), limit)
     cover = None if exact else vector_cover(handle, field)
     allowed = allowed_rows(store.analyses, handle, within)
-    search = _Search(handle, field, query, allowed, limit)
+    search = _VectorSearch(handle, field, query, allowed, limit)
     if cover is None:
         return search.closest(None)
     probes = partitions(cover)
@@ -98,7 +91,7 @@ def nearest_in_memory(  # noqa: PLR0917 - called like every search of a column
     return settle(handle, _by_distance(block.slots.row_ids(found), block.take(found), query), limit)
 
 
-def _checked(handle: SnapshotHandle, field: str, vector: Sequence[float]) -> Numbers:
+def _checked(handle: SnapshotHandle, field: str, vector: Sequence[float]) -> Floats:
     query = np.asarray(vector, np.float64)
     column_type = cast("pa.FixedSizeListType[Any]", handle.schema.field(field).type)
     if query.shape != (column_type.list_size,):
@@ -113,12 +106,12 @@ def _checked(handle: SnapshotHandle, field: str, vector: Sequence[float]) -> Num
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Search:
+class _VectorSearch:
     """A search for the closest rows of a column."""
 
     handle: SnapshotHandle
     field: str
-    query: Numbers
+    query: Floats
     allowed: bytes
     limit: int
 
@@ -159,17 +152,17 @@ class _Search:
         return settle(self.handle, compared, self.limit)
 
 
-def _compared(handle: SnapshotHandle, field: str, query: Numbers, row_ids: RowIds | None) -> Ranked:
+def _compared(handle: SnapshotHandle, field: str, query: Floats, row_ids: RowIds | None) -> Ranked:
     """Return rows, those given or all, by their distances in double precision (V1, V2)."""
     return _by_distance(*vectors_of(handle, field, row_ids), query)
 
 
-def _by_distance(row_ids: RowIds, vectors: npt.NDArray[np.float32], query: Numbers) -> Ranked:
+def _by_distance(row_ids: RowIds, vectors: npt.NDArray[np.float32], query: Floats) -> Ranked:
     distances = _distances(vectors, query)
     order = np.argsort(distances, kind="stable")
     return Ranked(row_ids[order], distances[order])
 
 
-def _distances(vectors: npt.NDArray[np.float32], query: Numbers) -> Numbers:
+def _distances(vectors: npt.NDArray[np.float32], query: Floats) -> Floats:
     difference = vectors.astype(np.float64) - query
-    return cast("Numbers", np.sqrt(np.square(difference).sum(axis=1)))
+    return cast("Floats", np.sqrt(np.square(difference).sum(axis=1)))

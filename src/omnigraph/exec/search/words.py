@@ -10,11 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from omnigraph.core.arrays import RowIds
 from omnigraph.storage.search.analysis import analysed, column_bytes
 from omnigraph.storage.search.search import IndexCover, text_cover
 from omnigraph.storage.search.words import AnalysedRows
 from omnigraph.storage.tables.handle import SnapshotHandle
-from omnigraph.storage.tables.row_set import RowIds, allowed_rows
+from omnigraph.storage.tables.row_set import allowed_rows
 from omnigraph.storage.tables.table import TableStore
 
 SMALL_BYTES = 512 * 1024  # of texts on disk, besides the rows that the store's analyses call small

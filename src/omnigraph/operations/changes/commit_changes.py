@@ -7,7 +7,7 @@ from omnigraph.changes.model import ChangeCause, ChangeFilter, EntityChange
 from omnigraph.changes.pages import Page, PageSize, behind
 from omnigraph.changes.pairs import Side
 from omnigraph.changes.position import Position
-from omnigraph.changes.tokens import CommitPage, Scope, commit_page_text, read_commit_page
+from omnigraph.changes.tokens import CommitPage, TokenScope, commit_page_text, read_commit_page
 from omnigraph.core.errors import CommitHasNoParent, CommitNotFound
 from omnigraph.history.commits import GraphCommit
 from omnigraph.history.state import ManifestState
@@ -94,7 +94,7 @@ def commit_changes_page(
         CommitNotFound, CommitHasNoParent: as for all changes.
     """
     found = commit_changes(graph, commit_id, wanted, actor=actor)
-    scope = Scope(graph.contract.accepted.domain, found.state.commits.genesis_id, "", "", wanted.digest)
+    scope = TokenScope(graph.contract.accepted.domain, found.state.commits.genesis_id, "", "", wanted.digest)
     beyond = None if page_token is None else read_commit_page(page_token, scope, commit_id).inside
     changes, is_complete = Page(size).take(found.behind(beyond))
     token = None if is_complete else commit_page_text(CommitPage(scope, commit_id, behind(changes)))

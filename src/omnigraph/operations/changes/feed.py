@@ -16,7 +16,7 @@ from omnigraph.changes.pages import Page, PageSize, behind
 from omnigraph.changes.tokens import (
     Cursor,
     FeedPage,
-    Scope,
+    TokenScope,
     cursor_text,
     feed_page_text,
     read_cursor,
@@ -114,11 +114,11 @@ def follow(
     return ChangeFeed(graph, position, wanted, graph.enter(actor, "read", branch), actor)
 
 
-def feed_scope(graph: OpenGraph, state: ManifestState, wanted: ChangeFilter) -> Scope:
+def feed_scope(graph: OpenGraph, state: ManifestState, wanted: ChangeFilter) -> TokenScope:
     """Return what the cursors of a branch's feed belong to."""
     domain, genesis = graph.contract.accepted.domain, state.commits.genesis_id
     incarnation = hashlib.sha256((state.ref or "").encode()).hexdigest()[:32]  # a ref is nobody's business
-    return Scope(domain, genesis, state.branch or MAIN, incarnation, wanted.digest)
+    return TokenScope(domain, genesis, state.branch or MAIN, incarnation, wanted.digest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ class ChangeFeed:
         return self._end[0]
 
 
-def _begun(state: ManifestState, scope: Scope, position: FeedPosition, size: PageSize) -> FeedPage:
+def _begun(state: ManifestState, scope: TokenScope, position: FeedPosition, size: PageSize) -> FeedPage:
     """Return what a poll is to deliver: commits behind one, up to another."""
     if position.page_token is not None:
         page = read_feed_page(position.page_token, scope)
@@ -176,7 +176,7 @@ def _begun(state: ManifestState, scope: Scope, position: FeedPosition, size: Pag
     return FeedPage(scope, done, cut, cut == state.head.graph_commit_id, None)
 
 
-def _done(state: ManifestState, scope: Scope, position: FeedPosition) -> str:
+def _done(state: ManifestState, scope: TokenScope, position: FeedPosition) -> str:
     if position.cursor is not None:
         return read_cursor(position.cursor, scope).done
     start = position.start or NOW

@@ -15,13 +15,13 @@ from omnigraph.core.shield import delivering_behind, noting
 from omnigraph.embedding.config import EmbeddingConfig
 from omnigraph.embedding.embedder import open_provider
 from omnigraph.operations.context import OpenGraph, check_message
-from omnigraph.operations.embed.model import EmbedOptions, EmbedResult, Target
+from omnigraph.operations.embed.model import EmbedOptions, EmbedResult, EmbedTarget
 from omnigraph.operations.embed.run import EmbedRun
 from omnigraph.operations.embed.select import check_types, selected_filter
 from omnigraph.operations.ensure_indices import build_behind
 from omnigraph.operations.reprepare import with_repreparation
 from omnigraph.operations.upkeep import after_write
-from omnigraph.storage.tables.filter import And, Compare, Filter, IsNull, Or
+from omnigraph.storage.tables.filter import And, Compare, IsNull, Or, RowFilter
 
 
 def embed(
@@ -73,7 +73,7 @@ def embed(
     return result
 
 
-def targets(catalog: Catalog, options: EmbedOptions, model: str) -> tuple[Target, ...]:
+def targets(catalog: Catalog, options: EmbedOptions, model: str) -> tuple[EmbedTarget, ...]:
     """Return what is to be filled, by type name.
 
     Raises:
@@ -92,7 +92,7 @@ def targets(catalog: Catalog, options: EmbedOptions, model: str) -> tuple[Target
                     property=f"{type_.name}.{column.target}", recorded=str(embedded.model), actual=model
                 )
         wanted = Or(tuple(_lacking(column, again=options.is_again) for column in columns))
-        found.append(Target(type_, columns, wanted if selected is None else And((selected, wanted))))
+        found.append(EmbedTarget(type_, columns, wanted if selected is None else And((selected, wanted))))
     if options.selectors and not found:
         raise BadRequest(f"no type that is embedded has a property '{options.selectors[0].field}'")
     return tuple(found)
@@ -125,7 +125,7 @@ def _columns(type_: NodeType) -> tuple[VectorColumn, ...]:
     return tuple(found)
 
 
-def _lacking(column: VectorColumn, *, again: bool) -> Filter:
+def _lacking(column: VectorColumn, *, again: bool) -> RowFilter:
     """Return which rows need a vector: those with a text, and as a rule without a vector."""
     has_text = Compare(column.source, "ne", "")
     return has_text if again else And((has_text, IsNull(column.target)))

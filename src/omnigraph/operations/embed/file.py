@@ -81,7 +81,7 @@ def embed_file(job: EmbedFile, config: EmbeddingConfig | None = None) -> FileSum
         provider = RememberingProvider(open_provider(config or EmbeddingConfig.from_environment()))
     try:
         with _opened(job.input) as lines, _replaced(job.output) as sink:
-            run = _Run(job, provider, sink)
+            run = _FileRun(job, provider, sink)
             for number, line in enumerate(lines, 1):
                 run.take(number, line)
             run.write()
@@ -112,7 +112,7 @@ class _Waiting:
     target: str = ""
 
 
-class _Run:
+class _FileRun:
     """The lines of one input."""
 
     def __init__(self, job: EmbedFile, provider: Provider | None, sink: IO[bytes]) -> None:

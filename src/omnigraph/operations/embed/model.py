@@ -13,7 +13,7 @@ from omnigraph.history.commits import GraphCommit
 from omnigraph.operations.embed.select import EmbedMode, Selector, mode_of, parse_selector
 from omnigraph.operations.ensure_indices import PendingIndex
 from omnigraph.operations.load.model import ENGINES, Engine
-from omnigraph.storage.tables.filter import Filter
+from omnigraph.storage.tables.filter import RowFilter
 
 BATCH_DEFAULT = TEXTS_MAX  # one request of a remote provider
 
@@ -96,12 +96,12 @@ class EmbedResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class EmbedTarget:
     """The vectors of one type that are to be filled, and the rows that lack them or are to get new ones."""
 
     type: NodeType
     columns: tuple[VectorColumn, ...]
-    where: Filter
+    where: RowFilter
 
 
 def embed_options(

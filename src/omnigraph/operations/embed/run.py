@@ -29,8 +29,8 @@ from omnigraph.history.commits import GraphCommit
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.state import ManifestState, Snapshot
 from omnigraph.operations.context import OpenGraph
-from omnigraph.operations.embed.model import EmbeddedTable, EmbedOptions, EmbedResult, Target
-from omnigraph.operations.embed.work import Here, TableWork, Workers, executors
+from omnigraph.operations.embed.model import EmbeddedTable, EmbedOptions, EmbedResult, EmbedTarget
+from omnigraph.operations.embed.work import EmbedWork, Here, Workers, executors
 from omnigraph.operations.settings import check_ceiling, embed_spark_rows, environment
 from omnigraph.staging.fragments import Replaced, StagedFragments, stage_written
 from omnigraph.staging.write_set import WriteSet
@@ -41,7 +41,7 @@ from omnigraph.storage.tables.pinned import pieces
 from omnigraph.storage.tables.staged import StagedWrite
 
 REPREPARES_HERE = 8  # cheap in process: rows are read again, and vectors that were made are remembered
-Engine = Literal["spark", "local"]
+EmbedEngine = Literal["spark", "local"]
 
 
 class EmbedRun:
@@ -51,7 +51,7 @@ class EmbedRun:
         self,
         graph: OpenGraph,
         options: EmbedOptions,
-        targets: Sequence[Target],
+        targets: Sequence[EmbedTarget],
         config: EmbeddingConfig,
         provider: Provider,
         *,
@@ -124,7 +124,7 @@ class EmbedRun:
     def _rows(self) -> int:
         return sum(item.rows for item in self._counted[1])
 
-    def _count(self, snapshot: Snapshot) -> list[TableWork]:
+    def _count(self, snapshot: Snapshot) -> list[EmbedWork]:
         """Return what there is to fill, by table; tables without such rows are left out."""
         parts = self._graph.parts
         durability = Durability.FULL if parts.syncer.is_active else Durability.PROCESS
@@ -151,15 +151,15 @@ class EmbedRun:
                 self._config,
                 self._options.batch,
             )
-            work.append(TableWork(entry, filling, found))
+            work.append(EmbedWork(entry, filling, found))
         return work
 
-    def _on(self, item: TableWork, entry: TableEntry) -> TableWork:
+    def _on(self, item: EmbedWork, entry: TableEntry) -> EmbedWork:
         """Return the work on a table where this branch writes it."""
         table = replace(item.filling.table, pinned=self._graph.parts.pinned(entry))
         return replace(item, entry=entry, filling=replace(item.filling, table=table))
 
-    def _choose(self, rows: int) -> Engine:
+    def _choose(self, rows: int) -> EmbedEngine:
         """Return where vectors are made: where the options say, else by how many there are."""
         if self._options.engine != "auto":
             return self._options.engine
@@ -175,7 +175,7 @@ class EmbedRun:
         return executors(self._graph.parts, settings, self._config, progress)
 
     def _reports(
-        self, state: ManifestState, work: Sequence[TableWork], workers: Workers
+        self, state: ManifestState, work: Sequence[EmbedWork], workers: Workers
     ) -> tuple[FillReport, ...]:
         """Return the rows that an earlier attempt wrote, if no row changed since (R2), or write them now."""
         versions = {item.entry.table_key: item.entry.version for item in work}
@@ -193,7 +193,7 @@ class EmbedRun:
         return reports
 
     def _staged(
-        self, item: TableWork, reports: Sequence[FillReport], replaced: Sequence[tuple[str, Replaced]]
+        self, item: EmbedWork, reports: Sequence[FillReport], replaced: Sequence[tuple[str, Replaced]]
     ) -> tuple[TableEntry, StagedWrite]:
         """Return one staged write for a table: new fragments, and deletions of what they replace."""
         parts, entry = self._graph.parts, item.entry

@@ -12,7 +12,7 @@ from omnigraph.catalog.scope import nearest_name
 from omnigraph.core.errors import BadRequest
 from omnigraph.core.json_text import read_json
 from omnigraph.core.values import Scalar
-from omnigraph.storage.tables.filter import Compare, Filter, Or, Value
+from omnigraph.storage.tables.filter import Compare, FilterValue, Or, RowFilter
 from omnigraph.validate.coerce import coerce_column
 
 EmbedMode = Literal["fill_missing", "reembed_selected", "reembed_all", "clean"]
@@ -79,13 +79,13 @@ def mode_of(*, reembed_all: bool, selectors: Sequence[Selector]) -> EmbedMode:
     return "reembed_selected" if selectors else "fill_missing"
 
 
-def selected_filter(selectors: Sequence[Selector], type_: NodeType) -> Filter | None:
+def selected_filter(selectors: Sequence[Selector], type_: NodeType) -> RowFilter | None:
     """Return the filter of the rows of a type that any selector selects; none where none can.
 
     Raises:
         BadRequest: a value does not fit its property, or values of that property are not compared.
     """
-    found: list[Filter] = []
+    found: list[RowFilter] = []
     for selector in selectors:
         if selector.type not in {None, type_.name}:
             continue
@@ -100,7 +100,7 @@ def selected_filter(selectors: Sequence[Selector], type_: NodeType) -> Filter | 
     return Or(tuple(found)) if found else None
 
 
-def _value(selector: Selector, type_: NodeType, item: Property) -> Value:
+def _value(selector: Selector, type_: NodeType, item: Property) -> FilterValue:
     where = f"{type_.name}.{item.name}"
     if item.type.is_list or item.type.is_vector or item.is_blob:
         raise BadRequest(f"{where} is a {item.type}, which cannot be selected by")
@@ -115,5 +115,5 @@ def _value(selector: Selector, type_: NodeType, item: Property) -> Value:
         raise BadRequest(problems[0][1])
     if pa.types.is_date(column.type):
         column = column.cast(pa.int32() if pa.types.is_date32(column.type) else pa.int64())
-    value: Value = column[0].as_py()
+    value: FilterValue = column[0].as_py()
     return value

@@ -33,7 +33,7 @@ TASK_ROWS_MIN = 1_000  # below, starting a task costs more than its few requests
 
 
 @dataclass(frozen=True, slots=True)
-class TableWork:
+class EmbedWork:
     """What is filled in one table, and the fragments with rows to fill."""
 
     entry: TableEntry
@@ -60,11 +60,11 @@ class TableWork:
 class Workers(Protocol):
     """Fill and delete rows, for all tables of a run."""
 
-    def fill(self, work: Sequence[TableWork]) -> list[FillReport]:
+    def fill(self, work: Sequence[EmbedWork]) -> list[FillReport]:
         """Return what was written; what failed is in the reports."""
         ...
 
-    def delete(self, work: Sequence[TableWork]) -> list[tuple[str, Replaced]]:
+    def delete(self, work: Sequence[EmbedWork]) -> list[tuple[str, Replaced]]:
         """Return what was deleted, by table key."""
         ...
 
@@ -77,7 +77,7 @@ class Here:
     config: EmbeddingConfig
     progress: ProgressCallback
 
-    def fill(self, work: Sequence[TableWork]) -> list[FillReport]:
+    def fill(self, work: Sequence[EmbedWork]) -> list[FillReport]:
         """Return what was written."""
         reports: list[FillReport] = []
         with told(self.progress, Stage.EMBED):
@@ -87,7 +87,7 @@ class Here:
                     break
         return reports
 
-    def delete(self, work: Sequence[TableWork]) -> list[tuple[str, Replaced]]:
+    def delete(self, work: Sequence[EmbedWork]) -> list[tuple[str, Replaced]]:
         """Return what was deleted, by table key.
 
         Raises:
@@ -104,7 +104,7 @@ class Executors:
     jobs: Jobs
     config: EmbeddingConfig
 
-    def fill(self, work: Sequence[TableWork]) -> list[FillReport]:
+    def fill(self, work: Sequence[EmbedWork]) -> list[FillReport]:
         """Return what was written.
 
         Raises:
@@ -120,7 +120,7 @@ class Executors:
             stage.rows = rows
         return reports
 
-    def delete(self, work: Sequence[TableWork]) -> list[tuple[str, Replaced]]:
+    def delete(self, work: Sequence[EmbedWork]) -> list[tuple[str, Replaced]]:
         """Return what was deleted, by table key.
 
         Raises:
@@ -147,7 +147,7 @@ def executors(
 
 
 def _by_table(
-    work: Sequence[TableWork], run: Callable[[Sequence[DeleteTask]], Sequence[Replaced]]
+    work: Sequence[EmbedWork], run: Callable[[Sequence[DeleteTask]], Sequence[Replaced]]
 ) -> list[tuple[str, Replaced]]:
     tasks = [task for item in work for task in item.deletions()]
     return [(task.filling.table_key, found) for task, found in zip(tasks, run(tasks), strict=True)]

@@ -27,7 +27,7 @@ from omnigraph.operations.settings import check_ceilings, load_concurrency, read
 from omnigraph.staging.write_set import WriteSet, work_of
 from omnigraph.validate.arrow_questions import cleared_rows
 from omnigraph.validate.changeset import validate_changeset
-from omnigraph.validate.columns import Column, Rows, TableChange, concat_rows, null_properties
+from omnigraph.validate.columns import Column, TableChange, TypedRows, concat_rows, null_properties
 from omnigraph.validate.expansion import within_memory
 from omnigraph.validate.records import read_ndjson
 from omnigraph.validate.sets import NO_IDS, KeyOps
@@ -101,7 +101,7 @@ class LocalLoad:
         )
         return replace(result, commit=outcome.commit), snapshot
 
-    def _validated(self, committed: CommittedTables) -> tuple[WriteSet, dict[str, Rows], Rejection]:
+    def _validated(self, committed: CommittedTables) -> tuple[WriteSet, dict[str, TypedRows], Rejection]:
         """Return what passes: everything, or the rows that are left when those with violations are out."""
         rejection = Rejection(self._options, new_log(self._options))
         rows = self._rows
@@ -134,9 +134,9 @@ def looked_at(catalog: Catalog, keys: frozenset[str], mode: LoadMode) -> frozens
     return frozenset(read - keys)
 
 
-def _read(graph: OpenGraph, inputs: Sequence[LoadInput], log: ViolationLog) -> dict[str, Rows]:
+def _read(graph: OpenGraph, inputs: Sequence[LoadInput], log: ViolationLog) -> dict[str, TypedRows]:
     """Return the rows of all inputs by table; what cannot be read is in the log."""
-    parts: dict[str, list[Rows]] = {}
+    parts: dict[str, list[TypedRows]] = {}
     for file, item in enumerate(inputs):
         with within_memory(item.name or "the input"):
             for rows in _rows_of(graph, item, file, log):
@@ -145,7 +145,7 @@ def _read(graph: OpenGraph, inputs: Sequence[LoadInput], log: ViolationLog) -> d
         return {table_key: concat_rows(pieces) for table_key, pieces in parts.items()}
 
 
-def _rows_of(graph: OpenGraph, item: LoadInput, file: int, log: ViolationLog) -> Sequence[Rows]:
+def _rows_of(graph: OpenGraph, item: LoadInput, file: int, log: ViolationLog) -> Sequence[TypedRows]:
     new_id, limits = graph.parts.new_id, read_limits()
     if isinstance(item, SourceInput):
         source = replace(item, file=file)
@@ -171,7 +171,7 @@ def _rows_of(graph: OpenGraph, item: LoadInput, file: int, log: ViolationLog) ->
 
 
 def _write_set(
-    catalog: Catalog, rows: Mapping[str, Rows], mode: LoadMode, committed: CommittedTables
+    catalog: Catalog, rows: Mapping[str, TypedRows], mode: LoadMode, committed: CommittedTables
 ) -> WriteSet:
     changes = {
         key: TableChange(found.type, found, removed_ids(key, mode, committed), mode)
@@ -188,7 +188,7 @@ def removed_ids(table_key: str, mode: LoadMode, committed: CommittedTables) -> C
     return committed.scan(table_key, columns=["id"])["id"].combine_chunks()
 
 
-def _without(rows: Rows, rejection: Rejection) -> Rows:
+def _without(rows: TypedRows, rejection: Rejection) -> TypedRows:
     """Return the rows that are not left out."""
     kept = np.ones(rows.count, dtype=np.bool_)
     for file in np.unique(rows.files).tolist():

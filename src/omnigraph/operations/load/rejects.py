@@ -20,7 +20,7 @@ from omnigraph.validate.violations import (
 
 EVERY = 2**31 - 2  # violations: as many as Spark can count in a limit
 
-Place = tuple[int, int]
+RowPlace = tuple[int, int]
 
 
 def new_log(options: LoadOptions) -> ViolationLog:
@@ -37,7 +37,7 @@ class Rejection:
 
     options: LoadOptions
     log: ViolationLog
-    places: set[Place] = field(default_factory=set)
+    places: set[RowPlace] = field(default_factory=set)
 
     def take(self, found: ViolationLog) -> bool:
         """Record a round; return whether another one is needed.

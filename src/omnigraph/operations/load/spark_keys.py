@@ -14,14 +14,14 @@ from omnigraph.operations.load.model import LoadMode
 from omnigraph.storage.tables.fragments import TaskTable, WrittenFragment, read_written
 from omnigraph.validate.arrow_questions import ArrowQuestions
 from omnigraph.validate.changeset import delta_of
-from omnigraph.validate.columns import Rows, TableChange, concat_rows
+from omnigraph.validate.columns import TableChange, TypedRows, concat_rows
 from omnigraph.validate.questions import FILE, LINE, null_of
 from omnigraph.validate.sets import KeyOps
 from omnigraph.validate.violations import ViolationLog
 
 
 def arrow_questions(
-    rows: Mapping[str, Rows], mode: LoadMode, committed: CommittedTables, limit: int
+    rows: Mapping[str, TypedRows], mode: LoadMode, committed: CommittedTables, limit: int
 ) -> ArrowQuestions:
     """Return answers from these rows, which have their key columns at least."""
     changes = {
@@ -40,13 +40,13 @@ def written_keys(
     fresh: Mapping[str, bool],
     *,
     nulls: Mapping[str, Sequence[str]],
-) -> dict[str, Rows]:
+) -> dict[str, TypedRows]:
     """Return the key columns of the rows that tasks have written, and which of some properties are null.
 
     Raises:
         StorageError: the store failed.
     """
-    found: dict[str, list[Rows]] = {}
+    found: dict[str, list[TypedRows]] = {}
     for key, written in fragments.items():
         type_ = catalog.type_of(key)
         for fragment in written:
@@ -55,7 +55,7 @@ def written_keys(
                 assert places is not None, "a load writes places"
                 files, lines = places[FILE].to_numpy(), places[LINE].to_numpy()
                 kept = _with_flags(table, type_, nulls.get(key, ()))
-                rows = Rows(type_, kept, files, lines, has_fresh_ids=fresh[key])
+                rows = TypedRows(type_, kept, files, lines, has_fresh_ids=fresh[key])
                 found.setdefault(key, []).append(rows)
     return _whole(catalog, counts, found, nulls)
 
@@ -67,17 +67,17 @@ def sliced_keys(
     plan: ReadPlan,
     *,
     nulls: Mapping[str, Sequence[str]],
-) -> dict[str, Rows]:
+) -> dict[str, TypedRows]:
     """Return the key columns of the rows that the slices hold, read here once more; and nulls as above.
 
     Raises:
         BadRequest: a file cannot be read.
     """
-    found: dict[str, list[Rows]] = {}
+    found: dict[str, list[TypedRows]] = {}
     for item in work:
         for rows in passing_rows(item, plan, ViolationLog()):
             table = _with_flags(rows.table, rows.type, nulls.get(rows.type.table_key, ()))
-            kept = Rows(rows.type, table, rows.files, rows.lines, has_fresh_ids=rows.has_fresh_ids)
+            kept = TypedRows(rows.type, table, rows.files, rows.lines, has_fresh_ids=rows.has_fresh_ids)
             found.setdefault(rows.type.table_key, []).append(kept)
     return _whole(catalog, counts, found, nulls)
 
@@ -99,16 +99,16 @@ def _with_flags(table: pa.Table, type_: NodeType | EdgeType, nulls: Sequence[str
 def _whole(
     catalog: Catalog,
     counts: Mapping[str, int],
-    found: Mapping[str, Sequence[Rows]],
+    found: Mapping[str, Sequence[TypedRows]],
     nulls: Mapping[str, Sequence[str]],
-) -> dict[str, Rows]:
+) -> dict[str, TypedRows]:
     return {
         key: concat_rows(found[key]) if key in found else _no_rows(catalog.type_of(key), nulls.get(key, ()))
         for key in counts
     }
 
 
-def _no_rows(type_: NodeType | EdgeType, nulls: Sequence[str]) -> Rows:
+def _no_rows(type_: NodeType | EdgeType, nulls: Sequence[str]) -> TypedRows:
     empty = np.empty(0, dtype=np.int64)
     table = _with_flags(arrow_schema(type_).empty_table(), type_, nulls)
-    return Rows(type_, table, empty.astype(np.int32), empty, has_fresh_ids=True)
+    return TypedRows(type_, table, empty.astype(np.int32), empty, has_fresh_ids=True)

@@ -46,7 +46,7 @@ from omnigraph.storage.tables.pinned import pieces
 from omnigraph.storage.tables.staged import StagedWrite
 from omnigraph.storage.tables.task_notes import TaskNotes
 from omnigraph.validate.changeset import fold_by_id
-from omnigraph.validate.columns import Rows
+from omnigraph.validate.columns import TypedRows
 from omnigraph.validate.questions import FILE, LINE, KeyQuestions
 from omnigraph.validate.set_checks import TableTraits, check_cardinality, check_endpoints, check_keys
 from omnigraph.validate.violations import ViolationLog
@@ -253,7 +253,7 @@ class BulkRun:
             limit=limit,
         )
 
-    def _few_rows(self, work: tuple[SliceWork, ...], limit: int) -> dict[str, Rows]:
+    def _few_rows(self, work: tuple[SliceWork, ...], limit: int) -> dict[str, TypedRows]:
         """Return the key columns of all rows."""
         if self.is_direct:
             return written_keys(
@@ -322,7 +322,7 @@ class BulkRun:
         files, lines = places[FILE].to_numpy(), places[LINE].to_numpy()
         self.garbage.extend(data_path(table.address, item) for item in fragments)
         self.written = [part for part in self.written if part.table_key != type_.table_key]
-        return fold_by_id(Rows(type_, rows, files, lines).in_order()).table
+        return fold_by_id(TypedRows(type_, rows, files, lines).in_order()).table
 
     def _fragments(self) -> dict[str, tuple[WrittenFragment, ...]]:
         found: dict[str, tuple[WrittenFragment, ...]] = {}

@@ -15,7 +15,7 @@ from omnigraph.core.errors import BadRequest
 from omnigraph.core.values import INTEGERS, Scalar
 from omnigraph.operations.load.model import FrameInput, TableInput
 
-Floats: TypeAlias = "pa.ChunkedArray[Any]"
+FloatColumn: TypeAlias = "pa.ChunkedArray[Any]"
 
 # The first whole number of each width that may stand for its neighbour, too: below it a float is exact.
 _DOUBTFUL_FROM = {pa.float64(): 2**53, pa.float32(): 2**24, pa.float16(): 2**11}
@@ -89,14 +89,14 @@ def _by_conventions(table: pa.Table, type_: NodeType | EdgeType) -> pa.Table:
     return table
 
 
-def _without_nan(column: Floats) -> Floats:
+def _without_nan(column: FloatColumn) -> FloatColumn:
     """Return a column whose NaN are null; Arrow leaves those that pandas holds beside nulls of its own."""
     numbers = column.cast(pa.float64())
-    cleared: Floats = pc.if_else(pc.is_nan(numbers), pa.scalar(None, column.type), column)
+    cleared: FloatColumn = pc.if_else(pc.is_nan(numbers), pa.scalar(None, column.type), column)
     return cleared
 
 
-def _integers(column: Floats, property_name: str, scalar: Scalar) -> Floats:
+def _integers(column: FloatColumn, property_name: str, scalar: Scalar) -> FloatColumn:
     doubtful_from = _DOUBTFUL_FROM[column.type]
     numbers = column.cast(pa.float64())
     is_exact = pc.and_(

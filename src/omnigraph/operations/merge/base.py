@@ -12,7 +12,7 @@ from itertools import chain
 
 from omnigraph.core.damage import GraphDamaged
 from omnigraph.core.errors import AmbiguousMergeBase, StorageError
-from omnigraph.history.ancestry import Ancestor, Ancestry, HistoryUnknown, Meeting, Merged
+from omnigraph.history.ancestry import Ancestor, Ancestry, HistoryUnknown, Meeting, MergedBase
 from omnigraph.history.coordinator import MAIN
 from omnigraph.history.state import ManifestState, Snapshot
 from omnigraph.merge.base import Base
@@ -48,9 +48,9 @@ class MergeBase:
         Raises:
             AmbiguousMergeBase: a commit cannot be read any more (M2).
         """
-        if isinstance(meeting, Merged):
+        if isinstance(meeting, MergedBase):
             one, other, over = (self.read(part) for part in (meeting.one, meeting.other, meeting.over))
-            return Merged(one, other, over)
+            return MergedBase(one, other, over)
         return self._snapshot(meeting)
 
     def _snapshot(self, ancestor: Ancestor) -> Snapshot:

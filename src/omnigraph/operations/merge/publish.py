@@ -18,7 +18,7 @@ from omnigraph.core.errors import ReadSetChanged
 from omnigraph.history.commits import GraphCommit
 from omnigraph.history.coordinator import MAIN
 from omnigraph.history.fold import TableEntry
-from omnigraph.history.manifest_rows import Pin
+from omnigraph.history.manifest_rows import PublishedPin
 from omnigraph.history.state import ManifestState
 from omnigraph.merge.plan import tables_read
 from omnigraph.merge.rows import as_texts
@@ -120,7 +120,7 @@ def _looked_at(graph: OpenGraph, plan: MergePlan) -> frozenset[str]:
 
 
 def _pointer(entry: TableEntry, branch: str | None) -> UpdateTable:
-    pin = Pin(
+    pin = PublishedPin(
         entry.version,
         entry.owner,
         entry.row_count,

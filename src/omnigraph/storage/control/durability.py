@@ -25,9 +25,9 @@ from omnigraph.storage.control.os_errors import storage_error
 
 ENVIRONMENT = "OMNIGRAPH_DURABILITY"
 FILES_SYNCED_ONE_BY_ONE_MAX = 64  # at about 1 ms a file, one sync of the whole file system is cheaper above
-Stage = Literal["staged", "table", "manifest"]
+SyncStage = Literal["staged", "table", "manifest"]
 
-_FAILPOINTS: dict[Stage, str] = {
+_FAILPOINTS: dict[SyncStage, str] = {
     "staged": "durability.pre_staged_sync",
     "table": "durability.pre_table_sync",
     "manifest": "durability.pre_manifest_sync",
@@ -122,7 +122,7 @@ class Syncer:
         """How many files and folders were synced one by one."""
         return self._file_fsyncs + self._folders.fsyncs
 
-    def sync(self, files: Iterable[str], *, stage: Stage) -> None:
+    def sync(self, files: Iterable[str], *, stage: SyncStage) -> None:
         """Make files and the folders that lead to them durable; one that is gone by now is left out.
 
         Raises:

@@ -26,7 +26,7 @@ from omnigraph.storage.tables.lance_errors import LANCE_ERRORS
 
 
 @dataclass(frozen=True, slots=True)
-class Survey:
+class ManifestSurvey:
     """One manifest: its newest version, the newest one that is whole, and what is wrong above that.
 
     `damage` is the file and the fault that the newest version suffers from, none if it is whole.
@@ -42,7 +42,7 @@ class Survey:
         return range((self.readable or 0) + 1, self.newest + 1)
 
 
-def survey(address: TableAddress) -> Survey:
+def survey(address: TableAddress) -> ManifestSurvey:
     """Look at the versions of a manifest, newest first, down to one that is whole.
 
     Raises:
@@ -58,9 +58,9 @@ def survey(address: TableAddress) -> Survey:
     for version in versions:
         found = _damage_of(folder, version, known)
         if found is None:
-            return Survey(newest, version, damage)
+            return ManifestSurvey(newest, version, damage)
         damage = damage or found
-    return Survey(newest, None, damage)
+    return ManifestSurvey(newest, None, damage)
 
 
 def damage_at(address: TableAddress, version: int) -> tuple[str, str] | None:

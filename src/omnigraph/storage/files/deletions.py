@@ -8,13 +8,14 @@ import numpy as np
 import pyarrow as pa
 from lance.fragment import FragmentMetadata
 
+from omnigraph.core.arrays import Positions
 from omnigraph.core.errors import StorageError
 from omnigraph.storage.files.dataset_file import read_file
-from omnigraph.storage.files.roaring import Places, bitmap_values
+from omnigraph.storage.files.roaring import bitmap_values
 from omnigraph.storage.tables.handle import SnapshotHandle, TableAddress
 
 
-def deleted_places(handle: SnapshotHandle, fragment: FragmentMetadata) -> Places:
+def deleted_places(handle: SnapshotHandle, fragment: FragmentMetadata) -> Positions:
     """Return the places of a fragment whose rows are deleted, ascending.
 
     Raises:
@@ -39,6 +40,6 @@ def deleted_places(handle: SnapshotHandle, fragment: FragmentMetadata) -> Places
     return places
 
 
-def _listed(data: bytes) -> Places:
+def _listed(data: bytes) -> Positions:
     table = pa.ipc.open_file(pa.py_buffer(data)).read_all()
     return np.sort(table.column(0).to_numpy().astype(np.int64))

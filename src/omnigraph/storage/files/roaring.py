@@ -7,9 +7,8 @@ file that has some is whole, whoever wrote it.
 import struct
 
 import numpy as np
-import numpy.typing as npt
 
-Places = npt.NDArray[np.int64]
+from omnigraph.core.arrays import Positions
 
 _COOKIE, _COOKIE_WITH_RUNS = 12346, 12347
 _ARRAY_MAX = 4096  # values of a container that are listed; more are a bitmap of 65,536 bits
@@ -18,7 +17,7 @@ _CONTAINERS_MAX = 65_536  # one for each high half of a value
 _OFFSETS_FROM = 4  # containers from which a bitmap with runs also lists where each begins
 
 
-def bitmap_values(data: bytes) -> Places:
+def bitmap_values(data: bytes) -> Positions:
     """Return the values of a bitmap, ascending.
 
     Raises:
@@ -33,7 +32,7 @@ def bitmap_values(data: bytes) -> Places:
     return np.concatenate(parts) if parts else np.empty(0, np.int64)
 
 
-def _containers(data: bytes) -> tuple[list[Places], int]:
+def _containers(data: bytes) -> tuple[list[Positions], int]:
     """Return the values container by container, and where the last one ends."""
     (head,) = struct.unpack_from("<I", data)
     if head & 0xFFFF == _COOKIE_WITH_RUNS:
@@ -58,7 +57,7 @@ def _containers(data: bytes) -> tuple[list[Places], int]:
     return parts, at
 
 
-def _container(data: bytes, at: int, *, cardinality: int, is_run: bool) -> tuple[Places, int]:
+def _container(data: bytes, at: int, *, cardinality: int, is_run: bool) -> tuple[Positions, int]:
     if is_run:
         (count,) = struct.unpack_from("<H", data, at)
         runs = np.frombuffer(data, "<u2", 2 * count, at + 2).astype(np.int64).reshape(-1, 2)

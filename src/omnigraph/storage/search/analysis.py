@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 from lance import FieldStatistics
 from lance.fragment import LanceFragment
 
+from omnigraph.core.arrays import RowIds
 from omnigraph.storage.search.search import ANALYSIS
 from omnigraph.storage.search.words import AnalysedRows, AnalysisCache
 from omnigraph.storage.tables.handle import SnapshotHandle
-from omnigraph.storage.tables.row_set import RowIds
 from omnigraph.storage.tables.table import translated
 
 BATCH_CHARACTERS = 1_000_000  # of one call of the analyser, so that its tokens stay within some tens of MB

@@ -17,12 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from lance.query import MatchQuery
 
+from omnigraph.core.arrays import Floats, RowIds
 from omnigraph.storage.tables.handle import SnapshotHandle
 from omnigraph.storage.tables.index import TEXT_ANALYSIS, TEXT_SUFFIX, VECTOR_SUFFIX
-from omnigraph.storage.tables.row_set import RowIds
 from omnigraph.storage.tables.table import translated
-
-Numbers = npt.NDArray[np.float64]
 
 TOKEN_CHARACTERS_MAX = 40  # of the language specification, 3.9; longer ones are no words
 FUZZY_EDITS_MAX = 2  # of the library's automaton; more edits are looked for by a scan
@@ -53,7 +51,7 @@ class NearRows:
     """Rows that a vector search found; every one of them has a vector."""
 
     row_ids: RowIds
-    distances: Numbers
+    distances: Floats
     vectors: npt.NDArray[np.float32]
 
 
@@ -88,7 +86,7 @@ def vector_cover(handle: SnapshotHandle, column: str) -> IndexCover | None:
 
 def search_text(
     handle: SnapshotHandle, column: str, query: str, *, allowed: bytes, limit: int | None
-) -> tuple[RowIds, Numbers]:
+) -> tuple[RowIds, Floats]:
     """Return rows with any token of the query and their scores, best first; all of them or the best.
 
     For a column with an index, which decides the analysis: rows that it does not cover are analysed alike.
@@ -203,7 +201,7 @@ def _described_cover(handle: SnapshotHandle, name: str) -> IndexCover | None:
 
 def _text_rows(
     handle: SnapshotHandle, query: MatchQuery, *, allowed: bytes, limit: int | None
-) -> tuple[RowIds, Numbers]:
+) -> tuple[RowIds, Floats]:
     with translated(f"text search in {handle.address.open_uri}"):
         scanner = handle._dataset.scanner(
             columns=["_rowid", "_score"],
@@ -215,6 +213,6 @@ def _text_rows(
         return _ranked(scanner.to_table(), "_score")
 
 
-def _ranked(found: pa.Table, column: str) -> tuple[RowIds, Numbers]:
+def _ranked(found: pa.Table, column: str) -> tuple[RowIds, Floats]:
     row_ids = found["_rowid"].to_numpy().astype(np.int64)
     return row_ids, found[column].to_numpy().astype(np.float64)

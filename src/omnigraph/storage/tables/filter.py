@@ -15,25 +15,27 @@ from typing import assert_never
 import pyarrow as pa
 
 from omnigraph.storage.tables import filter_leaf as leaf
-from omnigraph.storage.tables.filter_leaf import Operator
+from omnigraph.storage.tables.filter_leaf import LeafOperator
 
 __all__ = [
     "Always",
     "And",
     "Compare",
-    "Filter",
+    "FilterValue",
     "IsIn",
     "IsNotTrue",
     "IsNull",
+    "LeafOperator",
     "Not",
-    "Operator",
     "Or",
-    "Value",
+    "RowFilter",
     "to_arrow_mask",
     "to_lance",
 ]
 
-Value = str | bool | int | float | None  # a date is its days, a date-time its milliseconds since the epoch
+FilterValue = (
+    str | bool | int | float | None
+)  # a date is its days, a date-time its milliseconds since the epoch
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +43,8 @@ class Compare:
     """A column against a value; unknown when either is null."""
 
     column: str
-    operator: Operator
-    value: Value
+    operator: LeafOperator
+    value: FilterValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,7 @@ class IsIn:
     """The column equals one of the values; a null among them equals nothing and leaves the rest unknown."""
 
     column: str
-    values: tuple[Value, ...]
+    values: tuple[FilterValue, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,28 +66,28 @@ class IsNull:
 class And:
     """Every one holds; true of none."""
 
-    filters: tuple["Filter", ...]
+    filters: tuple["RowFilter", ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Or:
     """At least one holds; false of none."""
 
-    filters: tuple["Filter", ...]
+    filters: tuple["RowFilter", ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Not:
     """The opposite; unknown stays unknown."""
 
-    filter: "Filter"
+    filter: "RowFilter"
 
 
 @dataclass(frozen=True, slots=True)
 class IsNotTrue:
     """False or unknown; never unknown itself."""
 
-    filter: "Filter"
+    filter: "RowFilter"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,20 +97,20 @@ class Always:
     value: bool
 
 
-Filter = Compare | IsIn | IsNull | And | Or | Not | IsNotTrue | Always
+RowFilter = Compare | IsIn | IsNull | And | Or | Not | IsNotTrue | Always
 
 
-def to_lance(filter: Filter, schema: pa.Schema) -> str:
+def to_lance(filter: RowFilter, schema: pa.Schema) -> str:
     """Return Lance's text of a filter over a table of this schema."""
     return leaf.render(_where_true(filter, schema))
 
 
-def to_arrow_mask(filter: Filter, table: pa.Table | pa.RecordBatch) -> pa.BooleanArray:
+def to_arrow_mask(filter: RowFilter, table: pa.Table | pa.RecordBatch) -> pa.BooleanArray:
     """Return which rows of a table the filter selects; the mask has no nulls."""
     return leaf.mask(_where_true(filter, table.schema), table)
 
 
-def _where_true(filter_: Filter, schema: pa.Schema) -> leaf.Tree:
+def _where_true(filter_: RowFilter, schema: pa.Schema) -> leaf.Tree:
     match filter_:
         case Compare(column, operator, value):
             return _compare(column, operator, value, schema)
@@ -125,12 +127,12 @@ def _where_true(filter_: Filter, schema: pa.Schema) -> leaf.Tree:
         case IsNotTrue(inner):
             return leaf.negate(_where_true(inner, schema))
         case Always(value):
-            return leaf.Constant(value)
+            return leaf.LeafConstant(value)
         case _:
             assert_never(filter_)
 
 
-def _where_false(filter_: Filter, schema: pa.Schema) -> leaf.Tree:
+def _where_false(filter_: RowFilter, schema: pa.Schema) -> leaf.Tree:
     match filter_:
         case Compare(column, operator, value):
             return _compare(column, leaf.OPPOSITE[operator], value, schema)
@@ -145,25 +147,25 @@ def _where_false(filter_: Filter, schema: pa.Schema) -> leaf.Tree:
         case Not(inner) | IsNotTrue(inner):
             return _where_true(inner, schema)
         case Always(value):
-            return leaf.Constant(not value)
+            return leaf.LeafConstant(not value)
         case _:
             assert_never(filter_)
 
 
-def _compare(column: str, operator: Operator, value: Value, schema: pa.Schema) -> leaf.Tree:
+def _compare(column: str, operator: LeafOperator, value: FilterValue, schema: pa.Schema) -> leaf.Tree:
     if value is None:
-        return leaf.Constant(False)
+        return leaf.LeafConstant(False)
     return leaf.comparison(schema.field(column), operator, value)
 
 
-def _not_in(column: str, values: tuple[Value, ...], schema: pa.Schema) -> leaf.Tree:
+def _not_in(column: str, values: tuple[FilterValue, ...], schema: pa.Schema) -> leaf.Tree:
     if not values:
-        return leaf.Constant(True)
+        return leaf.LeafConstant(True)
     if None in values:  # different from all the others perhaps, but nobody knows about the null
-        return leaf.Constant(False)
+        return leaf.LeafConstant(False)
     outside = leaf.negate(leaf.membership(schema.field(column), _known(values)))
     return leaf.all_of((leaf.NullTest(column, is_null=False), outside))
 
 
-def _known(values: tuple[Value, ...]) -> tuple[leaf.Known, ...]:
+def _known(values: tuple[FilterValue, ...]) -> tuple[leaf.Known, ...]:
     return tuple(value for value in values if value is not None)

@@ -10,22 +10,30 @@ import struct
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, Literal, TypeAlias, assert_never, cast
+from typing import Any, Literal, assert_never, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-Operator = Literal["eq", "ne", "gt", "lt", "ge", "le"]
-Known = str | bool | int | float
-Values: TypeAlias = "pa.Array[Any]"
+from omnigraph.core.arrays import Values
 
-OPPOSITE: dict[Operator, Operator] = {"eq": "ne", "ne": "eq", "gt": "le", "le": "gt", "lt": "ge", "ge": "lt"}
-_SIGN: dict[Operator, str] = {"eq": "=", "ne": "!=", "gt": ">", "lt": "<", "ge": ">=", "le": "<="}
+LeafOperator = Literal["eq", "ne", "gt", "lt", "ge", "le"]
+Known = str | bool | int | float
+
+OPPOSITE: dict[LeafOperator, LeafOperator] = {
+    "eq": "ne",
+    "ne": "eq",
+    "gt": "le",
+    "le": "gt",
+    "lt": "ge",
+    "ge": "lt",
+}
+_SIGN: dict[LeafOperator, str] = {"eq": "=", "ne": "!=", "gt": ">", "lt": "<", "ge": ">=", "le": "<="}
 
 
 @dataclass(frozen=True, slots=True)
-class Constant:
+class LeafConstant:
     """The same for every row."""
 
     value: bool
@@ -40,12 +48,12 @@ class NullTest:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class LeafComparison:
     """A column that has a value, against a literal of its own type."""
 
     column: str
     type: pa.DataType
-    operator: Operator
+    operator: LeafOperator
     value: Known
 
 
@@ -73,38 +81,38 @@ class Any_:
     parts: tuple["Tree", ...]
 
 
-Tree = Constant | NullTest | Comparison | Member | All | Any_
+Tree = LeafConstant | NullTest | LeafComparison | Member | All | Any_
 
 
 def all_of(parts: Iterable[Tree]) -> Tree:
     """Return the conjunction, without parts that decide nothing."""
-    kept = tuple(dict.fromkeys(part for part in parts if part != Constant(True)))
-    if Constant(False) in kept:
-        return Constant(False)
+    kept = tuple(dict.fromkeys(part for part in parts if part != LeafConstant(True)))
+    if LeafConstant(False) in kept:
+        return LeafConstant(False)
     if len(kept) == 1:
         return kept[0]
-    return All(kept) if kept else Constant(True)
+    return All(kept) if kept else LeafConstant(True)
 
 
 def any_of(parts: Iterable[Tree]) -> Tree:
     """Return the disjunction, without parts that decide nothing."""
-    kept = tuple(dict.fromkeys(part for part in parts if part != Constant(False)))
-    if Constant(True) in kept:
-        return Constant(True)
+    kept = tuple(dict.fromkeys(part for part in parts if part != LeafConstant(False)))
+    if LeafConstant(True) in kept:
+        return LeafConstant(True)
     if len(kept) == 1:
         return kept[0]
-    return Any_(kept) if kept else Constant(False)
+    return Any_(kept) if kept else LeafConstant(False)
 
 
 def negate(tree: Tree) -> Tree:
     """Return a tree that is true exactly where the given one is false."""
     match tree:
-        case Constant(value):
-            return Constant(not value)
+        case LeafConstant(value):
+            return LeafConstant(not value)
         case NullTest(column, is_null):
             return NullTest(column, is_null=not is_null)
-        case Comparison(column, type_, operator, value):
-            opposite = Comparison(column, type_, OPPOSITE[operator], value)
+        case LeafComparison(column, type_, operator, value):
+            opposite = LeafComparison(column, type_, OPPOSITE[operator], value)
             return any_of((opposite, NullTest(column, is_null=True)))
         case Member(column, type_, values, is_member):
             opposite_member = Member(column, type_, values, not is_member)
@@ -117,13 +125,13 @@ def negate(tree: Tree) -> Tree:
             assert_never(tree)
 
 
-def comparison(field: "pa.Field[pa.DataType]", operator: Operator, value: Known) -> Tree:
+def comparison(field: "pa.Field[pa.DataType]", operator: LeafOperator, value: Known) -> Tree:
     """Return the leaf for a column against a value of any type that can be compared with it."""
     type_ = field.type
     if pa.types.is_string(type_) or pa.types.is_boolean(type_):
         expected = str if pa.types.is_string(type_) else bool
         assert isinstance(value, expected), f"{field.name} is {type_}, compared with {value!r}"
-        return Comparison(field.name, type_, operator, value)
+        return LeafComparison(field.name, type_, operator, value)
     assert isinstance(value, int | float), f"{field.name} is {type_}, compared with {value!r}"
     assert not isinstance(value, bool), f"{field.name} is {type_}, compared with {value!r}"
     return _number_comparison(field, operator, value)
@@ -135,31 +143,31 @@ def membership(field: "pa.Field[pa.DataType]", values: Iterable[Known]) -> Tree:
         held: dict[Known, None] = dict.fromkeys(values)
     else:
         held = dict.fromkeys(found for value in values if (found := typed(field, value)) is not None)
-    return Member(field.name, field.type, tuple(held)) if held else Constant(False)
+    return Member(field.name, field.type, tuple(held)) if held else LeafConstant(False)
 
 
 def typed(field: "pa.Field[pa.DataType]", value: Known) -> Known | None:
     """Return a value in the type of a column, or none when the type does not hold it."""
     equal = comparison(field, "eq", value)
-    return equal.value if isinstance(equal, Comparison) else None
+    return equal.value if isinstance(equal, LeafComparison) else None
 
 
-def _number_comparison(field: "pa.Field[pa.DataType]", operator: Operator, value: int | float) -> Tree:
+def _number_comparison(field: "pa.Field[pa.DataType]", operator: LeafOperator, value: int | float) -> Tree:
     column, type_ = field.name, field.type
     if math.isnan(value):
-        return NullTest(column, is_null=False) if operator == "ne" else Constant(False)
+        return NullTest(column, is_null=False) if operator == "ne" else LeafConstant(False)
     below, above = _neighbours(type_, value)
     if below is not None and below == above:
-        return Comparison(column, type_, operator, below)
+        return LeafComparison(column, type_, operator, below)
     match operator:
         case "eq":
-            return Constant(False)
+            return LeafConstant(False)
         case "ne":
             return NullTest(column, is_null=False)
         case "gt" | "ge":
-            return Constant(False) if above is None else Comparison(column, type_, "ge", above)
+            return LeafConstant(False) if above is None else LeafComparison(column, type_, "ge", above)
         case "lt" | "le":
-            return Constant(False) if below is None else Comparison(column, type_, "le", below)
+            return LeafConstant(False) if below is None else LeafComparison(column, type_, "le", below)
         case _:
             assert_never(operator)
 
@@ -225,11 +233,11 @@ def _next(value: float, *, single: bool, upward: bool) -> float:
 def render(tree: Tree) -> str:
     """Return the text of a tree for Lance."""
     match tree:
-        case Constant(value):
+        case LeafConstant(value):
             return "true" if value else "false"
         case NullTest(column, is_null):
             return f"{_name(column)} IS {'' if is_null else 'NOT '}NULL"
-        case Comparison(column, type_, operator, value):
+        case LeafComparison(column, type_, operator, value):
             return f"{_name(column)} {_SIGN[operator]} {_literal(type_, value)}"
         case Member(column, type_, values, is_member):
             listed = ", ".join(_literal(type_, value) for value in values)
@@ -265,12 +273,12 @@ def _literal(type_: pa.DataType, value: Known) -> str:
 def mask(tree: Tree, table: pa.Table | pa.RecordBatch) -> pa.BooleanArray:
     """Return for each row whether the tree is true."""
     match tree:
-        case Constant(value):
+        case LeafConstant(value):
             return pa.array([value] * table.num_rows, pa.bool_())
         case NullTest(column, is_null):
             values = _column(table, column)
             return pc.is_null(values) if is_null else pc.is_valid(values)
-        case Comparison(column, _, operator, value):
+        case LeafComparison(column, _, operator, value):
             values = comparable(table, column)
             compared = _call(_COMPUTE[operator], values, pa.scalar(value, values.type))
             return cast("pa.BooleanArray", compared.fill_null(False))
@@ -287,7 +295,7 @@ def mask(tree: Tree, table: pa.Table | pa.RecordBatch) -> pa.BooleanArray:
             assert_never(tree)
 
 
-_COMPUTE: dict[Operator, str] = {
+_COMPUTE: dict[LeafOperator, str] = {
     "eq": "equal",
     "ne": "not_equal",
     "gt": "greater",

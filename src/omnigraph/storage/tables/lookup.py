@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from omnigraph.storage.tables import filter_leaf as leaf
-from omnigraph.storage.tables.filter import And, IsIn, Value, to_arrow_mask, to_lance
+from omnigraph.storage.tables.filter import And, FilterValue, IsIn, to_arrow_mask, to_lance
 from omnigraph.storage.tables.handle import SnapshotHandle
 
 LIST_VALUES_MAX = 16_000  # values of one IN list; a longer one is no faster for each value
@@ -18,7 +18,7 @@ ROWS_PER_VALUE = 100
 def find_rows(
     handle: SnapshotHandle,
     keys: tuple[str, ...],
-    values: Sequence[tuple[Value, ...]],
+    values: Sequence[tuple[FilterValue, ...]],
     columns: Sequence[str] | None,
     *,
     with_row_id: bool,
@@ -37,7 +37,7 @@ def find_rows(
 
 
 def _by_list(
-    handle: SnapshotHandle, keys: tuple[str, ...], values: list[tuple[Value, ...]], read: list[str]
+    handle: SnapshotHandle, keys: tuple[str, ...], values: list[tuple[FilterValue, ...]], read: list[str]
 ) -> pa.Table:
     parts = []
     for start in range(0, max(len(values), 1), LIST_VALUES_MAX):
@@ -49,7 +49,7 @@ def _by_list(
 
 
 def _by_pass(
-    handle: SnapshotHandle, keys: tuple[str, ...], values: list[tuple[Value, ...]], read: list[str]
+    handle: SnapshotHandle, keys: tuple[str, ...], values: list[tuple[FilterValue, ...]], read: list[str]
 ) -> pa.Table:
     scanner = handle._dataset.scanner(columns=list(keys), with_row_id=True, with_row_address=True)
     scanned = scanner.to_table()
@@ -63,13 +63,13 @@ def _by_pass(
     return found
 
 
-def _some_of_each(keys: tuple[str, ...], values: list[tuple[Value, ...]]) -> IsIn | And:
+def _some_of_each(keys: tuple[str, ...], values: list[tuple[FilterValue, ...]]) -> IsIn | And:
     """Return a filter that lets every wanted row through; with one key, nothing else."""
     parts = tuple(IsIn(key, tuple({row[place]: None for row in values})) for place, key in enumerate(keys))
     return parts[0] if len(parts) == 1 else And(parts)
 
 
-def _exactly(keys: tuple[str, ...], values: list[tuple[Value, ...]], rows: pa.Table) -> pa.Table:
+def _exactly(keys: tuple[str, ...], values: list[tuple[FilterValue, ...]], rows: pa.Table) -> pa.Table:
     """Return the rows whose keys are one of the tuples and not a mixture of several."""
     if len(keys) == 1 or rows.num_rows == 0:
         return rows
@@ -79,7 +79,9 @@ def _exactly(keys: tuple[str, ...], values: list[tuple[Value, ...]], rows: pa.Ta
     return rows.filter(pa.array([None not in row and row in wanted for row in found], pa.bool_()))
 
 
-def _typed_row(fields: "list[pa.Field[pa.DataType]]", row: tuple[Value, ...]) -> tuple[Value, ...]:
+def _typed_row(
+    fields: "list[pa.Field[pa.DataType]]", row: tuple[FilterValue, ...]
+) -> tuple[FilterValue, ...]:
     return tuple(
         None if value is None else leaf.typed(field, value) for field, value in zip(fields, row, strict=True)
     )

@@ -13,11 +13,12 @@ import numpy as np
 import pyarrow as pa
 from lance import LanceFragment
 
+from omnigraph.core.arrays import RowIds
 from omnigraph.core.errors import HistoricalVersionReclaimed, StorageError
 from omnigraph.storage.control.uri import GraphRoot
-from omnigraph.storage.tables.filter import Filter, to_lance
+from omnigraph.storage.tables.filter import RowFilter, to_lance
 from omnigraph.storage.tables.handle import SnapshotHandle, TableAddress
-from omnigraph.storage.tables.rows import ROW_ADDRESS, RowIds, row_ids_of
+from omnigraph.storage.tables.rows import ROW_ADDRESS, row_ids_of
 from omnigraph.storage.tables.table import TableStore, translated
 
 BATCH_ROWS = 8_192  # what is held as columns at a time; a vector makes a row several kilobytes
@@ -62,7 +63,7 @@ class Piece:
     rows: int
 
 
-def pieces(handle: SnapshotHandle, filter: Filter | None = None) -> tuple[Piece, ...]:
+def pieces(handle: SnapshotHandle, filter: RowFilter | None = None) -> tuple[Piece, ...]:
     """Return the fragments of a version that have rows, or rows that a filter selects.
 
     Raises:
@@ -80,7 +81,7 @@ def read_pieces(
     numbers: Sequence[int],
     *,
     columns: Sequence[str] | None = None,
-    filter: Filter | None = None,
+    filter: RowFilter | None = None,
     with_rows: bool = False,
     batch_rows: int = BATCH_ROWS,
 ) -> Iterator[pa.RecordBatch]:
@@ -115,7 +116,7 @@ class SelectedRows:
     addresses: RowIds
 
 
-def selected_rows(handle: SnapshotHandle, number: int, filter: Filter) -> SelectedRows:
+def selected_rows(handle: SnapshotHandle, number: int, filter: RowFilter) -> SelectedRows:
     """Return the rows that a filter selects in one fragment, by address (P1).
 
     Raises:

@@ -11,13 +11,11 @@ from functools import cached_property
 from typing import cast
 
 import numpy as np
-import numpy.typing as npt
 
+from omnigraph.core.arrays import RowIds
 from omnigraph.storage.search.words import AnalysisCache
 from omnigraph.storage.tables.handle import SnapshotHandle
 from omnigraph.storage.tables.table import translated
-
-RowIds = npt.NDArray[np.int64]
 
 _COOKIE = 12346  # a bitmap without run containers
 _ARRAY_MAX = 4096  # values of a container that are listed; more are a bitmap of 65,536 bits

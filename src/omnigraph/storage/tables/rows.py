@@ -5,12 +5,12 @@ R1  A row id names one row of a lineage for good: updates and compaction keep it
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from omnigraph.core.arrays import RowIds
 from omnigraph.core.errors import InvariantViolation
 from omnigraph.storage.tables.handle import SnapshotHandle
 from omnigraph.storage.tables.table import translated
@@ -19,8 +19,6 @@ ROW_ID = "_rowid"
 ROW_ADDRESS = "_rowaddr"
 CREATED_AT = "_row_created_at_version"
 UPDATED_AT = "_row_last_updated_at_version"
-
-RowIds: TypeAlias = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from omnigraph.core.recent import Recent
 from omnigraph.storage.damage.table_damage import damage_told
 from omnigraph.storage.files.transactions import UNREADABLE, TransactionInfo, read_transaction
 from omnigraph.storage.search.words import AnalysisCache
-from omnigraph.storage.tables.filter import Filter, Value, to_lance
+from omnigraph.storage.tables.filter import FilterValue, RowFilter, to_lance
 from omnigraph.storage.tables.handle import SnapshotHandle, TableAddress
 from omnigraph.storage.tables.lance_errors import LANCE_ERRORS, is_panic, translate
 from omnigraph.storage.tables.lookup import find_rows
@@ -148,7 +148,7 @@ class TableStore:
         handle: SnapshotHandle,
         *,
         columns: Sequence[str] | None = None,
-        filter: Filter | None = None,
+        filter: RowFilter | None = None,
         limit: int | None = None,
         with_row_id: bool = False,
         with_row_address: bool = False,
@@ -168,7 +168,7 @@ class TableStore:
         handle: SnapshotHandle,
         *,
         columns: Sequence[str] | None = None,
-        filter: Filter | None = None,
+        filter: RowFilter | None = None,
         limit: int | None = None,
         with_row_id: bool = False,
         with_row_address: bool = False,
@@ -185,7 +185,7 @@ class TableStore:
                 batch_size=batch_size,
             ).to_batches()
 
-    def count_rows(self, handle: SnapshotHandle, filter: Filter | None = None) -> int:
+    def count_rows(self, handle: SnapshotHandle, filter: RowFilter | None = None) -> int:
         """Return how many rows there are, or match."""
         if filter is None:
             return handle.row_count
@@ -215,7 +215,7 @@ class TableStore:
         self,
         handle: SnapshotHandle,
         column: str | tuple[str, ...],
-        values: Sequence[Value] | Sequence[tuple[Value, ...]],
+        values: Sequence[FilterValue] | Sequence[tuple[FilterValue, ...]],
         columns: Sequence[str] | None = None,
         *,
         with_row_id: bool = False,

@@ -25,17 +25,16 @@ import numpy as np
 import pyarrow as pa
 from lance.fragment import FragmentMetadata
 
+from omnigraph.core.arrays import Positions, RowIds
 from omnigraph.core.errors import InvariantViolation, StorageError
 from omnigraph.core.limits import MERGE_CHUNK_BYTES, MERGE_CHUNK_ROWS
 from omnigraph.storage.files.deletions import deleted_places
-from omnigraph.storage.files.roaring import Places
 from omnigraph.storage.tables.handle import SnapshotHandle
 from omnigraph.storage.tables.rows import (
     CREATED_AT,
     ROW_ADDRESS,
     ROW_ID,
     UPDATED_AT,
-    RowIds,
     read_rows,
     row_ids_of,
     take_rows,
@@ -57,7 +56,7 @@ Ids: TypeAlias = pa.StringArray
 _NO_IDS: Ids = pa.array([], pa.utf8())
 _NO_ROWS: RowIds = np.empty(0, np.int64)
 
-Fragments: TypeAlias = dict[int, FragmentMetadata]
+FragmentsById: TypeAlias = dict[int, FragmentMetadata]
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,7 +341,7 @@ class _Version(NamedTuple):
     """One of the two, with its fragments, and the numbers of those that the other has not."""
 
     handle: SnapshotHandle
-    fragments: Fragments
+    fragments: FragmentsById
     whole: list[int]
 
 
@@ -384,11 +383,11 @@ def all_rows(handle: SnapshotHandle) -> tuple[Ids, RowIds]:
     return _column(rows, "id"), row_ids_of(rows)
 
 
-def _fragments(handle: SnapshotHandle) -> Fragments:
+def _fragments(handle: SnapshotHandle) -> FragmentsById:
     return {item.fragment_id: item.metadata for item in handle._dataset.get_fragments()}
 
 
-def _layout(fragments: Fragments) -> Layout:
+def _layout(fragments: FragmentsById) -> Layout:
     return {number: FragmentState.of(fragment) for number, fragment in fragments.items()}
 
 
@@ -405,13 +404,13 @@ def _whole_rows(version: _Version, along: Along) -> tuple[FragmentRows, pa.Table
     return whole, images if has_images and images.nbytes <= MERGE_CHUNK_BYTES else None
 
 
-def _size(mine: Fragments, numbers: Sequence[int]) -> int:
+def _size(mine: FragmentsById, numbers: Sequence[int]) -> int:
     """Return the bytes of the data files of fragments; a file of unknown size counts as too large."""
     sizes = (file.file_size_bytes for number in numbers for file in mine[number].files)
     return sum(MERGE_CHUNK_BYTES + 1 if size is None else size for size in sizes)
 
 
-def _places_only_shown_here(here: _Version, there: _Version, number: int) -> Places:
+def _places_only_shown_here(here: _Version, there: _Version, number: int) -> Positions:
     mine, theirs = here.fragments[number], there.fragments[number]
     if theirs.deletion_file is None:  # the other shows every place
         return _NO_ROWS
@@ -419,7 +418,7 @@ def _places_only_shown_here(here: _Version, there: _Version, number: int) -> Pla
     return np.setdiff1d(gone_there, deleted_places(here.handle, mine), assume_unique=True)
 
 
-def _row_ids_at(version: _Version, number: int, places: Places, sequences: RowSequences) -> RowIds:
+def _row_ids_at(version: _Version, number: int, places: Positions, sequences: RowSequences) -> RowIds:
     told = sequences.row_ids_at(version.fragments[number], places)
     if told is not None:
         return told

@@ -32,7 +32,7 @@ KNOWN_MAX = 1_024  # datasets
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _SeenVersion:
     """A version that was there, when, and the time of change of its folder if it was the newest then."""
 
     version: int
@@ -46,7 +46,7 @@ class NewestVersions:
     def __init__(self) -> None:
         """Know nothing."""
         self._lock = threading.Lock()
-        self._seen: Recent[str, _Seen] = Recent(KNOWN_MAX)
+        self._seen: Recent[str, _SeenVersion] = Recent(KNOWN_MAX)
 
     def saw(self, address: TableAddress, version: int) -> None:
         """Remember that a version is there."""
@@ -83,7 +83,7 @@ class NewestVersions:
             known = self._seen.get(uri)
             if known is not None and known.version > version:
                 version, settled_ns = known.version, None
-            self._seen.put(uri, _Seen(version, now, settled_ns))
+            self._seen.put(uri, _SeenVersion(version, now, settled_ns))
 
 
 def _settles_in(changed_ns: int) -> int:

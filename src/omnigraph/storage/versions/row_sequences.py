@@ -7,15 +7,14 @@ Q2  Rows that were loaded together have row ids that follow each other, so the f
     table asks for one in every fragment.
 """
 
-from typing import TypeAlias, final
+from typing import final
 
 import numpy as np
-import numpy.typing as npt
 from lance.fragment import FragmentMetadata, RowIdSequence
 
+from omnigraph.core.arrays import RowIds
 from omnigraph.core.recent import Recent
 
-Numbers: TypeAlias = npt.NDArray[np.int64]
 KNOWN_MAX = 65_536  # fragments; a few million rows take about 30
 
 
@@ -27,7 +26,7 @@ class RowSequences:
         """Know none."""
         self._first: Recent[str, int] = Recent(KNOWN_MAX)
 
-    def row_ids_at(self, fragment: FragmentMetadata, places: Numbers) -> Numbers | None:
+    def row_ids_at(self, fragment: FragmentMetadata, places: RowIds) -> RowIds | None:
         """Return the row ids of places of a fragment, or none if the version does not tell them."""
         path = fragment.files[0].path
         first = self._first.get(path)
@@ -39,7 +38,7 @@ class RowSequences:
             sequence = RowIdSequence.from_inline_metadata(fragment.row_id_meta)
         except (ValueError, OSError, NotImplementedError):  # kept in a file of its own
             return None
-        row_ids: Numbers = sequence.to_pyarrow().to_numpy().astype(np.int64)
+        row_ids: RowIds = sequence.to_pyarrow().to_numpy().astype(np.int64)
         if len(row_ids) and (np.diff(row_ids) == 1).all():
             self._first.put(path, int(row_ids[0]))
         return row_ids[places]
