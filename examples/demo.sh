@@ -149,7 +149,7 @@ expect 0 omnigraph query -e "$SEEDS" --store "$GRAPH" --format csv --snapshot "$
 lacks 1200
 
 say "Now a writer dies in the middle of its commit: its tables have moved, the graph has not."
-expect 86 env OMNIGRAPH_FAILPOINTS="mutation.post_finalize_pre_publisher=exit" \
+expect 86 env OMNIGRAPH_FAILPOINTS="write.post_finalize_pre_publisher=exit" \
     omnigraph mutate regenerate_lot --query "$BANK/queries/curation.gq" --store "$GRAPH" --as tomas \
     --params '{"parent": "SB-2013-0001", "child": "SB-2026-0001", "barcode": 900001, "day": "2026-05-04"}'
 

@@ -118,7 +118,7 @@ def test_every_public_entry_is_here() -> None:
 
 @pytest.mark.case("engine", 359)
 def test_healing_index_builds_and_upkeep_run_under_the_grant_of_their_caller(graph: Graph) -> None:
-    with pytest.raises(RecoveryRequired), failpoint("mutation.post_finalize_pre_publisher", "raise"):
+    with pytest.raises(RecoveryRequired), failpoint("write.post_finalize_pre_publisher", "raise"):
         graph.mutate(ANN)
     policy = install(graph, is_open=True)
 

@@ -87,7 +87,7 @@ def test_of_two_writers_of_one_table_from_one_pin_one_wins(graph: Graph, handles
         sides = [graph, graph if handles == "shared" else reopen(graph)]
         before = len(graph.commits())
 
-        with failpoint("mutation.post_stage_pre_gate", call=Meeting(2)):
+        with failpoint("write.post_stage_pre_gate", call=Meeting(2)):
             outcomes = together(
                 *(partial(insert, side, "Person", f"r{number}s{place}") for place, side in enumerate(sides))
             )
@@ -102,7 +102,7 @@ def test_of_two_writers_of_one_table_from_one_pin_one_wins(graph: Graph, handles
 
 
 @pytest.mark.case("engine", 135)
-@pytest.mark.parametrize("place", ["mutation.post_stage_pre_gate", "mutation.post_finalize_pre_publisher"])
+@pytest.mark.parametrize("place", ["write.post_stage_pre_gate", "write.post_finalize_pre_publisher"])
 def test_writers_of_disjoint_tables_both_commit(graph: Graph, place: str) -> None:
     other = reopen(graph)
 
@@ -124,7 +124,7 @@ def test_eight_writers_of_eight_tables_make_one_chain(tmp_path: Path, handles: s
     graph = new_graph(tmp_path / "eight", EIGHT)
     sides = [graph if handles == "shared" else reopen(graph) for _ in range(8)]
 
-    with failpoint("mutation.post_stage_pre_gate", call=Meeting(8)):
+    with failpoint("write.post_stage_pre_gate", call=Meeting(8)):
         outcomes = together(
             *(
                 partial(until_it_lands, partial(insert, side, f"T{number}", "x"))
@@ -320,7 +320,7 @@ def test_a_retry_starts_from_a_fresh_base(tmp_path: Path) -> None:
         if len(bases) == 1:
             rival.mutate(mutation('insert N { k: "theirs", u: "taken" }'))
 
-    with failpoint("mutation.post_stage_pre_gate", call=_guarded(overtake)):
+    with failpoint("write.post_stage_pre_gate", call=_guarded(overtake)):
         with pytest.raises(ExpectedVersionMismatch):
             write()
         # The second attempt validates against what the rival wrote: nothing of the first is used again.
@@ -355,7 +355,7 @@ def test_maintenance_in_between_is_prepared_again_without_the_caller(graph: Grap
         if len(passes) == 1:
             other.ensure_indices()
 
-    with failpoint("mutation.post_stage_pre_gate", call=build):
+    with failpoint("write.post_stage_pre_gate", call=build):
         result = graph.mutate(mutation('update Person set { age: 7 } where name = "zoe"'))
 
     assert len(passes) == 2

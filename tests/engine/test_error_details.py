@@ -34,7 +34,7 @@ def overtaken(graph: Graph, text: str, rivals: str) -> None:
         if left:
             rival.mutate(left.pop())
 
-    with failpoint("mutation.post_stage_pre_gate", call=overtake):
+    with failpoint("write.post_stage_pre_gate", call=overtake):
         graph.mutate(text)
 
 
@@ -84,7 +84,7 @@ def exceed_a_limit(graph: Graph) -> None:
 
 
 def fail_before_the_publish(graph: Graph) -> None:
-    with failpoint("mutation.post_finalize_pre_publisher", "raise"):
+    with failpoint("write.post_finalize_pre_publisher", "raise"):
         graph.mutate(ANN)
 
 

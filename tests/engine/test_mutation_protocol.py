@@ -128,7 +128,7 @@ def test_a_blob_of_the_same_query_survives_an_update(library: Graph) -> None:
 
 
 @pytest.mark.case("engine", 100)
-@pytest.mark.parametrize("place", ["mutation.post_stage_pre_gate", "mutation.post_gate_pre_sidecar"])
+@pytest.mark.parametrize("place", ["write.post_stage_pre_gate", "write.post_gate_pre_sidecar"])
 def test_an_interrupt_before_the_first_effect_leaves_nothing(graph: Graph, place: str) -> None:
     commit = head(graph)
 
@@ -145,10 +145,10 @@ def test_an_interrupt_before_the_first_effect_leaves_nothing(graph: Graph, place
 @pytest.mark.parametrize(
     "place",
     [
-        "mutation.post_sidecar_pre_commit",
-        "mutation.post_table_commit",
-        "mutation.post_finalize_pre_publisher",
-        "mutation.post_publish_pre_sidecar_delete",
+        "write.post_sidecar_pre_commit",
+        "write.post_table_commit",
+        "write.post_finalize_pre_publisher",
+        "write.post_publish_pre_sidecar_delete",
     ],
 )
 def test_an_interrupt_in_the_commit_section_waits_for_its_end(graph: Graph, place: str) -> None:
@@ -214,7 +214,7 @@ def test_if_commit_is_compared_again_under_the_gates(graph: Graph) -> None:
 
     with (
         pytest.raises(PreconditionFailed),
-        failpoint("mutation.post_stage_pre_gate", call=_once(write_elsewhere)),
+        failpoint("write.post_stage_pre_gate", call=_once(write_elsewhere)),
     ):
         graph.mutate(ANN, if_commit=required)
 
@@ -250,10 +250,10 @@ def test_the_expected_version_is_that_of_the_first_touch(library: Graph) -> None
 @pytest.mark.parametrize(
     "place",
     [
-        "mutation.post_stage_pre_gate",
-        "mutation.post_gate_pre_sidecar",
-        "mutation.post_sidecar_pre_commit",
-        "mutation.post_finalize_pre_publisher",
+        "write.post_stage_pre_gate",
+        "write.post_gate_pre_sidecar",
+        "write.post_sidecar_pre_commit",
+        "write.post_finalize_pre_publisher",
     ],
 )
 @pytest.mark.parametrize("is_insert_first", [True, False])
@@ -303,7 +303,7 @@ def test_edges_of_a_conflicting_write_are_not_half_visible(library: Graph) -> No
 
     with (
         pytest.raises(ExpectedVersionMismatch),
-        failpoint("mutation.post_stage_pre_gate", call=_once(lambda: rival.load(rival_write, "append"))),
+        failpoint("write.post_stage_pre_gate", call=_once(lambda: rival.load(rival_write, "append"))),
     ):
         library.mutate(
             mutation('insert Author { handle: "eve", name: "E" } insert Wrote { from: "eve", to: "AA-1" }')
@@ -318,8 +318,8 @@ def test_edges_of_a_conflicting_write_are_not_half_visible(library: Graph) -> No
 def test_two_inserts_from_one_pin_both_land_on_a_budget(graph: Graph) -> None:
     rival = reopen(graph)
 
-    with failpoint("mutation.post_stage_pre_gate", call=_once(lambda: rival.mutate(BOB))):
-        result = mutate(internals(graph), Source(ANN), reprepare_budget=1)
+    with failpoint("write.post_stage_pre_gate", call=_once(lambda: rival.mutate(BOB))):
+        result = mutate(internals(graph), Source(ANN), retries=1)
 
     assert result.commit == head(graph)
     assert ids(graph, "Person") == ["ann", "bob"]
@@ -336,9 +336,9 @@ def test_updates_and_deletes_are_never_replayed(graph: Graph, statement: str) ->
 
     with (
         pytest.raises(ExpectedVersionMismatch),
-        failpoint("mutation.post_stage_pre_gate", call=_once(lambda: rival.mutate(BOB))),
+        failpoint("write.post_stage_pre_gate", call=_once(lambda: rival.mutate(BOB))),
     ):
-        mutate(internals(graph), Source(mutation(text)), reprepare_budget=32)
+        mutate(internals(graph), Source(mutation(text)), retries=32)
 
     assert rows(graph, "Person")["zoe"] == before["zoe"]
     assert_settled(graph)

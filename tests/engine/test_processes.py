@@ -58,7 +58,7 @@ def writer(graph: Graph, place: str) -> Script:
 @pytest.mark.case("engine", 133)
 def test_of_two_processes_from_one_pin_one_wins(graph: Graph) -> None:
     won: list[str] = []
-    place = "mutation.post_stage_pre_gate"
+    place = "write.post_stage_pre_gate"
     with writer(graph, place) as first, writer(graph, place) as second:
         for side in (first, second):
             assert side.read_line() == "open"
@@ -80,7 +80,7 @@ def test_of_two_processes_from_one_pin_one_wins(graph: Graph) -> None:
 
 @pytest.mark.case("engine", 134)
 def test_a_process_that_commits_second_is_refused_and_cleans_up(graph: Graph) -> None:
-    with writer(graph, "mutation.post_sidecar_pre_commit") as loser:
+    with writer(graph, "write.post_sidecar_pre_commit") as loser:
         assert loser.read_line() == "open"
         loser.write_line("loser")
         assert loser.read_line() == "there"
@@ -104,7 +104,7 @@ def test_a_process_that_commits_second_is_refused_and_cleans_up(graph: Graph) ->
 
 
 def test_a_live_writer_between_commit_and_publish_is_named_and_left_alone(graph: Graph) -> None:
-    with writer(graph, "mutation.post_finalize_pre_publisher") as other:
+    with writer(graph, "write.post_finalize_pre_publisher") as other:
         assert other.read_line() == "open"
         other.write_line("theirs")
         assert other.read_line() == "there"

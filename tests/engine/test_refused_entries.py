@@ -12,7 +12,7 @@ from omnigraph.core.span import Source
 from omnigraph.graph.graph import Graph
 from omnigraph.operations.init import INIT_CLAIM, init_graph
 from omnigraph.operations.open import make_parts
-from omnigraph.operations.reprepare import with_repreparation
+from omnigraph.operations.retry import retry_on_conflict
 from tests.support.engine import PEOPLE, files, ids, new_graph, node, people, reopen
 from tests.support.queries import mutation
 from tests.support.seam import internals
@@ -87,6 +87,6 @@ def test_a_write_that_left_something_for_recovery_is_not_tried_again(
         raise conflict
 
     with pytest.raises(ExpectedVersionMismatch):
-        with_repreparation(internals(graph), None, attempt, budget=3)
+        retry_on_conflict(internals(graph), None, attempt, budget=3)
 
     assert len(made) == attempts

@@ -286,7 +286,7 @@ graph = reopen(Path(sys.argv[1]))
 def stop():
     print("committed", flush=True)
     sys.stdin.readline()
-with failpoint("mutation.post_finalize_pre_publisher", call=stop):
+with failpoint("write.post_finalize_pre_publisher", call=stop):
     write_person(graph, "rival")
 print("published", flush=True)
 """

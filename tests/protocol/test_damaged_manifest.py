@@ -171,7 +171,7 @@ def test_damage_beside_an_unfinished_write_is_still_loud(root: Path) -> None:
     """A sidecar says that something was at work, and not that the newest version was never synced."""
     with (
         omnigraph.open(root) as graph,
-        failpoint("mutation.post_table_commit", "raise:once"),
+        failpoint("write.post_table_commit", "raise:once"),
         pytest.raises(OmnigraphError),
     ):
         insert(graph, "unfinished")

@@ -41,11 +41,11 @@ print("done", flush=True)
 AFTER = WRITERS["insert"].after
 STAGES = {
     "while staging": ("", "StorageError", BEFORE, 0),
-    "while the sidecar is written": ("mutation.post_gate_pre_sidecar", "StorageError", BEFORE, 0),
-    "at the first commit": ("mutation.post_sidecar_pre_commit", "RecoveryRequired", BEFORE, 1),
-    "at the second commit": ("mutation.post_table_commit", "RecoveryRequired", BEFORE, 1),
-    "at the publish": ("mutation.post_finalize_pre_publisher", "RecoveryRequired", AFTER, 1),
-    "after the publish": ("mutation.post_publish_pre_sidecar_delete", "written", AFTER, 0),
+    "while the sidecar is written": ("write.post_gate_pre_sidecar", "StorageError", BEFORE, 0),
+    "at the first commit": ("write.post_sidecar_pre_commit", "RecoveryRequired", BEFORE, 1),
+    "at the second commit": ("write.post_table_commit", "RecoveryRequired", BEFORE, 1),
+    "at the publish": ("write.post_finalize_pre_publisher", "RecoveryRequired", AFTER, 1),
+    "after the publish": ("write.post_publish_pre_sidecar_delete", "written", AFTER, 0),
 }
 
 

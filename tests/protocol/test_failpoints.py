@@ -17,7 +17,7 @@ from tests.support.system import Script
 PROJECT = Path(__file__).parents[2]
 ENGINE = PROJECT / "src" / "omnigraph"
 CATALOG_FILE = ENGINE / "core" / "failpoint.py"
-NAME = "mutation.post_table_commit"
+NAME = "write.post_table_commit"
 
 
 def test_the_engine_uses_every_name_and_no_other() -> None:

@@ -128,7 +128,7 @@ def tables_of(sidecar: Path) -> list[dict[str, Any]]:
 @pytest.mark.case("engine", 208)
 def test_a_writer_that_finishes_between_the_listing_and_the_lock_is_not_recovered(root: Path) -> None:
     with (
-        stopped(root, "insert", "mutation.post_finalize_pre_publisher=") as script,
+        stopped(root, "insert", "write.post_finalize_pre_publisher=") as script,
         omnigraph.open(root) as graph,
     ):
 

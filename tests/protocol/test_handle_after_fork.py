@@ -35,7 +35,7 @@ def fork():
     input()
     os._exit(0)
 
-with paused_at("mutation.post_table_commit", "call", fork):
+with paused_at("write.post_table_commit", "call", fork):
     WRITERS["insert"].run(graph)
 """
 FORK_AT_REST = """

@@ -50,7 +50,7 @@ from tests.support.seam import internals
 AFTER_INSERT = WRITERS["insert"].after
 TOUCH_COMPANY = 'query touch() { update Company set { city: "Graz" } where name = "acme" }'
 TOUCH_PERSON = 'query touch() { update Person set { age: 31 } where name = "ann" }'
-PHASE_B = "mutation.post_finalize_pre_publisher="
+PHASE_B = "write.post_finalize_pre_publisher="
 COMPANY_TOUCHED = frozenset({("acme", "Graz"), ("ibex", None)})
 
 
@@ -157,7 +157,7 @@ def test_a_writer_may_refresh_the_coordinator_over_its_own_sidecar(root: Path) -
         state = refresh_coordinator_only(internals(graph))
         seen.append((fingerprint(root) == before, state.version))
 
-    with paused_at("mutation.post_finalize_pre_publisher", "call", look):
+    with paused_at("write.post_finalize_pre_publisher", "call", look):
         WRITERS["insert"].run(graph)
 
     assert [is_untouched for is_untouched, _ in seen] == [True]
@@ -191,7 +191,7 @@ def test_a_heal_and_an_open_leave_the_sidecar_of_another_handle_that_lives(root:
         found = books(root)
         seen.append((sidecars(root)[0].read_bytes() == before, found.recoveries, found.recovery_commits))
 
-    with paused_at("mutation.post_finalize_pre_publisher", "call", _in_a_thread(meanwhile)):
+    with paused_at("write.post_finalize_pre_publisher", "call", _in_a_thread(meanwhile)):
         WRITERS["insert"].run(writer)
 
     assert seen == [(True, (), ())]
@@ -200,7 +200,7 @@ def test_a_heal_and_an_open_leave_the_sidecar_of_another_handle_that_lives(root:
 
 @pytest.mark.case("engine", 216)
 def test_an_open_beside_a_process_in_phase_b_changes_nothing(root: Path) -> None:
-    with stopped(root, "delete", "mutation.post_table_commit=") as script:
+    with stopped(root, "delete", "write.post_table_commit=") as script:
         before = fingerprint(root)
         with omnigraph.open(root) as graph:
             assert contents_of(graph) == BEFORE
@@ -293,7 +293,7 @@ def test_a_guard_that_cannot_list_says_that_both_could_apply(root: Path) -> None
     corrupt = root / "__recovery" / "01J00000000000000000000000.json"
 
     with (
-        paused_at("mutation.post_stage_pre_gate", "call", corrupt.touch),
+        paused_at("write.post_stage_pre_gate", "call", corrupt.touch),
         pytest.raises(ConflictError, match=r"repair or recovery could apply.*cannot be listed"),
     ):
         graph.mutate(TOUCH_PERSON)
@@ -330,7 +330,7 @@ def test_a_write_on_a_branch_explains_nothing_about_main(root: Path) -> None:
             except ConflictError as error:  # raised here, it would be one of the writer's own
                 told.append(error)
 
-        with paused_at("mutation.post_table_commit", "call", look):
+        with paused_at("write.post_table_commit", "call", look):
             graph.mutate(TOUCH_PERSON, branch="june")
 
     assert [type(error) for error in told] == [DriftNeedsRepair]
@@ -394,7 +394,7 @@ def test_a_writer_that_was_overtaken_while_it_staged_has_no_effect(root: Path) -
     first, second = omnigraph.open(root), omnigraph.open(root)
 
     with (
-        paused_at("mutation.post_stage_pre_gate", "call", lambda: _touch_person(first)),
+        paused_at("write.post_stage_pre_gate", "call", lambda: _touch_person(first)),
         pytest.raises(ExpectedVersionMismatch) as caught,
     ):
         second.mutate('query touch() { update Person set { age: 32 } where name = "ann" }')
@@ -436,7 +436,7 @@ def test_a_writer_that_died_behind_the_sweep_is_healed_by_the_next_try(root: Pat
 
     touch = 'query touch() { update Person set { age: 31 } where name = "ann" }'
     with (
-        failpoint("mutation.post_stage_pre_gate", "call", die_once),
+        failpoint("write.post_stage_pre_gate", "call", die_once),
         pytest.raises(ExpectedVersionMismatch),
     ):
         graph.mutate(touch)

@@ -28,13 +28,13 @@ with omnigraph.open(root) as graph:
     write_everywhere(graph)
 print("done", flush=True)
 """
-BEFORE_PHASE_A = ("mutation.post_stage_pre_gate", "mutation.post_gate_pre_sidecar")
+BEFORE_PHASE_A = ("write.post_stage_pre_gate", "write.post_gate_pre_sidecar")
 SECTION = (
-    "mutation.post_sidecar_pre_commit",
-    "mutation.post_table_commit",
-    "mutation.post_finalize_pre_publisher",
+    "write.post_sidecar_pre_commit",
+    "write.post_table_commit",
+    "write.post_finalize_pre_publisher",
     "publish.before_merge",
-    "mutation.post_publish_pre_sidecar_delete",
+    "write.post_publish_pre_sidecar_delete",
     "recovery.sidecar_delete",
     "lock.post_sidecar_delete_pre_unlink",
 )
@@ -72,8 +72,8 @@ def test_an_interrupt_during_the_commit_section_is_delivered_after_it(place: str
 
 
 def test_an_interrupt_while_the_section_fails_leaves_the_sidecar(root: Path) -> None:
-    environment = {ENVIRONMENT: "mutation.post_table_commit=raise"}
-    with Script(PROGRAM, root, "mutation.post_sidecar_pre_commit", **environment) as script:
+    environment = {ENVIRONMENT: "write.post_table_commit=raise"}
+    with Script(PROGRAM, root, "write.post_sidecar_pre_commit", **environment) as script:
         assert script.read_line() == "paused"
         os.kill(script.pid, signal.SIGINT)
         script.write_line()

@@ -41,8 +41,8 @@ AFTER_INSERT = WRITERS["insert"].after
 TOUCH_COMPANY = 'query touch() { update Company set { city: "Graz" } where name = "acme" }'
 ADD_EVE = 'query add() { insert Person { name: "eve", age: 60 } }'
 COMPANY_TOUCHED = frozenset({("acme", "Graz"), ("ibex", None)})
-ALL_COMMITTED = "mutation.post_finalize_pre_publisher="
-FIRST_COMMITTED = "mutation.post_table_commit="
+ALL_COMMITTED = "write.post_finalize_pre_publisher="
+FIRST_COMMITTED = "write.post_table_commit="
 
 
 def with_eve(contents: Contents) -> Contents:
@@ -246,8 +246,8 @@ def test_a_writer_whose_lock_file_was_swept_begins_again(root: Path) -> None:
     with (
         omnigraph.open(root) as graph,
         paused_at("lock.post_create_pre_flock", "call", sweep),
-        failpoint("mutation.post_sidecar_pre_commit", "call", look),
-        failpoint("mutation.post_publish_pre_sidecar_delete", "call", look),
+        failpoint("write.post_sidecar_pre_commit", "call", look),
+        failpoint("write.post_publish_pre_sidecar_delete", "call", look),
     ):
         WRITERS["insert"].run(graph)
 

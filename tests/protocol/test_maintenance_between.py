@@ -88,7 +88,7 @@ class Attempts:
 def test_an_update_over_a_finished_index_build_is_prepared_again(root: Path) -> None:
     attempts = Attempts(lambda: elsewhere(BUILD, root))
 
-    with omnigraph.open(root) as graph, failpoint("mutation.post_stage_pre_gate", "call", attempts):
+    with omnigraph.open(root) as graph, failpoint("write.post_stage_pre_gate", "call", attempts):
         result = graph.mutate(AGE_ANN)
 
     assert (attempts.made, result.affected_nodes) == (2, 1)
@@ -102,7 +102,7 @@ def test_an_update_over_finished_upkeep_is_prepared_again(root_for: NewRoot) -> 
     with stopped(root, "upkeep", "upkeep.post_write_pre_plan=") as script, omnigraph.open(root) as graph:
         attempts = Attempts(lambda: go_on(script))
 
-        with failpoint("mutation.post_stage_pre_gate", "call", attempts):
+        with failpoint("write.post_stage_pre_gate", "call", attempts):
             graph.mutate(AGE_ANN)
 
         authors = [commit.actor_id for commit in graph.commits(limit=3)]
@@ -118,7 +118,7 @@ def test_a_real_commit_among_the_maintenance_is_a_conflict(root: Path) -> None:
 
     with (
         omnigraph.open(root) as graph,
-        failpoint("mutation.post_stage_pre_gate", "call", attempts),
+        failpoint("write.post_stage_pre_gate", "call", attempts),
         pytest.raises(ExpectedVersionMismatch) as caught,
     ):
         graph.mutate(AGE_ANN)
@@ -152,7 +152,7 @@ def test_an_update_waits_for_maintenance_that_is_at_work(writer: str, point: str
 
         helper = threading.Thread(target=let_it_finish)
         helper.start()
-        with failpoint("mutation.post_stage_pre_gate", "call", attempts):
+        with failpoint("write.post_stage_pre_gate", "call", attempts):
             graph.mutate(AGE_ANN)
         helper.join()
 
@@ -178,7 +178,7 @@ def test_an_index_that_lands_over_unpublished_rows_does_not_publish_them(root: P
             reader.refresh()  # an entry heals what it can, and still shows nothing of the writer
             assert contents_of(reader) == BEFORE
 
-        with paused_at("mutation.post_finalize_pre_publisher", "call", let_the_index_land):
+        with paused_at("write.post_finalize_pre_publisher", "call", let_the_index_land):
             WRITERS["insert"].run(writer)
 
     assert contents_of(reader) == WRITERS["insert"].after
@@ -202,7 +202,7 @@ def test_a_compaction_over_unpublished_rows_of_the_dead_is_undone_with_them(root
     root = root_for("upkeep")
     with Script(UPKEEP_IN_STEPS, root, "upkeep.post_compact_pre_index") as upkeep:
         assert upkeep.read_line() == "paused"  # its sidecar is written, nothing has moved
-        with stopped(root, "update", "mutation.post_finalize_pre_publisher=") as writer:
+        with stopped(root, "update", "write.post_finalize_pre_publisher=") as writer:
             upkeep.write_line()
             assert upkeep.read_line() == "paused"  # its compaction lies over the writer's commit
             writer.kill()
@@ -238,7 +238,7 @@ def test_upkeep_never_publishes_what_another_writer_has_not(finishes: bool, root
     before = {**BEFORE, "Person": BEFORE["Person"] | {("dan", 50)}}
     with Script(UPKEEP_IN_STEPS, root, "upkeep.post_phase_b_pre_manifest_commit") as upkeep:
         assert upkeep.read_line() == "paused"
-        with stopped(root, "update", "mutation.post_finalize_pre_publisher=") as writer:
+        with stopped(root, "update", "write.post_finalize_pre_publisher=") as writer:
             upkeep.write_line()
             assert upkeep.wait() == 0, "upkeep that cannot publish fails no write"
 

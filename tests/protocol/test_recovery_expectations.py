@@ -26,7 +26,7 @@ from tests.support.seam import internals
 HIRE = 'query hire() { insert WorksAt { from: "cid", to: "ibex" } }'
 CLOSE = 'query close() { delete Company where name = "ibex" }'
 WITHOUT_IBEX = {**BEFORE, "Company": frozenset({("acme", "Bonn")})}
-COMMITTED = "mutation.post_finalize_pre_publisher"
+COMMITTED = "write.post_finalize_pre_publisher"
 
 
 def test_an_edge_does_not_come_back_to_a_node_that_was_deleted_meanwhile(root: Path) -> None:
@@ -69,7 +69,7 @@ def test_a_table_that_was_only_read_and_moved_ends_the_write_before_any_effect(r
         rival.mutate(CLOSE)
 
     with (
-        paused_at("mutation.post_stage_pre_gate", "call", close),
+        paused_at("write.post_stage_pre_gate", "call", close),
         pytest.raises(ReadSetChanged) as caught,
     ):
         writer.mutate(HIRE)
@@ -88,7 +88,7 @@ def test_a_write_holds_the_queues_of_the_tables_that_it_reads(root: Path) -> Non
                 with internals(graph).parts.queues.try_one((table_key, None)) as is_held:
                     free[table_key] = is_held
 
-        with paused_at("mutation.post_gate_pre_sidecar", "call", look):
+        with paused_at("write.post_gate_pre_sidecar", "call", look):
             graph.mutate(HIRE)
 
     assert free == {"edge:Knows": True, "edge:WorksAt": False, "node:Company": False, "node:Person": False}

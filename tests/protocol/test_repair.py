@@ -262,7 +262,7 @@ def test_a_warm_handle_notices(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "place", ["mutation.post_stage_pre_gate", "mutation.post_gate_pre_sidecar", "durability.pre_staged_sync"]
+    "place", ["write.post_stage_pre_gate", "write.post_gate_pre_sidecar", "durability.pre_staged_sync"]
 )
 def test_a_writer_that_was_about_to_write_brings_nothing_back(root: Path, place: str) -> None:
     with og.open(root) as writer:
@@ -291,7 +291,7 @@ def test_a_writer_at_work_is_waited_for(root: Path) -> None:
             with pytest.raises(ConflictError, match="is at work"):
                 og.repair(root, GOOD)
 
-        with failpoint("mutation.post_finalize_pre_publisher", "call", refused):
+        with failpoint("write.post_finalize_pre_publisher", "call", refused):
             insert(writer, "late")
         assert names(writer) == sorted([*ALL, "late"])
 
@@ -386,7 +386,7 @@ def test_what_a_dead_writer_had_published_does_not_come_back(root: Path) -> None
         entry = graph.snapshot().entry("node:Person")
     with (
         og.open(root) as graph,
-        failpoint("mutation.post_publish_pre_sidecar_delete", "raise"),
+        failpoint("write.post_publish_pre_sidecar_delete", "raise"),
         pytest.raises(og.RecoveryRequired),
     ):
         insert(graph, "dead")

@@ -51,7 +51,7 @@ def die(root: Path, write: Callable[[Graph], object]) -> None:
     """Fail between the commits of the two tables."""
     with (
         omnigraph.open(root) as graph,
-        failpoint("mutation.post_table_commit", "raise"),
+        failpoint("write.post_table_commit", "raise"),
         pytest.raises(RecoveryRequired),
     ):
         write(graph)

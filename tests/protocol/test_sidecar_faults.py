@@ -221,7 +221,7 @@ def test_an_audit_that_cannot_be_written_keeps_the_sidecar(entry: str, root: Pat
 def test_two_healers_may_create_the_audit_at_once(root: Path) -> None:
     handles = [omnigraph.open(root), omnigraph.open(root)]
     update = 'query update() { update Company set { city: "Graz" } where name = "acme" }'
-    with failpoint("mutation.post_finalize_pre_publisher", "raise"):
+    with failpoint("write.post_finalize_pre_publisher", "raise"):
         for mutation in (update, 'query insert() { insert Person { name: "dan", age: 50 } }'):
             with pytest.raises(RecoveryRequired):
                 handles[0].mutate(mutation)
@@ -255,7 +255,7 @@ def test_two_healers_may_create_the_audit_at_once(root: Path) -> None:
 @pytest.mark.case("engine", 201)
 def test_a_recovery_for_nobody_says_so(root: Path) -> None:
     with omnigraph.open(root) as graph:
-        with failpoint("mutation.post_table_commit", "raise"), pytest.raises(RecoveryRequired):
+        with failpoint("write.post_table_commit", "raise"), pytest.raises(RecoveryRequired):
             graph.mutate('query touch() { update Person set { age: 31 } where name = "ann" }')
         graph.refresh()
 

@@ -156,7 +156,7 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
 @pytest.mark.parametrize(
     "place",
     [
-        "mutation.post_sidecar_pre_commit",
+        "write.post_sidecar_pre_commit",
         "durability.pre_table_sync",
         "publish.before_merge",
         "durability.pre_manifest_sync",

@@ -69,7 +69,7 @@ def test_a_killed_driver_leaves_the_graph_as_it_was(place: Path) -> None:
     arguments = ["load", "g.omni", "--data", "data", "--mode", "append", "--quiet", "--master", "local[1]"]
     before = invoke("commit", "list", "g.omni", "--json", cwd=place).stdout
 
-    killed = omnigraph(*arguments, cwd=place, OMNIGRAPH_FAILPOINTS="mutation.post_stage_pre_gate=exit")
+    killed = omnigraph(*arguments, cwd=place, OMNIGRAPH_FAILPOINTS="write.post_stage_pre_gate=exit")
 
     assert killed.code == EXIT_STATUS, killed.stderr
     assert invoke("commit", "list", "g.omni", "--json", cwd=place).stdout == before

@@ -142,7 +142,7 @@ def test_a_dry_run_writes_nothing_and_rejects_are_listed_in_full(
 def test_a_load_that_fails_before_its_commit_leaves_nothing(spark: "SparkSession", graph: Graph) -> None:
     before = tree(graph)
 
-    with failpoint("mutation.post_stage_pre_gate", "raise"), pytest.raises(InjectedFault):
+    with failpoint("write.post_stage_pre_gate", "raise"), pytest.raises(InjectedFault):
         graph.load(people(*range(10)), "append", engine="spark")
 
     assert tree(graph) == before
@@ -150,7 +150,7 @@ def test_a_load_that_fails_before_its_commit_leaves_nothing(spark: "SparkSession
 
 
 @pytest.mark.parametrize(
-    "place", ["mutation.post_finalize_pre_publisher", "mutation.post_publish_pre_sidecar_delete"]
+    "place", ["write.post_finalize_pre_publisher", "write.post_publish_pre_sidecar_delete"]
 )
 def test_a_load_that_fails_inside_its_commit_keeps_its_files_for_recovery(
     spark: "SparkSession", graph: Graph, place: str

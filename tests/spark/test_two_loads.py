@@ -36,7 +36,7 @@ def load_together(root: Path, *types: str, budget: int = 0) -> list[LoadResult |
         options = LoadOptions("append", engine="spark", progress=wait_before_commit)
         with open_graph(root, durability="process") as graph:
             try:
-                return load(internals(graph), [data], options, index=False, reprepare_budget=budget)
+                return load(internals(graph), [data], options, index=False, retries=budget)
             except OmnigraphError as error:
                 return error
 

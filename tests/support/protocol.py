@@ -112,11 +112,11 @@ class Writer:
 
 
 _WRITE_POINTS = {
-    "P0": "mutation.post_gate_pre_sidecar=",
-    "P1": "mutation.post_sidecar_pre_commit=",
-    "P2": "mutation.post_table_commit=",
-    "P3": "mutation.post_finalize_pre_publisher=",
-    "P5": "mutation.post_publish_pre_sidecar_delete=",
+    "P0": "write.post_gate_pre_sidecar=",
+    "P1": "write.post_sidecar_pre_commit=",
+    "P2": "write.post_table_commit=",
+    "P3": "write.post_finalize_pre_publisher=",
+    "P5": "write.post_publish_pre_sidecar_delete=",
     "P6": "recovery.sidecar_delete=",
     "P7": "lock.post_sidecar_delete_pre_unlink=",
 }

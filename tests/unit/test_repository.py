@@ -1,5 +1,6 @@
 """What must hold for the repository as a whole."""
 
+import ast
 import re
 import subprocess
 import tomllib
@@ -90,3 +91,30 @@ def test_every_package_has_an_init_file() -> None:
     directories = {path.parent for path in PACKAGE.rglob("*.py")}
 
     assert {str(path) for path in directories if not (path / "__init__.py").is_file()} == set()
+
+
+def test_no_two_classes_or_aliases_share_a_name() -> None:
+    homes: dict[str, list[str]] = {}
+    for path in PACKAGE.rglob("*.py"):
+        for name in top_level_types(path.read_text(encoding="utf-8")):
+            homes.setdefault(name, []).append(str(path.relative_to(PACKAGE)))
+
+    assert homes["Graph"] == ["graph/graph.py"]
+    assert {name: files for name, files in homes.items() if len(files) > 1} == {}
+
+
+def top_level_types(text: str) -> set[str]:
+    """Return the public classes, aliases and type variables that a module defines."""
+    module = ast.parse(text)
+    blocks = [module.body, *(node.body for node in module.body if isinstance(node, ast.If))]
+    found = set()
+    for statement in (statement for block in blocks for statement in block):
+        match statement:
+            case ast.ClassDef(name=name):
+                found.add(name)
+            case ast.AnnAssign(target=ast.Name(id=name)) | ast.Assign(targets=[ast.Name(id=name)]):
+                if name[0].isupper() and not name.isupper():
+                    found.add(name)
+            case _:
+                pass
+    return {name for name in found if not name.startswith("_")}

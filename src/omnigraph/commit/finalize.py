@@ -21,10 +21,10 @@ from omnigraph.storage.tables.staged import StagedWrite
 from omnigraph.validate.columns import TypedRows
 
 WRITE_FAILPOINTS = FailpointNames(
-    post_sidecar="mutation.post_sidecar_pre_commit",
-    post_table="mutation.post_table_commit",
-    pre_publish="mutation.post_finalize_pre_publisher",
-    post_publish="mutation.post_publish_pre_sidecar_delete",
+    post_sidecar="write.post_sidecar_pre_commit",
+    post_table="write.post_table_commit",
+    pre_publish="write.post_finalize_pre_publisher",
+    post_publish="write.post_publish_pre_sidecar_delete",
 )
 
 
@@ -76,10 +76,10 @@ def finalize(
     owned = [item for item in work if owns(branch, item.entry)]
     inherited = [item for item in work if not owns(branch, item.entry)]
     staged = _stage(parts, owned, concurrency)
-    hit("mutation.post_stage_pre_gate")
+    hit("write.post_stage_pre_gate")
     change = request.change(write_set)
     with entered(parts, publisher, change, moved=[entry for entry, _ in staged]) as attempt:
-        hit("mutation.post_gate_pre_sidecar")
+        hit("write.post_gate_pre_sidecar")
         with attempt.forked(item.entry for item in inherited) as forks:
             first = [replace(item, entry=forks.tables[item.entry.table_key]) for item in inherited]
             staged += _stage(parts, first, concurrency)
@@ -106,9 +106,9 @@ def finalize_staged(
     owned = [
         entry for entry, _ in staged if owns(request.snapshot.branch, request.snapshot.entry(entry.table_key))
     ]
-    hit("mutation.post_stage_pre_gate")
+    hit("write.post_stage_pre_gate")
     with entered(parts, publisher, request.change(write_set), moved=owned) as attempt:
-        hit("mutation.post_gate_pre_sidecar")
+        hit("write.post_gate_pre_sidecar")
         return attempt.commit([attempt.staged(*write) for write in staged], made)
 
 

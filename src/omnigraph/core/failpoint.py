@@ -95,12 +95,12 @@ def _act(name: str, armed: _Armed) -> None:
 
 CATALOG = frozenset(
     {
-        "mutation.post_stage_pre_gate",
-        "mutation.post_gate_pre_sidecar",
-        "mutation.post_sidecar_pre_commit",
-        "mutation.post_table_commit",
-        "mutation.post_finalize_pre_publisher",
-        "mutation.post_publish_pre_sidecar_delete",
+        "write.post_stage_pre_gate",
+        "write.post_gate_pre_sidecar",
+        "write.post_sidecar_pre_commit",
+        "write.post_table_commit",
+        "write.post_finalize_pre_publisher",
+        "write.post_publish_pre_sidecar_delete",
         "mutation.delete_node_pre_primary_delete",
         "fork.before_create",
         "fork.post_create_pre_stage",

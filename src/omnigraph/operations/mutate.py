@@ -18,7 +18,7 @@ from omnigraph.history.state import Snapshot
 from omnigraph.language import query_ast as ast
 from omnigraph.language.query_parser import parse_queries
 from omnigraph.operations.context import OpenGraph, check_message
-from omnigraph.operations.reprepare import with_repreparation
+from omnigraph.operations.retry import retry_on_conflict
 from omnigraph.operations.settings import check_ceilings
 from omnigraph.operations.upkeep import after_write
 from omnigraph.plan.mutation import InsertOp, plan_mutation
@@ -49,7 +49,7 @@ def mutate(
     actor: str | None = None,
     if_commit: str | None = None,
     message: str | None = None,
-    reprepare_budget: int = 0,
+    retries: int = 0,
 ) -> MutationResult:
     """Parse, heal, check, run over one snapshot, validate, publish; then upkeep where it is due.
 
@@ -91,8 +91,8 @@ def mutate(
         return _result(query, branch, effect, outcome.commit), snapshot
 
     is_replayable = all(isinstance(operation, InsertOp) for operation in plan.operations)
-    budget = reprepare_budget if is_replayable else 0
-    result, before = with_repreparation(graph, branch, attempt, budget=budget)
+    budget = retries if is_replayable else 0
+    result, before = retry_on_conflict(graph, branch, attempt, budget=budget)
     if result.commit is not None:
         with noting(f"the mutation had landed by then, as commit {result.commit.graph_commit_id}"):
             after_write(graph, before, result.commit)

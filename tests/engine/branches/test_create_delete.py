@@ -244,7 +244,7 @@ def test_a_warm_handle_does_not_show_a_branch_that_was_made_again(graph: Graph) 
             graph.create_branch("june")
 
         with (
-            failpoint("mutation.post_stage_pre_gate", "call", delete_and_recreate),
+            failpoint("write.post_stage_pre_gate", "call", delete_and_recreate),
             pytest.raises(BranchNotFound),
         ):
             insert(other, "late", "june")

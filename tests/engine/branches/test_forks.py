@@ -88,7 +88,7 @@ def test_of_two_first_writers_one_wins_and_the_other_drops_its_fork(graph: Graph
             assert script.wait() == 0
 
     with (
-        failpoint("mutation.post_finalize_pre_publisher", "call", rival),
+        failpoint("write.post_finalize_pre_publisher", "call", rival),
         pytest.raises(ExpectedVersionMismatch) as refusal,
     ):
         insert(graph, "loser", "june")
@@ -117,9 +117,9 @@ def test_a_first_write_that_fails_leaves_no_fork(graph: Graph, place: str) -> No
     ("place", "lands", "forks"),
     [
         ("fork.post_create_pre_stage", False, 1),  # a leftover: nothing names it, and it is too young to go
-        ("mutation.post_sidecar_pre_commit", False, 0),
-        ("mutation.post_finalize_pre_publisher", True, 1),
-        ("mutation.post_publish_pre_sidecar_delete", True, 1),
+        ("write.post_sidecar_pre_commit", False, 0),
+        ("write.post_finalize_pre_publisher", True, 1),
+        ("write.post_publish_pre_sidecar_delete", True, 1),
     ],
 )
 @pytest.mark.parametrize("reopened", [True, False])
@@ -190,11 +190,11 @@ def test_doubt_keeps_every_fork(graph: Graph, place: str) -> None:
 @pytest.mark.parametrize(
     ("place", "lands"),
     [
-        ("mutation.post_gate_pre_sidecar", False),
-        ("mutation.post_sidecar_pre_commit", False),
-        ("mutation.post_table_commit", False),
-        ("mutation.post_finalize_pre_publisher", True),
-        ("mutation.post_publish_pre_sidecar_delete", True),
+        ("write.post_gate_pre_sidecar", False),
+        ("write.post_sidecar_pre_commit", False),
+        ("write.post_table_commit", False),
+        ("write.post_finalize_pre_publisher", True),
+        ("write.post_publish_pre_sidecar_delete", True),
     ],
 )
 def test_a_load_on_a_branch_is_judged_by_the_branch(graph: Graph, place: str, lands: bool) -> None:
@@ -239,7 +239,7 @@ input()
 graph.mutate('query q() { insert Person { name: "new" } }', branch=sys.argv[2])
 """
     # Both have opened the graph before either leaves anything: a second open would heal the first.
-    environment = {"OMNIGRAPH_FAILPOINTS": "mutation.post_finalize_pre_publisher=exit"}
+    environment = {"OMNIGRAPH_FAILPOINTS": "write.post_finalize_pre_publisher=exit"}
     with Script(program, graph.uri, "main", **environment) as main:
         assert main.read_line() == "open"
         with Script(program, graph.uri, "june", **environment) as june:
@@ -259,11 +259,11 @@ graph.mutate('query q() { insert Person { name: "new" } }', branch=sys.argv[2])
 @pytest.mark.parametrize(
     "place",
     [
-        "mutation.post_stage_pre_gate",
-        "mutation.post_sidecar_pre_commit",
-        "mutation.post_finalize_pre_publisher",
+        "write.post_stage_pre_gate",
+        "write.post_sidecar_pre_commit",
+        "write.post_finalize_pre_publisher",
         "publish.before_merge",
-        "mutation.post_publish_pre_sidecar_delete",
+        "write.post_publish_pre_sidecar_delete",
     ],
 )
 def test_writers_on_different_branches_neither_wait_for_nor_see_one_another(graph: Graph, place: str) -> None:
@@ -303,7 +303,7 @@ def test_a_lost_race_is_without_effect_only_if_every_table_was_a_fork(graph: Gra
 
     both = 'query q() { insert Person { name: "second" } insert Company { name: "ours" } }'
     with (
-        paused_at("mutation.post_finalize_pre_publisher", "call", be_faster),
+        paused_at("write.post_finalize_pre_publisher", "call", be_faster),
         pytest.raises(ExpectedVersionMismatch) as lost,
     ):
         graph.mutate(both, branch="june")
@@ -319,7 +319,7 @@ def test_a_write_that_meets_the_deletion_of_its_branch(graph: Graph) -> None:
     insert(graph, "first", "june")
     with (
         reopen(graph) as other,
-        failpoint("mutation.post_stage_pre_gate", "call", lambda: other.delete_branch("june")),
+        failpoint("write.post_stage_pre_gate", "call", lambda: other.delete_branch("june")),
         pytest.raises(BranchNotFound),
     ):
         insert(graph, "late", "june")

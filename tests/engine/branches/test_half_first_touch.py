@@ -33,7 +33,7 @@ def test_a_conflict_after_both_commits_keeps_the_sidecar(graph: Graph) -> None:
             rival.mutate('query add() { insert Company { name: "eta" } }', branch="june")
 
     with (
-        failpoint("mutation.post_finalize_pre_publisher", "call", move_what_was_read),
+        failpoint("write.post_finalize_pre_publisher", "call", move_what_was_read),
         pytest.raises(ExpectedVersionMismatch) as caught,
     ):
         graph.mutate(HIRE, branch="june")

@@ -38,7 +38,7 @@ def test_a_hollow_manifest_of_a_branch_is_moved_aside(graph: Graph, damage: str)
     graph.create_branch("june")
     insert(graph, "first", "june")
     ref = internals(graph).state("june").ref
-    cut(graph, "mutation.post_publish_pre_sidecar_delete")
+    cut(graph, "write.post_publish_pre_sidecar_delete")
     dataset = Path(graph.uri) / MANIFEST_DIR / "tree" / str(ref)
     hollow = newest(dataset)
     version = lance.dataset(str(dataset)).version
@@ -61,7 +61,7 @@ def test_a_hollow_fork_is_moved_aside(graph: Graph, damage: str) -> None:
     graph.create_branch("june")
     insert(graph, "first", "june")
     entry = graph.snapshot("june").entry("node:Person")
-    cut(graph, "mutation.post_table_commit")
+    cut(graph, "write.post_table_commit")
     dataset = Path(graph.uri) / entry.location / "tree" / str(entry.owner)
     DAMAGES[damage](newest(dataset))
 

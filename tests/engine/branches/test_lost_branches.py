@@ -29,7 +29,7 @@ def left_by_a_dead_writer(graph: Graph) -> None:
     """Leave a sidecar of a write on the branch june."""
     graph.create_branch("june")
     insert(graph, "first", "june")
-    place = "mutation.post_table_commit=exit"
+    place = "write.post_table_commit=exit"
     with Script(FIRST_WRITE, graph.uri, "killed", OMNIGRAPH_FAILPOINTS=place) as script:
         assert script.wait() == EXIT_STATUS
 
@@ -167,9 +167,7 @@ VICTIMS = {
 @pytest.mark.case("engine", 424)
 @pytest.mark.parametrize("is_emptied", [False, True])
 @pytest.mark.parametrize("victim", VICTIMS)
-@pytest.mark.parametrize(
-    "place", ["mutation.post_sidecar_pre_commit", "mutation.post_finalize_pre_publisher"]
-)
+@pytest.mark.parametrize("place", ["write.post_sidecar_pre_commit", "write.post_finalize_pre_publisher"])
 def test_damage_beside_a_dead_writer_is_the_trouble_of_its_branch(
     graph: Graph, caplog: pytest.LogCaptureFixture, place: str, victim: str, is_emptied: bool
 ) -> None:
@@ -194,7 +192,7 @@ def test_damage_beside_a_dead_writer_is_the_trouble_of_its_branch(
     assert all("'june'" in line and "ObservedTable" not in line for line in told)
     published.write_bytes(content)
     with reopen(graph) as healed:
-        is_visible = place == "mutation.post_finalize_pre_publisher"
+        is_visible = place == "write.post_finalize_pre_publisher"
         expected = ["ann", "bob", "eve", "first", *(["killed"] if is_visible else [])]
         assert names(healed, "june") == expected
         insert(healed, "next", "june")
@@ -257,7 +255,7 @@ def wait():
     print("paused", flush=True)
     input()
 try:
-    with failpoint("mutation.post_finalize_pre_publisher", "call", wait):
+    with failpoint("write.post_finalize_pre_publisher", "call", wait):
         graph.mutate('query q() { insert Person { name: "late" } }', branch="june")
 except og.OmnigraphError as error:
     print(f"{type(error).__name__}: {error}", flush=True)

@@ -49,7 +49,7 @@ def test_a_fork_that_a_branch_shows_stays(graph: Graph) -> None:
 
 def test_a_fork_that_a_sidecar_names_stays(graph: Graph) -> None:
     graph.create_branch("june")
-    place = "mutation.post_sidecar_pre_commit=exit"
+    place = "write.post_sidecar_pre_commit=exit"
     with Script(FIRST_WRITE, graph.uri, "killed", OMNIGRAPH_FAILPOINTS=place) as script:
         assert script.wait() == EXIT_STATUS
     (named,) = refs(graph, "node:Person")

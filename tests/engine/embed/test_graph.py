@@ -270,7 +270,7 @@ def test_what_was_written_is_used_although_an_index_was_built_meanwhile(tmp_path
 def test_a_write_that_fails_half_way_is_finished_with_its_files(graph: Graph) -> None:
     kept = row_ids(graph)
 
-    with failpoint("mutation.post_finalize_pre_publisher", "raise"), pytest.raises(RecoveryRequired):
+    with failpoint("write.post_finalize_pre_publisher", "raise"), pytest.raises(RecoveryRequired):
         graph.embed(index=False)
 
     with reopened(Path(graph.uri)) as other:

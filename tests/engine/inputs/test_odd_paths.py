@@ -66,7 +66,7 @@ def test_every_verb_works_whatever_the_path_is_called(
     graph.ensure_indices()
     graph.export().to_file(tmp_path / "out.jsonl")
     graph.load(tmp_path / "out.jsonl", "merge", index=False)
-    with failpoint("mutation.post_finalize_pre_publisher", "raise"), pytest.raises(RecoveryRequired):
+    with failpoint("write.post_finalize_pre_publisher", "raise"), pytest.raises(RecoveryRequired):
         graph.mutate(insert("e"))
     graph.mutate(insert("f"))
 

@@ -27,12 +27,12 @@ COMMON_PLACE = "publish.before_merge"
 KEPT_UP = {"node:Person": PutPerson, "node:Note": PutNote, "edge:Knows": PutKnows}  # each makes one version
 
 WRITE_PLACES = (
-    "mutation.post_stage_pre_gate",
-    "mutation.post_gate_pre_sidecar",
-    "mutation.post_sidecar_pre_commit",
-    "mutation.post_table_commit",
-    "mutation.post_finalize_pre_publisher",
-    "mutation.post_publish_pre_sidecar_delete",
+    "write.post_stage_pre_gate",
+    "write.post_gate_pre_sidecar",
+    "write.post_sidecar_pre_commit",
+    "write.post_table_commit",
+    "write.post_finalize_pre_publisher",
+    "write.post_publish_pre_sidecar_delete",
     "mutation.delete_node_pre_primary_delete",
     "ensure_indices.post_stage_pre_commit",
     "ensure_indices.post_sidecar_pre_commit",

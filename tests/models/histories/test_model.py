@@ -20,15 +20,15 @@ from tests.models.histories.reading import check_whole, read_contents
 # Where a write may be cut off between its first durable effect and its last; before the publish the next
 # pass decides, after it the write stands.
 CUTS = [
-    "mutation.post_gate_pre_sidecar",
+    "write.post_gate_pre_sidecar",
     "lock.post_flock_pre_sidecar",
-    "mutation.post_sidecar_pre_commit",
-    "mutation.post_table_commit",
+    "write.post_sidecar_pre_commit",
+    "write.post_table_commit",
     "durability.pre_table_sync",
-    "mutation.post_finalize_pre_publisher",
+    "write.post_finalize_pre_publisher",
     "publish.before_merge",
     "durability.pre_manifest_sync",
-    "mutation.post_publish_pre_sidecar_delete",
+    "write.post_publish_pre_sidecar_delete",
 ]
 
 

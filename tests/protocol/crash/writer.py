@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from omnigraph.history.commits import GraphCommit
 
 _BEFORE_DELETE = (
-    "mutation.post_publish_pre_sidecar_delete",
+    "write.post_publish_pre_sidecar_delete",
     "branch_merge.post_publish_pre_sidecar_delete",
     "ensure_indices.post_publish_pre_sidecar_delete",
     "upkeep.post_publish_pre_sidecar_delete",

@@ -51,11 +51,11 @@ def build(root: Path, *, is_unfinished: bool) -> None:
         insert(graph, "july 1", "july")
         graph.merge("main", into="june")
     with omnigraph.open(root, durability="full") as graph:
-        _leave_unfinished(graph, "mutation.post_finalize_pre_publisher")
+        _leave_unfinished(graph, "write.post_finalize_pre_publisher")
     with omnigraph.open(root, durability="full") as graph:
         insert(graph, "last")
         if is_unfinished:
-            _leave_unfinished(graph, "mutation.post_table_commit", name="quarter")
+            _leave_unfinished(graph, "write.post_table_commit", name="quarter")
 
 
 def _leave_unfinished(graph: Graph, place: str, name: str = "half") -> None:

@@ -129,7 +129,7 @@ import omnigraph
 from tests.support.protocol import WRITERS, paused_at, tell_and_wait
 root, number = sys.argv[1:]
 signal.signal(int(number), signal.SIG_DFL)
-with omnigraph.open(root) as graph, paused_at("mutation.post_table_commit", "call", tell_and_wait):
+with omnigraph.open(root) as graph, paused_at("write.post_table_commit", "call", tell_and_wait):
     WRITERS["insert"].run(graph)
     print("went on", flush=True)
 """

@@ -10,8 +10,8 @@ from tests.protocol.interrupts.scenes import LOADED, Scene
 from tests.support.protocol import records
 
 IN_THE_SECTION = (
-    Place("mutation.post_table_commit", 0),
-    Place("mutation.post_publish_pre_sidecar_delete", 0),
+    Place("write.post_table_commit", 0),
+    Place("write.post_publish_pre_sidecar_delete", 0),
 )
 
 

@@ -59,7 +59,7 @@ def test_what_recovery_takes_over_is_on_the_disk_before_it_is_published(tmp_path
     with disk.watching(look):
         with (
             omnigraph.open(root) as graph,
-            failpoint("mutation.post_table_commit", "skip:1,raise"),
+            failpoint("write.post_table_commit", "skip:1,raise"),
             pytest.raises(RecoveryRequired),
         ):
             WRITERS["insert"].run(graph)

@@ -107,7 +107,7 @@ def test_a_writer_that_wakes_before_its_publish_deletes_nothing_of_its_successor
     make(root, branch, is_first=is_first)
     first, second = two
     first.ask("open", uri=root.uri)
-    point = "mutation.post_finalize_pre_publisher"
+    point = "write.post_finalize_pre_publisher"
     first.stop_inside("mutate", query=ADD_DEE, branch=branch, stop={"point": point})
     second.ask("open", uri=root.uri)  # rolls forward
 
@@ -128,7 +128,7 @@ def test_a_writer_that_wakes_before_its_commits_leaves_no_drift(
     make(root, branch, is_first=is_first)
     first, second = two
     first.ask("open", uri=root.uri)
-    point = "mutation.post_sidecar_pre_commit"
+    point = "write.post_sidecar_pre_commit"
     first.stop_inside("mutate", query=ADD_DEE, branch=branch, stop={"point": point})
     second.ask("open", uri=root.uri)  # finishes it as a write without effects
     with omnigraph.open(root.uri, mode="ro") as graph:

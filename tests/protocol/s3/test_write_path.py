@@ -83,10 +83,10 @@ def test_each_mode_of_a_load_works(graph: Graph) -> None:
 @pytest.mark.parametrize(
     ("point", "kind", "is_visible"),
     [
-        ("mutation.post_sidecar_pre_commit", RecoveryKind.ROLLED_BACK, False),
-        ("mutation.post_table_commit", RecoveryKind.ROLLED_BACK, False),
-        ("mutation.post_finalize_pre_publisher", RecoveryKind.ROLLED_FORWARD, True),
-        ("mutation.post_publish_pre_sidecar_delete", RecoveryKind.ROLLED_FORWARD, True),
+        ("write.post_sidecar_pre_commit", RecoveryKind.ROLLED_BACK, False),
+        ("write.post_table_commit", RecoveryKind.ROLLED_BACK, False),
+        ("write.post_finalize_pre_publisher", RecoveryKind.ROLLED_FORWARD, True),
+        ("write.post_publish_pre_sidecar_delete", RecoveryKind.ROLLED_FORWARD, True),
     ],
 )
 def test_a_write_that_fails_half_way_is_healed_by_the_next_one(
@@ -170,7 +170,7 @@ def test_a_second_writer_is_refused_and_a_reader_is_not(graph: Graph, root: Grap
 def test_a_killed_writer_is_recovered_by_the_next_holder_of_the_lease(graph: Graph, root: GraphRoot) -> None:
     graph.close()
     with Script(
-        DIE, root.uri, ADD_DEE, OMNIGRAPH_FAILPOINTS="mutation.post_finalize_pre_publisher=exit"
+        DIE, root.uri, ADD_DEE, OMNIGRAPH_FAILPOINTS="write.post_finalize_pre_publisher=exit"
     ) as writer:
         assert writer.wait() == 86
 
@@ -223,8 +223,8 @@ def test_a_holder_that_wakes_after_a_takeover_is_refused_before_any_effect(
 @pytest.mark.parametrize(
     ("point", "kind", "is_visible"),
     [
-        ("mutation.post_table_commit", RecoveryKind.ROLLED_BACK, False),  # noticed before the second table
-        ("mutation.post_finalize_pre_publisher", RecoveryKind.ROLLED_FORWARD, True),
+        ("write.post_table_commit", RecoveryKind.ROLLED_BACK, False),  # noticed before the second table
+        ("write.post_finalize_pre_publisher", RecoveryKind.ROLLED_FORWARD, True),
     ],
 )
 def test_a_holder_that_loses_its_lease_in_phase_b_publishes_nothing(
@@ -265,7 +265,7 @@ def test_an_open_that_fails_gives_its_lease_back(
     graph: Graph, root: GraphRoot, point: str, *, is_swept: bool
 ) -> None:
     if is_swept:
-        with failpoint("mutation.post_table_commit", "raise:once"), pytest.raises(RecoveryRequired):
+        with failpoint("write.post_table_commit", "raise:once"), pytest.raises(RecoveryRequired):
             graph.mutate(ADD_DEE)
     graph.close()
     with failpoint(point, "raise:once"), pytest.raises(InjectedFault):
@@ -283,7 +283,7 @@ def test_a_sidecar_that_its_writer_takes_back_while_it_is_recovered_fails_no_ope
     graph: Graph, root: GraphRoot
 ) -> None:
     """A writer whose first commit the fence refuses may not know yet that its lease is gone."""
-    with failpoint("mutation.post_sidecar_pre_commit", "raise:once"), pytest.raises(RecoveryRequired):
+    with failpoint("write.post_sidecar_pre_commit", "raise:once"), pytest.raises(RecoveryRequired):
         graph.mutate(ADD_DEE)
     graph.close()
     adapter = open_adapter(root, Durability.FULL)
@@ -305,7 +305,7 @@ def test_a_sidecar_that_its_writer_takes_back_while_it_is_recovered_fails_no_ope
 
 
 def test_a_sidecar_of_a_later_writer_is_left_alone(graph: Graph, root: GraphRoot) -> None:
-    with failpoint("mutation.post_table_commit", "raise:once"), pytest.raises(RecoveryRequired):
+    with failpoint("write.post_table_commit", "raise:once"), pytest.raises(RecoveryRequired):
         graph.mutate(ADD_DEE)
     adapter = open_adapter(root, Durability.FULL)
     (name,) = adapter.list_dir(RECOVERY_DIR)
@@ -335,7 +335,7 @@ def test_a_holder_that_loses_its_lease_while_it_deletes_a_branch_drops_no_storag
 
 
 def test_a_sidecar_that_comes_back_after_its_recovery_is_removed(graph: Graph, root: GraphRoot) -> None:
-    with failpoint("mutation.post_sidecar_pre_commit", "raise:once"), pytest.raises(RecoveryRequired):
+    with failpoint("write.post_sidecar_pre_commit", "raise:once"), pytest.raises(RecoveryRequired):
         graph.mutate(ADD_DEE)
     adapter = open_adapter(root, Durability.FULL)
     (name,) = adapter.list_dir(RECOVERY_DIR)

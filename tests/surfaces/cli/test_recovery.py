@@ -26,8 +26,8 @@ from tests.support.in_process import document, invoke
 from tests.support.seam import internals
 
 DIED = 86
-FORWARD = "mutation.post_finalize_pre_publisher=exit"
-BACK = "mutation.post_table_commit=exit"
+FORWARD = "write.post_finalize_pre_publisher=exit"
+BACK = "write.post_table_commit=exit"
 
 
 def die(folder: Path, failpoints: str, code: str = "CAS-1", *flags: str) -> Outcome:

@@ -40,7 +40,7 @@ from omnigraph.storage.tables.handle import TableAddress
 from omnigraph.storage.tables.pinned import pieces
 from omnigraph.storage.tables.staged import StagedWrite
 
-REPREPARES_HERE = 8  # cheap in process: rows are read again, and vectors that were made are remembered
+RETRIES_HERE = 8  # cheap in process: rows are read again, and vectors that were made are remembered
 EmbedEngine = Literal["spark", "local"]
 
 
@@ -72,9 +72,9 @@ class EmbedRun:
         self.engine = self._choose(self._rows)
 
     @property
-    def reprepares(self) -> int:
+    def retries(self) -> int:
         """How often the run may start over because rows changed: on Spark every vector is made anew."""
-        return REPREPARES_HERE if self.engine == "local" else 0
+        return RETRIES_HERE if self.engine == "local" else 0
 
     def attempt(self) -> tuple[EmbedResult, Snapshot]:
         """Find the rows in the newest snapshot, make their vectors, and publish (R1).

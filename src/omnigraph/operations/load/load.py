@@ -31,7 +31,7 @@ from omnigraph.operations.load.model import (
     TableInput,
 )
 from omnigraph.operations.load.rejects import refuse_input
-from omnigraph.operations.reprepare import with_repreparation
+from omnigraph.operations.retry import retry_on_conflict
 from omnigraph.operations.settings import environment, spark_bytes
 from omnigraph.operations.upkeep import after_write
 
@@ -72,7 +72,7 @@ def load(
     actor: str | None = None,
     message: str | None = None,
     index: bool = True,
-    reprepare_budget: int = 0,
+    retries: int = 0,
 ) -> LoadResult:
     """Heal, read everything, validate everything, publish once; then indexes and upkeep.
 
@@ -112,8 +112,8 @@ def load(
             base_branch=base,
             branch_created=is_created,
         )
-    budget = 0 if options.mode == "overwrite" else reprepare_budget
-    result, before = with_repreparation(graph, branch, begun.attempt, budget=budget)
+    budget = 0 if options.mode == "overwrite" else retries
+    result, before = retry_on_conflict(graph, branch, begun.attempt, budget=budget)
     result = replace(result, engine=engine, base_branch=base, branch_created=is_created)
     commit = result.commit
     if commit is None:

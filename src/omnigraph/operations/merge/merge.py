@@ -42,7 +42,7 @@ from omnigraph.merge.validation import CountedView, broken_rules
 from omnigraph.operations.context import OpenGraph, check_message
 from omnigraph.operations.merge.base import MergeBase
 from omnigraph.operations.merge.publish import MergePlan, MergeRequest, publish_merge
-from omnigraph.operations.reprepare import with_repreparation
+from omnigraph.operations.retry import retry_on_conflict
 from omnigraph.operations.upkeep import after_write
 
 
@@ -129,7 +129,7 @@ def merge(
     def attempt() -> tuple[MergeResult, _Heads]:
         return _merge_once(graph, request, dry_run=dry_run)
 
-    result, heads = with_repreparation(graph, target, attempt)
+    result, heads = retry_on_conflict(graph, target, attempt)
     if result.commit is not None:
         after_write(graph, heads.target.snapshot(), result.commit)
     if delete is not None and not dry_run:

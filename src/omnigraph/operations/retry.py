@@ -1,4 +1,4 @@
-"""Preparing a write again.
+"""Trying a write again that met a conflict.
 
 Index builds and upkeep move tables without changing a row. A write that meets one of them would have to be
 sent again by its caller for no reason the caller could see, so the engine does that itself, a few times. For
@@ -25,13 +25,13 @@ from omnigraph.history.state import ManifestState
 from omnigraph.operations.context import OpenGraph
 from omnigraph.storage.control.locks import wait_until_free
 
-MAINTENANCE_REPREPARES_MAX = 4  # upkeep runs once in 64 commits: meeting it twice in a row is rare already
-MAX_REPREPARES = 32  # what a caller may ask for; beyond that contention is a design question
+MAINTENANCE_RETRIES_MAX = 4  # upkeep runs once in 64 commits: meeting it twice in a row is rare already
+CALLER_RETRIES_MAX = 32  # what a caller may ask for; beyond that contention is a design question
 MAINTENANCE_WAIT_S = 5.0  # an index build of a large table takes longer: then the caller is told
 Attempted = TypeVar("Attempted")
 
 
-def with_repreparation(
+def retry_on_conflict(
     graph: OpenGraph, branch: str | None, attempt: Callable[[], Attempted], *, budget: int = 0
 ) -> Attempted:
     """Run an attempt, and again from a fresh base where that is safe; nothing is replayed after phase A.
@@ -40,9 +40,9 @@ def with_repreparation(
         BadRequest: the budget is more than a caller may ask for.
         ConflictError: somebody else's rows came in between, and the budgets are spent.
     """
-    if not 0 <= budget <= MAX_REPREPARES:
-        raise BadRequest(f"the budget for preparing again is between 0 and {MAX_REPREPARES}")
-    maintenance = MAINTENANCE_REPREPARES_MAX
+    if not 0 <= budget <= CALLER_RETRIES_MAX:
+        raise BadRequest(f"the number of retries is between 0 and {CALLER_RETRIES_MAX}")
+    maintenance = MAINTENANCE_RETRIES_MAX
     while True:
         base = graph.state(branch)
         try:
