@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.storage.tables.manifest_table import ManifestHandle, ManifestTable
+from tests.support.seam import patched
 
 
 class Scans:
@@ -29,7 +30,7 @@ class Scans:
             self.made.append((whole if fragment_ids is None else len(fragment_ids), whole))
             return inner(table, handle, fragment_ids=fragment_ids, columns=columns)
 
-        monkeypatch.setattr(ManifestTable, "read", read)
+        patched(monkeypatch, "omnigraph.storage.tables.manifest_table.ManifestTable.read", read)
 
     def taken(self) -> list[tuple[int, int]]:
         """Return the scans since the last call."""

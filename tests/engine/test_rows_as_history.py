@@ -42,7 +42,7 @@ from tests.support.engine import (
     view,
 )
 from tests.support.queries import mutation
-from tests.support.seam import internals
+from tests.support.seam import internals, patched
 
 
 class Recorder:
@@ -213,7 +213,7 @@ def test_metadata_of_commits_is_decoded_for_those_asked_for(
         decoded.append(position)
         return decode(rows, position)
 
-    monkeypatch.setattr(commits_module, "_decode", counted)
+    patched(monkeypatch, "omnigraph.history.commits._decode", counted)
 
     cold = reopen(graph, mode="ro")
     state = cold_state(graph)

@@ -16,7 +16,6 @@ from omnigraph.core.failpoint import failpoint
 from omnigraph.core.limits import SMALL_FRAGMENT_ROWS
 from omnigraph.graph.graph import Graph
 from omnigraph.history.commits import MAINTENANCE_ACTOR, RECOVERY_ACTOR
-from omnigraph.operations import upkeep
 from omnigraph.operations.mutate import MutationResult
 from tests.support.engine import (
     assert_settled,
@@ -35,7 +34,7 @@ from tests.support.engine import (
     together,
 )
 from tests.support.queries import mutation
-from tests.support.seam import internals
+from tests.support.seam import internals, patched
 from tests.support.system import Script
 
 LARGE = SMALL_FRAGMENT_ROWS + 1
@@ -209,7 +208,7 @@ def write_many(graph: Graph, prefix: str) -> int:
 def test_upkeep_beside_other_handles_and_processes_loses_and_invents_no_row(
     due: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("omnigraph.operations.upkeep.UPKEEP_INTERVAL", OFTEN)
+    patched(monkeypatch, "omnigraph.operations.upkeep.UPKEEP_INTERVAL", OFTEN)
     before, rows_before = maintenance(due), set(ids(due, "Person"))
     other = reopen(due)
 
@@ -391,7 +390,7 @@ def test_mutations_build_no_index(graph: Graph) -> None:
 def test_a_compaction_keeps_null_empty_and_other_blobs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(upkeep, "UPKEEP_INTERVAL", 6)
+    patched(monkeypatch, "omnigraph.operations.upkeep.UPKEEP_INTERVAL", 6)
     values: list[bytes | None] = [None, b"", b"x", bytes(range(256)) * 4_096, b"", None]
     with new_graph(tmp_path / "graph", "node Page { code: String @key  scan: Blob? }") as graph:
         expected = {}

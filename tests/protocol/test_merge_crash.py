@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 import omnigraph
-from omnigraph.commit import multi_step
 from omnigraph.commit.sidecar import RECOVERY_DIR
 from omnigraph.core.errors import RecoveryRequired
 from omnigraph.core.failpoint import failpoint
@@ -34,7 +33,7 @@ from tests.support.protocol import (
     with_extra,
     write_everywhere,
 )
-from tests.support.seam import internals
+from tests.support.seam import internals, patched
 
 STEPS = (
     "branch_merge.post_sidecar_pre_commit",
@@ -273,8 +272,8 @@ def test_a_net_zero_table_is_in_no_sidecar(root_for: NewRoot) -> None:
 @pytest.mark.case("engine", 178)
 @pytest.mark.parametrize("point", ["branch_merge.between_chunks", CONFIRMED])
 def test_an_insert_of_several_chunks(point: str, root_for: NewRoot, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("omnigraph.merge.rows.MERGE_CHUNK_ROWS", 2)
-    monkeypatch.setattr(multi_step, "MAX_FRAGMENT_ROWS", 2)
+    patched(monkeypatch, "omnigraph.merge.rows.MERGE_CHUNK_ROWS", 2)
+    patched(monkeypatch, "omnigraph.commit.multi_step.MAX_FRAGMENT_ROWS", 2)
     added = frozenset((f"p{number}", number) for number in range(5))
     root = root_for("branch_merge")
 

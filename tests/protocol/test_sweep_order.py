@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 import omnigraph
-from omnigraph.commit.recovery import sweep as sweeping
 from omnigraph.commit.recovery.outcome import SweepResult
 from omnigraph.commit.recovery.pending import list_pending, lock_path
 from omnigraph.commit.recovery.sweep import SweepMode, sweep
@@ -16,7 +15,7 @@ from omnigraph.core.ids import new_ulid
 from omnigraph.graph.graph import Graph
 from omnigraph.storage.control.locks import HeldLock, try_lock
 from tests.support.protocol import give_up, sidecars
-from tests.support.seam import internals
+from tests.support.seam import internals, patched
 
 MANY = 12  # a folder lists so many files in order once in 479 million times
 
@@ -70,7 +69,9 @@ def test_the_healer_of_the_older_sidecar_waits_for_one_of_a_younger_to_let_go(
     younger = another(root, older)
     with omnigraph.open(root, mode="ro") as graph:
         locks = [taken(graph, younger)]
-        monkeypatch.setattr(sweeping, "_pause", lambda: locks.pop().release(remove=False))
+        patched(
+            monkeypatch, "omnigraph.commit.recovery.sweep._pause", lambda: locks.pop().release(remove=False)
+        )
 
         results = heal(graph)
 
@@ -84,7 +85,7 @@ def test_the_healer_of_the_younger_sidecar_lets_go_at_once(
     older = left_by_a_writer(root)
     younger = another(root, older)
     pauses: list[bool] = []
-    monkeypatch.setattr(sweeping, "_pause", lambda: pauses.append(True))
+    patched(monkeypatch, "omnigraph.commit.recovery.sweep._pause", lambda: pauses.append(True))
     with omnigraph.open(root, mode="ro") as graph:
         lock = taken(graph, older)
 

@@ -10,14 +10,13 @@ from pathlib import Path
 import pytest
 
 import omnigraph
-from omnigraph.commit import publish
 from omnigraph.core.errors import RecoveryRequired
 from omnigraph.core.failpoint import ENVIRONMENT, EXIT_STATUS, InjectedFault, failpoint
 from omnigraph.storage.control.durability import Durability, Syncer, SyncFailed
 from omnigraph.storage.files.version_file import version_file_name
 from tests.support.books import assert_reopening_changes_nothing, assert_settled, books, contents_of
 from tests.support.protocol import BEFORE, WRITERS, Contents, give_up, sidecars, with_extra, write_everywhere
-from tests.support.seam import internals
+from tests.support.seam import internals, patched
 from tests.support.system import Script
 
 AFTER = WRITERS["insert"].after
@@ -205,13 +204,13 @@ def test_a_manifest_compaction_that_cannot_be_synced_is_taken_back(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """The second failure is that of the version which takes it back."""
-    monkeypatch.setattr(publish, "FRAGMENTS_MAX", 3)
+    patched(monkeypatch, "omnigraph.commit.publish.FRAGMENTS_MAX", 3)
     with omnigraph.open(root) as graph, omnigraph.open(root) as watcher:
         with failpoint("publish.before_auto_compaction", "call", lambda: disk.fail(failures)):
             WRITERS["insert"].run(graph)
         assert "the manifest could not be compacted" in caplog.text
         assert (len(disk.failed), disk.failures_left) == (failures, 0)
-        monkeypatch.setattr(publish, "FRAGMENTS_MAX", 80)
+        patched(monkeypatch, "omnigraph.commit.publish.FRAGMENTS_MAX", 80)
         assert contents_of(watcher) == contents_of(graph) == AFTER
 
         write_everywhere(graph)
@@ -219,7 +218,7 @@ def test_a_manifest_compaction_that_cannot_be_synced_is_taken_back(
         assert contents_of(watcher) == with_extra(AFTER)
     with omnigraph.open(root) as other:
         other.create_branch("june")
-        monkeypatch.setattr(publish, "FRAGMENTS_MAX", 3)
+        patched(monkeypatch, "omnigraph.commit.publish.FRAGMENTS_MAX", 3)
         other.mutate('query touch() { update Person set { age: 30 } where name = "ann" }')
     assert disk.again == []
     assert_settled(root, with_extra(AFTER), recoveries=0)

@@ -20,12 +20,12 @@ from omnigraph.core.errors import KeyConflict, OmnigraphError, ValidationError
 from omnigraph.graph.graph import Graph
 from omnigraph.graph.opening import init
 from omnigraph.graph.opening import open as open_graph
-from omnigraph.operations.load import spark as load_bulk
 from omnigraph.operations.load.model import Engine
 from omnigraph.operations.settings import KEY_ROWS, MERGE_BYTES
 from tests.spark.case_files import write_case
 from tests.spark.cases import BASE, SCHEMA, Case, random_case
 from tests.support.engine import ndjson
+from tests.support.seam import patched
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -107,8 +107,8 @@ def assert_equal(case: Case, base: Path, folder: Path, ways: Sequence[Way]) -> O
             pytest.MonkeyPatch.context() as patch,
             open_graph(graph_path, durability="process", upkeep=False) as graph,
         ):
-            patch.setattr(load_bulk, "SLICE_BYTES_MIN", case.slice_bytes)
-            patch.setattr(load_bulk, "SLICE_BYTES_MAX", case.slice_bytes)
+            patched(patch, "omnigraph.operations.load.spark.SLICE_BYTES_MIN", case.slice_bytes)
+            patched(patch, "omnigraph.operations.load.spark.SLICE_BYTES_MAX", case.slice_bytes)
             for name, value in way.settings:
                 patch.setenv(name, value)
             before = tree(graph_path)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.bulk.connect import java
 from omnigraph.bulk.connect.java import NO_JAVA, java_home
 from omnigraph.core.errors import SparkUnavailable
+from tests.support.seam import patched
 
 
 def program(folder: Path, name: str) -> Path:
@@ -46,7 +46,7 @@ def test_the_bundled_java_is_called_without_the_option_that_it_lacks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bundled = program(tmp_path, "bundled java")
-    monkeypatch.setattr(java, "_bundled_java", lambda: bundled)
+    patched(monkeypatch, "omnigraph.bulk.connect.java._bundled_java", lambda: bundled)
 
     home = java_home({"PATH": ""}, tmp_path / "scratch")
 
@@ -59,7 +59,7 @@ def test_the_bundled_java_is_called_without_the_option_that_it_lacks(
 def test_without_any_java_the_error_names_the_three_ways(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(java, "_bundled_java", lambda: None)
+    patched(monkeypatch, "omnigraph.bulk.connect.java._bundled_java", lambda: None)
 
     with pytest.raises(SparkUnavailable, match=r"JAVA_HOME.*path.*jre") as raised:
         java_home({"PATH": ""}, tmp_path)

@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from omnigraph.bulk.load import tasks
 from omnigraph.bulk.load.spool import _plain
 from omnigraph.bulk.load.tasks import ReadPlan, SliceWork, check_slice, fragment_chunks, passing_rows
 from omnigraph.bulk.sources.sources import WHOLE, Format, SourceInput, plan_slices
@@ -17,6 +16,7 @@ from omnigraph.core.span import Source
 from omnigraph.validate.columns import TypedRows, make_rows
 from omnigraph.validate.records import ReadLimits
 from omnigraph.validate.violations import ViolationLog
+from tests.support.seam import patched
 
 CATALOG = compile_schema(
     Source("node Person { name: String @key  age: I32?  @range(age, 0..150) }\nnode Note { text: String }\n")
@@ -66,7 +66,7 @@ def test_only_tables_whose_ids_were_all_made_here_have_fresh_ones(work: SliceWor
 def test_every_row_is_in_one_fragment_and_none_is_too_long(
     sizes: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tasks, "MAX_FRAGMENT_ROWS", 4)
+    patched(monkeypatch, "omnigraph.bulk.load.tasks.MAX_FRAGMENT_ROWS", 4)
 
     pieces = list(fragment_chunks(people(sizes)))
 

@@ -1,9 +1,104 @@
-"""The one way from a `Graph` to what lies below it, for tests of facts that the public verbs do not show."""
+"""The one way from a test to what lies below the public verbs.
+
+A test that needs more than a `Graph` shows comes through here: `internals` gives what the verbs work on, and
+`patched` replaces one of the names listed below. The list says which names of the engine tests depend on.
+"""
+
+import importlib
+
+import pytest
 
 from omnigraph.graph.graph import Graph
 from omnigraph.operations.context import OpenGraph
+
+# Limits that are too large to be reached in a test.
+LIMITS = frozenset(
+    {
+        "omnigraph.bulk.export.sort.BLOCK_BYTES",
+        "omnigraph.bulk.load.tasks.MAX_FRAGMENT_ROWS",
+        "omnigraph.changes.table_changes.CHUNK_BYTES",
+        "omnigraph.commit.multi_step.MAX_FRAGMENT_ROWS",
+        "omnigraph.commit.multi_step.MERGE_CHUNK_BYTES",
+        "omnigraph.commit.publish.FRAGMENTS_MAX",
+        "omnigraph.embedding.transport.REPLY_BYTES_MAX",
+        "omnigraph.exec.dense.columns.PATCHES_MAX",
+        "omnigraph.exec.dense.derived.SMALL_TABLE",
+        "omnigraph.exec.dense.ids.TAIL_FREE",
+        "omnigraph.exec.dense.ids.TAIL_MAX_SHARE",
+        "omnigraph.exec.dense.vector_blocks.NUMBERS_MAX",
+        "omnigraph.exec.dense.vectors.PATCHES_MAX",
+        "omnigraph.exec.operators.scan.TAKE_SHARE",
+        "omnigraph.exec.search.vectors.FIXED_PARTITIONS",
+        "omnigraph.merge.rows.MERGE_CHUNK_ROWS",
+        "omnigraph.operations.load.spark.SLICE_BYTES_MAX",
+        "omnigraph.operations.load.spark.SLICE_BYTES_MIN",
+        "omnigraph.operations.upkeep.UPKEEP_INTERVAL",
+        "omnigraph.storage.control.object_store.RETRIES_MAX",
+        "omnigraph.storage.tables.lookup.FEW_VALUES",
+        "omnigraph.storage.tables.lookup.LIST_VALUES_MAX",
+        "omnigraph.storage.tables.residual.SMALL_FRAGMENT_ROWS",
+        "omnigraph.storage.tables.shapes.MAX_FRAGMENT_ROWS",
+        "omnigraph.storage.tables.stage.MAX_FRAGMENT_ROWS",
+        "omnigraph.storage.tables.stage.SMALL_DELTA_ROWS",
+        "omnigraph.storage.tables.table.HANDLES_MAX",
+        "omnigraph.storage.tables.task_notes.WAIT_S",
+        "omnigraph.storage.versions.difference.ALONG_ROWS_MAX",
+        "omnigraph.storage.versions.difference.TRANSACTIONS_MAX",
+        "omnigraph.validate.records.BLOCK_BYTES",
+    }
+)
+# Time as the engine sees it.
+CLOCKS = frozenset(
+    {
+        "omnigraph.exec.budget.monotonic",
+        "omnigraph.storage.versions.newest.boot_clock",
+        "omnigraph.commit.recovery.sweep._pause",
+    }
+)
+# Calls that a test counts, refuses or interrupts, where no failpoint is.
+CALLS = frozenset(
+    {
+        "omnigraph.bulk.connect.java._bundled_java",
+        "omnigraph.exec.budget.Budget.check",
+        "omnigraph.exec.dense.derived.Derived.cached_column",
+        "omnigraph.exec.dense.ids.hash_strings",
+        "omnigraph.exec.dense.ids.hash_text",
+        "omnigraph.exec.operators.scan._pushed",
+        "omnigraph.history.branches.Branches.all",
+        "omnigraph.history.commits._decode",
+        "omnigraph.history.lineage.orjson",
+        "omnigraph.merge.rows.RowReader.fetch",
+        "omnigraph.merge.rows.take_rows",
+        "omnigraph.merge.three_way.lie_alike",
+        "omnigraph.storage.control.local_files.LocalFiles.delete",
+        "omnigraph.storage.control.object_store.ObjectStore.write_text_if_absent",
+        "omnigraph.storage.search.analysis._batches",
+        "omnigraph.storage.tables.manifest_table.ManifestTable.read",
+        "omnigraph.storage.tables.table.TableStore.exists",
+        "omnigraph.storage.tables.table.TableStore.list_refs",
+        "omnigraph.storage.versions.newest._walk",
+        "omnigraph.validate.records._parse",
+    }
+)
 
 
 def internals(graph: Graph) -> OpenGraph:
     """Return what the verbs of a graph work on: its parts, its publisher, its states."""
     return graph._graph
+
+
+def patched(patch: pytest.MonkeyPatch, name: str, value: object) -> None:
+    """Replace a listed name of the engine until the patch is undone."""
+    assert name in LIMITS | CLOCKS | CALLS, f"{name} is not listed in tests/support/seam.py"
+    patch.setattr(name, value)
+
+
+def present(name: str) -> bool:
+    """Return whether the engine has a name: an attribute of a module, or of a class in one."""
+    module, _, attribute = name.rpartition(".")
+    try:
+        holder = importlib.import_module(module)
+    except ModuleNotFoundError:
+        outer, _, class_name = module.rpartition(".")
+        holder = getattr(importlib.import_module(outer), class_name)
+    return hasattr(holder, attribute)

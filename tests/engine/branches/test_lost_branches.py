@@ -21,7 +21,7 @@ from omnigraph.storage.control.local_files import LocalFiles
 from tests.engine.branches.steps import insert, manifest_refs, names, refs
 from tests.engine.branches.test_forks import FIRST_WRITE
 from tests.support.engine import reopen
-from tests.support.seam import internals
+from tests.support.seam import internals, patched
 from tests.support.system import Script
 
 
@@ -363,7 +363,7 @@ def test_a_branch_that_could_not_be_deleted_keeps_its_copy(
         raise StorageError("the disk failed", kind="permanent")
 
     with monkeypatch.context() as patch:
-        patch.setattr(LocalFiles, "delete", fail)
+        patched(patch, "omnigraph.storage.control.local_files.LocalFiles.delete", fail)
         with pytest.raises(StorageError, match="the disk failed"):
             graph.delete_branch("june")
     path.unlink()

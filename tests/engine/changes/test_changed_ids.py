@@ -11,9 +11,9 @@ from omnigraph.changes.changed_ids import _without_moved, changed_ids, images, s
 from omnigraph.core.errors import HistoricalVersionReclaimed
 from omnigraph.storage.tables.refs import RefStore
 from omnigraph.storage.tables.table import RefInfo, TableAddress, TableStore
-from omnigraph.storage.versions import difference
 from omnigraph.storage.versions.difference import UNKNOWN_VERSION, FragmentRows, OwnRows
 from tests.engine.changes.points import History, array_of, ranked, texts
+from tests.support.seam import patched
 
 PROGRAMS = 10
 STEPS = 12
@@ -226,7 +226,7 @@ def test_rows_whose_versions_were_not_looked_up_are_never_taken_for_moved(tmp_pa
 def test_ids_of_large_additions_are_scanned_or_fetched_alike(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, along: int
 ) -> None:
-    monkeypatch.setattr(difference, "ALONG_ROWS_MAX", along)
+    patched(monkeypatch, "omnigraph.storage.versions.difference.ALONG_ROWS_MAX", along)
     history = History.begin(tmp_path, 200, fragment_rows=100)
     bench = history.bench
     bench.append(ranked([f"a{number:03d}" for number in range(150)], 1))
@@ -271,7 +271,7 @@ def test_where_a_ref_starts_is_asked_once(tmp_path: Path, monkeypatch: pytest.Mo
         asked.append(address.uri)
         return listed(self, address)
 
-    monkeypatch.setattr(TableStore, "list_refs", counted)
+    patched(monkeypatch, "omnigraph.storage.tables.table.TableStore.list_refs", counted)
 
     assert [shared_version(store, main, one) for _ in range(3)] == [start] * 3
     assert len(asked) == 1

@@ -14,7 +14,7 @@ from tests.support.engine import ndjson, new_graph, node
 from tests.support.people_graph import people_graph
 from tests.support.protocol import WRITERS, give_up
 from tests.support.protocol import new_graph as new_protocol_graph
-from tests.support.seam import internals
+from tests.support.seam import internals, patched
 
 
 @pytest.fixture
@@ -191,7 +191,7 @@ def test_chunks_hold_no_more_bytes_than_they_may(tmp_path: Path, monkeypatch: py
     graph.create_branch("june")
     records = [node("Person", name=f"p{number:03d}", nickName="x" * 1_000) for number in range(200)]
     graph.load(ndjson(records), "append", branch="june", index=False)
-    monkeypatch.setattr(table_changes, "CHUNK_BYTES", 20_000)
+    patched(monkeypatch, "omnigraph.changes.table_changes.CHUNK_BYTES", 20_000)
     found = graph.diff("june")
 
     sizes = [

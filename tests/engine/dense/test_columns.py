@@ -12,6 +12,7 @@ from omnigraph.graph.graph import Graph
 from tests.engine.dense.graphs import derived_of, pinned
 from tests.support.engine import copy_of, ndjson, new_graph, node, reopen
 from tests.support.queries import mutation
+from tests.support.seam import patched
 
 DOC = """\
 node Doc {
@@ -123,9 +124,9 @@ def test_long_text_and_lists_are_fetched_in_order(graph: Graph) -> None:
 
 
 def test_many_changes_are_folded_into_a_new_base(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("omnigraph.exec.dense.columns.PATCHES_MAX", 5)
-    monkeypatch.setattr("omnigraph.exec.dense.ids.TAIL_FREE", 3)
-    monkeypatch.setattr("omnigraph.exec.dense.ids.TAIL_MAX_SHARE", 0)
+    patched(monkeypatch, "omnigraph.exec.dense.columns.PATCHES_MAX", 5)
+    patched(monkeypatch, "omnigraph.exec.dense.ids.TAIL_FREE", 3)
+    patched(monkeypatch, "omnigraph.exec.dense.ids.TAIL_MAX_SHARE", 0)
     derived = derived_of(graph)
     past = pinned(graph, KEY)
     names = ("size", "kind", "name")
@@ -193,9 +194,9 @@ def test_an_array_and_its_strings_hash_alike() -> None:
 
 
 def test_ids_with_one_hash_are_told_apart(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("omnigraph.exec.dense.ids.hash_text", lambda _: 7)
-    monkeypatch.setattr(
-        "omnigraph.exec.dense.ids.hash_strings", lambda keys: np.full(len(keys), 7, np.uint64)
+    patched(monkeypatch, "omnigraph.exec.dense.ids.hash_text", lambda _: 7)
+    patched(
+        monkeypatch, "omnigraph.exec.dense.ids.hash_strings", lambda keys: np.full(len(keys), 7, np.uint64)
     )
     graph.load({"Doc": pa.table({"name": ["a", "b", "c"]})}, "overwrite")
     derived, table = derived_of(graph), pinned(graph, KEY)

@@ -15,7 +15,7 @@ from omnigraph.graph.graph import Graph
 from tests.engine.dense.graphs import SCHEMA, check, derived_of, pinned, reader
 from tests.engine.dense.writes import Writer
 from tests.support.engine import copy_of, files, ids, new_graph, reopen
-from tests.support.seam import internals
+from tests.support.seam import internals, patched
 
 
 @pytest.fixture(scope="module")
@@ -218,7 +218,7 @@ def test_a_file_above_the_limit_is_not_written(tmp_path: Path) -> None:
 def test_adjacency_is_cheap_when_it_is_in_memory_or_on_disk(
     graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("omnigraph.exec.dense.derived.SMALL_TABLE", 0)
+    patched(monkeypatch, "omnigraph.exec.dense.derived.SMALL_TABLE", 0)
     cold = derived_of(graph, tmp_path / "cache")
     ends = reader(graph, cold).ends("Knows")
     assert not cold.adjacency_is_cheap(*ends, Direction.OUT)

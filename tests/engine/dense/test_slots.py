@@ -17,6 +17,7 @@ from tests.engine.dense.unchecked import publish_compaction, publish_restore
 from tests.engine.dense.writes import Writer
 from tests.support.engine import ndjson, new_graph, node
 from tests.support.queries import mutation
+from tests.support.seam import patched
 
 PERSON = "node:Person"
 
@@ -113,7 +114,7 @@ def test_a_restored_version_is_numbered_right(graph: Graph) -> None:
 def test_a_restore_between_two_pins_is_noticed(
     graph: Graph, monkeypatch: pytest.MonkeyPatch, transactions_max: int
 ) -> None:
-    monkeypatch.setattr("omnigraph.storage.versions.difference.TRANSACTIONS_MAX", transactions_max)
+    patched(monkeypatch, "omnigraph.storage.versions.difference.TRANSACTIONS_MAX", transactions_max)
     warm = derived_of(graph)
     version = graph.snapshot().entry(PERSON).version
     graph.mutate(mutation('delete Person where name = "p3"'))
@@ -128,7 +129,7 @@ def test_a_restore_between_two_pins_is_noticed(
 def test_many_commits_are_crossed_without_looking_at_each(
     graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("omnigraph.storage.versions.difference.TRANSACTIONS_MAX", 0)
+    patched(monkeypatch, "omnigraph.storage.versions.difference.TRANSACTIONS_MAX", 0)
     warm = derived_of(graph)
     check_table(reader(graph, warm), PERSON)
     for number in range(3):

@@ -16,6 +16,7 @@ from omnigraph.history.state import Snapshot
 from tests.engine.dense.graphs import derived_of, pinned
 from tests.support.engine import ndjson, new_graph, node, rows_at
 from tests.support.queries import mutation
+from tests.support.seam import patched
 
 DIMENSION = 8
 DOC = f"node Doc {{ name: String @key  size: I64?  vector: Vector({DIMENSION})? }}"
@@ -111,7 +112,7 @@ def test_changes_are_followed_and_older_snapshots_stay_right(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Updates with and without a vector, inserts, deletes; in a patch and folded into a new base."""
-    monkeypatch.setattr("omnigraph.exec.dense.vectors.PATCHES_MAX", 6)
+    patched(monkeypatch, "omnigraph.exec.dense.vectors.PATCHES_MAX", 6)
     dice, matrix = random.Random(5), np.random.default_rng(5).standard_normal((40, DIMENSION))
     with graph_of(tmp_path / "graph", matrix.astype(np.float32), without=[3, 9]) as graph:
         derived = derived_of(graph)
@@ -175,7 +176,7 @@ def test_few_rows_are_fetched_until_a_block_pays(tmp_path: Path) -> None:
 def test_a_column_of_many_numbers_stays_in_its_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     matrix = np.zeros((50, DIMENSION), np.float32)
     with graph_of(tmp_path / "graph", matrix) as graph:
-        monkeypatch.setattr("omnigraph.exec.dense.vector_blocks.NUMBERS_MAX", matrix.size - 1)
+        patched(monkeypatch, "omnigraph.exec.dense.vector_blocks.NUMBERS_MAX", matrix.size - 1)
         derived, table = derived_of(graph), pinned(graph, KEY)
 
         assert all(derived.vectors.for_search(table, "vector", rows, few=FEW) is None for rows in (1, 50, 60))

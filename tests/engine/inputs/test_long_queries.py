@@ -21,7 +21,7 @@ from omnigraph.plan.pattern import pattern_of
 from omnigraph.plan.physical import Keep
 from omnigraph.storage.tables.filter import And, Or
 from tests.support.library import compile_text
-from tests.support.seam import internals
+from tests.support.seam import internals, patched
 
 SCHEMA = "node P { name: String @key  age: I32?  note: String? }\nedge K: P -> P\n"
 CATALOG = compile_text(SCHEMA)
@@ -114,14 +114,14 @@ def test_conditions_on_rows_and_on_columns_that_are_read_look_at_the_clock(
         nonlocal looks
         looks += 1
 
-    monkeypatch.setattr(Budget, "check", count)
+    patched(monkeypatch, "omnigraph.exec.budget.Budget.check", count)
     text = conditions(500).text
     for change in ("$p: P", '$p: P { name: "a" }'):
         looks = 0
         graph.query(text.replace("$p: P", change))
         assert looks >= 500, change
-    monkeypatch.setattr("omnigraph.exec.dense.derived.Derived.cached_column", lambda *_: None)
-    monkeypatch.setattr(scan, "TAKE_SHARE", 10)
+    patched(monkeypatch, "omnigraph.exec.dense.derived.Derived.cached_column", lambda *_: None)
+    patched(monkeypatch, "omnigraph.exec.operators.scan.TAKE_SHARE", 10)
     looks = 0
     graph.query(conditions(501).text)
     assert looks >= 501
@@ -138,8 +138,8 @@ def test_a_scan_is_narrowed_by_some_conditions_and_all_are_decided(
         pushed.append(found)
         return found
 
-    monkeypatch.setattr(scan, "_pushed", watched)
-    monkeypatch.setattr("omnigraph.exec.dense.derived.Derived.cached_column", lambda *_: None)
+    patched(monkeypatch, "omnigraph.exec.operators.scan._pushed", watched)
+    patched(monkeypatch, "omnigraph.exec.dense.derived.Derived.cached_column", lambda *_: None)
     text = conditions(300).text
 
     assert len(graph.query(text).rows) == 1

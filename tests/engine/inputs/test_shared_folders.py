@@ -27,21 +27,24 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only the superuser ca
 
 
 @pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """A folder that other users can reach, unlike those that pytest makes."""
+    with tempfile.TemporaryDirectory(prefix="omnigraph-test-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        yield folder
+
+
+@pytest.fixture
 def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder in which everybody may make files, as /tmp is; temporary files go there."""
     folder = tmp_path / "shared"
     folder.mkdir()
     folder.chmod(0o1777)
-    reached = [tmp_path, *(place for place in tmp_path.parents if "pytest" in place.name)]
-    modes = [(place, stat.S_IMODE(place.stat().st_mode)) for place in reached]
-    for place in reached:
-        place.chmod(0o755)
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
     session._scratch_of.cache_clear()
     yield folder
     session._scratch_of.cache_clear()
-    for place, mode in modes:
-        place.chmod(mode)
 
 
 @pytest.fixture
@@ -85,7 +88,7 @@ def test_the_folder_of_spark_goes_with_the_process_that_made_it_unless_an_error_
     session._remove_scratch(folder, os.getpid())
     assert not folder.exists()
 
-    told = "from omnigraph.bulk import session; session._scratch(); {}"
+    told = "from omnigraph.bulk.connect import session; session._scratch(); {}"
     for act, left in (("session._scratch()", 0), ("session.log_path()", 1)):
         subprocess.run(
             [sys.executable, "-c", told.format(act)], env={**os.environ, "TMPDIR": str(shared)}, check=True

@@ -11,8 +11,8 @@ import pytest
 
 import omnigraph
 from omnigraph.core.errors import OmnigraphError, ValidationError
-from omnigraph.operations.load import spark as load_bulk
 from tests.support import damage
+from tests.support.seam import patched
 from tests.support.spark import spark_session
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ node Person {
 @pytest.fixture
 def graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Graph:
     """A graph whose loads are cut into small slices."""
-    monkeypatch.setattr(load_bulk, "SLICE_BYTES_MIN", 300)
-    monkeypatch.setattr(load_bulk, "SLICE_BYTES_MAX", 300)
+    patched(monkeypatch, "omnigraph.operations.load.spark.SLICE_BYTES_MIN", 300)
+    patched(monkeypatch, "omnigraph.operations.load.spark.SLICE_BYTES_MAX", 300)
     spark_session()
     return omnigraph.init(tmp_path / "graph", SCHEMA, durability="process")
 

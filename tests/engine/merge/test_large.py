@@ -7,17 +7,15 @@ import pyarrow as pa
 import pytest
 
 import omnigraph.merge.rows
-from omnigraph.commit import multi_step
 from omnigraph.core.arrays import RowIds
 from omnigraph.core.limits import MAX_FRAGMENT_ROWS, MERGE_CHUNK_ROWS
 from omnigraph.graph.graph import Graph
 from omnigraph.graph.opening import init
 from omnigraph.history.commits import MAINTENANCE_ACTOR
-from omnigraph.merge import three_way
 from omnigraph.storage.tables.handle import SnapshotHandle
 from omnigraph.storage.tables.rows import take_rows
 from omnigraph.storage.versions.difference import lie_alike
-from tests.support.seam import internals
+from tests.support.seam import internals, patched
 
 SCHEMA = "node Item { name: String @key  size: I64  text: String }\n"
 ROWS = 20_000
@@ -58,7 +56,7 @@ def test_a_delta_of_many_rows_goes_through_in_chunks(store: Graph, monkeypatch: 
         held.append(rows.num_rows)
         return rows
 
-    monkeypatch.setattr(omnigraph.merge.rows.RowReader, "fetch", watched)
+    patched(monkeypatch, "omnigraph.merge.rows.RowReader.fetch", watched)
 
     store.merge("june")
 
@@ -71,8 +69,8 @@ def test_a_delta_of_many_rows_goes_through_in_chunks(store: Graph, monkeypatch: 
 
 
 def test_what_is_held_does_not_grow_with_the_delta(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("omnigraph.merge.rows.MERGE_CHUNK_ROWS", 1_000)
-    monkeypatch.setattr(multi_step, "MERGE_CHUNK_BYTES", 1_000_000)
+    patched(monkeypatch, "omnigraph.merge.rows.MERGE_CHUNK_ROWS", 1_000)
+    patched(monkeypatch, "omnigraph.commit.multi_step.MERGE_CHUNK_BYTES", 1_000_000)
     graph = init(tmp_path / "graph", SCHEMA, durability="process")
     peaks = []
     for number, rows in enumerate((4_000, 16_000)):
@@ -90,7 +88,7 @@ def test_what_is_held_does_not_grow_with_the_delta(tmp_path: Path, monkeypatch: 
             return found
 
         with monkeypatch.context() as patch:
-            patch.setattr(omnigraph.merge.rows.RowReader, "fetch", watched)
+            patched(patch, "omnigraph.merge.rows.RowReader.fetch", watched)
             graph.merge(f"b{number}")
         peaks.append(peak)
 
@@ -102,7 +100,7 @@ def test_what_is_held_does_not_grow_with_the_delta(tmp_path: Path, monkeypatch: 
 
 @pytest.mark.case("engine", 348)
 def test_no_fragment_of_a_merge_is_larger_than_allowed(store: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(multi_step, "MAX_FRAGMENT_ROWS", 9_000)
+    patched(monkeypatch, "omnigraph.commit.multi_step.MAX_FRAGMENT_ROWS", 9_000)
     load(store, "june", items(range(ROWS, 2 * ROWS), 1))
 
     store.merge("june")
@@ -152,7 +150,7 @@ def test_a_number_that_differs_spares_the_texts(store: Graph, monkeypatch: pytes
         fetched.append((len(row_ids), tuple(columns)))
         return take_rows(handle, row_ids, columns)
 
-    monkeypatch.setattr(omnigraph.merge.rows, "take_rows", watched)
+    patched(monkeypatch, "omnigraph.merge.rows.take_rows", watched)
 
     result = store.merge("july")
 
@@ -179,7 +177,7 @@ def test_rows_that_the_target_has_moved_are_replaced_where_they_lie_now(
         answers.append(lie_alike(one, other, addresses))
         return answers[-1]
 
-    monkeypatch.setattr(three_way, "lie_alike", watched)
+    patched(monkeypatch, "omnigraph.merge.three_way.lie_alike", watched)
 
     graph.merge("july")
 

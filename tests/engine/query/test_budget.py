@@ -8,12 +8,12 @@ import pytest
 
 from omnigraph import CartesianProductRefused, Graph, QueryMemoryExceeded, QueryTimeout, ResourceLimit
 from omnigraph import open as open_graph
-from omnigraph.exec import budget
 from omnigraph.exec.settings import TraversalMode
 from omnigraph.operations.reading import machine_memory, query_settings
 from tests.support.engine import new_graph
 from tests.support.queries import read
 from tests.support.reading import values
+from tests.support.seam import patched
 
 SIZE = 4_000
 PRODUCT = read("$a: Person $b: Person", "return { count($a) as n }")
@@ -58,7 +58,9 @@ def test_memory_is_asked_for_before_it_is_taken(ring: Graph) -> None:
 
 def test_a_search_through_the_whole_graph_ends_in_time(ring: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     looks = count()
-    monkeypatch.setattr(budget, "monotonic", lambda: next(looks) / 1_000)  # a millisecond from look to look
+    patched(
+        monkeypatch, "omnigraph.exec.budget.monotonic", lambda: next(looks) / 1_000
+    )  # a millisecond from look to look
 
     with pytest.raises(QueryTimeout) as caught:
         ring.query(REACH, timeout_ms=20)

@@ -11,7 +11,7 @@ from omnigraph.core.errors import QueryMemoryExceeded
 from omnigraph.graph.graph import Graph
 from tests.support.engine import copy_of, ndjson, new_graph, node, reopen
 from tests.support.queries import mutation
-from tests.support.seam import internals
+from tests.support.seam import internals, patched
 
 DIMENSION, ROWS = 8, 3_000  # more rows than a search of an index compares one by one
 DOC = f"node Doc {{ name: String @key  size: I64  vector: Vector({DIMENSION})? @index }}"
@@ -74,7 +74,7 @@ def test_memory_and_table_answer_alike(graph: Graph, monkeypatch: pytest.MonkeyP
     kept = [asked(graph, number, size) for number in range(8)]
     assert builds(graph)[0] <= 1
 
-    monkeypatch.setattr("omnigraph.exec.dense.vector_blocks.NUMBERS_MAX", 0)
+    patched(monkeypatch, "omnigraph.exec.dense.vector_blocks.NUMBERS_MAX", 0)
     with reopen(graph, upkeep=False) as cold:
         fetched = [asked(cold, number, size, exact=True) for number in range(8)]
         assert builds(cold) == (0, 0)

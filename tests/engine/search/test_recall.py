@@ -9,6 +9,7 @@ import pytest
 
 from omnigraph.exec.search import nearest, vectors
 from omnigraph.storage.tables.index import IndexRequest
+from tests.support.seam import patched
 from tests.support.tables import Workbench, names, table_schema
 
 DIMENSION, ROWS, QUERIES = 32, 6_000, 30
@@ -41,7 +42,7 @@ def recall(bench: Workbench, within: "np.ndarray[tuple[int], np.dtype[np.int64]]
 @pytest.mark.parametrize("fixed_partitions", [vectors.FIXED_PARTITIONS, 0])
 def test_recall_at_ten(bench: Workbench, monkeypatch: pytest.MonkeyPatch, fixed_partitions: int) -> None:
     """Both with a fixed share of the partitions, and with more of them until the answer stays."""
-    monkeypatch.setattr(vectors, "FIXED_PARTITIONS", fixed_partitions)
+    patched(monkeypatch, "omnigraph.exec.search.vectors.FIXED_PARTITIONS", fixed_partitions)
 
     assert recall(bench, None) >= 0.95
     assert recall(bench, np.arange(0, ROWS, 2)) >= 0.95

@@ -20,6 +20,7 @@ from omnigraph.storage.search.words import AnalysisCache
 from omnigraph.storage.tables.index import IndexRequest
 from omnigraph.storage.tables.row_set import serialized
 from tests.engine.search.corpus import SCHEMA, distance, names, new_corpus
+from tests.support.seam import patched
 from tests.support.tables import Workbench
 
 ODD_TEXTS = [
@@ -105,7 +106,7 @@ def test_a_later_version_analyses_new_fragments_only(tmp_path: Path, monkeypatch
         analysed_texts.append(len(texts))
         return original(texts)
 
-    monkeypatch.setattr(search_analysis, "_batches", counted)
+    patched(monkeypatch, "omnigraph.storage.search.analysis._batches", counted)
 
     corpus.upsert(corpus.some(3))
     corpus.delete(corpus.some(5))

@@ -10,6 +10,7 @@ import pytest
 from omnigraph.core.errors import StorageError
 from omnigraph.storage.tables.audit_table import AuditTable
 from omnigraph.storage.tables.table import TableAddress, TableStore
+from tests.support.seam import patched
 
 FIELDS: "list[pa.Field[Any]]" = [
     pa.field("operation_id", pa.utf8()),
@@ -65,7 +66,9 @@ def test_creators_that_race_all_leave_their_row(address: TableAddress) -> None:
 def test_a_creator_that_comes_second_appends(address: TableAddress, monkeypatch: pytest.MonkeyPatch) -> None:
     late = AuditTable(TableStore())
     AuditTable(TableStore()).append(address, row("first"))
-    monkeypatch.setattr(TableStore, "exists", lambda self, address: False)  # it looked before the other wrote
+    patched(
+        monkeypatch, "omnigraph.storage.tables.table.TableStore.exists", lambda self, address: False
+    )  # it looked before the other wrote
 
     late.append(address, row("second"))
 

@@ -11,8 +11,8 @@ import pytest
 
 from omnigraph.storage.files.version_file import VERSIONS_DIR, version_file_name
 from omnigraph.storage.tables.table import TableAddress, TableStore
-from omnigraph.storage.versions import newest as newest_module
 from omnigraph.storage.versions.newest import HINT, TRUSTED_S, NewestVersions
+from tests.support.seam import patched
 
 SECOND_NS = 1_000_000_000
 
@@ -83,7 +83,7 @@ def test_what_was_seen_long_ago_proves_nothing(
     address: TableAddress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [1_000.0]
-    monkeypatch.setattr(newest_module, "boot_clock", lambda: now[0])
+    patched(monkeypatch, "omnigraph.storage.versions.newest.boot_clock", lambda: now[0])
     known = NewestVersions()
     known.saw(address, 3)
     now[0] += TRUSTED_S + 1
@@ -159,6 +159,6 @@ def test_a_folder_at_rest_is_asked_two_things_and_no_hint_is_read(
     known.saw(address, 3)
     set_changed(address, changed_ns)
     assert known.find(address) == 3
-    monkeypatch.setattr(newest_module, "_walk", lambda *_: pytest.fail("it walked"))
+    patched(monkeypatch, "omnigraph.storage.versions.newest._walk", lambda *_: pytest.fail("it walked"))
 
     assert known.find(address) == 3

@@ -19,6 +19,7 @@ from omnigraph.storage.tables.residual import BTREE_SEGMENTS_MAX, InlineCommitRe
 from omnigraph.storage.tables.stage import IndexRequest
 from omnigraph.storage.tables.table import TableAddress
 from omnigraph.storage.tables.undo import TableUndo
+from tests.support.seam import patched
 from tests.support.tables import Workbench, names, rows, table_schema
 
 SEARCHABLE = table_schema(
@@ -318,13 +319,12 @@ def test_segments_and_fragments_do_not_grow_with_the_number_of_updates(bench: Wo
 def test_replaced_vectors_wait_until_they_fill_a_segment(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from omnigraph.storage.tables import residual as residual_module
 
     residual = InlineCommitResidual(bench.store)
     bench.upsert(documents(names(3), 1))
     residual.optimize_indices(bench.address)
     waiting = segments(bench, "vector__vector")
-    monkeypatch.setattr(residual_module, "SMALL_FRAGMENT_ROWS", 3)
+    patched(monkeypatch, "omnigraph.storage.tables.residual.SMALL_FRAGMENT_ROWS", 3)
 
     residual.optimize_indices(bench.address)
 

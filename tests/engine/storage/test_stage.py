@@ -8,10 +8,10 @@ import pytest
 from lance import LanceOperation
 
 from omnigraph.core.limits import MAX_FRAGMENT_ROWS, SMALL_DELTA_ROWS
-from omnigraph.storage.tables import stage as stage_module
 from omnigraph.storage.tables.stage import IndexRequest, StagedWrite
 from omnigraph.storage.tables.table import TableAddress
 from omnigraph.storage.tables.undo import TableUndo
+from tests.support.seam import patched
 from tests.support.tables import SCHEMA, Workbench, names, rows, table_schema
 
 SEARCHABLE = table_schema(
@@ -164,7 +164,7 @@ def forms(bench: Workbench, monkeypatch: pytest.MonkeyPatch, source: pa.Table) -
     base = bench.head()
     results = []
     for small in (source.num_rows, 0):
-        monkeypatch.setattr(stage_module, "SMALL_DELTA_ROWS", small)
+        patched(monkeypatch, "omnigraph.storage.tables.stage.SMALL_DELTA_ROWS", small)
         staged = bench.stager.stage_upsert(base, source)
         committed = bench.commit(staged)
         content = bench.content(bench.store.open_at(bench.address, committed.version))
@@ -220,13 +220,12 @@ def comparable(result: dict[str, object], ids: Sequence[str]) -> dict[str, objec
 def test_an_upsert_above_the_size_of_a_fragment_writes_several(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from omnigraph.storage.tables import shapes
 
     bench = Workbench(tmp_path)
     bench.append(rows(names(30), 1))
-    monkeypatch.setattr(shapes, "MAX_FRAGMENT_ROWS", 8)
-    monkeypatch.setattr(stage_module, "MAX_FRAGMENT_ROWS", 8)
-    monkeypatch.setattr(stage_module, "SMALL_DELTA_ROWS", 2)
+    patched(monkeypatch, "omnigraph.storage.tables.shapes.MAX_FRAGMENT_ROWS", 8)
+    patched(monkeypatch, "omnigraph.storage.tables.stage.MAX_FRAGMENT_ROWS", 8)
+    patched(monkeypatch, "omnigraph.storage.tables.stage.SMALL_DELTA_ROWS", 2)
 
     bench.upsert(rows(names(40)[10:], 2))
 

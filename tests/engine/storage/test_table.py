@@ -14,6 +14,7 @@ from omnigraph.storage.tables.filter import Compare, FilterValue
 from omnigraph.storage.tables.residual import InlineCommitResidual
 from omnigraph.storage.tables.stage import IndexRequest
 from omnigraph.storage.tables.table import HANDLES_MAX, IoStats, TableAddress, TableStore
+from tests.support.seam import patched
 from tests.support.tables import Workbench, names, rows, table_schema
 
 
@@ -115,7 +116,7 @@ def test_rows_are_found_by_id(
     if indexed:
         bench.index(IndexRequest("id", "btree"))
     bench.upsert(rows(["n000007", "new"], 2))
-    monkeypatch.setattr(lookup, "FEW_VALUES", few_values)
+    patched(monkeypatch, "omnigraph.storage.tables.lookup.FEW_VALUES", few_values)
     head = bench.head()
     wanted = ["n000003", "n000007", "absent", "new", "n000003", "it's"]
 
@@ -146,7 +147,7 @@ def test_tuples_are_found_as_a_whole(
         "weight": [0.1, 0.5, 0.1, 0.5, 0.1, None],
     }
     bench.append(pa.table(columns, schema=PAIRS))
-    monkeypatch.setattr(lookup, "FEW_VALUES", few_values)
+    patched(monkeypatch, "omnigraph.storage.tables.lookup.FEW_VALUES", few_values)
     values: list[tuple[FilterValue, ...]] = [(1, 0.1), (2, 0.5), (None, 0.1), (1, None), (7, 0.1)]
 
     found = bench.store.values_in(bench.head(), ("day", "weight"), values, ["id"])
@@ -158,7 +159,7 @@ def test_tuples_are_found_as_a_whole(
 
 def test_long_lists_are_cut(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
     bench.append(rows(names(20)))
-    monkeypatch.setattr(lookup, "LIST_VALUES_MAX", 3)
+    patched(monkeypatch, "omnigraph.storage.tables.lookup.LIST_VALUES_MAX", 3)
 
     assert bench.store.existing_ids(bench.head(), names(25)) == set(names(20))
 
@@ -275,7 +276,7 @@ def test_requests_are_counted_also_of_closed_handles(bench: Workbench) -> None:
 def test_the_store_keeps_a_bounded_number_of_versions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("omnigraph.storage.tables.table.HANDLES_MAX", 2)
+    patched(monkeypatch, "omnigraph.storage.tables.table.HANDLES_MAX", 2)
     bench = Workbench(tmp_path)
     for key in ["a", "b", "c"]:
         bench.append(rows([key]))

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from omnigraph.core.errors import SparkUnavailable, StorageError
-from omnigraph.storage.tables import task_notes
 from omnigraph.storage.tables.task_notes import TaskNotes
+from tests.support.seam import patched
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def test_whoever_waits_sees_what_the_last_task_noted(notes: TaskNotes) -> None:
 
 
 def test_a_task_that_does_not_end_is_told_of(notes: TaskNotes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(task_notes, "WAIT_S", 0.05)
+    patched(monkeypatch, "omnigraph.storage.tables.task_notes.WAIT_S", 0.05)
 
     with notes.writing(), pytest.raises(StorageError, match="still writes"):
         notes.stop(waits=True)

@@ -11,7 +11,7 @@ from omnigraph.history.branches import Branch, Branches
 from omnigraph.history.manifest_rows import rows_table
 from omnigraph.operations.verify import FileStatus, VerifyProgress, VerifyReport, verify_place
 from tests.support.engine import copy_of, edge, ndjson, new_graph, node
-from tests.support.seam import internals
+from tests.support.seam import internals, patched
 
 RENAME = 'query m($n: String) { update Person set { nickName: $n } where name = "ann" }'
 INSERT = "query m($n: String) { insert Person { name: $n } }"
@@ -294,11 +294,11 @@ def test_a_branch_that_is_deleted_before_it_is_followed_is_no_damage(
     def deleted_behind_the_list(branches: Branches) -> tuple[Branch, ...]:
         found = listed(branches)
         if found:
-            monkeypatch.setattr(Branches, "all", listed)
+            patched(monkeypatch, "omnigraph.history.branches.Branches.all", listed)
             graph.delete_branch("review")
         return found
 
-    monkeypatch.setattr(Branches, "all", deleted_behind_the_list)
+    patched(monkeypatch, "omnigraph.history.branches.Branches.all", deleted_behind_the_list)
 
     report = verify_place(graph.uri)
 

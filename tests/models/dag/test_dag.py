@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.operations import upkeep
 from tests.models.dag import model
 from tests.models.dag.play import History
+from tests.support.seam import patched
 
 HISTORIES = 30
 GROUP = 6  # histories of one test: what a test starts and ends with costs as much as half of them
@@ -68,7 +68,7 @@ def test_a_model_with_one_ancestor_of_several_is_noticed(
 def play(folder: Path, seed: int) -> Counter[str]:
     """Play one history; if it differs, tell all of it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(upkeep, "UPKEEP_INTERVAL", UPKEEP_EVERY[seed % 2])
+        patched(patch, "omnigraph.operations.upkeep.UPKEEP_INTERVAL", UPKEEP_EVERY[seed % 2])
         history = History(folder, seed)
         try:
             history.play()

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 import omnigraph
-from omnigraph.commit import publish
 from omnigraph.core.errors import RecoveryRequired
 from omnigraph.core.failpoint import failpoint
 from tests.protocol.powercut.disk import Disk
 from tests.protocol.powercut.test_order import files_of, is_version
 from tests.support.protocol import WRITERS, give_up, new_branched_graph, new_graph
+from tests.support.seam import patched
 
 TOUCH = 'query touch() { update Person set { age: 31 } where name = "ann" }'
 
@@ -75,7 +75,7 @@ def test_a_folded_manifest_is_on_the_disk_when_the_publish_returns(
 ) -> None:
     root = tmp_path / "graph"
     new_graph(root).close()
-    monkeypatch.setattr(publish, "FRAGMENTS_MAX", 2)
+    patched(monkeypatch, "omnigraph.commit.publish.FRAGMENTS_MAX", 2)
     with omnigraph.open(root) as graph:
         disk = Disk(root, tmp_path / "shadow")
         disk.start()

@@ -14,6 +14,7 @@ from omnigraph.storage.control.uri import GraphRoot
 from omnigraph.storage.tables.table import TableAddress, TableStore
 from tests.support.commands import write
 from tests.support.in_process import invoke
+from tests.support.seam import patched
 
 pytestmark = pytest.mark.slow
 
@@ -108,7 +109,7 @@ def test_a_command_says_the_same_in_one_line(root: GraphRoot, endpoint: str, tmp
 def test_a_server_that_is_not_there_is_transient_and_its_address_is_not_told(
     root: GraphRoot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("omnigraph.storage.control.object_store.RETRIES_MAX", 0)
+    patched(monkeypatch, "omnigraph.storage.control.object_store.RETRIES_MAX", 0)
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:9")
 
     with pytest.raises(StorageError, match="cannot look for '__manifest'") as raised:

@@ -15,10 +15,10 @@ import omnigraph
 from omnigraph.bulk.export.files import ExportFormat
 from omnigraph.bulk.files import file_size, objects_below, open_input, open_output
 from omnigraph.core.errors import BadRequest, StorageError, ValidationError
-from omnigraph.operations.load import spark as load_bulk
 from omnigraph.spark import load_dataframe
 from tests.support.commands import python, write
 from tests.support.in_process import document
+from tests.support.seam import patched
 from tests.support.spark import spark_session
 
 if TYPE_CHECKING:
@@ -100,8 +100,8 @@ def lines_of(graph: Graph) -> list[bytes]:
 def test_inputs_of_a_store_make_the_graph_that_the_same_files_of_a_disk_make(
     spark: SparkSession, graph: Graph, data: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(load_bulk, "SLICE_BYTES_MIN", 400)
-    monkeypatch.setattr(load_bulk, "SLICE_BYTES_MAX", 400)
+    patched(monkeypatch, "omnigraph.operations.load.spark.SLICE_BYTES_MIN", 400)
+    patched(monkeypatch, "omnigraph.operations.load.spark.SLICE_BYTES_MAX", 400)
     for name in objects_below(data):
         with open_input(name) as source:
             write(tmp_path, "data" + name.removeprefix(data), source.read())

@@ -29,7 +29,7 @@ from omnigraph.storage.control.object_store import ObjectStore, open_adapter
 from omnigraph.storage.control.uri import GraphRoot
 from omnigraph.storage.tables.undo import TableUndo
 from tests.support.protocol import BEFORE, SCHEMA, records
-from tests.support.seam import internals
+from tests.support.seam import internals, patched
 from tests.support.system import Script
 
 pytestmark = pytest.mark.slow
@@ -113,7 +113,9 @@ def test_a_store_that_ignores_conditions_is_refused_for_writing(
         store.write_text(name, text)
         return True
 
-    monkeypatch.setattr(ObjectStore, "write_text_if_absent", create_anyway)
+    patched(
+        monkeypatch, "omnigraph.storage.control.object_store.ObjectStore.write_text_if_absent", create_anyway
+    )
 
     attempts: list[Callable[[], Graph]] = [
         lambda: omnigraph.init(new.uri, SCHEMA),

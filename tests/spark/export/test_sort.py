@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omnigraph.bulk.export import sort as export_sort
 from omnigraph.bulk.export.sort import sorted_by_id
+from tests.support.seam import patched
 
 COLUMNS: dict[str, pa.DataType] = {"id": pa.utf8(), "n": pa.int64()}
 SCHEMA = pa.schema(COLUMNS)
@@ -19,7 +19,7 @@ def test_runs_are_merged_into_one_order(ids: list[str], size: int, run_bytes: in
     table = pa.table({"id": ids, "n": range(len(ids))}, schema=SCHEMA)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(export_sort, "BLOCK_BYTES", block_bytes)
+        patched(patch, "omnigraph.bulk.export.sort.BLOCK_BYTES", block_bytes)
         batches = list(sorted_by_id(table.to_batches(max_chunksize=size), SCHEMA, run_bytes=run_bytes))
 
     found = pa.Table.from_batches(batches, SCHEMA)
@@ -27,7 +27,7 @@ def test_runs_are_merged_into_one_order(ids: list[str], size: int, run_bytes: in
 
 
 def test_many_rows_are_never_all_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(export_sort, "BLOCK_BYTES", 10_000)
+    patched(monkeypatch, "omnigraph.bulk.export.sort.BLOCK_BYTES", 10_000)
     batches = (
         pa.RecordBatch.from_pydict(
             {"id": [f"{n:08d}" for n in range(start, start - 1000, -1)], "n": [0] * 1000}, schema=SCHEMA

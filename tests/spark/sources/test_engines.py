@@ -13,8 +13,8 @@ import pytest
 
 import omnigraph
 from omnigraph.core.errors import ValidationError
-from omnigraph.operations.load import spark as load_bulk
 from omnigraph.validate.violations import Violation
+from tests.support.seam import patched
 from tests.support.spark import spark_session
 
 if TYPE_CHECKING:
@@ -81,8 +81,8 @@ def load(folder: Path, engine: Engine) -> list[object]:
 @pytest.fixture(autouse=True)
 def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every file be cut into several slices."""
-    monkeypatch.setattr(load_bulk, "SLICE_BYTES_MIN", 300)
-    monkeypatch.setattr(load_bulk, "SLICE_BYTES_MAX", 300)
+    patched(monkeypatch, "omnigraph.operations.load.spark.SLICE_BYTES_MIN", 300)
+    patched(monkeypatch, "omnigraph.operations.load.spark.SLICE_BYTES_MAX", 300)
     spark_session()
 
 

@@ -13,10 +13,10 @@ from typing import Any, Protocol
 import pytest
 
 from omnigraph.core.errors import EmbeddingError, ExecutionError
-from omnigraph.embedding import transport
 from omnigraph.embedding.config import EmbeddingConfig
 from omnigraph.embedding.provider import TEXTS_MAX, Role
 from omnigraph.embedding.remote import GeminiProvider, OpenAiProvider
+from tests.support.seam import patched
 from tests.unit.embedding.stand_in import Answer, FakeTime, StandIn, stand_in
 
 KEY = "sk-very-secret"
@@ -308,7 +308,7 @@ def test_an_answer_that_means_harm_is_an_error_of_the_provider(
 def test_a_packed_answer_is_read_and_no_more_of_it_unpacked_than_allowed(
     connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transport, "REPLY_BYTES_MAX", 10_000)
+    patched(monkeypatch, "omnigraph.embedding.transport.REPLY_BYTES_MAX", 10_000)
     headers = {"content-encoding": "gzip"}
     small, large = json.dumps(data([3.0, 4.0])).encode(), b" " * 100_000_000
     tracemalloc.start()

@@ -9,12 +9,12 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.core.errors import InvariantViolation
-from omnigraph.history import lineage as lineage_module
 from omnigraph.history.ancestry import Ancestor, Ancestry, HistoryUnknown, Meeting, MergedBase
 from omnigraph.history.commits import MAINTENANCE_ACTOR
 from omnigraph.history.lineage import MERGED_HISTORY, ChainedLog, Lineage
 from omnigraph.history.manifest_rows import commit_row, rows_table
 from omnigraph.history.state import ManifestState
+from tests.support.seam import patched
 
 
 class History:
@@ -352,7 +352,7 @@ def test_old_history_is_not_decoded(history: History, monkeypatch: pytest.Monkey
             decoded.append(text)
             return orjson.loads(text)
 
-    monkeypatch.setattr(lineage_module, "orjson", Counted)
+    patched(monkeypatch, "omnigraph.history.lineage.orjson", Counted)
 
     assert history.best("main", "june") == ["j1"]
     assert len(decoded) == 2, "once in each direction"

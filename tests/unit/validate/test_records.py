@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnigraph.catalog.model import Catalog
-from omnigraph.validate import records
 from omnigraph.validate.columns import TypedRows
 from omnigraph.validate.records import ReadLimits, read_ndjson
 from omnigraph.validate.values import check_values
 from omnigraph.validate.violations import ViolationLog
 from tests.support.library import catalog, compile_text
+from tests.support.seam import patched
 from tests.unit.validate.memory_view import messages
 
 Option = int | ReadLimits | Catalog
@@ -85,7 +85,7 @@ def test_blank_lines_and_carriage_returns_are_counted_but_not_read() -> None:
 
 @pytest.mark.parametrize("size", [1, 2, 7, 1000])
 def test_a_stream_may_be_cut_anywhere(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(records, "BLOCK_BYTES", 50)
+    patched(monkeypatch, "omnigraph.validate.records.BLOCK_BYTES", 50)
     data = lines(*({"type": "Note", "data": {"body": f"é{number}"}} for number in range(9)))
 
     rows = read(data[start : start + size] for start in range(0, len(data), size))["node:Note"]
@@ -96,7 +96,7 @@ def test_a_stream_may_be_cut_anywhere(size: int, monkeypatch: pytest.MonkeyPatch
 
 
 def test_blocks_without_and_with_ids_and_flaws_make_one_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(records, "BLOCK_BYTES", 10)
+    patched(monkeypatch, "omnigraph.validate.records.BLOCK_BYTES", 10)
     log = ViolationLog()
 
     rows = read(
@@ -276,7 +276,7 @@ def test_lines_without_anything_odd_are_parsed_once(monkeypatch: pytest.MonkeyPa
     def never(line: bytes) -> object:
         raise AssertionError(line)
 
-    monkeypatch.setattr(records, "_parse", never)
+    patched(monkeypatch, "omnigraph.validate.records._parse", never)
     odd_values = {"handle": "a", "name": "12:30:00 https://x.org", "email": "x :y"[:1]}
 
     read(lines({"type": "Author", "data": odd_values}, AUTHOR, MENTORS))
