@@ -1,1 +1,1 @@
-"""Text to syntax trees and back; knows no graph."""
+"""Text to syntax trees and back; knows nothing of graphs."""

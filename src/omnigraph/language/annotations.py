@@ -39,11 +39,11 @@ class Note:
 
     @property
     def canonical(self) -> str:
-        """The text that tells this note from others."""
+        """The text that distinguishes this note from others."""
         return json.dumps([self.name, self.value, sorted(json.dumps(pair) for pair in self.keywords)])
 
     def __eq__(self, other: object) -> bool:
-        """Return whether the other is the same note."""
+        """Return whether both are the same note."""
         return isinstance(other, Note) and self.canonical == other.canonical
 
     def __hash__(self) -> int:
@@ -67,7 +67,7 @@ def written_columns(item: PropertyDeclaration) -> tuple[str, ...]:
 def embed_of(item: PropertyDeclaration) -> Embed | None:
     """Return the embed source of a property.
 
-    An interface that no node implements may hold an annotation without a source: it says nothing.
+    An interface that no node implements may hold an annotation without a source, which has no effect.
     """
     annotation = find(item.annotations, "embed")
     if annotation is None:
@@ -86,7 +86,7 @@ def rename_hint(annotations: tuple[Annotation, ...]) -> str | None:
 
 
 def notes_of(annotations: tuple[Annotation, ...]) -> tuple[Note, ...]:
-    """Return the annotations without a meaning of their own to the catalog, in a canonical order."""
+    """Return the annotations that mean nothing to the catalog, in a canonical order."""
     notes = {_note(annotation) for annotation in annotations if annotation.name not in TYPED_ANNOTATIONS}
     return tuple(sorted(notes, key=lambda note: note.canonical))
 
@@ -98,7 +98,7 @@ def _note(annotation: Annotation) -> Note:
 
 
 def find(annotations: tuple[Annotation, ...], name: str) -> Annotation | None:
-    """Return the first annotation of a name."""
+    """Return the first annotation with a given name."""
     return next((annotation for annotation in annotations if annotation.name == name), None)
 
 
@@ -125,8 +125,8 @@ class OwnedProperty:
 def owned_properties(node: Node, interfaces: dict[str, Interface]) -> dict[str, OwnedProperty]:
     """Return every property of a node by name: its own as written, then the injected ones.
 
-    An unknown interface is passed over, and of two different declarations the first one is taken; the rules
-    and the catalog report both.
+    Unknown interfaces are skipped, and the first of two different declarations wins; the rules and the
+    catalog report both.
     """
     suppliers: dict[str, list[str]] = {}
     injected: dict[str, PropertyDeclaration] = {}

@@ -37,7 +37,7 @@ _RESERVED_PREFIX = "__"
 
 
 class ClauseParser(TokenCursor):
-    """Rules for what stands between the braces of `match`, `return`, `order` and assignments."""
+    """Rules for what goes between the braces of `match`, `return`, `order` and assignments."""
 
     # Clauses
 
@@ -83,7 +83,7 @@ class ClauseParser(TokenCursor):
         return Negation(clauses, self.since(start))
 
     def clause_help(self) -> str | None:
-        """Return what helps with a word that follows an expression."""
+        """Return the hint for a word that follows an expression."""
         if self.token.kind == "type":
             return (
                 "a node is bound with '$variable: Type', an edge is followed with a lower-case first letter"
@@ -139,7 +139,7 @@ class ClauseParser(TokenCursor):
         return Traversal(left, edge_variable, edge, undirected, hops, right, self.since(start))
 
     def edge_word(self) -> Name:
-        """Take the name of an edge; `not` is none."""
+        """Take the name of an edge; `not` is not one."""
         help = "an edge is followed with a lower-case first letter: 'edge Wrote' is '$a wrote $b'"
         if self.token.kind != "name" or self.token.text == "not":
             raise self.unexpected("an edge", help=help if self.token.kind == "type" else None)
@@ -155,7 +155,7 @@ class ClauseParser(TokenCursor):
         return Hops(low, high, self.since(start))
 
     def declared_variable(self, what: str) -> Variable:
-        """Take a variable where it may be introduced: names of the runtime are refused."""
+        """Take a variable where it may be introduced; names reserved for the runtime are refused."""
         token = self.expect_kind("variable", what)
         name = token.text[1:]
         if name.startswith(_RESERVED_PREFIX):
@@ -305,7 +305,7 @@ class ClauseParser(TokenCursor):
         return literal
 
     def value_help(self) -> str | None:
-        """Return what helps where a value was expected."""
+        """Return the hint for a place where a value was expected."""
         if self.at("null"):
             return "there is no null literal: leave the property out, or pass a nullable parameter"
         if self.at("-"):

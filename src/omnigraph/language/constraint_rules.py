@@ -13,7 +13,7 @@ _TWO_ARGUMENTS = 2
 
 
 def column_fault(constraint: str, type_: ValueType) -> str | None:
-    """Return why a column of this type cannot carry key, unique or index, or none."""
+    """Return why a column of this type cannot carry key, unique or index, or `None` if it can."""
     if type_.is_list:  # S15
         return f"a list cannot be used, and this is {type_}"
     if type_.scalar is Scalar.BLOB:  # S17
@@ -114,7 +114,7 @@ def _unknown(
 
 
 def pattern_error(pattern: str) -> str | None:
-    """Return why a pattern of `@check` does not compile, or none.
+    """Return why a pattern of `@check` does not compile, or `None` if it does.
 
     Patterns are RE2, whose time is linear in the text. Arrow checks values with them, so Arrow compiles them.
     """
@@ -123,8 +123,8 @@ def pattern_error(pattern: str) -> str | None:
     from pyarrow._compute import MatchSubstringOptions, call_function
 
     try:
-        # A null suffices to have the pattern compiled: pyarrow imports pandas to make arrays of lists.
-        # And `pyarrow.compute` would write 290 functions out of their descriptions, of which one is called.
+        # Matching a null is enough to compile the pattern; to make arrays of lists, pyarrow imports pandas.
+        # Importing `pyarrow.compute` would generate 290 functions, of which one is called.
         call_function("match_substring_regex", [pa.nulls(1, pa.string())], MatchSubstringOptions(pattern))
     except pa.ArrowInvalid as error:
         # The text repeats the pattern, which may be as long as its author likes.

@@ -1,7 +1,7 @@
 """Items of a source, broken into lines.
 
-An item is on one line if it may be, if it fits, and if no comment stands between its pieces. Otherwise every
-piece has a line of its own, and so has a comment a place to stay.
+An item goes on one line if that is allowed, if it fits, and if no comment comes between its pieces. Otherwise
+every piece gets its own line, which leaves room for the comments.
 """
 
 from bisect import bisect_left
@@ -33,8 +33,8 @@ class Run:
 class Group:
     """Items between an opening and a closing, such as braces and what belongs to them.
 
-    `separator` stands behind every item but the last. Only with `is_inline` may all of it share one line, and
-    then `padding` stands inside the brackets.
+    `separator` follows every item except the last. Only with `is_inline` may the whole group share one line;
+    `padding` then goes inside the brackets.
     """
 
     opening: "LayoutItem"
@@ -47,7 +47,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The head of a declaration; when broken, its parts are indented and the brace stands below them."""
+    """The head of a declaration; when broken, its parts are indented and the brace goes below them."""
 
     start: Run | Group
     parts: tuple[Run, ...]
@@ -61,7 +61,7 @@ LayoutItem = Run | Group | Head
 
 
 class Blank(Enum):
-    """Whether a blank line stands before a line."""
+    """Whether a blank line precedes a line."""
 
     NEVER = auto()
     AS_WRITTEN = auto()
@@ -84,7 +84,7 @@ class Line:
 
 
 class Sheet:
-    """The tokens and comments of a source, found by their places."""
+    """The tokens and comments of a source, looked up by position."""
 
     def __init__(self, tokens: Tokens) -> None:
         """Index the tokens by where they start and end."""
@@ -101,7 +101,7 @@ class Sheet:
         return Run(self._starts[span.start], self._ends[span.end] + 1)
 
     def behind(self, run: Run) -> int:
-        """Return the index of the first token behind a run, leaving out a comma."""
+        """Return the index of the first token after a run, skipping a comma."""
         return run.last + (self.tokens[run.last].text == ",")
 
     def spell(self, run: Run) -> str:
@@ -109,7 +109,7 @@ class Sheet:
         return spell(self.tokens[run.first : run.last])
 
     def has_comment(self, left: Run, right: Run) -> bool:
-        """Return whether a comment stands behind one run and before another."""
+        """Return whether there is a comment between two runs."""
         start, end = self.last_token(left).end, self.tokens[right.first].start
         return bisect_left(self._comment_starts, start) < bisect_left(self._comment_starts, end)
 
@@ -154,7 +154,7 @@ def _head_lines(sheet: Sheet, head: Head, depth: int) -> Iterator[Line]:
 
 
 def _flat(sheet: Sheet, item: LayoutItem) -> str | None:
-    """Return the item on one line, or none if it may not be there."""
+    """Return the item on one line, or `None` if it must be broken."""
     match item:
         case Run():
             return sheet.spell(item)

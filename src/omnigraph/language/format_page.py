@@ -45,9 +45,9 @@ class _Page:
         return "".join(f"{piece}\n" for piece in self._pieces)
 
     def put_comment(self, comment: Token, depth: int, blank: Blank) -> bool:
-        """Add a comment; return whether it stands behind something on a line.
+        """Add a comment; return whether it follows something on the same line.
 
-        One on a line of its own keeps its distance even before a line that never has a blank one before it.
+        A comment on its own line keeps its distance even before a line that never has a blank one before it.
         """
         if self._pieces and "\n" not in self._source[self._end : comment.start]:
             self._pieces[-1] += f" {_clean(comment)}"

@@ -58,7 +58,7 @@ def _annotations(query: Query, sheet: Sheet) -> tuple[Run, ...]:
 
 
 def _signature(query: Query, end: int, sheet: Sheet) -> Run | Group:
-    """Return the query from its first token to one before `end`, the parameters as items of their own."""
+    """Return the query from its first token up to `end` (exclusive), its parameters as separate items."""
     first = sheet.run(query.span).first
     parameters = tuple(sheet.run(parameter.span) for parameter in query.parameters)
     if not parameters:
@@ -88,7 +88,7 @@ def _read(read: Read, sheet: Sheet) -> tuple[LayoutItem, ...]:
 def _block(
     items: tuple[LayoutItem, ...], sheet: Sheet, *, separator: str = "", is_inline: bool = False
 ) -> Group:
-    """Return items between braces, behind the word that says what they are."""
+    """Return items between braces, after the word that says what they are."""
     brace = extent(items[0]).first - 1
     return _braces(Run(brace - 1, brace + 1), items, sheet, separator=separator, is_inline=is_inline)
 
@@ -132,7 +132,7 @@ def _statement(statement: Statement, sheet: Sheet) -> LayoutItem:
 
 
 def _properties(span: Span, properties: Sequence[Assignment | PropertyMatch], sheet: Sheet) -> Group:
-    """Return a tree that is `property: value` pairs between braces and what stands before and behind them."""
+    """Return a tree of `property: value` pairs between braces, with what comes before and after them."""
     whole = sheet.run(span)
     items = tuple(sheet.run(pair.name.span.to(pair.value.span)) for pair in properties)
     group = _braces(Run(whole.first, items[0].first), items, sheet, separator=",", is_inline=True)
@@ -142,6 +142,6 @@ def _properties(span: Span, properties: Sequence[Assignment | PropertyMatch], sh
 def _braces(
     opening: Run, items: tuple[LayoutItem, ...], sheet: Sheet, *, separator: str, is_inline: bool
 ) -> Group:
-    """Return items behind an opening brace; a comma behind the last of them is left out."""
+    """Return items after an opening brace; a comma after the last one is left out."""
     closing = sheet.behind(extent(items[-1]))
     return Group(opening, items, Run(closing, closing + 1), separator, is_inline=is_inline)

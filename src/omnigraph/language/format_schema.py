@@ -8,7 +8,7 @@ from omnigraph.language.schema_ast import Annotation, Declaration, Edge, Interfa
 
 
 def schema_lines(tree: SchemaFile, sheet: Sheet) -> Iterator[Line]:
-    """Yield the lines of all declarations; edges without a body stand as close as they were written."""
+    """Yield the lines of all declarations; edges without a body stay as close together as written."""
     was_bare = False
     for declaration in tree.declarations:
         is_bare = not _has_body(declaration, sheet)

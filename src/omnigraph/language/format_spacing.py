@@ -1,6 +1,6 @@
 """The tokens of one line, and the spaces between them.
 
-Two tokens that stood apart are joined only where the lexer cuts them again: beside a mark.
+Two tokens that were apart are joined only where the lexer separates them again: next to a mark.
 """
 
 from collections.abc import Sequence
@@ -12,12 +12,12 @@ _TIGHT_BEFORE = frozenset({"(", ")", "]", "}", ",", ":", "?", ".", "..", "-"})
 
 
 def spell(tokens: Sequence[Token]) -> str:
-    """Return the tokens as they are written on one line; strings may break it."""
+    """Return the tokens as written on one line; strings may contain line breaks."""
     parts = [tokens[0].text]
     depth = 0
     for index in range(1, len(tokens)):
         depth += {"(": 1, ")": -1}.get(tokens[index - 1].text, 0)
-        # A comparison never stands between parentheses: there, `=` belongs to a keyword argument.
+        # A comparison never appears inside parentheses: there, `=` belongs to a keyword argument.
         is_keyword = depth > 0 and "=" in {tokens[index - 1].text, tokens[index].text}
         parts.append("" if is_keyword or _is_tight(tokens, index) else " ")
         parts.append(tokens[index].text)
@@ -25,7 +25,7 @@ def spell(tokens: Sequence[Token]) -> str:
 
 
 def _is_tight(tokens: Sequence[Token], index: int) -> bool:
-    """Return whether a token stands directly behind the one before it."""
+    """Return whether a token follows the one before it without a space."""
     left, right = tokens[index - 1], tokens[index]
     if left.text == ",":
         return _is_in_hops(tokens, index)
@@ -41,7 +41,7 @@ def _is_tight(tokens: Sequence[Token], index: int) -> bool:
 
 
 def _is_in_hops(tokens: Sequence[Token], index: int) -> bool:
-    """Return whether the comma before a token is the one of `{1,3}`."""
+    """Return whether the comma before a token is the one in `{1,3}`."""
     return index >= 3 and tokens[index - 3].text == "{"
 
 

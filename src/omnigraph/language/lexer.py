@@ -36,7 +36,7 @@ class Token(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """The tokens of a source, the last of kind `end`, and its comments apart."""
+    """The tokens of a source, the last of kind `end`, and, separately, its comments."""
 
     source: Source
     tokens: tuple[Token, ...]
@@ -113,7 +113,7 @@ def _refuse_large(size: int, source: Source) -> None:
 
 
 def _utf8_size(source: Source) -> int:
-    """Return the bytes of a text; one that has no UTF-8 can only come from a caller that passes strings."""
+    """Return the size of a text in bytes; a text without a UTF-8 form only comes from callers with strings."""
     if source.text.isascii():
         return len(source.text)
     try:

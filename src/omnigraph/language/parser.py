@@ -1,7 +1,7 @@
 """The cursor that both parsers move over their tokens, and how they recover from an error.
 
-A rule that meets something else raises `SyntaxFailure`. Whoever can go on behind the damage catches it, keeps
-its diagnostic and skips to a place where a new item starts; at the end all of them are raised together.
+A rule that meets something else raises `SyntaxFailure`. A caller that can continue after the damage catches
+it, keeps its diagnostic and skips to where a new item starts; at the end all diagnostics are raised together.
 """
 
 from omnigraph.core.deadline import LOOK_EVERY, look_at_deadline
@@ -23,10 +23,10 @@ _FOUND_MAX = 40  # characters of an unexpected token that a message quotes
 
 
 class SyntaxFailure(Exception):
-    """One error of the grammar on its way to a place that can go on behind it."""
+    """One syntax error on its way to a caller that can continue after it."""
 
     def __init__(self, diagnostic: Diagnostic) -> None:
-        """Take what is to be reported."""
+        """Take the diagnostic to report."""
         super().__init__(diagnostic.message)
         self.diagnostic = diagnostic
 
@@ -53,12 +53,12 @@ class TokenCursor:
         return self.token.text == text
 
     def ahead(self, count: int = 1) -> Token:
-        """Return the token `count` places behind the next one."""
+        """Return the token `count` places after the next one."""
         return self.tokens[min(self.index + count, len(self.tokens) - 1)]
 
     @property
     def is_first_on_line(self) -> bool:
-        """Whether no other token stands before the next one on its line."""
+        """Whether the next token is the first on its line."""
         before = self.tokens[self.index - 1].end if self.index else 0
         return self.index == 0 or "\n" in self.source.text[before : self.token.start]
 
@@ -69,7 +69,7 @@ class TokenCursor:
     # Taking
 
     def take(self) -> Token:
-        """Return the next token and step behind it."""
+        """Return the next token and step past it."""
         token = self.token
         if self.index < len(self.tokens) - 1:
             self.index += 1
@@ -79,7 +79,7 @@ class TokenCursor:
         return token
 
     def accept(self, text: str) -> bool:
-        """Step behind this word or mark if it is next."""
+        """Step past this word or mark if it is next."""
         if self.token.text == text:
             self.take()
             return True
@@ -151,7 +151,7 @@ class TokenCursor:
         return SyntaxFailure(Diagnostic(message, span, help))
 
     def unexpected(self, what: str, *, help: str | None = None) -> SyntaxFailure:
-        """Return the error that something else was expected in place of the next token."""
+        """Return the error that says what was expected in place of the next token."""
         token = self.token
         if token.kind == "unclosed":
             thing = "string" if token.text == '"' else "comment"
@@ -205,7 +205,7 @@ class TokenCursor:
             if escaped not in _ESCAPES:
                 place = Span(token.start + 1 + slash, token.start + 3 + slash)
                 message = f"unsupported escape sequence '\\{escaped}'"
-                raise self.failure(message, place, help='strings know \\" \\\\ \\n \\r \\t')
+                raise self.failure(message, place, help='escape sequences are \\" \\\\ \\n \\r \\t')
             parts.append(_ESCAPES[escaped])
             position = slash + 2
         parts.append(raw[position:])

@@ -1,6 +1,6 @@
 """What a query file says, as written.
 
-Trees compare by content: spans take no part, so a formatted file has the tree of the original.
+Trees compare by content: spans are ignored, so a formatted file has the tree of the original.
 """
 
 from dataclasses import dataclass, field
@@ -66,7 +66,7 @@ class Now:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """`count(x)` and its like."""
+    """`count(x)` and the like."""
 
     function: str
     argument: "Expression"
@@ -75,7 +75,7 @@ class Aggregate:
 
 @dataclass(frozen=True, slots=True)
 class TextMatch:
-    """`search`, `fuzzy` or `match_text`: whether a field holds words of a query."""
+    """`search`, `fuzzy` or `match_text`: whether a field contains words of a query."""
 
     function: str
     field: "Expression"
@@ -172,7 +172,7 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class TextPredicate:
-    """A text match that stands as a clause of its own."""
+    """A text match that is a clause by itself."""
 
     expression: TextMatch
     span: Span = span_field()

@@ -57,7 +57,7 @@ class _QueryParser(ClauseParser):
         start = self.token
         self.expect("query", help="a query file is a list of 'query name(...) { ... }'")
         name = self.name("the name of the query")
-        self.expect("(", help="parameters are listed behind the name; without any, write '()'")
+        self.expect("(", help="parameters are listed after the name; without any, write '()'")
         parameters: list[Parameter] = []
         if not self.accept(")"):
             parameters.append(self.parameter())
@@ -68,7 +68,7 @@ class _QueryParser(ClauseParser):
         texts = self.query_annotations()
         self.expect("{")
         body = self.read() if self.at("match") else self.mutation(name.text)
-        self.expect("}", help="the parts of a read stand in the order match, return, order, limit")
+        self.expect("}", help="the parts of a read come in the order match, return, order, limit")
         description, instruction = texts.get("description"), texts.get("instruction")
         return Query(name, tuple(parameters), description, instruction, body, self.since(start))
 

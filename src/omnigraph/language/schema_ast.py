@@ -1,6 +1,6 @@
 """What a schema file says, as written.
 
-Trees compare by content: spans take no part, so a formatted file has the tree of the original.
+Trees compare by content: spans are ignored, so a formatted file has the tree of the original.
 """
 
 from dataclasses import dataclass, field
@@ -49,7 +49,7 @@ class Annotation:
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """`@key(a, b)` and its like on a line of its own in a body."""
+    """`@key(a, b)` and the like, on its own line in a body."""
 
     name: str
     arguments: tuple[NameArgument | LiteralArgument | RangeArgument, ...]
@@ -86,7 +86,7 @@ class PropertyDeclaration:
 
 @dataclass(frozen=True, slots=True)
 class Cardinality:
-    """How many edges a source node may have; `high` is none when unbounded."""
+    """How many edges a source node may have; `high` is `None` when unbounded."""
 
     low: int
     high: int | None
@@ -119,7 +119,7 @@ class Node:
 
     @property
     def constraints(self) -> tuple[Constraint, ...]:
-        """The constraints written on lines of their own."""
+        """The constraints written on their own lines."""
         return tuple(item for item in self.body if isinstance(item, Constraint))
 
 
@@ -142,7 +142,7 @@ class Edge:
 
     @property
     def constraints(self) -> tuple[Constraint, ...]:
-        """The constraints written on lines of their own."""
+        """The constraints written on their own lines."""
         return tuple(item for item in self.body if isinstance(item, Constraint))
 
 

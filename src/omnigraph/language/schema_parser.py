@@ -124,7 +124,7 @@ class _SchemaParser(TokenCursor):
     # Bodies
 
     def body(self) -> tuple[PropertyDeclaration | Constraint, ...]:
-        """Read a body behind its brace; an item with an error costs that item, not the declaration."""
+        """Read a body after its brace; an error in an item loses that item, not the declaration."""
         items: list[PropertyDeclaration | Constraint] = []
         while not self.accept("}"):
             start = self.index
@@ -191,7 +191,7 @@ class _SchemaParser(TokenCursor):
         minus = self.token
         is_negative = self.accept("-")
         if is_negative and self.token.start != minus.end:
-            raise self.unexpected("a number directly behind '-'")
+            raise self.unexpected("a number directly after '-'")
         if self.token.kind == "decimal":
             decimal = self.decimal()
             return -decimal if is_negative else decimal
@@ -206,7 +206,7 @@ class _SchemaParser(TokenCursor):
         if self.accept("["):
             scalar, is_list = self.scalar(help="a list holds plain scalars"), True
             self.expect(
-                "]", help="a list holds plain scalars: write '?' behind the bracket" if self.at("?") else None
+                "]", help="a list holds plain scalars: write '?' after the bracket" if self.at("?") else None
             )
         elif self.at("enum") and self.ahead().text == "(":
             enum_values = self.enum_values()
@@ -263,7 +263,7 @@ class _SchemaParser(TokenCursor):
         start = self.take()
         name = self.name("the name of an annotation")
         if name.text == "card":
-            help = "@card stands on an edge, directly behind its target type"
+            help = "@card goes on an edge, directly after its target type"
             raise self.failure("@card is not allowed here", name.span, help=help)
         if not self.accept("("):
             return Annotation(name.text, None, (), self.since(start))

@@ -1,4 +1,4 @@
-"""The checks of one schema source that need nothing but that source.
+"""The checks of a schema that need only its source.
 
 Each rule yields diagnostics; they are reported together, in the order of the text. The labels S03 to S32 are
 those of the languages specification, 1.11.
@@ -42,7 +42,7 @@ def check_schema(schema: SchemaFile) -> None:
     """Check a parsed schema.
 
     Raises:
-        ParseError: with every rule that is broken, up to the limit.
+        ParseError: with every broken rule, up to the limit.
     """
     interfaces = {interface.name.text: interface for interface in reversed(schema.interfaces)}
     found: list[Diagnostic] = []
@@ -60,7 +60,7 @@ def check_schema(schema: SchemaFile) -> None:
 
 
 def _interface(interface: Interface) -> Iterator[Diagnostic]:
-    """Check what an interface answers for itself; the rest is checked in each node that receives it."""
+    """Check what concerns the interface alone; the rest is checked in each node that implements it."""
     for item in interface.properties:
         yield from _type_and_name(item)
         hints = tuple(a for a in item.annotations if a.name == "rename_from")
@@ -80,7 +80,7 @@ def _node(node: Node, interfaces: dict[str, Interface]) -> Iterator[Diagnostic]:
     types = {name: property_.item.type.value_type for name, property_ in owned.items()}
     for property_ in owned.values():
         for diagnostic in _property(property_, owned):
-            # What an injected property does wrong is shown where the node takes it in.
+            # An error in an injected property is shown at the node that receives it.
             yield diagnostic if property_.is_declared else _moved(diagnostic, node, property_)
     for constraint in node.constraints:
         yield from check_constraint(constraint, types, owner=node.name.text, is_edge=False)
@@ -115,7 +115,7 @@ def _cardinality(edge: Edge, cardinality: Cardinality) -> Iterator[Diagnostic]:
 def _type_and_name(item: PropertyDeclaration) -> Iterator[Diagnostic]:
     name, type_ = item.name.text, item.type
     if name in _STORAGE_COLUMNS:  # S03
-        yield Diagnostic(f"'{name}' is reserved for a column of the storage", item.name.span)
+        yield Diagnostic(f"'{name}' is reserved for a storage column", item.name.span)
     if type_.dimension is not None and not 1 <= type_.dimension <= VECTOR_DIMENSION_MAX:  # S05
         message = f"the dimension of '{name}' is not between 1 and {VECTOR_DIMENSION_MAX}"
         yield Diagnostic(message, type_.span)

@@ -6,7 +6,7 @@ from omnigraph.core.span import Span
 
 
 def span_field() -> Span:
-    """Return a field for the place of a tree: it takes no part in comparing trees."""
+    """Return a field for the position of a tree; comparisons of trees ignore it."""
     place: Span = field(compare=False, repr=False)
     return place
 
