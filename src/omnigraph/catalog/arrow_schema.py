@@ -8,7 +8,7 @@ from omnigraph.core.values import Scalar, ValueType
 if TYPE_CHECKING:
     import pyarrow as pa
 
-PRIMARY_KEY_METADATA = {b"lance-schema:unenforced-primary-key": b"true"}  # set once, at creation, for good
+PRIMARY_KEY_METADATA = {b"lance-schema:unenforced-primary-key": b"true"}  # set once, at creation, permanently
 PROPERTY_ID_KEY = b"omnigraph.stable_property_id"
 
 

@@ -42,7 +42,7 @@ def bind(query: ast.Query, catalog: Catalog, source: Source) -> BoundQuery:
 
     Raises:
         TypeCheckError: a name or a type does not fit; the first error is reported.
-        PlanError: it is well typed but has no executable meaning.
+        PlanError: the query is well typed but has no executable meaning.
         ExecutionError: a literal or an assignment can never be carried out.
     """
     scope = Scope(catalog, query.parameters, source)
@@ -55,10 +55,10 @@ def bind(query: ast.Query, catalog: Catalog, source: Source) -> BoundQuery:
 
 
 def find_query(file: ast.QueryFile, name: str) -> ast.Query:
-    """Return the first query of a name.
+    """Return the first query with a given name.
 
     Raises:
-        QueryNotFound: there is none.
+        QueryNotFound: there is no such query.
     """
     for query in file.queries:
         if query.name.text == name:
@@ -87,7 +87,7 @@ def _projection(projection: ast.Projection, scope: Scope) -> BoundProjection:
 
 
 def _column_names(expression: BoundExpression) -> tuple[str, str]:
-    """Return the column name of a result, and the short name of the descriptor."""
+    """Return the column name in the result and the short name in the descriptor."""
     match expression:
         case PropertyValue(variable, name):
             return f"{variable}.{name}", name
@@ -119,7 +119,7 @@ def _ordering(
     if isinstance(ordering.expression, ast.AliasReference):
         name = ordering.expression.name
         projected = next((p.expression for p in projections if p.alias == name), None)
-        # An alias that nothing projects is a plan error; until then it stands for itself.
+        # An alias that nothing projects is a plan error; until the plan rules run it is kept as it is.
         expression = AliasValue(name, projected)
     else:
         expression = bind_expression(ordering.expression, scope)
@@ -141,7 +141,7 @@ def _check_ranking(read: BoundRead, scope: Scope) -> None:
         scope.fail("T17", "an order by nearest needs a limit", nearest.span)
     for ordering in read.orderings:
         if ordering is not nearest and isinstance(ordering.expression, AliasValue):
-            message = f"the alias '{ordering.expression.name}' cannot order together with nearest"
+            message = f"the alias '{ordering.expression.name}' cannot be an order key together with nearest"
             scope.fail("T18", message, ordering.span)
 
 
@@ -150,5 +150,5 @@ def _check_grouping(read: BoundRead, body: ast.Read, scope: Scope) -> None:
         return
     for bound, projection in zip(read.projections, body.projections, strict=True):
         if not isinstance(bound.expression, AggregateValue | PropertyValue | EntityValue):
-            message = "beside an aggregate only properties and variables are returned, as grouping keys"
+            message = "besides aggregates, only properties and variables can be returned, as grouping keys"
             scope.fail("T9", message, projection.span)

@@ -1,7 +1,7 @@
 """The type of every expression of a read.
 
-One function per family: what it may hold, which code it fails with. Checks that are about the place of an
-expression (a rank function inside `match`, a text predicate in `return`) are plan rules, not types.
+One function per family: what it may contain, which code it fails with. Checks on where an expression appears
+(a rank function inside `match`, a text predicate in `return`) are plan rules, not types.
 """
 
 from omnigraph.catalog.bind_value import NOW, bind_literal, bind_vector
@@ -53,12 +53,12 @@ def bind_expression(expression: ast.Expression, scope: Scope) -> BoundExpression
         case ast.Rrf():
             return _rrf(expression, scope)
         case ast.AliasReference():
-            help = "an alias can be an order key only; a property is written '$variable.property'"
+            help = "an alias can only be an order key; a property is written '$variable.property'"
             return scope.fail(None, f"'{expression.name}' is not a value", expression.span, help)
 
 
 def bind_property(access: ast.PropertyAccess, scope: Scope) -> PropertyValue:
-    """Return a property of a bound variable; T6 when there is none, T24 when it is a Blob."""
+    """Return a property of a bound variable; T6 when there is no such property, T24 when it is a Blob."""
     _, item = scope.property_of(access)
     if item.is_blob:
         message = f"'${access.variable}.{access.property}' is a Blob and cannot be read in a query"
@@ -111,7 +111,7 @@ def _text_match(match: ast.TextMatch, scope: Scope) -> TextMatchValue:
     if match.edits is not None:
         edits = bind_expression(match.edits, scope)
         if not _is_integer(edits):
-            scope.fail(code, f"the edits of fuzzy are an integer, not {_shown(edits)}", match.edits.span)
+            scope.fail(code, f"the edits of fuzzy must be an integer, not {_shown(edits)}", match.edits.span)
     return TextMatchValue(match.function, field, query, edits)
 
 
@@ -123,7 +123,7 @@ def _bm25(rank: ast.Bm25, scope: Scope) -> Bm25Value:
 
 def _text_field(function: str, field: ast.Expression, scope: Scope, code: str) -> PropertyValue:
     if not isinstance(field, ast.PropertyAccess):
-        scope.fail(code, f"the field of {function} is a String property of a node", field.span)
+        scope.fail(code, f"the field of {function} must be a String property of a node", field.span)
     _refuse_edge(function, field, scope)
     bound = bind_property(field, scope)
     if not bound.type.is_plain_string:
@@ -136,7 +136,7 @@ def _text_query(function: str, query: ast.Expression, scope: Scope, code: str) -
     bound = bind_expression(query, scope)
     type_ = type_of(bound)
     if type_ is None or not type_.is_plain_string:
-        scope.fail(code, f"the query of {function} is a String, not {_shown(bound)}", query.span)
+        scope.fail(code, f"the query of {function} must be a String, not {_shown(bound)}", query.span)
     return bound
 
 
@@ -157,9 +157,7 @@ def _nearest(rank: ast.Nearest, scope: Scope) -> NearestValue:
     type_ = type_of(query)
     is_vector = type_ is not None and type_.dimension == dimension
     if type_ is None or not (is_vector or type_.is_plain_string):
-        message = (
-            f"'{item.name}' is {item.type}: nearest needs such a vector or a String, not {_shown(query)}"
-        )
+        message = f"'{item.name}': nearest needs a Vector({dimension}) or a String, not {_shown(query)}"
         scope.fail("T15", message, rank.query.span)
     return NearestValue(field, query, model)
 
@@ -171,7 +169,7 @@ def _rrf(rank: ast.Rrf, scope: Scope) -> RrfValue:
         k = bind_expression(rank.k, scope)
         is_zero = isinstance(rank.k, ast.Literal) and rank.k.value == 0  # there are no negative literals
         if not _is_integer(k) or is_zero:
-            scope.fail("T21", f"the k of rrf is a positive integer, not {_shown(k)}", rank.k.span)
+            scope.fail("T21", f"the k of rrf must be a positive integer, not {_shown(k)}", rank.k.span)
     return RrfValue(first, second, k)
 
 

@@ -74,7 +74,7 @@ def _binding(clause: ast.Binding, scope: Scope) -> BoundBinding:
     if isinstance(bound, EdgeType):
         scope.fail("T23", f"'${name}' is bound to an edge and cannot be a node", clause.variable.span)
     if bound is not None and bound.name != node.name:
-        message = f"'${name}' is {bound.name} already and cannot be {node.name}"
+        message = f"'${name}' is already {bound.name} and cannot be {node.name}"
         scope.fail(None, message, clause.variable.span)
     matches = []
     for match in clause.matches:
@@ -152,7 +152,9 @@ def _hops(clause: ast.Traversal, scope: Scope) -> tuple[int, int]:
     if hops.high is None:
         scope.fail("T15", "hop bounds need a maximum", hops.span, "write '{low,high}'")
     if hops.low < 1 or hops.high < hops.low:
-        message = f"hop bounds {{{hops.low},{hops.high}}}: the minimum is at least 1 and at most the maximum"
+        message = (
+            f"hop bounds {{{hops.low},{hops.high}}}: the minimum must be at least 1 and at most the maximum"
+        )
         scope.fail("T15", message, hops.span)
     return hops.low, hops.high
 
@@ -162,17 +164,17 @@ def _check_edge_variable(clause: ast.Traversal, scope: Scope) -> None:
     if variable is None:
         return
     if clause.hops is not None:
-        scope.fail("T23", "an edge that is named has no hop bounds", clause.hops.span)
+        scope.fail("T23", "a named edge cannot have hop bounds", clause.hops.span)
     if variable.name == ast.ANONYMOUS:
         return
     if variable.name in {clause.left.name, clause.right.name}:
         scope.fail("T23", f"'${variable.name}' names the edge and one of its ends", variable.span)
     if variable.name in scope.variables:
-        scope.fail("T23", f"'${variable.name}' is bound already and cannot name an edge", variable.span)
+        scope.fail("T23", f"'${variable.name}' is already bound and cannot name an edge", variable.span)
 
 
 def _orientation(clause: ast.Traversal, edge: EdgeType, scope: Scope) -> Direction:
-    """Return whether the left end is the edge's source, by the types that are known so far."""
+    """Return whether the left end is the edge's source, by the types known so far."""
     left, right = scope.variables.get(clause.left.name), scope.variables.get(clause.right.name)
     if left is not None:
         if left.name == edge.source:
@@ -226,7 +228,9 @@ def _filter(clause: ast.Filter, scope: Scope) -> BoundFilter:
 
 def _operand(expression: ast.Expression, scope: Scope) -> BoundExpression:
     if isinstance(expression, ast.AliasReference):
-        help = "there is no null: nothing compares equal to it" if expression.name == "null" else None
+        help = (
+            "there is no null literal: nothing compares equal to null" if expression.name == "null" else None
+        )
         scope.fail("T7", f"'{expression.name}' is not a value to compare with", expression.span, help)
     operand = bind_expression(expression, scope)
     if isinstance(operand, EntityValue | AggregateValue):
@@ -264,12 +268,12 @@ def _negation(clause: ast.Negation, scope: Scope) -> BoundNegation:
     mentioned = (name for inner in clause.clauses for name in _mentions(inner))
     if not any(name in scope.variables for name in mentioned):
         help = "without one the block would be true or false for all rows alike"
-        scope.fail("T9", "a not block mentions a variable from outside", clause.span, help)
+        scope.fail("T9", "a not block must mention a variable from outside", clause.span, help)
     return BoundNegation(clauses, frozenset(scope.variables))
 
 
 def _mentions(clause: ast.Clause) -> Iterator[str]:
-    """Yield the variables that a clause names itself; nested blocks are not direct."""
+    """Yield the variables that a clause itself names, without those of nested blocks."""
     match clause:
         case ast.Binding():
             yield clause.variable.name

@@ -116,7 +116,9 @@ def _predicate(predicate: ast.Predicate, type_: NodeType | EdgeType, scope: Scop
         if item is None:
             _fail_unknown(predicate.name, type_, scope)
         if item.is_blob:
-            scope.fail("T11", f"'{type_.name}.{name}' is a Blob and selects nothing", predicate.name.span)
+            scope.fail(
+                "T11", f"'{type_.name}.{name}' is a Blob and cannot select anything", predicate.name.span
+            )
         wanted = item.type
     value = _compared(predicate.value, scope)
     check_comparable(wanted, value.type, predicate, scope)

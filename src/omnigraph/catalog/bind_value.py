@@ -24,7 +24,7 @@ def bind_literal(literal: Literal | ListLiteral, scope: Scope) -> LiteralValue:
     items: list[Literal] = []
     for item in literal.items:
         if isinstance(item, ListLiteral):
-            scope.fail(None, "lists are not nested", item.span)
+            scope.fail(None, "lists cannot be nested", item.span)
         items.append(item)
         if not ValueType(items[0].scalar).accepts(ValueType(item.scalar)):
             message = f"a list holds one type, not both {items[0].scalar} and {item.scalar}"
@@ -34,7 +34,7 @@ def bind_literal(literal: Literal | ListLiteral, scope: Scope) -> LiteralValue:
 
 
 def bind_vector(literal: ListLiteral, scope: Scope, dimension: int, code: str) -> LiteralValue:
-    """Return a list literal as a vector, or fail with the code of the place."""
+    """Return a list literal as a vector, or fail with the given code."""
     bound = bind_literal(literal, scope)
     assert isinstance(bound.value, tuple)
     if bound.type.scalar not in NUMBERS or len(bound.value) != dimension:

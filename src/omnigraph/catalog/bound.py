@@ -1,7 +1,7 @@
 """Checked queries: every name resolved, every expression typed.
 
-B1  Whoever reads a bound query never looks at the catalog for a type again: the operator of a filter, the
-    orientation of a traversal and the type of every expression are decided here.
+B1  No reader of a bound query consults the catalog for a type again: the operator of a filter, the direction
+    of a traversal and the type of every expression are decided here.
 """
 
 from collections.abc import Mapping
@@ -13,12 +13,12 @@ from omnigraph.core.span import Source, Span
 from omnigraph.core.values import Scalar, ValueType
 
 NOW_PARAMETER = (
-    "__omnigraph_now"  # `now()`: bound once per request, so that it is one instant everywhere in it
+    "__omnigraph_now"  # `now()`: bound once per request, so that it is the same instant throughout
 )
 
 
 class Operator(StrEnum):
-    """The comparisons of filters; `contains` of a list and of a text are two of them."""
+    """The comparisons of filters; `contains` on a list and `contains` on a text are two different ones."""
 
     EQ = "eq"
     NE = "ne"
@@ -83,7 +83,7 @@ class EntityValue:
 
 @dataclass(frozen=True, slots=True)
 class AggregateValue:
-    """`count` and its like over a group."""
+    """`count` and the like over a group."""
 
     function: str
     argument: "BoundExpression"
@@ -92,7 +92,7 @@ class AggregateValue:
 
 @dataclass(frozen=True, slots=True)
 class AliasValue:
-    """A projected column, by its alias; none is projected under an unknown one, which plan rules refuse."""
+    """A projected column, by its alias; an unknown one has no projection, and plan rules refuse it."""
 
     name: str
     projection: "BoundExpression | None"
@@ -153,7 +153,7 @@ _SCORE = ValueType(Scalar.F64)
 
 
 def type_of(expression: BoundExpression) -> ValueType | None:
-    """Return the type of an expression, or none for a whole entity."""
+    """Return the type of an expression, or `None` for a whole entity."""
     match expression:
         case PropertyValue() | ParameterValue() | LiteralValue() | AggregateValue():
             return expression.type
@@ -168,7 +168,7 @@ def type_of(expression: BoundExpression) -> ValueType | None:
 
 
 def behind_alias(expression: BoundExpression) -> BoundExpression:
-    """Return what an order key stands for: the projection behind an alias, else the key itself."""
+    """Return what an order key stands for: the projection that an alias names, else the key itself."""
     if isinstance(expression, AliasValue) and expression.projection is not None:
         return expression.projection
     return expression
@@ -200,7 +200,7 @@ class BoundBinding:
 
 @dataclass(frozen=True, slots=True)
 class BoundTraversal:
-    """An edge between two variables; an anonymous end or edge is none.
+    """An edge between two variables; an anonymous end or edge is `None`.
 
     `direction` is seen from the left end. Every traversal has both bounds.
     """
@@ -225,10 +225,10 @@ class BoundFilter:
 
 @dataclass(frozen=True, slots=True)
 class BoundNegation:
-    """Rows without a match of the clauses stay.
+    """Keeps the rows for which the clauses have no match.
 
-    `visible` are the outer variables that stand before the block: a variable of the block that is called like
-    a later one is another variable.
+    `visible` are the outer variables bound before the block: a variable of the block with the name of one
+    bound later is a different variable.
     """
 
     clauses: "tuple[BoundClause, ...]"

@@ -20,7 +20,7 @@ def compile_schema(source: Source) -> Catalog:
 
     Raises:
         ParseError: the text does not parse or breaks a rule of one source.
-        CatalogError: it parses but makes no catalog.
+        CatalogError: it parses but does not make a valid catalog.
     """
     desired = read_schema(source)
     return build_catalog(accept_first(desired), written_keys(desired.file))
@@ -31,7 +31,7 @@ def read_schema(source: Source) -> DesiredSchema:
 
     Raises:
         ParseError: the text does not parse or breaks a rule of one source.
-        CatalogError: it parses but makes no catalog.
+        CatalogError: it parses but does not make a valid catalog.
     """
     file = parse_schema(source)
     check_schema(file)
@@ -40,7 +40,7 @@ def read_schema(source: Source) -> DesiredSchema:
 
 
 def written_keys(file: SchemaFile) -> dict[str, tuple[str, ...]]:
-    """Return the members of composite keys by node type, in the order in which the source writes them."""
+    """Return the members of composite keys by node type, in the order written in the source."""
     return {
         node.name.text: tuple(
             dict.fromkeys(arg.name for arg in rule.arguments if isinstance(arg, NameArgument))
@@ -54,7 +54,7 @@ def written_keys(file: SchemaFile) -> dict[str, tuple[str, ...]]:
 def build_catalog(accepted: AcceptedSchema, keys: Mapping[str, tuple[str, ...]] = NO_KEYS) -> Catalog:
     """Return the catalog of an accepted schema.
 
-    An accepted schema is freed from order; `keys` are those of its source, where there is one.
+    An accepted schema keeps no order of key members; `keys` come from its source, where there is one.
     """
     shapes = accepted.shape
     edges = {shape.name: _edge(shape, accepted) for shape in shapes.of_kind(DeclarationKind.EDGE)}

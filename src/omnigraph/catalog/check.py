@@ -17,7 +17,7 @@ def check_catalog(file: SchemaFile) -> None:
     """Check that the declarations of a schema fit together.
 
     Raises:
-        CatalogError: with everything that does not, up to the limit.
+        CatalogError: with every fault found, up to the limit.
     """
     faults = sorted(_faults(file), key=lambda fault: fault.span.start if fault.span else 0)
     if faults:
@@ -56,9 +56,7 @@ def _reserved(
 ) -> Iterator[Diagnostic]:
     for item in items:
         if item.name.text in columns:  # S04
-            message = (
-                f"'{item.name.text}' of '{owner.name.text}' is reserved for a column of every such table"
-            )
+            message = f"'{item.name.text}' of '{owner.name.text}' is reserved for a column of its table"
             yield Diagnostic(message, item.name.span)
 
 
@@ -104,4 +102,4 @@ def _same_lower_case(edges: Iterable[Edge]) -> Iterator[Diagnostic]:
         other = seen.setdefault(edge.name.text.lower(), edge.name.text)
         if other != edge.name.text:  # S36
             message = f"edges '{other}' and '{edge.name.text}' differ in case only"
-            yield Diagnostic(message, edge.name.span, "queries look edges up whatever the case")
+            yield Diagnostic(message, edge.name.span, "queries ignore the case of edge names")

@@ -60,7 +60,7 @@ class ResultField:
     vector_dim: int | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the field without what it does not have."""
+        """Return the field, leaving out what is unset."""
         document: dict[str, Any] = {"name": self.name, "kind": self.kind}
         if self.item_kind is not None:
             document["item_kind"] = self.item_kind

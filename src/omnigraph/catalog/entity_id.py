@@ -1,6 +1,6 @@
 """The id of an entity: derived from its key, or fresh.
 
-E1  Equal keys have equal ids, whoever derives them and whatever the key columns are called today.
+E1  Equal keys have equal ids, no matter which code derives them or how the key columns are now named.
 """
 
 import json
@@ -27,7 +27,7 @@ def derive_id(node: NodeType, values: Mapping[str, KeyValue | None]) -> str:
 
 
 def lookup_column(type_: NodeType | EdgeType, column: str) -> str:
-    """Return the column to compare in place of another: a key of one text is the id, which has a B-tree."""
+    """Return the column to compare instead: a key that is one text is the id, which has a B-tree."""
     if isinstance(type_, NodeType) and type_.key == (column,):
         property_ = type_.properties[column].type
         return "id" if property_.scalar is Scalar.STRING else column
@@ -62,6 +62,6 @@ def _float_text(value: float, scalar: Scalar, where: str) -> str:
 
 def _single_text(value: float) -> str:
     """Return the shortest decimal that reads back as the same single-precision float."""
-    import numpy as np  # late: few keys are floats, and fewer of them single
+    import numpy as np  # late: few keys are floats, and fewer still single-precision
 
     return np.format_float_positional(np.float32(value), unique=True, trim="-")

@@ -20,7 +20,7 @@ PropertyKey = tuple[DeclarationKind, str, str]
 
 @dataclass(frozen=True, slots=True)
 class AcceptedSchema:
-    """A shape whose every type, property and table has its number."""
+    """A shape in which every type, property and table has a number."""
 
     shape: SchemaShape
     domain: str
@@ -34,7 +34,7 @@ class AcceptedSchema:
 class Resolution:
     """A desired schema matched to the accepted one.
 
-    `types` and `properties` map every desired declaration to the accepted name it continues, or to none where
+    `types` and `properties` map every desired declaration to the accepted name it continues, or to `None` if
     it is new.
     """
 
@@ -44,7 +44,7 @@ class Resolution:
 
 
 def accept_first(desired: DesiredSchema, *, make_domain: Callable[[], str] = new_ulid) -> AcceptedSchema:
-    """Number a schema that is the first of its graph; rename hints are inert."""
+    """Number the first schema of a graph; rename hints have no effect."""
     nothing = AcceptedSchema(SchemaShape(()), make_domain(), 1, {}, {}, {})
     types: dict[TypeKey, str | None] = {(shape.kind, shape.name): None for shape in desired.shape.types}
     properties: dict[PropertyKey, str | None] = {
@@ -85,7 +85,7 @@ def resolve(accepted: AcceptedSchema, desired: DesiredSchema) -> Resolution:
     """Match every desired declaration to an accepted one by name, then by hint.
 
     Raises:
-        CatalogError: a hint names nothing that can be taken over, or something taken already.
+        CatalogError: a hint names nothing that can be renamed, or something already taken.
     """
     return _Resolver(accepted, desired).resolve()
 
@@ -123,7 +123,7 @@ class _Resolver:
         hints = {}
         for name in shape.property_names:
             hint = self.desired.property_hints.get((kind, owner, name))
-            # A hint that an interface injects speaks to the nodes that had the old name, and to no others.
+            # A hint that an interface injects applies only to nodes that had the old name.
             if hint and not (hint.is_injected and hint.old not in known):
                 hints[name] = hint
         names = list(shape.property_names)
@@ -151,7 +151,7 @@ class _Resolver:
                 matched[name] = None
             elif hint.old in taken:
                 message = (
-                    f"'{name}' cannot be renamed from '{hint.old}': '{taken[hint.old]}' continues it already"
+                    f"'{name}' cannot be renamed from '{hint.old}': '{taken[hint.old]}' already continues it"
                 )
                 self.faults.append(Diagnostic(message, hint.span))
                 matched[name] = None

@@ -1,6 +1,6 @@
 """The accepted schema as a document: what `_schema.ir.json` and the manifest's `schema` rows hold.
 
-K1  Writing and reading gives the same value back, ids and counter included.
+K1  Reading a written document gives the same value back, ids and counter included.
 """
 
 import hashlib
@@ -36,7 +36,7 @@ def read_ir(text: str) -> AcceptedSchema:
     """Return the accepted schema of a document (K1).
 
     Raises:
-        ValueError: the text is not such a document.
+        ValueError: the text is not a schema document.
     """
     try:
         document = read_json(text)

@@ -1,4 +1,4 @@
-"""Lint of a query file: every query checked, and what a file as a whole leaves out."""
+"""Linting a query file: every query is checked, and what the file as a whole leaves out is reported."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _HARD_CODED = "hard-coded mutation: it has no parameters, so it can only ever do
 
 @dataclass(frozen=True, slots=True)
 class QueryResult:
-    """How one query fared; `error` is what its check raised."""
+    """The result for one query; `error` is what its check raised."""
 
     name: str
     kind: str
@@ -30,7 +30,7 @@ class QueryResult:
     operation: Operation | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the result without what it does not have."""
+        """Return the result, leaving out what is unset."""
         document: dict[str, Any] = {
             "name": self.name,
             "kind": self.kind,
@@ -57,7 +57,7 @@ class Finding:
     query_names: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Return the finding without what it does not have."""
+        """Return the finding, leaving out what is unset."""
         document: dict[str, Any] = {
             "severity": str(self.severity),
             "code": self.code,
@@ -84,7 +84,7 @@ class LintReport:
 
     @property
     def errors(self) -> int:
-        """Queries that do not check, and error findings."""
+        """Queries that fail the check, and error findings."""
         return sum(result.error is not None for result in self.results) + self._count(Severity.ERROR)
 
     @property
@@ -94,7 +94,7 @@ class LintReport:
 
     @property
     def infos(self) -> int:
-        """Findings that ask for nothing."""
+        """Findings that need no action."""
         return self._count(Severity.INFO)
 
     @property
@@ -123,7 +123,7 @@ class LintReport:
 def lint(
     catalog: Catalog, source: Source, *, query_path: str, schema_source: Mapping[str, str]
 ) -> LintReport:
-    """Check a whole query file; nothing is raised for what is wrong with it."""
+    """Check a whole query file; its errors are reported, never raised."""
     try:
         file = parse_queries(source)
     except ParseError as error:
@@ -144,7 +144,7 @@ def lint(
 
 
 def unreadable(error: ParseError, *, query_path: str, schema_source: Mapping[str, str]) -> LintReport:
-    """Return the report of a file that is no text of the language at all."""
+    """Return the report for a file that cannot be read as text."""
     finding = Finding(Severity.ERROR, UNPARSABLE_FILE, str(error))
     return LintReport(schema_source, query_path, (), (finding,), error)
 

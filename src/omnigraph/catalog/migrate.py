@@ -1,7 +1,7 @@
 """The migration planner: accepted schema and desired schema to steps.
 
-M1  Every difference is classified. What no rule knows becomes one unsupported change on `schema`.
-M2  The plan depends on the two shapes and the hints alone: same input, same steps in the same order.
+M1  Every difference is classified. A change that no rule covers becomes one unsupported change on `schema`.
+M2  The plan depends only on the two shapes and the hints: same input, same steps in the same order.
 """
 
 from collections.abc import Iterator
@@ -47,14 +47,14 @@ class MigrationPlan:
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """What the planner noticed beside the steps."""
+        """What the planner noticed besides the steps."""
         return self.resolution.diagnostics
 
     def require_supported(self) -> None:
         """Stop a plan that cannot be applied.
 
         Raises:
-            SchemaError: with the first unsupported reason behind its code.
+            SchemaError: with the first unsupported reason, preceded by its code.
         """
         for step in self.steps:
             if isinstance(step, UnsupportedChange):
@@ -64,7 +64,7 @@ class MigrationPlan:
 def plan_migration(
     accepted: AcceptedSchema, desired: DesiredSchema, *, allow_data_loss: bool = False
 ) -> MigrationPlan:
-    """Return the plan from one schema to another; with data loss allowed every drop is hard.
+    """Return the plan from one schema to another; if data loss is allowed, every drop is hard.
 
     Raises:
         CatalogError: a rename hint cannot be followed.
@@ -112,7 +112,7 @@ class _Planner:
         return DropType(kind, name, self.mode)
 
     def under_new_endpoints(self, shape: TypeShape) -> TypeShape:
-        """Return an edge between the node types as they are called now: a renamed type is the same one."""
+        """Return an edge with its node types under their new names: a renamed type is the same type."""
         source, target = (self.node_names.get(end or "", end) for end in (shape.source, shape.target))
         return replace(shape, source=source, target=target)
 
@@ -194,7 +194,7 @@ def _changed_spelling(
 ) -> Iterator[Step]:
     """Yield the steps of a constraint that moved between the property and the body.
 
-    One that came or went altogether is a changed rule, and reported as such.
+    One that was added or removed altogether is reported as a changed rule.
     """
     for kind in sorted(set(old.written) ^ set(new.written)):
         rule = Rule(kind, (new.name,))
@@ -221,7 +221,7 @@ def _changed_rules(owner: TypeShape, before: set[Rule]) -> Iterator[Step]:
 
 
 def _metadata(step: Step, old: tuple[Note, ...], new: tuple[Note, ...], entity: str) -> Step:
-    """Return the step if readers' texts alone changed; any other annotation may mean something."""
+    """Return the step if only texts for readers changed; any other annotation may carry meaning."""
     changed = sorted({note.name for note in set(old) ^ set(new)} - _FREE_NOTES)
     if changed:
         return UnsupportedChange(entity, f"changing annotation @{changed[0]} of '{entity}' is not supported")

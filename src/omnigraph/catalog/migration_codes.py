@@ -8,7 +8,7 @@ from omnigraph.catalog.shape import DeclarationKind
 
 @dataclass(frozen=True, slots=True)
 class MigrationCode:
-    """What a code means: `tier` is how much care it asks for, `is_reserved` that nothing raises it today."""
+    """What a code means: `tier` is how much care it needs; nothing raises a reserved one yet."""
 
     code: str
     tier: str
@@ -35,7 +35,7 @@ CODES = (
 
 
 def step_code(step: Step) -> str | None:
-    """Return the code that describes a step, or none."""
+    """Return the code that describes a step, or `None`."""
     match step:
         case DropType(type_kind=kind):
             return (DROPPED_NODE_TYPE if kind is DeclarationKind.NODE else DROPPED_EDGE_TYPE).code

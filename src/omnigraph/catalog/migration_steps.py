@@ -10,7 +10,7 @@ from omnigraph.language.annotations import Note
 
 
 class DropMode(StrEnum):
-    """What a drop does to the past: keep it readable until clean-up, or purge it."""
+    """What a drop does to the past: keep it readable until cleanup, or purge it."""
 
     SOFT = "soft"
     HARD = "hard"
@@ -74,7 +74,7 @@ class ExtendEnum:
 
 @dataclass(frozen=True, slots=True)
 class UpdateTypeMetadata:
-    """Descriptions or instructions of a type change; `annotations` are those it has then."""
+    """Descriptions or instructions of a type change; `annotations` are the new ones."""
 
     type_kind: DeclarationKind
     name: str
@@ -83,7 +83,7 @@ class UpdateTypeMetadata:
 
 @dataclass(frozen=True, slots=True)
 class UpdatePropertyMetadata:
-    """The description of a property changes; `annotations` are those it has then."""
+    """The description of a property changes; `annotations` are the new ones."""
 
     type_kind: DeclarationKind
     type_name: str
@@ -119,7 +119,7 @@ class UnsupportedChange:
     code: str | None = None
 
     def __str__(self) -> str:
-        """Return the reason behind its code."""
+        """Return the reason, preceded by its code."""
         return f"[{self.code}] {self.reason}" if self.code else self.reason
 
 

@@ -1,4 +1,4 @@
-"""The catalog: node types, edge types and their properties, as everyone above reads them."""
+"""The catalog: node types, edge types and their properties, as all higher layers read them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Property:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Inclusive bounds of a number; none is open."""
+    """Inclusive bounds of a number; `None` is open."""
 
     low: int | float | None
     high: int | float | None
@@ -44,9 +44,9 @@ class InterfaceType:
 class NodeType:
     """A node type.
 
-    `properties` are in name order, as the columns are. `key` is in the order of property ids, as the members
-    of a composite id are: a rename changes neither. `written_key` has the same members in the order in which
-    the schema's source writes them, which is how people list them. `indexes` include the key.
+    `properties` are in name order, like the columns. `key` is in the order of property ids, like the members
+    of a composite id: a rename changes neither. `written_key` has the same members in the order written in
+    the schema's source, which is how people list them. `indexes` include the key.
     """
 
     name: str
@@ -72,7 +72,7 @@ class NodeType:
 class EdgeType:
     """An edge type from nodes of type `source` to nodes of type `target`.
 
-    Each source node has `low` to `high` edges of it; no `high` is unbounded.
+    Each source node has `low` to `high` edges of this type; without `high` the number is unbounded.
     """
 
     name: str
@@ -109,10 +109,10 @@ class Catalog:
         return (*self.nodes.values(), *self.edges.values())
 
     def type_of(self, table_key: str) -> NodeType | EdgeType:
-        """Return the type behind a table key."""
+        """Return the type that a table key names."""
         kind, name = table_key.split(":", 1)
         return self.nodes[name] if kind == "node" else self.edges[name]
 
     def edge(self, word: str) -> EdgeType | None:
-        """Return the edge that a traversal names: exactly, else whatever the case."""
+        """Return the edge that a traversal names: by exact name, else ignoring case."""
         return self.edges.get(word) or self.edges_by_lower_name.get(word.lower())

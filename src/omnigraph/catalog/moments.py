@@ -1,8 +1,8 @@
-"""`DateTime` as everybody outside gets it: a timestamp in UTC.
+"""`DateTime` as it leaves the engine: a timestamp in UTC.
 
 M1  Tables store milliseconds as Arrow's `date64`, which other libraries read as days: pandas, polars and
     Arrow's own `to_pylist` drop the time. Whatever leaves the engine as Arrow has `timestamp("ms", "UTC")`
-    instead, in lists and in whole entities, too.
+    instead, also inside lists and whole entities.
 """
 
 from typing import TYPE_CHECKING, TypeVar
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def with_moments(rows: "TableLike") -> "TableLike":
-    """Return rows whose moments are timestamps; these very rows where there are none (M1)."""
+    """Return rows whose moments are timestamps; the same rows if there are none (M1)."""
     import pyarrow as pa  # late: reading a catalog must not cost the import of Arrow
 
     schema = pa.schema([_field(field) for field in rows.schema]).with_metadata(rows.schema.metadata)

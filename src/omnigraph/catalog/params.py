@@ -1,4 +1,4 @@
-"""JSON to the parameters of a query: one mode, strict, the same on every surface."""
+"""JSON to the parameters of a query: one strict mode, the same on every surface."""
 
 import math
 import re
@@ -25,7 +25,7 @@ _JSON_NAMES = {str: "string", bool: "boolean", int: "number", float: "number", l
 
 
 def bind_parameters(declared: Mapping[str, ValueType], given: object) -> dict[str, ParameterInput]:
-    """Return a value for every declared parameter; an omitted nullable one is null.
+    """Return a value for every declared parameter; omitted nullable ones are null.
 
     A `Date` becomes days and a `DateTime` milliseconds since the epoch.
 
@@ -76,7 +76,7 @@ def _bind_items(name: str, type_: ValueType, value: object) -> list[str | int | 
 def _bind_scalar(
     where: str, scalar: Scalar, value: object, name: str | None = None
 ) -> str | int | float | bool:
-    """Return one value; `where` is the parameter, or the item of it."""
+    """Return one value; `where` is the parameter or one of its items."""
     name = name or where
     if scalar in INTEGERS:
         return _integer(where, scalar, value, name)
@@ -93,7 +93,7 @@ def _bind_scalar(
 
 
 def _moment(where: str, scalar: Scalar, value: object, name: str) -> int:
-    """Return a `Date` as days and a `DateTime` as milliseconds: of a text, or of what Python has for them."""
+    """Return a `Date` as days and a `DateTime` as milliseconds, from a text or from Python's own type."""
     parse, number = (parse_date, days_of) if scalar is Scalar.DATE else (parse_datetime, millis_of)
     if not isinstance(value, str | date):
         _fail(where, f"expected string, got {_json_name(value)}", name)

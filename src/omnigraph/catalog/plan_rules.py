@@ -1,4 +1,4 @@
-"""Checks of a well-typed read that are about the place of an expression: what has no executable meaning."""
+"""Checks of a well-typed read on where its expressions appear: what has no executable meaning is refused."""
 
 from collections.abc import Sequence
 from typing import NoReturn
@@ -32,10 +32,10 @@ RANKS = (NearestValue, Bm25Value, RrfValue)
 
 
 def check_executable(read: BoundRead, body: ast.Read) -> None:
-    """Check the places of text predicates, rankings, aggregates and order keys.
+    """Check the positions of text predicates, rankings, aggregates and order keys.
 
     Raises:
-        PlanError: at the first that has no meaning where it stands.
+        PlanError: at the first that has no meaning where it appears.
     """
     rules = _PlanRules(read.source)
     rules.clauses(read.clauses, body.clauses)
@@ -67,22 +67,22 @@ class _PlanRules:
             return
         for side in (condition.left, condition.right):
             if isinstance(side, RANKS):
-                self.fail("a ranking stands in order or return, not in match", span)
+                self.fail("a ranking goes in order or return, not in match", span)
         if isinstance(condition.right, TextMatchValue):
-            self.fail("a text predicate stands alone, or on the left of '= true'", span)
+            self.fail("a text predicate is used alone, or on the left of '= true'", span)
         if isinstance(condition.left, TextMatchValue):
             is_true = isinstance(condition.right, LiteralValue) and condition.right.value is True
             if condition.operator is not Operator.EQ or not is_true:
                 help = "write it inside not { ... } to negate it"
-                self.fail("a text predicate can be compared with '= true' only", span, help)
+                self.fail("a text predicate can only be compared with '= true'", span, help)
             self.arguments(condition.left, span)
 
     def projection(self, expression: BoundExpression, span: Span) -> None:
         if isinstance(expression, TextMatchValue):
-            self.fail("a text predicate stands in match, not in return", span)
+            self.fail("a text predicate goes in match, not in return", span)
         if isinstance(expression, AggregateValue):
             if isinstance(expression.argument, AggregateValue):
-                self.fail("aggregates are not nested", span)
+                self.fail("aggregates cannot be nested", span)
             if isinstance(expression.argument, (TextMatchValue, *RANKS)):
                 self.fail("a text predicate or ranking cannot be aggregated", span)
         if isinstance(expression, RANKS):
@@ -99,7 +99,7 @@ class _PlanRules:
         ranked = behind_alias(expression)
         if isinstance(ranked, RANKS):
             if not is_first:
-                self.fail("a ranking is the first order key", span)
+                self.fail("a ranking must be the first order key", span)
             if grouping is not None:
                 self.fail("an aggregate query cannot be ordered by a ranking", span)
             self.arguments(ranked, span)
@@ -110,7 +110,7 @@ class _PlanRules:
                 )
                 self.fail(message, span)
         elif not isinstance(expression, AliasValue):
-            self.fail("an order key is a property, an alias or a ranking", span)
+            self.fail("an order key must be a property, an alias or a ranking", span)
 
     def arguments(self, expression: TextMatchValue | NearestValue | Bm25Value | RrfValue, span: Span) -> None:
         match expression:
@@ -118,7 +118,7 @@ class _PlanRules:
                 self.arguments(first, span)
                 self.arguments(second, span)
                 if first.field.variable != second.field.variable:
-                    self.fail("both rankings of rrf are about the same variable", span)
+                    self.fail("both rankings of rrf must be about the same variable", span)
                 given = [k]
             case TextMatchValue(query=query, edits=edits):
                 given = [query, edits]
@@ -126,4 +126,4 @@ class _PlanRules:
                 given = [query]
         for argument in given:
             if argument is not None and not isinstance(argument, LiteralValue | ParameterValue):
-                self.fail("what is searched for is a literal or a parameter", span)
+                self.fail("what is searched for must be a literal or a parameter", span)

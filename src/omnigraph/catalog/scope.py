@@ -17,7 +17,7 @@ class Scope:
     """Names and their types; nodes and edges share one table of variables."""
 
     def __init__(self, catalog: Catalog, parameters: Iterable[Parameter], source: Source) -> None:
-        """Start with the parameters and no variable.
+        """Start with the parameters and no variables.
 
         Raises:
             TypeCheckError: a parameter's type does not exist.
@@ -49,7 +49,7 @@ class Scope:
         raise TypeCheckError([Diagnostic(message, span, help, code)], self.source)
 
     def property_of(self, access: PropertyAccess, code: str = "T6") -> tuple[NodeType | EdgeType, Property]:
-        """Return what `$variable.property` names, or fail with the code of the place."""
+        """Return what `$variable.property` names, or fail with the given code."""
         owner = None if access.variable == ANONYMOUS else self.variables.get(access.variable)
         if owner is None:
             help = nearest_name(access.variable, self.variables, "$")
@@ -62,7 +62,7 @@ class Scope:
 
 
 def nearest_name(name: str, known: Iterable[str], prefix: str = "") -> str | None:
-    """Return a help line with the known name that is most like a wrong one."""
+    """Return a help line with the known name closest to a wrong one."""
     known = list(known)
     matches = get_close_matches(name, known, n=1) or [
         other for other in known if other.lower() == name.lower()

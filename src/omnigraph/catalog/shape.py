@@ -1,4 +1,4 @@
-"""The canonical shape of a schema: what is declared, freed from order, spelling and comments.
+"""The canonical shape of a schema: what is declared, without order, spelling and comments.
 
 H1  Two sources with the same shape have the same hash, whatever their order, comments, white space and rename
     hints.
@@ -38,7 +38,7 @@ from omnigraph.language.schema_ast import (
 
 
 class DeclarationKind(StrEnum):
-    """The three kinds of declarations, each a namespace of its own, in the order they are listed."""
+    """The three kinds of declarations, each with its own namespace, in the order they are listed."""
 
     INTERFACE = "interface"
     NODE = "node"
@@ -75,8 +75,8 @@ class Rule:
 class PropertyShape:
     """One property of a type.
 
-    `written` are those of key, unique and index that stand on the property itself; `satisfies` are the
-    interfaces that ask for it.
+    `written` says which of key, unique and index are written on the property itself; `satisfies` are the
+    interfaces that require it.
     """
 
     name: str
@@ -90,7 +90,7 @@ class PropertyShape:
 
 @dataclass(frozen=True, slots=True)
 class TypeShape:
-    """One declaration; what a kind does not have is empty."""
+    """One declaration; fields that do not apply to its kind are empty."""
 
     kind: DeclarationKind
     name: str
@@ -140,7 +140,7 @@ class Hint:
 
 @dataclass(frozen=True, slots=True)
 class DesiredSchema:
-    """A shape, and what only migration planning reads: rename hints by declaration and by property."""
+    """A shape, and the rename hints by declaration and by property, which only migration planning reads."""
 
     shape: SchemaShape
     file: SchemaFile

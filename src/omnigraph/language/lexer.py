@@ -113,7 +113,7 @@ def _refuse_large(size: int, source: Source) -> None:
 
 
 def _utf8_size(source: Source) -> int:
-    """Return the size of a text in bytes; a text without a UTF-8 form only comes from callers with strings."""
+    """Return the size of a text in bytes; one without a UTF-8 form only comes from a caller with strings."""
     if source.text.isascii():
         return len(source.text)
     try:
