@@ -1,1 +1,1 @@
-"""Values, errors and limits that every layer shares; depends on the standard library alone."""
+"""Values, errors and limits that every layer shares; depends only on the standard library."""

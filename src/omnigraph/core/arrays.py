@@ -11,10 +11,10 @@ Ints: TypeAlias = npt.NDArray[np.integer[Any]]  # of any width, as callers have 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Positions: TypeAlias = npt.NDArray[np.int64]
 Counts: TypeAlias = npt.NDArray[np.int64]
-Codes: TypeAlias = npt.NDArray[np.int64]  # equal where the values behind them are
+Codes: TypeAlias = npt.NDArray[np.int64]  # equal where the values they stand for are equal
 RowIds: TypeAlias = npt.NDArray[np.int64]  # stable ids of rows in one table
 SlotArray: TypeAlias = npt.NDArray[np.int32]
 if TYPE_CHECKING:
     Values: TypeAlias = pa.Array[Any]
 else:
-    Values = pa.Array  # takes no parameters when it runs
+    Values = pa.Array  # takes no type parameters at run time

@@ -11,6 +11,6 @@ def now_micros() -> int:
 
 
 def boot_clock() -> float:
-    """Return seconds since the machine started, sleep included: ages are measured with it."""
+    """Return seconds since the machine started, including time asleep; ages are measured with it."""
     clock = getattr(time, "CLOCK_BOOTTIME", None)
     return time.monotonic() if clock is None else time.clock_gettime(clock)

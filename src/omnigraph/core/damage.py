@@ -1,4 +1,4 @@
-"""The error of a damaged graph: the file, who needs it, and the way out."""
+"""The error for a damaged graph: the file, what needs it, and the way out."""
 
 from collections.abc import Sequence
 
@@ -8,8 +8,8 @@ from omnigraph.core.errors import StorageError
 class GraphDamaged(StorageError):
     """A file that the graph needs is gone, hollow, or not what its commit wrote. Nothing was changed.
 
-    With the file put back everything is there again. `versions` and `commits` are those that need it, as far
-    as they can still be told; `readable` is the newest version that needs nothing damaged.
+    Putting the file back restores everything. `versions` and `commits` are those that need it, as far as can
+    still be determined; `readable` is the newest version that needs nothing damaged.
     """
 
     code = "graph_damaged"
@@ -25,12 +25,12 @@ class GraphDamaged(StorageError):
         readable: int | None = None,
         remedy: str = "",
     ) -> None:
-        """Take the file inside the graph, what is wrong with it, and who needs it."""
+        """Take the file inside the graph, what is wrong with it, and what needs it."""
         needed = f" Needed by {_span(versions)} of {dataset}." if versions else ""
         told = f" Their commits: {_first_few(commits)}." if commits else ""
         way_out = remedy or "put the file back from a copy"
         if reason == "is missing":
-            way_out += "; a copy of a graph that was made while somebody wrote looks like this: copy it again"
+            way_out += "; a copy of a graph made while it was being written looks like this: copy it again"
         super().__init__(
             f"the graph is damaged: '{file}' {reason}.{needed}{told} Nothing was changed. Way out: {way_out}",
             kind="permanent",
@@ -40,7 +40,7 @@ class GraphDamaged(StorageError):
 
 
 def _span(versions: Sequence[int]) -> str:
-    """Name versions by their ends; they have no gap."""
+    """Name versions by the first and last; they have no gaps."""
     low, high = min(versions), max(versions)
     return f"version {low}" if low == high else f"versions {low} to {high}"
 

@@ -1,6 +1,6 @@
-"""The time of a caller, for work whose length only its input decides: reading, checking and planning a text.
+"""A caller's deadline, for work whose length depends on its input: reading, checking and planning a text.
 
-Whoever has a deadline puts its clock around the work; long loops look at it. Nobody in between hands it on,
+A caller with a deadline puts it around the work, and long loops look at it. No code in between passes it on,
 and without a deadline a look costs next to nothing.
 """
 
@@ -15,7 +15,7 @@ _clock: ContextVar[Callable[[], None] | None] = ContextVar("omnigraph_deadline",
 
 @contextmanager
 def deadline(check: Callable[[], None]) -> Iterator[None]:
-    """Let work in the block end with what `check` raises, once the time is over."""
+    """End the work in the block with what `check` raises once time is up."""
     token = _clock.set(check)
     try:
         yield
@@ -24,7 +24,7 @@ def deadline(check: Callable[[], None]) -> Iterator[None]:
 
 
 def look_at_deadline() -> None:
-    """Go on if there is time.
+    """Return if there is time left.
 
     Raises:
         OmnigraphError: what the owner of the deadline raises.

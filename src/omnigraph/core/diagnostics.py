@@ -1,4 +1,4 @@
-"""What is wrong at which place of a source, and how a person is shown it."""
+"""What is wrong at which place in a source, and how it is shown to a person."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,7 +7,7 @@ from omnigraph.core.span import Source, Span
 
 
 class Severity(StrEnum):
-    """How much a diagnostic matters, gravest first."""
+    """How much a diagnostic matters, most serious first."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -26,15 +26,15 @@ class Diagnostic:
 
     @property
     def text(self) -> str:
-        """The message behind its code, where it has one."""
+        """The message, preceded by its code where it has one."""
         return f"{self.code}: {self.message}" if self.code else self.message
 
 
 def render(diagnostic: Diagnostic, source: Source, *, label: str | None = None) -> str:
     """Return the diagnostic with its source line and a caret, as shown on a terminal.
 
-    Without a span it is the message and its help. The label stands for the severity where an error class
-    has a name of its own.
+    Without a span it is the message and its help. The label replaces the severity for error classes that
+    have their own name.
     """
     lines = [f"{label or diagnostic.severity}: {diagnostic.text}"]
     gutter = ""

@@ -1,4 +1,4 @@
-"""Settings from the environment: numbers and words. A malformed one is its default, with a warning."""
+"""Settings from the environment: numbers and words. A malformed one gets its default, with a warning."""
 
 import logging
 import os
@@ -16,23 +16,23 @@ Default = TypeVar("Default", int, None)
 def number_setting(
     name: str, default: Default, *, least: int = 0, given: Mapping[str, str] | None = None
 ) -> int | Default:
-    """Return a setting that is a whole number; its default where it is not given, or is malformed."""
+    """Return a setting that is a whole number, or its default if it is missing or malformed."""
     text = (os.environ if given is None else given).get(name, "").strip()
     if not text:
         return default
     is_number = text.isascii() and text.isdecimal() and len(text) <= _DIGITS_MAX
     if not is_number or int(text) < least:
-        _log.warning("%s=%.40r is not a number from %d on: the default is used", name, text, least)
+        _log.warning("%s=%.40r is not a whole number of at least %d: the default is used", name, text, least)
         return default
     return int(text)
 
 
 def word_setting(name: str, default: Word) -> Word:
-    """Return a setting that is one of the words of an enumeration, in any case of letters."""
+    """Return a setting that is one of the words of an enumeration, in upper or lower case."""
     text = os.environ.get(name, "").strip().lower()
     try:
         return type(default)(text) if text else default
     except ValueError:
         words = ", ".join(type(default))
-        _log.warning("%s=%.40r is none of %s: '%s' is used", name, text, words, default)
+        _log.warning("%s=%.40r is not one of %s: '%s' is used", name, text, words, default)
         return default

@@ -1,20 +1,20 @@
 """The error tree.
 
 Codes, statuses and exit codes belong to the class; raising code passes none of them. `detail` names the
-object that an HTTP body carries besides.
+additional object that an HTTP body carries.
 
     OmnigraphError                  internal, 500, exit 1
       BadRequest                    bad_request, 400
         SourceError                 something is wrong at a place in a text
           ParseError                lexer, grammar, checks of one source
             MixedMutation           inserts or updates together with deletes
-          CatalogError              a parsed schema that makes no catalog
-          TypeCheckError            a query that does not fit the schema; type_code T1..T24 or none
+          CatalogError              a parsed schema that is not a valid catalog
+          TypeCheckError            a query that does not fit the schema; type_code T1..T24 or None
           PlanError                 well typed, but without an executable meaning
         ExecutionError              evaluation of values
           ParameterError            missing, undeclared or of the wrong type
           ValidationError           rows that break the schema's rules
-          ColumnsLeftOut            a merge that would clear properties its input does not mention
+          ColumnsLeftOut            an upsert that would clear properties its input does not mention
           EmbeddingModelMismatch    a text for vectors of another model
           EmbeddingError            internal, 500: no provider or key, or the provider failed
         SchemaError                 an unsupported migration
@@ -26,22 +26,22 @@ object that an HTTP body carries besides.
         ExpectedVersionMismatch     a table moved since it was read
         ReadSetChanged              something that was only read moved
         RowLevelCasContention       another publish took a manifest row first
-        PublishRetriesExhausted     that, more often than the budget allows
+        PublishRetriesExhausted     the same, more often than the budget allows
         CommitConflict              another commit of this table came first; nothing of ours landed
-        StaleCommit                 our commit landed behind another one
+        StaleCommit                 our commit landed after another one
         KeyConflict                 a strict insert met an existing id
         MergeConflicts              two branches that cannot be merged as they are
         AlreadyExistsError          AlreadyInitialized, InitializationClaimed
         SchemaApplyInProgress, SchemaContractConflict, ClusterManaged
         DriftNeedsRepair            a table is ahead of its pin and no sidecar says why
         WriterLeaseHeld             another process writes this graph on an object store
-        CommitHasNoParent, ChangeSchemaBoundary    a commit whose changes cannot be told
+        CommitHasNoParent, ChangeSchemaBoundary    a commit whose changes cannot be determined
       PreconditionFailed            412, exit 4: a lost `if_commit`
       ChangeFeedGap                 410: a feed whose history was cleaned up
       HistoricalVersionReclaimed    410: the past was cleaned up
       ResourceLimit                 413: a configured ceiling
-        QueryTimeout                a query that took longer than it may
-        QueryMemoryExceeded         a query that needs more memory than it may
+        QueryTimeout                a query that took longer than allowed
+        QueryMemoryExceeded         a query that needs more memory than allowed
         CartesianProductRefused     a match of unconnected parts with too many combinations
       RecoveryRequired              503: an unfinished write must be recovered first
       StorageError                  the store failed; `kind` says how
@@ -49,9 +49,9 @@ object that an HTTP body carries besides.
       FormatVersionError            a storage format this build does not read
       SidecarCorrupt, SidecarTooNew, InvariantViolation
       InitializationCommitted, InitializationIndeterminate
-      HandleForked                  a handle from before `fork` was used in the child
+      HandleForked                  a handle opened before `fork` was used in the child
       HandleClosed                  a handle was used after it was closed
-      SparkUnavailable              no Java, no session, or an executor that is not like the driver
+      SparkUnavailable              no Java, no session, or an executor unlike the driver
       UnsupportedError              not offered here
 """
 
@@ -86,7 +86,7 @@ class SourceError(BadRequest):
     label: ClassVar[str] = "error"
 
     def __init__(self, diagnostics: Sequence[Diagnostic], source: Source) -> None:
-        """Take at least one diagnostic, in the order they are to be shown."""
+        """Take at least one diagnostic, in the order to show them."""
         assert diagnostics, "a source error says what is wrong"
         self.diagnostics = tuple(diagnostics)
         self.source = source
@@ -116,7 +116,7 @@ class SourceError(BadRequest):
 
 
 class ParseError(SourceError):
-    """The text does not fit the grammar, or a check that needs nothing but this text."""
+    """The text does not fit the grammar, or fails a check that needs only this text."""
 
     label = "parse error"
 
@@ -125,13 +125,13 @@ class MixedMutation(ParseError):
     """A query mixes inserts or updates with deletes; decided before any catalog lookup or I/O."""
 
     def __init__(self, diagnostics: Sequence[Diagnostic], source: Source, *, query_name: str) -> None:
-        """Take the name of the query besides what every source error takes."""
+        """Take the name of the query in addition to what every source error takes."""
         super().__init__(diagnostics, source)
         self.query_name = query_name
 
 
 class CatalogError(SourceError):
-    """A schema that parses but makes no catalog, alone or against the accepted one."""
+    """A schema that parses but is not a valid catalog, by itself or against the accepted one."""
 
     label = "catalog error"
 
@@ -143,7 +143,7 @@ class TypeCheckError(SourceError):
 
     @property
     def type_code(self) -> str | None:
-        """`T1` to `T24`, or none for the few errors without a code."""
+        """`T1` to `T24`, or `None` for the few errors without a code."""
         return self.diagnostics[0].code
 
 
@@ -166,7 +166,7 @@ class ParameterError(ExecutionError):
     """A parameter is missing, undeclared or of the wrong type."""
 
     def __init__(self, message: str, *, name: str | None = None) -> None:
-        """Take the parameter's name, or none where the whole parameter object is wrong."""
+        """Take the parameter's name, or `None` if the whole parameter object is wrong."""
         super().__init__(message)
         self.name = name
 
@@ -174,8 +174,8 @@ class ParameterError(ExecutionError):
 class ValidationError(ExecutionError):
     """Rows break the rules of the schema; the first violation gives message and fields.
 
-    `violations` lists the first of them in order, `total` counts all. `consequences` are those of `total`
-    that only follow from others: edges to nodes that were refused. They stand last.
+    `violations` lists the first of them in order, `total` counts all. `consequences` counts those in `total`
+    that only follow from others: edges to nodes that were refused. They come last.
     """
 
     def __init__(
@@ -199,7 +199,7 @@ class ValidationError(ExecutionError):
 
 
 class ColumnsLeftOut(ExecutionError):
-    """A merge with strict columns would clear `cleared`, which its input does not mention."""
+    """An upsert with strict columns would clear `cleared`, which its input does not mention."""
 
     detail = "cleared"
 
@@ -211,14 +211,14 @@ class ColumnsLeftOut(ExecutionError):
             for item in cleared
         )
         super().__init__(
-            f"the input leaves out columns that existing rows have; as a merge replaces whole rows it would "
+            f"the input leaves out columns that existing rows have; an upsert replaces whole rows and would "
             f"clear {listed}: add the columns, or load without strict columns"
         )
         self.cleared = tuple(cleared)
 
 
 class EmbeddingModelMismatch(ExecutionError):
-    """A text was to be embedded by another model than the vectors it is compared with."""
+    """A text would be embedded by a different model than the vectors it is compared with."""
 
     def __init__(self, *, property: str, recorded: str, actual: str) -> None:
         """Take the property, the model it records, and the one that is configured."""
@@ -233,7 +233,7 @@ class EmbeddingError(ExecutionError):
     status = 500
 
     def __init__(self, message: str, *, provider: str) -> None:
-        """Take what failed and the kind of the provider."""
+        """Take what failed and the kind of provider."""
         super().__init__(message)
         self.provider = provider
 
@@ -242,20 +242,20 @@ class SchemaError(BadRequest):
     """A migration that is not supported; `steps` is the whole plan, the blocking steps included."""
 
     def __init__(self, message: str, *, steps: Sequence[object]) -> None:
-        """Take the reason of the first unsupported step, already behind its code."""
+        """Take the reason of the first unsupported step, with its code in front."""
         super().__init__(message)
         self.steps = tuple(steps)
 
 
 class NotFoundError(OmnigraphError):
-    """Something named does not exist, decided by whoever is the authority on it."""
+    """Something named does not exist, according to the authority on it."""
 
     code = "not_found"
     status = 404
 
 
 class QueryNotFound(NotFoundError):
-    """No query of that name is declared."""
+    """No query with that name is declared."""
 
     def __init__(self, name: str, *, known: Sequence[str]) -> None:
         """Take the name asked for and the names that exist."""
@@ -265,7 +265,7 @@ class QueryNotFound(NotFoundError):
 
 
 class BranchNotFound(NotFoundError):
-    """No branch of that name."""
+    """There is no branch with that name."""
 
     def __init__(self, branch: str) -> None:
         """Take the graph branch."""
@@ -274,7 +274,7 @@ class BranchNotFound(NotFoundError):
 
 
 class CommitNotFound(NotFoundError):
-    """No commit of that id is visible."""
+    """No commit with that id is visible."""
 
     def __init__(self, commit_id: str) -> None:
         """Take the commit id asked for."""
@@ -296,7 +296,7 @@ class EntityNotFound(NotFoundError):
 
 
 class GraphNotFound(NotFoundError):
-    """No graph lives at this place."""
+    """There is no graph at this place."""
 
 
 class ChangeCursorRejected(BadRequest):
@@ -321,7 +321,7 @@ class PolicyDenied(OmnigraphError):
 
 
 class ConflictError(OmnigraphError):
-    """Somebody else was there first; nothing of this call became visible."""
+    """Another writer was first; nothing of this call became visible."""
 
     code = "conflict"
     status = 409
@@ -337,7 +337,7 @@ class ExpectedVersionMismatch(ConflictError):
     def __init__(
         self, *, table_key: str, expected: int, actual: int, in_flight_operation_id: str | None = None
     ) -> None:
-        """Take the table's pin as read and as found; an in-flight operation is a live writer's."""
+        """Take the table's pin as read and as found; an in-flight operation belongs to a live writer."""
         busy = f" (operation {in_flight_operation_id} is committing)" if in_flight_operation_id else ""
         super().__init__(f"{table_key} moved: expected version {expected}, found {actual}{busy}")
         self.table_key, self.expected, self.actual = table_key, expected, actual
@@ -358,7 +358,7 @@ class ReadSetChanged(ConflictError):
 
 
 class RowLevelCasContention(ConflictError):
-    """Another publish took a manifest row between our look and our write."""
+    """Another publish took a manifest row between our read and our write."""
 
 
 class PublishRetriesExhausted(ConflictError):
@@ -375,10 +375,10 @@ class CommitConflict(ConflictError):
 
 
 class StaleCommit(ConflictError):
-    """Our commit landed behind another one, on rows it was not prepared for; it must not be published."""
+    """Our commit landed after another one, on rows it was not prepared for; it must not be published."""
 
     def __init__(self, message: str, *, expected: int, actual: int) -> None:
-        """Take the version that was expected and the one that came out."""
+        """Take the version that was expected and the one that resulted."""
         super().__init__(message)
         self.expected, self.actual = expected, actual
 
@@ -391,7 +391,7 @@ class KeyConflict(ConflictError):
     def __init__(
         self, *, table_key: str, row_id: str, file: str | None = None, line: int | None = None
     ) -> None:
-        """Take the table and the id, and where the input has lines the place of the record."""
+        """Take the table and the id, and the record's place if the input has lines."""
         place = "" if line is None else f"line {line}: " if file is None else f"{file}:{line}: "
         super().__init__(f"{place}{table_key} already has id '{row_id}'")
         self.table_key, self.row_id = table_key, row_id
@@ -405,7 +405,7 @@ class MergeConflicts(ConflictError):
 
     def __init__(self, conflicts: Sequence[MergeConflict]) -> None:
         """Take all conflicts, in order."""
-        assert conflicts, "there is something to disagree about"
+        assert conflicts, "there is at least one conflict"
         first = conflicts[0]
         where = first.table_key if first.row_id is None else f"{first.table_key} '{first.row_id}'"
         more = f"; and {len(conflicts) - 1} more" if len(conflicts) > 1 else ""
@@ -414,15 +414,15 @@ class MergeConflicts(ConflictError):
 
 
 class AmbiguousMergeBase(ConflictError):
-    """It cannot be told what two branches have in common, so nothing was merged and nothing guessed."""
+    """What two branches have in common cannot be determined, so nothing was merged or guessed."""
 
     detail = "ambiguous_merge_base"
 
     def __init__(self, *, source: str, target: str, ancestors: Sequence[str], reason: str) -> None:
-        """Take both branches, the commits that stand in the way, and why."""
+        """Take both branches, the commits that are in the way, and why."""
         super().__init__(
             f"branch '{source}' cannot be merged into '{target}': {reason}. Make a branch from '{target}',"
-            f" apply to it what '{source}' is to contribute, and merge that"
+            f" apply to it what '{source}' should contribute, and merge that"
         )
         self.source, self.target, self.ancestors, self.reason = source, target, tuple(ancestors), reason
 
@@ -432,11 +432,11 @@ class AlreadyExistsError(ConflictError):
 
 
 class AlreadyInitialized(AlreadyExistsError):
-    """A graph, or what is left of one, lives at this place."""
+    """There is a graph, or what is left of one, at this place."""
 
 
 class InitializationClaimed(AlreadyExistsError):
-    """Another init is at work here, or died without saying how it ended."""
+    """Another init is running here, or died without recording its outcome."""
 
 
 class BranchInUse(ConflictError):
@@ -449,13 +449,13 @@ class BranchInUse(ConflictError):
 
 
 class BranchMoved(ConflictError):
-    """A branch is not where it has to be for this; it was left as it is."""
+    """A branch is not at the required commit; it was left as it is."""
 
     def __init__(self, branch: str, *, expected: str, actual: str) -> None:
-        """Take the graph branch, the commit that its head had to be, and the one that it is."""
+        """Take the graph branch, the required head and the actual one."""
         super().__init__(
             f"branch '{branch}' has moved on to commit {actual}, and only {expected} was merged:"
-            f" merge it again, or delete it with all that it has"
+            f" merge it again, or delete it with everything in it"
         )
         self.branch, self.expected, self.actual = branch, expected, actual
 
@@ -482,7 +482,7 @@ class DriftNeedsRepair(ConflictError):
 
 
 class WriterLeaseHeld(ConflictError):
-    """Another process writes this graph on an object store, or took the lease from this one."""
+    """Another process writes to this graph on an object store, or took the lease from this one."""
 
     def __init__(self, *, host: str, pid: int, expires_at: str) -> None:
         """Take who holds the lease, and until when."""
@@ -491,7 +491,7 @@ class WriterLeaseHeld(ConflictError):
 
 
 class CommitHasNoParent(ConflictError):
-    """A first commit: there is nothing that its changes could be told against."""
+    """A first commit: there is nothing to compare it with."""
 
     detail = "change_diff_refusal"
     reason: ClassVar[str] = "parentless_commit"
@@ -504,7 +504,7 @@ class CommitHasNoParent(ConflictError):
 
 
 class ChangeSchemaBoundary(ConflictError):
-    """A type has other properties on either side, so its rows cannot be compared; nothing is guessed."""
+    """A type's properties differ on the two sides, so its rows cannot be compared; nothing is guessed."""
 
     detail = "change_diff_refusal"
     reason: ClassVar[str] = "schema_boundary"
@@ -530,14 +530,14 @@ class PreconditionFailed(OmnigraphError):
 
 
 class ChangeFeedGap(OmnigraphError):
-    """The next commit of a feed cannot be read any more; trying again cannot help."""
+    """The next commit of a feed can no longer be read; trying again will not help."""
 
     code = None
     detail = "change_feed_gap"
     status = 410
 
     def __init__(self, *, cursor: str | None, first_unreadable_commit_id: str) -> None:
-        """Take where the feed stands, if it was given a cursor, and the commit that is gone."""
+        """Take the feed's position, if it was given a cursor, and the commit that is gone."""
         gone = first_unreadable_commit_id
         super().__init__(f"the changes of commit '{gone}' were cleaned up: take a baseline")
         self.cursor, self.first_unreadable_commit_id = cursor, first_unreadable_commit_id
@@ -557,14 +557,14 @@ class HistoricalVersionReclaimed(OmnigraphError):
 
 
 class ResourceLimit(OmnigraphError):
-    """A configured ceiling, met before any effect."""
+    """A configured limit, reached before any effect."""
 
     code = "bad_request"
     detail = "resource_limit"
     status = 413
 
     def __init__(self, *, resource: str, limit: int, actual: int, setting: str | None = None) -> None:
-        """Take what is limited, to how much, how much was asked for, and perhaps what sets the limit."""
+        """Take what is limited, the limit, how much was requested, and perhaps the setting that sets it."""
         help = "" if setting is None else f"; {setting} sets the limit"
         super().__init__(f"{resource}: {actual} over {limit}{help}")
         self.resource, self.limit, self.actual = resource, limit, actual
@@ -574,15 +574,15 @@ class QueryTimeout(ResourceLimit):
     """A query took longer than its limit; it changed nothing."""
 
     def __init__(self, *, limit_ms: int, elapsed_ms: int) -> None:
-        """Take the limit and when it was found to be passed."""
+        """Take the limit, and the time when exceeding it was noticed."""
         super().__init__(resource="query time in ms", limit=limit_ms, actual=elapsed_ms)
 
 
 class QueryMemoryExceeded(ResourceLimit):
-    """A query needs more memory than its limit, found before the memory was taken."""
+    """A query needs more memory than its limit; found before the memory was allocated."""
 
     def __init__(self, *, limit: int, needed: int) -> None:
-        """Take the limit and what the next step would have brought it to, in bytes."""
+        """Take the limit and the total after the next step, in bytes."""
         super().__init__(resource="query memory in bytes", limit=limit, actual=needed)
 
 
@@ -590,7 +590,7 @@ class CartesianProductRefused(ResourceLimit):
     """Parts of a match that no traversal or equality connects have too many combinations."""
 
     def __init__(self, *, variable: str, limit: int, estimate: int) -> None:
-        """Take the variable that is combined with all rows before it, and how many rows that would be."""
+        """Take the variable that is combined with all earlier rows, and how many rows that would make."""
         super().__init__(
             resource=f"rows of a Cartesian product with '${variable}'; connect it or narrow it down",
             limit=limit,
@@ -625,7 +625,7 @@ class StorageError(OmnigraphError):
 
 
 class FormatVersionError(OmnigraphError):
-    """The graph's storage format is not one that this build reads."""
+    """This build does not read the graph's storage format."""
 
     def __init__(self, message: str, *, found: object, floor: int, ceiling: int) -> None:
         """Take the stamp found and the bounds of this build."""
@@ -652,15 +652,15 @@ class SidecarTooNew(OmnigraphError):
 
 
 class InvariantViolation(OmnigraphError):
-    """The stored state breaks a promise of the engine; nobody goes on from here."""
+    """The stored state breaks a promise of the engine; nothing can continue from here."""
 
 
 class InitializationCommitted(OmnigraphError):
-    """The graph was created, but something behind that failed: open it."""
+    """The graph was created, but a later step failed: open it."""
 
 
 class InitializationIndeterminate(OmnigraphError):
-    """Nobody knows whether the graph was created; the claim stays."""
+    """It is unknown whether the graph was created; the claim stays."""
 
 
 class HandleForked(OmnigraphError):
@@ -683,7 +683,7 @@ class SparkUnavailable(OmnigraphError):
     """A bulk operation has no usable Java, session or executor; nothing was written."""
 
     def __init__(self, reason: str) -> None:
-        """Take what is missing, and where it helps how to get it."""
+        """Take what is missing and, where useful, how to get it."""
         super().__init__(reason)
         self.reason = reason
 

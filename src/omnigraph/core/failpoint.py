@@ -1,10 +1,10 @@
 """Named places where a test stops, fails or delays the engine.
 
-With nothing configured a hit is one dictionary test. Tests use the `failpoint` context manager; those that a
-test starts as processes read `OMNIGRAPH_FAILPOINTS="name=action;name=action"`.
+With nothing configured a hit is one dictionary lookup. Tests use the `failpoint` context manager; processes
+that a test starts read `OMNIGRAPH_FAILPOINTS="name=action;name=action"`.
 
 Actions: `raise`, `raise:once`, `raise:<n>` (the first n hits), `skip:<n>,<action>` (from the n+1st hit),
-`contention`, `exit` (at once, status 86), `delay:<ms>`, and in process `call` and `pause` with an object.
+`contention`, `exit` (at once, status 86), `delay:<ms>`, and, in process, `call` and `pause` with an object.
 """
 
 import os
@@ -36,7 +36,7 @@ _armed: dict[str, _Armed] = {}
 
 
 def hit(name: str) -> None:
-    """Do what is configured for a place; nothing, as a rule.
+    """Do what is configured for a place, normally nothing.
 
     Raises:
         InjectedFault: a test asked for it.
@@ -48,7 +48,7 @@ def hit(name: str) -> None:
 
 @contextmanager
 def failpoint(name: str, action: str = "call", call: Callable[[], None] | None = None) -> Iterator[None]:
-    """Arm one place for the time of a block; it is always disarmed again."""
+    """Arm one place for the duration of a block; it is always disarmed afterwards."""
     assert name in CATALOG, f"unknown failpoint {name}"
     _armed[name] = _Armed(action, call)
     try:

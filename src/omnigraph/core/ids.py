@@ -1,8 +1,8 @@
 """ULIDs: 26 characters, sortable by the millisecond they were made in.
 
-I1  Ids of one source are strictly increasing, also within a millisecond and when the clock steps back.
-I2  After `fork` the child goes on with entropy of its own: parent and child never make the same id, whatever
-    the clock shows, and the ids of both are greater than those from before.
+I1  Ids from one source are strictly increasing, even within a millisecond and when the clock steps back.
+I2  After `fork` the child continues with its own entropy: parent and child never make the same id, whatever
+    the clock shows, and the ids of both are greater than those made before the fork.
 """
 
 import os
@@ -14,7 +14,7 @@ from omnigraph.core.clock import now_micros
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # Crockford's base 32: no I, L, O, U
 _RANDOM_BITS = 80
-_PAIRS = tuple(high + low for high in _ALPHABET for low in _ALPHABET)  # two characters a step
+_PAIRS = tuple(high + low for high in _ALPHABET for low in _ALPHABET)  # two characters per step
 _SHIFTS = tuple(range(120, -1, -10))
 
 
@@ -30,7 +30,7 @@ class UlidSource:
         _sources.add(self)
 
     def __call__(self) -> str:
-        """Return a ULID greater than every one this source returned before (I1)."""
+        """Return a ULID greater than all that this source has returned (I1)."""
         with self._lock:
             now = self._clock() // 1_000
             if now > self._millisecond:
@@ -54,7 +54,7 @@ def _entropy() -> int:
 
 
 def ulid_millis(text: str) -> int | None:
-    """Return the millisecond that a ULID was made in, or none for a text that is none."""
+    """Return the millisecond that a ULID was made in, or `None` if the text is not a ULID."""
     if len(text) != 26 or any(character not in _ALPHABET for character in text):
         return None
     value = 0
@@ -63,7 +63,7 @@ def ulid_millis(text: str) -> int | None:
     return value
 
 
-# State of the process, as its entropy is: the hook below must find every source of it.
+# Process state, like its entropy: the hook below must find every source in the process.
 _sources: weakref.WeakSet[UlidSource] = weakref.WeakSet()
 
 

@@ -1,10 +1,10 @@
-"""JSON that somebody else may have written: read, or refused by one kind of error."""
+"""JSON that may come from elsewhere: read, or refused with one kind of error."""
 
 import json
 from collections.abc import Callable
 from typing import Any
 
-Json = dict[str, object]  # a document that is written
+Json = dict[str, object]  # a document to write
 
 
 def read_json(
@@ -13,10 +13,10 @@ def read_json(
     members: Callable[[list[tuple[str, Any]]], Any] | None = None,
     constant: Callable[[str], Any] | None = None,
 ) -> Any:  # noqa: ANN401 - whatever the text says
-    """Return the value of a text; `members` makes objects, `constant` is for `NaN` and its like.
+    """Return the value of a text; `members` makes objects, `constant` is for `NaN` and the like.
 
     Raises:
-        ValueError: it is no JSON, is nested too deeply, or has a number with too many digits.
+        ValueError: it is not JSON, is nested too deeply, or has a number with too many digits.
     """
     try:
         return json.loads(text, object_pairs_hook=members, parse_constant=constant)

@@ -18,23 +18,23 @@ CARDINALITY_MAX = U32_MAX
 LINE_BYTES_MAX = (
     64 * 1024 * 1024
 )  # a record is held whole, and again as objects; 40 MiB of bytes in base64 fit
-CONTROL_BYTES_MAX = (
-    64 * 1024 * 1024
-)  # of a file that a graph keeps about itself; the largest ones have a few MB
-EXPANSION_MAX = 100  # text is packed to a tenth or less, hardly ever to a hundredth; gzip can give a thousand
-EXPANSION_FLOOR_BYTES = 256 * 1024 * 1024  # what any packed file may hold: machines have it
+CONTROL_BYTES_MAX = 64 * 1024 * 1024  # of a file that a graph keeps about itself; the largest are a few MB
+EXPANSION_MAX = (
+    100  # text compresses to a tenth or less, hardly ever to a hundredth; gzip can reach a thousandth
+)
+EXPANSION_FLOOR_BYTES = 256 * 1024 * 1024  # what any compressed file may expand to: machines have it
 
 MAX_FRAGMENT_ROWS = (
     131_072  # a one-row write rewrites a fragment's row-id and deletion metadata: keep that small
 )
 SMALL_FRAGMENT_ROWS = 16_384  # upkeep folds fragments below it; rewriting larger ones is left to optimize
-SMALL_DELTA_ROWS = 1_000  # up to here looking ids up beats a merge, which reads the whole id column
-MERGE_CHUNK_ROWS = 8_192  # rows of a merge that are read at a time
-MERGE_CHUNK_BYTES = 32 * 1024 * 1024  # what a merge holds of rows before it writes them
+SMALL_DELTA_ROWS = 1_000  # up to here looking up ids beats merge_insert, which reads the whole id column
+MERGE_CHUNK_ROWS = 8_192  # rows of a merge read at a time
+MERGE_CHUNK_BYTES = 32 * 1024 * 1024  # rows that a merge holds before it writes them
 
 PAGE_CHANGES = 1_000  # changes on one page of a feed, unless the caller says how many
 PAGE_CHANGES_MAX = 8_192
-PAGE_BYTES = 4 * 1024 * 1024  # what a page is packed to: one answer, held whole at both ends
+PAGE_BYTES = 4 * 1024 * 1024  # how full a page is packed: one answer, held whole at both ends
 PAGE_BYTES_MAX = 32 * 1024 * 1024
-POLL_COMMITS = 128  # commits that one poll goes over, of which a filter may leave nothing
+POLL_COMMITS = 128  # commits that one poll covers; a filter may leave none of them
 POLL_COMMITS_MAX = 512

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 
 class MergeConflictKind(StrEnum):
-    """Why an entity cannot be merged: both sides changed it, or what both leave breaks the schema."""
+    """Why an entity cannot be merged: both sides changed it, or their combined result breaks the schema."""
 
     DIVERGENT_INSERT = "divergent_insert"
     DIVERGENT_UPDATE = "divergent_update"

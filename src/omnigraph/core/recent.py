@@ -1,4 +1,4 @@
-"""Values by key, of which the one that was not used for longest goes first."""
+"""Values by key; the least recently used one is dropped first."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
@@ -10,13 +10,13 @@ Held = TypeVar("Held")
 
 
 class Recent(Generic[Key, Held]):
-    """The values that were used last, so many of them or so much; safe to share between threads.
+    """The most recently used values, up to a count or a total weight; safe to share between threads.
 
     With `weigh` the limit is on the sum of what it returns, and a value above the limit is not kept.
     """
 
     def __init__(self, limit: int, weigh: Callable[[Held], int] | None = None) -> None:
-        """Take how much is kept, and in which measure."""
+        """Take how much is kept, and how it is measured."""
         self._limit, self._weigh = limit, weigh
         self._values: OrderedDict[Key, Held] = OrderedDict()
         self._weight = 0
@@ -27,7 +27,7 @@ class Recent(Generic[Key, Held]):
         return len(self._values)
 
     def get(self, key: Key) -> Held | None:
-        """Return the value of a key, which counts as used, or none."""
+        """Return the value of a key, which counts as a use, or `None`."""
         with self._lock:
             found = self._values.get(key)
             if found is not None:
@@ -35,12 +35,12 @@ class Recent(Generic[Key, Held]):
             return found
 
     def put(self, key: Key, value: Held) -> None:
-        """Keep a value in the place of whatever the key had."""
+        """Keep a value in place of the one the key had."""
         with self._lock:
             self._put(key, value)
 
     def keep(self, key: Key, value: Held) -> Held:
-        """Keep a value unless the key has one; return the one that it has then."""
+        """Keep a value unless the key has one; return the value that is kept."""
         with self._lock:
             found = self._values.get(key)
             if found is None:
@@ -50,27 +50,27 @@ class Recent(Generic[Key, Held]):
             return found
 
     def made(self, key: Key, make: Callable[[], Held]) -> Held:
-        """Return the value of a key, made now if there is none.
+        """Return the value of a key, making it if there is none.
 
-        Nobody waits while a value is made; two threads may make the same one, and both use the first. An
-        error of `make` is raised and not remembered.
+        No thread waits while a value is made; two may make the same one, and both use the first. An error
+        from `make` is raised and not remembered.
         """
         found = self.get(key)
         return self.keep(key, make()) if found is None else found
 
     def forget(self, is_gone: Callable[[Key], bool]) -> None:
-        """Let go of the values of some keys."""
+        """Drop the values of some keys."""
         with self._lock:
             for key in [key for key in self._values if is_gone(key)]:
                 self._drop(key)
 
     def values(self) -> list[Held]:
-        """Return all values, the one that was used last at the end."""
+        """Return all values, the most recently used one last."""
         with self._lock:
             return list(self._values.values())
 
     def clear(self) -> None:
-        """Let everything go."""
+        """Drop everything."""
         with self._lock:
             self._values.clear()
             self._weight = 0

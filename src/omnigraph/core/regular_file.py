@@ -1,7 +1,7 @@
-"""Files of users that are to be read or replaced: files in the plain sense, and nothing else.
+"""Users' files to read or replace: plain files, and nothing else.
 
-A pipe may have nobody who writes to it, a device may have no end, and replacing either would take it away
-from everybody. What comes through a pipe is given as `-`. Inside a graph's folder every file is the graph's.
+A pipe may have no writer, a device may have no end, and replacing either would take it away from everyone.
+Input from a pipe is given as `-`. Every file inside a graph's folder belongs to the graph.
 """
 
 import errno
@@ -12,8 +12,8 @@ from pathlib import Path
 
 from omnigraph.core.limits import CONTROL_BYTES_MAX
 
-GRAPH_MARK = "__manifest"  # a folder that holds it is a graph
-_NO_NAME = "its name has a character that no file's name has"
+GRAPH_MARK = "__manifest"  # a folder that contains it is a graph
+_NO_NAME = "its name has a character that file names cannot have"
 _PIPE_HINT = ": give what comes through a pipe as '-'"
 _KINDS = (
     (stat.S_ISFIFO, "it is a pipe, not a file"),
@@ -24,10 +24,10 @@ _KINDS = (
 
 
 def require_regular(path: str | Path) -> int:
-    """Return the bytes of a file, which is looked at and not opened.
+    """Return the size of a file in bytes, without opening it.
 
     Raises:
-        OSError: it is not there, or is no plain file; `strerror` says what it is.
+        OSError: it does not exist, or is not a plain file; `strerror` says what it is.
     """
     try:
         status = os.stat(path)  # noqa: PTH116 - a path may be a text that `Path` would change
@@ -38,15 +38,15 @@ def require_regular(path: str | Path) -> int:
 
 
 def open_regular(path: str | Path) -> BufferedReader:
-    """Open a file for reading; nobody waits for the other end of a pipe.
+    """Open a file for reading, without waiting for the other end of a pipe.
 
     Raises:
-        OSError: it cannot be read, or is no plain file; `strerror` says what it is.
+        OSError: it cannot be read, or is not a plain file; `strerror` says what it is.
     """
     require_regular(path)
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        _refuse(os.fstat(descriptor), path, _PIPE_HINT)  # somebody may have put something else there
+        _refuse(os.fstat(descriptor), path, _PIPE_HINT)  # it may have been replaced by something else
     except OSError:
         os.close(descriptor)
         raise
@@ -54,16 +54,16 @@ def open_regular(path: str | Path) -> BufferedReader:
 
 
 def read_control_file(path: str | Path) -> bytes:
-    """Return what is in a file of a graph's own: in nobody's way, and not without end.
+    """Return the content of one of a graph's own files, without blocking and up to a limit.
 
     Raises:
-        OSError: it cannot be read, is no plain file, or is too large; `strerror` says what it is.
+        OSError: it cannot be read, is not a plain file, or is too large; `strerror` says what it is.
     """
     status = os.stat(path)  # noqa: PTH116 - on the path of every commit
     _refuse(status, path)
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb", closefd=True) as file:
-        _refuse(os.fstat(descriptor), path)  # somebody may have put something else there
+        _refuse(os.fstat(descriptor), path)  # it may have been replaced by something else
         data = file.read(CONTROL_BYTES_MAX + 1)
     if len(data) > CONTROL_BYTES_MAX:
         raise OSError(errno.EFBIG, f"it has more than {CONTROL_BYTES_MAX} bytes", str(path))
@@ -71,10 +71,10 @@ def read_control_file(path: str | Path) -> bytes:
 
 
 def require_replaceable(path: str | Path) -> None:
-    """Make sure that a file can be put in a place: nothing is there yet, or a plain file that is no graph's.
+    """Make sure that a file can be written to a place: it is free, or a plain file outside of any graph.
 
     Raises:
-        OSError: something else is there, or the place lies inside a graph.
+        OSError: something else is there, or the place is inside a graph.
     """
     refuse_inside_graph(path)
     try:
@@ -84,10 +84,10 @@ def require_replaceable(path: str | Path) -> None:
 
 
 def refuse_inside_graph(path: str | Path) -> None:
-    """Make sure that a place is outside of every graph, by its name and by where a link at it leads.
+    """Make sure that a place is outside of every graph, both by its name and by the target of a link there.
 
     Raises:
-        OSError: it lies inside a graph; `strerror` names it.
+        OSError: it is inside a graph; `strerror` names it.
     """
     given = Path(path)
     try:

@@ -1,12 +1,12 @@
-"""Sections that a signal cannot cut in half, and blocks behind which what was held back is delivered.
+"""Sections that a signal cannot cut in half, and blocks after which held-back signals are delivered.
 
 H1  From the start of a section to the end of the outermost block around it that may remove things, SIGINT,
-    SIGTERM and SIGHUP wait: nobody cleans up because of a signal that came too late to stop anything.
-H2  Then each of them goes once to whatever handled it before: a handler of Python's is called, and where
-    there was none the system does what it does by default.
+    SIGTERM and SIGHUP wait: nothing is cleaned up because of a signal that came too late to stop anything.
+H2  Then each of them goes once to its previous handler: a Python handler is called, and where there was none
+    the system does what it does by default.
 H3  What a handler raises carries the remarks of the section as notes: what became of the work.
-H4  A forked child is in no section: it handles signals as its parent did before, and gets none of those that
-    were held back for its parent.
+H4  A forked child is in no section: it handles signals as its parent did before the section, and gets none of
+    the signals held back for its parent.
 """
 
 import os
@@ -21,7 +21,7 @@ _Handler = Callable[[int, FrameType | None], object] | int
 
 
 class _Shield:
-    """What is held back; there is one, because Python hands signals to the main thread alone."""
+    """The signals held back; there is one shield, because Python delivers signals only to the main thread."""
 
     def __init__(self) -> None:
         self.sections = 0
@@ -32,7 +32,7 @@ class _Shield:
         self.remarks: list[str] = []
 
     def take(self, number: int, frame: FrameType | None) -> None:
-        """Keep a signal for later, or pass it on: one may come while the handlers are being put back."""
+        """Keep a signal for later, or pass it on: one may come while the handlers are being restored."""
         if self.is_holding:
             self.arrived.setdefault(number, frame)
         else:
@@ -45,15 +45,15 @@ class _Shield:
         former, self.former = self.former, {}
         for number in SIGNALS:
             handler = signal.getsignal(number)
-            if handler == self.take:  # a signal cut off the putting back
+            if handler == self.take:  # a signal interrupted the restoring
                 handler = former[number]
-            # None was installed outside of Python and could not be put back; an ignored signal stays ignored.
+            # None was installed outside of Python and could not be restored; an ignored signal stays ignored.
             if handler is not None and handler is not signal.SIG_IGN:
                 self.former[number] = handler
                 signal.signal(number, self.take)
 
     def end_if_free(self) -> None:
-        """Put the handlers back and deliver, unless a section or a block is still open (H1, H2)."""
+        """Restore the handlers and deliver, unless a section or a block is still open (H1, H2)."""
         if not self.is_holding or self.sections or self.blocks:
             return
         arrived, remarks = self.arrived, self.remarks
@@ -73,7 +73,7 @@ class _Shield:
             raise raised
 
     def leave(self) -> None:
-        """Put the handlers back in a forked child, which whoever forked has made its main thread (H4)."""
+        """Restore the handlers in a forked child, whose main thread is the thread that forked (H4)."""
         self.is_holding = False
         self.arrived.clear()
         for number, handler in self.former.items():
@@ -90,7 +90,7 @@ def shielded() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    shield = _shield  # a child that is forked in here gets another
+    shield = _shield  # a child forked in here gets another
     shield.sections += 1
     try:
         shield.begin()
@@ -102,11 +102,11 @@ def shielded() -> Iterator[None]:
 
 @contextmanager
 def delivering_behind() -> Iterator[None]:
-    """Mark a block that may remove things: what a section in it held back is delivered when it has ended."""
+    """Mark a block that may remove things: what a section in it held back is delivered at its end."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    shield = _shield  # a child that is forked in here gets another
+    shield = _shield  # a child forked in here gets another
     shield.blocks += 1
     try:
         yield
@@ -116,7 +116,7 @@ def delivering_behind() -> Iterator[None]:
 
 
 def remark(text: str) -> None:
-    """Say what became of a section, for whoever is told of a signal that was held back (H3)."""
+    """Say what became of a section, for the receiver of a signal that was held back (H3)."""
     if threading.current_thread() is threading.main_thread() and _shield.is_holding:
         _shield.remarks.append(text)
 

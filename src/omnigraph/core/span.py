@@ -1,6 +1,6 @@
 """Positions in source text, and the text itself with a name.
 
-Spans count characters, because that is what Python slices. Whoever leaves the process (an error on the wire)
+Spans count characters, because that is what Python slices. What leaves the process (an error on the wire)
 asks the source for bytes.
 """
 
@@ -23,7 +23,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """One line of a source around a span, short enough to print, with the place of its caret."""
+    """One line of a source around a span, short enough to print, with the position of its caret."""
 
     line: int
     column: int

@@ -12,7 +12,7 @@ from omnigraph.core.errors import ExecutionError
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY_MS = 86_400_000
-_MIN_MS = (date.min.toordinal() - _EPOCH_DAY) * _DAY_MS  # years 1 to 9999: the ones that have four digits
+_MIN_MS = (date.min.toordinal() - _EPOCH_DAY) * _DAY_MS  # years 1 to 9999: those with four digits
 _MAX_MS = (date.max.toordinal() + 1 - _EPOCH_DAY) * _DAY_MS - 1
 _PATTERN = re.compile(
     r"(\d{4})-(\d{2})-(\d{2})"
@@ -22,10 +22,10 @@ _PATTERN = re.compile(
 
 
 def parse_date(text: str) -> int:
-    """Return days since the epoch; of a timestamp only midnight in UTC is a day, nothing is cut.
+    """Return days since the epoch; a timestamp must be midnight in UTC, nothing is truncated.
 
     Raises:
-        ExecutionError: the text is no date, or has a time of day.
+        ExecutionError: the text is not a date, or has a time of day.
     """
     millis = _parse(text)
     if millis is None:
@@ -36,10 +36,10 @@ def parse_date(text: str) -> int:
 
 
 def parse_datetime(text: str) -> int:
-    """Return milliseconds since the epoch in UTC; a bare day is its midnight, digits below are cut.
+    """Return milliseconds since the epoch in UTC; a bare day is its midnight, smaller digits are cut.
 
     Raises:
-        ExecutionError: the text is no timestamp.
+        ExecutionError: the text is not a timestamp.
     """
     millis = _parse(text)
     if millis is None:
@@ -48,7 +48,7 @@ def parse_datetime(text: str) -> int:
 
 
 def days_of(value: date) -> int:
-    """Return days since the epoch; of a moment (UTC without a zone) only midnight in UTC is a day.
+    """Return days since the epoch; a moment (UTC without a zone) must be midnight in UTC.
 
     Raises:
         ExecutionError: it has a time of day.
@@ -62,7 +62,7 @@ def days_of(value: date) -> int:
 
 
 def time_of_day(text: str) -> str:
-    """Return why a moment is no `Date`."""
+    """Return why a moment is not a `Date`."""
     return f"invalid Date {_quote(text)}: a Date has no time of day, and this is not midnight in UTC"
 
 
@@ -105,7 +105,7 @@ def _parse(text: str) -> int | None:
 
 
 def _has_fraction(text: str) -> bool:
-    """Return whether a timestamp has digits behind the second, below the millisecond perhaps."""
+    """Return whether a timestamp has fraction digits, which may go below the millisecond."""
     match = _PATTERN.fullmatch(text)
     return match is not None and (match[7] or "").strip("0") != ""
 

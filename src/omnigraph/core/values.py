@@ -31,7 +31,7 @@ SCALAR_WORDS = {str(scalar): scalar for scalar in Scalar if scalar is not Scalar
 class ValueType:
     """The type of a property, parameter or expression.
 
-    `dimension` is set for vectors alone. `enum_values` is sorted and set for enums alone, whose scalar is
+    `dimension` is set only for vectors. `enum_values` is sorted and set only for enums, whose scalar is
     `String`: outside of value checks an enum behaves as one.
     """
 
@@ -62,9 +62,9 @@ class ValueType:
         return ValueType(self.scalar)
 
     def accepts(self, other: "ValueType") -> bool:
-        """Return whether the two are compatible: both lists or neither, one scalar or two numbers.
+        """Return whether the two are compatible: both lists or neither, the same scalar or two numbers.
 
-        Nullability and enum sets are left out: they are a matter of values, not of types.
+        Nullability and enum sets are ignored: they concern values, not types.
         """
         if self.is_list != other.is_list or self.dimension != other.dimension:
             return False
@@ -82,7 +82,7 @@ class ValueType:
 
 
 def is_text(value: str) -> bool:
-    """Return whether a text can be stored or sent: a Python string may hold half of a surrogate pair."""
+    """Return whether a text can be stored or sent: a Python string may contain half of a surrogate pair."""
     try:
         value.encode()
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""YAML that people write: read, or refused by one kind of error that names the file and the line."""
+"""YAML that people write: read, or refused with one kind of error that names the file and the line."""
 
 from io import StringIO
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 from omnigraph.core.errors import BadRequest
 from omnigraph.core.regular_file import open_regular
 
-# What the parser lets through of texts that are no YAML: scalars of a tag that they do not fit, and depth.
+# What the parser lets through though it is not YAML: scalars that do not fit their tag, and depth.
 _PARSER_FAILURES = (
     ValueError,
     LookupError,
@@ -22,7 +22,7 @@ def read_yaml(path: Path) -> object:
     """Return the value of a file.
 
     Raises:
-        BadRequest: it cannot be read, or is no YAML.
+        BadRequest: it cannot be read, or is not YAML.
     """
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
@@ -33,12 +33,10 @@ def read_yaml(path: Path) -> object:
     except YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = "" if mark is None else f":{mark.line + 1}"
-        raise BadRequest(f"{path}{where}: {getattr(error, 'problem', None) or 'no YAML'}") from error
+        raise BadRequest(f"{path}{where}: {getattr(error, 'problem', None) or 'not YAML'}") from error
     except _PARSER_FAILURES as error:
-        reason = (
-            "nested too deeply" if isinstance(error, RecursionError) else f"a value that is none ({error})"
-        )
-        raise BadRequest(f"{path}: no YAML: {reason}") from error
+        reason = "nested too deeply" if isinstance(error, RecursionError) else f"an invalid value ({error})"
+        raise BadRequest(f"{path}: not YAML: {reason}") from error
 
 
 def read_text(path: Path) -> str:

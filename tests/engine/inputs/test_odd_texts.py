@@ -91,13 +91,13 @@ def test_an_actor_or_a_message_that_is_no_text_is_refused(graph: Graph, member: 
     "name", ["a\0b", "a\0b.jsonl", "P=a\0b.csv", "P=a\0b.parquet", HALF, f"P={HALF}.arrow"]
 )
 def test_a_name_that_no_file_has_is_refused(graph: Graph, name: str) -> None:
-    with pytest.raises(BadRequest, match="its name has a character that no file's name has"):
+    with pytest.raises(BadRequest, match="its name has a character that file names cannot have"):
         graph.load(name, "append")
-    with pytest.raises(BadRequest, match="its name has a character that no file's name has"):
+    with pytest.raises(BadRequest, match="its name has a character that file names cannot have"):
         graph.load([], "append", mapping=name)
-    with pytest.raises(BadRequest, match="its name has a character that no file's name has"):
+    with pytest.raises(BadRequest, match="its name has a character that file names cannot have"):
         graph.load(b"{]", "append", rejects=name)
-    with pytest.raises(BadRequest, match="its name has a character that no file's name has"):
+    with pytest.raises(BadRequest, match="its name has a character that file names cannot have"):
         graph.query(Path(name))
     told = invoke("load", "--store", graph.uri, "--mode", "append", "--data", name, cwd=Path(graph.uri))
     assert told.code == 1

@@ -33,7 +33,7 @@ def test_what_is_no_number_is_the_default_with_a_warning(text: str, caplog: pyte
 
 def test_a_number_below_the_least_is_the_default(caplog: pytest.LogCaptureFixture) -> None:
     assert number_setting("SETTING", 5, least=1, given={"SETTING": "0"}) == 5
-    assert "is not a number from 1 on" in caplog.text
+    assert "is not a whole number of at least 1" in caplog.text
 
 
 @pytest.mark.parametrize(("text", "word"), [("fast", Speed.FAST), (" FAST ", Speed.FAST), ("", Speed.SLOW)])
@@ -49,4 +49,4 @@ def test_another_word_is_the_default_with_a_warning(
     monkeypatch.setenv("SETTING", "quick")
 
     assert word_setting("SETTING", Speed.SLOW) is Speed.SLOW
-    assert "is none of slow, fast: 'slow' is used" in caplog.text
+    assert "is not one of slow, fast: 'slow' is used" in caplog.text
