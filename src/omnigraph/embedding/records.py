@@ -63,7 +63,7 @@ def _members(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) != len(pairs):
         (twice, _), *_ = Counter(name for name, _ in pairs).most_common(1)
-        raise ValueError(f"member '{twice}' stands twice")
+        raise ValueError(f"member '{twice}' appears twice")
     return found
 
 

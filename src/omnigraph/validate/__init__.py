@@ -1,1 +1,1 @@
-"""One validator for mutation, load, Spark and merge: what breaks the schema, and which break comes first."""
+"""One validator for mutation, load, Spark and merge: what breaks the schema, and in which order."""

@@ -28,9 +28,9 @@ from omnigraph.validate.sets import NO_IDS, KeyOps, holds_one_of, is_among, is_n
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """The part of a write that one table takes part with in set checks.
+    """One table's part of a write in the set checks.
 
-    `rows` are in order, with every repetition; `folded` has the last row of each id. `removed_ids` are gone
+    `rows` are in order, including repetitions; `folded` has the last row of each id. `removed_ids` are gone
     after the write.
     """
 
@@ -45,25 +45,25 @@ class Delta:
 
     @property
     def touched_ids(self) -> Column:
-        """The ids of committed rows that are replaced or removed: all others are outside of the delta."""
+        """The ids of committed rows that are replaced or removed: all others are outside the delta."""
         return concat_ids(self.replaced_ids, self.removed_ids)
 
 
 class ArrowQuestions:
-    """Answers about a write that is held in memory."""
+    """Answers about a write held in memory."""
 
     def __init__(self, deltas: Mapping[str, Delta], ops: KeyOps, limit: int) -> None:
-        """Take the write, the lookups in what is committed, and how many rows an answer may hold."""
+        """Take the write, the lookups in committed rows, and how many rows an answer may hold."""
         self._deltas, self._ops, self._limit = deltas, ops, limit
         self._missing_ids: dict[tuple[str, str], Column] = {}
 
     def duplicates(self, table_key: str, columns: Sequence[str], shown: Sequence[str] = ()) -> FoundRows:
-        """Return the rows whose tuple stands in an earlier row."""
+        """Return the rows whose tuple appears in an earlier row."""
         rows = self._deltas[table_key].rows
         return self._found(rows, self._repeated(rows, columns), [*columns, *shown])
 
     def existing(self, table_key: str, columns: Sequence[str]) -> FoundRows:
-        """Return the rows whose tuple a committed row holds that the write leaves alone."""
+        """Return the rows whose tuple is held by a committed row that the write leaves alone."""
         delta = self._deltas[table_key]
         by_id = list(columns) == [ID]
         asked = delta.rows if by_id else delta.folded
@@ -74,7 +74,7 @@ class ArrowQuestions:
             return NOTHING
         held: Mask = holds_one_of(keys, found)
         repeated = self._repeated(delta.rows, columns)
-        if len(repeated):  # one violation for one row and constraint
+        if len(repeated):  # one violation per row and constraint
             held &= ~holds_one_of(_places(asked), _places(delta.rows.take(repeated)))
         if not held.any():
             return NOTHING
@@ -99,7 +99,7 @@ class ArrowQuestions:
         )
 
     def retained(self, edge: EdgeType) -> tuple[FoundRows, FoundRows]:
-        """Return committed edges outside of the write with an end that it removes."""
+        """Return committed edges outside the write with an end that it removes."""
         return self._retained(edge, "src", edge.source), self._retained(edge, "dst", edge.target)
 
     def counts(self, edge: EdgeType) -> tuple[FoundRows, FoundRows]:
@@ -136,7 +136,7 @@ class ArrowQuestions:
         return self._deltas[table_key].folded.count
 
     def cleared(self, table_key: str, names: Sequence[str]) -> dict[str, int]:
-        """Return of how many committed rows each of these properties has a value now, and null afterwards."""
+        """Return for each of these properties in how many committed rows its value becomes null."""
         return cleared_rows(self._deltas[table_key].folded, names, self._ops)
 
     def _repeated(self, rows: TypedRows, columns: Sequence[str]) -> Positions:
@@ -165,7 +165,7 @@ class ArrowQuestions:
         chosen: Callable[[Column, Column], Column],
         refused: Collection[str],
     ) -> FoundRows:
-        """Return the edges that end at missing nodes which are, or are not, among the refused ones."""
+        """Return the edges that end at missing nodes, either those that were refused or the others."""
         if len(missing):
             missing = missing.filter(chosen(missing, pa.array(refused, pa.utf8())))
         if len(missing) == 0:
@@ -206,7 +206,7 @@ class ArrowQuestions:
 
 
 def cleared_rows(rows: TypedRows, names: Sequence[str], ops: KeyOps) -> dict[str, int]:
-    """Return of how many committed rows a merge of these, each id once, clears which of these properties."""
+    """Return in how many committed rows an upsert of these rows, each id once, clears each property."""
     if rows.has_fresh_ids or not names:
         return {}
     table_key, empty = rows.type.table_key, {name: _is_null(rows.table, name) for name in names}
@@ -254,7 +254,7 @@ def _places(rows: TypedRows) -> pa.Table:
 
 
 def _positions_in(values: Column, among: Column) -> Positions:
-    """Return where each value stands among distinct others; -1 where it does not."""
+    """Return the position of each value among distinct others; -1 where it is missing."""
     whole = among.combine_chunks() if isinstance(among, pa.ChunkedArray) else among
     found: Column = pc.index_in(values, value_set=whole)
     return np.asarray(pc.fill_null(found, -1), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""From the columns of one input to rows with ids: the end that every reader shares."""
+"""From the columns of one input to rows with ids: the last step, which all readers share."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Converted:
     """The columns of one type from one input, with the values that could not be converted.
 
     `columns` are the properties, and `src` and `dst` of edges. `given_ids` has a null for a row without an
-    id, or is nothing when no row has one. `left_out` are the properties that some record did not mention.
+    id, or is `None` when no row has one. `left_out` are the properties that some record did not mention.
     """
 
     type: NodeType | EdgeType
@@ -39,7 +39,7 @@ class Converted:
 def assemble(converted: Converted, *, file: int, make_id: Callable[[], str], log: ViolationLog) -> TypedRows:
     """Return the rows with their ids, and report the flaws.
 
-    A keyed node whose given id is not the one of its key is a violation of its record; the record goes no
+    A keyed node whose given id does not match its key is a violation of its record; the record goes no
     further.
     """
     type_, count = converted.type, len(converted.lines)

@@ -1,6 +1,6 @@
-"""Validation of a whole write: every check over everything, before anything is chosen or raised.
+"""Validation of a whole write: all checks over all rows, before anything is chosen or raised.
 
-W1  The delta alone is looked at: rows that the write brings, ids that it removes, and what they meet.
+W1  Only the delta is examined: rows that the write brings, ids that it removes, and what they meet.
 W2  A row that fails a value check takes no part in the set checks; neither does a record that was refused.
 """
 
@@ -29,9 +29,9 @@ __all__ = ["ChunkedChange", "TableChange", "fold_by_id", "validate_changeset", "
 
 @dataclass(frozen=True, slots=True)
 class ChunkedChange:
-    """What a write does to one table whose rows are too many to be held: by id, each id once.
+    """What a write does to one table whose rows are too many to hold: by id, each id once.
 
-    `chunks` are the rows, gone through once. `removed_ids` are ids of committed rows that go.
+    `chunks` are the rows, read once. `removed_ids` are ids of committed rows that are removed.
     """
 
     type: NodeType | EdgeType
@@ -42,9 +42,9 @@ class ChunkedChange:
 def validate_changeset(
     changes: Mapping[str, TableChange], catalog: Catalog, key_ops: KeyOps, log: ViolationLog
 ) -> dict[str, TypedRows]:
-    """Report everything that a write breaks; return its rows by table, the last one of each id (W1, W2).
+    """Report everything that a write breaks; return its rows by table, the last of each id (W1, W2).
 
-    Nothing is raised: the caller asks the log, when all inputs were read and all checks were made.
+    Nothing is raised: the caller asks the log when all inputs have been read and all checks made.
     """
     deltas = {table_key: _delta(changes[table_key], log) for table_key in sorted(changes)}
     traits = {key: _traits(changes[key], delta.rows) for key, delta in deltas.items()}
@@ -55,9 +55,9 @@ def validate_changeset(
 def validate_chunks(
     changes: Mapping[str, ChunkedChange], catalog: Catalog, view: CommittedView, log: ViolationLog
 ) -> None:
-    """Report everything that a write breaks whose rows come in chunks (W1, W2).
+    """Report everything that a write with rows in chunks breaks (W1, W2).
 
-    Of each chunk only the columns are kept that the set checks compare.
+    Of each chunk only the columns that the set checks compare are kept.
     """
     whole = {}
     for table_key, change in sorted(changes.items()):
@@ -69,7 +69,7 @@ def validate_chunks(
 
 
 def fold_by_id(rows: TypedRows) -> TypedRows:
-    """Return the last row of each id in the order of the input; these very rows when no id is repeated."""
+    """Return the last row of each id in the order of the input; the same rows when no id is repeated."""
     if rows.has_fresh_ids or rows.count < 2:
         return rows
     replaced = earlier_positions(tuple_codes(rows.table.select(["id"])))
@@ -88,7 +88,7 @@ def _delta(change: TableChange, log: ViolationLog) -> Delta:
 
 
 def _checked_chunks(change: ChunkedChange, log: ViolationLog) -> TypedRows:
-    """Check the values of every chunk; return what the set checks compare of the rows that passed."""
+    """Check the values of every chunk; return what the set checks compare, for the rows that passed."""
     parts = [_narrow(make_rows(change.type, {}, lines=[]))]
     for chunk in change.chunks:
         columns = {name: chunk.column(name) for name in chunk.column_names}
@@ -107,7 +107,7 @@ def _narrow(rows: TypedRows) -> TypedRows:
 
 
 def _delta_of_checked(change: TableChange) -> Delta:
-    assert change.rows is not None, "chunks are put together before"
+    assert change.rows is not None, "chunks are combined beforehand"
     return Delta(change.rows, change.rows, change.removed_ids)
 
 

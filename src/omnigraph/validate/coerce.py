@@ -1,12 +1,12 @@
-"""Values as they come in, from JSON or from the statements of a mutation, to typed Arrow columns.
+"""Incoming values, from JSON or from the statements of a mutation, to typed Arrow columns.
 
-C1  A value is converted or refused, never bent: no truncated float, no wrapped integer, no text read as a
-    number but the decimal strings of the 64-bit integers.
-C2  Null stays null, also as an item of a list. Whether it may, and whether a float is finite or a year has
-    four digits, is for the value checks.
+C1  A value is converted or refused, never altered: no truncated float, no wrapped integer, no text read as a
+    number except the decimal strings of 64-bit integers.
+C2  Null stays null, also as an item of a list. Whether null is allowed, and whether a float is finite or a
+    year has four digits, is decided by the value checks.
 
-The usual case, a column whose values all have the Python type that is asked for, is one call into Arrow; only
-a column with something else in it is walked value by value.
+The usual case, a column whose values all have the expected Python type, is one call into Arrow; only a column
+with something else in it is converted value by value.
 """
 
 import base64
@@ -41,7 +41,7 @@ _UTC_TIMESTAMP = (  # what Arrow reads as `parse_datetime` does; other spellings
 
 
 class BeyondPython:
-    """Stands for a value of Arrow that Python has no object for; it fits no type."""
+    """Represents an Arrow value that Python has no object for; it fits no type."""
 
 
 _JSON_NAMES = {
@@ -83,7 +83,7 @@ def _scalars(values: Sequence[object], scalar: Scalar) -> tuple[Column, Problems
 
 
 def _direct(values: Sequence[object], scalar: Scalar, kinds: set[type]) -> Column | None:
-    """Return the column in one call, or nothing where values must be looked at one by one."""
+    """Return the column in one call, or `None` where values must be converted one by one."""
     given: Column = values
     type_ = arrow_type(ValueType(scalar))
     try:
@@ -102,7 +102,7 @@ def _direct(values: Sequence[object], scalar: Scalar, kinds: set[type]) -> Colum
         if scalar is Scalar.DATETIME and kinds == {str}:
             return _utc_timestamps(pa.array(given, pa.utf8()))
     except (pa.ArrowException, OverflowError, UnicodeEncodeError):
-        pass  # one of them does not fit: the walk says which
+        pass  # one of them does not fit: the slow path says which
     return None
 
 
@@ -225,11 +225,11 @@ def _blob(value: object) -> bytes:
     if not isinstance(value, str):
         _refuse(Scalar.BLOB, value)
     if not value.startswith(BLOB_PREFIX):
-        raise _Refusal(f"no URI is admitted for a Blob, write {BLOB_PREFIX}<data>: {quote(value)}")
+        raise _Refusal(f"a Blob cannot be a URI, write {BLOB_PREFIX}<data>: {quote(value)}")
     try:
         return base64.b64decode(value.removeprefix(BLOB_PREFIX), validate=True)
     except (binascii.Error, ValueError):
-        raise _Refusal(f"the data after '{BLOB_PREFIX}' are not base64") from None
+        raise _Refusal(f"the data after '{BLOB_PREFIX}' is not base64") from None
 
 
 def _refuse(expected: Scalar | ValueType, value: object) -> NoReturn:

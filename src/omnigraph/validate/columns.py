@@ -1,4 +1,4 @@
-"""Rows as columns, with the place in the input that each of them came from."""
+"""Rows as columns, with the place in the input that each row came from."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,9 +23,9 @@ class TypedRows:
     """Rows of one type, in the order of the input.
 
     `table` has the columns of the type's table. `flaws` marks, by column, the values that could not be
-    converted: they are null in the table, were reported by whoever converted them, and fail their row.
-    `has_fresh_ids` says that every id was made for this write and stands once, so that nobody else has it.
-    `left_out` names the properties that some record did not mention: not as null, but not at all.
+    converted: they are null in the table, were reported by the conversion, and fail their row.
+    `has_fresh_ids` says that every id was made for this write and appears once, so no other row has it.
+    `left_out` names the properties that some record did not mention at all, not even as null.
     """
 
     type: NodeType | EdgeType
@@ -51,15 +51,15 @@ class TypedRows:
         return self.table.column("id")
 
     def take(self, positions: Positions) -> "TypedRows":
-        """Return the rows at positions, in their order."""
+        """Return the rows at these positions, in that order."""
         return self._choose(self.table.take(positions), positions)
 
     def filter(self, mask: Mask) -> "TypedRows":
-        """Return the rows of a mask; these very rows when it holds for all."""
+        """Return the rows of a mask; the same rows when it is true for all."""
         return self if mask.all() else self._choose(self.table.filter(pa.array(mask)), mask)
 
     def in_order(self) -> "TypedRows":
-        """Return the rows by file, line and id; these very rows when each has a line of its own, in order."""
+        """Return the rows by file, line and id; the same rows when each has its own line, in order."""
         ahead = np.diff(self.files)
         if bool(np.all((ahead > 0) | ((ahead == 0) & (np.diff(self.lines) > 0)))):
             return self
@@ -74,7 +74,7 @@ class TypedRows:
 class TableChange:
     """What one write does to one table.
 
-    `removed_ids` are ids of committed rows that the write takes away, but for those that its rows bring back.
+    `removed_ids` are ids of committed rows that the write removes, except those that its rows bring back.
     `coalesce` folds the rows by id before anything is checked, as the statements of a mutation are; a record
     of bulk input is checked even when a later one replaces it.
     """
@@ -108,8 +108,8 @@ def make_rows(
 
 
 def concat_rows(parts: Sequence[TypedRows]) -> TypedRows:
-    """Return the rows of one type from several pieces, one piece after the other."""
-    assert parts, "there is no type without a piece"
+    """Return the rows of one type from several pieces, in order."""
+    assert parts, "every type has at least one piece"
     if len(parts) == 1:
         return parts[0]
     flawed = sorted({name for part in parts for name in part.flaws})
@@ -139,7 +139,7 @@ def charge(
     constraint: int = 0,
     violation: type[Violation] = Violation,
 ) -> None:
-    """Report one violation for each position; only the first ones that the log can keep get a message."""
+    """Report one violation for each position; only the first ones, which the log can keep, get a message."""
     if len(positions) == 0:
         return
     first = first_positions(rows, positions, log.limit)
@@ -163,7 +163,7 @@ def charge(
 
 
 def first_positions(rows: TypedRows, positions: Positions, limit: int) -> Positions:
-    """Return those of the positions that come first by file, line and id; all of them within the limit."""
+    """Return those of the positions that come first by file, line and id; all of them if within the limit."""
     return positions if len(positions) <= limit else positions[_order(_places(rows, positions), limit)]
 
 
@@ -178,7 +178,7 @@ def to_mask(mask: Column) -> Mask:
 
 
 def _least(ids: Column) -> list[str | None]:
-    """Return the least of some ids, as many as a log keeps of refused rows."""
+    """Return the smallest of some ids, as many as a log keeps for refused rows."""
     if len(ids) > REFUSED_MAX:
         whole: Any = pa.table({"id": ids})
         ids = ids.take(pc.select_k_unstable(whole, REFUSED_MAX, [("id", "ascending")]))

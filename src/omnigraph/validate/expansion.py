@@ -1,7 +1,7 @@
 """How many bytes Arrow values take once each row has its own, counted before any of them is copied.
 
-A few bytes can stand for very many rows: nulls are a number, a dictionary has each text once, a run has one
-value and a length, views may all show the same text. Whoever reads such values copies them row by row.
+A few bytes can represent very many rows: nulls are just a count, a dictionary has each text once, a run has
+one value and a length, views may all show the same text. Readers of such values copy them row by row.
 """
 
 from collections.abc import Iterator
@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 
 from omnigraph.core.errors import BadRequest
 
-ROW_BYTES = 8  # of a row without any column: where it stands in its file
-NULL_BYTES = 4  # of a null, as the shortest text there is
+ROW_BYTES = 8  # of a row without any columns: its place in the file
+NULL_BYTES = 4  # of a null, like the shortest text
 
 Sizes = npt.NDArray[np.float64]  # bytes by entry: products of two of them must not overflow
 
@@ -26,7 +26,7 @@ def within_memory(name: str) -> Iterator[None]:
     """Refuse an input that the process has no memory for.
 
     Raises:
-        BadRequest: there is none.
+        BadRequest: there is not enough memory.
     """
     try:
         yield
@@ -35,7 +35,7 @@ def within_memory(name: str) -> Iterator[None]:
 
 
 def expanded_bytes(table: pa.Table) -> int:
-    """Return what sound rows take."""
+    """Return how many bytes sound rows take."""
     columns: Any = table.columns
     values = sum(_bytes(chunk) for column in columns for chunk in column.chunks)
     return int(table.num_rows * ROW_BYTES + values)

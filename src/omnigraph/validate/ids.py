@@ -11,7 +11,7 @@ from omnigraph.catalog.model import NodeType
 from omnigraph.core.values import FLOATS, Scalar
 from omnigraph.validate.columns import Column
 
-_NEEDS_ESCAPE = r'["\\\x00-\x1f]'  # what JSON cannot hold between quotes as it is
+_NEEDS_ESCAPE = r'["\\\x00-\x1f]'  # what JSON cannot hold unescaped between quotes
 
 
 def derive_ids(node: NodeType, columns: Mapping[str, Column]) -> Column:
@@ -30,7 +30,7 @@ def derive_ids(node: NodeType, columns: Mapping[str, Column]) -> Column:
 
 
 def _stored(node: NodeType, name: str, column: Column) -> Column:
-    """Return a column of values that have the text of an id: days and milliseconds as numbers."""
+    """Return a column of values whose text makes up an id: days and milliseconds as numbers."""
     match node.properties[name].type.scalar:
         case Scalar.DATE:
             return column.cast(pa.int32())

@@ -1,4 +1,4 @@
-"""ULIDs by the column: for rows that come in millions, in many processes at once."""
+"""ULIDs by the column, for millions of rows in many processes at once."""
 
 import os
 from collections.abc import Callable
@@ -19,8 +19,8 @@ _LOW_HALF = np.uint64((1 << _HALF_BITS) - 1)
 class IdSource:
     """Makes ULIDs one by one or by the column.
 
-    Every source starts to count at a random place of 79 bits, so that sources of one millisecond, attempts of
-    one task among them, share no id.
+    Every source starts counting at a random 79-bit number, so that sources in the same millisecond, such as
+    attempts of one task, share no id.
     """
 
     def __init__(self, clock: Callable[[], int] = now_micros) -> None:
@@ -34,7 +34,7 @@ class IdSource:
         return made
 
     def column(self, count: int) -> Column:
-        """Return so many ids, increasing."""
+        """Return this many ids, increasing."""
         low = np.arange(count, dtype=np.uint64) + np.uint64(self._next & int(_LOW_HALF))
         high = np.uint64(self._next >> _HALF_BITS) + (low >> np.uint64(_HALF_BITS))
         self._next += count
@@ -48,14 +48,14 @@ class IdSource:
 
 
 def made_ids(make_id: Callable[[], str], count: int) -> Column:
-    """Return so many ids from a source of either kind."""
+    """Return this many ids from a source of either kind."""
     if isinstance(make_id, IdSource):
         return make_id.column(count)
     return pa.array([make_id() for _ in range(count)], pa.utf8())
 
 
 def _characters(numbers: npt.NDArray[np.uint64], bits: int) -> npt.NDArray[np.uint8]:
-    """Return the characters of numbers with so many bits, a multiple of ten: two are looked up at a time."""
+    """Return the characters of numbers with this many bits, a multiple of ten, looked up in pairs."""
     shifts = np.arange(bits - 10, -1, -10, dtype=np.uint64)
     digits: npt.NDArray[np.uint64] = (numbers[:, None] >> shifts) & np.uint64(1023)
     return np.take(_PAIRS, digits).view(np.uint8)

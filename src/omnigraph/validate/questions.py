@@ -1,7 +1,7 @@
 """What the set checks ask about the rows of a write, and the answers.
 
 A question is about one table of the write and is answered with the rows that break a rule: the first of them
-in order, and how many there are. In process Arrow answers, in a bulk load Spark; the checks, their texts and
+in order, and how many there are. Arrow answers in process, Spark in a bulk load; the checks, their texts and
 their order are the same.
 
 A1  A tuple with a null part equals no tuple, not even itself. Both zeros of a float are one value.
@@ -18,17 +18,17 @@ import pyarrow as pa
 
 from omnigraph.catalog.model import EdgeType
 
-FILE, LINE, ID = "@file", "@line", "id"  # no property can have such a name
+FILE, LINE, ID = "@file", "@line", "id"  # no property can have these names
 HOLDER, COUNT = "@holder", "@n"
 _NULL = "@null:"
-Refused = Mapping[str, Collection[str]]  # ids of nodes that the write has and that were refused, by table
+Refused = Mapping[str, Collection[str]]  # ids of nodes of the write that were refused, by table
 NONE_REFUSED: Refused = MappingProxyType({})
 _PLACE: list[tuple[str, pa.DataType]] = [(FILE, pa.int32()), (LINE, pa.int64()), (ID, pa.utf8())]
 
 
 @dataclass(frozen=True, slots=True)
 class FoundRows:
-    """Rows that break a rule: where they stand, their ids, and the columns that were asked about."""
+    """Rows that break a rule: their places, their ids, and the columns in question."""
 
     rows: pa.Table
     total: int
@@ -38,7 +38,7 @@ NOTHING = FoundRows(pa.schema(_PLACE).empty_table(), 0)
 
 
 def null_of(name: str) -> str:
-    """Return the column that says whether a property is null, where its values do not come along."""
+    """Return the column that says whether a property is null, where its values are not included."""
     return _NULL + name
 
 
@@ -48,7 +48,7 @@ def property_of(column: str) -> str:
 
 
 def is_null_flag(column: str) -> bool:
-    """Return whether a column is one of `null_of`."""
+    """Return whether a column comes from `null_of`."""
     return column.startswith(_NULL)
 
 
@@ -56,15 +56,15 @@ class KeyQuestions(Protocol):
     """The questions of the set checks."""
 
     def duplicates(self, table_key: str, columns: Sequence[str], shown: Sequence[str] = ()) -> FoundRows:
-        """Return the rows whose tuple stands in an earlier row, with the columns, and those to show (A1)."""
+        """Return the rows whose tuple appears in an earlier row, with the columns and those to show (A1)."""
         ...
 
     def existing(self, table_key: str, columns: Sequence[str]) -> FoundRows:
-        """Return the rows whose tuple a committed row holds that the write leaves alone (A1).
+        """Return the rows whose tuple is held by a committed row that the write leaves alone (A1).
 
-        The columns come along, and `HOLDER`, the least id of those committed rows. Rows that are duplicates
-        are left out. Where rows of one id replace each other the last one is asked about; by `id` itself
-        every row is, and every committed row counts.
+        The columns are included, and `HOLDER`, the smallest id of those committed rows. Rows that are
+        duplicates are left out. Where rows of one id replace each other only the last one is checked; for
+        `id` itself every row is, and every committed row counts.
         """
         ...
 
@@ -84,7 +84,7 @@ class KeyQuestions(Protocol):
         ...
 
     def retained(self, edge: EdgeType) -> tuple[FoundRows, FoundRows]:
-        """Return committed edges outside of the write whose `src`, or `dst`, is a node that it removes."""
+        """Return committed edges outside the write whose `src`, or `dst`, is a node that it removes."""
         ...
 
     def counts(self, edge: EdgeType) -> tuple[FoundRows, FoundRows]:
@@ -96,5 +96,5 @@ class KeyQuestions(Protocol):
         ...
 
     def cleared(self, table_key: str, names: Sequence[str]) -> dict[str, int]:
-        """Return of how many committed rows each of these properties has a value now, and null afterwards."""
+        """Return for each of these properties in how many committed rows its value becomes null."""
         ...

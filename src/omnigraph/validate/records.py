@@ -1,8 +1,8 @@
 """The strict NDJSON reader: lines of text to rows, type by type.
 
-R1  Every refusal is a violation of kind `record` at its line; a line has one at most, and then no other.
-R2  A member that stands twice in an object is refused at any depth, however it is spelled.
-R3  Lines are counted as an editor does: blank ones too.
+R1  Every refusal is a violation of kind `record` at its line; a line has at most one, and then no other.
+R2  A member that appears twice in an object is refused at any depth, however it is spelled.
+R3  Lines are counted as in an editor, blank ones included.
 """
 
 import json
@@ -31,7 +31,7 @@ EXPANSION_FLOOR_SETTING = "OMNIGRAPH_LOAD_EXPANSION_FLOOR_BYTES"
 BLOCK_BYTES = 4 * 1024 * 1024  # what is held as Python objects at a time; larger blocks are no faster
 
 _ENDPOINT_NAMES = frozenset({"src", "dst", "from", "to"})
-_RESERVED_PREFIX = "_row"  # of Lance's own columns; the schema language admits no such property
+_RESERVED_PREFIX = "_row"  # of Lance's own columns; the schema language allows no such property
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"')
 _STRUCTURAL = (b"{", b"}", b"[", b"]", b":", b",")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -40,9 +40,9 @@ _NO_DATA: dict[str, object] = {}
 
 @dataclass(frozen=True, slots=True)
 class ReadLimits:
-    """Ceilings of one line, and of what a packed file holds for each of its bytes; zero is none.
+    """Limits of one line, and of how far each byte of a compressed file may expand; zero is no limit.
 
-    However small a packed file is, it may hold `expansion_floor` bytes.
+    However small a compressed file is, it may expand to `expansion_floor` bytes.
     """
 
     line_bytes_max: int = 0
@@ -51,7 +51,7 @@ class ReadLimits:
     expansion_floor: int = 0
 
     def check_line(self, size: int, *, file_name: str | None, line: int) -> None:
-        """Refuse a line, or the part of it that was read, for its bytes.
+        """Refuse a line, or the part read so far, if it has too many bytes.
 
         Raises:
             ResourceLimit: with the place of the line.
@@ -66,7 +66,7 @@ class ReadLimits:
             )
 
     def unpacked_max(self, size: int) -> int:
-        """Return how many bytes a packed file of a size may hold; zero is any number."""
+        """Return how many bytes a compressed file of this size may expand to; zero is any number."""
         return max(self.expansion_floor, self.expansion_max * size) if self.expansion_max else 0
 
 
@@ -100,9 +100,9 @@ def read_ndjson(
 
 
 class _BadRecord(Exception):
-    """Why a line is no record; knows the table when the line got that far.
+    """Why a line is not a record, with the table when the line got that far.
 
-    `name` is a word that is none of the `known` ones: what it may have meant is only looked for when the
+    `name` is a word that is not among the `known` ones: what it may have meant is only looked up when the
     message will be shown.
     """
 
@@ -121,8 +121,8 @@ class _Batch:
     allowed: frozenset[str]
     data: list[dict[str, object]] = field(default_factory=list)
     lines: list[int] = field(default_factory=list)
-    sources: list[str] = field(default_factory=list)  # the records themselves are let go: the collector of
-    targets: list[str] = field(default_factory=list)  # garbage would visit each of them again and again
+    sources: list[str] = field(default_factory=list)  # the records themselves are dropped: the garbage
+    targets: list[str] = field(default_factory=list)  # collector would visit each of them again and again
     has_ids: bool = False
 
 
@@ -139,7 +139,7 @@ class _Reader:
         self._known_edges: dict[str, _Batch] = {}
 
     def read(self, first: int, lines: list[bytes]) -> list[_Batch]:
-        """Return the records of some lines; the number of the first of them is given."""
+        """Return the records of some lines; `first` is the number of the first one."""
         self._batches, self._known_nodes, self._known_edges = {}, {}, {}
         loads, place, is_limited = orjson.loads, self._place, self._limits != UNLIMITED
         for number, line in enumerate(lines, first):
@@ -160,11 +160,11 @@ class _Reader:
     def _place(self, record: object, line: bytes, number: int) -> None:
         if type(record) is not dict:
             _refuse_repeated(line)
-            raise _BadRecord(f"a record is an object, not {json_name(record)}")
+            raise _BadRecord(f"a record must be an object, not {json_name(record)}")
         data = record.get("data", _NO_DATA)
         if type(data) is not dict:
             _refuse_repeated(line)
-            raise _BadRecord(f"'data' is an object, not {json_name(data)}")
+            raise _BadRecord(f"'data' must be an object, not {json_name(data)}")
         members = len(record) + len(data)
         if line.count(b":") != members and _may_repeat(line, members):
             _refuse_repeated(line)
@@ -174,7 +174,7 @@ class _Reader:
             _refuse_property(batch, data)
         if "id" in data:
             if type(data["id"]) is not str:
-                raise _BadRecord(f"'id' is a string, not {json_name(data['id'])}", batch.type.table_key)
+                raise _BadRecord(f"'id' must be a string, not {json_name(data['id'])}", batch.type.table_key)
             batch.has_ids = True
         if is_edge:
             batch.sources.append(record["from"])
@@ -183,23 +183,23 @@ class _Reader:
         batch.lines.append(number)
 
     def _nodes(self, record: dict[str, Any]) -> _Batch:
-        """Return the batch of a node record whose envelope is in order."""
+        """Return the batch of a node record with a valid envelope."""
         if "type" not in record:
-            raise _BadRecord("a record has 'type' or 'edge'")
+            raise _BadRecord("a record needs 'type' or 'edge'")
         name = record["type"]
         if type(name) is not str:
-            raise _BadRecord(f"'type' is a string, not {json_name(name)}")
+            raise _BadRecord(f"'type' must be a string, not {json_name(name)}")
         if len(record) > 1 + ("data" in record):
             _refuse_member(record, ("type", "data"))
         return self._known_nodes.get(name) or self._open("type", name)
 
     def _edges(self, record: dict[str, Any]) -> _Batch:
-        """Return the batch of an edge record whose envelope is in order."""
+        """Return the batch of an edge record with a valid envelope."""
         if "type" in record:
-            raise _BadRecord("a record has 'type' or 'edge', not both")
+            raise _BadRecord("a record needs 'type' or 'edge', not both")
         name = record["edge"]
         if type(name) is not str:
-            raise _BadRecord(f"'edge' is a string, not {json_name(name)}")
+            raise _BadRecord(f"'edge' must be a string, not {json_name(name)}")
         if type(record.get("from")) is not str or type(record.get("to")) is not str:
             _refuse_end(record)
         if len(record) > 3 + ("data" in record):
@@ -233,7 +233,7 @@ class _Reader:
         size = len(line.removesuffix(b"\r"))
         self._limits.check_line(size, file_name=self._file_name, line=number)
         most = self._limits.line_tokens_max
-        if most and _token_count(line) > most:  # with those inside of texts: never too few
+        if most and _token_count(line) > most:  # including those inside texts: never too few
             tokens = _token_count(_STRING.sub(b"", line))
             if tokens > most:
                 raise ResourceLimit(
@@ -288,17 +288,17 @@ def _convert(batch: _Batch) -> Converted:
 
 
 def _may_repeat(line: bytes, members: int) -> bool:
-    """Return whether a member may stand twice in a line that was read as so many members (R2).
+    """Return whether a member may appear twice in a line that was read as this many members (R2).
 
     Each member of the text is a closing quote and a colon, unless there is a space between them. Texts can
-    only add to that number (one that starts with a colon, an escaped quote before one), and so do members
-    further down. So when it equals the number of members read, none of them was lost.
+    only add to that number (one that starts with a colon, an escaped quote before one), and so can nested
+    members. So when it equals the number of members read, none of them was lost.
     """
     return line.count(b'":') != members or b" :" in line or b"\t:" in line or b"\r:" in line
 
 
 def _refuse_repeated(line: bytes) -> None:
-    """Raise if a member stands twice in an object (R2)."""
+    """Raise if a member appears twice in an object (R2)."""
     try:
         _parse(line)
     except RecursionError:  # the fast parser goes a little deeper
@@ -306,7 +306,7 @@ def _refuse_repeated(line: bytes) -> None:
 
 
 def _second_look(line: bytes, error: orjson.JSONDecodeError) -> object:
-    """Return what a line holds whose numbers are too large for the fast parser; refuse every other one."""
+    """Return the value of a line whose numbers are too large for the fast parser; refuse all others."""
     if line.startswith(_BYTE_ORDER_MARK):
         raise _BadRecord("invalid JSON: a byte order mark, save the file as UTF-8 without one")
     try:
@@ -330,12 +330,12 @@ def _distinct(members: list[tuple[str, object]]) -> dict[str, object]:
     if len(found) < len(members):
         last = {name: number for number, (name, _) in enumerate(members)}
         twice = next(name for number, (name, _) in enumerate(members) if last[name] != number)
-        raise _BadRecord(f"member {quote(twice)} stands twice in one object")
+        raise _BadRecord(f"member {quote(twice)} appears twice in one object")
     return found
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(name)  # NaN and Infinity, which are no JSON
+    raise ValueError(name)  # NaN and Infinity, which are not JSON
 
 
 def _token_count(line: bytes) -> int:
@@ -345,7 +345,7 @@ def _token_count(line: bytes) -> int:
 def _refuse_end(record: Mapping[str, object]) -> NoReturn:
     end = next(end for end in ("from", "to") if type(record.get(end)) is not str)
     found = json_name(record[end]) if end in record else "missing"
-    raise _BadRecord(f"'{end}' of an edge is the id of a node, a string, not {found}")
+    raise _BadRecord(f"'{end}' of an edge must be the id of a node, a string, not {found}")
 
 
 def _refuse_member(record: Mapping[str, object], known: tuple[str, ...]) -> NoReturn:
@@ -363,7 +363,7 @@ def _refuse_property(batch: _Batch, data: Mapping[str, object]) -> NoReturn:
     type_ = batch.type
     name = next(name for name in data if name not in batch.allowed)
     if isinstance(type_, EdgeType) and name in _ENDPOINT_NAMES:
-        message = f"'{name}' is no property of {type_.name}: 'from' and 'to' stand beside 'data'"
+        message = f"'{name}' is not a property of {type_.name}: 'from' and 'to' go next to 'data'"
         raise _BadRecord(message, type_.table_key)
     if name.startswith(_RESERVED_PREFIX):
         raise _BadRecord(f"'{name}' is a reserved name", type_.table_key)

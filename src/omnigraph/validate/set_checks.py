@@ -1,7 +1,7 @@
-"""Set checks: what the rows of a write may hold together, and beside the committed ones.
+"""Set checks: what the rows of a write may contain together, and together with the committed ones.
 
 Each check is written once, over `KeyQuestions`: it knows which questions a schema asks, what the answers
-break, and the words for it. It never sees more rows than a log keeps.
+break, and how to say so. It never sees more rows than a log keeps.
 
 S1  A pair of duplicates is charged to the later row, an exceeded maximum to the first row beyond it.
 S2  A retained edge to a removed node and a minimum no longer met have no row: they are charged to the table,
@@ -32,7 +32,7 @@ Message = Callable[[int], str]
 class TableTraits:
     """How a write treats one table.
 
-    A strict insert replaces nothing. Fresh ids were made for this write: nobody has them, and nobody twice.
+    A strict insert replaces nothing. Fresh ids were made for this write: no other row has them.
     """
 
     is_strict: bool
@@ -43,7 +43,7 @@ class TableTraits:
 def check_sets(
     traits: Mapping[str, TableTraits], catalog: Catalog, ask: KeyQuestions, log: ViolationLog
 ) -> None:
-    """Report everything that the tables of a write break together, and beside what is committed."""
+    """Report everything that the tables of a write break together, and together with committed rows."""
     check_keys(traits, catalog, ask, log)
     check_endpoints(traits, catalog, ask, log)
     check_cardinality(traits, catalog, ask, log)
@@ -62,7 +62,7 @@ def check_keys(
 def check_endpoints(
     traits: Mapping[str, TableTraits], catalog: Catalog, ask: KeyQuestions, log: ViolationLog
 ) -> None:
-    """Report edges with an end that is not there after the write: written ones, and retained ones (S2)."""
+    """Report written and retained edges with an end that does not exist after the write (S2)."""
     for edge in catalog.edges.values():
         own = traits.get(edge.table_key)
         if own is None or not own.is_overwrite:
@@ -117,7 +117,7 @@ def _check_unique(
 ) -> None:
     key = type_.key if isinstance(type_, NodeType) else None
     if key is not None and not traits.is_strict:
-        # Equal keys have equal ids, and a committed row of the same key is the one that is replaced.
+        # Equal keys have equal ids, and a committed row with the same key is the one that is replaced.
         _charge_repeated(type_, key, ask.duplicates(type_.table_key, [ID], key), 0, log)
     for constraint, columns in enumerate(type_.unique, 1):
         _charge_repeated(type_, columns, ask.duplicates(type_.table_key, columns), constraint, log)
@@ -130,7 +130,7 @@ def _charge_repeated(
     where = _where(type_, columns)
 
     def message(row: int) -> str:
-        return f"{where}: {_shown(found, columns, row)} stands twice in this write"
+        return f"{where}: {_shown(found, columns, row)} appears twice in this write"
 
     _charge(found, type_.table_key, log, kind=ViolationKind.UNIQUE, message=message, constraint=constraint)
 
@@ -171,7 +171,7 @@ def _charge_ends(
 
 
 def _charge_following(edge: EdgeType, answers: tuple[FoundRows, FoundRows], log: ViolationLog) -> None:
-    """Report edges whose end was refused: they are right themselves, and come behind what is to be mended."""
+    """Report edges whose end was refused: they are valid themselves, and come after what must be fixed."""
     for constraint, ((column, node), found) in enumerate(zip(ends(edge), answers, strict=True)):
         if found.total:
             rows = found.rows.to_pylist()

@@ -2,7 +2,7 @@
 
 K1  A tuple with a null part equals no tuple, not even itself.
 K2  Both zeros of a float are one key.
-K3  One call of a committed view for each question, never one for each row.
+K3  One call to a committed view per question, never one per row.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ NO_IDS: Column = pa.array([], pa.utf8())
 
 
 class CommittedView(Protocol):
-    """Committed rows, as the storage finds them at the pins of one snapshot."""
+    """Committed rows, as storage finds them at the pins of one snapshot."""
 
     def rows_by_values(self, table_key: str, column: str, values: Column, columns: Sequence[str]) -> pa.Table:
         """Return these columns of the rows whose `column` is one of the distinct values."""
@@ -46,7 +46,7 @@ class KeyOps:
         self._view, self._delta = view, delta
 
     def duplicates(self, keys: pa.Table) -> Positions:
-        """Return the positions of rows whose tuple stands in an earlier row (K1, K2)."""
+        """Return the positions of rows whose tuple appears in an earlier row (K1, K2)."""
         return later_positions(tuple_codes(keys))
 
     def existing(
@@ -65,7 +65,7 @@ class KeyOps:
         return found if len(outside_ids) == 0 else found.filter(is_not_among(found["id"], outside_ids))
 
     def missing(self, table_key: str, ids: Column) -> Column:
-        """Return which of these distinct ids no committed row has that this write leaves in place."""
+        """Return which of these distinct ids belong to no committed row that this write leaves in place."""
         if self._is_overwritten(table_key) or len(ids) == 0:
             return ids
         present = self._view.ids_present(table_key, ids)
@@ -76,7 +76,7 @@ class KeyOps:
         return ids.filter(absent)
 
     def counts(self, table_key: str, sources: Column, *, without_edge_ids: Column) -> pa.Table:
-        """Return `src` and `n`, the committed edges of these sources but the given ones."""
+        """Return `src` and `n`, the number of committed edges of these sources without the given ones."""
         if self._is_overwritten(table_key) or len(sources) == 0:
             return pa.table({"src": NO_IDS, "n": pa.array([], pa.int64())})
         edges = self._view.edges_by_endpoint(table_key, "src", sources)
@@ -116,7 +116,7 @@ def is_among(values: Column, others: Column) -> Column:
 
 
 def is_not_among(values: Column, others: Column) -> Column:
-    """Return whether each value is none of the others."""
+    """Return whether each value is not among the others."""
     return pc.invert(is_among(values, others))
 
 
@@ -143,21 +143,21 @@ def tuple_codes(keys: pa.Table) -> Positions:
 
 
 def later_positions(codes: Positions) -> Positions:
-    """Return where a number stands that stood earlier; negative ones take no part."""
+    """Return the positions of numbers that appeared earlier; negative ones are ignored."""
     return _repeated(codes, np.arange(len(codes))[::-1])
 
 
 def earlier_positions(codes: Positions) -> Positions:
-    """Return where a number stands that stands again later; negative ones take no part."""
+    """Return the positions of numbers that appear again later; negative ones are ignored."""
     return _repeated(codes, np.arange(len(codes)))
 
 
 def _repeated(codes: Positions, order: Positions) -> Positions:
-    """Return the positions of numbers but for one of each: the one that comes last in the order."""
+    """Return the positions of all numbers except one of each: the one that is last in the order."""
     order = order[codes[order] >= 0]
     if len(order) == 0:
         return order
-    if codes.max() > 4 * len(codes):  # sparse: number them anew, so that a slot for each is affordable
+    if codes.max() > 4 * len(codes):  # sparse: renumber them, so that a slot for each is affordable
         codes = np.unique(codes, return_inverse=True)[1]
     kept = np.empty(int(codes.max()) + 1, dtype=np.int64)
     kept[codes[order]] = order
@@ -180,7 +180,7 @@ def _variety(keys: pa.Table, name: str) -> int:
 
 
 def _distinct(column: Column) -> Column:
-    """Return the distinct values to look for; a zero is looked for with both signs (K2)."""
+    """Return the distinct values to look for; a zero is looked up with both signs (K2)."""
     values = pc.unique(column)
     if not pa.types.is_floating(values.type):
         return values

@@ -1,13 +1,13 @@
 """Arrow values from outside: proven sound before anything else looks at them.
 
-A file, or a table in memory, may hold bytes that Arrow takes at their word: offsets that lead out of a
-buffer, indices without an entry, a wrong count of nulls, texts that are no UTF-8. Whatever computes with such
-values gives a wrong answer, or ends the process.
+A file, or a table in memory, may contain bytes that Arrow trusts blindly: offsets that lead out of a buffer,
+indices without an entry, a wrong count of nulls, texts that are not UTF-8. Any computation on such values
+gives a wrong answer, or ends the process.
 
-A1  Values are validated in full, batch by batch, before any other function of Arrow gets them.
+A1  Values are validated in full, batch by batch, before any other Arrow function gets them.
 A2  A text that is not UTF-8 is a violation of its row, as in a text file; the other rows are read.
 A3  Any other damage is an error that names the first row that shows it: what is left of such a batch means
-    nothing, so that leaving out rows does not help.
+    nothing, so leaving out rows does not help.
 """
 
 from collections.abc import Callable
@@ -45,8 +45,8 @@ def sound_rows(
 ) -> tuple[pa.Table, Positions]:
     """Return the rows of a table whose values are sound, and their lines; the others are in the log (A2).
 
-    `check` sees the values when they are proven, and before any of them is copied. Views become plain values,
-    with which all of Arrow can compute.
+    `check` sees the values once they are proven, and before any of them is copied. Views become plain values,
+    which every Arrow function accepts.
 
     Raises:
         ValidationError: the values are damaged (A3).
@@ -75,12 +75,12 @@ def sound_rows(
 def _lines(first: int, count: int) -> Positions:
     try:
         return np.arange(first, first + count, dtype=np.int64)
-    except ValueError as error:  # numpy's word for more than any machine has
+    except ValueError as error:  # what numpy says when asked for more than any machine has
         raise MemoryError(str(error)) from error
 
 
 def refuse_damage(table: pa.Table, table_key: str, *, file: int, file_name: str | None) -> None:
-    """Make sure that a table can be copied and written; texts that are not UTF-8 are for its reader.
+    """Make sure that a table can be copied and written; texts that are not UTF-8 are left to its reader.
 
     Raises:
         ValidationError: the values are damaged (A3).
@@ -135,7 +135,7 @@ def _flaws(array: Any) -> list[tuple[int, str | None]]:  # noqa: ANN401 - any ar
 
 
 def _undecodable(seen: Any) -> list[int]:  # noqa: ANN401 - any array of Arrow
-    """Return the rows with a text that is not UTF-8; of a dictionary each text is looked at once."""
+    """Return the rows with a text that is not UTF-8; each text of a dictionary is examined once."""
     if pa.types.is_dictionary(seen.type):
         bad = _undecodable(seen.dictionary)
         places = np.flatnonzero(np.asarray(pc.is_in(seen.indices, pa.array(bad, seen.indices.type))))
@@ -144,7 +144,7 @@ def _undecodable(seen: Any) -> list[int]:  # noqa: ANN401 - any array of Arrow
 
 
 def _without_views(table: pa.Table) -> pa.Table:
-    """Return a table whose columns of views are plain, bytes for bytes: an invalid text stays what it is."""
+    """Return a table with its view columns made plain, byte for byte: an invalid text stays as it is."""
     for place, column in enumerate(table.columns):
         plain = _PLAIN.get(column.type)
         if plain is not None:
@@ -160,7 +160,7 @@ def _copied(views: Any) -> Any:  # noqa: ANN401 - any array of Arrow
 
 
 def _first_damaged(array: Any) -> int:  # noqa: ANN401 - any array of Arrow
-    """Return the first row that shows the damage, or the first of all where no single one does."""
+    """Return the first row that shows the damage, or the very first row if no single one does."""
     sound, damaged = 0, len(array)
     while damaged - sound > 1:
         middle = (sound + damaged) // 2
@@ -185,7 +185,7 @@ def _is_decodable(value: object) -> bool:
 
 
 def _flaw(array: Any) -> str | None:  # noqa: ANN401 - any array of Arrow
-    """Return what Arrow has to say against an array."""
+    """Return what Arrow says is wrong with an array."""
     try:
         array.validate(full=True)
     except pa.ArrowException as error:
@@ -196,7 +196,7 @@ def _flaw(array: Any) -> str | None:  # noqa: ANN401 - any array of Arrow
 def _seen_as(array: Any, *, with_bytes: bool) -> Any:  # noqa: ANN401 - any array of Arrow
     """Return the same memory under the types that it is validated as.
 
-    Arrow calls a `date64` with a time of day invalid; here it is a point in time as good as any.
+    Arrow calls a `date64` with a time of day invalid; here it is a valid point in time.
     """
     plain = array.storage if isinstance(array.type, pa.BaseExtensionType) else array
     type_ = _validated_type(plain.type, with_bytes=with_bytes)
@@ -213,7 +213,7 @@ def _validated_type(type_: Any, *, with_bytes: bool) -> Any:  # noqa: ANN401 - a
         return pa.dictionary(type_.index_type, values, ordered=type_.ordered)
     if _is_list(type_):
         values = _validated_type(type_.value_type, with_bytes=with_bytes)
-        item = type_.value_field.with_type(values).with_nullable(True)  # nulls are for the value checks
+        item = type_.value_field.with_type(values).with_nullable(True)  # nulls are left to the value checks
         if pa.types.is_fixed_size_list(type_):
             return pa.list_(item, type_.list_size)
         return pa.large_list(item) if pa.types.is_large_list(type_) else pa.list_(item)

@@ -1,7 +1,7 @@
 """Arrow tables as input: the same records as lines of JSON, without the text.
 
-A column that Arrow can convert without bending a value is converted whole; any other is read value by value,
-as JSON is (C1, C2 of `coerce`).
+A column that Arrow can convert without altering a value is converted whole; any other is read value by value,
+like JSON (C1, C2 of `coerce`).
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ from omnigraph.validate.values import quote
 from omnigraph.validate.violations import Violation, ViolationKind, ViolationLog
 
 Coerce = Callable[[Column, Property, str], tuple[Column, Problems]]
-# What Arrow and Python say of values that they cannot convert: types without a way, times without a zone.
+# What Arrow and Python raise for values they cannot convert: types without a cast, times without a zone.
 _CONVERSION_FAILURES = (pa.ArrowException, ValueError, OverflowError, LookupError)
 _ENDS = {"from": "src", "to": "dst"}
 
@@ -44,10 +44,10 @@ def read_table(
     lines: Positions | None = None,
     coerce: Coerce | None = None,
 ) -> TypedRows:
-    """Return the rows of a table of one type; its rows count as lines, unless `lines` says where they stand.
+    """Return the rows of a table of one type; its rows count as lines, unless `lines` gives their places.
 
-    A table with a wrong column is refused once, at its first row. An edge without an end, or an id that is no
-    text, is refused at its own. `coerce` converts one column; none is `coerce_values`.
+    A table with a wrong column is refused once, at its first row. An edge without an end, or an id that is
+    not a text, is refused at its own row. `coerce` converts one column; `None` means `coerce_values`.
     """
     log.open_file(file, file_name)
     wrong = wrong_column(table.schema, type_)
@@ -60,7 +60,7 @@ def read_table(
     try:
         converted = _converted(table, type_, lines, coerce or coerce_values, refusals)
     except MemoryError:
-        raise  # whoever reads knows what it is of
+        raise  # the reader knows which input it is
     except _CONVERSION_FAILURES as error:
         refusals.add(first_line, f"the table for {type_.name} cannot be read: {_reason(error)}")
         return make_rows(type_, {}, file=file, lines=[])
@@ -104,7 +104,7 @@ def wrong_column(schema: pa.Schema, type_: NodeType | EdgeType) -> str | None:
     seen: set[str] = set()
     for name in schema.names:
         if name in seen:
-            return f"column {quote(name)} stands twice in the table for {type_.name}"
+            return f"column {quote(name)} appears twice in the table for {type_.name}"
         if name not in known:
             help = nearest_name(name, known)
             return f"{type_.name} has no property {quote(name)}{f'; {help}' if help else ''}"
@@ -122,9 +122,9 @@ def wrong_column(schema: pa.Schema, type_: NodeType | EdgeType) -> str | None:
 def coerce_table(
     table: pa.Table, type_: NodeType | EdgeType, coerce: Coerce
 ) -> tuple[dict[str, Column], list[Flaw]]:
-    """Return the columns of a type from a table whose columns are in order, and the values that do not fit.
+    """Return the columns of a type from a table with valid columns, and the values that do not fit.
 
-    The ends of an edge become `src` and `dst`; `id` is there if it was given; a property that is not in the
+    The ends of an edge become `src` and `dst`; `id` is included if it was given; a property missing from the
     table is null.
     """
     columns: dict[str, Column] = {}
@@ -152,16 +152,16 @@ def _absent(table: pa.Table, name: str) -> Mask:
 
 
 def coerce_values(column: Column, item: Property, where: str) -> tuple[Column, Problems]:
-    """Return a column as its property has it, and the rows whose value was refused, each with the reason.
+    """Return a column in the type of its property, and the rows with a refused value, each with the reason.
 
     A column of a type that Arrow cannot convert, or that no property takes, is refused in every row.
     """
     try:
-        if pa.types.is_interval(column.type):  # Python has them as tuples, which would pass for lists
+        if pa.types.is_interval(column.type):  # Python represents them as tuples, which would pass for lists
             return _refused(column, item, f"{where}: expected {item.type}, got {column.type}")
         return _coerced(column, item, where)
     except MemoryError:
-        raise  # whoever reads knows what it is of
+        raise  # the reader knows which input it is
     except _CONVERSION_FAILURES as error:
         reason = f"{column.type} cannot be converted to {item.type} ({_reason(error)})"
         return _refused(column, item, f"{where}: {reason}")
@@ -181,7 +181,7 @@ def _coerced(column: Column, item: Property, where: str) -> tuple[Column, Proble
     try:
         converted = _cast(plain, item.type)
     except pa.ArrowException:
-        converted = None  # a value does not fit: the walk says which
+        converted = None  # a value does not fit: the slow path says which
     if converted is None:
         return coerce_column(_values(plain), item, where)
     if item.type.scalar is Scalar.DATE and not item.type.is_list:
@@ -190,7 +190,7 @@ def _coerced(column: Column, item: Property, where: str) -> tuple[Column, Proble
 
 
 def _without_times(days: Column, given: Column, where: str) -> tuple[Column, Problems]:
-    """Return days, but for the moments among those given that have a time of day: nothing is cut."""
+    """Return days, refusing given moments that have a time of day: nothing is truncated."""
     moments = _moments(given)
     if moments is None:
         return days, []
@@ -204,13 +204,13 @@ def _without_times(days: Column, given: Column, where: str) -> tuple[Column, Pro
 
 
 def _values(column: Column) -> list[object]:
-    """Return the values as Python has them; Arrow's own would drop the time of day of `date64`."""
+    """Return the values as Python objects; Arrow's own conversion would drop the time of day of `date64`."""
     moments = with_moments(pa.table({"value": column}))["value"]
     try:
         found: list[object] = moments.to_pylist()
     except (OverflowError, ValueError):
         return [_value(item) for item in moments]
-    if pa.types.is_timestamp(moments.type):  # pandas has a moment that is none, and Arrow has none of those
+    if pa.types.is_timestamp(moments.type):  # pandas has a not-a-time value, and Arrow does not
         return [BeyondPython() if value is not None and value != value else value for value in found]  # noqa: PLR0124
     return found
 
@@ -223,7 +223,7 @@ def _value(item: Any) -> object:  # noqa: ANN401 - any scalar of Arrow
 
 
 def _cast(column: Column, type_: ValueType) -> Column | None:
-    """Return a column converted whole, or nothing where its values must be read one by one."""
+    """Return a column converted whole, or `None` where its values must be read one by one."""
     target, source = arrow_type(type_), column.type
     if source == target or pa.types.is_null(source):
         return column.cast(target)
@@ -245,7 +245,7 @@ def _cast(column: Column, type_: ValueType) -> Column | None:
 
 
 def _is_plain(source: pa.DataType, scalar: Scalar) -> bool:
-    """Return whether every value of the one type is a value of the other, but for its width."""
+    """Return whether every value of the one type is a value of the other, apart from its width."""
     if scalar in INTEGERS:
         return pa.types.is_integer(source) or (pa.types.is_decimal128(source) and source.scale == 0)
     if scalar in FLOATS:
@@ -286,7 +286,7 @@ def _millis(column: Column) -> Column | None:
 
 
 def _moments(column: Column) -> Column | None:
-    """Return points in time as UTC without a zone; a zone says how a point is shown, not where it lies."""
+    """Return points in time as UTC without a zone; a zone says how a point is shown, not when it is."""
     source = column.type
     if pa.types.is_date64(source):
         return column.cast(pa.int64()).cast(pa.timestamp("ms"))

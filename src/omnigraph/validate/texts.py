@@ -1,8 +1,8 @@
 """Text as input for every type, as CSV has it: what JSON would write without quotes, and null for no text.
 
-Numbers, `true` and `false` are written as in JSON, besides `NaN` and the infinities; lists and vectors as
-JSON arrays; dates and Blobs as the strings of JSON. A text that is none of its type goes on as the text that
-it is, so that the refusal is that of `coerce`.
+Numbers, `true` and `false` are written as in JSON, in addition to `NaN` and the infinities; lists and vectors
+as JSON arrays; dates and Blobs like JSON strings. A text that does not fit its type is passed on as it is, so
+that `coerce` refuses it.
 """
 
 import re
@@ -28,7 +28,7 @@ _FLOAT_WORDS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": floa
 
 
 def coerce_texts(column: Column, item: Property, where: str) -> tuple[Column, Problems]:
-    """Return a column of texts as its property has it, and the rows whose text was refused, with why."""
+    """Return a column of texts in the type of its property, and the rows with a refused text and why."""
     if not pa.types.is_string(column.type):
         return coerce_values(column, item, where)  # a constant of a mapping
     converted = _whole(column, item.type)
@@ -38,7 +38,7 @@ def coerce_texts(column: Column, item: Property, where: str) -> tuple[Column, Pr
 
 
 def _whole(column: Column, type_: ValueType) -> Column | None:
-    """Return a column converted in one go, or nothing where texts must be looked at one by one."""
+    """Return a column converted in one go, or `None` where texts must be converted one by one."""
     if type_.is_list or type_.is_vector or type_.scalar in {Scalar.DATE, Scalar.DATETIME, Scalar.BLOB}:
         return None
     target = arrow_type(type_)
@@ -50,7 +50,7 @@ def _whole(column: Column, type_: ValueType) -> Column | None:
         if type_.scalar in FLOATS and _all_match(column, _NUMBER):
             return column.cast(pa.float64()).cast(target, safe=False)
     except pa.ArrowException:
-        pass  # one of them does not fit: the walk says which
+        pass  # one of them does not fit: the slow path says which
     return None
 
 
@@ -59,7 +59,7 @@ def _all_match(column: Column, pattern: str) -> bool:
 
 
 def _value(text: str | None, type_: ValueType) -> object:
-    """Return what a text stands for, or the text itself where it is none of its type."""
+    """Return what a text stands for, or the text itself where it does not fit its type."""
     if text is None:
         return None
     if type_.is_list or type_.is_vector:

@@ -1,7 +1,7 @@
-"""Value checks: what a row may hold, whatever the other rows hold.
+"""Value checks: what a row may contain, regardless of other rows.
 
-One pass per column and rule, over Arrow. A null is judged by `required` alone; a value that could not be
-converted was reported by whoever converted it and is judged by nothing else.
+One pass per column and rule, over Arrow. Only `required` judges a null; a value that could not be converted
+was reported by the conversion, and nothing else judges it.
 """
 
 import math
@@ -42,7 +42,7 @@ Report = Callable[[Positions, ViolationKind, int, Callable[[int], str]], None]
 
 
 def check_values(rows: TypedRows, log: ViolationLog) -> Mask:
-    """Report every value that its column does not admit; return which rows have none."""
+    """Report every value that its column does not allow; return which rows have no such value."""
     passing = np.ones(rows.count, dtype=np.bool_)
     for flaws in rows.flaws.values():
         passing &= ~flaws
@@ -75,7 +75,7 @@ def quote(value: object) -> str:
 
 
 def show(value: Column) -> str:
-    """Return an Arrow scalar as text; a `DateTime` is more than its day."""
+    """Return an Arrow scalar as text; a `DateTime` keeps its time of day."""
     return format_datetime(value.value) if pa.types.is_date64(value.type) else str(value)
 
 
@@ -91,7 +91,7 @@ def _check_required(rows: TypedRows, item: Property, constraint: int, report: Re
 
 
 def _check_storable(rows: TypedRows, item: Property, constraint: int, report: Report) -> None:
-    """Floats are finite, dates have a year of four digits, lists and vectors have no null item."""
+    """Floats must be finite, dates have a four-digit year, lists and vectors have no null items."""
     column, where = rows.table.column(item.name), f"{rows.type.name}.{item.name}"
     if not (item.type.is_list or item.type.is_vector):
         if _is_limited(item.type.scalar):
@@ -128,7 +128,7 @@ def _not_between(values: Column, low: Column, high: Column) -> Column:
 def _storable_message(where: str, item: Property, value: Column) -> str:
     if item.type.scalar in FLOATS:
         return f"{where} must be finite, not {value}"
-    return f"{where}: a {item.type.scalar} has a year from 1 to 9999"
+    return f"{where}: a {item.type.scalar} must have a year from 1 to 9999"
 
 
 def _bad_items(column: Column, scalar: Scalar) -> tuple[Positions, Positions]:
@@ -187,8 +187,8 @@ def _outside(column: Column, bounds: Bounds, scalar: Scalar) -> Iterator[Column]
     """Yield the comparisons with each bound, made exactly at the width of the column.
 
     A bound beyond the width of an integer column is met by every value or by none; a bound of an F32 column
-    is rounded as the values are, so that a value equal to the bound as written is inside. NaN, which compares
-    with nothing, was refused as not finite.
+    is rounded like the values, so that a value equal to the bound as written is inside. NaN, which compares
+    with nothing, was already refused as not finite.
     """
     type_ = column.type
     if scalar in INTEGERS:

@@ -1,9 +1,9 @@
 """Violations of the schema: their kinds, their one order, and the error that the first of them becomes.
 
-V1  The order is total and does not depend on who found a violation when: two engines that find the same
-    violations raise the same first one and list the same first hundred.
+V1  The order is total and does not depend on when or where a violation was found: two engines that find the
+    same violations raise the same first one and list the same first hundred.
 V2  `total` counts every violation, however many are kept.
-V3  A row that is refused only because another row was refused stands behind every other: what is to be mended
+V3  A row that is refused only because another row was refused comes after all others: what must be fixed
     comes first, and what follows from it is counted.
 """
 
@@ -13,9 +13,9 @@ from enum import StrEnum
 
 from omnigraph.core.errors import KeyConflict, ValidationError
 
-VIOLATIONS_MAX = 100  # what one error lists: more is a report, and the input has a deeper problem by then
-REFUSED_MAX = 1_000  # ids of refused nodes by table, the least ones; edges to others count as any others do
-NOWHERE = -1  # the file and line of a violation without a row of its own
+VIOLATIONS_MAX = 100  # what one error lists: beyond that, the input has a deeper problem
+REFUSED_MAX = 1_000  # smallest ids of refused nodes, by table; edges to other nodes count as usual
+NOWHERE = -1  # the file and line of a violation without its own row
 
 
 class ViolationKind(StrEnum):
@@ -41,8 +41,8 @@ class Violation:
     """One rule broken by one row.
 
     `file` is the position of the input among those given and `line` the line or row in it, counted from one;
-    a mutation is file 0 and its statements are the lines. Both are `NOWHERE` for a violation without a row of
-    its own: a retained edge to a removed node, a minimum no longer met. `constraint` is the declaration order
+    a mutation is file 0 and its statements are the lines. Both are `NOWHERE` for a violation without its own
+    row: a retained edge to a removed node, a minimum no longer met. `constraint` is the declaration order
     within the kind.
     """
 
@@ -77,7 +77,7 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class KeyConflictViolation(Violation):
-    """A strict insert met its id again, in the table or earlier in the input; ordered as unique.
+    """A strict insert met its id again, in the table or earlier in the input; ordered like `unique`.
 
     `constraint` is below every declared one: the id comes before the columns.
     """
@@ -85,7 +85,7 @@ class KeyConflictViolation(Violation):
 
 @dataclass(frozen=True, slots=True)
 class Consequence(Violation):
-    """An edge to a node that this write has, too, but that was refused: `cause` is its table and its id."""
+    """An edge to a node of the same write that was refused: `cause` is that node's table and id."""
 
     cause: tuple[str, str] = ("", "")
 
@@ -118,11 +118,11 @@ class ViolationLog:
 
     @property
     def refused(self) -> Mapping[str, Collection[str]]:
-        """The ids of nodes that were refused, by table: of many the least ones."""
+        """The ids of nodes that were refused, by table; only the smallest if there are many."""
         return self._refused
 
     def refuse(self, table_key: str, ids: Iterable[str | None]) -> None:
-        """Know that rows of a node type were refused: edges to them follow from that (V3)."""
+        """Note that rows of a node type were refused: violations of edges to them follow from that (V3)."""
         if table_key.startswith("node:"):
             known = self._refused.setdefault(table_key, set())
             known.update(id_ for id_ in ids if id_ is not None)
@@ -130,13 +130,13 @@ class ViolationLog:
                 self._refused[table_key] = set(sorted(known)[:REFUSED_MAX])
 
     def extend_consequences(self, found: Iterable[Consequence], *, total: int) -> None:
-        """Record what follows from refused rows; these are the first of them."""
+        """Record what follows from refused rows; `found` has the first ones."""
         kept = tuple(found)
         self.consequences += total
         self.extend(kept, more=total - len(kept))
 
     def extend(self, violations: Iterable[Violation], *, more: int = 0) -> None:
-        """Record violations; `more` of their like were found behind the first `limit` of them (V2)."""
+        """Record violations; `more` of the same kind were found after the first `limit` (V2)."""
         before = len(self._kept)
         self._kept.extend(violations)
         self.total += len(self._kept) - before + more
@@ -153,7 +153,7 @@ class ViolationLog:
         self.extend(kept, more=other.total - len(kept))
 
     def take_names(self, other: "ViolationLog") -> None:
-        """Know the inputs of another log, and nothing else of it."""
+        """Take over the input names of another log, and nothing else."""
         self._file_names |= other._file_names
 
     def has_room(self, *, file: int, line: int) -> bool:
@@ -199,7 +199,7 @@ class ViolationLog:
         )
 
     def _place(self, violation: Violation) -> str:
-        """Return where a violation stands, as a prefix; a mutation has no lines to point at."""
+        """Return the place of a violation, as a prefix; a mutation has no lines to point at."""
         if violation.file not in self._file_names:
             return ""
         name = violation.file_name

@@ -183,7 +183,7 @@ def test_a_missing_key_is_named(place: Path, monkeypatch: pytest.MonkeyPatch) ->
         (b"{", "invalid JSON at column 2"),
         (b"[1]", "a record is an object"),
         (b'{"type": "Craft", "data": []}', "the data of a Craft is an object"),
-        (b'{"type": "Craft", "data": {"a": 1, "a": 2}}', "member 'a' stands twice"),
+        (b'{"type": "Craft", "data": {"a": 1, "a": 2}}', "member 'a' appears twice"),
         (b'{"type": "Craft", "data": {"mass": NaN}}', "NaN is not JSON"),
         (b'{"type": "Craft", "data": {"name": "\\ud800"}}', "a text with half of a surrogate pair"),
         (b'{"type": "Craft\xff"}', "not UTF-8"),

@@ -132,7 +132,7 @@ def test_a_member_that_stands_twice_among_very_many_is_found_in_time(graph: Grap
     members = ",".join(f'"m{number}":0' for number in range(60_000))
     line = f'{{"type":"Person","data":{{{members},"m59999":0}}}}'
 
-    with pytest.raises(ValidationError, match="member 'm59999' stands twice"):
+    with pytest.raises(ValidationError, match="member 'm59999' appears twice"):
         graph.load(line.encode(), "append")
 
 

@@ -103,9 +103,9 @@ def test_the_search_for_a_repeated_member_looks_at_each_once(graph: Graph) -> No
     members = ",".join(f'"a{number}":1' for number in range(100_000))
     text = f'{{"type":"P","data":{{"name":"x","tags":[{{{members},"a99999":1}}]}}}}'.encode()
 
-    with pytest.raises(ValidationError, match="member 'a99999' stands twice"):
+    with pytest.raises(ValidationError, match="member 'a99999' appears twice"):
         graph.load(text, "append")
-    with pytest.raises(ValueError, match="member 'a99999' stands twice"):
+    with pytest.raises(ValueError, match="member 'a99999' appears twice"):
         parse_record(b'{"data":{' + members.encode() + b',"a99999":1}}')
 
 

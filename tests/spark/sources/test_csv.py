@@ -109,7 +109,7 @@ def test_columns_that_the_type_does_not_have_are_refused_at_the_first_line(tmp_p
         (1, "Person has no property 'agee'; did you mean 'age'?")
     ]
     assert read_text(tmp_path, "name,name\nann,1\n")[1] == [
-        (1, "column 'name' stands twice in the table for Person")
+        (1, "column 'name' appears twice in the table for Person")
     ]
 
 

@@ -139,7 +139,7 @@ def test_two_records_of_one_input_with_one_key_are_refused_though_their_ids_are_
     found = violations_of(committed(), change(rows_of("Author", author("ann"), author("ann"))))
 
     assert messages(found) == [
-        (2, "unique", "@unique violation on Author.handle: 'ann' stands twice in this write")
+        (2, "unique", "@unique violation on Author.handle: 'ann' appears twice in this write")
     ]
 
 
@@ -149,8 +149,8 @@ def test_a_composite_tuple_is_named_in_parentheses() -> None:
     view = committed(rows_of("Author", author("a"), author("b")))
 
     assert messages(violations_of(view, change(shelves), change(mentors))) == [
-        (2, "unique", "@unique violation on Mentors.(dst, src): 'b', 'a' stands twice in this write"),
-        (3, "unique", "@unique violation on Shelf.(room, slot): 'r', '1' stands twice in this write"),
+        (2, "unique", "@unique violation on Mentors.(dst, src): 'b', 'a' appears twice in this write"),
+        (3, "unique", "@unique violation on Shelf.(room, slot): 'r', '1' appears twice in this write"),
     ]
 
 
@@ -185,7 +185,7 @@ def test_a_repeated_value_that_is_also_committed_is_reported_once_for_each_row()
 
     assert messages(found) == [
         (1, "unique", "@unique violation on Author.email: 'x' is held by 'ann'"),
-        (2, "unique", "@unique violation on Author.email: 'x' stands twice in this write"),
+        (2, "unique", "@unique violation on Author.email: 'x' appears twice in this write"),
     ]
 
 

@@ -269,7 +269,7 @@ def test_a_member_that_stands_twice_is_found_at_any_depth_and_only_then(
 
     found = refusals(text.encode())
 
-    assert any("stands twice" in message for _, _, message in found) == repeats(text)
+    assert any("appears twice" in message for _, _, message in found) == repeats(text)
 
 
 def test_lines_without_anything_odd_are_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -141,7 +141,7 @@ def test_a_column_that_stands_twice_is_refused() -> None:
     read_table(twice, type_named("Note"), file=0, file_name="t", make_id=lambda: "1", log=log)
 
     assert messages(log.first_violations()) == [
-        (1, "record", "column 'body' stands twice in the table for Note")
+        (1, "record", "column 'body' appears twice in the table for Note")
     ]
 
 

@@ -179,8 +179,8 @@ def test_dates_have_a_year_of_four_digits() -> None:
     assert check(rows) == (
         [True, False, False],
         [
-            (2, "type", "Log.on: a Date has a year from 1 to 9999"),
-            (3, "type", "Log.at: a DateTime has a year from 1 to 9999"),
+            (2, "type", "Log.on: a Date must have a year from 1 to 9999"),
+            (3, "type", "Log.at: a DateTime must have a year from 1 to 9999"),
         ],
     )
 
