@@ -1,11 +1,9 @@
-"""Plans that were made before.
+"""Plans made earlier, kept for reuse.
 
-C1  What depends on the text and the schema is kept by these; what depends on data, by the pins as well.
+C1  What depends on the text and the schema is keyed by these; what depends on data, by the pins as well.
     Parameters are in no key.
-C2  A cached plan is the value that its key determines: nothing needs to be invalidated, old entries are only
-    pushed out.
-C3  Safe for threads. Nobody waits while a plan is made; two threads may make the same one, and both use the
-    first.
+C2  A cached plan is determined by its key: nothing needs to be invalidated, old entries are only evicted.
+C3  Thread-safe. No thread waits while a plan is made; two may make the same one, and both use the first.
 """
 
 from collections.abc import Callable, Hashable
@@ -32,25 +30,25 @@ class PhysicalKey:
 
 
 class PlanCache:
-    """The plans of one process, the least recently used going first."""
+    """The plans of one process; the least recently used is evicted first."""
 
     def __init__(self, plans_max: int = PLANS_MAX) -> None:
         self._logical: Recent[tuple[str, str | None, str], object] = Recent(plans_max)
         self._physical: Recent[PhysicalKey, PhysicalPlan] = Recent(plans_max)
 
     def logical(self, text: str, name: str | None, schema_hash: str, make: Callable[[], Cached]) -> Cached:
-        """Return what was made of a query's text under a schema, making it now if it is not there.
+        """Return what was made from a query's text under a schema, making it if it is not cached.
 
-        An error of `make` is raised and not remembered. One cache holds one kind of value.
+        An error from `make` is raised and not remembered. One cache holds one kind of value.
         """
         if len(text) > CACHED_TEXT_MAX:
             return make()
         return cast("Cached", self._logical.made((text, name, schema_hash), make))
 
     def physical(self, key: PhysicalKey, make: Callable[[], PhysicalPlan]) -> PhysicalPlan:
-        """Return the plan of a query for pinned versions, making it now if it is not there.
+        """Return the plan of a query for pinned versions, making it if it is not cached.
 
-        An error of `make` is raised and not remembered.
+        An error from `make` is raised and not remembered.
         """
         if len(key.text) > CACHED_TEXT_MAX:
             return make()

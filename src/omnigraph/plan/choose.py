@@ -1,9 +1,9 @@
 """The order of a pattern's operators: where to start, and what to follow next.
 
-O1  Every variable is introduced once, before anything speaks of it. Every traversal, condition and negation
-    of the pattern is in the pipeline once.
+O1  Every variable is introduced once, before anything mentions it. Every traversal, condition and negation of
+    the pattern is in the pipeline once.
 O2  A traversal that is not reversible is followed from its left end, or closed.
-O3  The order is a function of pattern, catalog and statistics: ties go to what the query says first.
+O3  The order is a function of pattern, catalog and statistics: ties go to what comes first in the query.
 """
 
 from collections.abc import Iterable, Mapping
@@ -29,9 +29,9 @@ from omnigraph.plan.physical import (
 )
 from omnigraph.plan.place import Placed, join_key, place
 
-ROOTS_TRIED_MAX = 3  # the smallest scans and the one that the query names first: more are rarely better
+ROOTS_TRIED_MAX = 3  # the smallest scans and the first one in the query: more are rarely better
 REROOTING_COST_MAX = (
-    0.8  # estimates are rough: another root than the query names must promise to save a fifth
+    0.8  # estimates are rough: a root other than the query's first must promise to save a fifth
 )
 ESTIMATE_MAX = 1e300  # products of products stay numbers
 
@@ -39,7 +39,7 @@ ESTIMATE_MAX = 1e300  # products of products stay numbers
 def pipeline_of(
     pattern: Pattern, estimator: Estimator, *, needed: frozenset[str], keep: Keep
 ) -> tuple[PlanOperator, ...]:
-    """Return the operators of a whole match, from the root that is estimated to make the fewest rows."""
+    """Return the operators of a whole match, from the root estimated to make the fewest rows."""
     problem = _problem(pattern, estimator, {}, needed, keep)
     if not pattern.nodes:
         return tuple(_Arrangement(problem, ()).run().operators)
@@ -49,7 +49,7 @@ def pipeline_of(
 
 
 def scaled(operators: Iterable[PlanOperator], factor: float) -> tuple[PlanOperator, ...]:
-    """Return operators that were estimated for one row, estimated for more."""
+    """Return operators estimated for one row with estimates for more rows."""
     return tuple(_scaled(operator, factor) for operator in operators)
 
 
@@ -69,24 +69,24 @@ def _bounded(estimate: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """A traversal in one direction, and the rows it gives for each one before it."""
+    """A traversal in one direction, and the rows it gives per input row."""
 
     start: str
     end: str
     is_forward: bool
     factor: float
-    work: float  # what it looks at to give them, per row
+    work: float  # what it reads to give them, per row
     keep: Keep
 
 
 @dataclass(frozen=True, slots=True)
 class _Without:
-    """A negation whose inside is arranged, for one row."""
+    """A negation with its inside arranged, for one row."""
 
     on: tuple[str, ...]
     inner: tuple[PlanOperator, ...]
     factor: float
-    starts_max: float  # the inside runs once for different values of `on`
+    starts_max: float  # the inside runs once per distinct value of `on`
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,7 @@ def _problem(
 
 
 def _uses(pattern: Pattern, placed: Placed, needed: frozenset[str]) -> dict[str, int]:
-    """Return how many traversals, shared conditions, negations and results speak of each variable."""
+    """Return how many traversals, shared conditions, negations and results mention each variable."""
     uses = dict.fromkeys((*pattern.outer, *pattern.nodes, *pattern.edges), 0)
     for traversal in pattern.traversals:
         uses[traversal.left] += 1
@@ -191,7 +191,7 @@ def _roots(problem: _Problem) -> list[str]:
 
 
 class _Arrangement:
-    """Operators in the making: greedy, the least growth first."""
+    """Operators under construction: greedy, the least growth first."""
 
     def __init__(self, problem: _Problem, bound: Iterable[str]) -> None:
         self.problem = problem
@@ -220,11 +220,11 @@ class _Arrangement:
             self.step()
             self.settle()
         assert not self.traversals, "every end of a traversal is a variable of the pattern"
-        assert not self.shared, "every condition speaks of variables of the pattern"
+        assert not self.shared, "every condition mentions only variables of the pattern"
         return self
 
     def multiply(self, factor: float, work: float = 0.0) -> float:
-        """Go on to more or fewer rows; `work` is what each row before looks at."""
+        """Continue with more or fewer rows; `work` is what each input row reads."""
         self.cost += self.rows * work
         self.rows = _bounded(self.rows * factor)
         self.cost += self.rows
@@ -236,10 +236,10 @@ class _Arrangement:
                 self.bound.add(name)
                 self.unbound.pop(name, None)
 
-    # What costs no rows
+    # What adds no rows
 
     def settle(self) -> None:
-        """Test and close all that the bound variables allow."""
+        """Test and close everything that the bound variables allow."""
         while self.test() or self.close():
             pass
 
@@ -282,7 +282,7 @@ class _Arrangement:
         self.bind(traversal.edge_binding)
         return True
 
-    # What may
+    # What may add rows
 
     def step(self) -> None:
         """Take the traversal or join that grows the rows least; negations go before what grows them."""
@@ -310,7 +310,7 @@ class _Arrangement:
         return best
 
     def best_join(self) -> tuple[float, str] | None:
-        """Return the cheapest scan of a variable that no traversal leads to, one with a key before others."""
+        """Return the cheapest scan of a variable that no traversal leads to, preferring one with a key."""
         never = self.reached | self.problem.pattern.only_reached
         names = [name for name in self.unbound if name not in never]
         names = [name for name in names if self.has_key(name)] or names
@@ -321,7 +321,7 @@ class _Arrangement:
         return any(join_key(condition, variable, self.bound) for _, condition, _ in self.shared)
 
     def gained(self, *names: str | None) -> float:
-        """Return the factor of the conditions that become ready with more variables."""
+        """Return the factor of the conditions that these variables make testable."""
         factor = 1.0
         for needs, _, share in self.shared:
             if (needs - self.bound).issubset(names):

@@ -1,7 +1,7 @@
 """`explain`: a physical plan for people and for programs.
 
-E1  The members of the JSON form are stable: one may be added, none is renamed or changes its meaning.
-E2  No value of a parameter is in an explanation; a plan holds none.
+E1  The members of the JSON form are stable: new ones may be added, but none is renamed or changes meaning.
+E2  No parameter value is in an explanation; a plan contains none.
 """
 
 from collections.abc import Iterable, Iterator
@@ -37,9 +37,9 @@ class Explanation:
     plan: PhysicalPlan
 
     def to_text(self) -> str:
-        """Return the operators in the order they run, one to a line, each with its estimate.
+        """Return the operators in the order they run, one per line, each with its estimate.
 
-        What belongs to an operator stands below it, indented: conditions that it tests itself, and the
+        What belongs to an operator is indented below it: conditions that it tests itself, and the
         operators inside an anti-join.
         """
         return "\n".join(_plan_lines(self.plan))
@@ -140,7 +140,7 @@ def _kept(operator: PlanOperator) -> str:
 
 
 def _rows(estimate: float) -> str:
-    """Return an estimate that says no more than it knows: at most two digits of a large or a small one."""
+    """Return an estimate with no false precision: at most two digits for a large or a small one."""
     if 0 < estimate < 0.05:
         return "<0.1 rows"
     if estimate >= 1e7:
@@ -220,5 +220,5 @@ def _conditions(conditions: Iterable[Condition]) -> list[str]:
 
 
 def _number(estimate: float) -> float:
-    """Return an estimate with the digits that a reader could compare: six."""
+    """Return an estimate with as many digits as a reader could compare: six."""
     return float(f"{estimate:.6g}")

@@ -1,7 +1,7 @@
 """How many rows conditions leave and traversals give, from the statistics of a snapshot.
 
-Every estimate is a factor on the rows before it. It looks at no parameter and no literal: the same query over
-the same versions has the same plan, whatever it is asked with.
+Every estimate is a factor on the input rows. It looks at no parameter and no literal: the same query over the
+same versions has the same plan, whatever the parameters.
 """
 
 from collections.abc import Iterable
@@ -13,8 +13,8 @@ from omnigraph.plan.mentions import variables_of
 from omnigraph.plan.pattern import PatternTraversal
 from omnigraph.plan.statistics import Statistics
 
-EQUAL_SHARE = 0.1  # an equality of which nothing is known: a few values share a column
-INDEXED_EQUAL_SHARE = 0.01  # whoever asked for an index expects it to select
+EQUAL_SHARE = 0.1  # an equality about which nothing is known: a column has a few values
+INDEXED_EQUAL_SHARE = 0.01  # an index is declared where it is expected to be selective
 RANGE_SHARE = 1 / 3  # an open range, as most optimisers assume
 HOPS_ESTIMATED = 64  # hops beyond which an estimate does not change a choice; bounds may be enormous
 TEXT_SHARE = 0.05  # a word, a prefix or a part of a text: rarer than a value of a column
@@ -41,7 +41,7 @@ class Estimator:
     # Conditions on one variable
 
     def share(self, type_: NodeType | EdgeType, conditions: Iterable[Condition]) -> float:
-        """Return the part of a table that passes conditions on this one variable."""
+        """Return the share of a table that passes conditions on this one variable."""
         share = 1.0
         equal: set[str] = set()
         for condition in conditions:
@@ -83,7 +83,7 @@ class Estimator:
     # Conditions on several variables
 
     def shared_share(self, condition: Condition, types: dict[str, NodeType | EdgeType]) -> float:
-        """Return the part of all combinations that passes a condition; a constant one counts as true."""
+        """Return the share of all combinations that passes a condition; a constant one counts as true."""
         if not isinstance(condition, Comparison) or not variables_of(condition):
             return 1.0
         match condition.operator:
@@ -105,19 +105,19 @@ class Estimator:
         return 1 / EQUAL_SHARE
 
     def groups(self, keys: Iterable[tuple[NodeType | EdgeType, PropertyValue | None]]) -> float | None:
-        """Return how many groups keys can form, or none where one is unknown; no property is the id."""
+        """Return how many groups keys can form, or `None` if one is unknown; no property means the id."""
         groups = 1.0
         for type_, column in keys:
             distinct = self.rows(type_.table_key) if column is None else self._distinct(type_, column)
             if distinct is None:
                 return None
-            groups *= distinct + 1  # nulls form a group of their own
+            groups *= distinct + 1  # nulls form their own group
         return groups
 
     # Traversals
 
     def fan_out(self, traversal: PatternTraversal, *, is_forward: bool) -> float:
-        """Return how many destinations, or edges where these are bound, a node at the start has."""
+        """Return how many destinations, or edges if those are bound, a start node has."""
         if traversal.min_hops > traversal.max_hops:
             return 0.0
         start, end = (
@@ -136,7 +136,7 @@ class Estimator:
         return min(_reached(degree, traversal.min_hops, traversal.max_hops), self.rows(f"node:{end}"))
 
     def closed_share(self, traversal: PatternTraversal) -> float:
-        """Return the rows that a traversal between two bound nodes leaves for each one before it."""
+        """Return the rows that a traversal between two bound nodes leaves per input row."""
         ends = max(1.0, self.rows(f"node:{traversal.right_type}"))
         share = self.fan_out(traversal, is_forward=True) / ends
         return share if traversal.edge_binding is not None else min(1.0, share)
@@ -148,7 +148,7 @@ def _unique_groups(type_: NodeType | EdgeType) -> tuple[tuple[str, ...], ...]:
 
 
 def _own_column(condition: Comparison) -> PropertyValue | None:
-    """Return the column of a condition that compares one with a constant."""
+    """Return the column of a condition that compares a column with a constant."""
     match condition.left, condition.right:
         case PropertyValue() as column, other if not isinstance(other, PropertyValue):
             return column
@@ -172,7 +172,7 @@ def _values_of(type_: ValueType) -> float | None:
 
 
 def _reached(degree: float, low: int, high: int) -> float:
-    """Return the nodes that a search would reach if no two walks met, as far as that matters."""
+    """Return how many nodes a search would reach if no two walks met, as far as that matters."""
     total, level = 0.0, 1.0
     for hop in range(1, min(high, HOPS_ESTIMATED) + 1):
         level *= degree

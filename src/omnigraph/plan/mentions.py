@@ -1,4 +1,4 @@
-"""Which variables an expression or a condition speaks of, and which tables a read looks at."""
+"""Which variables an expression or a condition mentions, and which tables a read uses."""
 
 from omnigraph.catalog.bound import (
     AggregateValue,
@@ -21,7 +21,7 @@ from omnigraph.catalog.model import Catalog
 
 
 def variables_of(value: BoundExpression | Condition) -> frozenset[str]:
-    """Return the variables of nodes and edges that a value is made from; parameters are none."""
+    """Return the variables of nodes and edges that a value is made from, without parameters."""
     match value:
         case PropertyValue(variable=name) | EntityValue(variable=name):
             return frozenset((name,))
@@ -38,8 +38,8 @@ def variables_of(value: BoundExpression | Condition) -> frozenset[str]:
 
 
 def tables_of(read: BoundRead, catalog: Catalog) -> tuple[str, ...]:
-    """Return the keys of the tables that a read looks at, sorted.
+    """Return the keys of the tables that a read uses, sorted.
 
-    The pins of these, and of no others, decide what a physical plan looks like.
+    Only the pins of these decide what a physical plan looks like.
     """
     return tuple(sorted(f"{fact.kind}:{fact.type_name}" for fact in describe(read, catalog).reads))

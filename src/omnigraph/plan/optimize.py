@@ -1,8 +1,8 @@
 """A checked read to its physical plan.
 
-The steps are functions of their own: the clauses become a pattern (`pattern`), conditions move to what
-introduces their variable (`place`), the result says what it needs of a row (`needed`), and the cheapest order
-of operators is chosen (`choose`) by estimated rows (`estimate`).
+The steps are separate functions: the clauses become a pattern (`pattern`), conditions move to what introduces
+their variable (`place`), the result says what it needs of a row (`needed`), and the cheapest order of
+operators is chosen (`choose`) by estimated rows (`estimate`).
 """
 
 from collections.abc import Iterable, Iterator
@@ -29,9 +29,9 @@ _BLIND_TO_REPEATS = frozenset({"min", "max"})
 def plan_read(
     read: BoundRead, catalog: Catalog, statistics: Statistics, pattern: Pattern | None = None
 ) -> PhysicalPlan:
-    """Return the plan that gives the rows of a read with the least work that we know of.
+    """Return the plan that gives the rows of a read with the least estimated work.
 
-    Whoever plans a read again and again hands in its pattern, which depends on the text alone.
+    A caller that plans a read repeatedly passes its pattern, which depends only on the text.
     """
     estimator = Estimator(catalog, statistics)
     operators = pipeline_of(
@@ -98,10 +98,10 @@ def _group_keys(
 
 
 def keep_of_leaves(read: BoundRead) -> Keep:
-    """Return what to keep of destinations that nothing after their traversal looks at.
+    """Return what to keep of destinations that nothing after their traversal uses.
 
     Without aggregates every destination is a row of the result. With them it adds to the weight of its row;
-    where no aggregate sees weights it is enough that there is one.
+    if no aggregate uses weights, it is enough that one exists.
     """
     functions = {p.expression.function for p in read.projections if isinstance(p.expression, AggregateValue)}
     if not functions:

@@ -1,11 +1,11 @@
 """What a read asks for, without an order.
 
 G1  A pattern has the variables, traversals, conditions and negations of the clauses that it is made from, and
-    nothing else but a variable for each `$_`.
+    nothing else except a variable for each `$_`.
 G2  The left end of a traversal is where a search along it starts: the end that is known first (languages.md,
-    6.2), the left one of the query where both are. Only a reversible traversal may start right.
+    6.2), or the query's left end if both are. Only a reversible traversal may start at the right.
 G3  `$_` binds nothing: it asks whether there is something at that end, and makes no rows. A traversal between
-    two of them asks whether there is an edge at all, which is what two negations around it say.
+    two of them asks whether there is an edge at all, which is expressed as two negations around it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ BoundPart = TypeVar("BoundPart")
 
 
 def is_anonymous(variable: str) -> bool:
-    """Return whether no query can name a variable, so that nothing but its own clause speaks of it."""
+    """Return whether no query can name a variable, so that only its own clause mentions it."""
     return variable.startswith("__")
 
 
@@ -55,8 +55,8 @@ class PatternTraversal:
     def is_reversible(self) -> bool:
         """Whether both ends give the same pairs.
 
-        Beyond the first hop a self-loop counts from the end where the search starts, so that a lower bound
-        above one means something else from the other end. What has no name is never started from (G3).
+        Beyond the first hop a self-loop counts from the end where the search starts, so a lower bound above
+        one has a different meaning from the other end. A search never starts at an unnamed end (G3).
         """
         return (self.min_hops == 1 or self.max_hops == 1) and not is_anonymous(self.right)
 
@@ -71,7 +71,7 @@ class PatternNegation:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """One clause list: node variables with their types, and everything that is asked of them.
+    """One clause list: node variables with their types, and everything asked of them.
 
     `nodes` and `edges` are the variables that the pattern introduces, `outer` the types of nodes around it.
     """
@@ -85,9 +85,9 @@ class Pattern:
 
     @property
     def only_reached(self) -> frozenset[str]:
-        """The ends that `$_` stands for: a scan of one would make rows of what is only a question (G3).
+        """The ends that `$_` stands for: scanning one would make rows out of what is only a question (G3).
 
-        Inside of a negation every variable is such a question, and may be scanned.
+        Inside a negation every variable is only a question, and may be scanned.
         """
         if self.outer:
             return frozenset()
@@ -96,7 +96,7 @@ class Pattern:
 
     @property
     def mentioned(self) -> frozenset[str]:
-        """Every variable that occurs, inside negations as well."""
+        """Every variable that occurs, including inside negations."""
         names = {*self.nodes, *self.edges}
         for traversal in self.traversals:
             names.update((traversal.left, traversal.right))
@@ -114,7 +114,7 @@ def pattern_of(read: BoundRead) -> Pattern:
 
 
 def reach(reached: set[str], names: Iterable[str], leads: Mapping[str, Sequence[str]]) -> None:
-    """Add variables, and those that lead on from them, to the ones that are reached."""
+    """Add variables, and those that can be reached from them, to the reached ones."""
     waiting = list(names)
     while waiting:
         name = waiting.pop()
@@ -124,7 +124,7 @@ def reach(reached: set[str], names: Iterable[str], leads: Mapping[str, Sequence[
 
 
 class _Builder:
-    """A pattern in the making, of one clause list: the match of a query, or the inside of a `not`."""
+    """A pattern under construction, from one clause list: the match of a query, or the inside of a `not`."""
 
     def __init__(
         self,
@@ -179,9 +179,9 @@ class _Builder:
     # Where searches start
 
     def roots(self) -> list[tuple[str, str]]:
-        """Return a variable of each group that traversals connect, unless one of it is known from outside.
+        """Return one variable of each group connected by traversals, unless one is known from outside.
 
-        It is the one that is bound first; without a binding, the left end of the first traversal.
+        It is the one bound first; without a binding, the left end of the first traversal.
         """
         leads: dict[str, list[str]] = {}
         for traversal in self.waiting:
@@ -210,7 +210,7 @@ class _Builder:
         return [(name, type_name) for _, name, type_name in sorted(roots)]
 
     def traverse_known(self) -> None:
-        """Take the traversals that have a known end, in source order; one makes its other end known."""
+        """Take the traversals that have a known end, in source order; each makes its other end known."""
         waiting, self.waiting = self.waiting, []
         for clause in waiting:
             look_at_deadline()
@@ -230,7 +230,7 @@ class _Builder:
             direction = direction.reversed
         is_unnamed = left is None and right is None and not self.outer
         if is_unnamed and direction is Direction.BOTH and clause.edge_variable is not None:
-            direction = Direction.OUT  # each edge once, although it could be followed both ways
+            direction = Direction.OUT  # each edge once, though it could be followed both ways
         traversal = PatternTraversal(
             self.node(left, left_type),
             self.node(right, right_type),
@@ -262,7 +262,7 @@ class _Builder:
     # Negations
 
     def question(self, traversal: PatternTraversal) -> PatternNegation:
-        """Return the question whether there is such an edge (G3)."""
+        """Return the question of whether such an edge exists (G3)."""
         ends = {name: self.nodes.pop(name) for name in (traversal.left, traversal.right)}
         there_is = Pattern(ends, {}, {}, (traversal,), (), ())
         there_is_none = Pattern({}, {}, {}, (), (), (PatternNegation((), there_is),))
@@ -279,8 +279,8 @@ class _Builder:
 def renamed(clause: BoundPart, names: Mapping[str, str]) -> BoundPart:
     """Return a bound clause or expression with other names for some of its variables.
 
-    A `not` block is checked before the clauses behind it, so its own variables may share a name with
-    variables that only those clauses bind. In a plan the block runs last, and the two must not meet.
+    A `not` block is checked before the clauses after it, so its own variables may share a name with
+    variables that only those clauses bind. In a plan the block runs last, and the two must not mix.
     """
     if isinstance(clause, tuple):
         return type(clause)(renamed(item, names) for item in clause)

@@ -1,6 +1,6 @@
 """The operators of a physical plan: what runs, in which order, and how much of it is kept.
 
-P1  A physical plan gives the rows of the pattern that it was made from.
+P1  A physical plan gives the rows of the pattern it was made from.
 P2  It looks at statistics of pinned versions, never at parameters: a choice that depends on a value (index or
     plain scan, index hop or adjacency) is made when the query runs.
 """
@@ -21,7 +21,7 @@ from omnigraph.core.values import ValueType
 
 
 class Keep(StrEnum):
-    """What of a traversal later operators need."""
+    """What later operators need from a traversal."""
 
     ROWS = "rows"  # one row per destination or edge
     COUNT = "count"  # how many there are: rows stay, their weight is multiplied
@@ -39,7 +39,7 @@ class PlanVariable:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """The nodes of a type that pass conditions on this variable alone. The first operator of a pipeline."""
+    """The nodes of a type that pass conditions on only this variable. The first operator of a pipeline."""
 
     variable: str
     type_name: str
@@ -49,7 +49,7 @@ class Scan:
 
 @dataclass(frozen=True, slots=True)
 class JoinKey:
-    """An equality between a property of the joined variable and an expression over variables bound before."""
+    """An equality between a property of the joined variable and an expression over already bound ones."""
 
     own: PropertyValue
     other: BoundExpression
@@ -57,7 +57,7 @@ class JoinKey:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """Every row with every node of a scan whose keys are equal; without keys the cross product."""
+    """Every row with every node of a scan whose keys are equal; without keys, the cross product."""
 
     scan: Scan
     keys: tuple[JoinKey, ...]
@@ -90,7 +90,7 @@ class Expand:
 class Close:
     """Both ends are bound: keep the rows whose right node is among the destinations of the left one.
 
-    With an edge binding one row per such edge. Hops as in `Expand`, counted from the left end.
+    With an edge binding, one row per such edge. Hops are as in `Expand`, counted from the left end.
     """
 
     left_var: str
@@ -116,7 +116,7 @@ class FilterRows:
 
 @dataclass(frozen=True, slots=True)
 class AntiJoin:
-    """Rows from which `inner` yields nothing; `on` are the outer variables that it mentions.
+    """Rows for which `inner` yields nothing; `on` are the outer variables that it mentions.
 
     `inner` starts from the rows themselves (distinct by `on`), so that its first operator may be an Expand,
     a Join or a Filter over outer variables.

@@ -1,4 +1,4 @@
-"""Where conditions belong: with the operator that introduces their only variable, or behind several."""
+"""Where conditions belong: with the operator that introduces their only variable, or after several."""
 
 from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class Placed:
 def place(conditions: Iterable[Condition], introduced: Set[str]) -> Placed:
     """Return conditions sorted by where they can be tested first, each in the order given.
 
-    A condition on one variable that was bound before is shared: no operator of this pattern introduces it.
+    A condition on one variable that is already bound is shared: no operator of this pattern introduces it.
     """
     constant: list[Condition] = []
     own: dict[str, list[Condition]] = {}
@@ -39,10 +39,10 @@ def place(conditions: Iterable[Condition], introduced: Set[str]) -> Placed:
 
 
 def join_key(condition: Condition, variable: str, bound: Collection[str]) -> JoinKey | None:
-    """Return a condition as the key that joins a variable to bound ones, or none where it must stay a filter.
+    """Return a condition as the key that joins a variable to bound ones, or `None` if it must stay a filter.
 
     Two numbers of different types are equal by value, and two floats may be equal with different bits (`0.0`
-    and `-0.0`): keys, which are compared by their bits, are of one type that is no float.
+    and `-0.0`): keys, which are compared by their bits, have the same type, which is not a float.
     """
     if not isinstance(condition, Comparison) or condition.operator is not Operator.EQ:
         return None

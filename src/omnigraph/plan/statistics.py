@@ -1,4 +1,4 @@
-"""What the planner asks of the pinned versions that a plan is made for."""
+"""What the planner asks about the pinned versions that a plan is made for."""
 
 from typing import Protocol
 
@@ -10,7 +10,7 @@ class Statistics(Protocol):
         """Return how many rows the table has."""
 
     def distinct(self, table_key: str, column: str) -> float | None:
-        """Return about how many different values the column has, or none where nobody counted."""
+        """Return the approximate number of distinct values in the column, or `None` if it was not counted."""
 
     def is_indexed(self, table_key: str, column: str) -> bool:
         """Return whether a scalar index covers the column."""

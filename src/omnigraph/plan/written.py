@@ -40,7 +40,7 @@ _ESCAPES = str.maketrans({'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\
 
 
 def written(value: BoundExpression | Condition) -> str:
-    """Return an expression or a condition as a query would say it."""
+    """Return an expression or a condition as a query would write it."""
     match value:
         case Comparison(left, operator, right):
             return f"{written(left)} {_MARKS[operator]} {written(right)}"
@@ -102,7 +102,7 @@ def _scalar(value: str | float | bool, scalar: Scalar) -> str:
 
 
 def _decimal(value: float) -> str:
-    """Return a float without an exponent, which the language does not know."""
+    """Return a float without an exponent, which the language does not have."""
     text = repr(value)
     if "e" not in text:
         return text
