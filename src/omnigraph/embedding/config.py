@@ -43,10 +43,10 @@ DEFAULTS: Mapping[str, ProviderDefaults] = {
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingConfig:
-    """A provider and its settings; what is none has the default of its kind.
+    """A provider and its settings; a setting that is `None` has the default of the provider's kind.
 
-    Without `api_key` the key is looked for in the environment when a text is to be embedded. A deadline of
-    zero is none. Nothing is checked before it is needed: a graph that never embeds needs no provider.
+    Without `api_key` the key is looked up in the environment when a text is embedded. A deadline of zero is
+    no deadline. Nothing is checked before it is needed: a graph that never embeds needs no provider.
     """
 
     kind: str = DEFAULT_KIND
@@ -54,13 +54,13 @@ class EmbeddingConfig:
     base_url: str | None = None
     api_key: str | None = field(default=None, repr=False)
     timeout_ms: int = 30_000
-    deadline_ms: int = 60_000  # of all attempts together
-    retry_attempts: int = 4  # tries in all, the first one included
-    retry_backoff_ms: int = 200  # before the second try; doubled before each later one
+    deadline_ms: int = 60_000  # for all attempts together
+    retry_attempts: int = 4  # attempts in total, including the first
+    retry_backoff_ms: int = 200  # before the second attempt; doubled before each later one
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> "EmbeddingConfig":
-        """Return what the variables say; a malformed number is its default, with a warning."""
+        """Return what the variables say; a malformed number gets its default, with a warning."""
         given = os.environ if environment is None else environment
         kind = given.get(PROVIDER, "") or DEFAULT_KIND
         if given.get(FORCE_MOCK, "").strip().lower() in _TRUTHY:
@@ -81,12 +81,12 @@ class EmbeddingConfig:
 
     @property
     def model_name(self) -> str:
-        """The model that is used."""
+        """The model to use."""
         return DEFAULTS[self.kind].model if self.model is None else self.model
 
     @property
     def endpoint(self) -> str:
-        """Where the provider is, without a slash at the end."""
+        """The provider's address, without a trailing slash."""
         return (self.base_url or DEFAULTS[self.kind].base_url).rstrip("/")
 
     @property
@@ -95,7 +95,7 @@ class EmbeddingConfig:
         return self.deadline_ms / 1_000 if self.deadline_ms else math.inf
 
     def find_key(self, environment: Mapping[str, str] | None = None) -> str | None:
-        """Return the key that is given, else the first one in the environment; none if there is none."""
+        """Return the given key, else the first one in the environment, or `None` if there is none."""
         given = os.environ if environment is None else environment
         found = (given.get(name, "").strip() for name in DEFAULTS[self.kind].key_variables)
         return self.api_key or next((key for key in found if key), None)

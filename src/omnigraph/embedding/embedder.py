@@ -1,4 +1,4 @@
-"""Who embeds the texts of one open graph.
+"""What embeds the texts of one open graph.
 
 G1  One provider, with one client, for as long as the graph is open; made when the first text is embedded.
 G2  A text is embedded only by the model that its property was embedded with, where that is recorded.
@@ -42,7 +42,7 @@ class Embedder:
         return self._opened().embed(texts, role, dimension)
 
     def close(self) -> None:
-        """Let go of connections; the next text would be embedded by a provider made anew."""
+        """Close the connections; the next text would be embedded by a new provider."""
         with self._lock:
             provider, self._provider = self._provider, None
         if provider is not None:
@@ -56,7 +56,7 @@ class Embedder:
 
 
 def open_provider(config: EmbeddingConfig) -> Provider:
-    """Return the provider that a configuration asks for; nothing is connected yet.
+    """Return the provider that a configuration names; nothing is connected yet.
 
     Raises:
         EmbeddingError: there is no provider of that kind.

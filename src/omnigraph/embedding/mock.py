@@ -1,4 +1,4 @@
-"""The offline provider: unit vectors that depend on the text alone."""
+"""The offline provider: unit vectors that depend only on the text."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ class MockProvider:
     """Embeds without a model: the same text always gives the same vector, in every role."""
 
     def __init__(self, model: str) -> None:
-        """Take the name to be compared with recorded ones."""
+        """Take the name to compare with recorded ones."""
         self.model = model
 
     def embed(self, texts: Sequence[str], role: Role, dimension: int) -> list[list[float]]:  # noqa: ARG002
@@ -23,7 +23,7 @@ class MockProvider:
         return [_vector(text, dimension) for text in texts]
 
     def close(self) -> None:
-        """There is nothing to let go of."""
+        """There is nothing to close."""
 
 
 def _vector(text: str, dimension: int) -> list[float]:

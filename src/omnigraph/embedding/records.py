@@ -1,7 +1,7 @@
 """Records of NDJSON as `embed` sees them: their text, whether a vector is missing, and JSON in and out.
 
-T1  The text of a record is `type: <Type>`, and then a line `field: value` for each field that has a value.
-T2  JSON that comes out means what came in; a member that stands twice is refused, because one would be lost.
+T1  The text of a record is `type: <Type>`, followed by a line `field: value` for each field with a value.
+T2  JSON that comes out means what came in; a member that appears twice is refused, as one would be lost.
 """
 
 import json
@@ -12,14 +12,14 @@ from omnigraph.core.json_text import read_json
 
 
 def text_of(type_name: str, fields: Sequence[str], data: Mapping[str, object]) -> str | None:
-    """Return the text of a record (T1), or none where no field has a value."""
+    """Return the text of a record (T1), or `None` if no field has a value."""
     values = [(field, _value(data.get(field))) for field in fields]
     lines = [f"{field}: {value}" for field, value in values if value]
     return "\n".join([f"type: {type_name}", *lines]) if lines else None
 
 
 def is_missing(vector: object) -> bool:
-    """Return whether a record has no vector: the member is not there, null, or an empty array."""
+    """Return whether a record has no vector: the member is missing, null, or an empty array."""
     return vector is None or vector == []
 
 
@@ -27,7 +27,7 @@ def parse_record(line: bytes) -> object:
     """Return the JSON of a line (T2).
 
     Raises:
-        ValueError: it is none; the message says why.
+        ValueError: it is not valid JSON; the message says why.
     """
     try:
         text = line.rstrip(b"\r\n").decode()
@@ -40,7 +40,7 @@ def parse_record(line: bytes) -> object:
 
 
 def dump_record(record: object, like: bytes) -> bytes:
-    """Return a record as one line that ends as another does."""
+    """Return a record as one line with the same line ending as another."""
     try:
         text = json.dumps(record, ensure_ascii=False).encode()
     except UnicodeEncodeError:  # half of a surrogate pair, which only an escape can write
@@ -49,7 +49,7 @@ def dump_record(record: object, like: bytes) -> bytes:
 
 
 def _value(value: object) -> str:
-    """Return a value as text; what is empty has none."""
+    """Return a value as text; an empty value has no text."""
     if value is None or value in ("", [], {}):
         return ""
     if isinstance(value, str):

@@ -13,10 +13,10 @@ _Digest = bytes
 
 
 class RememberingProvider:
-    """Asks another provider, and keeps its vectors as far as memory is meant for them.
+    """Asks another provider, and keeps its vectors within a memory limit.
 
-    Texts repeat, and a write that met another one is prepared again: neither is to be paid for twice.
-    Vectors have the precision that tables have. `told` hears how many vectors each call of `embed` gave.
+    Texts repeat, and a write that met another one is prepared again: neither should be paid for twice.
+    Vectors have the precision that tables have. `told` is called with how many vectors each `embed` returned.
     """
 
     def __init__(
@@ -33,10 +33,10 @@ class RememberingProvider:
         self._room = bytes_max
 
     def embed(self, texts: Sequence[str], role: Role, dimension: int) -> list[list[float]]:
-        """Return one vector per text, in order; each text that is not known is asked for once.
+        """Return one vector per text, in order; each unknown text is requested once.
 
         Raises:
-            EmbeddingError: the key is missing, or the provider fails or answers nonsense.
+            EmbeddingError: the key is missing, or the provider fails or gives an invalid answer.
         """
         keys = [(_digest(text), role, dimension) for text in texts]
         asked = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._known}
@@ -54,7 +54,7 @@ class RememberingProvider:
         return vectors
 
     def close(self) -> None:
-        """Let go of connections and of what is remembered."""
+        """Close the connections and forget all vectors."""
         self._known.clear()
         self._provider.close()
 

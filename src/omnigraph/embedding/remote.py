@@ -1,4 +1,4 @@
-"""The remote providers: one that speaks as OpenAI does, and Gemini."""
+"""The remote providers: one that speaks OpenAI's protocol, and Gemini."""
 
 from collections.abc import Sequence
 from urllib.parse import quote
@@ -13,10 +13,10 @@ _TASKS: dict[Role, str] = {"query": "RETRIEVAL_QUERY", "document": "RETRIEVAL_DO
 
 
 class OpenAiProvider:
-    """`POST {base}/embeddings` with a bearer key; many texts in one request. It knows no roles."""
+    """`POST {base}/embeddings` with a bearer key; many texts per request. It has no roles."""
 
     def __init__(self, config: EmbeddingConfig, timing: Timing | None = None) -> None:
-        """Take the settings; the key is looked for when a text is embedded."""
+        """Take the settings; the key is looked up when a text is embedded."""
         self.model = config.model_name
         self._config = config
         self._transport = Transport(config, timing)
@@ -25,7 +25,7 @@ class OpenAiProvider:
         """Return one vector per text, in order.
 
         Raises:
-            EmbeddingError: the key is missing, or the provider fails or answers nonsense.
+            EmbeddingError: the key is missing, or the provider fails or gives an invalid answer.
         """
         headers = {"authorization": f"Bearer {required_key(self._config)}"}
         vectors: list[list[float]] = []
@@ -43,10 +43,10 @@ class OpenAiProvider:
 
 
 class GeminiProvider:
-    """`POST {base}/models/{model}:embedContent` with a key of its own header; one text a request."""
+    """`POST {base}/models/{model}:embedContent` with the key in its own header; one text per request."""
 
     def __init__(self, config: EmbeddingConfig, timing: Timing | None = None) -> None:
-        """Take the settings; the key is looked for when a text is embedded."""
+        """Take the settings; the key is looked up when a text is embedded."""
         self.model = config.model_name
         self._config = config
         self._transport = Transport(config, timing)
@@ -55,7 +55,7 @@ class GeminiProvider:
         """Return one vector per text, in order.
 
         Raises:
-            EmbeddingError: the key is missing, or the provider fails or answers nonsense.
+            EmbeddingError: the key is missing, or the provider fails or gives an invalid answer.
         """
         kind = self._config.kind
         headers = {"x-goog-api-key": required_key(self._config)}
@@ -80,7 +80,7 @@ def required_key(config: EmbeddingConfig) -> str:
     """Return the key of a provider.
 
     Raises:
-        EmbeddingError: there is none, naming the variables that may hold one, or it is none that can be sent.
+        EmbeddingError: there is none, naming the variables that may hold one, or it cannot be sent.
     """
     key = config.find_key()
     if key is None:
@@ -88,7 +88,8 @@ def required_key(config: EmbeddingConfig) -> str:
         raise EmbeddingError(f"{names} is needed to embed a text with {config.kind}", provider=config.kind)
     if not key.isascii() or not key.isprintable():
         raise EmbeddingError(
-            f"the key for {config.kind} has a character that no key has: give it again", provider=config.kind
+            f"the key for {config.kind} has a character that keys cannot have: give it again",
+            provider=config.kind,
         )
     return key
 

@@ -1,4 +1,4 @@
-"""What the file form of `embed` is told: which types get vectors, from which fields, and where files lie.
+"""Input for the file form of `embed`: which types get vectors, from which fields, and where files are.
 
     sources: {raw_seed: data/seed.jsonl}
     artifacts: {embedded_seed: build/seed.embedded.jsonl}
@@ -7,8 +7,8 @@
       types:
         Craft: {target: embedding, fields: [name, purpose]}
 
-S1  Paths of a manifest are relative to it.
-S2  A manifest may say more than concerns us; of `embeddings` every member must be known.
+S1  Paths in a manifest are relative to it.
+S2  A manifest may contain other things; every member of `embeddings` must be known.
 """
 
 import json
@@ -35,7 +35,7 @@ class TypeSpec:
 
 @dataclass(frozen=True, slots=True)
 class EmbedSpec:
-    """How long vectors are, and what is embedded, by type."""
+    """The dimension of vectors, and what is embedded, by type."""
 
     dimension: int
     types: Mapping[str, TypeSpec]
@@ -43,7 +43,7 @@ class EmbedSpec:
 
 @dataclass(frozen=True, slots=True)
 class Seed:
-    """A manifest: the file that is read, the one that is written, and what is embedded."""
+    """A manifest: the file to read, the file to write, and what is embedded."""
 
     input: Path
     output: Path
@@ -51,25 +51,25 @@ class Seed:
 
 
 def read_seed(path: Path) -> Seed:
-    """Return what a manifest in YAML says (S1, S2).
+    """Return the content of a YAML manifest (S1, S2).
 
     Raises:
-        BadRequest: it cannot be read, or does not say what is to be embedded.
+        BadRequest: it cannot be read, or does not say what to embed.
     """
     place = _SeedPlace(str(path))
     document = place.mapping(read_yaml(path))
     raw = place.path(document, "sources", "raw_seed") or place.path(document, "seed", "data")
     if raw is None:
-        place.fail("'sources.raw_seed', or 'seed.data', names the file to embed")
+        place.fail("'sources.raw_seed' or 'seed.data' must name the file to embed")
     output = place.path(document, "artifacts", "embedded_seed") or DEFAULT_OUTPUT
     if "embeddings" not in document:
-        place.fail("'embeddings' says what is embedded")
+        place.fail("'embeddings' must say what to embed")
     spec = _spec(document["embeddings"], _SeedPlace(f"{path}: embeddings"))
     return Seed(path.parent / raw, path.parent / output, spec)
 
 
 def read_spec(path: Path) -> EmbedSpec:
-    """Return what a file in JSON says, which has the members of `embeddings`.
+    """Return the content of a JSON file with the members of `embeddings`.
 
     Raises:
         BadRequest: it cannot be read, or has other members.
@@ -88,10 +88,10 @@ def _spec(given: object, place: "_SeedPlace") -> EmbedSpec:
     dimension = members.get("dimension")
     is_number = isinstance(dimension, int) and not isinstance(dimension, bool)
     if not isinstance(dimension, int) or not is_number or not 1 <= dimension <= VECTOR_DIMENSION_MAX:
-        place.fail(f"'dimension' is a number from 1 to {VECTOR_DIMENSION_MAX}")
+        place.fail(f"'dimension' must be a number from 1 to {VECTOR_DIMENSION_MAX}")
     types = _SeedPlace(f"{place.name}: types").mapping(members.get("types"))
     if not types:
-        place.fail("'types' has at least one type")
+        place.fail("'types' must have at least one type")
     return EmbedSpec(dimension, {name: _type(name, given, place) for name, given in types.items()})
 
 
@@ -100,13 +100,13 @@ def _type(name: str, given: object, place: "_SeedPlace") -> TypeSpec:
     members = inner.mapping(given, ("target", "fields"))
     target, fields = members.get("target"), members.get("fields")
     if not isinstance(target, str) or not target:
-        inner.fail("'target' is the name of the field for the vector")
+        inner.fail("'target' must be the name of the field for the vector")
     is_names = isinstance(fields, Sequence) and not isinstance(fields, str)
     names = [field for field in fields if isinstance(field, str)] if isinstance(fields, Sequence) else []
     if not isinstance(fields, Sequence) or not is_names or not names or len(names) != len(fields):
-        inner.fail("'fields' is a list of the names of at least one field")
+        inner.fail("'fields' must be a list with the name of at least one field")
     if target in names:
-        inner.fail(f"'{target}' cannot be made of itself")
+        inner.fail(f"'{target}' cannot be made from itself")
     return TypeSpec(target, tuple(names))
 
 
@@ -120,22 +120,22 @@ class _SeedPlace:
         raise BadRequest(f"{self.name}: {message}")
 
     def mapping(self, given: object, known: Sequence[str] | None = None) -> Mapping[str, object]:
-        """Return an object; where names are known, with no others."""
+        """Return an object; if names are given, with no others."""
         if not isinstance(given, Mapping):
             self.fail(f"expected an object{'' if known is None else ' with ' + ', '.join(known)}")
         for name in given:
             if not isinstance(name, str):
-                self.fail(f"a name is a text, not {name!r}")
+                self.fail(f"a name must be a text, not {name!r}")
             if known is not None and name not in known:
                 self.fail(f"unknown member '{name}'; there are {', '.join(known)}")
         return given
 
     def path(self, document: Mapping[str, object], section: str, name: str) -> str | None:
-        """Return a path of a section, or none where it does not say."""
+        """Return a path of a section, or `None` if it is not given."""
         members = document.get(section)
         if not isinstance(members, Mapping) or members.get(name) is None:
             return None
         found = members[name]
         if not isinstance(found, str) or not found:
-            self.fail(f"'{section}.{name}' is a path")
+            self.fail(f"'{section}.{name}' must be a path")
         return found

@@ -1,9 +1,9 @@
-"""Requests to a remote provider: timeouts, one deadline, tries again.
+"""Requests to a remote provider: timeouts, one deadline, retries.
 
-H1  All attempts of a request end by its deadline, waits included; a wait that would pass it is not begun.
-H2  Only what may go better is tried again: no connection, no answer in time, 429 and 5xx.
+H1  All attempts of a request end by its deadline, including waits; a wait that would pass it is not begun.
+H2  Only failures that may pass are retried: no connection, no answer in time, 429 and 5xx.
 H3  Messages name the provider, its host and a status, never a body or a header, which may hold the key.
-H4  An answer is bounded in bytes, unpacked: a small one that unpacks to a large one is not unpacked.
+H4  An answer is limited in decompressed bytes: a small one that expands to a large one is not expanded.
 """
 
 import math
@@ -23,12 +23,12 @@ from omnigraph.embedding.config import EmbeddingConfig
 
 REPLY_BYTES_MAX = 64 * 1024 * 1024  # 256 vectors of 3,072 numbers written out take 20 MB
 _GZIP = 16 + zlib.MAX_WBITS
-BACKOFF_MAX_S = 30.0  # no wait between two tries is longer, unless the provider asks for it
+BACKOFF_MAX_S = 30.0  # no wait between two attempts is longer, unless the provider asks for it
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """What waits and measures; tests put their own here."""
+    """What waits and measures; tests pass their own."""
 
     monotonic: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
@@ -52,7 +52,7 @@ class Transport:
         self._client = httpx.Client(follow_redirects=False, headers={"accept-encoding": "gzip"})
 
     def post(self, url: str, body: object, headers: Mapping[str, str]) -> object:
-        """Return the JSON that a provider answers.
+        """Return the JSON that a provider answers with.
 
         Raises:
             EmbeddingError: it cannot be reached, refuses, or does not answer in time or with JSON.
@@ -101,7 +101,7 @@ class Transport:
             raise self._error(url, f"status {status}{hint}")
 
     def _read(self, url: str, response: httpx.Response, deadline: float) -> object:
-        """Return the body; a slow drip of it does not outlive the deadline."""
+        """Return the body; a slow trickle does not outlive the deadline."""
         body, unpack = bytearray(), self._unpacking(url, response)
         for chunk in response.iter_raw():
             body += unpack(chunk, REPLY_BYTES_MAX + 1 - len(body))
@@ -115,12 +115,12 @@ class Transport:
             raise self._error(url, "an answer that is not JSON") from None
 
     def _unpacking(self, url: str, response: httpx.Response) -> Callable[[bytes, int], bytes]:
-        """Return what unpacks the body piece by piece, never more bytes than asked for (H4)."""
+        """Return what decompresses the body piece by piece, never more bytes than requested (H4)."""
         packing = response.headers.get("content-encoding", "identity").strip().lower()
         if packing == "identity":
             return lambda chunk, _: chunk
         if packing != "gzip":
-            raise self._error(url, "an answer that is packed in a way that was not asked for")
+            raise self._error(url, "an answer compressed in a way that was not requested")
         return zlib.decompressobj(_GZIP).decompress
 
     def _backoff_s(self, attempt: int) -> float:
@@ -139,16 +139,16 @@ def _host(url: str) -> str:
     try:
         return httpx.URL(url).host or "an address without a host"
     except httpx.InvalidURL:
-        return "an address that is none"
+        return "an invalid address"
 
 
 def _retry_after_s(header: str) -> float:
-    """Return the seconds that a provider asks to wait; zero where it does not, or in words we do not know."""
+    """Return the seconds that a provider asks to wait; zero if it does not, or in an unknown form."""
     if header.isdecimal():
         return float(header)
     now = datetime.fromtimestamp(now_micros() / 1e6, UTC)
     try:
         wait = (parsedate_to_datetime(header).astimezone(UTC) - now).total_seconds()
-    except (ValueError, TypeError, IndexError, OverflowError):  # all of which the library raises on headers
+    except (ValueError, TypeError, IndexError, OverflowError):  # the library raises all of these on headers
         return 0.0
     return max(0.0, wait) if math.isfinite(wait) else 0.0

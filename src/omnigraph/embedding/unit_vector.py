@@ -11,7 +11,7 @@ def unit_vector(reply: object, dimension: int, provider: str) -> list[float]:
     """Return a reply as a vector of length 1 (E1).
 
     Raises:
-        EmbeddingError: it is not so many numbers, one of them is not finite, or all are zero.
+        EmbeddingError: it is not that many numbers, one of them is not finite, or all are zero.
     """
     if not isinstance(reply, list) or len(reply) != dimension:
         length = len(reply) if isinstance(reply, list) else "none"
@@ -20,7 +20,7 @@ def unit_vector(reply: object, dimension: int, provider: str) -> list[float]:
             provider=provider,
         )
     if not all(isinstance(item, int | float) and not isinstance(item, bool) for item in reply):
-        raise EmbeddingError(f"{provider} returned a vector that is not of numbers", provider=provider)
+        raise EmbeddingError(f"{provider} returned a vector that is not all numbers", provider=provider)
     numbers = cast("Sequence[float]", reply)
     if not all(map(_is_finite, numbers)):
         raise EmbeddingError(
@@ -32,15 +32,15 @@ def unit_vector(reply: object, dimension: int, provider: str) -> list[float]:
 def _is_finite(number: float) -> bool:
     try:
         return math.isfinite(number)
-    except OverflowError:  # an integer that no float holds
+    except OverflowError:  # an integer that no float can hold
         return False
 
 
 def normalised(numbers: Sequence[float], provider: str) -> list[float]:
-    """Return a vector with the same direction and the length 1.
+    """Return a vector with the same direction and length 1.
 
     Raises:
-        EmbeddingError: it is zero, which has no direction.
+        EmbeddingError: it is the zero vector, which has no direction.
     """
     greatest = max(abs(item) for item in numbers)
     if greatest == 0:

@@ -1,1 +1,1 @@
-"""An intended change to durable but invisible effects."""
+"""From an intended change to durable but invisible effects."""

@@ -1,4 +1,4 @@
-"""Fragments written elsewhere to a staged write: checked against the table that they were written for."""
+"""From fragments written elsewhere to a staged write, checked against the table they were written for."""
 
 import hashlib
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from omnigraph.validate.columns import WriteMode
 
 @dataclass(frozen=True, slots=True)
 class StagedFragments:
-    """What one task wrote into one table, and what it believed of that table."""
+    """What one task wrote into one table, and what it assumed about that table."""
 
     table_key: str
     read_version: int
@@ -29,7 +29,7 @@ class StagedFragments:
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """The committed rows that written ones replace: fragments that are empty now, and new deletions.
+    """The committed rows that written ones replace: fragments that are now empty, and new deletions.
 
     `sums` are those of the deletion files.
     """

@@ -1,4 +1,4 @@
-"""Validated rows to uncommitted Lance transactions: durable, and invisible."""
+"""From validated rows to uncommitted Lance transactions: durable and invisible."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +17,7 @@ def stage_all(
     *,
     concurrency: int = 1,
 ) -> list[tuple[TableWork, StagedWrite]]:
-    """Stage every table at its captured pin; one that turns out to need nothing is left out."""
+    """Stage every table at its captured pin; a table that turns out to need nothing is left out."""
 
     def stage(item: TableWork) -> StagedWrite | None:
         return _stage(item, stager, open_table(item))

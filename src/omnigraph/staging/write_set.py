@@ -1,7 +1,7 @@
 """What a write should change, per table, before anything touches a disk.
 
-U1  The version expected of a table is its pin at the first touch, read or write; later ones do not move it.
-U2  A table is written or deleted from in one write, never both.
+U1  A table's expected version is its pin at the first touch, read or write; later touches do not move it.
+U2  One write either writes to a table or deletes from it, never both.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,10 +13,10 @@ from omnigraph.validate.columns import TableChange, TypedRows
 
 @dataclass(frozen=True, slots=True)
 class WriteSet:
-    """An intended change: what happens to which table, and what was looked at on the way.
+    """An intended change: what happens to which table, and what was read along the way.
 
-    `touched` are the tables that the publish expects at their pins although nothing may happen to them;
-    `read` those that were only looked at.
+    `touched` are the tables that the publish expects at their pins even if nothing happens to them; `read`
+    are those that were only read.
     """
 
     changes: Mapping[str, TableChange]

@@ -205,13 +205,16 @@ def test_a_line_that_is_no_record_is_named_by_file_and_line(place: Path, line: b
     ("spec", "message"),
     [
         ('{"dimension": 4,\n "types": }', "spec.json:2: "),
-        ('{"dimension": 0, "types": {}}', "'dimension' is a number from 1"),
-        ('{"dimension": 4, "types": {}}', "'types' has at least one type"),
+        ('{"dimension": 0, "types": {}}', "'dimension' must be a number from 1"),
+        ('{"dimension": 4, "types": {}}', "'types' must have at least one type"),
         ('{"dimension": 4, "typ": {}}', "unknown member 'typ'; there are dimension, types"),
-        ('{"dimension": 4, "types": {"Craft": {"target": "v"}}}', "spec.json: Craft: 'fields' is a list"),
+        (
+            '{"dimension": 4, "types": {"Craft": {"target": "v"}}}',
+            "spec.json: Craft: 'fields' must be a list",
+        ),
         (
             '{"dimension": 4, "types": {"C": {"target": "v", "fields": ["v"]}}}',
-            "'v' cannot be made of itself",
+            "'v' cannot be made from itself",
         ),
     ],
 )
@@ -234,7 +237,7 @@ def test_a_wrong_specification_says_what_is_wrong(place: Path, spec: str, messag
         (["--seed", "spec.json", "--branch", "b"], 2, "--branch is for a graph"),
         (["--seed", "spec.json", "--clean", "--reembed_all"], 2, "--clean and --reembed-all exclude"),
         (["--seed", "spec.json", "--select", "code"], 2, "--select 'code' selects nothing"),
-        (["--seed", "spec.json"], 1, "'sources.raw_seed', or 'seed.data', names the file"),
+        (["--seed", "spec.json"], 1, "'sources.raw_seed' or 'seed.data' must name the file"),
         (["https://graph.example/g"], 1, "behind a server"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

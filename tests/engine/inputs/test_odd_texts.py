@@ -137,7 +137,7 @@ def test_errors_about_such_names_are_printed(graph: Graph, tmp_path: Path) -> No
 def test_a_key_that_cannot_be_sent_is_refused_and_not_shown(kind: str, key: str) -> None:
     provider = open_provider(EmbeddingConfig(kind=kind, api_key=key, base_url="http://127.0.0.1:9"))
 
-    with pytest.raises(EmbeddingError, match="has a character that no key has") as caught:
+    with pytest.raises(EmbeddingError, match="has a character that keys cannot have") as caught:
         provider.embed(["text"], "query", 2)
 
     assert key not in str(caught.value)
