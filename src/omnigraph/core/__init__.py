@@ -1,1 +1,1 @@
-"""Values, errors and limits that every layer shares; depends only on the standard library."""
+"""Values, errors and limits that every layer shares; only `arrays` needs more than the standard library."""
