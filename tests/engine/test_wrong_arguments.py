@@ -126,7 +126,7 @@ def test_a_file_in_the_place_of_a_folder(tmp_path: Path) -> None:
 
     for place, said in (
         ("notes.txt", "is a file"),
-        ("notes.txt/g", "lies below .*notes.txt, which is a file"),
+        ("notes.txt/g", "is below .*notes.txt, which is a file"),
     ):
         with pytest.raises(BadRequest, match=f"{said}: a graph is a folder"):
             omnigraph.init(tmp_path / place, SCHEMA)

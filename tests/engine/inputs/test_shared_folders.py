@@ -227,10 +227,10 @@ def test_a_private_folder_may_lie_behind_a_link_of_our_own(tmp_path: Path) -> No
     with pytest.raises(PermissionError, match="is not a folder"):
         require_private(tmp_path / "link")
     (tmp_path / "real").chmod(0o777)
-    with pytest.raises(PermissionError, match="may be written by all users"):
+    with pytest.raises(PermissionError, match="is writable by all users"):
         require_private(tmp_path / "real" / "a")
     (tmp_path / "real").chmod(0o770)
-    with pytest.raises(PermissionError, match="may be written by other users"):
+    with pytest.raises(PermissionError, match="is writable by other users"):
         require_private(tmp_path / "real")
 
 

@@ -119,7 +119,7 @@ def test_a_number_that_was_taken_meanwhile_is_not_taken_twice(bench: Workbench) 
     bench.append(rows(["faster"]))
     before = sorted(folder_of(bench).rglob("*.manifest"))
 
-    with pytest.raises(StorageError, match="moved meanwhile"):
+    with pytest.raises(StorageError, match="moved in the meantime"):
         write_restored(folder_of(bench), GOOD, newest)
 
     assert sorted(folder_of(bench).rglob("*.manifest")) == before

@@ -156,7 +156,7 @@ def test_a_restore_hides_a_concurrent_append_and_an_inverse_in_its_place_is_refu
     restore, form = TableUndo(bench.store).stage_rollback(head, pinned)
     concurrent = bench.stager.stage_append(head, rows(["concurrent"]))
     bench.commit(concurrent)
-    with pytest.raises(Exception, match="behind") as landed:
+    with pytest.raises(Exception, match="landed after another") as landed:
         bench.commit(restore)
 
     assert form == "restore"

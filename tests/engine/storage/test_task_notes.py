@@ -77,7 +77,7 @@ def test_whoever_waits_sees_what_the_last_task_noted(notes: TaskNotes) -> None:
 def test_a_task_that_does_not_end_is_told_of(notes: TaskNotes, monkeypatch: pytest.MonkeyPatch) -> None:
     patched(monkeypatch, "omnigraph.storage.tables.task_notes.WAIT_S", 0.05)
 
-    with notes.writing(), pytest.raises(StorageError, match="still writes"):
+    with notes.writing(), pytest.raises(StorageError, match="still writing"):
         notes.stop(waits=True)
 
 

@@ -122,7 +122,7 @@ def test_a_store_that_ignores_conditions_is_refused_for_writing(
         lambda: omnigraph.open(root.uri),
     ]
     for attempt in attempts:
-        with pytest.raises(StorageError, match="overwrites objects") as raised:
+        with pytest.raises(StorageError, match="overwrites existing objects") as raised:
             attempt()
         assert raised.value.kind == "configuration"
 

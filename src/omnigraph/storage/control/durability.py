@@ -4,7 +4,7 @@ Y1  In full durability on a local disk, a file that `sync` was given, and every 
     the graph root, is on the disk when `sync` returns.
 Y2  In process durability, and on object stores, nothing is synced: a killed process loses nothing it wrote.
 Y3  A file whose sync failed is never synced again: the system may have dropped what it could not write, and a
-    second sync would succeed over the loss. Who needs such a file fails.
+    second sync would succeed over the loss. An operation that needs such a file fails.
 """
 
 import ctypes
@@ -24,7 +24,7 @@ from omnigraph.core.failpoint import InjectedFault, hit
 from omnigraph.storage.control.os_errors import storage_error
 
 ENVIRONMENT = "OMNIGRAPH_DURABILITY"
-FILES_SYNCED_ONE_BY_ONE_MAX = 64  # at about 1 ms a file, one sync of the whole file system is cheaper above
+FILES_SYNCED_ONE_BY_ONE_MAX = 64  # at about 1 ms a file; above this, one sync of the file system is cheaper
 SyncStage = Literal["staged", "table", "manifest"]
 
 _FAILPOINTS: dict[SyncStage, str] = {
@@ -42,7 +42,7 @@ class Durability(StrEnum):
 
 
 def setting_from_environment() -> Durability:
-    """Return what `OMNIGRAPH_DURABILITY` asks for: `full` if nothing, and with a warning if malformed."""
+    """Return what `OMNIGRAPH_DURABILITY` asks for: `full` if it is unset, or malformed (with a warning)."""
     return word_setting(ENVIRONMENT, Durability.FULL)
 
 
@@ -53,8 +53,8 @@ class SyncFailed(StorageError):
 class FolderSync:
     """Makes folder entries durable, counting what it does.
 
-    A folder seen for the first time may be new, by this process or by one that died, so the folders above it
-    are synced too, up to the root. It is remembered by its inode: one that was removed and made again is new.
+    A folder seen for the first time may be new, made by this process or by one that died, so the folders
+    above it are synced too, up to the root. It is remembered by its inode: a recreated folder is new.
     """
 
     def __init__(self, root: Path | None, tries: "Tries | None" = None) -> None:
@@ -66,7 +66,7 @@ class FolderSync:
         self._lock = threading.Lock()
 
     def sync(self, folders: Iterable[Path]) -> None:
-        """Sync each folder, and what leads to those that are new here.
+        """Sync each folder, and the folders above those not seen before.
 
         Raises:
             OSError: the system failed.
@@ -85,7 +85,7 @@ class FolderSync:
     def _unknown_above(self, folder: Path, seen: list[tuple[Path, int]]) -> Iterator[Path]:
         if self._root is None:
             return
-        # Ends one above the root, whose own entry an init that died may have left unsynced.
+        # Ends one above the root: an init that died may have left the root's own entry unsynced.
         while folder.is_relative_to(self._root):
             key = (folder, folder.stat().st_ino)
             if key in self._known:
@@ -123,10 +123,10 @@ class Syncer:
         return self._file_fsyncs + self._folders.fsyncs
 
     def sync(self, files: Iterable[str], *, stage: SyncStage) -> None:
-        """Make files and the folders that lead to them durable; one that is gone by now is left out.
+        """Make files and the folders that lead to them durable; files that no longer exist are skipped.
 
         Raises:
-            SyncFailed: the system failed, now or before (Y3); nobody knows how much is on the disk.
+            SyncFailed: the system failed, now or earlier (Y3); how much is on the disk is unknown.
         """
         if not self.is_active:
             return
@@ -165,7 +165,7 @@ class Syncer:
 
 
 class Tries:
-    """Lets everything be synced until that has failed once (Y3)."""
+    """Allows each thing to be synced until its sync has failed once (Y3)."""
 
     def __init__(self) -> None:
         self._failed: set[object] = set()
@@ -175,16 +175,16 @@ class Tries:
         """Sync a file or a folder."""
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            number = os.fstat(descriptor).st_ino  # a file made anew under its name has another
+            number = os.fstat(descriptor).st_ino  # a file recreated under its name has another
             self.once((path, number), lambda: sync_descriptor(descriptor))
         finally:
             os.close(descriptor)
 
     def once(self, key: object, sync: Callable[[], None]) -> None:
-        """Run a sync, unless the one before failed.
+        """Run a sync, unless an earlier one failed.
 
         Raises:
-            OSError: this one failed, or one before.
+            OSError: this sync failed, or an earlier one did.
         """
         with self._lock:
             if key in self._failed:

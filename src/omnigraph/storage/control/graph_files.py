@@ -1,4 +1,4 @@
-"""The files of a graph by their paths below the root, for whoever compares them: on a disk or in a store."""
+"""The files of a graph by their paths below the root, for comparing them: on a disk or in a store."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,16 +17,16 @@ class GraphFiles(Protocol):
     """Reads files and their lengths; writes nothing. Each method may raise `StorageError`."""
 
     def length(self, path: str) -> int | None:
-        """Return how long a file is; none where there is none."""
+        """Return the length of a file; `None` if it does not exist."""
 
     def read(self, path: str) -> bytes | None:
-        """Return what is in a file; none where there is none."""
+        """Return the content of a file; `None` if it does not exist."""
 
     def checksum(self, path: str) -> str | None:
-        """Return the checksum of a file; none where none is taken."""
+        """Return the checksum of a file; `None` if it does not exist, or where no checksums are taken."""
 
     def newest_version(self, dataset: str) -> int | None:
-        """Return the greatest version that a dataset has a file of, readable or not; none without any."""
+        """Return the greatest version that a dataset has a file of, readable or not; `None` without any."""
 
 
 def graph_files(root: GraphRoot) -> GraphFiles:
@@ -75,7 +75,7 @@ class _DiskFiles:
         return _newest(names)
 
     def _at(self, path: str) -> Path:
-        """Return where a file lies; its name may come from a version file, so it is looked at first."""
+        """Return the path of a file; its name may come from a version file, so it is checked first."""
         return self._root / check_relative_path(path, "a version")
 
 

@@ -1,9 +1,9 @@
 """The one writer process of a graph in an object store.
 
-W1  Whoever holds the lease wrote it last, by create-if-absent or compare-and-swap: of two takers one wins.
-W2  A lease is taken from another holder only when that is proven dead on this host, or when the lease stood
-    unchanged for a whole lifetime on the taker's own clock. No two hosts' clocks are compared for that.
-W3  Every holder's epoch is greater than all before it, also after a holder that closed in peace: `close`
+W1  The lease's holder wrote it last, by create-if-absent or compare-and-swap: of two takers, one wins.
+W2  A lease is taken from another holder only when that holder is proven dead on this host, or when the lease
+    was unchanged for a whole lifetime on the taker's own clock. Two hosts' clocks are never compared for it.
+W3  Every holder's epoch is greater than all earlier ones, even after a holder that closed cleanly: `close`
     leaves the object with its epoch, marked as free, and does so by compare-and-swap, never over another's.
 W4  A holder that lost its lease is told so by `check`, and never gets it back.
 
@@ -27,7 +27,7 @@ from omnigraph.storage.control.object_store import StorageAdapter
 
 WRITER_LEASE = "__writer_lease.json"
 LEASE_LIFETIME = 30.0  # seconds; renewed every third of it, so that two renewals may fail
-TAKES_MAX = 10  # of a lease that others let go of again and again while we look
+TAKES_MAX = 10  # attempts, while others keep taking and releasing the lease
 LOOKS_PER_LIFETIME = 10
 
 
@@ -44,11 +44,11 @@ class LeaseRecord:
 
     @property
     def is_free(self) -> bool:
-        """Whether its holder closed in peace."""
+        """Whether its holder closed cleanly."""
         return not self.expires_at
 
     def is_of(self, other: "LeaseRecord") -> bool:
-        """Whether both are of one holder: the id alone could be drawn twice, an epoch never is."""
+        """Whether both belong to one holder: the id alone could be drawn twice, an epoch never is."""
         return (self.lease_id, self.epoch) == (other.lease_id, other.epoch)
 
     def to_json(self) -> str:
@@ -60,7 +60,7 @@ class LeaseRecord:
         """Read the text of the object.
 
         Raises:
-            StorageError: it is not one that we wrote.
+            StorageError: the text is not a lease that we wrote.
         """
         try:
             record = LeaseRecord(**read_json(text))
@@ -79,7 +79,7 @@ class LeaseRecord:
 
 
 class WriterLease:
-    """A lease that this process holds, renewed by a thread of its own until `close`."""
+    """A lease that this process holds, renewed by its own thread until `close`."""
 
     def __init__(
         self,
@@ -168,7 +168,7 @@ class WriterLease:
 
         Raises:
             WriterLeaseHeld: another process has it (W4).
-            StorageError: somebody removed it, or the store failed and nobody knows.
+            StorageError: it was removed, or the store failed and the holder is unknown.
         """
         with self._lock:
             left_s = self._renewed_at + self._lifetime_s - self._boot_clock()
@@ -180,10 +180,10 @@ class WriterLease:
                 raise StorageError(f"'{WRITER_LEASE}' was removed: open the graph again", kind="precondition")
 
     def close(self) -> None:
-        """Stop renewing and let others have the lease at once (W3); again, nothing happens.
+        """Stop renewing and free the lease at once (W3); a second call does nothing.
 
         Raises:
-            StorageError: the store failed; the lease then runs out by itself.
+            StorageError: the store failed; the lease then expires by itself.
         """
         if self._closed.is_set():
             return
@@ -199,7 +199,7 @@ class WriterLease:
                 try:
                     self._renew()
                 except StorageError:
-                    continue  # the next beat tries again, and `check` raises what it meets itself
+                    continue  # the next beat tries again, and `check` raises its own errors
                 if self._is_lost:
                     return
 
@@ -227,7 +227,7 @@ class WriterLease:
 
 
 def boot_identity() -> str:
-    """Name this start of this machine and the space that pids are counted in; empty where that is unknown."""
+    """Identify this boot of this machine and its pid namespace; empty where that is unknown."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot}:{Path('/proc/self/ns/pid').stat().st_ino}"
@@ -248,7 +248,7 @@ def _is_proven_dead(holder: LeaseRecord, taker: LeaseRecord) -> bool:
 
 
 def _is_fresh(holder: LeaseRecord, clock: Callable[[], int], lifetime_s: float) -> bool:
-    """Say whether the lease was renewed lately, if both clocks are right; if not, watching finds out."""
+    """Say whether the lease was renewed recently, if both clocks are right; if not, watching finds out."""
     left = datetime.fromisoformat(holder.expires_at) - _time(clock)
     return timedelta(0) < left <= timedelta(seconds=lifetime_s)
 
@@ -263,7 +263,7 @@ def _is_unchanged(
     """Watch the lease for a whole lifetime.
 
     Raises:
-        WriterLeaseHeld: it was renewed, or taken by somebody else.
+        WriterLeaseHeld: it was renewed, or taken by another process.
     """
     begun_at = boot_clock()
     while boot_clock() - begun_at <= lifetime_s:

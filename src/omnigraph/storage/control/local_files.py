@@ -6,7 +6,7 @@ L3  A text is on the disk, with the folders that lead to it, before the call ret
 L4  *Missing* is said only when the system says so; every other failure is raised.
 
 Texts are staged in `name#<digits>`. Such names are invisible to listings and cannot be addressed, so what a
-crash leaves of them bothers nobody.
+crash leaves of them does no harm.
 """
 
 import hashlib
@@ -26,10 +26,10 @@ from omnigraph.storage.control.locks import wait_for_lock
 from omnigraph.storage.control.os_errors import storage_error
 from omnigraph.storage.control.uri import is_temporary, name_parts
 
-ATTEMPTS_MAX = 100  # of something that only another process at work in the same folder can spoil
-SWAP_LOCK_WAIT_S = 30.0  # a compare-and-swap takes milliseconds: this long means that its holder is stopped
+ATTEMPTS_MAX = 100  # at something that only another process working in the same folder can disturb
+SWAP_LOCK_WAIT_S = 30.0  # a compare-and-swap takes milliseconds: a longer wait means a stopped holder
 
-_SWAP_LOCK_SUFFIX = "#0"  # of the shape of a temporary file, which never has this number
+_SWAP_LOCK_SUFFIX = "#0"  # shaped like that of a temporary file, which never has this number
 
 
 class LocalFiles:
@@ -74,13 +74,13 @@ class LocalFiles:
             self._sync_folder(path.parent)
 
     def write_text_unsynced(self, name: str, text: str) -> None:
-        """Replace or create a file (L1) for every process of the host; a power cut may lose it."""
+        """Replace or create a file (L1), visible to every process of the host; a power cut may lose it."""
         path = self._path(name)
         with _translated("write", name), self._staged(path, text, is_synced=False) as staged:
             staged.replace(path)
 
     def write_text_if_absent(self, name: str, text: str) -> bool:
-        """Create a file; false where it exists, whose text is then untouched (L2)."""
+        """Create a file; false if it exists, and its text is then untouched (L2)."""
         path = self._path(name)
         with _translated("create", name), self._staged(path, text) as staged:
             try:
@@ -110,7 +110,7 @@ class LocalFiles:
                 self._sync_folder(old.parent)
 
     def delete(self, name: str) -> None:
-        """Remove a file for good; one that is missing is a success."""
+        """Remove a file for good; success if it is missing."""
         path = self._path(name)
         with _translated("delete", name):
             try:
@@ -120,7 +120,7 @@ class LocalFiles:
             self._sync_folder(path.parent)
 
     def discard(self, name: str) -> None:
-        """Remove a file that would harm nobody if a power cut brought it back; without the cost of a sync."""
+        """Remove a file that does no harm if a power cut brings it back, without the cost of a sync."""
         with _translated("delete", name):
             self._path(name).unlink(missing_ok=True)
 
@@ -137,7 +137,7 @@ class LocalFiles:
                 return []
 
     def delete_prefix(self, name: str) -> None:
-        """Remove a folder with all it holds, temporary files included; not atomic, and fine to repeat."""
+        """Remove a folder and all it holds, temporary files included; not atomic, and safe to repeat."""
         path = self._path(name)
         with _translated("delete", name):
             _remove_tree(path)
@@ -152,7 +152,7 @@ class LocalFiles:
     def write_text_if_match(self, name: str, text: str, token: str) -> bool:
         """Replace a file if it still has the text that the token was given for; false if not.
 
-        Holds among all who write the file through this method, in every process of the host.
+        This holds among all writers that use this method, in every process of the host.
         """
         path = self._path(name)
         try:
@@ -162,7 +162,7 @@ class LocalFiles:
         except OSError as error:
             raise storage_error(f"lock '{name}'", error) from error
         if lock is None:
-            raise StorageError(f"'{name}' is locked by another process that does not go on", kind="transient")
+            raise StorageError(f"'{name}' is locked by another process, which is stuck", kind="transient")
         try:
             current = self.read_text_if_exists(name)
             if current is None or _token(current) != token:
@@ -199,10 +199,10 @@ class LocalFiles:
             try:
                 return staged, os.open(staged, flags, 0o666)
             except FileExistsError:
-                continue  # one number in a thousand million; the next one is free
+                continue  # a chance of one in a billion; the next number is free
             except FileNotFoundError:
                 self._make_folder(path.parent)
-        raise StorageError(f"the folder of '{path.name}' is removed again and again", kind="transient")
+        raise StorageError(f"the folder of '{path.name}' keeps being removed", kind="transient")
 
     def _make_folder(self, folder: Path) -> None:
         # From the root's own entry downwards the folders are synced with what is written into them.
@@ -218,7 +218,7 @@ class LocalFiles:
 
 
 def _is_listed(entry: os.DirEntry[str]) -> bool:
-    """Return whether an entry is for a reader: a file, or what stands in the place of one."""
+    """Return whether a reader should see an entry: a file, or what takes the place of one."""
     return entry.is_file() or (not entry.is_dir() and os.path.exists(entry.path))  # noqa: PTH110 - of an entry
 
 
@@ -240,9 +240,9 @@ def _remove_tree(folder: Path) -> None:
         except FileNotFoundError:
             if not folder.exists():
                 return
-            continue  # somebody else removes, too
+            continue  # another process is removing it too
         return
-    raise StorageError(f"'{folder.name}' is filled again and again while it is removed", kind="transient")
+    raise StorageError(f"'{folder.name}' keeps being refilled while it is removed", kind="transient")
 
 
 def _token(text: str) -> str:

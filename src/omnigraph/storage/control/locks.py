@@ -1,9 +1,9 @@
 """Locks between the processes of one host.
 
-K1  A taken lock means that whoever took it lives: the system lets go when a process dies.
-K2  A lock counts only while its path names the locked file: if somebody removed that, the taker begins again.
+K1  A taken lock means that its holder is alive: the system releases it when a process dies.
+K2  A lock counts only while its path names the locked file: if that was removed, the taker starts over.
 K3  A forked child keeps no lock of its parent's, which would outlive the parent.
-K4  Every wait is bounded. Nobody waits for a writer's lock at all.
+K4  Every wait is bounded. A writer's lock is never waited for at all.
 
 `flock` belongs to the open file, so all of this also holds between two handles of one process.
 """
@@ -23,10 +23,10 @@ from omnigraph.core.ids import new_ulid
 from omnigraph.storage.control.os_errors import storage_error
 
 PUBLISH_LOCK_WAIT_S = 10.0  # for one holder: this long means a stopped process or a dying disk
-TAKES_MAX = 100  # of a file that somebody removes each time; a sweep removes a given name once
+TAKES_MAX = 100  # of a file that is removed each time; a sweep removes a given name once
 PAUSE_FIRST_S = 0.000_2  # a publish holds its lock for milliseconds
 PAUSE_GROWTH = 1.5
-PAUSE_MAX_S = 0.005  # whoever waits long must not lose to everybody who has just come
+PAUSE_MAX_S = 0.005  # a process that has waited long must not lose to every newcomer
 
 
 class FileLock:
@@ -43,10 +43,10 @@ class FileLock:
         return self._descriptor.is_open
 
     def release(self, remove: bool = False) -> None:
-        """Let go, removing the file first if asked to; again, or in a forked child, nothing happens.
+        """Release the lock, after removing the file if asked to; a no-op if released, or in a forked child.
 
         Raises:
-            StorageError: the file could not be removed; the lock is free all the same.
+            StorageError: the file could not be removed; the lock is released anyway.
         """
         if not self.is_held:
             return
@@ -64,7 +64,7 @@ class FileLock:
 
 
 class HeldLock(FileLock):
-    """The writer lock of somebody who is dead or done, in the hands of a healer."""
+    """The lock of a writer that is dead or done, held by a healer."""
 
 
 class WriterLock(FileLock):
@@ -77,7 +77,7 @@ class WriterLock(FileLock):
 
     @staticmethod
     def acquire(folder: Path, make_id: Callable[[], str]) -> "WriterLock":
-        """Make a lock file under a new id and take it, under another id where a sweep was faster (K2).
+        """Make a lock file under a new id and take it; where a sweep was faster, under another id (K2).
 
         Raises:
             StorageError: no lock could be made or taken; no file of ours is left.
@@ -107,7 +107,7 @@ class WriterLock(FileLock):
         raise StorageError(f"{TAKES_MAX} lock files in a row were removed by others", kind="transient")
 
     def release(self, remove: bool = False) -> None:
-        """Let go, as every lock does; `remove` says that the sidecar is gone."""
+        """Release the lock as usual; `remove` says that the sidecar is gone."""
         try:
             if remove and self.is_held:
                 hit("lock.post_sidecar_delete_pre_unlink")
@@ -117,7 +117,7 @@ class WriterLock(FileLock):
         super().release(remove)
 
     def _discard(self) -> None:
-        # The id was never told to anybody, so the file may go whoever looks into it now.
+        # The id was never given out, so the file may go, whatever process is looking at it now.
         with suppress(OSError):
             self.path.unlink()
         self._descriptor.close()
@@ -126,7 +126,7 @@ class WriterLock(FileLock):
 class PublishLock:
     """Takes turns on one branch: `with PublishLock(path) as is_obtained`.
 
-    The file is removed with its branch (K2). Whoever is told false does nothing that others must not see.
+    The file is removed with its branch (K2). A caller that gets false does nothing that others must not see.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class PublishLock:
         clock: Callable[[], float] = time.monotonic,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
-        """Take the lock file's path, whose folder is made where it is missing."""
+        """Take the lock file's path; its folder is made if it is missing."""
         self._path, self._timeout_s = path, timeout_s
         self._clock, self._pause = clock, pause
         self._lock: FileLock | None = None
@@ -148,7 +148,7 @@ class PublishLock:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._lock = self._wait()
             if self._lock is not None:
-                os.utime(self._path)  # tells those who wait that it has changed hands
+                os.utime(self._path)  # tells the waiters that it has changed hands
         except OSError as error:
             raise storage_error(f"lock '{self._path.name}'", error) from error
         return self._lock is not None
@@ -178,10 +178,10 @@ def _changed_at(path: Path) -> int:
 
 
 def try_lock(path: Path) -> HeldLock | None:
-    """Take a writer's lock without waiting, making the file where it is missing; none means alive (K1).
+    """Take a writer's lock without waiting, making the file if it is missing; `None` means alive (K1).
 
     Raises:
-        StorageError: nobody knows whether it is taken.
+        StorageError: whether it is taken is unknown.
     """
     try:
         descriptor = _take_verified(path)
@@ -191,10 +191,10 @@ def try_lock(path: Path) -> HeldLock | None:
 
 
 def is_taken(path: Path) -> bool:
-    """Say whether somebody holds the lock; nothing is created, and many may ask at once.
+    """Say whether the lock is held; nothing is created, and many may ask at once.
 
     Raises:
-        StorageError: nobody knows whether it is taken.
+        StorageError: whether it is taken is unknown.
     """
     try:
         descriptor = _Descriptor(path, os.O_RDONLY)
@@ -215,7 +215,7 @@ def wait_for_lock(
     clock: Callable[[], float] = time.monotonic,
     pause: Callable[[float], None] = time.sleep,
 ) -> FileLock | None:
-    """Take a lock, making its file where it is missing; none when the time is over (K4).
+    """Take a lock, making its file if it is missing; `None` when time runs out (K4).
 
     Raises:
         OSError: the file cannot be made or locked.
@@ -234,16 +234,16 @@ def wait_until_free(
     clock: Callable[[], float] = time.monotonic,
     pause: Callable[[float], None] = time.sleep,
 ) -> bool:
-    """Wait until nobody holds a lock; nothing is taken and no file is made. False when the time is over (K4).
+    """Wait until a lock is free; nothing is taken and no file is made. False when time runs out (K4).
 
     Raises:
-        StorageError: nobody knows whether it is taken.
+        StorageError: whether it is taken is unknown.
     """
     return any(not is_taken(path) for _ in _looks(timeout_s, clock, pause))
 
 
 def _looks(timeout_s: float, clock: Callable[[], float], pause: Callable[[float], None]) -> Iterator[None]:
-    """Yield for every look at something, with growing pauses between, until the time is over."""
+    """Yield for every look at something, with growing pauses in between, until time runs out."""
     deadline = clock() + timeout_s
     next_pause_s = PAUSE_FIRST_S
     while True:
@@ -294,7 +294,7 @@ class _Descriptor:
         return self._number >= 0
 
     def take(self, how: int = fcntl.LOCK_EX) -> bool:
-        """Take the lock without waiting; false when somebody else has it."""
+        """Take the lock without waiting; false when another holder has it."""
         try:
             fcntl.flock(self._number, how | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -309,7 +309,7 @@ class _Descriptor:
             return False
 
     def close(self) -> None:
-        # Closing lets go of our own share of the lock; an explicit unlock in a child would free the parent's.
+        # Closing releases our own share of the lock; an explicit unlock in a child would free the parent's.
         with _fork_guard:
             number, self._number = self._number, -1
             _open_descriptors.discard(self)
@@ -333,7 +333,7 @@ def _take_verified(path: Path) -> _Descriptor | None:
     raise StorageError(f"'{path.name}' was removed {TAKES_MAX} times while it was locked", kind="transient")
 
 
-# State of the process, as descriptors are: the fork hooks below must find every lock of it.
+# Process-wide, as descriptors are: the fork hooks below must find every lock of the process.
 _fork_guard = threading.RLock()
 _open_descriptors: set[_Descriptor] = set()
 

@@ -2,7 +2,7 @@
 
 O1  Creating and replacing under a condition is decided by the store in one request.
 O2  *Missing* is said only when the store says so of this object; every other failure is raised with its
-    kind. In a bucket that does not exist nothing is missing.
+    kind. In a bucket that does not exist, no object is called missing.
 """
 
 from collections.abc import Iterator
@@ -20,26 +20,26 @@ if TYPE_CHECKING:
     from obstore.store import MemoryStore, RetryConfig, S3Config, S3Store
 
 RETRIES_MAX = 4  # of one request, by the client library, with growing pauses
-RETRY_TIMEOUT_S = 30  # a store that does not answer for this long is reported and not waited for
+RETRY_TIMEOUT_S = 30  # a store that does not answer for this long is reported, not waited for
 
 
 class StorageAdapter(Protocol):
     """Texts under names relative to the graph root; the same promises on a disk and in an object store.
 
-    Every method may raise `StorageError`, and `BadRequest` for a name that cannot be one.
+    Every method may raise `StorageError`, and `BadRequest` for an invalid name.
     """
 
     def read_text(self, name: str) -> str:
         """Return a text; a missing one is an error of kind `not_found`."""
 
     def read_text_if_exists(self, name: str) -> str | None:
-        """Return a text, or none only where the store says that there is none."""
+        """Return a text, or `None` only where the store says that it does not exist."""
 
     def write_text(self, name: str, text: str) -> None:
         """Replace or create; a reader sees the old or the new text, never a part."""
 
     def write_text_if_absent(self, name: str, text: str) -> bool:
-        """Create; false where it existed, which is then untouched."""
+        """Create; false if it existed, and it is then untouched."""
 
     def exists(self, name: str) -> bool:
         """Say whether there is such an object, or any object below this prefix."""
@@ -51,19 +51,19 @@ class StorageAdapter(Protocol):
         """Remove for good; success when absent."""
 
     def discard(self, name: str) -> None:
-        """Remove what would harm nobody if a power cut brought it back; cheaper than `delete` on a disk."""
+        """Remove what does no harm if a power cut brings it back; cheaper than `delete` on a disk."""
 
     def list_dir(self, name: str) -> list[str]:
         """Return the base names of the objects right below a prefix, unordered; none when it is missing."""
 
     def delete_prefix(self, name: str) -> None:
-        """Remove everything below a prefix; not atomic, and fine to repeat."""
+        """Remove everything below a prefix; not atomic, and safe to repeat."""
 
     def read_text_versioned(self, name: str) -> tuple[str, str] | None:
         """Return a text with the token of this version of it, or none."""
 
     def write_text_if_match(self, name: str, text: str, token: str) -> bool:
-        """Replace the version that the token stands for; false where it is another one by now, or gone."""
+        """Replace the version that the token stands for; false if it has been replaced since, or is gone."""
 
 
 def open_adapter(root: GraphRoot, durability: Durability) -> StorageAdapter:
@@ -99,7 +99,7 @@ class ObjectStore:
         return found[0]
 
     def read_text_if_exists(self, name: str) -> str | None:
-        """Return a text, or none where the store says that there is none (O2)."""
+        """Return a text, or `None` where the store says that it does not exist (O2)."""
         found = self.read_text_versioned(name)
         return None if found is None else found[0]
 
@@ -114,7 +114,7 @@ class ObjectStore:
         """Create; false where it existed (O1).
 
         False may also be the answer to a request that the client library repeated because the first answer
-        was lost: who must know reads the text.
+        was lost: a caller that must know reads the text.
         """
         import obstore
         from obstore.exceptions import AlreadyExistsError
@@ -140,7 +140,7 @@ class ObjectStore:
             return True
 
     def rename_text(self, source: str, target: str) -> None:
-        """Copy, then delete the source: whoever finds both finishes the job."""
+        """Copy, then delete the source: a process that finds both finishes the job."""
         import obstore
 
         with self._translated("rename", source):
@@ -177,7 +177,7 @@ class ObjectStore:
                 obstore.delete(self._store, [entry["path"] for entry in batch])
 
     def read_text_versioned(self, name: str) -> tuple[str, str] | None:
-        """Return a text with its entity tag, or none where the store says that there is none (O2)."""
+        """Return a text with its entity tag, or `None` where the store says that it does not exist (O2)."""
         import obstore
 
         with self._translated("read", name):
@@ -242,7 +242,7 @@ def list_sizes(root: GraphRoot) -> dict[str, int]:
 
 
 def read_bytes(root: GraphRoot, name: str) -> bytes | None:
-    """Return the content of an object below an S3 root; none where the store says that there is none.
+    """Return the content of an object below an S3 root; `None` where the store says that it does not exist.
 
     Raises:
         StorageError: the store failed.

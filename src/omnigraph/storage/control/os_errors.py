@@ -1,4 +1,4 @@
-"""What an error of the operating system means for the caller, whoever met it: we or the library."""
+"""What an operating system error means for the caller, whether we or the library met it."""
 
 import errno
 
@@ -6,7 +6,7 @@ from omnigraph.core.errors import StorageError
 
 _KINDS = {
     errno.ENOENT: "not_found",
-    # Somebody must change the machine before it can work.
+    # The machine must be changed before it can work.
     errno.EACCES: "permanent",
     errno.EPERM: "permanent",
     errno.EROFS: "permanent",
@@ -27,7 +27,7 @@ _KINDS = {
 
 
 def storage_error(doing: str, error: OSError) -> StorageError:
-    """Return the error to raise; `doing` names the file inside the graph, and no path outside is told."""
+    """Return the error to raise; `doing` names the file inside the graph; no path outside it is shown."""
     return StorageError(
         f"cannot {doing}: {error.strerror or type(error).__name__}", kind=kind_of(error.errno)
     )

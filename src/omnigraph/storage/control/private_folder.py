@@ -1,11 +1,11 @@
 """Folders and files of this user alone, in places that other users of the machine can reach.
 
-Somebody who makes a folder first, or puts a link in its place, would otherwise choose what is read from it
+A user who makes a folder first, or puts a link in its place, could otherwise choose what is read from it
 and where it is written to.
 
-P1  The way to a folder is trusted if every folder and link on it belongs to this user or to the superuser,
-    and nobody else may replace what lies in it: it is not writable by all, or it is sticky, as `/tmp` is.
-P2  A private folder lies behind such a way, belongs to this user, and nobody else may write in it.
+P1  The path to a folder is trusted if every folder and link on it belongs to this user or to the superuser,
+    and nobody else may replace what is in it: it is not writable by all, or it is sticky, as `/tmp` is.
+P2  A private folder has such a path, belongs to this user, and nobody else may write in it.
 P3  A file is opened by its own name, never through a link, and only if this user owns it.
 """
 
@@ -18,7 +18,7 @@ LINKS_MAX = 40  # as many as the system follows before it calls them a loop
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder that is private, or make sure that the one there is (P1, P2).
+    """Make a private folder, or make sure that the existing one is private (P1, P2).
 
     Raises:
         OSError: it cannot be made, or is not private; `strerror` says why.
@@ -42,11 +42,11 @@ def require_private(folder: Path) -> None:
     if status.st_uid != os.geteuid():
         raise _refused(folder, "belongs to another user")
     if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise _refused(folder, "may be written by other users")
+        raise _refused(folder, "is writable by other users")
 
 
 def require_trusted(path: Path) -> None:
-    """Make sure that nobody else can put something in the place of a path, or of a part of it (P1).
+    """Make sure that nobody else can replace a path, or a part of it (P1).
 
     Raises:
         OSError: a part is missing or is not trusted; `strerror` says which.
@@ -72,7 +72,7 @@ def require_trusted(path: Path) -> None:
             continue
         is_shared = status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX
         if is_shared and stat.S_ISDIR(status.st_mode):
-            raise _refused(here, "may be written by all users")
+            raise _refused(here, "is writable by all users")
         place = here
 
 
@@ -80,7 +80,7 @@ def open_own(path: Path, flags: int, mode: int = 0o600) -> int:
     """Open a regular file of this user and return its descriptor (P3).
 
     Raises:
-        OSError: it cannot be opened, is a link, or belongs to somebody else.
+        OSError: it cannot be opened, is a link, or belongs to another user.
     """
     descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, mode)
     status = os.fstat(descriptor)

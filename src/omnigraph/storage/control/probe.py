@@ -1,4 +1,4 @@
-"""Whether a store keeps the promises that the engine leans on, found out before anything is written to it.
+"""Whether a store keeps the promises that the engine relies on, checked before anything is written to it.
 
 Some S3-compatible servers accept a condition and ignore it; some network file systems do so with locks.
 """
@@ -18,7 +18,7 @@ _NOT_ALLOWED = {errno.EACCES, errno.EPERM, errno.EROFS}
 def probe_store(adapter: StorageAdapter, root: GraphRoot) -> None:
     """Try create-if-absent, and what locks the place has: `flock` on a disk, compare-and-swap in a store.
 
-    The probe object is removed again; one of somebody else is left alone.
+    The probe object is removed again; that of another process is left alone.
 
     Raises:
         StorageError: a promise does not hold (kind `configuration`), or the store failed.
@@ -39,7 +39,7 @@ def refuse_file(root: GraphRoot) -> None:
     """Refuse a place on a disk that cannot be a folder.
 
     Raises:
-        BadRequest: it is a file, or lies below one.
+        BadRequest: it is a file, or is below one.
     """
     if not root.is_local:
         return
@@ -47,9 +47,9 @@ def refuse_file(root: GraphRoot) -> None:
     try:
         file = next((path for path in (place, *place.parents) if path.is_file()), None)
     except OSError:
-        return  # whoever goes on meets it, too, and says what it is
+        return  # the next step meets it too, and says what it is
     if file is not None:
-        what = "is a file" if file == place else f"lies below {file}, which is a file"
+        what = "is a file" if file == place else f"is below {file}, which is a file"
         raise BadRequest(f"{place} {what}: a graph is a folder")
 
 
@@ -71,7 +71,7 @@ def _probe_create(adapter: StorageAdapter, root: GraphRoot, name: str) -> None:
         )
     if adapter.write_text_if_absent(name, "second") or adapter.read_text(name) != "first":
         raise StorageError(
-            f"{root.uri} overwrites objects that were to be created only", kind="configuration"
+            f"{root.uri} overwrites existing objects instead of refusing to create them", kind="configuration"
         )
 
 

@@ -14,14 +14,14 @@ _ACCESS_REFUSED = frozenset({"401", "403"})
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What went wrong, and of which kind it is; `kind` is none where the status does not decide it."""
+    """What went wrong, and its kind; `kind` is `None` where the status does not decide it."""
 
     says: str
     kind: str | None = None
 
 
 def is_missing_bucket(text: str) -> bool:
-    """Say whether the server has no such bucket: then nothing inside of it can be called missing."""
+    """Say whether the server has no such bucket: then nothing inside it can be called missing."""
     return "<Code>NoSuchBucket</Code>" in text
 
 

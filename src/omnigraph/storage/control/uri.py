@@ -41,7 +41,7 @@ class GraphRoot:
         """Read a path, a `file://` or an `s3://` address (U1).
 
         Raises:
-            BadRequest: the text is neither, or not one that all parts of the engine would read alike.
+            BadRequest: the text is none of these, or parts of the engine would read it differently.
         """
         if not text or not is_text(text) or any(ord(character) < 32 for character in text):
             raise BadRequest("a graph address is a path, file:///path or s3://bucket/prefix")
@@ -67,7 +67,7 @@ class GraphRoot:
 
     @property
     def prefix(self) -> str:
-        """What stands before every key of an S3 root, without slashes around it; empty for a whole bucket."""
+        """The prefix of every key of an S3 root, without slashes around it; empty for a whole bucket."""
         assert not self.is_local, "a folder has no prefix"
         return self.uri.removeprefix("s3://").partition("/")[2]
 
@@ -89,7 +89,7 @@ def name_parts(name: str) -> list[str]:
     """Split the name of a control file into its segments.
 
     Raises:
-        BadRequest: it leads out of the graph, or is one of a temporary file.
+        BadRequest: it leads out of the graph, or is the name of a temporary file.
     """
     parts = name.split("/")
     if any(part in {"", ".", ".."} or "\0" in part or is_temporary(part) for part in parts):
@@ -98,13 +98,13 @@ def name_parts(name: str) -> list[str]:
 
 
 def is_temporary(segment: str) -> bool:
-    """Say whether a file of this name is one in the making: `name#<digits>`."""
+    """Say whether a file of this name is still being written: `name#<digits>`."""
     return _TEMPORARY.fullmatch(segment) is not None
 
 
 def _real_path(text: str) -> str:
     path = os.path.realpath(text)
-    # POSIX keeps two leading slashes apart from one; no system of ours gives them a meaning.
+    # POSIX distinguishes two leading slashes from one; no system that we support does.
     return "/" + path.lstrip("/")
 
 

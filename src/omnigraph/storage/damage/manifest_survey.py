@@ -1,7 +1,7 @@
-"""What of a damaged manifest can still be read, on a local disk.
+"""What can still be read of a damaged manifest, on a local disk.
 
-A version needs its own file and every file that it names. Rows are read file by file, past the library's idea
-of a dataset: a file that is whole gives its rows, whatever has become of its neighbours.
+A version needs its own file and every file that it names. Rows are read file by file, bypassing the
+library's idea of a dataset: a file that is whole gives its rows, whatever happened to its neighbours.
 """
 
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ from omnigraph.storage.tables.lance_errors import LANCE_ERRORS
 class ManifestSurvey:
     """One manifest: its newest version, the newest one that is whole, and what is wrong above that.
 
-    `damage` is the file and the fault that the newest version suffers from, none if it is whole.
+    `damage` is the damaged file of the newest version and its fault, `None` if that version is whole.
     """
 
     newest: int
@@ -64,7 +64,7 @@ def survey(address: TableAddress) -> ManifestSurvey:
 
 
 def damage_at(address: TableAddress, version: int) -> tuple[str, str] | None:
-    """Return a file that one version needs and that is damaged, and its fault; none for a whole version.
+    """Return a damaged file that a version needs, and its fault; `None` for a whole version.
 
     Raises:
         StorageError: something cannot be read, which says nothing about its content.
@@ -73,10 +73,10 @@ def damage_at(address: TableAddress, version: int) -> tuple[str, str] | None:
 
 
 def rows_above(address: TableAddress, version: int) -> pa.Table | None:
-    """Return the rows, as far as their files are whole, that came with the versions above one.
+    """Return the rows that came with the versions above the given one, as far as their files are whole.
 
     The newest version file that can be read says which files those are: what was given up by going back is
-    not among them. `version` must be readable. None says that no such file is whole.
+    not among them. `version` must be readable. `None` means that no such file is whole.
 
     Raises:
         StorageError: something cannot be read.
@@ -111,7 +111,7 @@ def refuse_damage(address: TableAddress, failed: StorageError) -> None:
             raise error from failed
         return  # what cannot be read is not hollow: the first error says more
     if hollow:
-        remedy = "open the graph read-write, which moves it aside: nobody was told of it"
+        remedy = "open the graph read-write to move it aside; it was never acknowledged"
         raise StorageError(
             f"a power cut left the newest version of {dataset} hollow: {remedy}", kind="permanent"
         ) from failed
@@ -126,7 +126,7 @@ def refuse_missing(address: TableAddress, newest: int) -> None:
     """Refuse a manifest whose newest version file is gone: what is left would pass for the newest one.
 
     Raises:
-        GraphDamaged: versions that were acknowledged are not there.
+        GraphDamaged: acknowledged versions are missing.
     """
     if address.local_path is None:
         return
@@ -143,7 +143,7 @@ def refuse_missing(address: TableAddress, newest: int) -> None:
 
 
 def proven(folder: Path, *more: int) -> int:
-    """Return the newest version of a manifest that was certainly there: noted, or where it begins."""
+    """Return the newest version that a manifest certainly had: the one noted, or the one it begins with."""
     return max([read_mark(folder).acknowledged, *list_versions(folder)[-1:], *more], default=0)
 
 
@@ -155,7 +155,7 @@ def root_and_dataset(address: TableAddress) -> tuple[Path, str]:
 
 
 def folder_of(address: TableAddress) -> Path:
-    """Return where a manifest lies on this disk."""
+    """Return the folder of a manifest on this disk."""
     folder = address.local_path
     assert folder is not None, "only local manifests are looked at file by file"
     return folder

@@ -1,8 +1,8 @@
 """Moving aside what a power cut left of a dataset's newest versions, on a local disk.
 
 Q1  Only unreadable versions above every whole one are moved, and only where nothing proves them durable: in
-    full durability nobody was told of them. A whole version proves what lies below it: it was made after that
-    had been synced.
+    full durability they were never acknowledged. A whole version proves those below it: it was made after
+    they had been synced.
 Q2  Everything else that is hollow is damage: nothing is moved, and the error names the file.
 Q3  A file that cannot be read is not a hollow file: permission and device errors are loud, nothing is moved.
 Q4  A version is judged by its own files, those that no older version names: it is not hollow because
@@ -41,7 +41,7 @@ LOOKS_MAX = 100  # at a folder that others change at the same time
 
 @dataclass(frozen=True, slots=True)
 class HollowVersion:
-    """A version to move, and what is wrong with which file of it."""
+    """A version to move, and which file of it is damaged, and how."""
 
     version: int
     reason: str
@@ -60,7 +60,7 @@ class VersionGone(Exception):
 def find_hollow(root: str, dataset: str, *, durable: int) -> tuple[HollowVersion, ...]:
     """Return the versions of a manifest or an audit that must be moved aside, newest first (Q1).
 
-    `durable` is the newest version that something proves to be on the disk; 0 says that nothing does.
+    `durable` is the newest version that something proves to be on the disk; 0 if nothing does.
 
     Raises:
         GraphDamaged: a version that is proven durable is hollow or missing, or no version is whole (Q2).
@@ -72,7 +72,7 @@ def find_hollow(root: str, dataset: str, *, durable: int) -> tuple[HollowVersion
 def find_unpublished(root: str, dataset: str, *, pin: int) -> tuple[HollowVersion, ...]:
     """Return the versions of a table above its pin that must be moved aside, newest first (Q5).
 
-    `pin` is the newest version that a manifest names; 0 says that none does.
+    `pin` is the newest version that a manifest names; 0 if none does.
 
     Raises:
         GraphDamaged: the pinned version is hollow or missing (Q2).
@@ -87,7 +87,7 @@ def move_to_quarantine(
     """Rename version files into `__quarantine/<id>/<dataset>/`; `dataset` is its path inside the graph.
 
     Returns the new paths inside the graph of what this call moved. Fewer than asked for means that another
-    process was faster with the rest, and that the caller should look again.
+    process moved the rest, and that the caller should look again.
 
     Raises:
         StorageError: the system failed.
@@ -104,7 +104,7 @@ def move_to_quarantine(
             except FileNotFoundError:
                 continue
             moved.append(f"{QUARANTINE_DIR}/{quarantine_id}/{dataset}/{source.name}")
-        # First where they are now, then where they were: a second power cut must not lose them altogether.
+        # Sync where they are now, then where they were: a second power cut must not lose them altogether.
         new_folders = [folder, *folder.parents]
         for synced in new_folders[: new_folders.index(Path(root)) + 1]:
             sync_path(synced)
@@ -164,7 +164,7 @@ def hollow_file(folder: Path, files: Sequence[NamedFile]) -> tuple[str, str] | N
 
 
 def version_damage(folder: Path, version: int) -> tuple[str, str] | None:
-    """Return a file that a version needs and that is damaged, and its fault; none for a whole version.
+    """Return a damaged file that a version needs, and its fault; `None` for a whole version.
 
     Raises:
         VersionGone: it has no file.
@@ -179,7 +179,7 @@ def version_damage(folder: Path, version: int) -> tuple[str, str] | None:
 
 @contextmanager
 def translated(doing: str) -> Iterator[None]:
-    """Turn what the system says into an error of ours."""
+    """Turn errors of the system into ours."""
     try:
         yield
     except OSError as error:
@@ -227,7 +227,7 @@ def _above(folder: Path, dataset: str, pin: int) -> tuple[HollowVersion, ...]:
 
 
 def _judge(folder: Path, versions: Sequence[int], at: int) -> HollowVersion | None:
-    """Return what is wrong with the own files of a version; none for a whole one (Q4)."""
+    """Return what is wrong with a version's own files; `None` for a whole version (Q4)."""
     version = versions[at]
     try:
         decoded = read_version(folder, version)

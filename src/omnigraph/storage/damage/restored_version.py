@@ -1,12 +1,12 @@
-"""A new newest version of a dataset that shows what an older one shows, made past damaged ones, on a disk.
+"""A new newest version of a dataset with the content of an older one, made past damaged ones, on a disk.
 
 The library's own restore reads the newest version first, which may be the one that is damaged. What is made
 here is what it would have made: the old version's message under the next number, with a transaction that says
 `restore`.
 
 R1  No number is used twice: versions, fragments and row ids go on above all that was ever there, so that
-    nobody who saw what is given up can take the new for it. A wide step is left for what cannot be read.
-R2  The version appears whole, under a name that nobody has taken, or not at all.
+    no reader of what is given up can mistake the new for it. A wide gap is left for what cannot be read.
+R2  The version appears whole, under a name that is still free, or not at all.
 """
 
 import json
@@ -37,10 +37,10 @@ _ROWS_UNSEEN = 1 << 22  # likewise, and not more: adjacency has a bit for every 
 
 
 def write_restored(folder: Path, version: int, newest: int) -> int:
-    """Make a version that shows what an older one shows, above the newest there ever was; return its number.
+    """Make a version with the content of an older one, above the newest there ever was; return its number.
 
     Raises:
-        StorageError: the system failed, or somebody took the number; nothing was made.
+        StorageError: the system failed, or the number was taken; nothing was made.
     """
     made = newest + 1
     transaction_id = str(uuid.uuid4())
@@ -128,7 +128,7 @@ def _put(path: Path, content: bytes) -> None:
     try:
         os.link(temporary, path)
     except FileExistsError as error:
-        raise StorageError(f"'{path.parent.parent.name}' moved meanwhile", kind="transient") from error
+        raise StorageError(f"'{path.parent.parent.name}' moved in the meantime", kind="transient") from error
     finally:
         temporary.unlink(missing_ok=True)
     sync_path(path.parent)

@@ -17,10 +17,10 @@ _REMEDY = (
 
 @contextmanager
 def damage_told(address: TableAddress, version: int) -> Iterator[None]:
-    """Name the file, where a version of a table cannot be read because one of its own is gone or hollow.
+    """Name the file if a version of a table cannot be read because one of its files is gone or hollow.
 
     Raises:
-        GraphDamaged: it is so.
+        GraphDamaged: a file of the version is gone or hollow.
         StorageError: whatever the block raised, where the files do not explain it.
     """
     try:

@@ -1,4 +1,4 @@
-"""The local files that lie between two versions of a dataset, for syncing what somebody else committed."""
+"""The local files that a version of a dataset adds to another, for syncing what another process committed."""
 
 from omnigraph.core.errors import StorageError
 from omnigraph.storage.damage.quarantine import NEWEST_CHECKED_MAX
@@ -54,7 +54,7 @@ def manifest_files(
 def added_by_publish(before: ManifestHandle, after: ManifestHandle) -> tuple[str, ...]:
     """Return the local files that a manifest version adds to the one below it; both are open.
 
-    Its transaction is not among them: the version file holds it, and nobody reads the copy.
+    Its transaction is not among them: the version file holds it, and the copy is never read.
     """
     root = after.address.local_path
     if root is None:

@@ -15,7 +15,7 @@ def read_file(dataset: LanceDataset, address: TableAddress, name: str) -> bytes:
     """Return a file of a table; the dataset gives the options of the store.
 
     Raises:
-        FileNotFoundError: there is none.
+        FileNotFoundError: there is no such file.
         StorageError: it cannot be read, which says nothing about what is in it.
     """
     root = address.local_path
@@ -35,7 +35,7 @@ def _read_object(dataset: LanceDataset, address: TableAddress, name: str) -> byt
     from obstore.store import S3Store
 
     options = dict(dataset.initial_storage_options or {})
-    # The library takes this one among the others; obstore wants it apart.
+    # The library takes this option with the others; obstore wants it separately.
     allow_http = options.pop("allow_http", "false") == "true"
     config = cast("S3Config", options)
     bucket, _, prefix = address.open_uri.removeprefix("s3://").partition("/")

@@ -1,4 +1,4 @@
-"""Which places of a fragment show no row any more, read from its deletion file.
+"""Which places of a fragment no longer show a row, read from its deletion file.
 
 The library reads these files inside every scan and has no call that shows them. They come in two forms: an
 Arrow file with one column of places, and a roaring bitmap in its portable format.

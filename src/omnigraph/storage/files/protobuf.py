@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 
 def fields(message: memoryview) -> Iterator[tuple[int, int | memoryview]]:
-    """Yield number and value of each field of a message, in the order they are written.
+    """Yield the number and value of each field of a message, in the order they are written.
 
     Raises:
         ValueError: these are not the bytes of a whole message.

@@ -1,7 +1,7 @@
 """Names that were read from a file and become part of a path: checked by their form before any use.
 
-L1  What passes names something below the folder it is joined to, whatever the file says that it came from.
-L2  What does not is an `InvariantViolation`: no writer of ours wrote it, so nobody goes on from there.
+L1  A name that passes is below the folder it is joined to, whatever the file that it came from says.
+L2  Any other is an `InvariantViolation`: no writer of ours wrote it, so nothing goes on from there.
 """
 
 import re
@@ -16,7 +16,7 @@ def check_ref(ref: str, where: str) -> str:
     """Return the name of a Lance ref: one segment of letters, digits, `.`, `-` and `_`.
 
     Raises:
-        InvariantViolation: it is none (L2).
+        InvariantViolation: it is not one (L2).
     """
     if _REF.fullmatch(ref) is None or ".." in ref or len(ref) > _REF_BYTES_MAX:
         raise InvariantViolation(f"{where} names {ref[:120]!r}, which is not a ref: it leads elsewhere")

@@ -1,9 +1,9 @@
 """Lengths and checksums of files, as commits record them.
 
-E1  A sum is taken of the bytes as they lie on the disk right after they were written, by whoever wrote them.
+E1  A sum is taken of the bytes on the disk right after they were written, by the process that wrote them.
 E2  Sums are taken on a local disk. An object store keeps checksums of its own, and reading every file back
     from it would double the requests of a commit.
-E3  A checksum is xxh3 of 64 bits: it notices damage, and nothing that was done on purpose.
+E3  A checksum is xxh3 of 64 bits: it detects damage, not changes made on purpose.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,7 +22,7 @@ from omnigraph.storage.files.version_file import VERSIONS_DIR, version_file_name
 
 ENVIRONMENT = "OMNIGRAPH_CHECKSUMS"
 ALGORITHM = "xxh3"
-READ_BYTES = 1024 * 1024  # what is held of a file at a time
+READ_BYTES = 1024 * 1024  # how much of a file is held at a time
 _IN = "in "
 # The kinds of files that every commit adds: a letter and the middle of the name stand for the whole, so that
 # the rows of a small commit stay in one block of the disk.
@@ -43,7 +43,7 @@ class Recording(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FileSum:
-    """What a commit knows of a file that it added; the path is relative to the graph root."""
+    """What a commit knows about a file that it added; the path is relative to the graph root."""
 
     path: str
     length: int
@@ -68,7 +68,7 @@ class FileSum:
 
 
 class Summer:
-    """Takes the sums of files below a graph root; where it is not active there are none (E2)."""
+    """Takes the sums of files below a graph root; there are none where it is off (E2)."""
 
     def __init__(self, root: str | None, *, is_on: bool = True) -> None:
         """Take the folder of the graph; none for a graph in an object store."""
@@ -76,7 +76,7 @@ class Summer:
         self.is_active = root is not None and is_on
 
     def sum(self, files: Iterable[str]) -> tuple[FileSum, ...]:
-        """Return the sums of files, each once; one that is gone by now is left out.
+        """Return the sums of files, each once; files that no longer exist are skipped.
 
         Raises:
             StorageError: a file cannot be read.
@@ -133,7 +133,7 @@ def encode_sums(sums: Sequence[FileSum]) -> list[str] | None:
 
 
 def decode_sums(lines: Sequence[str]) -> Iterator[FileSum]:
-    """Yield the sums of one row; of an algorithm that this build does not know, none.
+    """Yield the sums of one row; nothing for an algorithm that this build does not know.
 
     Raises:
         InvariantViolation: the lines are not what `encode_sums` writes.

@@ -1,11 +1,11 @@
 """Up to which version a dataset was acknowledged, and up to which it is synced: a note beside its versions.
 
-W1  The note is written after what it speaks of, so what it says is true whenever it can be read. It is not
+W1  The note is written after what it describes, so what it says is true whenever it can be read. It is not
     synced itself: a power cut may lose it, which leaves less proven and nothing wrong.
 W2  A note that is torn, damaged or of another dataset says nothing.
 
-Without it nobody could tell a version that a power cut left hollow, which nobody was told of, from one that
-was acknowledged and rotted afterwards.
+Without it, a version that a power cut left hollow before it was acknowledged would look like one that was
+acknowledged and rotted afterwards.
 """
 
 import os
@@ -22,14 +22,14 @@ _TEMPORARY = f"{MARK}.new"
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """The newest version that somebody was told of, and the newest one that is on the disk for certain."""
+    """The newest version that was acknowledged, and the newest one that is certainly on the disk."""
 
     acknowledged: int = 0
     synced: int = 0
 
 
 def read_mark(folder: Path) -> Mark:
-    """Return what is noted of a dataset; zeros where nothing is (W2).
+    """Return what is noted about a dataset; zeros where nothing is (W2).
 
     Raises:
         StorageError: the note is there and cannot be read.

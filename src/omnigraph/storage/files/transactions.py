@@ -52,7 +52,7 @@ _TRANSACTION_READ_VERSION, _TRANSACTION_UUID, _TRANSACTION_PROPERTIES = 1, 2, 4
 
 @dataclass(frozen=True, slots=True)
 class TransactionInfo:
-    """What is recorded about the commit of one version; `unreadable` where nobody can tell the operation."""
+    """What is recorded about the commit of one version; `unreadable` where the operation cannot be told."""
 
     version: int
     uuid: str | None
@@ -79,7 +79,7 @@ def read_transaction(dataset: LanceDataset, address: TableAddress, version: int)
         return _from_file(dataset, address, version)
     operation = _OPERATION_BY_CLASS.get(type(found.operation))
     if isinstance(found.operation, LanceOperation.Delete) and found.operation.predicate == ROLLBACK:
-        operation = ROLLBACK  # it may bring rows back, as no deletion does
+        operation = ROLLBACK  # it may bring rows back, unlike a deletion
     if operation is None:
         return _from_file(dataset, address, version)
     properties = dict(found.transaction_properties or {})
@@ -105,8 +105,8 @@ def _from_file(dataset: LanceDataset, address: TableAddress, version: int) -> Tr
         name = _transaction_file(read_file(dataset, address, version_file_name(version)))
         return _decode(memoryview(read_file(dataset, address, name)), version)
     except (FileNotFoundError, HollowContent, ValueError, LookupError):
-        # A file that is missing or damaged: the operation cannot be told, and callers treat such a version as
-        # somebody else's.
+        # A file that is missing or damaged: the operation cannot be told, and callers treat the version as
+        # another writer's.
         return TransactionInfo(version, None, None, UNREADABLE)
 
 

@@ -1,7 +1,7 @@
 """What one version of a Lance dataset consists of, read from its version file without the library.
 
 The library fails in several ways on a damaged newest version, and opens one full of zeros as an empty table.
-Here a version is read as the bytes it is: transaction and index sections, the manifest message behind its
+Here a version is read as the bytes it is: transaction and index sections, the manifest message after its
 length, and a footer of 16 bytes (position of the manifest, format numbers, `LANC`).
 """
 
@@ -28,7 +28,7 @@ class HollowContent(Exception):
 
 @dataclass(frozen=True, slots=True)
 class NamedFile:
-    """A data, deletion or index file of a version; size is none where the version does not record it."""
+    """A data, deletion or index file of a version; `size` is `None` where the version does not record it."""
 
     path: str
     size: int | None
@@ -38,9 +38,9 @@ class NamedFile:
 class VersionFile:
     """One decoded version: its number, and the files inside the dataset's own folder that it names.
 
-    `shared` are the files that a fork has from what it was forked from, by their paths from its own folder.
-    Transactions are part of the version file; the library never needs the copies in `_transactions`, of which
-    `transaction_file` is the one.
+    `shared` are the files that a fork shares with its source, by their paths relative to its own folder.
+    Transactions are part of the version file; the library never needs the copies in `_transactions`;
+    `transaction_file` names this version's copy.
     """
 
     version: int
@@ -100,7 +100,7 @@ def check_file(folder: Path, file: NamedFile) -> None:
 
 
 def manifest_message(data: memoryview) -> memoryview:
-    """Return the message that a version file holds behind its sections.
+    """Return the message that a version file holds after its sections.
 
     Raises:
         HollowContent: these are not the bytes of a whole version file.
@@ -156,7 +156,7 @@ class _Named:
 
 
 def _base(base: memoryview) -> Iterator[tuple[int, str]]:
-    """Yield the number of a base and the way to it from a fork: its neighbour, or what all of them are of."""
+    """Yield the number of a base and the path to it from a fork: another fork, or the dataset itself."""
     values = dict(fields(base))
     number, name = values.get(1, 0), values.get(2)
     if not isinstance(number, int):

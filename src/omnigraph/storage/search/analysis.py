@@ -28,7 +28,7 @@ BATCH_CHARACTERS = 1_000_000  # of one call of the analyser, so that its tokens 
 def analysed(
     cache: AnalysisCache, handle: SnapshotHandle, column: str, fragments: Iterable[int] | None
 ) -> Iterator[AnalysedRows]:
-    """Yield the words of a column by fragment, all of them or those given; only rows that the version has."""
+    """Yield the words of a column by fragment, of all fragments or those given; only rows of this version."""
     chosen = None if fragments is None else set(fragments)
     for fragment in handle._dataset.get_fragments():
         if chosen is None or fragment.fragment_id in chosen:
@@ -41,7 +41,7 @@ def column_bytes(handle: SnapshotHandle, column: str) -> int:
     with translated(f"size of {handle.address.open_uri}"):
         fields = {field.name(): field.id() for field in handle._dataset.lance_schema.fields()}
         statistics = handle._dataset.stats.data_stats()
-    described = cast("list[FieldStatistics]", statistics.fields)  # which the library calls one
+    described = cast("list[FieldStatistics]", statistics.fields)  # typed as a single one by the library
     return int(next(found.bytes_on_disk for found in described if found.id == fields[column]))
 
 
@@ -115,7 +115,7 @@ def _analyse_rows(row_ids: RowIds, texts: list[str | None], deletions: str) -> A
 
 
 def _batches(texts: list[str | None]) -> Iterator[tuple[int, list[str]]]:
-    """Yield runs of texts of about one call of the analyser, with the place of the first one."""
+    """Yield runs of texts, each for about one call of the analyser, with the place of its first text."""
     start, size, batch = 0, 0, list[str]()
     for place, text in enumerate(texts):
         batch.append(text or "")
@@ -128,9 +128,9 @@ def _batches(texts: list[str | None]) -> Iterator[tuple[int, list[str]]]:
 
 
 def _analyse_batch(texts: list[str]) -> tuple[npt.NDArray[np.int64], "pa.Array[pa.StringScalar]"]:
-    """Return all words of some texts with the place of the text of each.
+    """Return all words of some texts, each with the place of its text.
 
-    One call analyses them all: a word that none of them has stands between two texts.
+    One call analyses them all: a word that none of them has separates the texts.
     """
     border = ""
     while not border or any(border in text for text in texts):

@@ -2,7 +2,7 @@
 
 F1  Every call names its column, its metric and its restriction: nothing is left to a default that depends on
     which indexes there are.
-F2  Rows are named by their row ids; a restriction (`row_set.allowed_rows`) holds only rows that there are.
+F2  Rows are named by their row ids; a restriction (`row_set.allowed_rows`) holds only rows that exist.
 """
 
 import math
@@ -22,9 +22,9 @@ from omnigraph.storage.tables.handle import SnapshotHandle
 from omnigraph.storage.tables.index import TEXT_ANALYSIS, TEXT_SUFFIX, VECTOR_SUFFIX
 from omnigraph.storage.tables.table import translated
 
-TOKEN_CHARACTERS_MAX = 40  # of the language specification, 3.9; longer ones are no words
+TOKEN_CHARACTERS_MAX = 40  # of the language specification, 3.9; longer ones are not words
 FUZZY_EDITS_MAX = 2  # of the library's automaton; more edits are looked for by a scan
-PASS_SHARE = 10  # from one row in so many on, ids are read in one pass over the column
+PASS_SHARE = 10  # from one row in this many, ids are read in one pass over the column
 EXPANSIONS_MAX = 1_000_000  # terms that one fuzzy term may stand for: all of them; the default cuts at 50
 
 ANALYSIS: dict[str, Any] = {k: v for k, v in TEXT_ANALYSIS.items() if k != "with_position"}
@@ -69,18 +69,18 @@ def analyse_query(text: str) -> list[str]:
 
 
 def short_words(text: str) -> str:
-    """Return the words of a text that are short enough to be tokens, still to be analysed."""
+    """Return the words of a text that are short enough to be tokens, not yet analysed."""
     words = (token.text for token in lance.tokenize(text, **_SPLIT))
     return " ".join(word for word in words if len(word) <= TOKEN_CHARACTERS_MAX)
 
 
 def text_cover(handle: SnapshotHandle, column: str) -> IndexCover | None:
-    """Return what the full-text index of a column covers, or none if that is nothing."""
+    """Return what the full-text index of a column covers, or `None` if it covers nothing."""
     return _cover(handle, f"{column}{TEXT_SUFFIX}")
 
 
 def vector_cover(handle: SnapshotHandle, column: str) -> IndexCover | None:
-    """Return what the vector index of a column covers, or none if that is nothing."""
+    """Return what the vector index of a column covers, or `None` if it covers nothing."""
     return _cover(handle, f"{column}{VECTOR_SUFFIX}")
 
 
@@ -89,13 +89,13 @@ def search_text(
 ) -> tuple[RowIds, Floats]:
     """Return rows with any token of the query and their scores, best first; all of them or the best.
 
-    For a column with an index, which decides the analysis: rows that it does not cover are analysed alike.
+    For a column with an index, which decides the analysis, also of rows that it does not cover.
     """
     return _text_rows(handle, MatchQuery(query, column), allowed=allowed, limit=limit)
 
 
 def search_fuzzy(handle: SnapshotHandle, column: str, token: str, *, edits: int, allowed: bytes) -> RowIds:
-    """Return covered rows with a token at most so many edits from an analysed one; at least one edit."""
+    """Return covered rows with a token within this many edits, at least one, of an analysed one."""
     assert 1 <= edits <= FUZZY_EDITS_MAX
     query = MatchQuery(token, column, fuzziness=edits, max_expansions=EXPANSIONS_MAX)
     return _text_rows(handle, query, allowed=allowed, limit=None)[0]
@@ -112,8 +112,8 @@ def search_vector(
 ) -> "NearRows":
     """Return the nearest rows with their vectors and squared distances, in single precision, closest first.
 
-    With `probes` at least so many partitions of an index are searched, and rows outside it exactly; without,
-    every row is compared.
+    With `probes`, at least that many partitions of an index are searched, and rows outside it exactly;
+    without, every row is compared.
     """
     nearest: dict[str, object] = {"column": column, "q": vector, "k": limit, "metric": "l2"}
     nearest |= {"use_index": False} if probes is None else {"minimum_nprobes": probes}
@@ -157,7 +157,7 @@ def _matrix(
 
 
 def id_order(handle: SnapshotHandle, row_ids: RowIds) -> RowIds:
-    """Return the place of each row among the others by id, for rows that the version has."""
+    """Return each row's place in the order of their ids, for rows that the version has."""
     dataset = handle._dataset
     with translated(f"ids of {handle.address.open_uri}"):
         if len(row_ids) * PASS_SHARE <= handle.row_count:
@@ -178,7 +178,7 @@ def partitions(cover: IndexCover) -> int:
 
 
 def _cover(handle: SnapshotHandle, name: str) -> IndexCover | None:
-    """Return what an index covers; a handle is one version for good, so that once is enough."""
+    """Return what an index covers; a handle is one version for good, so once is enough."""
     known = _COVERS.setdefault(handle, {})
     if name not in known:
         known[name] = _described_cover(handle, name)

@@ -59,7 +59,7 @@ class Kept(Protocol):
 
 
 class AnalysisCache:
-    """What searches have worked out of versions and files that never change.
+    """What searches have derived from versions and files, which never change.
 
     The least recently used is dropped first; safe to share between threads.
 

@@ -20,20 +20,20 @@ class AuditTable:
         self._store = store
 
     def append(self, address: TableAddress, rows: pa.Table) -> None:
-        """Add rows, for good once this returns. Concurrent appends all land.
+        """Add rows, which are permanent once this returns. Concurrent appends all land.
 
         Raises:
-            StorageError: the store failed; nobody knows whether the rows were added.
+            StorageError: the store failed; whether the rows were added is unknown.
         """
         if not self._store.exists(address):
             try:
                 create_dataset(self._store, address, rows)
             except AlreadyExistsError:
-                pass  # somebody else has just created it: append to theirs
+                pass  # another process has just created it: append to theirs
             else:
                 return
         with translated(f"append to {address.open_uri}"):
-            # Inline: nobody publishes the audit, a row of it counts when it is there.
+            # Inline: the audit is not published; a row of it counts as soon as it is there.
             write_dataset(rows, address.open_uri, mode="append", storage_options=self._store.storage_options)
 
     def scan(self, address: TableAddress) -> pa.Table | None:

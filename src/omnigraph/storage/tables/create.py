@@ -22,8 +22,8 @@ def create_dataset(store: TableStore, address: TableAddress, rows: pa.Table) -> 
     """Create a dataset with its first rows in one commit; return its version.
 
     Raises:
-        AlreadyExistsError: there is one, also when it was created at this very moment.
-        StorageError: the store failed; kind `unknown` when nobody knows whether the dataset was created.
+        AlreadyExistsError: there is one, even if it was created at this very moment.
+        StorageError: the store failed; kind `unknown` when it is not known whether the dataset was created.
     """
     transaction = Transaction(0, LanceOperation.Overwrite(rows.schema, []), str(uuid.uuid4()))
     try:

@@ -64,14 +64,14 @@ class IsNull:
 
 @dataclass(frozen=True, slots=True)
 class And:
-    """Every one holds; true of none."""
+    """Every part holds; true without parts."""
 
     filters: tuple["RowFilter", ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Or:
-    """At least one holds; false of none."""
+    """At least one part holds; false without parts."""
 
     filters: tuple["RowFilter", ...]
 
@@ -161,7 +161,7 @@ def _compare(column: str, operator: LeafOperator, value: FilterValue, schema: pa
 def _not_in(column: str, values: tuple[FilterValue, ...], schema: pa.Schema) -> leaf.Tree:
     if not values:
         return leaf.LeafConstant(True)
-    if None in values:  # different from all the others perhaps, but nobody knows about the null
+    if None in values:  # perhaps different from all the others, but the null is unknown
         return leaf.LeafConstant(False)
     outside = leaf.negate(leaf.membership(schema.field(column), _known(values)))
     return leaf.all_of((leaf.NullTest(column, is_null=False), outside))

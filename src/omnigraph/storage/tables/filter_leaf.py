@@ -173,7 +173,7 @@ def _number_comparison(field: "pa.Field[pa.DataType]", operator: LeafOperator, v
 
 
 def _neighbours(type_: pa.DataType, value: int | float) -> tuple[int | float | None, int | float | None]:
-    """Return the largest value of a type that is not above, and the smallest not below it."""
+    """Return the largest value of a type that is not above the given one, and the smallest not below it."""
     if pa.types.is_floating(type_):
         return _float_neighbours(type_, value)
     low, high = _integer_bounds(type_)
@@ -251,7 +251,7 @@ def render(tree: Tree) -> str:
 
 
 def _name(column: str) -> str:
-    assert "`" not in column, f"{column!r} is no name of a column"
+    assert "`" not in column, f"{column!r} is not a column name"
     return f"`{column}`"
 
 

@@ -1,9 +1,9 @@
 """Fragments that other processes write: the part of storage that runs inside the tasks of a bulk operation.
 
-G1  A task writes files that nobody sees, syncs them, and then describes them; only descriptions that reach
+G1  A task writes files that no reader sees, syncs them, and then describes them; only descriptions that reach
     the driver can be committed.
-G2  Every file is noted where the driver looks for those of tasks that never reported, if it keeps such notes.
-G3  Beside each fragment lies a file with the place of each of its rows in the input, until the driver removes
+G2  Every file is noted where the driver looks for files of tasks that never reported, if notes are kept.
+G3  Beside each fragment is a file with the place of each of its rows in the input, until the driver removes
     it. It is never part of a version.
 """
 
@@ -36,9 +36,9 @@ FragmentMode = Literal["append", "overwrite"]
 
 @dataclass(frozen=True, slots=True)
 class TaskTable:
-    """How a task writes rows of a table; which one, and on which version, is the pinned table in it.
+    """How a task writes rows of a table; `pinned` says which table, and at which version.
 
-    `schema` is the serialised Arrow schema: a description can be sent, a schema with metadata as well.
+    `schema` is the serialised Arrow schema, so that the description can be sent with the schema's metadata.
     """
 
     pinned: PinnedTable
@@ -55,12 +55,12 @@ class TaskTable:
         return self.pinned.address
 
     def summer(self) -> Summer:
-        """Return who takes the sums of what is written."""
+        """Return what takes the sums of the files written."""
         is_local = self.address.local_path is not None
         return Summer(self.root if is_local else None, is_on=self.is_summed)
 
     def writing(self) -> AbstractContextManager[None]:
-        """Live as a task that writes, for the time of a block, where notes are kept."""
+        """Count as a writing task for the duration of a block, where notes are kept."""
         return nullcontext() if self.notes is None else self.notes.writing()
 
 
@@ -178,7 +178,7 @@ def read_written(
 
 
 def data_path(address: TableAddress, fragment: WrittenFragment) -> str:
-    """Return where the rows of a fragment lie that a task wrote: it has one file."""
+    """Return the path of the rows of a fragment that a task wrote: it has one file."""
     return _data_file(address, FragmentMetadata.from_json(fragment.description))
 
 
@@ -188,7 +188,7 @@ def _data_file(address: TableAddress, fragment: FragmentMetadata) -> str:
 
 
 def deletion_paths(address: TableAddress, descriptions: Iterable[str]) -> list[str]:
-    """Return where the deletion files of fragments lie that a task changed."""
+    """Return the paths of the deletion files of fragments that a task changed."""
     fragments = map(FragmentMetadata.from_json, descriptions)
     found = ((fragment.id, fragment.deletion_file) for fragment in fragments)
     return [f"{address.open_uri}/{file.path(number)}" for number, file in found if file is not None]

@@ -10,7 +10,7 @@ from lance import LanceDataset
 
 
 def ref_path(dataset: str, ref: str | None) -> str:
-    """Return where a ref of a dataset lies; none is the dataset itself."""
+    """Return the path of a ref of a dataset; `None` is the dataset itself."""
     return dataset if ref is None else f"{dataset}/tree/{ref}"
 
 
@@ -37,7 +37,7 @@ class TableAddress:
 
 @dataclass(frozen=True, eq=False)
 class SnapshotHandle:
-    """One version of a table, held open, where a `PinnedTable` is only its place.
+    """One version of a table, held open; a `PinnedTable` is only its place.
 
     Opaque: what it holds open stays inside `storage`.
     """
@@ -72,6 +72,6 @@ class SnapshotHandle:
         """Return the dataset for a call that wants it for itself.
 
         Reading a transaction and building an index borrow a dataset exclusively: while they run, every other
-        call on the same object fails, in whatever thread.
+        call on the same object fails, in any thread.
         """
         return self._dataset.checkout_version(self.version)

@@ -26,7 +26,7 @@ TEXT_ANALYSIS: dict[str, str | bool | int] = {
     "remove_stop_words": True,
     "stem": True,
     # The library keeps tokens of *fewer* UTF-8 bytes than this. The specification keeps tokens of up to 40
-    # characters, of up to four bytes each; whoever analyses the query drops its longer ones.
+    # characters, of up to four bytes each; the analysis of a query drops longer ones.
     "max_token_length": 4 * 40 + 1,
     "with_position": True,
 }

@@ -1,7 +1,7 @@
 """What the library's errors mean: the only place that reads their texts.
 
 Lance raises one typed error, and only from one call; everything else is a builtin exception with a text that
-ends in a place of its source. The texts are pinned by `tests/engine/storage/test_guard_error_texts.py`.
+ends in a location in its source. The texts are pinned by `tests/engine/storage/test_guard_error_texts.py`.
 """
 
 import re
@@ -46,13 +46,13 @@ _KINDS: tuple[tuple[str, str], ...] = (
 def is_panic(error: BaseException) -> bool:
     """Return whether the library gave up in the middle of something, as it does on some damaged files.
 
-    The class is made at run time and can be imported from nowhere; it is no `Exception`.
+    The class is made at run time and cannot be imported; it is not an `Exception`.
     """
     return type(error).__name__ == "PanicException"
 
 
 def classify(error: BaseException) -> ErrorClass:
-    """Say what a library error means for the caller; `other` where it means nothing we know."""
+    """Say what a library error means for the caller; `other` where we do not know it."""
     if isinstance(error, CommitConflictError):
         return "conflict" if error.retryable else "incompatible"
     text = str(error)
@@ -78,5 +78,5 @@ def _kind(error: BaseException, text: str) -> str:
 
 
 def _without_source_location(text: str) -> str:
-    """Cut the places of the library's own source, which name somebody's build machine."""
+    """Cut the locations in the library's own source, which name its build machine."""
     return text.split(", /", 1)[0]

@@ -1,9 +1,9 @@
 """The `__manifest` dataset: creating it, reading it, and the one fenced write that publishes.
 
 M1  Rows are written by one inline merge-insert on `object_id`, without the library's own retries and without
-    an index: only so does Lance compare the keys of two concurrent writers and refuse the later one.
-M2  A merge is made on the version that its handle was opened at; each attempt opens a fresh one.
-M3  A reader takes whole fragments: those it has seen before it need not read again.
+    an index: only then does Lance compare the keys of two concurrent writers and refuse the later one.
+M2  An upsert is made on the version that its handle was opened at; each attempt opens a fresh one.
+M3  A reader takes whole fragments: those it has already seen need not be read again.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -53,7 +53,7 @@ class ManifestTable:
 
         Raises:
             AlreadyExistsError: there is a dataset.
-            StorageError: the store failed; nobody knows whether the manifest was created.
+            StorageError: the store failed; whether the manifest was created is unknown.
         """
         schema = rows.schema.with_metadata(schema_metadata)
         return create_dataset(self._store, address, rows.cast(schema))
@@ -72,7 +72,7 @@ class ManifestTable:
         return self._handle(address, dataset, opened_at)
 
     def open_at(self, address: TableAddress, version: int) -> ManifestHandle:
-        """Open one version, to look at the past as it lies on the disk.
+        """Open one version, to look at the past as it is on the disk.
 
         Raises:
             StorageError: there is no such version (kind `not_found`), or it cannot be read.
@@ -107,7 +107,7 @@ class ManifestTable:
     ) -> pa.Table:
         """Return rows: of all fragments or of the given ones, and only what was published after a version.
 
-        Rows without `published_at`, the heads, are of the present and always come along.
+        Rows without `published_at`, the heads, describe the present and are always included.
         """
         dataset = handle._dataset
         chosen = None
@@ -134,10 +134,10 @@ class ManifestTable:
 
         Raises:
             RowLevelCasContention: another publish took one of the keys first; nothing of ours landed.
-            StorageError: it failed; nobody knows whether it landed.
+            StorageError: it failed; whether it landed is unknown.
         """
         assert rows.schema.names[0] == KEY, "the merge key is exactly the primary key"
-        # A merge moves its dataset: work on a copy, so that the handle stays what it was (M2).
+        # An upsert moves its dataset: work on a copy, so that the handle stays what it was (M2).
         dataset = handle._dataset.checkout_version(handle.version)
         try:
             # Inline: staged with `execute_uncommitted` the key filter is lost, and with it the fence.
@@ -151,9 +151,7 @@ class ManifestTable:
             )
         except LANCE_ERRORS as error:
             if classify(error) in {"conflict", "incompatible"}:
-                raise RowLevelCasContention(
-                    f"{handle.address.open_uri} was published to meanwhile"
-                ) from error
+                raise RowLevelCasContention(f"{handle.address.open_uri} was just published to") from error
             raise translate(error, f"publish to {handle.address.open_uri}") from error
         finally:
             self._store.count_io(dataset)
@@ -163,8 +161,8 @@ class ManifestTable:
         """Set keys of the schema metadata; return the version that came out.
 
         Raises:
-            RowLevelCasContention: somebody else stamped meanwhile; nothing of ours landed.
-            StorageError: it failed; nobody knows whether it landed.
+            RowLevelCasContention: another process stamped it first; nothing of ours landed.
+            StorageError: it failed; whether it landed is unknown.
         """
         dataset = handle._dataset.checkout_version(handle.version)
         try:
@@ -172,7 +170,7 @@ class ManifestTable:
             dataset.update_schema_metadata(dict[str, str | None](schema_metadata))
         except LANCE_ERRORS as error:
             if classify(error) in {"conflict", "incompatible"}:
-                raise RowLevelCasContention(f"{handle.address.open_uri} was stamped meanwhile") from error
+                raise RowLevelCasContention(f"{handle.address.open_uri} was just stamped") from error
             raise translate(error, f"stamp {handle.address.open_uri}") from error
         finally:
             self._store.count_io(dataset)
@@ -191,7 +189,7 @@ class ManifestTable:
             dataset.optimize.compact_files()
         except LANCE_ERRORS as error:
             if classify(error) in {"conflict", "incompatible"}:
-                raise RowLevelCasContention(f"{address.open_uri} was published to meanwhile") from error
+                raise RowLevelCasContention(f"{address.open_uri} was just published to") from error
             raise translate(error, f"compact {address.open_uri}") from error
         finally:
             self._store.count_io(dataset)
@@ -205,7 +203,7 @@ class ManifestTable:
         """Note that a manifest is acknowledged up to a version, which the caller may just have synced.
 
         Raises:
-            StorageError: the note could not be written; the versions are there all the same.
+            StorageError: the note could not be written; the versions are there anyway.
         """
         if address.local_path is not None:
             write_mark(address.local_path, version, is_synced=is_synced)
@@ -230,7 +228,7 @@ class ManifestTable:
 
 @contextmanager
 def _damage_is_told(address: TableAddress) -> Iterator[None]:
-    """Name the file, where a manifest cannot be read because one of its own is gone or hollow."""
+    """Name the file if a manifest cannot be read because one of its files is gone or hollow."""
     try:
         yield
     except StorageError as error:

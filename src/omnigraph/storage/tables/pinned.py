@@ -1,9 +1,9 @@
 """One table at the version that a snapshot pins: where that is, how it is opened, and its rows in pieces.
 
-P1  Whoever reads a pinned table reads the version that was chosen once, whatever is committed meanwhile.
-    So a fragment's number and a filter mean the same rows to everybody, whenever and wherever: a task can be
-    told of rows without being sent any.
-P2  There is one way to open it, and a version that is not there any more is told as one that was cleaned up.
+P1  Every reader of a pinned table reads the version that was chosen once, whatever is committed since.
+    So a fragment's number and a filter mean the same rows everywhere and at any time: a task can be told
+    about rows without being sent any.
+P2  There is one way to open it, and a version that no longer exists is reported as cleaned up.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ BATCH_ROWS = 8_192  # what is held as columns at a time; a vector makes a row se
 
 @dataclass(frozen=True, slots=True)
 class PinnedTable:
-    """A place, and nothing that is held open: to be compared, sent to another process, and opened there.
+    """A place, with nothing held open: it can be compared, sent to another process, and opened there.
 
     Two are equal if they are one version at one place: the name is that of the snapshot, for messages.
     """
@@ -36,7 +36,7 @@ class PinnedTable:
     table_key: str = field(compare=False)
 
     def open(self, store: TableStore | None = None) -> SnapshotHandle:
-        """Open the version; without a store as a task does it, which has one of its own.
+        """Open the version; without a store, as a task does, with one of its own.
 
         Raises:
             HistoricalVersionReclaimed: the version was cleaned up (P2).
@@ -85,7 +85,7 @@ def read_pieces(
     with_rows: bool = False,
     batch_rows: int = BATCH_ROWS,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of some fragments, one after the other, in the order they lie in.
+    """Yield the rows of some fragments, one after the other, in the order they are stored.
 
     `with_rows` adds their row ids and addresses.
 

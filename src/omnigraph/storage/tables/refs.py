@@ -1,9 +1,9 @@
 """Refs: native branches of one table or manifest. Making or dropping one moves no HEAD.
 
-B1  A ref name is minted once and never used again: a library that is asked for a known name damages it.
-B2  A ref is dropped only when nobody can be writing on it: a commit on a dropped ref lands and is unreadable.
-B3  On a disk the library makes the folder of refs a second time, empty, under a path with percent signs in
-    the place of some characters, beside the graph. Nothing ever lies there, and it is removed at once.
+B1  A ref name is minted once and never used again: asked for a known name, the library damages it.
+B2  A ref is dropped only when no process can be writing to it: a commit on a dropped ref lands, unreadable.
+B3  On a disk the library also makes a second, empty folder of refs beside the graph, under a path with
+    percent signs in place of some characters. Nothing is ever stored there, and it is removed at once.
 """
 
 import re
@@ -20,7 +20,7 @@ from omnigraph.storage.tables.lance_errors import LANCE_ERRORS, classify, transl
 from omnigraph.storage.tables.table import TableStore, translated
 from omnigraph.storage.versions.ref_starts import RefStart
 
-# What the library's paths spell with a percent sign.
+# Characters that the library's paths spell with a percent sign.
 _ENCODED = re.compile(r"""[^ -~]|[\\{^}%`\]">\[~<#|*?]""")
 
 
@@ -33,11 +33,11 @@ class RefStore:
         self._store = store
 
     def create(self, source: TableAddress, version: int, ref: str) -> TableAddress:
-        """Make a ref that begins as a version of a table, or of another ref of it; return where it lies.
+        """Make a ref that begins as a version of a table, or of another ref of it; return its address.
 
         Raises:
-            BadRequest: the path of the graph admits no refs.
-            StorageError: the store failed; what is left is a ref that nobody names.
+            BadRequest: the path of the graph does not allow refs.
+            StorageError: the store failed; what is left is a ref that nothing names.
         """
         refuse_without_refs(source.uri)
         address = TableAddress(source.uri, ref)
@@ -58,7 +58,7 @@ class RefStore:
         Raises:
             StorageError: another ref starts from it, or the store failed.
         """
-        assert address.ref is not None, "main is no ref"
+        assert address.ref is not None, "main is not a ref"
         dataset = self._store.open_unshared(TableAddress(address.uri))
         try:
             dataset.branches.delete(address.ref)
@@ -89,7 +89,7 @@ def refuse_without_refs(uri: str) -> None:
         BadRequest: the path has one.
     """
     if "?" in uri and "://" not in uri:
-        raise BadRequest(f"'{uri}': there are no branches where a path contains '?': choose another one")
+        raise BadRequest(f"'{uri}': a graph in a path with '?' cannot have branches: choose another path")
 
 
 def _remove_stray_folder(root: Path | None) -> None:

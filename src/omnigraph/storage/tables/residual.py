@@ -1,4 +1,4 @@
-"""What the library can only do by committing: whoever moves a HEAD in one call asks for this by name."""
+"""What the library can only do by committing: callers that move a HEAD in one call ask for this by name."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -55,12 +55,12 @@ class InlineCommitResidual:
         With `rewrite_deletions` larger ones with many deleted rows are rewritten too. On a fork, fragments
         that an index of its source covers stay until the fork has an index of its own over them.
 
-        Inline because the library makes a reserve and a rewrite commit in one call; HEAD moves by two, or by
-        none when there is nothing to fold. A refused one may leave the reserve behind.
+        Inline because the library makes a reserve and a rewrite commit in one call; HEAD moves by two, or not
+        at all when there is nothing to fold. A refused compaction may leave the reserve behind.
 
         Raises:
-            CommitConflict: a planned fragment was changed meanwhile.
-            StorageError: the store failed; nobody knows whether it landed.
+            CommitConflict: a planned fragment was changed in the meantime.
+            StorageError: the store failed; whether it landed is unknown.
         """
         dataset = self._store.open_unshared(address)
         before = dataset.checkout_version(dataset.version)
@@ -91,8 +91,8 @@ class InlineCommitResidual:
         way of folding, three at most, and not at all when there is nothing to fold.
 
         Raises:
-            CommitConflict: the table was rewritten meanwhile.
-            StorageError: the store failed; nobody knows whether it landed.
+            CommitConflict: the table was rewritten in the meantime.
+            StorageError: the store failed; whether it landed is unknown.
         """
         dataset = self._store.open_unshared(address)
         before = dataset.checkout_version(dataset.version)
@@ -116,8 +116,8 @@ class InlineCommitResidual:
 def _under_inherited_indexes(dataset: LanceDataset) -> set[int]:
     """Return the fragments that a segment in another tree covers: a fork has those of its source.
 
-    Compaction writes such a segment anew below the fork and records it as lying below the source, where
-    nobody finds it: every lookup on the fork fails from then on.
+    Compaction rewrites such a segment below the fork but records it as being below the source, where it is
+    never found: every lookup on the fork fails from then on.
     """
     return {
         number
@@ -163,7 +163,7 @@ def _fold(
     segment_count: int,
     newest_rows: int,
 ) -> int | None:
-    """Say into how many segments of an index its uncovered rows go: none for a new one, nothing for not now.
+    """Say into how many segments of an index its uncovered rows go: 0 for a new one, `None` for not now.
 
     Fragments under different segments are never compacted together, so segments must not grow in number with
     the writes. New rows extend the newest segment, beside the large first one, until it is large itself. Rows

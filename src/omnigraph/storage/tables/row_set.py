@@ -1,6 +1,6 @@
 """Sets of row ids in the form that restricts a search, and the set of all rows of a version.
 
-The library's own function takes 50 ms to write a million rows down; this writes the same bytes in a few: a
+The library's own function takes 50 ms to write out a million rows; this writes the same bytes in a few: a
 count of high halves, then for each the half, a length, and a roaring bitmap of the low halves in its portable
 format.
 """
@@ -64,7 +64,7 @@ def _bitmap(values: RowIds) -> bytes:
     groups = _runs(values, values >> 16)
     containers = [_container(group & 0xFFFF) for group in groups]
     heads = np.array([(group[0] >> 16, len(group) - 1) for group in groups], "<u2")
-    first = 8 + 8 * len(groups)  # behind cookie, count, heads and offsets
+    first = 8 + 8 * len(groups)  # after cookie, count, heads and offsets
     lengths = [len(container) for container in containers]
     offsets = (first + np.cumsum([0, *lengths[:-1]])).astype("<u4")
     head = struct.pack("<II", _COOKIE, len(groups))

@@ -53,7 +53,7 @@ def read_rows(
     if fragments is not None:
         wanted = set(fragments)
         chosen = [part for part in handle._dataset.get_fragments() if part.fragment_id in wanted]
-    limit = 0 if chosen == [] else None  # to the library no fragments are all of them
+    limit = 0 if chosen == [] else None  # to the library, an empty list means all fragments
     with translated(f"scan of {handle.address.open_uri}"):
         return handle._dataset.scanner(
             columns=[*columns, ROW_ID], fragments=chosen or None, limit=limit

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def write_rows(dataset: LanceDataset, rows: pa.Table) -> list[FragmentMetadata]:
-    """Write rows as fragments below the dataset's own place, visible to nobody."""
+    """Write rows as fragments below the dataset's own place, not visible to any reader."""
     if rows.num_rows == 0:
         return []
     with translated(f"write rows of {dataset.uri}"):

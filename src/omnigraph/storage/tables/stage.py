@@ -3,7 +3,7 @@
 W1  Staging moves no HEAD; what it wrote is unreferenced until the commit, and reclaimed if none comes.
 W2  A staged write is committed at most once, and only onto the very version it was prepared for.
 W3  A commit that is reported as done is at `read_version + 1` and carries our uuid.
-W4  Who cannot tell whether a commit landed says so, and never that it did not.
+W4  Where it is unknown whether a commit landed, that is what is reported, never that it did not.
 """
 
 import json
@@ -64,7 +64,7 @@ class TableStager:
     ) -> StagedWrite:
         """Prepare rows that other processes wrote as fragments of this table, given by their descriptions.
 
-        Whoever wrote the files syncs them: they are not among `files`.
+        The processes that wrote the files sync them: they are not among `files`.
         """
         texts = [text if isinstance(text, str) else json.dumps(text) for text in fragments]
         return _addition(handle, [FragmentMetadata.from_json(text) for text in texts], ())
@@ -112,7 +112,7 @@ class TableStager:
             return _addition(handle, fragments, files, "upsert")
         if SMALL_DELTA_ROWS < rows.num_rows <= MAX_FRAGMENT_ROWS:
             return self._upsert_by_merge(handle, rows)
-        # Above the size of a fragment a merge would write larger ones than we allow.
+        # Above the size of a fragment, `merge_insert` would write larger ones than we allow.
         return self.stage_upsert_chunks(handle, [(rows, None)])
 
     def stage_upsert_chunks(
@@ -179,7 +179,7 @@ class TableStager:
         return staged_on(handle, "overwrite", operation, files, added=added, removed=handle.row_count)
 
     def stage_delete(self, handle: SnapshotHandle, ids: Sequence[str]) -> StagedWrite | None:
-        """Prepare the removal of rows by id; none of them there, nothing staged."""
+        """Prepare the removal of rows by id; nothing is staged if none of them exists."""
         found = self._store.rows_by_id(handle, ids, ["id"], with_row_address=True)
         if found.num_rows == 0:
             return None
@@ -206,11 +206,11 @@ class TableStager:
         """Make a staged write the table's next version (W2, W3).
 
         Raises:
-            CommitConflict: somebody else came first; nothing of ours landed.
+            CommitConflict: another writer came first; nothing of ours landed.
             StaleCommit: it landed, but not on the version it was prepared for; it must not be published.
-            RecoveryRequired: it failed and nobody can tell whether it landed (W4).
+            RecoveryRequired: it failed, and whether it landed is unknown (W4).
             StorageError: it failed and did not land.
-            InvariantViolation: this write was handed to a commit before.
+            InvariantViolation: this write was already handed to a commit.
         """
         properties = {OPERATION_ID_PROPERTY: operation_id, WRITER_KIND_PROPERTY: writer_kind}
         return self._make_next(staged, operation_id, properties)
@@ -261,7 +261,7 @@ class TableStager:
     def _after_failure(self, staged: StagedWrite, operation_id: str, error: Exception) -> CommittedTable:
         """Find out what became of a commit that raised (W4).
 
-        A conflict is looked into as well: a store that repeats a write after a lost answer is refused by it.
+        A conflict is looked into as well: a write that is repeated after a lost answer conflicts with itself.
         """
         try:
             head = self._head_version(staged.address)
@@ -283,7 +283,7 @@ class TableStager:
 
     def _upsert_by_merge(self, handle: SnapshotHandle, rows: pa.Table) -> StagedWrite:
         dataset = handle._dataset
-        with translated(f"merge into {handle.address.open_uri}"):
+        with translated(f"upsert into {handle.address.open_uri}"):
             transaction, statistics = (
                 dataset.merge_insert("id")
                 .when_matched_update_all()
@@ -330,13 +330,13 @@ def staged_on(
 
 
 def _refused(staged: StagedWrite) -> CommitConflict:
-    reason = "exists already" if staged._base is None else "moved on"
+    reason = "already exists" if staged._base is None else "moved on"
     return CommitConflict(f"{staged.address.open_uri} {reason}: {staged.kind} refused")
 
 
 def _stale(staged: StagedWrite, version: int) -> StaleCommit:
     return StaleCommit(
-        f"{staged.kind} of {staged.address.open_uri} landed behind another commit",
+        f"{staged.kind} of {staged.address.open_uri} landed after another commit",
         expected=staged.read_version + 1,
         actual=version,
     )

@@ -32,7 +32,7 @@ class _Once:
 
 @dataclass(frozen=True, eq=False)
 class StagedWrite:
-    """A write whose files are on disk and whose transaction nobody has seen yet; opaque.
+    """A write whose files are on disk and whose transaction is not visible yet; opaque.
 
     `rows_added` and `rows_removed` count ids that come and go; a replaced row is neither. `files` are the
     local files that staging wrote, for syncing; there are none on an object store. `sums` are those of files
@@ -55,18 +55,18 @@ class StagedWrite:
         """Take the only right to commit this write.
 
         Raises:
-            InvariantViolation: it was taken before.
+            InvariantViolation: it was already taken.
         """
         if not self._once.take():
-            raise InvariantViolation(f"{self.kind} {self.transaction_uuid} was handed to a commit before")
+            raise InvariantViolation(f"{self.kind} {self.transaction_uuid} was already handed to a commit")
 
 
 @dataclass(frozen=True, slots=True)
 class CommittedTable:
-    """The version that a staged write became: an outcome, and no pinned table before a commit names it.
+    """The version that a staged write became: an outcome, not a pinned table until a commit names it.
 
-    `files` are its version and transaction files, if local. `sums` are those of what it added besides, where
-    they are known already.
+    `files` are its version and transaction files, if local. `sums` are those of the other files it added,
+    where they are already known.
     """
 
     address: TableAddress
@@ -119,7 +119,7 @@ def version_files(address: TableAddress, version: int) -> tuple[str, ...]:
 
 
 def files_added(address: TableAddress, before: LanceDataset | None, after: LanceDataset) -> tuple[str, ...]:
-    """Return the local files that a version has and an older one has not: version, rows and index segments.
+    """Return the local files that a version has and an older one lacks: version, rows and index segments.
 
     Raises:
         StorageError: a version file cannot be read.
@@ -156,7 +156,7 @@ def _segments(dataset: LanceDataset) -> list[str]:
 
 
 def _segment_files(root: Path, version: int, segments: list[str]) -> list[str]:
-    """Return the files of index segments, which the library names nowhere but in the version file."""
+    """Return the files of index segments, which the library names only in the version file."""
     if not segments:
         return []
     try:

@@ -44,7 +44,7 @@ __all__ = [
 Coverage = Literal["indexed", "degraded", "missing"]
 
 HANDLES_MAX = 256  # open versions kept for reuse; each holds a manifest in memory, a few KB to a few MB
-FINISHED_MAX = 1_000  # counts of closed handles that wait to be added up
+FINISHED_MAX = 1_000  # counts of closed handles waiting to be added up
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class TableStore:
         self.analyses = AnalysisCache()  # words of texts that are searched without an index
         self._lock = threading.Lock()
         self._handles: Recent[tuple[TableAddress, int], SnapshotHandle] = Recent(HANDLES_MAX)
-        self._probes: Recent[str, SnapshotHandle] = Recent(HANDLES_MAX)  # any version can be asked for news
+        self._probes: Recent[str, SnapshotHandle] = Recent(HANDLES_MAX)  # any version can find the newest
         self._newest = NewestVersions()
         self.ref_starts = RefStarts()
         self.row_sequences = RowSequences()
@@ -242,9 +242,9 @@ class TableStore:
         return read_transaction(handle._own_dataset(), address, version)
 
     def transactions(self, address: TableAddress, versions: range) -> list[TransactionInfo]:
-        """Return what made each of some versions; a damaged one below the last is nobody's.
+        """Return what made each of some versions; for a damaged one below the last, that is unknown.
 
-        The last one does not need it: somebody has gone back past the damage.
+        The last one does not need it: the table has gone back past the damage.
 
         Raises:
             StorageError: the last version cannot be read, or the store failed.
@@ -309,11 +309,11 @@ class TableStore:
         return self._counter.total()
 
     def open_unshared(self, address: TableAddress, version: int | None = None) -> LanceDataset:
-        """Open a dataset for another module of `storage` that moves it: nobody else gets this object."""
+        """Open a dataset for another module of `storage` that moves it: no other caller gets this object."""
         return self._open(address, version)
 
     def forget(self, address: TableAddress) -> None:
-        """Drop what is kept of a place that is gone."""
+        """Drop what is kept about a place that is gone."""
         self._handles.forget(lambda key: key[0] == address)
         self._probes.forget(lambda uri: uri == address.open_uri)
         self._newest.forget(address)
@@ -412,6 +412,6 @@ def translated(what: str) -> Iterator[None]:
 
 @contextmanager
 def _reading(handle: SnapshotHandle, what: str) -> Iterator[None]:
-    """Turn library errors of a read into ours, and name the file where one of the version is damaged."""
+    """Turn library errors of a read into ours, and name the file if one of the version's is damaged."""
     with damage_told(handle.address, handle.version), translated(f"{what} of {handle.address.open_uri}"):
         yield

@@ -1,12 +1,12 @@
-"""Notes that tasks leave of the files they write, for a driver that never hears of them otherwise.
+"""Notes that tasks leave about the files they write, for a driver that would not hear of them otherwise.
 
 A task that is cancelled, fails, or is beaten by another attempt of itself reports nothing, and what it wrote
-would lie about until cleanup comes.
+would remain until a cleanup.
 
-O1  A file is noted as soon as its name is known, and before anybody else is told of it.
-O2  On a disk a task holds a lock as long as it writes; the system lets go when the task dies. Who waits for
-    all of them, and then reads the notes, has seen every file.
-O3  A task that was asked to stop begins no further file; the one that it writes gets its note.
+O1  A file is noted as soon as its name is known, and before the file is reported anywhere else.
+O2  On a disk a task holds a lock while it writes; the system releases it when the task dies. A driver that
+    waits for all of these locks and then reads the notes has seen every file.
+O3  A task that was asked to stop begins no further file; the one that it is writing gets its note.
 O4  When the operation has ended its notes are gone, and on a disk a task that comes later finds no place to
     write one: it fails before its first file.
 """
@@ -40,7 +40,7 @@ _WRITTEN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class TaskNotes:
-    """Where the tasks of one operation leave their notes: a folder below the graph root, which all see."""
+    """Where the tasks of one operation leave their notes: a folder below the graph root, visible to all."""
 
     root: str
     folder: str
@@ -60,7 +60,7 @@ class TaskNotes:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Live as a task that writes, for the time of a block (O2).
+        """Count as a writing task for the duration of a block (O2).
 
         Raises:
             StorageError: the operation has ended (O4).
@@ -81,7 +81,7 @@ class TaskNotes:
             lock.release(remove=True)
 
     def check(self) -> None:
-        """Go on only if nobody asked to stop (O3).
+        """Go on only if no stop was requested (O3).
 
         Raises:
             SparkUnavailable: the operation was cancelled.
@@ -90,7 +90,7 @@ class TaskNotes:
             raise SparkUnavailable("the operation was cancelled")
 
     def note(self, paths: Sequence[str]) -> None:
-        """Tell of files that were written (O1).
+        """Note files that were written (O1).
 
         Raises:
             StorageError: the note cannot be written, also because the operation has ended (O4).
@@ -107,7 +107,7 @@ class TaskNotes:
             raise storage_error(f"write '{self.folder}/{name}{_NOTE}'", error) from error
 
     def stop(self, *, waits: bool) -> None:
-        """Ask all tasks to stop, and wait for those that live, as far as that can be seen (O2, O3).
+        """Ask all tasks to stop, and wait for those still alive, as far as that can be seen (O2, O3).
 
         Raises:
             StorageError: they cannot be asked, or not all of them have ended.
@@ -121,14 +121,14 @@ class TaskNotes:
             if place is None or not name.endswith(_LOCK):
                 continue
             if not wait_until_free(place / name, max(0.0, deadline - boot_clock())):
-                raise StorageError("a task that was asked to stop still writes", kind="transient")
+                raise StorageError("a task that was asked to stop is still writing", kind="transient")
 
     def files(self) -> frozenset[str]:
-        """Return all files that tasks have told of.
+        """Return all files that tasks have noted.
 
         Raises:
             StorageError: a note cannot be read.
-            InvariantViolation: a note names what no task writes; whoever removes files believes none of it.
+            InvariantViolation: a note names what no task writes; no file may be removed on its word.
         """
         adapter = self._adapter()
         notes = [f"{self.folder}/{name}" for name in adapter.list_dir(self.folder) if name.endswith(_NOTE)]
@@ -139,7 +139,7 @@ class TaskNotes:
         try:
             paths = read_json(text)
         except ValueError as error:
-            raise InvariantViolation(f"'{note}' is no note of a task") from error
+            raise InvariantViolation(f"'{note}' is not the note of a task") from error
         is_list = isinstance(paths, list) and all(isinstance(path, str) for path in paths)
         if not is_list or not all(_is_written(path, prefix) for path in paths):
             raise InvariantViolation(f"'{note}' names what no task writes: {text[:200]}")

@@ -1,4 +1,4 @@
-"""What recovery does to a table: bring an older content back, or move HEAD so that nobody else can.
+"""What recovery does to a table: bring back older content, or move HEAD so that no other writer can.
 
 Only recovery, and a publish that takes itself back, may import this: the import contract says so.
 """
@@ -13,7 +13,7 @@ from omnigraph.storage.tables.stage import OPERATION_ID_PROPERTY, TableStager, s
 from omnigraph.storage.tables.staged import StagedWrite
 from omnigraph.storage.tables.table import SnapshotHandle, TableStore
 
-FENCE_PROPERTY = "omnigraph.fence"  # the epoch of whoever put a fence
+FENCE_PROPERTY = "omnigraph.fence"  # the epoch of the process that set a fence
 
 # Commits that the strict inverse undoes: they change rows and nothing else.
 _INVERTIBLE = frozenset({"append", "update", "delete", "merge", "reserve"})
@@ -32,8 +32,8 @@ class TableUndo:
     ) -> tuple[StagedWrite, Literal["inverse", "restore"]]:
         """Prepare a commit that brings back the content of an older version.
 
-        The inverse is refused when somebody else moved HEAD. A restore never conflicts and silently hides
-        what others commit meanwhile: its caller makes sure that there are no others.
+        The inverse is refused when another writer moved HEAD. A restore never conflicts and silently hides
+        what others commit in the meantime: its caller makes sure that there are no others.
         """
         removed_rows = max(head.row_count - pinned.row_count, 0)
         added_rows = max(pinned.row_count - head.row_count, 0)
@@ -47,10 +47,10 @@ class TableUndo:
     def commit_fence(self, handle: SnapshotHandle, *, operation_id: str, epoch: int) -> None:
         """Move HEAD by a version that changes nothing: what others staged on the handle's version is refused.
 
-        A commit of indexes alone is not: it fits behind anything, and changes no row.
+        A commit of indexes alone is not: it fits after anything, and changes no row.
 
         Raises:
-            CommitConflict, StaleCommit: somebody else came first.
+            CommitConflict, StaleCommit: another writer came first.
             StorageError, RecoveryRequired: the store failed.
         """
         staged = staged_on(handle, "fence", shapes.addition(handle._dataset, []), ())
@@ -58,7 +58,7 @@ class TableUndo:
         TableStager(self._store)._make_next(staged, operation_id, properties)
 
     def _inverse(self, head: SnapshotHandle, pinned: SnapshotHandle) -> LanceOperation.BaseOperation | None:
-        """Return the operation that undoes everything since a version, or none where there is none."""
+        """Return the operation that undoes everything since a version, or `None` if no operation does."""
         before = {fragment.fragment_id: fragment.metadata for fragment in pinned._dataset.get_fragments()}
         now = {fragment.fragment_id for fragment in head._dataset.get_fragments()}
         if not now or not before.keys() <= now or not head.schema.equals(pinned.schema, check_metadata=True):

@@ -10,7 +10,7 @@ W2  Along one lineage a row id and the version of its last change name one conte
     under the same pair. So rows that compaction merely moved are told by the version of their last change.
 W3  Nothing here asks the library for a row by its row id if a scan of few rows tells as much: after updates
     all over a table that question makes it index the row ids of the whole version.
-W4  What is read of whole fragments is read once, whoever asks, and every scan gives one order of rows.
+W4  What is read of whole fragments is read once, for all callers, and every scan gives one order of rows.
 W5  What only counts of rows tell must come out even. Where it does not, or a commit in between could hide a
     change, the answer is "unknown", never a guess.
 """
@@ -43,7 +43,7 @@ from omnigraph.storage.tables.table import TableStore, translated
 from omnigraph.storage.versions.row_sequences import RowSequences
 
 ALONG_ROWS_MAX = 65_536  # rows of whole fragments up to which columns are read with the row ids, in one scan
-ROWS_PER_TAKE = 64  # of a scan of ids, at the cost of fetching one row by its row id
+ROWS_PER_TAKE = 64  # rows of an id scan that cost as much as fetching one row by its row id
 UNKNOWN_VERSION = -1  # of rows whose version of last change was not looked up
 TRANSACTIONS_MAX = 32  # commits looked at one by one; across more, row ids are compared
 
@@ -63,7 +63,7 @@ FragmentsById: TypeAlias = dict[int, FragmentMetadata]
 class FragmentState:
     """What tells the content of a fragment: its data files, and which rows of them are deleted (W1)."""
 
-    files: tuple[str, ...]  # none where overlays change values without a new file: it is like no other
+    files: tuple[str, ...]  # empty where overlays change values without a new file: it equals no other
     deletion: str  # empty while no row is deleted
     rows: int
     deleted: int
@@ -107,7 +107,7 @@ class Difference(NamedTuple):
     gone: list[int]  # only the earlier version has them
     new: list[int]  # only the later one
     kept: list[int]  # both
-    redeleted: list[int]  # both, and other rows of them are deleted
+    redeleted: list[int]  # both, with different rows deleted
 
 
 def difference(before: Layout, after: Layout) -> Difference:
@@ -168,7 +168,7 @@ class FragmentRows:
         return all(name in self._columns for name in columns)
 
     def forget(self, columns: Collection[str]) -> None:
-        """Let columns go."""
+        """Drop columns that were read."""
         with self._lock:
             self._columns = {name: held for name, held in self._columns.items() if name not in columns}
 
@@ -197,14 +197,14 @@ class FragmentRows:
 
 
 class VersionDelta:
-    """From one version of a table, of which the layout was kept, to a later one of its lineage."""
+    """The change from a version of a table, whose layout was kept, to a later one of its lineage."""
 
     def __init__(
         self, *, since: int, before: Layout, handle: SnapshotHandle, along: Collection[str] = ()
     ) -> None:
         """Take the layout of the earlier version and a handle of the later one.
 
-        `along` are columns that somebody will ask for: of a small change they are read with the first ones.
+        `along` are columns that will be asked for: for a small change they are read with the first ones.
         """
         self.since, self.handle = since, handle
         self.after = after = layout_of(handle)
@@ -240,7 +240,7 @@ class VersionDelta:
         return row_ids[is_changed], rows.take(np.flatnonzero(is_changed))
 
     def deleted_row_ids(self) -> RowIds:
-        """Return the ids of rows that the earlier version had and the later one has not.
+        """Return the ids of rows that the earlier version had and the later one lacks.
 
         It is wrong across a restore (W5).
 
@@ -252,7 +252,7 @@ class VersionDelta:
         return row_ids_of(found)
 
     def has_plain_history(self, store: TableStore) -> bool | None:
-        """Say whether every commit in between is one that hides nothing; none where that cannot be asked."""
+        """Say whether every commit in between hides nothing; `None` where that cannot be told."""
         if self.handle.version - self.since > TRANSACTIONS_MAX:
             return None
         between = range(self.since + 1, self.handle.version + 1)
@@ -338,7 +338,7 @@ def own_rows(
 
 
 class _Version(NamedTuple):
-    """One of the two, with its fragments, and the numbers of those that the other has not."""
+    """One of the two, with its fragments, and the numbers of those that the other lacks."""
 
     handle: SnapshotHandle
     fragments: FragmentsById

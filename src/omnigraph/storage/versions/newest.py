@@ -4,9 +4,9 @@ N1  A commit takes the number after the newest one, so versions have no gap. Fro
     newest is found by asking for the following ones.
 N2  A version seen long ago proves nothing: cleanup may have removed some of those that lead on from it. The
     library's own hint names a newer start in that case, and without a start that is there the library lists.
-N3  A folder whose time of change is what it was has the same newest version, if that time was well past when
-    the version was looked for (two commits may share one tick of the file system: some milliseconds, or one
-    or two seconds) and if the version after it is not there (the file system's clock need not be ours).
+N3  A folder whose modification time is unchanged has the same newest version, if that time was well past
+    when the version was looked for (two commits may share one tick of the file system: some milliseconds, or
+    one or two seconds) and if the version after it is not there (the file system's clock need not be ours).
 
 A directory of 5,000 versions takes milliseconds to list, and every write looks at least five times.
 """
@@ -33,7 +33,7 @@ KNOWN_MAX = 1_024  # datasets
 
 @dataclass(frozen=True, slots=True)
 class _SeenVersion:
-    """A version that was there, when, and the time of change of its folder if it was the newest then."""
+    """A version that was there, when, and the modification time of its folder if it was the newest then."""
 
     version: int
     at: float
@@ -87,10 +87,10 @@ class NewestVersions:
 
 
 def _settles_in(changed_ns: int) -> int:
-    """Return how long after a time of change no further commit can bear the same.
+    """Return how long after a modification time no further commit can have the same one.
 
-    A time without a fraction is one of a file system that keeps none. Where it is chance, a few more looks
-    are all that it costs.
+    A time without a fraction is taken for that of a file system that keeps none. Where it is chance, that
+    only costs a few more looks.
     """
     return SETTLED_NS if changed_ns % 1_000_000_000 else SETTLED_COARSE_NS
 

@@ -1,6 +1,6 @@
 """Where the refs of tables start, remembered: it never changes, because a ref name is never used again.
 
-Asking for it anew costs a read for every ref of a table, however many branches there are.
+Asking for it again costs a read for every ref of a table, however many branches there are.
 """
 
 import threading
@@ -35,6 +35,6 @@ class RefStarts:
             self._starts[address] = start
 
     def forget(self, address: TableAddress) -> None:
-        """Drop what is kept of a ref that is gone."""
+        """Drop what is kept about a ref that is gone."""
         with self._lock:
             self._starts.pop(address, None)
