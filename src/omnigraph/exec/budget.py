@@ -1,7 +1,7 @@
 """What one query may use: time and memory, checked before they are spent.
 
 U1  A query that passes its limits ends with a typed error, between operators or before a big allocation.
-U2  The size of an allocation is computed from what is known (degrees, row counts), never found out by trying.
+U2  The size of an allocation is computed from what is known (degrees, row counts), never by trying.
 """
 
 from time import monotonic
@@ -13,7 +13,7 @@ SLOT_BYTES = 4  # a slot of a node or edge in the binding table
 
 
 class Budget:
-    """The limits of one running query; none is unlimited."""
+    """The limits of one running query; `None` is unlimited."""
 
     __slots__ = ("_deadline", "_held", "_memory", "_started", "_timeout_ms")
 

@@ -46,7 +46,7 @@ class CommittedTables:
         return self._store.values_in(self.handle(table_key), column, _plain(values), list(columns))
 
     def ids_present(self, table_key: str, ids: Column) -> Column:
-        """Return those of the ids that a row has."""
+        """Return those ids that exist in the table."""
         found = self._store.existing_ids(self.handle(table_key), ids.to_pylist())
         return pa.array(sorted(found), pa.utf8())
 
@@ -55,7 +55,7 @@ class CommittedTables:
         return self.rows_by_values(table_key, column, ids, ["id", "src", "dst"])
 
     def ids_with_value(self, table_key: str, ids: Column, column: str) -> Column:
-        """Return those of the ids whose row has a value in a column: few by index, many by one pass."""
+        """Return those ids whose row has a value in a column: few by index, many by one pass."""
         handle, has_value = self.handle(table_key), Not(IsNull(column))
         wanted: list[str] = ids.to_pylist()
         if len(wanted) > max(FEW_VALUES, handle.row_count // ROWS_PER_VALUE):

@@ -14,7 +14,7 @@ EmbedText: TypeAlias = Callable[[str, int, str | None, str], Sequence[float]]
 
 @dataclass(frozen=True, slots=True)
 class QueryContext:
-    """One query on one snapshot: its parameters, its limits, and who embeds its texts.
+    """One query on one snapshot: its parameters, its limits, and what embeds its texts.
 
     An exact query compares all vectors instead of asking an approximate index.
     """

@@ -1,4 +1,4 @@
-"""The statements of a mutation to a write set: nothing is written here.
+"""Turns the statements of a mutation into a write set: nothing is written here.
 
 J1  Statements run in order over committed rows shadowed by the rows that earlier statements made.
 J2  Deletes act on the state before the mutation; overlapping ones remove, cascade and count each row once.
@@ -178,7 +178,7 @@ class _MutationRun:
         self.pending.setdefault(rows.type.table_key, []).append(rows)
 
     def matching(self, type_: NodeType, predicate: ColumnPredicate) -> pa.Table:
-        """Return the rows that satisfy a predicate: committed ones that none shadows, then pending (J1)."""
+        """Return the rows that satisfy a predicate: committed ones not shadowed, then pending (J1)."""
         table_key = type_.table_key
         where = self.condition(type_, predicate)
         if where is None:

@@ -19,12 +19,12 @@ from omnigraph.exec.operators.operand import column_type
 
 
 def result_schema(projections: Sequence[BoundProjection], catalog: Catalog) -> pa.Schema:
-    """Return names and declared types of the columns, which a result without rows has, too."""
+    """Return names and declared types of the columns; a result without rows has them too."""
     return pa.schema([pa.field(item.column, _type(item.expression, catalog)) for item in projections])
 
 
 def entity_type(catalog: Catalog, table_key: str) -> pa.StructType:
-    """Return the type of a whole entity: id, for edges both ends, and all properties but blobs by name."""
+    """Return the type of a whole entity: id, for edges both ends, and all properties except blobs by name."""
     type_ = catalog.type_of(table_key)
     ends = ["id", "src", "dst"] if isinstance(type_, EdgeType) else ["id"]
     fields: list[pa.Field[pa.DataType]] = [pa.field(name, pa.utf8(), nullable=False) for name in ends]

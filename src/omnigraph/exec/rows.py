@@ -2,7 +2,7 @@
 
 R1  A column holds the slots of one variable, of nodes or of edges; all columns are equally long.
 R2  A weight says how many equal rows a row stands for. Without weights every row stands for itself.
-R3  Rows are values: an operator returns new ones, and nobody writes into an array that it was given.
+R3  Rows are values: an operator returns new ones, and never writes into an array that it was given.
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ class BindingTable:
         return BindingTable(len(positions), slots, self.tables, weight)
 
     def some(self, positions: Ints) -> "BindingTable":
-        """Return rows by ascending, different positions; so many positions as rows are all of them."""
+        """Return rows by ascending, distinct positions; as many positions as rows are all of them."""
         return self if len(positions) == self.size else self.take(positions)
 
     def where(self, mask: Mask) -> "BindingTable":
@@ -40,18 +40,18 @@ class BindingTable:
         return self.some(np.flatnonzero(mask))
 
     def none(self) -> "BindingTable":
-        """Return no row, with the same variables."""
+        """Return no rows, with the same variables."""
         return self.take(np.empty(0, np.int64))
 
     def with_variable(self, name: str, table_key: str, slots: SlotArray) -> "BindingTable":
-        """Return the rows with one variable more."""
+        """Return the rows with one more variable."""
         assert len(slots) == self.size, f"{len(slots)} slots for {self.size} rows"
         return BindingTable(
             self.size, {**self.slots, name: slots}, {**self.tables, name: table_key}, self.weight
         )
 
     def times(self, counts: npt.NDArray[np.int64]) -> "BindingTable":
-        """Return the rows, each standing for so many times more; those that stand for none are dropped."""
+        """Return the rows, each standing for `counts` times as many; those standing for none are dropped."""
         weight = counts if self.weight is None else self.weight * counts
         weighted = BindingTable(self.size, self.slots, self.tables, weight)
         return weighted if counts.all() else weighted.where(counts > 0)

@@ -39,7 +39,7 @@ def execute(plan: PhysicalPlan, context: QueryContext) -> pa.Table:
 def run_pipeline(
     context: QueryContext, operators: tuple[PlanOperator, ...], rows: BindingTable
 ) -> BindingTable:
-    """Return the rows that operators make of others."""
+    """Return the rows that operators make from others."""
     for operator in operators:
         match operator:
             case Scan():

@@ -14,7 +14,7 @@ class TraversalMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class QuerySettings:
-    """Limits and choices of every query of a handle; none is unlimited."""
+    """Limits and choices of every query of a handle; `None` is unlimited."""
 
     memory_bytes: int | None = None
     timeout_ms: int | None = None

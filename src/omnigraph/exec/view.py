@@ -32,7 +32,7 @@ from omnigraph.storage.tables.rows import take_rows
 from omnigraph.storage.tables.table import TableStore
 
 SCHEMAS_MAX = 256
-REMEMBERED_S = 1.0  # how long a view goes without asking for what it was given
+REMEMBERED_S = 1.0  # how long a view keeps what it was given without asking again
 
 
 class GraphView:
@@ -119,7 +119,7 @@ class GraphView:
         return kept
 
     def vectors(self, table_key: str, name: str, rows: int, *, few: int) -> VectorBlock | None:
-        """Return where to compare the vectors of some rows in memory, or none where the table is asked."""
+        """Return where to compare the vectors of some rows in memory, or `None` where the table is asked."""
         known = self._vectors.get((table_key, name))
         kept = None if known is None else known()
         if kept is None:
@@ -158,7 +158,7 @@ class GraphView:
         return None if known is None else known()
 
     def schema_of(self, projections: tuple[BoundProjection, ...]) -> pa.Schema:
-        """Return the schema of a result; that of a plan is worked out once."""
+        """Return the schema of a result; it is worked out once for a plan."""
         known = self._schemas.get(id(projections))
         if known is None or known[0] is not projections:
             if len(self._schemas) > SCHEMAS_MAX:
@@ -169,7 +169,7 @@ class GraphView:
     def begin(self) -> None:
         """Say that a query begins.
 
-        Now and then what is derived is asked for anew, so that what is in use does not count as forgotten.
+        Now and then, derived structures are asked for again, so that those in use do not count as forgotten.
         """
         self.was_asked = True
         now = time.monotonic()
@@ -180,7 +180,7 @@ class GraphView:
             self._fresh_until = now + REMEMBERED_S
 
     def magnitudes(self, table_keys: tuple[str, ...]) -> tuple[int, ...]:
-        """Return the sizes of tables, so roughly that a small write changes none.
+        """Return the sizes of tables, rounded so that a small write changes none.
 
         Statistics follow from them and from the schema: plans made for equal magnitudes are equally good.
         """
@@ -192,7 +192,7 @@ class GraphView:
         return known
 
     def follow(self, other: "GraphView") -> None:
-        """Derive now what queries of the snapshot before had in use, so that the next one finds it done."""
+        """Derive now what queries of the previous snapshot were using, so that the next one finds it done."""
         for table_key in list(other._slots):
             self.slots(table_key)
         for edge_name, direction in list(other._adjacency):
@@ -222,7 +222,7 @@ class GraphView:
         return None
 
     def is_indexed(self, table_key: str, column: str) -> bool:
-        """Return whether a column has, or is to have, an index that finds values."""
+        """Return whether a column has, or should have, an index that finds values."""
         return (table_key, column) in self._indexed
 
     @cached_property

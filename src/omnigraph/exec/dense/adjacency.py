@@ -1,7 +1,7 @@
-"""Who is next to whom: one edge table in one direction, as compressed sparse rows and what changed since.
+"""Which nodes are adjacent: one edge table in one direction, as compressed sparse rows and later changes.
 
-A1  A view is immutable: base arrays, positions of the base that do not count any more, and added edges.
-A2  Rows of the base are ordered by neighbour, then edge: parallel edges lie side by side.
+A1  A view is immutable: base arrays, positions of the base that no longer count, and added edges.
+A2  Rows of the base are ordered by neighbour, then edge: parallel edges are side by side.
 A3  An edge whose end has no row is in no view; how many there are is known (`dangling`).
 """
 
@@ -15,8 +15,8 @@ from omnigraph.exec.dense.arrays import check_slots
 from omnigraph.exec.dense.pins import TablePin
 from omnigraph.exec.dense.slots import Slots
 
-_MASK_FROM = 4_096  # positions from which a flag for each position of the base beats a search
-_EDGES_BY_PASS_MAX = 8  # edges that are sought by a pass over all of them
+_MASK_FROM = 4_096  # from this many positions, a flag for each position of the base beats a search
+_EDGES_BY_PASS_MAX = 8  # up to this many edges are found by a pass over all of them
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +30,7 @@ class Csr:
     dangling: int
 
     def __post_init__(self) -> None:
-        """Check that positions fit what is made of them."""
+        """Check that positions fit the arrays made from them."""
         check_slots(len(self.edges))
 
     @property
@@ -40,7 +40,7 @@ class Csr:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory, with what has been derived so far."""
+        """Bytes of memory, including what has been derived so far."""
         own = self.indptr.nbytes + self.neighbours.nbytes + self.edges.nbytes
         return own + sum(array.nbytes for array in self.__dict__.values() if isinstance(array, np.ndarray))
 
@@ -61,7 +61,7 @@ class Csr:
         return positions
 
     def positions_of(self, edges: SlotArray) -> Positions:
-        """Return the positions of edge slots, of those that are here, in no promised order."""
+        """Return the positions of those edge slots that are here, in no promised order."""
         if len(edges) <= _EDGES_BY_PASS_MAX and "_by_edge" not in self.__dict__:
             # A few commits that remove an edge are not worth a table as large as the edges.
             found = [np.flatnonzero(self.edges == edge) for edge in edges]
@@ -109,7 +109,7 @@ class Csr:
 
 @dataclass(frozen=True, eq=False)
 class Overlay:
-    """What later commits changed: base positions that went, and edges that came, by node and edge."""
+    """What later commits changed: base positions removed, and edges added, by node and edge."""
 
     gone: Positions  # ascending
     gone_nodes: SlotArray  # the node of each, ascending with them
@@ -253,7 +253,7 @@ class Adjacency:
     def _counting(
         self, frontier: SlotArray, index: Positions, positions: Positions
     ) -> tuple[Positions, Positions]:
-        """Leave out base positions that do not count any more."""
+        """Leave out base positions that no longer count."""
         gone = self.overlay.gone
         if not len(gone) or not self.overlay.lost(frontier).any():
             return index, positions

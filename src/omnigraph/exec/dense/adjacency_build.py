@@ -1,4 +1,4 @@
-"""Adjacency made and brought forward: read once, turned round for the other direction, patched by changes."""
+"""Building and advancing adjacency: read once, turned round for the other direction, patched by changes."""
 
 from collections.abc import Callable
 from typing import TypeAlias
@@ -14,7 +14,7 @@ from omnigraph.exec.dense.slots import Slots
 from omnigraph.storage.tables.rows import read_rows, row_ids_of
 from omnigraph.storage.versions.difference import VersionDelta
 
-OVERLAY_MAX_SHARE = 0.05  # of the base edges: above, expanding costs more than a new base saves
+OVERLAY_MAX_SHARE = 0.05  # of the base edges: above this, expanding costs more than a new base does
 OVERLAY_FREE = 256  # changes of a small table that are cheaper to keep than to fold
 
 # Ids of one end to the slots of its table; -1 where there is no row.
@@ -78,7 +78,7 @@ def advance_adjacency(
     resolve_source: Resolve,
     resolve_target: Resolve,
 ) -> Adjacency | None:
-    """Return the adjacency as of later pins, or none where a new base is due."""
+    """Return the adjacency as of later pins, or `None` where a new base is due."""
     grown = sources.size > adjacency.sources.size or targets.size > adjacency.targets.size
     if grown and adjacency.dangling:
         return None  # a new node may be the missing end of an edge
@@ -116,7 +116,7 @@ def ends_of(direction: Direction) -> tuple[str, str]:
 
 
 def _order(nodes: SlotArray) -> Positions:
-    """Return the stable order of nodes; a packed sort in place is the quickest form."""
+    """Return the stable order of nodes; a packed in-place sort is the quickest way."""
     keys = (nodes.astype(np.int64) << 32) | np.arange(len(nodes))
     keys.sort()
     keys &= 0xFFFFFFFF
@@ -151,12 +151,12 @@ def _left_dangling(adjacency: Adjacency, sources: Slots, targets: Slots) -> Slot
 
 
 def _without(adjacency: Adjacency, removed: SlotArray) -> Overlay:
-    """Return the overlay in which some edge slots do not count any more, in the base or as added ones."""
+    """Return the overlay in which some edge slots no longer count, in the base or as added ones."""
     overlay, base = adjacency.overlay, adjacency.base
     if not len(removed):
         return overlay
     gone, gone_nodes = overlay.gone, overlay.gone_nodes
-    # Edges that came after the base are not sought in it.
+    # Edges that came after the base are not looked for in it.
     old = removed[removed < base.edge_size]
     if len(old):
         gone = np.union1d(gone, base.positions_of(old))

@@ -1,4 +1,4 @@
-"""The arrays that the dense structures are made of, and how many values fit one."""
+"""The arrays that the dense structures are made of, and how many values fit in one."""
 
 from typing import Any, TypeVar, cast
 
@@ -37,7 +37,7 @@ def check_slots(count: int) -> None:
 
 
 def plain(values: "pa.ChunkedArray[Any] | Values") -> Values:
-    """Return one array of many pieces."""
+    """Return many pieces as one array."""
     if not isinstance(values, pa.ChunkedArray):
         return values
     if values.num_chunks == 1:
@@ -51,5 +51,5 @@ def taken(values: Values, index: Positions) -> Values:
 
 
 def words(buffer: pa.Buffer | None, dtype: "np.dtype[N]") -> "npt.NDArray[N]":
-    """Return the numbers in a buffer of Arrow; without one there are none."""
+    """Return the numbers in an Arrow buffer; without one, no numbers."""
     return np.empty(0, dtype) if buffer is None else np.frombuffer(memoryview(buffer), dtype)

@@ -1,7 +1,7 @@
 """Whole columns in memory, indexed by slot: a base array and the values written since.
 
 C1  A view is immutable and right for its pin; advancing shares the base, so that older snapshots stay right.
-C2  What a view costs to advance follows the rows that changed.
+C2  The cost of advancing a view depends on the rows that changed.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from omnigraph.storage.versions.difference import Layout, VersionDelta
 
 PATCHES_MAX = 4_096  # values beside the base; more are folded into a new one
 REPEATS_SAMPLE = 8_192
-REPEATS_MIN = 4  # rows per distinct string from which codes are smaller than strings
+REPEATS_MIN = 4  # from this many rows per distinct string, codes are smaller than strings
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,12 +130,12 @@ def by_slot(values: Values, slots: SlotArray, size: int) -> Values:
 
 
 def _one(values: Values, position: int) -> Values:
-    """Return one value as an array of its own; a fifth of the time of `take`, and nothing holds the rest."""
+    """Return one value as its own array; a fifth of the time of `take`, and the rest is not kept alive."""
     return pa.concat_arrays([values.slice(position, 1), values.slice(0, 0)])
 
 
 def _encoded(values: Values) -> Values:
-    """Return strings that repeat as codes of a dictionary, anything else as it is."""
+    """Return strings that repeat as codes of a dictionary, anything else unchanged."""
     if not pa.types.is_string(values.type) or len(values) < REPEATS_MIN:
         return values
     sample = values.slice(0, REPEATS_SAMPLE)

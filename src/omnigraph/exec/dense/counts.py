@@ -1,4 +1,4 @@
-"""How often what was derived: counted, because tests hold numbers to it and never times."""
+"""How often each thing was derived: counted, because tests assert counts and never times."""
 
 import threading
 from collections import Counter as Tally
@@ -12,7 +12,7 @@ class DerivedCounts:
 
     slot_rebuilds: int = 0
     slot_advances: int = 0
-    slot_refusals: int = 0  # a change that was in doubt: a rebuild followed
+    slot_refusals: int = 0  # changes that were in doubt, each followed by a rebuild
     slot_loads: int = 0
     id_builds: int = 0
     id_advances: int = 0

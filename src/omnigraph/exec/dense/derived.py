@@ -1,9 +1,9 @@
-"""Everything that queries derive from pinned tables, kept for as long as it pays.
+"""Everything that queries derive from pinned tables, kept for as long as it pays off.
 
 V1  All of it is a function of pins: it may be thrown away at any time and changes no answer.
-V2  After a small commit what is here is brought forward by the rows that changed, in about a millisecond.
+V2  After a small commit, what is here is advanced by the rows that changed, in about a millisecond.
 V3  Locks are taken in one order: adjacency, ids, column, slots.
-V4  While somebody reads with the slots of a version, nobody is given others for it: the numbers of two
+V4  While a query reads with the slots of a version, no other slots are given out for it: the numbers of two
     generations mean different rows.
 """
 
@@ -41,9 +41,9 @@ from omnigraph.storage.tables.table import TableStore
 from omnigraph.storage.versions.difference import Layout, VersionDelta
 
 SMALL_TABLE = 20_000  # rows up to which building anything takes milliseconds
-LOOKUPS_PER_ROWS = 1_250  # a lookup by B-tree costs what indexing so many ids does
+LOOKUPS_PER_ROWS = 1_250  # a lookup by B-tree costs as much as indexing this many ids
 LOOKUPS_MAX = 300
-FEW_IDS = 64  # ids of edge ends that are looked up one by one while no index of them is there
+FEW_IDS = 64  # up to this many ids of edge ends are looked up one by one while they have no index
 
 V = TypeVar("V", bound=View)
 
@@ -69,11 +69,11 @@ class Derived:
 
     @property
     def counts(self) -> DerivedCounts:
-        """What was built, brought forward and loaded so far."""
+        """What was built, advanced and loaded so far."""
         return self._counter.counts()
 
     def close(self) -> None:
-        """Let everything go, and wait for files that are being written."""
+        """Drop everything, and wait for files that are being written."""
         self._residents.clear()
         self._deltas.clear()
         self._disk.close()
@@ -163,7 +163,7 @@ class Derived:
         return view
 
     def find(self, table: OpenTable, id: str) -> int:
-        """Return the slot of one id, or -1: by index where there is one, else by B-tree, until one pays."""
+        """Return the slot of one id, or -1: by index if there is one, else by B-tree until an index pays."""
         slots = self.slots(table)
         if self._residents.known(self._ids_key(table, slots)) is not None:
             return self.ids(table).slot(id)
@@ -186,7 +186,7 @@ class Derived:
     # Adjacency
 
     def adjacency(self, edges: OpenTable, src: OpenTable, dst: OpenTable, direction: Direction) -> Adjacency:
-        """Return who is next to whom: from `src` to `dst` slots going out, from `dst` to `src` going in."""
+        """Return the adjacency: from `src` to `dst` slots going out, from `dst` to `src` going in."""
         near, far = (src, dst) if direction is Direction.OUT else (dst, src)
         views = (self.slots(edges), self.slots(near), self.slots(far))
         edge_slots, sources, targets = views
@@ -240,7 +240,7 @@ class Derived:
             return built
 
         def opposite() -> Adjacency | None:
-            """Return the other direction at the same pins, if it is there and nothing but a base."""
+            """Return the other direction at the same pins, if it is there and only a base."""
             key = self._adjacency_key((edges, far, near), (views[0], views[2], views[1]), direction.reversed)
             family = self._residents.known(key)
             kept = None if family is None else family.get((views[0].pin, views[2].pin, views[1].pin))
@@ -257,7 +257,7 @@ class Derived:
     def adjacency_is_cheap(
         self, edges: OpenTable, src: OpenTable, dst: OpenTable, direction: Direction
     ) -> bool:
-        """Say whether the adjacency is there, can be brought forward or loaded: no full build is needed."""
+        """Say whether the adjacency is there, or can be advanced or loaded: no full build is needed."""
         if edges.handle.row_count <= SMALL_TABLE:
             return True
         near, far = (src, dst) if direction is Direction.OUT else (dst, src)
@@ -284,7 +284,7 @@ class Derived:
         return ResidentKey("adjacency", pairs, direction)
 
     def _resolver(self, table: OpenTable, slots: Slots) -> Resolve:
-        """Return how ids of edge ends become slots: all by index, a few by lookup while there is none."""
+        """Return how ids of edge ends become slots: by index, or a few by lookup while there is no index."""
 
         def resolve(ids: Values) -> SlotArray:
             has_index = self._residents.known(self._ids_key(table, slots)) is not None
@@ -297,7 +297,7 @@ class Derived:
     # Columns
 
     def column(self, table: OpenTable, name: str, slots: SlotArray) -> Values:
-        """Return the values of a column for slots, in their order; kept where that pays, else fetched."""
+        """Return the values of a column for slots, in their order; kept where that pays off, else fetched."""
         view = self.slots(table)
         has_ids = self._residents.known(self._ids_key(table, view)) is not None
         if name == ID and has_ids:
@@ -310,7 +310,7 @@ class Derived:
         return self._column(table, view, name).take(slots)
 
     def resident(self, table: OpenTable, name: str) -> DenseColumn | IdIndex | None:
-        """Return what holds a column in memory, or none while values are fetched from the table."""
+        """Return what holds a column in memory, or `None` while values are fetched from the table."""
         view = self.slots(table)
         if name == ID and self._residents.known(self._ids_key(table, view)) is not None:
             return self.ids(table)
@@ -319,7 +319,7 @@ class Derived:
         return self._column(table, view, name)
 
     def cached_column(self, table: OpenTable, name: str) -> "Values | None":
-        """Return the value of every slot, null where it has no row; none for columns that are not kept.
+        """Return the value of every slot, null where it has no row; `None` for columns that are not kept.
 
         Strings that repeat come dictionary-encoded.
         """
@@ -351,7 +351,7 @@ class Derived:
     # What they share
 
     def _delta(self, table: OpenTable, since: TablePin, before: Layout, generation: TablePin) -> VersionDelta:
-        """Return what changed since a pin; one object for all that are brought forward over it."""
+        """Return what changed since a pin; one object for all structures that are advanced by it."""
 
         def make() -> VersionDelta:
             along = columns_wanted(self._residents.all_keys(), table, generation)

@@ -2,9 +2,9 @@
 
 F1  A file is a guess that must prove itself: format, name, length and checksums are checked before any use,
     and whatever does not fit, or cannot be read, counts as absent.
-F2  Files are written beside their place and renamed; nobody sees half of one.
+F2  Files are written beside their place and renamed; no reader sees half a file.
 F3  Nothing here fails a query: a directory that is missing, full or read-only only costs time.
-F4  All graphs together stay below a number of bytes; what was not used for longest goes first.
+F4  All graphs together stay below a number of bytes; the least recently used goes first.
 F5  Nothing is read that another user may have written, and nothing but cache files is removed.
 """
 
@@ -53,7 +53,7 @@ class DiskCache:
     """The files of one graph; safe to share between threads."""
 
     def __init__(self, directory: Path | None, graph_id: str, bytes_max: int) -> None:
-        """Take the cache directory, none for no files, and the bytes that all graphs may use in it."""
+        """Take the cache directory, `None` for no files, and the bytes that all graphs may use in it."""
         self._root = directory
         self._folder = None if directory is None else directory / _safe(graph_id)
         self._bytes_max = bytes_max
@@ -73,7 +73,7 @@ class DiskCache:
         return stored
 
     def about(self, name: str) -> dict[str, Any] | None:
-        """Return what a file says about itself, its arrays unread; none where there is no such file."""
+        """Return what a file says about itself, its arrays unread; `None` if there is no such file."""
         if self._folder is None:
             return None
         try:
@@ -87,7 +87,7 @@ class DiskCache:
         return about
 
     def save(self, name: str, about: dict[str, Any], arrays: Arrays) -> None:
-        """Write a file in a thread of its own; `close` waits for it."""
+        """Write a file in its own thread; `close` waits for it."""
         if self._folder is None:
             return
         writer = threading.Thread(
@@ -126,20 +126,20 @@ class DiskCache:
 
     @contextmanager
     def _opened(self, name: str) -> Iterator[IO[bytes]]:
-        """Open a file that is there and that nobody else has written (F5)."""
+        """Open an existing file that no other user has written (F5)."""
         assert self._folder is not None
         require_private(self._folder)
         with os.fdopen(open_own(self._folder / _safe(name), os.O_RDONLY), "rb") as opened:
             yield opened
 
     def _trim(self) -> None:
-        """Remove what was not used for longest until the rest fits (F4, F5)."""
+        """Remove the least recently used files until the rest fits (F4, F5)."""
         assert self._root is not None
         found = []
         for path in self._files():
             try:
                 status = path.lstat()
-            except OSError:  # somebody else removed it
+            except OSError:  # another process removed it
                 continue
             found.append((status.st_mtime_ns, status.st_size, path))
         excess = sum(size for _, size, _ in found) - self._bytes_max

@@ -1,7 +1,7 @@
-"""Which arrays of slots, id indexes and adjacencies are kept in files, and how they come back.
+"""Which arrays of slots, id indexes and adjacencies are kept in files, and how they are restored.
 
-A file names the lineage, generation and pin of every table it was made from. Coming back, each must be of the
-generation in use; that its pin is a version of this very table is checked by the transaction's uuid.
+A file names the lineage, generation and pin of every table it was made from. When restored, each must be of
+the generation in use; that its pin is a version of this very table is checked by the transaction's uuid.
 """
 
 from collections.abc import Mapping
@@ -150,7 +150,7 @@ def _slots(view: Mapping[str, Any], dead: SlotArray, current: Slots) -> Slots | 
 
 
 def _strings(ids: Values) -> tuple[npt.NDArray[Any], npt.NDArray[np.uint8]]:
-    """Return offsets and bytes of strings, from zero on."""
+    """Return offsets and bytes of strings, starting from zero."""
     dtype = np.dtype(np.int64 if pa.types.is_large_string(ids.type) else np.int32)
     if not len(ids):
         return np.zeros(1, dtype), np.empty(0, np.uint8)

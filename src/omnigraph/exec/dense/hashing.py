@@ -17,7 +17,7 @@ Hashes: TypeAlias = npt.NDArray[np.uint64]
 _BLOCK = 65_536  # strings hashed at a time: their intermediate arrays stay in the processor's cache
 _SEED, _STEP, _FINAL = 0x9E3779B97F4A7C15, 0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53
 _MASK = 2**64 - 1
-_TAILS = np.array([(1 << 8 * length) - 1 for length in range(8)], np.uint64)  # the bytes that a word has
+_TAILS = np.array([(1 << 8 * length) - 1 for length in range(8)], np.uint64)  # by how many bytes a word has
 
 
 def hash_text(text: str) -> int:

@@ -26,7 +26,7 @@ ID = "id"
 TAIL_MAX_SHARE = 0.1  # of the base; a longer tail is merged into it
 TAIL_FREE = 4_096
 _BULK = 1 << 20  # keys looked up at a time
-_BUCKETS_FROM = 512  # keys from which a table of first positions is worth its building
+_BUCKETS_FROM = 512  # from this many keys, a table of first positions is worth building
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +87,7 @@ class HashTable:
             at += 1
 
     def merged(self, hashes: Hashes, slots: SlotArray) -> "HashTable":
-        """Return the table with more entries, for a number that is small beside its own."""
+        """Return the table with more entries, few compared with its own."""
         order = np.argsort(hashes, kind="stable")
         places = np.searchsorted(self.hashes, hashes[order], side="right")
         return HashTable(
@@ -105,7 +105,7 @@ class IdIndex:
 
     @property
     def pin(self) -> TablePin:
-        """The version it stands at."""
+        """The version it is for."""
         return self.column.pin
 
     @property
@@ -161,7 +161,7 @@ class IdIndex:
 
     def _find(self, keys: Values) -> SlotArray:
         if keys.null_count:
-            keys = keys.fill_null("")  # the empty string is nobody's id
+            keys = keys.fill_null("")  # no row has the empty string as its id
         hashes = hash_strings(keys)
         found = np.full(len(keys), -1, np.int32)
         for table in (self._base, self._tail):
@@ -201,7 +201,7 @@ def index_of(column: DenseColumn) -> IdIndex:
 
 
 def restored(column: DenseColumn, base: HashTable) -> IdIndex:
-    """Return an index of which everything is known."""
+    """Return an index from its parts."""
     return IdIndex(column, base, _empty())
 
 

@@ -28,10 +28,10 @@ class TablePin:
 
 @dataclass(frozen=True, slots=True)
 class OpenTable:
-    """One table of a snapshot, held open at its pin, with what the snapshot says of it.
+    """One table of a snapshot, held open at its pin, with what the snapshot says about it.
 
-    A `PinnedTable` is where it lies. What is derived is kept under its lineage and pin instead: files of it
-    outlive the process, and the graph may lie elsewhere by then.
+    A `PinnedTable` says where it is. Derived structures are kept under its lineage and pin instead: their
+    files outlive the process, and the graph may have moved by then.
     """
 
     entry: TableEntry

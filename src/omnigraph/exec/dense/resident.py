@@ -1,8 +1,8 @@
 """What is in memory: families of views, each a function of pins, within a number of bytes.
 
 M1  A view is found under the very pins it was made for: version and transaction, never a number alone.
-M2  A family is made or brought forward by one thread at a time; others wait for it and find it done.
-M3  What was not used for longest goes first; a view in use stays alive with whoever holds it.
+M2  A family is made or advanced by one thread at a time; others wait for it and find it done.
+M3  The least recently used goes first; a view in use stays alive while something holds it.
 """
 
 import threading
@@ -21,7 +21,7 @@ Pins = tuple[TablePin, ...]
 
 @dataclass(frozen=True, slots=True)
 class ResidentKey:
-    """What a family is of: its kind, each table with the generation of its slots, and which part of it."""
+    """What a family is of: its kind, each table with the generation of its slots, and the part of it."""
 
     kind: Literal["slots", "ids", "column", "vectors", "adjacency"]
     tables: tuple[tuple[TableLineage, TablePin | None], ...]
@@ -53,7 +53,7 @@ class Family(Generic[V]):
 
     def __init__(self, views_max: int) -> None:
         """Take how many views are kept."""
-        self.lock = threading.Lock()  # of whoever makes a view
+        self.lock = threading.Lock()  # held while a view is made
         self.nbytes = 0
         self._views: Recent[Pins, V] = Recent(views_max)
 
@@ -78,7 +78,7 @@ class Family(Generic[V]):
         return best
 
     def put(self, view: V) -> None:
-        """Keep a view; the one that was not used for longest goes."""
+        """Keep a view; the least recently used one goes."""
         self._views.put(view.pins, view)
         pieces: dict[int, int] = {}
         for kept in self.views():
@@ -119,7 +119,7 @@ class Residents:
             return list(self._families)
 
     def forget(self, lineage: TableLineage, alive: set[TablePin]) -> None:
-        """Let go of what stands on generations of a lineage that no slots have any more."""
+        """Drop what rests on generations of a lineage that no slots have any more."""
         with self._lock:
             for key in list(self._families):
                 for known, generation in key.tables:
@@ -127,17 +127,17 @@ class Residents:
                         self._families.pop(key, None)
 
     def trim(self) -> None:
-        """Let families go until the rest fits (M3); the one used last stays."""
+        """Drop families until the rest fits (M3); the one used last stays."""
         with self._lock:
             total = sum(family.nbytes for family in self._families.values())
-            # Everything else stands on the slots: they go last.
+            # Everything else rests on the slots: they go last.
             for key in sorted(list(self._families)[:-1], key=lambda key: key.kind == "slots"):
                 if total <= self._bytes_max:
                     return
                 total -= self._families.pop(key).nbytes
 
     def clear(self) -> None:
-        """Let everything go."""
+        """Drop everything."""
         with self._lock:
             self._families.clear()
 
@@ -150,7 +150,7 @@ def derive(
     load: Callable[[], V | None],
     build: Callable[[], V],
 ) -> V:
-    """Return the view at some pins: kept, brought forward from one that is kept or on disk, or built (M2)."""
+    """Return the view at some pins: kept, advanced from one that is kept or on disk, or built (M2)."""
     view = family.get(pins)
     if view is not None:
         return view
@@ -180,7 +180,7 @@ DeltaKey: TypeAlias = tuple[TableLineage, TablePin, TablePin]
 
 @final
 class DeltaMemo:
-    """The newest deltas: the structures of a table are brought forward over one, one after another."""
+    """The newest deltas: the structures of a table are advanced by the same one, one after another."""
 
     def __init__(self) -> None:
         """Begin without any."""
@@ -204,6 +204,6 @@ class DeltaMemo:
             return delta
 
     def clear(self) -> None:
-        """Let all go."""
+        """Drop all of them."""
         with self._lock:
             self._deltas.clear()

@@ -1,4 +1,4 @@
-"""How much the derived structures may take, and where their files lie."""
+"""How much memory and disk the derived structures may take, and where their files are."""
 
 import os
 import sys
@@ -12,7 +12,7 @@ CACHE_DIR, CACHE_BYTES, GRAPH_CACHE = "OMNIGRAPH_CACHE_DIR", "OMNIGRAPH_CACHE_BY
 DISK_BYTES = 2 * 1024**3
 MEMORY_BYTES = 2 * 1024**3  # both directions of 5M edges and the ids of 1M nodes take a tenth of it
 VIEWS_MAX = 8  # snapshots of one table that stay derived; each later one costs its changes only
-DISK_ROWS_MIN = 20_000  # below, building anew is as quick as reading a file
+DISK_ROWS_MIN = 20_000  # below this, rebuilding is as quick as reading a file
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class CacheSettings:
 
     @staticmethod
     def from_environment() -> "CacheSettings":
-        """Return the settings of this process; a malformed one is its default, with a warning."""
+        """Return the settings of this process; a malformed one becomes its default, with a warning."""
         return CacheSettings(
             directory=_directory(),
             disk_bytes=number_setting(CACHE_BYTES, DISK_BYTES),
@@ -36,7 +36,7 @@ class CacheSettings:
 
 
 def _directory() -> Path | None:
-    """Return the folder of cache files: as set (empty is none), else below the user's cache folder."""
+    """Return the folder of cache files: as set (empty for no folder), else below the user's cache folder."""
     chosen = os.environ.get(CACHE_DIR)
     if chosen is not None:
         return Path(chosen).expanduser() if chosen else None

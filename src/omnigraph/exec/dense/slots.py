@@ -1,11 +1,11 @@
 """Dense ids: the slot of a row in the dictionary of its table's stable row ids.
 
 S1  The slots of a generation are a pure function of its base version and the row id: the rows of the base
-    version by ascending row id, then every later row id in order. Any process numbers alike.
+    version by ascending row id, then every later row id in order. Every process assigns the same numbers.
 S2  Updates, compaction and index builds keep slots. A delete leaves a tombstone. A row id that was never seen
     at a pin is one as well.
 S3  A view is immutable; advancing gives another view that shares the base.
-S4  After every advance the live slots are as many as the rows of the version. Any doubt is a new generation.
+S4  After every advance there are as many live slots as rows of the version. Any doubt is a new generation.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from omnigraph.storage.tables.rows import CREATED_AT, read_rows, row_ids_of
 from omnigraph.storage.tables.table import TableStore
 from omnigraph.storage.versions.difference import Layout, VersionDelta, layout_of
 
-TOMBSTONES_MAX_SHARE = 0.25  # above, scans of slots cost more than a new dictionary
+TOMBSTONES_MAX_SHARE = 0.25  # above this, scans of slots cost more than a new dictionary
 TOMBSTONES_FREE = 1_024
 DIRECT_FROM = 64  # rows per question up to which that array is made
 DIRECT_SPAN_MAX = 4  # row ids per row up to which an array by row id is small enough
@@ -34,7 +34,7 @@ class SlotBase:
     generation: TablePin
     first: int
     count: int
-    row_ids: RowIds | None  # ascending; none when they are `first`, `first + 1`, ...
+    row_ids: RowIds | None  # ascending; `None` when they are `first`, `first + 1`, ...
 
     @property
     def tail_first(self) -> int:
@@ -58,7 +58,7 @@ class SlotBase:
         return direct
 
     def _has_direct(self, asked: int) -> bool:
-        """Say whether the array by row id is there, or worth making for so many questions."""
+        """Say whether the array by row id is there, or worth making for this many questions."""
         return "_direct" in self.__dict__ or asked * DIRECT_FROM > self.count
 
     def find(self, row_ids: RowIds) -> SlotArray:
@@ -116,7 +116,7 @@ class Slots:
         return live
 
     def live(self) -> Mask | None:
-        """Return, by slot, whether it has a row; none when every slot has."""
+        """Return, by slot, whether it has a row; `None` when every slot has one."""
         return self._live if len(self.dead) else None
 
     def all(self) -> SlotArray:
@@ -149,7 +149,7 @@ class Slots:
         return found
 
     def is_dead(self, slots: SlotArray) -> Mask:
-        """Return which slots are tombstones; -1 is none."""
+        """Return which slots are tombstones; -1 is not one."""
         if not len(self.dead):
             return np.zeros(len(slots), np.bool_)
         if len(slots) * 16 > self.size:
@@ -161,7 +161,7 @@ class Slots:
 
 
 def build_slots(table: OpenTable) -> Slots:
-    """Number the rows of a version anew."""
+    """Number the rows of a version from scratch."""
     row_ids = row_ids_of(read_rows(table.handle, ()))
     if len(row_ids) > 1 and not (row_ids[1:] > row_ids[:-1]).all():
         row_ids = np.sort(row_ids)
@@ -174,7 +174,7 @@ def build_slots(table: OpenTable) -> Slots:
 
 
 def advance_slots(slots: Slots, table: OpenTable, delta: VersionDelta, store: TableStore) -> Slots | None:
-    """Return the view of a later version, or none where anything is in doubt (S4)."""
+    """Return the view of a later version, or `None` where anything is in doubt (S4)."""
     if slots.base.count == 0 or not delta.is_consistent:
         return None
     if delta.is_empty:
@@ -211,7 +211,7 @@ def _repeats(ascending: RowIds) -> bool:
 
 
 def _killed(slots: Slots, delta: VersionDelta, expected: int) -> SlotArray | None:
-    """Return the slots of deleted rows, or none where they cannot be told."""
+    """Return the slots of deleted rows, or `None` where they cannot be told."""
     if expected == 0:
         return empty_slots()
     try:
@@ -238,7 +238,7 @@ def _holes(slots: Slots, inserted: RowIds, size: int) -> SlotArray:
 def _is_proven(slots: Slots, delta: VersionDelta, killed: SlotArray, store: TableStore) -> bool:
     """Say that no commit in between can have hidden a change that leaves every sum even.
 
-    Only a row that came back could: it makes up for one that went. Such rows would be in fragments that were
+    Only a row that came back could: it offsets one that went. Such rows would be in fragments that were
     there before and have other deletions now.
     """
     is_plain = delta.has_plain_history(store)

@@ -1,7 +1,7 @@
 """Which columns of vectors are compared in memory, and their blocks.
 
 Z1  What a search finds does not depend on what is kept. A column that is small enough is always compared in
-    memory, unless so few rows are asked for that their vectors are fetched and compared just alike.
+    memory, unless so few rows are asked for that their vectors are fetched and compared in the same way.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from omnigraph.exec.dense.worth import Worth
 from omnigraph.storage.tables.rows import field_id
 from omnigraph.storage.versions.difference import Layout, VersionDelta
 
-NUMBERS_MAX = 16_000_000  # of one column: comparing them all takes about what a search by index does
+NUMBERS_MAX = 16_000_000  # of one column: comparing them all takes about as long as a search by index
 NUMBER_BYTES = 4
 
 DeltaSince: TypeAlias = Callable[[OpenTable, TablePin, Layout, TablePin], VersionDelta]
@@ -36,7 +36,7 @@ class VectorBlocks:
         slots: Callable[[OpenTable], Slots],
         delta: DeltaSince,
     ) -> None:
-        """Take what all that is derived shares: memory, counts, costs, slots and changes."""
+        """Take what all derived structures share: memory, counts, costs, slots and changes."""
         self._residents = residents
         self._counter = counter
         self._worth = worth
@@ -44,7 +44,7 @@ class VectorBlocks:
         self._delta = delta
 
     def for_search(self, table: OpenTable, name: str, rows: int, *, few: int) -> VectorBlock | None:
-        """Return the block to search some rows of a column in, or none where the table is to be asked (Z1).
+        """Return the block to search some rows of a column in, or `None` where the table must be asked (Z1).
 
         The vectors of `few` rows are fetched until reading the block pays.
         """
@@ -57,7 +57,7 @@ class VectorBlocks:
         return self.get(table, name)
 
     def get(self, table: OpenTable, name: str) -> VectorBlock:
-        """Return the vectors of a column: kept, brought forward or read."""
+        """Return the vectors of a column: kept, advanced or read."""
         slots = self._slots(table)
 
         def advance(block: VectorBlock) -> VectorBlock:

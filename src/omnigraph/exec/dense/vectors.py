@@ -1,9 +1,9 @@
-"""Vectors in memory, by slot: all that can be among the nearest, found by one pass of products.
+"""Vectors in memory, by slot: one pass of products finds all that can be among the nearest.
 
 W1  Products are in single precision and their error is bounded: no row that belongs among the nearest is left
-    out. Which of the candidates are nearest is for distances in double precision to say.
+    out. Distances in double precision decide which of the candidates are nearest.
 W2  A view is immutable and right for its pin; advancing costs the rows that changed and shares the base.
-W3  A slot without a vector is no candidate.
+W3  A slot without a vector is not a candidate.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ Matrix: TypeAlias = npt.NDArray[np.float32]
 Places: TypeAlias = npt.NDArray[np.intp]
 
 PATCHES_MAX = 4_096  # vectors beside the base; more are folded into a new one
-WHOLE_SHARE = 2  # from half of the rows on, one pass over all is quicker than gathering those asked for
+WHOLE_SHARE = 2  # from half of the rows, one pass over all is quicker than gathering those asked for
 _BLOCK = 131_072  # numbers worked on at a time: they stay in the processor's cache
 _HALF_STEP = 2.0**-24  # the greatest relative error of one operation in single precision
 _EXACT_STEPS = 1e-12  # far above the error of sums in double precision, for any dimension
@@ -35,7 +35,7 @@ _PRODUCT_MAX = 1e37  # lengths whose product is below it have no product that ov
 
 @dataclass(frozen=True, eq=False)
 class Vectors:
-    """Rows of vectors, and the square of the length of each; no number where there is no vector (W3)."""
+    """Rows of vectors, and the square of each one's length; not a number where there is no vector (W3)."""
 
     matrix: Matrix
     squares: Floats
@@ -81,9 +81,9 @@ class VectorBlock:
         return vectors
 
     def candidates(self, slots: SlotArray, query: Floats, limit: int | None) -> SlotArray:
-        """Return those of ascending slots that can be among the nearest so many (W1).
+        """Return those of ascending slots that can be among the nearest `limit` (W1).
 
-        Without a limit they are all that have a vector.
+        Without a limit, all that have a vector.
         """
         at, patches = self._patches(slots)
         squares = self.base.squares.take(slots, mode="clip")
@@ -146,7 +146,7 @@ def advance_vectors(block: VectorBlock, slots: Slots, delta: VersionDelta, name:
 def _errors(dimension: int, lengths: Floats, length: float) -> Floats:
     """Return by how much the squared distances of vectors of some lengths from another may be wrong.
 
-    A sum of products is off by at most so many half steps of the product of both lengths as it has members,
+    A sum of products is off by at most as many half steps of the product of both lengths as it has terms,
     in whatever order they are added up; rounding the query costs one more.
     """
     steps = 2.0 * 1.1 * (dimension + 2) * _HALF_STEP * length
@@ -159,7 +159,7 @@ def _errors(dimension: int, lengths: Floats, length: float) -> Floats:
 def _products(matrix: Matrix, slots: SlotArray, query: Matrix) -> Matrix:
     """Return the products of some rows with the query.
 
-    Row by row: a product of the whole matrix would wait for the threads of BLAS, on a busy machine for long.
+    Row by row: a product of the whole matrix would wait for BLAS threads, for long on a busy machine.
     """
     if len(slots) * WHOLE_SHARE >= len(matrix):
         whole: Matrix = np.vecdot(matrix, query)
@@ -176,7 +176,7 @@ def _products(matrix: Matrix, slots: SlotArray, query: Matrix) -> Matrix:
 
 
 def _vectors(column: Values) -> Vectors:
-    """Return the vectors of a column of Arrow, in its order."""
+    """Return the vectors of an Arrow column, in its order."""
     dimension = cast("pa.FixedSizeListType[Any]", column.type).list_size
     flat = cast("pa.FixedSizeListArray[Any]", column).flatten()  # leaves nulls out
     matrix = flat.to_numpy(zero_copy_only=False).astype(np.float32, copy=False).reshape(-1, dimension)
@@ -202,6 +202,6 @@ def _nothing(count: int, dimension: int) -> Vectors:
 
 
 def _placed(vectors: Vectors, at: npt.NDArray[np.integer[Any]], some: Vectors) -> Vectors:
-    """Return vectors of our own making after some were put in their places."""
+    """Return vectors that we own, after putting some into their places."""
     vectors.matrix[at], vectors.squares[at] = some.matrix, some.squares
     return vectors

@@ -12,7 +12,7 @@ from omnigraph.storage.tables.rows import field_id
 
 
 def columns_wanted(keys: Iterable[ResidentKey], table: OpenTable, generation: TablePin) -> list[str]:
-    """Return the columns of a table that structures of a generation are made from, in its order."""
+    """Return the columns of a table that structures of a generation are made from, in the table's order."""
     wanted: set[str] = set()
     fields: set[str | int] = set()
     for key in keys:

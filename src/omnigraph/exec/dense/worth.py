@@ -1,7 +1,7 @@
 """When a column is worth keeping in memory.
 
 H1  A column is read whole once fetching parts of it has cost as much: at worst twice the least is spent.
-H2  Of a table whose ids are in memory more rows will be asked for: a quarter of that is enough.
+H2  More rows will be asked for of a table whose ids are in memory: a quarter of that is enough.
 H3  What is kept never decides an answer, only how quickly it comes.
 """
 
@@ -21,7 +21,7 @@ IN_USE_SHARE = 4  # of the cost of a read, for a table that is in constant use (
 SAMPLE_ROWS = 512
 TEXT_BYTES_MAX = 128  # mean length of strings that are worth keeping
 
-# Milliseconds; ratios are what counts.
+# Milliseconds; only their ratios matter.
 _FETCH_MS, _FETCH_ROW_MS, _READ_MS, _READ_ROW_MS = 0.5, 0.001, 3.0, 0.00003
 _FETCH_NUMBER_MS, _READ_NUMBER_MS = 0.0002, 0.000004  # of vectors
 
@@ -31,24 +31,24 @@ class Worth:
     """What was spent on columns that are not kept; safe for threads."""
 
     def __init__(self, memory_bytes: int) -> None:
-        """Take the memory that all that is derived may use."""
+        """Take the memory that all derived structures may use."""
         self._column_bytes_max = memory_bytes // COLUMN_SHARE
         self._lock = threading.Lock()
         self._spent_ms: dict[ResidentKey, float] = {}
         self._is_short: dict[ResidentKey, bool] = {}
 
     def is_due(self, key: ResidentKey, *, fetched: int, rows: int, is_in_use: bool) -> bool:
-        """Count a fetch of some rows; say whether reading the column of so many has become the cheaper."""
+        """Count a fetch of some rows; say whether reading a column of `rows` rows has become cheaper."""
         spent_ms = self._spend(key, _FETCH_MS + _FETCH_ROW_MS * fetched)
         return spent_ms * (IN_USE_SHARE if is_in_use else 1) >= _READ_MS + _READ_ROW_MS * rows
 
     def are_vectors_due(self, key: ResidentKey, *, fetched: int, numbers: int) -> bool:
-        """Count a fetch of some numbers of vectors; say whether reading so many has become the cheaper."""
+        """Count a fetch of some numbers of vectors; say whether reading all of them has become cheaper."""
         spent_ms = self._spend(key, _FETCH_MS + _FETCH_NUMBER_MS * fetched)
         return spent_ms >= _READ_MS + _READ_NUMBER_MS * numbers
 
     def fits(self, size: float) -> bool:
-        """Say whether a column of so many bytes may be kept."""
+        """Say whether a column of this many bytes may be kept."""
         return size <= self._column_bytes_max
 
     def is_short(self, key: ResidentKey, table: OpenTable, slots: Slots, name: str) -> bool:

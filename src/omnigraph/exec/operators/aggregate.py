@@ -19,7 +19,7 @@ from omnigraph.exec.operators.project import project
 from omnigraph.exec.rows import BindingTable
 
 _EXACT_BELOW = 2.0**52  # whole floats are added exactly, and faster than integers
-NO_PLACE: Values = pa.array([None], pa.int64())  # taken from a column it gives null
+NO_PLACE: Values = pa.array([None], pa.int64())  # taking it from a column gives null
 
 
 def aggregate(context: QueryContext, value: AggregateValue, rows: BindingTable, groups: Groups) -> Values:
@@ -81,7 +81,7 @@ def _exact_sums(values: Floats, weight: Counts | None, of_row: Counts, count: in
     total = np.zeros(count, np.float64)
     occurrences = len(values) if weight is None else int(weight.sum())
     rest = values
-    # As many parts as the values span magnitudes, two or three as a rule: a group of small values counts
+    # As many parts as the values span magnitudes, usually two or three: a group of small values counts
     # beside one of large values.
     while (greatest := float(np.abs(rest).max(initial=0.0))) > 0.0:
         exponent = int(np.frexp(greatest)[1]) + max(occurrences, 1).bit_length() + 1
@@ -101,7 +101,7 @@ def _extreme(column: Values, known: Mask | None, groups: Groups, *, is_least: bo
     """Return the least or greatest value of each group, null where there is none."""
     of_row = np.zeros(len(column), np.int64) if groups.of_row is None else groups.of_row
     if pa.types.is_floating(column.type):
-        column = one_zero(column)  # else which of the two zeros comes out would depend on the order of rows
+        column = one_zero(column)  # else the order of rows would decide which of the two zeros comes out
     codes = sort_codes(column)
     if len(codes) == 1 and known is None and groups.count == 1:
         if not len(column):

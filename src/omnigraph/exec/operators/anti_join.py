@@ -1,6 +1,6 @@
 """`not`: rows from which the inside yields nothing.
 
-N1  The inside runs once over the distinct values of the outer variables that it mentions, all at the same
+N1  The inside runs once, over all distinct values of the outer variables that it mentions at the same
     time. A column of the rows says where each of them began, and survives every operator like a variable.
 """
 

@@ -11,7 +11,7 @@ from omnigraph.exec.operators.reach import reach
 from omnigraph.exec.rows import NO_SLOTS, BindingTable, distinct
 from omnigraph.plan.physical import Close
 
-EXPAND_UP_TO = 65_536  # hops up to which following them is cheaper than ordering all edges once
+EXPAND_UP_TO = 65_536  # up to this many hops, following them is cheaper than ordering all edges once
 
 
 def close(context: QueryContext, operator: Close, rows: BindingTable) -> BindingTable:

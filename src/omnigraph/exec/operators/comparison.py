@@ -104,7 +104,7 @@ def _with_constant(column: Values, operator: Operator, value: ConstantValue) -> 
 
 
 def _by_dictionary(column: "pa.DictionaryArray[Any, Any]", test: Callable[[Values], Mask]) -> Mask:
-    """Test each value once; rows look their answer up, null rows find none."""
+    """Test each value once; rows look up their answer, and null rows have none."""
     truths = np.append(test(column.dictionary), False)
     indices = column.indices
     if indices.null_count:
@@ -207,7 +207,7 @@ def _order(left: NumberArray, right: NumberArray) -> npt.NDArray[np.int8]:
         return cast("npt.NDArray[np.int8]", np.where(mirrored == 2, mirrored, -mirrored))
     if right.dtype == np.float64:
         return _order_to_floats(left, cast("npt.NDArray[np.float64]", right))
-    # One is signed, the other not: below zero the signed one is smaller, above both fit the unsigned type.
+    # One is signed, the other not: below zero the signed one is smaller, else both fit the unsigned type.
     if left.dtype == np.int64:
         order = _order(left.astype(np.uint64), right)
         return cast("npt.NDArray[np.int8]", np.where(left < 0, np.int8(-1), order))

@@ -17,7 +17,7 @@ ColumnOf = Callable[[BoundExpression], Values]
 
 
 def never_true(conditions: Sequence[Condition], context: QueryContext) -> bool:
-    """Return whether a condition has a null constant, or constants alone and is not true."""
+    """Return whether a condition has a null constant, or has only constants and is not true."""
     for condition in conditions:
         if isinstance(condition, TextMatchValue):
             if _constant(condition.query, context).value is None:
@@ -98,7 +98,7 @@ def comparison(condition: Comparison, context: QueryContext, column: ColumnOf, s
 
 def column_name(expression: BoundExpression) -> str:
     """Return the column of a table that an operand reads."""
-    assert isinstance(expression, PropertyValue), f"no column: {expression}"
+    assert isinstance(expression, PropertyValue), f"not a column: {expression}"
     return expression.property
 
 

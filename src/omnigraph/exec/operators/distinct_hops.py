@@ -16,7 +16,7 @@ _known: "weakref.WeakKeyDictionary[Csr, npt.NDArray[np.int64]]" = weakref.WeakKe
 def once_each(place: Ints, nodes: SlotArray) -> tuple[Ints, SlotArray]:
     """Return hops without repeated destinations of one place; they come grouped by place.
 
-    Adjacency gives the nodes of a place in order, but for the few places that changed since it was built:
+    Adjacency gives the nodes of a place in order, except for the few places that changed since it was built:
     only those are sorted.
     """
     if len(place) < 2:
@@ -62,7 +62,7 @@ def distinct_degrees(hop: Adjacency, frontier: SlotArray) -> npt.NDArray[np.int6
 
 
 def _of_base(base: Csr) -> npt.NDArray[np.int64]:
-    """Count the different neighbours of each node; equal ones lie side by side."""
+    """Count the different neighbours of each node; equal ones are side by side."""
     count = len(base.neighbours)
     starts = np.zeros(count + 1, np.bool_)
     starts[base.indptr] = True

@@ -21,8 +21,8 @@ from omnigraph.exec.operators.scan import passing
 from omnigraph.exec.rows import NO_SLOTS, BindingTable, distinct
 from omnigraph.plan.physical import Expand, Keep
 
-DEDUPLICATE_AT_ONCE = 65_536  # hops up to which sorting them is cheaper than asking about the whole table
-WORK_BYTES = 24  # what one hop takes while it is made: places, nodes and edges, before and after conditions
+DEDUPLICATE_AT_ONCE = 65_536  # up to this many hops, sorting is cheaper than asking about the whole table
+WORK_BYTES = 24  # memory of one hop while it is made: places, nodes and edges, before and after conditions
 
 
 def expand(context: QueryContext, operator: Expand, rows: BindingTable) -> BindingTable:

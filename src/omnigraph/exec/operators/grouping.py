@@ -18,7 +18,7 @@ from omnigraph.exec.rows import BindingTable, distinct
 
 GroupKey = PropertyValue | EntityValue
 _CODE_MAX = 1 << 62
-_COUNT_UP_TO = 4  # numbers up to so many times the rows are counted instead of sorted
+_COUNT_UP_TO = 4  # numbers up to this many times the rows are counted instead of sorted
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Groups:
     """Which group each row is in, and one row of each group."""
 
     count: int
-    of_row: Codes | None  # none: all rows are one group
+    of_row: Codes | None  # `None`: all rows are one group
     first: Codes
     is_each_row: bool = False  # every row is the group of its own number
 
@@ -98,7 +98,7 @@ def is_identifying(context: QueryContext, table_key: str, name: str) -> bool:
 
 
 def _value_codes(values: Values) -> tuple[Codes, int]:
-    """Return a number for each value; null has one of its own, both zeros and all NaN have one."""
+    """Return a number for each value; null has its own, both zeros share one, and so do all NaN."""
     if pa.types.is_list(values.type) or pa.types.is_fixed_size_list(values.type):
         codes = list_codes(values)
         return codes, int(codes.max(initial=0)) + 1

@@ -1,7 +1,7 @@
 """One hop along an edge type: through arrays in memory, or through the indexes of the edge table.
 
 H1  Both ways give the same hops; which one is taken is a matter of cost (`hop_costs`).
-H2  Hops are grouped by their place in the frontier, ascending. An edge without one of its nodes gives none.
+H2  Hops are grouped by place in the frontier, ascending. An edge that lacks one of its nodes gives no hop.
 """
 
 import time
@@ -25,7 +25,7 @@ HopsTaken = tuple[Ints, SlotArray, SlotArray]  # place in the frontier, node rea
 
 
 class Hop(Protocol):
-    """What a traversal asks of an edge type in a direction; adjacency arrays answer it, too."""
+    """What a traversal asks of an edge type in a direction; adjacency arrays answer it too."""
 
     def expand(self, frontier: SlotArray) -> HopsTaken:
         """Return the hops from each node of a frontier (H2)."""
@@ -41,11 +41,11 @@ class Hop(Protocol):
 
     @property
     def has_parallel(self) -> bool:
-        """Whether two hops may lead from one node to the same other."""
+        """Whether two hops may lead from one node to the same other node."""
 
 
 def hop_along(context: QueryContext, edge_type: str, direction: Direction, frontier: int, hops: int) -> Hop:
-    """Return the way to follow an edge type from about so many nodes, for at most so many hops."""
+    """Return the way to follow an edge type from about `frontier` nodes, for at most `hops` hops."""
     edge = context.view.edge_type(edge_type)
     if direction is not Direction.BOTH:
         return _directed(context, edge, direction, frontier, hops)
@@ -132,7 +132,7 @@ class IndexedHop:
 
     @property
     def has_parallel(self) -> bool:
-        """Nobody has looked."""
+        """Not known, so assumed."""
         return True
 
     def expand(self, frontier: SlotArray) -> HopsTaken:
@@ -167,7 +167,7 @@ class IndexedHop:
         return linked
 
     def _far_slots(self, ids: Values) -> SlotArray:
-        """Return the slots of nodes by id, -1 for one that is not there."""
+        """Return the slots of nodes by id, -1 for a missing one."""
         wanted = cast("list[str]", ids.unique().to_pylist())
         rows = self._store.rows_by_id(self._far_handle, wanted, ["id"], with_row_id=True)
         slots = self._view.slots(self._far_key).of_row_ids(_numbers(rows["_rowid"]))
@@ -189,7 +189,7 @@ class IndexedHop:
 
 
 def hops_ahead(hop: Hop, frontier: SlotArray) -> int:
-    """Return how many hops there will be, or zero where only taking them would tell."""
+    """Return how many hops there will be, or zero where that is known only by taking them."""
     if isinstance(hop, IndexedHop) or (isinstance(hop, EitherWay) and hop.is_indexed):
         return 0
     return int(hop.degrees(frontier).sum())

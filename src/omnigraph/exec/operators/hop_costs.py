@@ -1,14 +1,14 @@
 """What hops through indexes have cost so far, so that arrays are built once they would have been cheaper.
 
-The rule is that of renting skis: rent until the rent paid has reached a share of the price. Few queries never
-pay for arrays; with many, what was spent on hops before is small beside them.
+The rule is that of renting skis: rent until the rent paid has reached a share of the price. A few queries
+never pay for arrays; with many, what was spent on hops before is small in comparison.
 """
 
 import threading
 
 BUILD_MS_PER_EDGE = 0.000_2
 BUILD_MS_PER_EDGE_LARGE = 0.000_4  # once the ids of the nodes no longer fit the processor's caches
-PATIENCE = 0.25  # the share: half-way sessions are rare, people look once or stay
+PATIENCE = 0.25  # the share: sessions in between are rare, people look once or stay
 LARGE_NODE_TABLE = 500_000
 CostKey = tuple[object, ...]
 

@@ -20,7 +20,7 @@ from omnigraph.plan.physical import Join, JoinKey, Scan
 
 
 def scan(context: QueryContext, operator: Scan, rows: BindingTable) -> BindingTable:
-    """Return the nodes of a scan with every row so far; the first operator starts from one empty row."""
+    """Combine every row so far with the nodes of a scan; the first operator starts from one empty row."""
     return _product(context, operator, rows, _selected(context, operator))
 
 
@@ -61,7 +61,7 @@ def _combined(operator: Scan, rows: BindingTable, place: Ints, nodes: SlotArray)
 def _codes(
     context: QueryContext, operator: Join, rows: BindingTable, nodes: SlotArray
 ) -> tuple[Codes, Codes]:
-    """Return numbers for the keys of both sides, equal where all keys are; -1 where one equals nothing."""
+    """Return numbers for the keys of both sides, equal where all keys are; -1 where a key equals nothing."""
     table_key = f"node:{operator.scan.type_name}"
     own_codes, other_codes = np.zeros(len(nodes), np.int64), np.zeros(rows.size, np.int64)
     for key in operator.keys:
@@ -104,7 +104,7 @@ def _with_key(codes: Codes, column: Values, values: Values) -> Codes:
 
 
 def _dense(own: Codes, other: Codes) -> tuple[Codes, Codes]:
-    """Renumber from zero, so that further keys do not overflow; what only the other side has is nothing."""
+    """Renumber from zero, so that further keys do not overflow; what only the other side has gets -1."""
     known: Sequence[int] | Codes = np.unique(own[own >= 0])
     if not len(known):
         return np.full(len(own), -1, np.int64), np.full(len(other), -1, np.int64)

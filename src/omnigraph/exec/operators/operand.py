@@ -29,7 +29,7 @@ class Constant:
 
 
 def constant(expression: BoundExpression, parameters: Parameters) -> Constant | None:
-    """Return the value of a literal or parameter, or none for an expression over variables."""
+    """Return the value of a literal or parameter, or `None` for an expression over variables."""
     match expression:
         case LiteralValue(value):
             return Constant(value)

@@ -1,6 +1,6 @@
 """The order of rows: keys, ties, and the first few without sorting all.
 
-O1  Null is smaller than every value, NaN greater: ascending nulls come first, descending they come last.
+O1  Null is smaller than every value, NaN greater: nulls come first when ascending, last when descending.
 O2  Keys that decide nothing more are not read: a later key is asked only about the rows that still tie for a
     place among the first.
 """
@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 from omnigraph.core.arrays import Ints, Values
 from omnigraph.exec.operators.comparison import plain
 
-FEW_TEXTS = 64  # texts that plain Python sorts faster than it can ask somebody else to
-CUT_FROM = 256  # rows below which sorting all is not worth avoiding
+FEW_TEXTS = 64  # up to this many texts, plain Python sorts faster than any library that it calls
+CUT_FROM = 256  # below this many rows, sorting all is not worth avoiding
 OrderCodes = npt.NDArray[Any]
 
 
@@ -51,7 +51,7 @@ def sorted_positions(size: int, keys: Sequence[SortKey], limit: int | None = Non
 
 
 def _first(positions: Ints, keys: Sequence[SortKey], limit: int) -> Ints:
-    """Return at least the first rows and few more, by position (O2)."""
+    """Return at least the first rows and a few more, by position (O2)."""
     sure: list[Ints] = []
     for key in keys:
         codes = key.codes(positions)

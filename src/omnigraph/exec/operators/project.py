@@ -42,7 +42,7 @@ def project(
 
 
 def entities(context: QueryContext, table_key: str, slots: SlotArray) -> Values:
-    """Return whole entities: id, for edges both ends, and all properties but blobs by name."""
+    """Return whole entities: id, for edges both ends, and all properties except blobs by name."""
     fields = list(entity_type(context.view.catalog, table_key))
     columns = context.view.columns(table_key, [field.name for field in fields], slots)
     return pa.StructArray.from_arrays(columns, fields=fields)

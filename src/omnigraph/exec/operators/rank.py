@@ -1,7 +1,7 @@
 """Rankings: the nodes of a variable by relevance, distance or both, over the rows of the match.
 
-K1  All conditions apply first: only nodes that rows have are ranked, so that a limit is of matching rows.
-K2  A ranking is of nodes. Rows of one node are neighbours and share its rank; ties went to the smaller id.
+K1  All conditions apply first: only nodes that rows have are ranked, so a limit counts matching rows.
+K2  Nodes are ranked. Rows of one node are adjacent and share its rank; ties went to the smaller id.
 """
 
 from dataclasses import dataclass
@@ -37,10 +37,10 @@ class Ranking:
 
 
 def rank(context: QueryContext, value: RankValue, rows: BindingTable, limit: int | None) -> Ranking:
-    """Return the ranking of the nodes that rows have; with a limit at least the best so many.
+    """Return the ranking of the nodes that rows have; with a limit, at least the best `limit`.
 
     Raises:
-        ExecutionError: the query has no tokens or vector to be made of, or a number is out of range.
+        ExecutionError: the query yields no tokens or no vector, or a number is out of range.
         EmbeddingError: a text cannot be embedded.
     """
     variable = value.first.field.variable if isinstance(value, RrfValue) else value.field.variable
@@ -78,7 +78,7 @@ def _arm(
     nodes: SlotArray,
     limit: int,
 ) -> Ranked:
-    """Rank one side of a fusion: of the texts every match counts, of the vectors the nearest so many."""
+    """Rank one side of a fusion: for texts every match counts, for vectors a number of the nearest."""
     return _single(context, table_key, value, nodes, limit if isinstance(value, NearestValue) else None)
 
 
@@ -115,7 +115,7 @@ def _single(
 
 
 def _restriction(context: QueryContext, table_key: str, nodes: SlotArray) -> npt.NDArray[np.int64] | None:
-    """Return the rows of nodes; none where they are all that the table has."""
+    """Return the rows of nodes; `None` where they are all that the table has."""
     known = context.view.slots(table_key)
     return None if len(nodes) == known.live_count else known.row_ids(nodes)
 
@@ -125,5 +125,5 @@ def _rrf_k(context: QueryContext, value: RrfValue) -> int:
         return RRF_K_DEFAULT
     given = constant(value.k, context.parameters)
     if given is None or not isinstance(given.value, int) or given.value <= 0:
-        raise ExecutionError("the k of rrf is an integer greater than zero")
+        raise ExecutionError("the k of rrf must be an integer greater than zero")
     return given.value

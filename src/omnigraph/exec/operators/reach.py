@@ -1,8 +1,8 @@
 """Traversals of several hops: breadth-first search with set semantics.
 
-Q1  A node is reached at the smallest number of hops that leads to it, the start at none. Reported are the
-    nodes other than the start whose number lies between the bounds, and every node with a loop whose number
-    plus one does: a loop is one more hop that ends where it began.
+Q1  A node is reached at the smallest number of hops that leads to it, the start at zero. The nodes
+    reported are those other than the start whose number is within the bounds, and every node with a loop
+    whose number plus one is: a loop is one more hop that ends where it began.
 Q2  Nodes of one start are reported once each; a bound far beyond the graph costs nothing.
 """
 
@@ -16,7 +16,7 @@ from omnigraph.core.arrays import Ints, SlotArray
 from omnigraph.exec.budget import SLOT_BYTES, Budget
 from omnigraph.exec.operators.hop import Hop, repeated
 
-PAIRS_REACH_MAX = 64.0  # nodes per start up to which all starts advance together
+PAIRS_REACH_MAX = 64.0  # up to this many nodes per start, all starts advance together
 PAIRS_STARTS_MIN = 16
 Number = TypeVar("Number", np.int32, np.int64)
 STARTS_PER_ROUND = 65_536
@@ -31,7 +31,7 @@ class Reached:
     nodes: SlotArray
 
     def spread(self, which: Ints) -> tuple[Ints, SlotArray]:
-        """Return, for rows that each begin at one of the starts, row and node, one by one."""
+        """Return pairs of row and node, for rows that each begin at one of the starts."""
         place, within = repeated(self.first[which], self.count[which])
         return place, self.nodes[within]
 

@@ -1,8 +1,8 @@
-"""The nodes of a type that pass conditions: by key, by index, or by a look at whole columns.
+"""The nodes of a type that pass conditions: by key, by index, or by reading whole columns.
 
 S1  An equality on the key is one lookup in the index of ids, never a scan; one on a unique column of a large
     table is one in the index of that column.
-S2  Whatever way is taken, the conditions are decided in memory in the end: an index only narrows the rows.
+S2  Whichever way is taken, the conditions are finally decided in memory: an index only narrows the rows.
 """
 
 from collections.abc import Sequence
@@ -31,9 +31,9 @@ from omnigraph.exec.rows import NO_SLOTS, distinct
 from omnigraph.storage.tables.filter import And, Compare, RowFilter
 from omnigraph.storage.tables.filter_leaf import typed
 
-WHOLE_TABLE_FROM = 10_000  # slots from which deciding a condition once per node may pay
-LOOKUP_FROM = 20_000  # rows from which one lookup is quicker than comparing a whole column
-PUSHED_MAX = 64  # conditions that narrow a scan: the library takes seconds to plan thousands, unasked to stop
+WHOLE_TABLE_FROM = 10_000  # from this many slots, deciding a condition once per node may pay off
+LOOKUP_FROM = 20_000  # from this many rows, one lookup is quicker than comparing a whole column
+PUSHED_MAX = 64  # conditions that narrow a scan: the library takes seconds to plan thousands, uninterrupted
 TAKE_SHARE = 10  # a column that is not kept is fetched row by row for up to a tenth of the rows
 
 
@@ -80,7 +80,7 @@ def passing(context: QueryContext, table_key: str, conditions: Sequence[Conditio
 
 
 def _by_key(context: QueryContext, table_key: str, conditions: Sequence[Condition]) -> int | None:
-    """Return the one slot that equalities on the whole key leave, -1 for none, or nothing without them."""
+    """Return the one slot that equalities on the whole key leave, -1 for no slot, `None` without them."""
     node = context.view.catalog.type_of(table_key)
     if not isinstance(node, NodeType) or node.key is None:
         return None
@@ -129,7 +129,7 @@ def _by_unique_column(
 
 
 def _among_keys(context: QueryContext, table_key: str, conditions: Sequence[Condition]) -> SlotArray | None:
-    """Return the slots whose key a list of the query holds, or nothing without such a condition."""
+    """Return the slots whose key is in a list of the query, or `None` without such a condition."""
     node = context.view.catalog.type_of(table_key)
     if not isinstance(node, NodeType):
         return None

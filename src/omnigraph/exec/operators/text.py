@@ -41,5 +41,5 @@ def _edits(context: QueryContext, condition: TextMatchValue) -> int:
         return EDITS_DEFAULT
     given = constant(condition.edits, context.parameters)
     if given is None or not isinstance(given.value, int) or given.value < 0:
-        raise ExecutionError("the number of edits of fuzzy is an integer, zero or greater")
+        raise ExecutionError("the number of edits of fuzzy must be an integer, zero or greater")
     return given.value

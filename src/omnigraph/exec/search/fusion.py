@@ -8,7 +8,7 @@ from omnigraph.exec.search.ranked import Ranked
 
 
 def fuse(first: Ranked, second: Ranked, k: int, limit: int) -> Ranked:
-    """Return the best rows of two rankings by the sum of `1 / (k + rank + 1)`, with ranks from zero on.
+    """Return the best rows of two rankings by the sum of `1 / (k + rank + 1)`, with ranks starting from zero.
 
     Ties go to the better rank in the first ranking, then in the second.
     """

@@ -1,6 +1,6 @@
 """Rows whose text has the words of a query, or words near them.
 
-M1  With no index, a partial one and a full one the same rows match.
+M1  The same rows match with no index, a partial one and a full one.
 """
 
 from collections.abc import Iterable, Sequence
@@ -34,7 +34,7 @@ def matching(
 ) -> RowIds:
     """Return the rows whose text has any token of the query, in no promised order.
 
-    `within` lists the rows to choose from; none stands for all.
+    `within` lists the rows to choose from; `None` stands for all.
     """
     wanted = tokens(query)
     if not wanted or _is_empty(handle, within):
@@ -53,7 +53,7 @@ def fuzzy_matching(  # noqa: PLR0917 - called like every search of a column
     edits: int,
     within: RowIds | None = None,
 ) -> RowIds:
-    """Return the rows whose text has a token at most so many edits from a token of the query.
+    """Return the rows whose text has a token within this many edits of a token of the query.
 
     Both are analysed first. In no promised order; `within` as in `matching`.
     """
@@ -104,7 +104,7 @@ def _near(part: AnalysedRows, wanted: list[str], edits: int) -> set[str]:
 
 
 def near_words(token: str, words: Sequence[str], edits: int) -> npt.NDArray[np.int64]:
-    """Return the places of the words at most so many insertions, deletions and replacements from a token."""
+    """Return the places of the words within this many insertions, deletions and replacements of a token."""
     lengths = np.fromiter((len(word) for word in words), np.int64, len(words))
     near: list[npt.NDArray[np.int64]] = []
     for length in np.unique(lengths[np.abs(lengths - len(token)) <= edits]):

@@ -1,4 +1,4 @@
-"""A ranking: rows from the best on, ties settled by the ids of the nodes.
+"""A ranking: rows from the best down, ties settled by the ids of the nodes.
 
 K1  Two rankings of one set of rows are equal whatever order and precision their scores came in.
 """
@@ -24,7 +24,7 @@ class Ranked:
     scores: Floats
 
     def first(self, count: int) -> "Ranked":
-        """Return the best so many."""
+        """Return the best `count`."""
         return Ranked(self.row_ids[:count], self.scores[:count])
 
 
@@ -35,13 +35,13 @@ def settle(handle: SnapshotHandle, ranked: Ranked, limit: int | None, *, toleran
     """Return the best rows, those of one score by node id (K1).
 
     Takes rows best first. Scores that differ by no more than the tolerance, relative to the greater one, are
-    one: single precision does not tell them apart.
+    equal: single precision does not tell them apart.
     """
     count = len(ranked.row_ids) if limit is None else min(limit, len(ranked.row_ids))
     if count == 0:
         return NOTHING
     groups = _groups(ranked.scores, tolerance)
-    # The rows of a group that the limit cuts through all take part in the choice.
+    # All rows of a group that the limit cuts through take part in the choice.
     end = int(np.searchsorted(groups, groups[count - 1], side="right"))
     row_ids, scores, groups = ranked.row_ids[:end], ranked.scores[:end], groups[:end]
     sizes = np.bincount(groups)
@@ -61,7 +61,7 @@ def cuts_a_group(scores: Floats, limit: int, tolerance: float) -> bool:
 
 
 def _groups(scores: Floats, tolerance: float) -> npt.NDArray[np.int64]:
-    """Return the number of the tie that each score belongs to, from zero on."""
+    """Return the number of the tie that each score belongs to, starting from zero."""
     gaps = np.abs(np.diff(scores))
     greater = np.maximum(np.abs(scores[1:]), np.abs(scores[:-1]))
     return np.concatenate([[0], np.cumsum(gaps > tolerance * greater)])

@@ -19,9 +19,9 @@ from omnigraph.storage.tables.handle import SnapshotHandle
 from omnigraph.storage.tables.table import TableStore
 
 K1, B = 1.2, 0.75
-SCORE_TOLERANCE = 1e-6  # an index adds up its scores in single precision, in an order of its own
+SCORE_TOLERANCE = 1e-6  # an index adds up its scores in single precision, in its own order
 MARGIN = 6  # rows asked for beyond the limit, so that most ties are seen whole at once
-GROWTH = 8  # of what is asked for when they are not
+GROWTH = 8  # of the number asked for when they are not
 
 
 def bm25(  # noqa: PLR0917 - called like every search of a column
@@ -34,7 +34,7 @@ def bm25(  # noqa: PLR0917 - called like every search of a column
 ) -> Ranked:
     """Return the rows with any token of the query by score, greatest first: all of them, or the best.
 
-    `within` lists the rows to choose from; none stands for all.
+    `within` lists the rows to choose from; `None` stands for all.
     """
     wanted = tokens(query)
     choice = handle.row_count if within is None else len(within)

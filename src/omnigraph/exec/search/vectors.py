@@ -22,16 +22,16 @@ from omnigraph.storage.tables.handle import SnapshotHandle
 from omnigraph.storage.tables.row_set import allowed_rows
 from omnigraph.storage.tables.table import TableStore
 
-FEW_ROWS = 128  # reading so many vectors costs less than a search
+FEW_ROWS = 128  # reading this many vectors costs less than a search
 EXACT_ROWS = (
     2_048  # up to here all partitions of an index are searched: the restriction leaves little in each
 )
 # Vectors without any clusters give a recall of 0.95 only when most partitions are searched, which is cheap in
-# a small index. In a large one more are searched, four times as many each time, until the answer stays.
+# a small index. In a large one more are searched, four times as many each time, until the answer is stable.
 FIXED_PARTITIONS, FIXED_SHARE = 400, 0.75
 FIRST_PROBES, PROBES_GROWTH = 16, 4
 MARGIN = 6  # candidates beyond the limit: single precision may have swapped near ones
-GROWTH = 8  # of what is asked for where a tie runs over the end
+GROWTH = 8  # of the number asked for where a tie runs past the end
 TIE_TOLERANCE = 1e-6  # between single-precision distances
 
 
@@ -47,10 +47,10 @@ def nearest(  # noqa: PLR0917 - called like every search of a column
     """Return rows by the distance of their vectors, closest first: all of them, or the closest.
 
     With an index the closest are found approximately, unless `exact`. `within` lists the rows to choose from;
-    none stands for all.
+    `None` stands for all.
 
     Raises:
-        ExecutionError: the vector has another length than the stored ones, or a component is not finite.
+        ExecutionError: the vector's length differs from the stored ones', or a component is not finite.
     """
     query = _checked(handle, field, vector)
     choice = handle.row_count if within is None else len(within)
@@ -96,7 +96,7 @@ def _checked(handle: SnapshotHandle, field: str, vector: Sequence[float]) -> Flo
     column_type = cast("pa.FixedSizeListType[Any]", handle.schema.field(field).type)
     if query.shape != (column_type.list_size,):
         raise ExecutionError(
-            f"nearest on {field} takes a vector of {column_type.list_size} numbers, not of {query.size}"
+            f"nearest on {field} takes a vector of {column_type.list_size} numbers, not {query.size}"
         )
     if not (np.abs(query) <= np.finfo(np.float32).max).all():
         raise ExecutionError(
@@ -116,7 +116,7 @@ class _VectorSearch:
     limit: int
 
     def closest(self, probes: int | None) -> Ranked:
-        """Return the closest rows that so many partitions hold; without partitions those of the table."""
+        """Return the closest rows of this many partitions; without a number, those of the table."""
         return self._ranked(self._candidates(probes))
 
     def until_settled(self, partition_count: int) -> Ranked:
@@ -131,7 +131,7 @@ class _VectorSearch:
         return self._ranked(candidates)
 
     def _candidates(self, probes: int | None) -> NearRows:
-        """Return at least so many rows as are wanted, among them all that tie with the last one."""
+        """Return at least as many rows as are wanted, including all that tie with the last one."""
         asked = self.limit + MARGIN
         while True:
             found = search_vector(

@@ -30,7 +30,7 @@ class TextColumn:
     field: str
 
     def index(self) -> IndexCover | None:
-        """Return what the column's index covers, or none where an analysis of our own is better or needed."""
+        """Return what the column's index covers, or `None` where our own analysis is better or needed."""
         cover = text_cover(self.handle, self.field)
         return None if cover is None or self._is_small() else cover
 
@@ -48,5 +48,5 @@ class TextColumn:
 
 
 def is_within(row_ids: RowIds, within: RowIds | None) -> npt.NDArray[np.bool_]:
-    """Say of each row whether a restriction allows it."""
+    """Say for each row whether a restriction allows it."""
     return np.ones(len(row_ids), np.bool_) if within is None else np.isin(row_ids, within)
