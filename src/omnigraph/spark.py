@@ -1,7 +1,7 @@
 """Graphs in Spark: `spark.read.format("omnigraph")`, `df.write.format("omnigraph")`, and loading frames.
 
 Importing this module registers the data source with the active session; `register` does it for a session that
-is made later.
+is started later.
 """
 
 from collections.abc import Mapping, Sequence
@@ -47,7 +47,7 @@ class GraphSource(TableSource):
         Raises:
             GraphNotFound: there is no graph at this place.
             BadRequest: there is no such type.
-            NotFoundError: there is no such branch or commit, or none at that time.
+            NotFoundError: there is no such branch or commit, or no commit at that time.
         """
         graph = open_graph(options.uri, is_writable=False)
         try:
@@ -62,7 +62,7 @@ class GraphSource(TableSource):
             close(graph)
 
     def sink(self, options: WriteOptions, schema: "StructType") -> "GraphWriter":
-        """Return the writer of this graph; its files lie under the root, which every executor sees."""
+        """Return the writer of this graph; its files are under the root, which every executor sees."""
         folder = GraphRoot.parse(options.uri).child(FOLDER.format(new_ulid()))
         return GraphWriter(options, schema, folder)
 
@@ -75,7 +75,7 @@ class GraphWriter(TableWriter):
 
         Raises:
             ValidationError: rows break the schema's rules; nothing was written.
-            ConflictError: somebody else was first; nothing was written.
+            ConflictError: another writer was first; nothing was written.
         """
         options = self.options
         graph = open_graph(options.uri)
@@ -101,7 +101,7 @@ class GraphWriter(TableWriter):
 
 
 def register(spark: "SparkSession") -> None:
-    """Make `format("omnigraph")` known to a session, and let Spark hand filters over to it."""
+    """Make `format("omnigraph")` known to a session, and let Spark push filters down to it."""
     spark.conf.set(PUSHDOWN, "true")
     spark.dataSource.register(GraphSource)
 
@@ -122,7 +122,7 @@ def load_dataframe(
     Raises:
         BadRequest: there is no such type.
         ValidationError: rows break the schema's rules; nothing was written.
-        ConflictError: somebody else was first; nothing was written.
+        ConflictError: another writer was first; nothing was written.
     """
     assert active_session() is spark, "frames are loaded by the session that is active"
     graph = open_graph(uri)
@@ -138,7 +138,7 @@ def load_dataframe(
 
 
 def _micros(timestamp: str | None) -> int | None:
-    """Return a point in time in microseconds since the epoch: the last one of its millisecond."""
+    """Return a point in time in microseconds since the epoch: the last microsecond of its millisecond."""
     if timestamp is None:
         return None
     try:
