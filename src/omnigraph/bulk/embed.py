@@ -1,11 +1,11 @@
 """Filling vectors inside a graph: the work of tasks, the same in process and on executors.
 
 V1  A row that gets a vector keeps all its other values and its row id.
-V2  A task is told of its rows by numbers alone: a fragment of one version, a filter, and a range of what the
-    filter selects there. The same numbers mean the same rows to whoever writes new ones and to whoever
-    deletes the old ones, so every row that is written replaces exactly the one that is deleted.
-V3  A key of a provider goes along with a task only while tasks run on this machine. Elsewhere executors find
-    it in their own environment, or say that it is not there.
+V2  A task is told its rows by numbers alone: a fragment of one version, a filter, and a range of what the
+    filter selects there. The same numbers mean the same rows to the task that writes new ones and to the one
+    that deletes the old ones, so every row that is written replaces exactly the one that is deleted.
+V3  A provider's key is sent with a task only while tasks run on this machine. Elsewhere executors find it in
+    their own environment, or say that it is missing.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -47,7 +47,7 @@ class VectorColumn:
 class Filling:
     """What is filled in one table, and how: the part that its tasks share.
 
-    `where` selects the rows. With `is_again` vectors that are there are made anew. `batch` is how many texts
+    `where` selects the rows. With `is_again`, existing vectors are made again. `batch` is how many texts
     a provider is given at a time.
     """
 
@@ -85,7 +85,7 @@ class FillTask:
 
 @dataclass(frozen=True, slots=True)
 class FillReport:
-    """What a task wrote, even where it then failed: its files are to be removed."""
+    """What a task wrote, even where it then failed: its files must be removed."""
 
     written: "StagedFragments"
     vectors: int
@@ -102,7 +102,7 @@ class DeleteTask:
 
 
 def cut(pieces: Iterable[tuple[int, int]], rows_max: int) -> Iterator[tuple[Share, ...]]:
-    """Yield shares of fragments, given with their rows, for tasks of so many rows each."""
+    """Yield shares of fragments, given with their rows, for tasks of at most `rows_max` rows each."""
     shares: list[Share] = []
     room = rows_max
     for fragment, count in pieces:
@@ -205,7 +205,7 @@ def fill_with_own_provider(task: FillTask) -> FillReport:
     if names and config.find_key() is None:
         raise EmbeddingError(
             f"the executor on {socket.gethostname()} has no {' or '.join(names)}: "
-            "a key is not sent over the network, set it in the environment of the executors",
+            "a key is not sent over the network; set it in the environment of the executors",
             provider=config.kind,
         )
     provider = RememberingProvider(open_provider(config))
@@ -256,7 +256,7 @@ def with_vectors(
     if not wanted:
         return rows, 0
     values = np.zeros((rows.num_rows, column.dimension), dtype=np.float32)
-    kept = np.asarray(pc.list_flatten(old), dtype=np.float32)  # nulls have no numbers in it
+    kept = np.asarray(pc.list_flatten(old), dtype=np.float32)  # nulls have no numbers here
     values[has_vector] = kept.reshape(-1, column.dimension)
     for start in range(0, len(wanted), batch):
         places = wanted[start : start + batch]
@@ -273,7 +273,7 @@ def with_vectors(
 
 
 def _chunks(parts: Iterable[_Rows]) -> Iterator[_Rows]:
-    """Yield rows in pieces that one fragment each holds."""
+    """Yield rows in pieces that each fit in one fragment."""
     held: list[_Rows] = []
     count = size = 0
     for part in parts:

@@ -1,7 +1,7 @@
 """The files of users, which a load reads and an export writes: on a disk, or in an S3-compatible store.
 
 I1  An address `s3://bucket/key` is an object; every other name is a path.
-I2  What a store must be told comes from the environment of the process that opens the file, as for graphs: a
+I2  A store's settings come from the environment of the process that opens the file, as for graphs: a
     description of a file holds no secret.
 I3  A file that is written appears under its name when it is complete and durable, and not at all otherwise.
 """
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 SCHEME = "s3://"
 _log = logging.getLogger("omnigraph")
 _MAGIC = "*?["
-# What the client library says, and what is to be done about it.
+# What the client library says, and what to do about it.
 _REFUSALS = {
-    "ACCESS_DENIED": "access was refused: check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and their rights",
+    "ACCESS_DENIED": "access was refused: check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and what they allow",
     "NO_SUCH_BUCKET": "the bucket does not exist: create it, or correct the address",
     "NETWORK_CONNECTION": "the store does not answer: check AWS_ENDPOINT_URL_S3",
 }
@@ -47,7 +47,7 @@ def file_size(name: str) -> int:
     """Return the bytes of a file.
 
     Raises:
-        OSError: it is not there, or is no plain file; `strerror` says what is wrong.
+        OSError: it is not there, or is not a plain file; `strerror` says what is wrong.
     """
     if not is_object(name):
         return require_regular(name)
@@ -71,7 +71,7 @@ def open_input(name: str) -> pa.NativeFile:
 
 
 def open_output(name: str) -> pa.NativeFile:
-    """Open a file for writing, of which nobody knows before it is closed; its folder is made.
+    """Open a file for writing that nothing refers to before it is closed; its folder is made.
 
     Raises:
         OSError: it cannot be opened.
@@ -84,7 +84,7 @@ def open_output(name: str) -> pa.NativeFile:
 
 
 def remove_folder(name: str) -> None:
-    """Remove a folder of files that nobody needs any more; what cannot be removed is left, with a warning."""
+    """Remove a folder of files that are no longer needed; what cannot be removed is left, with a warning."""
     try:
         if is_object(name):
             with _translated(name):
@@ -101,16 +101,16 @@ def file_exists(name: str) -> bool:
     """Return whether there is a file of this name.
 
     Raises:
-        OSError: nobody can tell.
+        OSError: that cannot be told.
     """
     return _info(name).is_file if is_object(name) else Path(name).is_file()
 
 
 def is_folder(name: str) -> bool:
-    """Return whether a name stands for a folder, or for objects below a prefix.
+    """Return whether a name is a folder, or a prefix with objects below it.
 
     Raises:
-        OSError: nobody can tell.
+        OSError: that cannot be told.
     """
     if not is_object(name):
         return Path(name).is_dir()
@@ -134,7 +134,7 @@ def objects_below(prefix: str) -> list[str]:
 
 
 def objects_like(pattern: str) -> list[str]:
-    """Return the addresses that a pattern matches, as one of paths would: `*`, `?`, `[...]`, and `**`.
+    """Return the addresses that a pattern matches, as for paths: `*`, `?`, `[...]`, and `**`.
 
     Raises:
         OSError: they cannot be listed.
@@ -146,10 +146,10 @@ def objects_like(pattern: str) -> list[str]:
 
 @contextmanager
 def whole_file(name: str) -> Iterator[IO[bytes]]:
-    """Open a file that appears under its name when the block ends well, and not at all otherwise (I3).
+    """Open a file that appears under its name when the block succeeds, and not at all otherwise (I3).
 
     Raises:
-        BadRequest: it cannot be written, or what is there is no plain file.
+        BadRequest: it cannot be written, or what is there is not a plain file.
     """
     try:
         if is_object(name):
@@ -163,10 +163,10 @@ def whole_file(name: str) -> Iterator[IO[bytes]]:
 
 
 def require_outside_graphs(name: str) -> None:
-    """Make sure that what is written to a place is no part of a graph.
+    """Make sure that what is written to a place is not part of a graph.
 
     Raises:
-        OSError: it lies inside one; `strerror` names it.
+        OSError: it is inside one; `strerror` names it.
     """
     if not is_object(name):
         refuse_inside_graph(name)
@@ -202,7 +202,7 @@ def _whole_object(name: str) -> Iterator[IO[bytes]]:
 
 
 def _object_stream(name: str) -> pa.NativeFile:
-    # By default the library packs what has the suffix of a packed file.
+    # By default the library compresses a file whose suffix says so.
     return _store(name).open_output_stream(_key(name), compression=None)
 
 
@@ -252,7 +252,7 @@ def _store(name: str) -> "S3FileSystem":
 
 @contextmanager
 def _translated(name: str) -> Iterator[None]:
-    """Give the errors of the client library a text for people; it never has the endpoint in it."""
+    """Give the client library's errors a text for people; it never contains the endpoint."""
     try:
         yield
     except OSError as error:

@@ -68,7 +68,7 @@ def test_every_mistake_has_the_line_where_its_row_begins(tmp_path: Path) -> None
     assert [line for line, _ in rows] == [2, 6, 7, 10, 11]
     assert violations == [
         (2, "Person.age: expected I32, got string 'x'"),
-        (5, "the row has 2 fields, but the header 5"),
+        (5, "the row has 2 fields, but the header has 5"),
         (6, "Person.age: expected I32, got string '1.0'"),
         (6, "Person.born: invalid Date 'not-a-date': write YYYY-MM-DD"),
         (6, "Person.score: expected F64, got string 'abc'"),
@@ -77,8 +77,8 @@ def test_every_mistake_has_the_line_where_its_row_begins(tmp_path: Path) -> None
         (7, "Person.born: invalid Date '2020-02-30': write YYYY-MM-DD"),
         (7, "Person.score: expected F64, got string 'inf'"),
         (7, "Person.tags: expected [String]?, got string '{}'"),
-        (8, "a quote in a field that does not begin with one: put the field in quotes and the quote twice"),
-        (9, "text behind the closing quote of a field"),
+        (8, "a quote in a field that does not begin with one: put the field in quotes and double the quote"),
+        (9, "text after the closing quote of a field"),
         (10, "Person.age: expected I32, got string '0x10'"),
         (10, "Person.score: expected F64, got string '+1'"),
     ]
@@ -129,9 +129,9 @@ def test_a_number_that_only_arrow_would_read_is_none(tmp_path: Path, text: str, 
 @pytest.mark.parametrize(
     ("row", "said"),
     [
-        ("ann,1,2", "the row has 3 fields, but the header 2"),
+        ("ann,1,2", "the row has 3 fields, but the header has 2"),
         ('a"n"n,1', "a quote in a field that does not begin with one"),
-        ('"ann"x,1', "text behind the closing quote of a field"),
+        ('"ann"x,1', "text after the closing quote of a field"),
     ],
 )
 def test_a_mistake_alone_in_its_file_is_found(row: str, said: str, tmp_path: Path) -> None:

@@ -155,7 +155,7 @@ def test_standard_input_may_stand_beside_files(tmp_path: Path) -> None:
     ("name", "said"),
     [
         ("missing.jsonl", "cannot read missing.jsonl: No such file or directory"),
-        ("empty", "no data in empty: its files would be .jsonl, .ndjson, .csv, .parquet, .arrow, .feather"),
+        ("empty", "no data in empty: data files end in .jsonl, .ndjson, .csv, .parquet, .arrow, .feather"),
         ("nothing-*.jsonl", "no file matches nothing-*.jsonl"),
         ("c.parquet", "c.parquet holds rows of one type: say which, as in c=c.parquet"),
         ("Crafft=c.parquet", "unknown type 'Crafft'"),

@@ -1,1 +1,1 @@
-"""Reaching Spark: Java, the session, executors that can take part, and jobs that tell how far they are."""
+"""Reaching Spark: Java, the session, executors that can take part, and jobs that report their progress."""

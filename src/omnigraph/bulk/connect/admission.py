@@ -1,7 +1,7 @@
 """May this executor take part? It needs the driver's packages, and must see the graph.
 
-Executors come and go while an operation runs, so it is asked twice: of all that are there before the work
-starts, and by every process of an executor before its first task.
+Executors come and go while an operation runs, so it is checked twice: for all that are there before the work
+starts, and by every executor process before its first task.
 """
 
 from collections.abc import Callable
@@ -36,10 +36,10 @@ def driver_versions() -> tuple[tuple[str, str], ...]:
 
 
 def admit(probe: Probe | None) -> None:
-    """Let this process work for the driver; it is looked at once, and not at all without a probe.
+    """Let this process work for the driver; it is checked once, and not at all without a probe.
 
     Raises:
-        SparkUnavailable: with the host and what is different here.
+        SparkUnavailable: names the host and what is different here.
     """
     import socket
 
@@ -54,7 +54,7 @@ def refusal(host: str, problem: str) -> str:
 
 
 def examination(probe: Probe) -> Callable[[], str]:
-    """Return a function that says what is wrong with the process it runs in; nothing is an empty text.
+    """Return a function that says what is wrong with the process it runs in; an empty text means nothing.
 
     It is sent by value: an executor without our package must be able to run it, and to say so.
     """

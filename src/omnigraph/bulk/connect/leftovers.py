@@ -1,9 +1,9 @@
-"""What a bulk operation keeps under the graph root while it works, and what dead ones have left there.
+"""What a bulk operation keeps under the graph root while it runs, and what dead ones have left there.
 
 T1  On a disk the driver holds a lock on its token, from before the token has a text until after the spool of
-    the same operation is gone. The system lets go when the driver dies: a free token is a dead one's.
-T2  What no token speaks for is dead only when it is older than the grace for whatever nothing refers to.
-T3  In an object store nobody can tell: the token, a few bytes, stays there.
+    the same operation is gone. The system releases it when the driver dies: a free token is a dead driver's.
+T2  What has no token is dead only when it is older than the grace period for files that nothing refers to.
+T3  In an object store this cannot be told: the token, a few bytes, stays there.
 """
 
 import os
@@ -22,12 +22,12 @@ from omnigraph.storage.control.uri import GraphRoot
 
 TOKEN, SPOOL = "__executor_probe_", "__spool_"  # each before the id of an operation
 GRACE_MS = 7 * 24 * 3600 * 1000  # as for all files that nothing refers to
-LOCK_WAIT_S = 10.0  # somebody who tidies up may hold a token for an instant, just as it is made
+LOCK_WAIT_S = 10.0  # a process that cleans up may hold a token for an instant, just as it is made
 
 
 @contextmanager
 def living_token(root: GraphRoot, adapter: StorageAdapter, name: str, text: str) -> Iterator[None]:
-    """Keep a token under the root for the time of a block, as a sign of life where there are locks (T1).
+    """Keep a token under the root for the duration of a block, as a sign of life where there are locks (T1).
 
     Raises:
         StorageError: the token cannot be written.
@@ -45,7 +45,7 @@ def living_token(root: GraphRoot, adapter: StorageAdapter, name: str, text: str)
     except OSError as error:
         raise storage_error(f"write '{name}'", error) from error
     if lock is None:
-        raise StorageError(f"'{name}' is locked by somebody else", kind="transient")
+        raise StorageError(f"'{name}' is locked by another process", kind="transient")
     try:
         try:
             # In place: a file that replaced it would not be locked.
@@ -80,7 +80,7 @@ def remove_leftovers(root: GraphRoot, *, now_micros: int, warn: Callable[[str], 
             if _is_old(operation_id, now_micros):
                 _remove_folder(folder / f"{SPOOL}{operation_id}")
     except StorageError as error:
-        warn(f"what a dead load left could not be removed: {error}")
+        warn(f"the leftovers of a dead load could not be removed: {error}")
 
 
 def _is_old(operation_id: str, now_micros: int) -> bool:
@@ -96,7 +96,7 @@ def _remove_dead(folder: Path, operation_id: str) -> None:
     try:
         _remove_folder(folder / f"{SPOOL}{operation_id}")
     except StorageError:
-        lock.release()  # the token stays with what it speaks for
+        lock.release()  # the token stays with the spool that it is for
         raise
     lock.release(remove=True)
 

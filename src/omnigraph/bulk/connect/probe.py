@@ -1,4 +1,4 @@
-"""Are the executors like the driver? Before any work: do they have the packages, and see the storage?"""
+"""Do the executors match the driver? Before any work: do they have the packages, and see the storage?"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,9 +16,9 @@ from omnigraph.storage.control.uri import GraphRoot
 
 @contextmanager
 def probed(jobs: Jobs, root: GraphRoot, adapter: StorageAdapter) -> Iterator[Jobs]:
-    """Write a token, let the executors read it back, and take it away at the end, whatever happens.
+    """Write a token, let the executors read it back, and remove it at the end, whatever happens.
 
-    What is yielded also asks the executors that come later, before their first task.
+    The jobs yielded also check the executors that join later, before their first task.
 
     Raises:
         SparkUnavailable: an executor lacks a package, has another version, or does not see the graph.
@@ -35,7 +35,7 @@ def check_executors(jobs: Jobs, probe: Probe) -> None:
     """Compare the executors that are there with the driver.
 
     Raises:
-        SparkUnavailable: with the host and what is different there.
+        SparkUnavailable: names the host and what is different there.
     """
     problem = examination(probe)
 

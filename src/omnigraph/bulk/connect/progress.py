@@ -1,4 +1,4 @@
-"""What a bulk operation tells while it works."""
+"""What a bulk operation reports while it runs."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -9,7 +9,7 @@ from omnigraph.core.clock import boot_clock
 
 
 class Stage(StrEnum):
-    """The stages of a bulk operation, in their order; rows that none can be left out of are written early."""
+    """The stages of a bulk operation, in order; where no row can be left out, rows are written early."""
 
     START = "start"
     SURVEY = "count lines"
@@ -27,10 +27,10 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ProgressEvent:
-    """How far a stage is; totals are zero where nobody knows them.
+    """The progress of a stage; totals are zero where they are unknown.
 
-    `seconds` is how long the stage has been at it. Where tasks do the work of several stages in one go, each
-    of them gets its share of that time when all are done.
+    `seconds` is how long the stage has been running. Where tasks do the work of several stages in one go,
+    each of them gets its share of that time when all are done.
     """
 
     stage: Stage
@@ -54,7 +54,7 @@ class ProgressEvent:
 
     @property
     def remaining_s(self) -> float | None:
-        """How long the rest takes if it goes on like this; none before anything is done."""
+        """How long the rest takes at this rate; `None` before anything is done."""
         if self.is_done:
             return 0.0
         done, total = self.bytes_done, self.bytes_total
@@ -67,12 +67,12 @@ ProgressCallback = Callable[[ProgressEvent], None]
 
 
 def silent(_event: ProgressEvent) -> None:
-    """Tell nobody."""
+    """Ignore the event."""
 
 
 @contextmanager
 def told(progress: ProgressCallback, stage: Stage) -> Iterator[None]:
-    """Tell that a stage begins, and that it has ended; one that fails does not end."""
+    """Report that a stage begins and that it has ended; a stage that fails does not end."""
     begun = boot_clock()
     progress(ProgressEvent(stage))
     yield
@@ -80,7 +80,7 @@ def told(progress: ProgressCallback, stage: Stage) -> Iterator[None]:
 
 
 class Laps:
-    """Parts the time of one task among the stages that it works for."""
+    """Divides the time of one task among the stages that it works for."""
 
     def __init__(self) -> None:
         """Start now."""

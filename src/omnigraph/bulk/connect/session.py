@@ -1,10 +1,10 @@
 """The Spark session of a process: the user's own, or one that is started quietly when bulk work begins.
 
-J1  A session that somebody else started is used as it is, and never stopped.
+J1  A session that other code started is used as it is, and never stopped.
 J2  Our own is started once in a process and stays; `close_session`, or the end of the process, closes it.
-J3  What the JVM and PySpark have to say goes to a log file, not to the terminal.
-J4  Log and start script lie in a folder that this process made, under a name nobody could know: who makes a
-    folder first would otherwise choose what is run. It goes with the process, unless an error named the log.
+J3  The output of the JVM and PySpark goes to a log file, not to the terminal.
+J4  Log and start script are in a folder that this process made, under an unguessable name: a user who made
+    it first could otherwise choose what is run. It goes with the process, unless an error named the log.
 """
 
 import atexit
@@ -43,7 +43,7 @@ CONNECT_PACKAGES = {
     "zstandard": "zstandard",
 }
 
-CONNECT_PORT = 15002  # where an address does not say
+CONNECT_PORT = 15002  # where an address has none
 CONNECT_WAIT_S = 10.0
 PROXY_VARIABLES = ("grpc_proxy", "https_proxy", "http_proxy")
 
@@ -56,7 +56,7 @@ _CALM = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
     "spark.sql.catalogImplementation": "in-memory",
     "spark.sql.session.timeZone": "UTC",
-    "spark.driver.maxResultSize": "0",  # what comes back is bounded by us: descriptions and first violations
+    "spark.driver.maxResultSize": "0",  # we bound what comes back: descriptions and first violations
     "spark.driver.memory": "2g",
     # A sorted join of keys takes three times as long as a hashed one.
     "spark.sql.join.preferSortMergeJoin": "false",
@@ -78,12 +78,12 @@ class SparkSettings:
 
     @property
     def is_given(self) -> bool:
-        """Whether the user said where Spark is to run."""
+        """Whether the user said where Spark should run."""
         return self.master is not None or self.remote is not None
 
 
 def settings_from(environment: Mapping[str, str], *, master: str | None = None) -> SparkSettings:
-    """Return the settings of an environment; a master that is given goes before those.
+    """Return the settings of an environment; a given master takes precedence.
 
     Raises:
         SparkUnavailable: the options are not `spark.key=value` pairs.
@@ -124,7 +124,7 @@ def require_connect() -> None:
     """Make sure that the client of Spark Connect is complete; without it PySpark may end the process.
 
     Raises:
-        SparkUnavailable: with the packages that are missing.
+        SparkUnavailable: names the packages that are missing.
     """
     missing = []
     for module, package in CONNECT_PACKAGES.items():
@@ -138,12 +138,12 @@ def require_connect() -> None:
 
 
 def require_server(remote: str, environment: Mapping[str, str]) -> None:
-    """Make sure that somebody listens where a Connect server is said to be: its client tries for minutes.
+    """Make sure that a server listens at a Connect address: the client would try for minutes.
 
-    Behind a proxy nobody but the client can tell.
+    Behind a proxy only the client can tell.
 
     Raises:
-        SparkUnavailable: nobody does.
+        SparkUnavailable: no server does.
     """
     place = urlsplit(remote)
     if place.scheme != "sc" or any(environment.get(name) for name in PROXY_VARIABLES):
@@ -195,7 +195,7 @@ def close_session() -> None:
 
 
 def log_path() -> Path:
-    """Return the file that the JVM of this process writes to; whoever is told of it finds it later (J4)."""
+    """Return the file that the JVM of this process writes to; once named, it is kept (J4)."""
     folder = _scratch()
     atexit.unregister(_remove_scratch)
     return folder / LOG
@@ -248,12 +248,12 @@ def _scratch_of(pid: int) -> Path:
 
 def _remove_scratch(folder: Path, pid: int) -> None:
     if os.getpid() == pid:  # a forked child leaves it to its parent
-        shutil.rmtree(folder, ignore_errors=True)  # what stays of it harms nobody
+        shutil.rmtree(folder, ignore_errors=True)  # what stays of it does no harm
 
 
 @contextmanager
 def _environment(name: str, value: Path | None) -> Iterator[None]:
-    """Set a variable for those who start in the block; none leaves it as it is."""
+    """Set a variable for processes that start in the block; `None` leaves it unchanged."""
     if value is None:
         yield
         return
@@ -278,7 +278,7 @@ def _calm() -> Iterator[None]:
 
 @contextmanager
 def _output_to(path: Path) -> Iterator[None]:
-    """Let processes that start in the block write to a file: a JVM inherits where output goes (J3)."""
+    """Let processes that start in the block write to a file: a JVM inherits its output (J3)."""
     sys.stdout.flush()
     sys.stderr.flush()
     kept = os.dup(1), os.dup(2)

@@ -1,4 +1,4 @@
-"""Spark's filters as those of storage, where both mean the same for every row; the others stay with Spark."""
+"""Spark's filters as storage filters, where both mean the same for every row; the others stay with Spark."""
 
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -21,11 +21,11 @@ _OPERATORS: dict[type[spark.Filter], LeafOperator] = {
 
 
 class _Unsupported(Exception):
-    """A filter, or a value in it, that storage has no equal of."""
+    """A filter, or a value in it, that storage has no equivalent for."""
 
 
 def to_filter(given: spark.Filter, schema: pa.Schema) -> own.RowFilter | None:
-    """Return the filter of storage that selects the same rows, or none."""
+    """Return the storage filter that selects the same rows, or `None`."""
     try:
         return _filter(given, schema)
     except _Unsupported:

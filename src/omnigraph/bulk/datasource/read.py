@@ -58,7 +58,7 @@ class ReadOptions:
 
 
 class TableSource(DataSource):
-    """`format("omnigraph")`, but for how a graph is opened: a subclass says that with `pin` and `sink`."""
+    """`format("omnigraph")`, except how a graph is opened: a subclass says that with `pin` and `sink`."""
 
     @classmethod
     def name(cls) -> str:
@@ -124,7 +124,7 @@ class TableReader(DataSourceReader):
     def __init__(
         self, table: "PinnedTable", stored: pa.Schema, schema: StructType, partitions: int | None
     ) -> None:
-        """Take the table with its columns, those that are wanted, and into how many tasks to part it."""
+        """Take the table with its columns, those that are wanted, and how many tasks to split it into."""
         self._table, self._stored, self._wanted = table, stored, schema
         self._count = partitions
         self._filters: tuple[StorageFilter, ...] = ()
@@ -172,16 +172,16 @@ def read_options(given: Mapping[str, str]) -> ReadOptions:
     for name, value in given.items():
         if name.lower() not in known:
             help = nearest_name(name.lower(), known)
-            raise BadRequest(f"unknown option '{name}'; {help or 'there are ' + ', '.join(OPTIONS)}")
+            raise BadRequest(f"unknown option '{name}'; {help or 'the options are ' + ', '.join(OPTIONS)}")
         options[name.lower()] = value
     tables = [options[name] for name in ("type", "table_key") if name in options]
     times = [name for name in ("snapshot", "commit", "timestamp") if name in options]
     if "uri" not in options:
-        raise BadRequest("the option 'uri' is missing: the place of the graph")
+        raise BadRequest("the option 'uri' is missing: it is the address of the graph")
     if len(tables) != 1:
-        raise BadRequest("one of the options 'type' and 'table_key' says which table is read")
+        raise BadRequest("give one of the options 'type' and 'table_key' to say which table is read")
     if len(times) > 1:
-        raise BadRequest(f"give one of the options {' and '.join(repr(name) for name in times)}")
+        raise BadRequest(f"give only one of the options {' and '.join(repr(name) for name in times)}")
     columns = options.get("columns")
     return ReadOptions(
         uri=options["uri"],
@@ -198,12 +198,12 @@ def _positive(text: str | None) -> int | None:
     if text is None:
         return None
     if not text.isdecimal() or int(text) == 0:
-        raise BadRequest(f"the option 'numPartitions' is a number above zero, not {text!r}")
+        raise BadRequest(f"the option 'numPartitions' must be a number above zero, not {text!r}")
     return int(text)
 
 
 def _shares(found: "Sequence[Piece]", count: int | None) -> Iterator[tuple[int, ...]]:
-    """Yield the fragments of each partition: so many if there are enough, or of a full fragment's rows."""
+    """Yield the fragments of each partition: `count` partitions if possible, or of a full fragment's rows."""
     numbers = [piece.number for piece in found]
     if count is not None:
         parts = max(1, min(count, len(numbers)))

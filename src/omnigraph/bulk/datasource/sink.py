@@ -1,11 +1,11 @@
 """A DataFrame into one table of a graph, by `df.write.format("omnigraph")`: one commit, or none.
 
-W1  Tasks write their rows to files that belong to nobody. The rows of a task count when all tasks have ended
-    well, and then once, however often it ran.
-W2  The files are gone when the write ends, well or not.
+W1  Tasks write their rows to files that belong to no table. The rows of a task count when all tasks have
+    succeeded, and then once, however often it ran.
+W2  The files are gone when the write ends, successfully or not.
 
-Rows are validated and published in one process: for nodes and edges together, or more rows than memory takes,
-there is `omnigraph.spark.load_dataframe`.
+Rows are validated and published in one process: for nodes and edges together, or more rows than fit in
+memory, there is `omnigraph.spark.load_dataframe`.
 """
 
 import uuid
@@ -42,14 +42,14 @@ class WriteOptions:
 
 @dataclass
 class WrittenPart(WriterCommitMessage):
-    """The file of one task that has ended well."""
+    """The file of one task that succeeded."""
 
     number: int
     path: str
 
 
 class TableWriter(DataSourceArrowWriter):
-    """Writes the rows of a frame; whoever makes it says with `load` how they get into a graph."""
+    """Writes the rows of a frame; a subclass says with `load` how they get into a graph."""
 
     def __init__(self, options: WriteOptions, schema: StructType, folder: str) -> None:
         """Take the options, the columns of the frame, and a folder that every executor sees."""
@@ -89,18 +89,18 @@ class TableWriter(DataSourceArrowWriter):
 
 
 def write_options(given: Mapping[str, str], *, is_overwrite: bool) -> WriteOptions:
-    """Return the options of a write; Spark's own mode overwrite goes before the option `loadMode`.
+    """Return the options of a write; Spark's own mode overwrite takes precedence over the option `loadMode`.
 
     Raises:
-        BadRequest: a mode or a truth value is none.
+        BadRequest: a mode or a truth value is invalid.
     """
     options = {name.lower(): value for name, value in given.items()}
     mode = "overwrite" if is_overwrite else options.get("loadmode", "append")
     if mode not in LOAD_MODES:
-        raise BadRequest(f"the option 'loadMode' is {', '.join(LOAD_MODES)}, not {mode!r}")
+        raise BadRequest(f"the option 'loadMode' must be one of {', '.join(LOAD_MODES)}, not {mode!r}")
     index = options.get("index", "true").lower()
     if index not in _TRUTH:
-        raise BadRequest(f"the option 'index' is true or false, not {index!r}")
+        raise BadRequest(f"the option 'index' must be true or false, not {index!r}")
     return WriteOptions(
         uri=options["uri"],
         table=options.get("type") or options["table_key"],

@@ -1,7 +1,7 @@
 """The columns of tables as Spark has them: types, and the conversion of batches.
 
 Spark knows neither unsigned integers nor lists of a fixed size: `U32` becomes `long`, `U64` `decimal(20,0)`,
-a vector an array of floats. A `DateTime` becomes a timestamp, and a Blob the struct of what is known of it.
+a vector an array of floats. A `DateTime` becomes a timestamp, and a Blob a struct that describes it.
 """
 
 from typing import Any
@@ -45,7 +45,7 @@ def spark_type(type_: pa.DataType) -> spark.DataType:
 
 
 def chosen_columns(wanted: spark.StructType, schema: pa.Schema) -> list[str]:
-    """Return the columns that a user's schema asks of a table: some of them, with their own types.
+    """Return the columns that a user's schema asks for: some of the table's, with their own types.
 
     Raises:
         BadRequest: there is no such column, or it has another type.
@@ -79,7 +79,7 @@ def _converted(column: Column, target: pa.DataType) -> Column:
         offsets: Any = column.offsets
         return pa.ListArray.from_arrays(offsets, items, type=target, mask=column.is_null())
     if pa.types.is_uint64(source):
-        # No direct cast: by way of text, which has every digit.
+        # There is no direct cast: go through text, which has every digit.
         return column.cast(pa.utf8()).cast(target)
     return column.cast(target)
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ExportTask:
-    """One file to write: which rows, and where to."""
+    """One file to write: which rows, and where."""
 
     table: "PinnedTable"
     type: NodeType | EdgeType
@@ -40,7 +40,7 @@ def run_export(jobs: Jobs, tasks: Sequence[ExportTask]) -> list[int]:
     rows = jobs.each(tasks, write_task) if tasks else []
     unseen = [task.path for task in tasks if not file_exists(task.path)]
     if unseen:
-        raise SparkUnavailable(f"an executor wrote {unseen[0]}, but it is not on a disk that is shared")
+        raise SparkUnavailable(f"an executor wrote {unseen[0]}, but it is not on a shared disk")
     return rows
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-RUN_BYTES = 64 * 1024 * 1024  # sorted in memory; a table below it never touches the disk
+RUN_BYTES = 64 * 1024 * 1024  # sorted in memory; a smaller table never touches the disk
 BLOCK_BYTES = 256 * 1024  # of each run, while runs are merged
 _ROWS = 8_192
 
@@ -71,7 +71,7 @@ class _SortedRun:
             self._next += 1
 
     def take(self, bound: str | None) -> pa.RecordBatch | None:
-        """Take the rows of the block up to an id, or all of them; where none is left, go on to the next."""
+        """Take the rows of the block up to an id, or all of them; if none are left, go to the next."""
         block = self.block
         assert block is not None, "a run at its end is put away"
         count = block.num_rows if bound is None else _place(block, bound)

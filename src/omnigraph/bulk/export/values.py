@@ -1,9 +1,9 @@
-"""The values of tables as other formats have them: JSON records, columns for CSV, columns for Parquet.
+"""The values of tables in other formats: JSON records, columns for CSV, columns for Parquet.
 
 E1  What is written here, a load reads back as the very same values.
-E2  JSON is that of `surfaces` 0.3: integers beyond 53 bits and floats that are no numbers are texts, a float
-    of 32 bits has no more digits than it needs, a Blob is `base64:` and its bytes.
-E3  Both ends of an edge are called `from` and `to`, as a load wants them.
+E2  JSON is that of `surfaces` 0.3: integers beyond 53 bits and floats that are not numbers are texts, a
+    32-bit float has no more digits than it needs, a Blob is `base64:` and its bytes.
+E3  The ends of an edge are called `from` and `to`, as a load expects them.
 """
 
 import base64
@@ -47,7 +47,7 @@ def json_lines(batch: pa.RecordBatch, type_: NodeType | EdgeType) -> bytes:
 
 
 def csv_batch(batch: pa.RecordBatch, type_: NodeType | EdgeType) -> pa.RecordBatch:
-    """Return rows with the columns of CSV: numbers, truth and dates as they are, others as text (E1, E3)."""
+    """Return rows with the columns of CSV: numbers, booleans and dates unchanged, others as text (E1, E3)."""
     return _converted(batch, type_, _csv_column)
 
 
@@ -91,7 +91,7 @@ def _parquet_column(column: Column, type_: ValueType) -> Column:
 
 
 def _json_values(column: Column, type_: ValueType) -> list[object]:
-    """Return the values of a column as JSON has them (E2)."""
+    """Return the values of a column in JSON's form (E2)."""
     if type_.is_list or type_.is_vector:
         return _json_lists(column, type_)
     match type_.scalar:

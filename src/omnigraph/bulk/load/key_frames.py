@@ -1,8 +1,8 @@
 """Keys as Spark frames: a few columns of the rows of a load, and of the rows that are committed.
 
-F1  A frame is made of descriptions; its rows exist on the executors only.
-F2  A key column has a type that Spark compares as Arrow does (see `key_types`). Of any other property a frame
-    can have whether it is null (`null_of`), and never the values.
+F1  A frame is made from descriptions; its rows exist only on the executors.
+F2  A key column has a type that Spark compares as Arrow does (see `key_types`). For any other property a
+    frame can say whether it is null (`null_of`), and never holds the values.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ class WrittenFrames(Protocol):
         ...
 
     def pieces(self, table_key: str) -> "tuple[KeyPiece, ...] | None":
-        """Return the rows of a table as pieces that tasks can read; none where they lie nowhere."""
+        """Return the rows of a table as pieces that tasks can read; `None` where they were not written."""
         ...
 
 
@@ -113,7 +113,7 @@ def committed_frame(
 
 
 def ddl(type_: NodeType | EdgeType, names: Sequence[str], *, with_places: bool) -> str:
-    """Return the columns of a frame as Spark spells them (F2)."""
+    """Return the columns of a frame in Spark's spelling (F2)."""
     schema = arrow_schema(type_)
     types = {name: "boolean" if is_null_flag(name) else spark_type(schema.field(name).type) for name in names}
     columns = [f"`{name}` {type_}" for name, type_ in types.items()]
@@ -125,7 +125,7 @@ def _names(columns: Sequence[str]) -> list[str]:
 
 
 def _stored(names: Sequence[str]) -> list[str]:
-    """Return the columns of a table that the columns of a frame are made of."""
+    """Return the columns of a table that the columns of a frame are made from."""
     return list(dict.fromkeys(map(property_of, names)))
 
 

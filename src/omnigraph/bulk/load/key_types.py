@@ -1,4 +1,4 @@
-"""Key columns as Spark knows them: text, whole number, double and truth, compared as Arrow compares them."""
+"""Key columns as Spark knows them: text, whole number, double and boolean, compared as Arrow does."""
 
 import numpy as np
 import pyarrow as pa

@@ -1,10 +1,10 @@
 """The questions of the set checks, answered by Spark: joins of keys, and only the first answers come back.
 
-Where nothing is wrong a question is one pass over keys where they lie (`quick`); which rows are to blame, and
-in which order, is looked into only when something may be.
+Where nothing is wrong, a question is one pass over keys where they are stored (`quick`); which rows are to
+blame, and in which order, is looked into only when something may be wrong.
 
 P1  Spark's equality is that of `KeyQuestions`: null equals nothing in a join, and both zeros are one value.
-P2  Rows are never sorted to be compared: they are hashed, or sent to everybody where they are few.
+P2  Rows are never sorted to be compared: they are hashed, or sent to all executors where they are few.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -33,7 +33,7 @@ from omnigraph.validate.questions import (
 )
 from omnigraph.validate.set_checks import TableTraits, ends
 
-BROADCAST_ROWS_MAX = 2_000_000  # about 200 MB of short ids in a hash table; above, both sides are shuffled
+BROADCAST_ROWS_MAX = 2_000_000  # about 200 MB of short ids in a hash table; beyond, both sides are shuffled
 _PLACE = (FILE, LINE, ID)
 
 
@@ -55,10 +55,10 @@ class SparkQuestions:
         self._jobs, self._catalog, self._traits, self._limit = jobs, catalog, traits, limit
         self._frames, self._rows, self._committed = frames, rows, committed
         self._repeats: dict[str, bool] = {}
-        self._apart: set[str] = set()  # tables whose new ids are known to meet no committed one
+        self._apart: set[str] = set()  # tables whose new ids are known to differ from all committed ones
 
     def duplicates(self, table_key: str, columns: Sequence[str], shown: Sequence[str] = ()) -> FoundRows:
-        """Return the rows whose tuple stands in an earlier row."""
+        """Return the rows whose tuple occurs in an earlier row."""
         if self._rows.get(table_key, 0) < 2 or (list(columns) == [ID] and self._has_fresh_ids(table_key)):
             return NOTHING
         type_ = self._catalog.type_of(table_key)
@@ -68,7 +68,7 @@ class SparkQuestions:
         return self._found(type_, self._later(rows, columns), [*columns, *shown])
 
     def existing(self, table_key: str, columns: Sequence[str]) -> FoundRows:
-        """Return the rows whose tuple a committed row holds that the write leaves alone."""
+        """Return the rows whose tuple is also in a committed row that the write leaves alone."""
         type_, by_id = self._catalog.type_of(table_key), list(columns) == [ID]
         if by_id and self._is_apart(table_key):
             self._apart.add(table_key)
@@ -121,7 +121,7 @@ class SparkQuestions:
         return source, target
 
     def retained(self, edge: EdgeType) -> tuple[FoundRows, FoundRows]:
-        """Return committed edges outside of the write with an end that it removes."""
+        """Return committed edges outside the write with an end that it removes."""
         answers = [self._retained(edge, column, node) for column, node in ends(edge)]
         return answers[0], answers[1]
 
@@ -162,7 +162,7 @@ class SparkQuestions:
         return self._jobs.run(self._written(type_, []).select(ID).distinct().count)
 
     def cleared(self, table_key: str, names: Sequence[str]) -> dict[str, int]:
-        """Return of how many committed rows each of these properties has a value now, and null afterwards."""
+        """Return, for each property, how many committed rows have a value now and null afterwards."""
         type_, flags = self._catalog.type_of(table_key), [null_of(name) for name in names]
         committed = self._kept_rows(type_, flags) if self._own_ids(table_key) is not None else None
         if committed is None or not names:
@@ -205,7 +205,7 @@ class SparkQuestions:
         return committed_frame(self._jobs, type_, self._committed[type_.table_key], columns)
 
     def _node_ids(self, node: str) -> DataFrame | None:
-        """Return the ids of a node type after the write, as `@id`, sent to everybody where they are few."""
+        """Return the ids of a node type after the write, as `@id`, sent to all executors if they are few."""
         type_ = self._catalog.nodes[node]
         parts, count = [], 0
         if self._rows.get(type_.table_key, 0):
@@ -233,7 +233,7 @@ class SparkQuestions:
         return gone.join(kept, functions.col("@id") == functions.col("@own"), "left_anti")
 
     def _own_ids(self, table_key: str) -> DataFrame | None:
-        """Return the ids under which committed rows may be replaced, as `@own`; none where that cannot be."""
+        """Return the ids under which committed rows may be replaced, as `@own`; `None` if none can be."""
         if table_key not in self._traits or self._has_fresh_ids(table_key) or table_key in self._apart:
             return None
         own = self._written(self._catalog.type_of(table_key), [])
@@ -280,7 +280,7 @@ class SparkQuestions:
         return table_key in self._traits and self._traits[table_key].has_fresh_ids
 
     def _has_repeats(self, type_: NodeType | EdgeType, columns: Sequence[str]) -> bool:
-        """Return whether a tuple stands twice; asked once for each table and columns."""
+        """Return whether a tuple occurs twice; asked once for each table and columns."""
         name = f"{type_.table_key} {','.join(columns)}"
         if name not in self._repeats:
             is_plain = self._rows.get(type_.table_key, 0) < 2 or (
@@ -298,7 +298,7 @@ class SparkQuestions:
         return self._jobs.run(lambda: repeated.limit(1).count()) > 0
 
     def _later(self, rows: DataFrame, columns: Sequence[str]) -> DataFrame:
-        """Return the rows whose tuple stands in an earlier one."""
+        """Return the rows whose tuple occurs in an earlier one."""
         window = _window(*columns, order=_PLACE)
         numbered = rows.where(_no_nulls(columns)).withColumn("@number", functions.row_number().over(window))
         return numbered.where(functions.col("@number") > 1).drop("@number")
@@ -391,7 +391,7 @@ def _no_nulls(columns: Sequence[str]) -> SparkColumn:
 
 
 def _is_among(column: str, ids: Collection[str]) -> SparkColumn:
-    """Return whether a column is one of some ids; there are no more than a log keeps of refused rows."""
+    """Return whether a column is one of some ids, which are no more than a log keeps of refused rows."""
     return functions.col(column).isin(sorted(ids)) if ids else functions.lit(False)
 
 

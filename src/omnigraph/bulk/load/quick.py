@@ -1,11 +1,11 @@
-"""Is there anything to look into? Answered in tasks that read keys from where they lie, without moving them.
+"""Is there anything to look into? Answered in tasks that read keys where they are, without moving them.
 
-A load is valid as a rule, and then a question about keys needs no join and no positions: each task takes a
+A load is usually valid, and then a question about keys needs no join and no positions: each task takes a
 share of the keys and compares it in Arrow, which is many times faster than sending rows through the JVM. A
 yes only means that the exact question is worth asking.
 
 U1  A no is certain: no rule of the question is broken. A yes may be wrong.
-U2  A task holds so many keys and no more. Beyond what that allows the answer is yes, unasked.
+U2  A task holds a limited number of keys. Beyond what that allows, the answer is yes without looking.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 ROW_ID, ROW_ADDRESS = "_rowid", "_rowaddr"
 SHARE_ROWS = 3_000_000  # keys that one task compares at a time: about 300 MB with their hash table
-SHARES_MAX = 16  # every share reads all keys: beyond, a shuffle reads less
+SHARES_MAX = 16  # every share reads all keys: beyond this, a shuffle reads less
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class KeyPiece:
     number: int | None = None
 
     def read(self, columns: Sequence[str], *, with_rows: bool = False) -> Iterator[pa.Table]:
-        """Yield columns of the rows; of committed ones also their row ids and addresses, where asked.
+        """Yield columns of the rows; for committed ones also their row ids and addresses, where asked.
 
         Raises:
             HistoricalVersionReclaimed: the version of committed rows was cleaned up.
@@ -63,7 +63,7 @@ class KeyPiece:
 
 
 def may_repeat(jobs: Jobs, pieces: Sequence[KeyPiece], columns: Sequence[str]) -> bool:
-    """Return whether a tuple may stand in two rows (U1, U2)."""
+    """Return whether a tuple may occur in two rows (U1, U2)."""
     shares = _shares(pieces)
     if shares > SHARES_MAX:
         return True
@@ -79,7 +79,7 @@ def may_repeat(jobs: Jobs, pieces: Sequence[KeyPiece], columns: Sequence[str]) -
 def may_miss(
     jobs: Jobs, pieces: Sequence[KeyPiece], columns: Sequence[str], among: Sequence[KeyPiece]
 ) -> bool:
-    """Return whether a value of the columns may be no id of the other rows (U1, U2)."""
+    """Return whether a value of the columns may be missing from the other rows' ids (U1, U2)."""
     if sum(piece.rows for piece in among) > SHARE_ROWS:
         return True
     names = list(columns)
@@ -140,7 +140,7 @@ def _shares(pieces: Sequence[KeyPiece]) -> int:
 
 
 def _groups(pieces: Sequence[KeyPiece], parallelism: int) -> list[tuple[KeyPiece, ...]]:
-    """Return the pieces in groups of about the same size, so many that all cores have the same to do."""
+    """Return the pieces in groups of about the same size, enough of them to keep all cores equally busy."""
     rows = sum(piece.rows for piece in pieces)
     count = -(-_shares(pieces) // parallelism) * parallelism
     groups: list[list[KeyPiece]] = [[]]
@@ -174,7 +174,7 @@ def _share_of(pieces: Sequence[KeyPiece], names: Sequence[str], share: int, shar
 
 
 def _bucket(column: Column, shares: int) -> npt.NDArray[np.int64]:
-    """Return a number below `shares` for each value, equal for equal values; null has any."""
+    """Return a number below `shares` for each value, equal for equal values; null may have any."""
     whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if not pa.types.is_string(whole.type):
         values: npt.NDArray[np.float64] = np.asarray(

@@ -1,4 +1,4 @@
-"""Inputs that are no files, as files that executors can read, for the time of one load."""
+"""Inputs that are not files, as files that executors can read, for the duration of one load."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -80,7 +80,7 @@ class Spool:
         self.sources.append(SourceInput(path, Format.ARROW, name, table_key=table_key, file=file))
 
     def take_frame(self, file: int, name: str | None, table_key: str, frame: "DataFrame") -> None:
-        """Let the executors write a DataFrame, each partition to a file of its own.
+        """Let the executors write a DataFrame, each partition to its own file.
 
         Raises:
             SparkUnavailable: the job failed.
@@ -115,7 +115,7 @@ class Spool:
             self.sources.append(SourceInput(row["path"], Format.ARROW, name, table_key=table_key, file=file))
 
     def in_order(self, slices: tuple[Slice, ...]) -> tuple[Slice, ...]:
-        """Return the slices with lines that go on from one file of an input to the next."""
+        """Return the slices with lines that are counted on from one file of an input to the next."""
         return tuple(self._shifted(slice_) for slice_ in slices)
 
     def _shifted(self, slice_: Slice) -> Slice:

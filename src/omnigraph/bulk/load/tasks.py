@@ -1,8 +1,8 @@
 """The work of one task of a load: read a slice, check its values, write what passes as fragments.
 
-L1  A task gets a description and returns one; rows go from the input to the table's own place only.
-L2  What an attempt wrote counts only if its report reaches the driver; what others wrote is removed by their
-    notes.
+L1  A task gets a description and returns one; rows go only from the input to the table's own place.
+L2  What an attempt wrote counts only if its report reaches the driver; files of other attempts are found by
+    their notes and removed.
 L3  Edges are sorted by `src` within each fragment. No fragment has more rows than the limit.
 """
 
@@ -45,7 +45,7 @@ class ReadPlan:
 
 @dataclass(frozen=True, slots=True)
 class SliceWork:
-    """One slice, and the lines of it that were rejected before."""
+    """One slice, and the lines of it that were already rejected."""
 
     slice: Slice
     number: int
@@ -178,7 +178,7 @@ def by_source(rows: TypedRows) -> TypedRows:
 
 
 def places_of(rows: TypedRows) -> pa.Table:
-    """Return where each row stands in the input."""
+    """Return the place of each row in the input."""
     return pa.table({FILE: pa.array(rows.files, pa.int32()), LINE: pa.array(rows.lines, pa.int64())})
 
 
@@ -205,7 +205,7 @@ def _piece(rows: TypedRows, start: int, end: int) -> TypedRows:
 
 @dataclass(slots=True)
 class _Seen:
-    """What is known of the rows that passed, by table."""
+    """What is known about the rows that passed, by table."""
 
     counts: dict[str, int] = field(default_factory=dict)
     given: set[str] = field(default_factory=set)

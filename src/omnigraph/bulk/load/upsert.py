@@ -1,7 +1,7 @@
-"""Merging written rows into a table on executors: rewritten fragments, deletions, and row ids that stay.
+"""Upserting written rows into a table on executors: rewritten fragments, deletions, and row ids that stay.
 
-M1  Of the rows of one id the last in the order of the input is kept.
-M2  A written row carries the row id of the committed row of its id, exactly when that one is deleted.
+M1  Of the rows with one id, the last in the order of the input is kept.
+M2  A written row carries the row id of the committed row with its id, exactly when that one is deleted.
 """
 
 import json
@@ -29,7 +29,7 @@ FRAGMENT, OFFSET = "@fragment", "@offset"
 
 @dataclass(frozen=True, slots=True)
 class UpsertedRows:
-    """The rows of a merge as new fragments, and the committed rows that they replace."""
+    """The rows of an upsert as new fragments, and the committed rows that they replace."""
 
     fragments: "tuple[WrittenFragment, ...]"
     replaced: Replaced
@@ -59,7 +59,7 @@ def _matched(
     written: "tuple[WrittenFragment, ...]",
     committed: Sequence[KeyPiece],
 ) -> DataFrame:
-    """Return, for each row that is kept, where it lies, and the row that it replaces, if any."""
+    """Return, for each row that is kept, where it is, and the row that it replaces, if any."""
 
     def keys(item: "tuple[int, WrittenFragment]") -> Iterator[pa.RecordBatch]:
         from omnigraph.storage.tables.fragments import read_written

@@ -1,8 +1,8 @@
-"""CSV as RFC 4180 has it, UTF-8, with a header: blocks of text to columns of text, with the line of each row.
+"""CSV by RFC 4180, in UTF-8, with a header: blocks of text to columns of text, with the line of each row.
 
-K1  A field without quotes and without a character is null; a quoted field is a text, the empty one too.
+K1  An empty field without quotes is null; a quoted field is a text, even an empty one.
 K2  A row begins at the line of its first field; quoted line feeds and blank lines count as lines.
-K3  A row that is not in order is refused at its line, and the rows around it are read.
+K3  A malformed row is refused at its line, and the rows around it are read.
 
 A block is read by Arrow where that gives one row for each line, which is the usual case, and field by field
 otherwise.
@@ -29,7 +29,7 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _QUOTED = rb'"[^"]*+(?:""[^"]*+)*+"'
 _FIELD = re.compile(rb"(" + _QUOTED + rb')|([^,"\r\n]*+)')
 _ALL_IN_ORDER = re.compile(rb"(?:(?:" + _QUOTED + rb'|[^,"\r\n]*+)(?:,|\r?\n|\Z))*+')
-_Record = tuple[int, list[bytes | None] | str]  # its line; its fields, or why there are none
+_Record = tuple[int, list[bytes | None] | str]  # its line, and its fields or what is wrong
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def read_csv(
 
 
 def _by_arrow(block: bytes, width: int) -> pa.Table | None:
-    """Return the rows of a block, or nothing where lines and rows are not the same or something is wrong."""
+    """Return the rows of a block, or `None` where lines and rows differ or something is wrong."""
     if QUOTE in block and _ALL_IN_ORDER.fullmatch(block) is None:
         return None
     names = [str(column) for column in range(width)]
@@ -113,7 +113,7 @@ def _by_field(block: bytes, line: int, width: int, refuse: RefuseRow) -> tuple[p
         if isinstance(fields, str):
             refuse(at, fields)
         elif len(fields) != width:
-            refuse(at, f"the row has {len(fields)} fields, but the header {width}")
+            refuse(at, f"the row has {len(fields)} fields, but the header has {width}")
         else:
             rows.append([None if field is None else field.decode() for field in fields])
             lines.append(at)
@@ -124,7 +124,7 @@ def _by_field(block: bytes, line: int, width: int, refuse: RefuseRow) -> tuple[p
 
 
 def _records(block: bytes, line: int) -> Iterator[_Record]:
-    """Yield the records of a block that begins with one; blank lines are none."""
+    """Yield the records of a block that begins with one; blank lines are not records."""
     place = 0
     while place < len(block):
         fields, behind = _fields(block, place)
@@ -136,7 +136,7 @@ def _records(block: bytes, line: int) -> Iterator[_Record]:
 
 
 def _fields(block: bytes, place: int) -> tuple[list[bytes | None] | str, int]:
-    """Return the fields of the record at a place, or what is wrong with it, and the place behind it."""
+    """Return the fields of the record at a place, or what is wrong with it, and the place after it."""
     fields: list[bytes | None] = []
     start = place
     while True:
@@ -168,9 +168,9 @@ def _decodable(fields: list[bytes | None]) -> list[bytes | None] | str:
 
 
 def _fault(character: bytes) -> str:
-    """Return what is wrong with a record where a field ends with a character that ends none."""
+    """Return what is wrong with a record where a field ends with a character that cannot end one."""
     if character == b"\r":
         return "a carriage return without a line feed: put the field in quotes"
     if character == QUOTE:
-        return "a quote in a field that does not begin with one: put the field in quotes and the quote twice"
-    return "text behind the closing quote of a field"
+        return "a quote in a field that does not begin with one: put the field in quotes and double the quote"
+    return "text after the closing quote of a field"

@@ -24,7 +24,7 @@ RefuseRow = Callable[[int, str], None]
 
 @dataclass(frozen=True, slots=True)
 class MappedTable:
-    """Rows with the columns of their type, and where they stand."""
+    """Rows with the columns of their type, and their places."""
 
     table: pa.Table
     lines: Positions
@@ -68,7 +68,7 @@ def map_columns(
     coerce: Coerce,
     refuse: RefuseRow,
 ) -> MappedTable:
-    """Return the rows under the names of their type; a row whose ends make no id is refused at its line."""
+    """Return the rows under the names of their type; a row that lacks an end's id is refused at its line."""
     columns: dict[str, Column] = {}
     for name in ("id", *type_.properties):
         column = mapping.columns.get(name, name)
@@ -99,7 +99,7 @@ class _End:
 
 
 def _end(table: pa.Table, end: EndColumns, node: NodeType, coerce: Coerce) -> _End:
-    """Return the ids of one end: as they stand, or made of the parts of the node's key."""
+    """Return the ids of one end: as given, or made from the parts of the node's key."""
     first = table.column(end.columns[0])
     is_key = end.is_key or (not _is_text(first.type) and node.key is not None and len(node.key) == 1)
     if not is_key:
@@ -117,7 +117,7 @@ def _end(table: pa.Table, end: EndColumns, node: NodeType, coerce: Coerce) -> _E
 
 
 def _constant(value: object, item: Property, count: int) -> Column:
-    """Return a column of one value, as its property has it; whether it fits was checked with the mapping."""
+    """Return a column of one value, in its property's type; whether it fits was checked with the mapping."""
     one, _ = coerce_column([value], item, item.name)
     return one.take(np.zeros(count, dtype=np.int64))
 

@@ -11,11 +11,11 @@
         columns: {since: started}
         constants: {source: crm}
 
-M1  Paths are relative to the file; `s3://` addresses are as they stand.
+M1  Paths are relative to the file; `s3://` addresses are used as given.
 M2  A member, type or property that does not exist is an error that names the nearest one, before anything is
     read; so is a column that a file lacks, when that file's turn comes.
 M3  The columns of a key of several parts are listed in the order in which the schema writes the key, or they
-    are named by part; the order of the members of an id is none of the user's business.
+    are named by part; users need not know the order of the members of an id.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,15 +37,15 @@ _EDGE_MEMBERS = ("path", "type", "columns", "constants", "id", "from", "to")
 
 
 def read_mapping(path: Path, catalog: Catalog) -> Iterator[SourceInput]:
-    """Yield the files of a mapping, as yet without places among the inputs (M1, M2).
+    """Yield the files of a mapping, not yet placed among the inputs (M1, M2).
 
     Raises:
-        BadRequest: the file cannot be read, is no mapping, or names what does not exist.
+        BadRequest: the file cannot be read, is not a mapping, or names what does not exist.
     """
     document = _Place(str(path)).mapping(read_yaml(path), ("sources",))
     sources = document.get("sources")
     if not isinstance(sources, Sequence) or isinstance(sources, str) or not sources:
-        raise BadRequest(f"{path}: 'sources' is a list of at least one source")
+        raise BadRequest(f"{path}: 'sources' must be a list of at least one source")
     for number, source in enumerate(sources, 1):
         yield from _source(source, _Place(f"{path}: source {number}"), path.parent, catalog)
 
@@ -73,7 +73,7 @@ def _column_map(
     columns = {}
     for name, column in place.properties(members, "columns", type_).items():
         if not isinstance(column, str):
-            place.fail(f"the column of '{name}' is a name")
+            place.fail(f"the column of '{name}' must be a name")
         columns[name] = column
     constants = place.properties(members, "constants", type_)
     for name, value in constants.items():
@@ -86,7 +86,7 @@ def _column_map(
         columns |= _key_columns(members["key"], type_, place)
     both = sorted(columns.keys() & constants.keys())
     if both:
-        place.fail(f"'{both[0]}' has a column and a constant")
+        place.fail(f"'{both[0]}' has both a column and a constant")
     if not isinstance(type_, EdgeType):
         return ColumnMap(columns, constants)
     ends = {"from": type_.source, "to": type_.target}
@@ -104,7 +104,7 @@ def _key_columns(given: object, node: NodeType, place: "_Place") -> dict[str, st
 
 
 def _end(given: object, name: str, place: "_Place", node: NodeType) -> EndColumns | None:
-    """Return what an end is made of: a column with ids, or the columns of the node's key."""
+    """Return what an end is made from: a column with ids, or the columns of the node's key."""
     if given is None or isinstance(given, str):
         return None if given is None else EndColumns((given,))
     inner = _Place(f"{place.name}: '{name}'")
@@ -129,7 +129,7 @@ def _parts(given: object, name: str, place: "_Place", node: NodeType) -> tuple[s
         by_part = dict(zip(node.written_key, listed, strict=True)) if len(listed) == len(node.key) else {}
     if by_part.keys() != {*node.key} or not all(isinstance(column, str) for column in by_part.values()):
         parts = ", ".join(node.written_key)
-        place.fail(f"'{name}' has one column for each part of the key of {node.name}: {parts}")
+        place.fail(f"'{name}' needs one column for each part of the key of {node.name}: {parts}")
     return tuple(by_part[part] for part in node.key)
 
 
@@ -149,13 +149,13 @@ class _Place:
         for name in given:
             if name not in known:
                 help = nearest_name(str(name), known)
-                self.fail(f"unknown member '{name}'; {help or 'there are ' + ', '.join(known)}")
+                self.fail(f"unknown member '{name}'; {help or 'the members are ' + ', '.join(known)}")
         return given
 
     def text(self, members: Mapping[str, object], name: str) -> str:
         value = members.get(name)
         if not isinstance(value, str) or not value:
-            self.fail(f"'{name}' is a text" if name in members else f"'{name}' is missing")
+            self.fail(f"'{name}' must be a text" if name in members else f"'{name}' is missing")
         return value
 
     def properties(
@@ -164,7 +164,7 @@ class _Place:
         """Return an object whose members are properties of a type."""
         given = members.get(name, {})
         if not isinstance(given, Mapping):
-            self.fail(f"'{name}' is an object by property")
+            self.fail(f"'{name}' must be an object keyed by property")
         for key in given:
             if key not in type_.properties:
                 help = nearest_name(str(key), type_.properties)

@@ -1,4 +1,4 @@
-"""What a load reads: files, the pieces of them that tasks take, and what is counted before.
+"""What a load reads: files, the pieces of them that tasks take, and what is counted beforehand.
 
 All of it is small and can be sent to another process: a piece is a description, never data.
 """
@@ -35,7 +35,7 @@ class Compression(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EndColumns:
-    """The columns that one end of an edge is made of.
+    """The columns that one end of an edge is made from.
 
     `is_key` says that they hold the parts of the node's key, in the order of its id; otherwise the one column
     holds the id.
@@ -49,8 +49,8 @@ class EndColumns:
 class ColumnMap:
     """How the columns of a file become the properties of a type.
 
-    `columns` is by property, and says `id`, too. A property that it does not name has the column of its own
-    name, if the file has one; a column that nothing names is left out. `constants` are values as in JSON.
+    `columns` is keyed by property, and by `id` too. A property that it does not name has the column of its
+    own name, if the file has one; a column that nothing names is left out. `constants` are JSON values.
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -63,9 +63,9 @@ class ColumnMap:
 class SourceInput:
     """One file of a load, on a disk or in a store: its place among the inputs, and how it is read.
 
-    `name` is what errors call it; none says that it is the only one and that lines are enough. `table_key` is
-    none for NDJSON, whose records name their types. A relative path counts from `folder`, which is that of
-    the process that made the input: a task may run in another.
+    `name` is what errors call it; `None` if it is the only file and lines are enough. `table_key` is `None`
+    for NDJSON, whose records name their types. A relative path counts from `folder`, which is that of the
+    process that made the input: a task may run in another.
     """
 
     path: str
@@ -79,7 +79,7 @@ class SourceInput:
 
     @property
     def location(self) -> str:
-        """Where the file lies, whoever asks."""
+        """Where the file is, for any process."""
         return self.path if is_object(self.path) else str(Path(self.folder) / self.path)
 
 
@@ -89,8 +89,8 @@ class Slice:
 
     `start` and `end` count bytes of plain text, row groups of Parquet or batches of Arrow; a packed file is
     one slice without an end. `lines_before` is how many lines (or rows) end before `start`, and `is_quoted`
-    says that `start` lies inside of a quoted field of CSV: both are exact once the slices before were
-    surveyed. `header` has the columns of CSV.
+    says that `start` is inside a quoted field of CSV: both are exact once the earlier slices were surveyed.
+    `header` has the columns of CSV.
     """
 
     source: SourceInput

@@ -1,12 +1,12 @@
 """The files that a name stands for: one file, a folder, a pattern, or `Type=` and any of these.
 
-A name is a path, or an address `s3://bucket/key` in a store, whose keys are folders and names as paths are.
+A name is a path, or an address `s3://bucket/key` in a store, whose keys have folders and names as paths do.
 
 N1  A name is taken or refused: of a folder, every file whose suffix says that it is data, and at least one.
-    What begins with a dot or an underscore is no data: writers keep there what they are not done with.
-N2  The order of files is the order of records: as given, and by name inside of a folder or pattern.
-N3  A suffix says the format, and a second one the packing; a file that holds one type and lies in a folder
-    has the type's name, or its folder has.
+    What begins with a dot or an underscore is not data: writers keep unfinished files there.
+N2  The order of files is the order of records: as given, and by name inside a folder or pattern.
+N3  A suffix says the format, and a second one the packing; a file of one type in a folder has the type's
+    name, or its folder has.
 """
 
 import glob
@@ -44,10 +44,10 @@ class FileKind:
 
 
 def resolve_name(name: str, catalog: Catalog) -> Iterator[SourceInput]:
-    """Yield the files of a name, as yet without names for errors and places among the inputs (N1, N2, N3).
+    """Yield the files of a name, not yet with names for errors and places among the inputs (N1, N2, N3).
 
     Raises:
-        BadRequest: the name stands for nothing, or the type of a file is not said or not in the schema.
+        BadRequest: the name matches nothing, or the type of a file is not given or not in the schema.
     """
     typed = None if _is_there(name) else _TYPED.fullmatch(name)
     if typed is not None:
@@ -65,7 +65,7 @@ def typed_files(name: str, type_: NodeType | EdgeType) -> Iterator[SourceInput]:
     """Yield the files of a name that hold rows of one type; one without a known suffix is Parquet.
 
     Raises:
-        BadRequest: there is none, or a file names the types of its records itself.
+        BadRequest: there is no file, or a file names the types of its records itself.
     """
     for path in find_files(name):
         found = kind_of(path)
@@ -75,7 +75,7 @@ def typed_files(name: str, type_: NodeType | EdgeType) -> Iterator[SourceInput]:
 
 
 def find_files(name: str) -> list[str]:
-    """Return the files of a name, sorted; a file that is named itself may be called as it likes (N1, N2).
+    """Return the files of a name, sorted; a file that is given directly may have any name (N1, N2).
 
     Raises:
         BadRequest: a folder or a pattern has none, or the store cannot be read.
@@ -85,7 +85,7 @@ def find_files(name: str) -> list[str]:
             files = objects_below(name) if is_object(name) else _files_below(Path(name))
             found = [file for file in files if _is_data(file, name)]
             if not found:
-                raise BadRequest(f"no data in {name}: its files would be {', '.join(FORMATS)}")
+                raise BadRequest(f"no data in {name}: data files end in {', '.join(FORMATS)}")
             return found
         if glob.has_magic(name) and not _is_there(name):
             found = objects_like(name) if is_object(name) else _files_like(name)
@@ -98,7 +98,7 @@ def find_files(name: str) -> list[str]:
 
 
 def _is_there(name: str) -> bool:
-    return os.path.exists(name)  # noqa: PTH110 - a name that no file can have is one that is not there
+    return os.path.exists(name)  # noqa: PTH110 - an impossible name counts as a missing file
 
 
 def _files_below(folder: Path) -> list[str]:
@@ -123,7 +123,7 @@ def find_type(type_name: str, catalog: Catalog, where: str) -> NodeType | EdgeTy
     """Return a type, as records name types: nodes exactly, edges in any case.
 
     Raises:
-        BadRequest: there is none.
+        BadRequest: there is no such type.
     """
     found = catalog.nodes.get(type_name) or catalog.edge(type_name)
     if found is None:

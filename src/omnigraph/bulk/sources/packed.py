@@ -1,9 +1,9 @@
-"""How much an Arrow file holds unpacked, from what it says of its buffers; nothing is unpacked to find out.
+"""How much an Arrow file holds unpacked, from what it says about its buffers, without unpacking anything.
 
 Arrow unpacks all buffers of a batch at once and offers no bound for it. Each packed buffer begins with the
-number of its bytes, and the head of its batch says where it lies: this module reads those heads (FlatBuffers
+number of its bytes, and the head of its batch says where it is: this module reads those heads (FlatBuffers
 tables, `format/Message.fbs` and `format/File.fbs` of Arrow) and nothing else. What is malformed counts as
-nothing: it is for Arrow to refuse.
+nothing: Arrow will refuse it.
 """
 
 import struct
@@ -51,7 +51,7 @@ def _heads(file: IO[bytes], size: int) -> Iterator[tuple[bytes, int]]:
 
 
 def _listed(file: IO[bytes], size: int) -> list[int]:
-    """Return where the messages lie that the foot of a file names: dictionaries and batches."""
+    """Return where the messages are that the footer of a file names: dictionaries and batches."""
     length, magic = _TAIL.unpack(_read(file, size - _TAIL.size, _TAIL.size))
     if magic != IPC_FILE_MAGIC:
         raise ValueError("no foot")
@@ -63,10 +63,10 @@ def _listed(file: IO[bytes], size: int) -> list[int]:
 
 
 def _message(file: IO[bytes], place: int) -> tuple[bytes, int]:
-    """Return the head of the message at a place, and the place behind it; the end of a stream has no head."""
+    """Return the head of the message at a place, and the place after it; the end of a stream has no head."""
     start = place + 8
     word, length = struct.unpack("<Ii", _read(file, place, 8))
-    if word != _CONTINUES:  # as it was written before there was a mark
+    if word != _CONTINUES:  # the form that was written before there was a mark
         start, length = place + 4, word
     return _read(file, start, length), start + length
 

@@ -1,11 +1,11 @@
 """The sources of a load: files cut into slices, and the rows of a slice.
 
 Q1  However the files are cut, the rows, their files and lines, and the violations of reading are the same:
-    the local engine reads one slice for each file, a cluster as many as it likes, with these very functions.
+    the local engine reads one slice for each file, a cluster as many as it likes, with the same functions.
 Q2  A slice is read in blocks: memory does not grow with the file.
-Q3  What is wrong with a file as a whole (it is not there, it is not of its format) is an error when the
-    slices are planned or read; what is wrong with its columns is one violation, at its first line; what is
-    wrong with a record is a violation at its own.
+Q3  A fault of a file as a whole (it is missing, or not of its format) is an error when the slices are
+    planned or read; a fault of its columns is one violation, at its first line; a fault of a record is a
+    violation at the record's own line.
 
 Planning looks at headers and footers only. Where a text (or a large Arrow file) is cut, the lines before a
 slice are not known yet: `survey` counts those of one slice, wherever it runs, and `place` puts the counts
@@ -48,7 +48,7 @@ WHOLE = 2**62  # a target that no file reaches: one slice for each
 def plan_slices(
     inputs: Sequence[SourceInput], *, target_bytes: int, limits: ReadLimits = UNLIMITED
 ) -> tuple[Slice, ...]:
-    """Return the slices of files, in the order of records; a file that can be cut is, at the target's size.
+    """Return the slices of files, in the order of records; a file that can be cut is cut at the target size.
 
     Raises:
         BadRequest: a file is not there, or not what its name says (Q3).
@@ -64,7 +64,7 @@ def needs_survey(slices: Sequence[Slice]) -> tuple[Slice, ...]:
 
 
 def survey(slice_: Slice) -> SliceSurvey:
-    """Count what a slice holds, as `place` wants it; reads the slice once and keeps nothing.
+    """Count what a slice holds, for `place`; reads the slice once and keeps nothing.
 
     Raises:
         BadRequest: the file cannot be read.
@@ -149,7 +149,7 @@ def read_source(
 
 
 def _is_counted(slice_: Slice, following: Slice) -> bool:
-    """Return whether the lines before a slice depend on what the one before holds; Parquet's footer says."""
+    """Return whether the lines before a slice depend on what the previous one holds; Parquet's do not."""
     return not following.is_first and slice_.source.format is not Format.PARQUET
 
 

@@ -17,17 +17,17 @@ from omnigraph.validate.expansion import expanded_bytes, longest_bytes, within_m
 from omnigraph.validate.records import UNLIMITED, ReadLimits
 
 BATCH_ROWS = 65_536  # what is held as columns at a time
-_CAUTIOUS_ROWS = 64  # of texts that repeat in ways that cannot be kept: a megabyte each is in bounds
+_CAUTIOUS_ROWS = 64  # of texts that repeat in ways that cannot be kept: a megabyte each is within bounds
 
 
 def plan_parquet(source: SourceInput, target_bytes: int, limits: ReadLimits = UNLIMITED) -> Iterator[Slice]:
     """Yield slices of whole row groups; a file without rows is one slice.
 
     Raises:
-        BadRequest: the file is no Parquet.
+        BadRequest: the file is not Parquet.
         ResourceLimit: its pages unpack to more than they may.
     """
-    size = size_of(source)  # says more clearly than Parquet that there is no such file
+    size = size_of(source)  # reports a missing file more clearly than Parquet does
     with _reading(source), _parquet(source) as file:
         groups = [file.metadata.row_group(number) for number in range(file.num_row_groups)]
         sizes, rows = [group.total_byte_size for group in groups], [group.num_rows for group in groups]
@@ -40,10 +40,10 @@ def plan_parquet(source: SourceInput, target_bytes: int, limits: ReadLimits = UN
 
 
 def plan_arrow(source: SourceInput, target_bytes: int, limits: ReadLimits = UNLIMITED) -> Iterator[Slice]:
-    """Yield slices of whole batches; how many rows lie before one is for a survey to say.
+    """Yield slices of whole batches; a survey finds out how many rows come before each.
 
     Raises:
-        BadRequest: the file is no Arrow.
+        BadRequest: the file is not Arrow.
         ResourceLimit: its buffers unpack to more than they may.
     """
     size = size_of(source)
@@ -65,7 +65,7 @@ def survey_arrow(slice_: Slice) -> SliceSurvey:
     """Count the rows of a slice of an Arrow file.
 
     Raises:
-        BadRequest: the file is no Arrow.
+        BadRequest: the file is not Arrow.
     """
     with _reading(slice_.source), open_input(slice_.source.location) as file:
         few = pa.ipc.IpcReadOptions(included_fields=[0])  # rows are counted, whatever they hold
@@ -87,16 +87,16 @@ def read_schema(source: SourceInput) -> pa.Schema:
         else:
             is_random = is_random_access(file)
             schema = (pa.ipc.open_file(file) if is_random else pa.ipc.open_stream(file)).schema
-        _ = schema.names  # are texts, too
+        _ = schema.names  # decodes them: they are texts too
         schema.empty_table()  # refuses a type that cannot be read
         return schema
 
 
 class Growth:
-    """What the rows of a file have taken so far, by what they are and not by what the file says of them."""
+    """How much memory the rows of a file have taken so far, measured, not as the file claims."""
 
     def __init__(self, source: SourceInput, limits: ReadLimits) -> None:
-        """Take the file, whose size allows for so much."""
+        """Take the file, whose size decides how much is allowed."""
         self._source, self._bytes = source, 0
         self._most = limits.unpacked_max(size_of(source)) if limits.expansion_max else 0
 
@@ -114,7 +114,7 @@ class Growth:
 
 
 def read_tables(slice_: Slice, columns: Sequence[str] | None) -> Iterator[pa.Table]:
-    """Yield the rows of a slice, some at a time; none of the columns is all of them.
+    """Yield the rows of a slice, some at a time; `None` for the columns means all of them.
 
     Raises:
         BadRequest: the file is not what its name says.
@@ -126,7 +126,7 @@ def read_tables(slice_: Slice, columns: Sequence[str] | None) -> Iterator[pa.Tab
 
 
 def is_random_access(file: pa.NativeFile) -> bool:
-    """Return whether an Arrow file has its batches listed; a stream has not."""
+    """Return whether an Arrow file lists its batches; a stream does not."""
     magic = file.read(len(IPC_FILE_MAGIC))
     file.seek(0)
     return magic == IPC_FILE_MAGIC
@@ -148,7 +148,7 @@ def _parquet_batches(slice_: Slice, columns: Sequence[str] | None) -> Iterator[p
 
 @dataclass(frozen=True, slots=True)
 class PackedTexts:
-    """How texts are read that stand once in a file and many times in its rows.
+    """How to read texts that are stored once in a file and occur many times in its rows.
 
     `dictionaries` are columns that are kept as such, and `batch_rows` is so small that others cannot grow
     much, however often a batch repeats the longest text that there may be.
@@ -161,7 +161,7 @@ class PackedTexts:
 def packed_texts(source: SourceInput, groups: Sequence[int]) -> PackedTexts:
     """Return how the texts of row groups of a Parquet file are read.
 
-    Only columns are looked at that could grow; of these not the foot is believed, but the dictionary read.
+    Only columns that could grow are looked at; for these the dictionary is read, not the footer believed.
 
     Raises:
         OSError: the file cannot be read.
@@ -182,7 +182,7 @@ def packed_texts(source: SourceInput, groups: Sequence[int]) -> PackedTexts:
             if longest * BATCH_ROWS <= EXPANSION_FLOOR_BYTES:
                 continue
             if "." in name:
-                batch_rows = _CAUTIOUS_ROWS  # how many of them a row has, nobody knows
+                batch_rows = _CAUTIOUS_ROWS  # how many of them a row has is unknown
             else:
                 kept.add(name)
     return PackedTexts(tuple(sorted(kept)), batch_rows)
@@ -191,7 +191,7 @@ def packed_texts(source: SourceInput, groups: Sequence[int]) -> PackedTexts:
 def _suspects(file: pq.ParquetFile, groups: Sequence[int]) -> list[str]:
     """Return the columns of texts, where they could grow beyond what is held at a time.
 
-    What the foot says of a single column is left alone: where it is damaged, asking for it ends the process.
+    What the footer says about a single column is not read: where it is damaged, that ends the process.
     """
     sizes = [(group.num_rows, group.total_byte_size) for group in map(file.metadata.row_group, groups)]
     if all(min(BATCH_ROWS, rows) * size <= EXPANSION_FLOOR_BYTES for rows, size in sizes):
@@ -201,14 +201,14 @@ def _suspects(file: pq.ParquetFile, groups: Sequence[int]) -> list[str]:
 
 
 def _longest_entry(file: pq.ParquetFile, group: int, name: str) -> float:
-    """Return the bytes of the longest text in a column's dictionary, which its first row brings along."""
+    """Return the bytes of the longest text in a column's dictionary, which comes with its first row."""
     batch = next(iter(file.iter_batches(1, row_groups=[group], columns=[name], use_threads=False)), None)
     if batch is None:
         return 0
     values: Any = batch.column(0)
     while not pa.types.is_dictionary(values.type):
         if not pa.types.is_list(values.type):
-            return 0  # a type that is no text to Arrow
+            return 0  # a type that is not a text to Arrow
         values = values.values
     return longest_bytes(values.dictionary)
 
@@ -229,7 +229,7 @@ def _bounds(slice_: Slice, reader: pa.RecordBatchFileReader) -> tuple[int, int]:
 
 @contextmanager
 def _parquet(source: SourceInput, dictionaries: Sequence[str] = ()) -> Iterator[pq.ParquetFile]:
-    """Open a file; of one in a store the ranges that are needed are fetched ahead, together."""
+    """Open a file; for one in a store, the ranges that are needed are fetched ahead, together."""
     with (
         open_input(source.location) as file,
         pq.ParquetFile(
@@ -248,7 +248,7 @@ def _refuse_packed(source: SourceInput, size: int, unpacked: int, limits: ReadLi
 
 
 def _cuts(sizes: Sequence[int], target_bytes: int) -> Iterator[int]:
-    """Yield the place behind each run of pieces that reaches the target; at least one place."""
+    """Yield the place after each run of pieces that reaches the target; at least one place."""
     filled = 0
     for place, size in enumerate(sizes, 1):
         filled += size

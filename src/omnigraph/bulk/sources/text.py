@@ -1,7 +1,7 @@
-"""Text in byte ranges: whole records, each in the slice where its first byte lies.
+"""Text in byte ranges: whole records, each in the slice that has its first byte.
 
 X1  However a file is cut, its slices give every record once, in order, with the line it begins at.
-X2  A record ends at a line feed; in CSV at one outside of quotes. The last record needs none.
+X2  A record ends at a line feed; in CSV at one outside quotes. The last record needs none.
 X3  Memory is bounded by a block, or by the longest record, and that by a limit.
 X4  A packed file is read up to a limit for what it may hold, however much more there is in it.
 """
@@ -105,13 +105,13 @@ def survey_text(slice_: Slice, *, block_bytes: int = BLOCK_BYTES) -> SliceSurvey
         left = slice_.end - slice_.start
         while left > 0 and (chunk := stream.read(min(block_bytes, left))):
             lines += chunk.count(LINE_END)
-            quotes += chunk.count(QUOTE) if is_csv else 0  # NDJSON is full of them, and they say nothing
+            quotes += chunk.count(QUOTE) if is_csv else 0  # NDJSON is full of them, and they mean nothing
             left -= len(chunk)
     return SliceSurvey(lines, quotes)
 
 
 def size_of(source: SourceInput) -> int:
-    """Return the bytes of a file as it lies there.
+    """Return the bytes of a file as it is stored.
 
     Raises:
         BadRequest: it is not there.
@@ -159,7 +159,7 @@ class _Unpacked:
 
 
 def too_packed(source: SourceInput, *, limit: int, actual: int) -> ResourceLimit:
-    """Return the error for a file that holds more than its size lets expect (X4)."""
+    """Return the error for a file that holds more than its size suggests (X4)."""
     return ResourceLimit(
         resource=f"bytes that {source.path} unpacks to",
         limit=limit,
@@ -226,7 +226,7 @@ def _first_record(
 
 
 def _skip(stream: IO[bytes], slice_: Slice) -> None:
-    """Go to the first byte behind a header; a packed stream can only be read."""
+    """Go to the first byte after a header; a packed stream can only be read."""
     if slice_.source.compression is None:
         stream.seek(slice_.start)
     else:
@@ -234,13 +234,13 @@ def _skip(stream: IO[bytes], slice_: Slice) -> None:
 
 
 def _end_of_record(records: bytes, place: int, *, is_csv: bool) -> int:
-    """Return where the record ends that holds the byte at a place, or zero if it is not all there (X2)."""
+    """Return the end of the record that holds the byte at a place, or zero if it is incomplete (X2)."""
     is_quoted = is_csv and records.count(QUOTE, 0, place) % 2 == 1
     return _first_end(records, place, is_quoted=is_quoted, is_csv=is_csv)
 
 
 def _first_end(text: bytes, start: int, *, is_quoted: bool, is_csv: bool) -> int:
-    """Return the place behind the first record end at or after `start`, or zero."""
+    """Return the place after the first record end at or after `start`, or zero."""
     while True:
         found = text.find(LINE_END, start)
         if found < 0:
@@ -254,7 +254,7 @@ def _first_end(text: bytes, start: int, *, is_quoted: bool, is_csv: bool) -> int
 
 
 def _last_end(records: bytes, *, is_csv: bool) -> int:
-    """Return the place behind the last record end, or zero; the text begins with a record."""
+    """Return the place after the last record end, or zero; the text begins with a record."""
     if not is_csv:
         return records.rfind(LINE_END) + 1
     is_quoted = records.count(QUOTE) % 2 == 1

@@ -27,7 +27,7 @@ def read_typed(
     log: ViolationLog,
     limits: ReadLimits = UNLIMITED,
 ) -> Iterator[TypedRows]:
-    """Yield the rows of a slice, some at a time; the first slice of a file yields at least no rows.
+    """Yield the rows of a slice, some at a time; the first slice of a file always yields, even without rows.
 
     A file with a wrong column is refused once, by its first slice.
 
