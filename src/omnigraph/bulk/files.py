@@ -101,7 +101,7 @@ def file_exists(name: str) -> bool:
     """Return whether there is a file of this name.
 
     Raises:
-        OSError: that cannot be told.
+        OSError: that cannot be determined.
     """
     return _info(name).is_file if is_object(name) else Path(name).is_file()
 
@@ -110,7 +110,7 @@ def is_folder(name: str) -> bool:
     """Return whether a name is a folder, or a prefix with objects below it.
 
     Raises:
-        OSError: that cannot be told.
+        OSError: that cannot be determined.
     """
     if not is_object(name):
         return Path(name).is_dir()

@@ -3,7 +3,7 @@
 T1  On a disk the driver holds a lock on its token, from before the token has a text until after the spool of
     the same operation is gone. The system releases it when the driver dies: a free token is a dead driver's.
 T2  What has no token is dead only when it is older than the grace period for files that nothing refers to.
-T3  In an object store this cannot be told: the token, a few bytes, stays there.
+T3  In an object store this cannot be determined: the token, a few bytes, stays there.
 """
 
 import os

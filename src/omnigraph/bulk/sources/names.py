@@ -78,7 +78,7 @@ def find_files(name: str) -> list[str]:
     """Return the files of a name, sorted; a file that is given directly may have any name (N1, N2).
 
     Raises:
-        BadRequest: a folder or a pattern has none, or the store cannot be read.
+        BadRequest: a folder or a pattern has no files, or the store cannot be read.
     """
     try:
         if is_folder(name):

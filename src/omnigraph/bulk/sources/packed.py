@@ -126,12 +126,12 @@ class _Table:
 
 def _number(data: bytes, place: int, form: str) -> int:
     if place < 0:  # would count from the end
-        raise ValueError("outside of the data")
+        raise ValueError("outside the data")
     return int(struct.unpack_from(form, data, place)[0])
 
 
 def _read(file: IO[bytes], place: int, count: int) -> bytes:
     if place < 0 or not 0 <= count <= _HEAD_BYTES_MAX:
-        raise ValueError("outside of the file")
+        raise ValueError("outside the file")
     file.seek(place)
     return file.read(count)

@@ -14,7 +14,7 @@ from omnigraph.exec.dense.slots import Slots
 from omnigraph.storage.tables.rows import read_rows, row_ids_of
 from omnigraph.storage.versions.difference import VersionDelta
 
-OVERLAY_MAX_SHARE = 0.05  # of the base edges: above this, expanding costs more than a new base does
+OVERLAY_MAX_SHARE = 0.05  # of the base edges: above this, expanding costs more than a new base saves
 OVERLAY_FREE = 256  # changes of a small table that are cheaper to keep than to fold
 
 # Ids of one end to the slots of its table; -1 where there is no row.

@@ -61,7 +61,7 @@ class DiskCache:
         self._lock = threading.Lock()
 
     def load(self, name: str) -> Stored | None:
-        """Return a file that proves itself, or none (F1)."""
+        """Return a file that proves itself, or `None` (F1)."""
         if self._folder is None:
             return None
         try:

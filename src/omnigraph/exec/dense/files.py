@@ -60,7 +60,7 @@ def ids_file(index: IdIndex) -> tuple[dict[str, Any], Arrays]:
 
 
 def ids_from(stored: Stored, current: Slots) -> IdIndex | None:
-    """Return the index that a file holds, or none if it was made for other slots."""
+    """Return the index that a file holds, or `None` if it was made for other slots."""
     arrays = stored.arrays
     slots = _slots(stored.about["slots"], cast("SlotArray", arrays["dead"]), current)
     if slots is None:
@@ -88,7 +88,7 @@ def adjacency_file(adjacency: Adjacency) -> tuple[dict[str, Any], Arrays]:
 
 
 def adjacency_from(stored: Stored, *, edges: Slots, sources: Slots, targets: Slots) -> Adjacency | None:
-    """Return the adjacency that a file holds, or none if it was made for other slots."""
+    """Return the adjacency that a file holds, or `None` if it was made for other slots."""
     about, arrays = stored.about, stored.arrays
     current = {"edges": edges, "sources": sources, "targets": targets}
     views = {

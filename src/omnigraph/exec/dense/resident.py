@@ -64,7 +64,7 @@ class Family(Generic[V]):
     def before(self, pins: Pins) -> V | None:
         """Return the newest view from which one can go forward to these pins.
 
-        A version that is known under another transaction means that the table was replaced: there is none.
+        A version that is known under another transaction means that the table was replaced: there is no view.
         """
         best: V | None = None
         for view in self.views():

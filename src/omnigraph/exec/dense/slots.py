@@ -211,7 +211,7 @@ def _repeats(ascending: RowIds) -> bool:
 
 
 def _killed(slots: Slots, delta: VersionDelta, expected: int) -> SlotArray | None:
-    """Return the slots of deleted rows, or `None` where they cannot be told."""
+    """Return the slots of deleted rows, or `None` where they are unknown."""
     if expected == 0:
         return empty_slots()
     try:

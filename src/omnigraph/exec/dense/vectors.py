@@ -159,7 +159,7 @@ def _errors(dimension: int, lengths: Floats, length: float) -> Floats:
 def _products(matrix: Matrix, slots: SlotArray, query: Matrix) -> Matrix:
     """Return the products of some rows with the query.
 
-    Row by row: a product of the whole matrix would wait for BLAS threads, for long on a busy machine.
+    Row by row: a product of the whole matrix would wait for BLAS threads, long on a busy machine.
     """
     if len(slots) * WHOLE_SHARE >= len(matrix):
         whole: Matrix = np.vecdot(matrix, query)

@@ -1,7 +1,7 @@
 """When a column is worth keeping in memory.
 
 H1  A column is read whole once fetching parts of it has cost as much: at worst twice the least is spent.
-H2  More rows will be asked for of a table whose ids are in memory: a quarter of that is enough.
+H2  A table whose ids are in memory will be asked for more rows: a quarter of that is enough.
 H3  What is kept never decides an answer, only how quickly it comes.
 """
 

@@ -78,7 +78,7 @@ def _arm(
     nodes: SlotArray,
     limit: int,
 ) -> Ranked:
-    """Rank one side of a fusion: for texts every match counts, for vectors a number of the nearest."""
+    """Rank one side of a fusion: for texts every match counts, for vectors the nearest `limit`."""
     return _single(context, table_key, value, nodes, limit if isinstance(value, NearestValue) else None)
 
 

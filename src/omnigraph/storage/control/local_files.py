@@ -58,7 +58,7 @@ class LocalFiles:
             return _decode(name, read_control_file(self._path(name)))
 
     def read_text_if_exists(self, name: str) -> str | None:
-        """Return a file's text, or none where there is no such file (L4)."""
+        """Return a file's text, or `None` if there is no such file (L4)."""
         path = self._path(name)
         with _translated("read", name):
             try:
@@ -145,7 +145,7 @@ class LocalFiles:
                 self._sync_folder(path.parent)
 
     def read_text_versioned(self, name: str) -> tuple[str, str] | None:
-        """Return a file's text and the token of that text, or none where there is no such file."""
+        """Return a file's text and the token of that text, or `None` if there is no such file."""
         text = self.read_text_if_exists(name)
         return None if text is None else (text, _token(text))
 

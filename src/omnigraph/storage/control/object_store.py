@@ -60,7 +60,7 @@ class StorageAdapter(Protocol):
         """Remove everything below a prefix; not atomic, and safe to repeat."""
 
     def read_text_versioned(self, name: str) -> tuple[str, str] | None:
-        """Return a text with the token of this version of it, or none."""
+        """Return a text with the token of this version of it, or `None`."""
 
     def write_text_if_match(self, name: str, text: str, token: str) -> bool:
         """Replace the version that the token stands for; false if it has been replaced since, or is gone."""

@@ -77,7 +77,7 @@ class GraphRoot:
 
     @property
     def storage_options(self) -> dict[str, str]:
-        """What lance and obstore must be told to reach this root, from the environment (U2); empty on a disk.
+        """The options that lance and obstore need for this root, from the environment (U2); empty on a disk.
 
         Raises:
             StorageError: settings are missing; the message names them.
@@ -122,7 +122,7 @@ def _path_of_file_uri(text: str) -> str:
 
 def _normal_s3(text: str) -> str:
     bucket, _, key = text.partition("/")
-    # The text is not quoted here: somebody may have put a password before an '@'.
+    # The text is not quoted here: it may have a password before an '@'.
     if not _BUCKET.fullmatch(bucket):
         raise BadRequest("an S3 address is s3://bucket/prefix, with credentials in the environment")
     segments = [segment for segment in key.split("/") if segment]

@@ -1,7 +1,7 @@
 """Roaring bitmaps in their portable format, which deletion files hold.
 
-The library writes lists and bitmaps of 65,536 bits. Runs are part of the format, too: it reads them, so a
-file that has some is whole, whoever wrote it.
+The library writes lists and bitmaps of 65,536 bits. Runs are part of the format too: it reads them, so a
+file that has some is whole, whatever wrote it.
 """
 
 import struct

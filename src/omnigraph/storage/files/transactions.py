@@ -52,7 +52,7 @@ _TRANSACTION_READ_VERSION, _TRANSACTION_UUID, _TRANSACTION_PROPERTIES = 1, 2, 4
 
 @dataclass(frozen=True, slots=True)
 class TransactionInfo:
-    """What is recorded about the commit of one version; `unreadable` where the operation cannot be told."""
+    """What is recorded about the commit of one version; `unreadable` where the operation is unknown."""
 
     version: int
     uuid: str | None
@@ -62,7 +62,7 @@ class TransactionInfo:
 
 
 def read_transaction(dataset: LanceDataset, address: TableAddress, version: int) -> TransactionInfo:
-    """Return what made a version, as far as it can be told.
+    """Return what made a version, as far as it is known.
 
     Raises:
         StorageError: the version does not exist (kind `not_found`), or the store failed.
@@ -105,7 +105,7 @@ def _from_file(dataset: LanceDataset, address: TableAddress, version: int) -> Tr
         name = _transaction_file(read_file(dataset, address, version_file_name(version)))
         return _decode(memoryview(read_file(dataset, address, name)), version)
     except (FileNotFoundError, HollowContent, ValueError, LookupError):
-        # A file that is missing or damaged: the operation cannot be told, and callers treat the version as
+        # A file that is missing or damaged: the operation is unknown, and callers treat the version as
         # another writer's.
         return TransactionInfo(version, None, None, UNREADABLE)
 

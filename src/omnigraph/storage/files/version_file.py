@@ -149,7 +149,7 @@ def _decode(data: memoryview, fragments_max: int | None) -> VersionFile:
 
 @dataclass(frozen=True, slots=True)
 class _Named:
-    """A file, and the number of the base that it lies in if that is another dataset."""
+    """A file, and the number of its base if that is another dataset."""
 
     named: NamedFile
     base: int | None

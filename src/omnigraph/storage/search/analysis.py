@@ -50,7 +50,7 @@ def _of_fragment(
 ) -> AnalysedRows:
     metadata = fragment.metadata
     key = ("words", handle.address.uri, column, *(file.path for file in metadata.files))
-    found = metadata.deletion_file  # its text would tell only how many rows it hides
+    found = metadata.deletion_file  # its text would only say how many rows it hides
     deletions = "" if found is None else f"{found.read_version}-{found.id}-{found.base_id}"
     kept = cache.get(key)
     known = kept if isinstance(kept, AnalysedRows) else None

@@ -37,7 +37,7 @@ class AuditTable:
             write_dataset(rows, address.open_uri, mode="append", storage_options=self._store.storage_options)
 
     def scan(self, address: TableAddress) -> pa.Table | None:
-        """Return all rows, or none where nothing was ever audited.
+        """Return all rows, or `None` where nothing was ever audited.
 
         Raises:
             StorageError: the store failed.

@@ -147,7 +147,7 @@ def membership(field: "pa.Field[pa.DataType]", values: Iterable[Known]) -> Tree:
 
 
 def typed(field: "pa.Field[pa.DataType]", value: Known) -> Known | None:
-    """Return a value in the type of a column, or none when the type does not hold it."""
+    """Return a value in the type of a column, or `None` when the type does not hold it."""
     equal = comparison(field, "eq", value)
     return equal.value if isinstance(equal, LeafComparison) else None
 

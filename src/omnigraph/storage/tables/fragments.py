@@ -90,7 +90,7 @@ class FragmentWriter:
         """
         self._table = table
         store = own_store(table.address)
-        self._dataset = table.pinned.open(store)._dataset  # nobody else has this store
+        self._dataset = table.pinned.open(store)._dataset  # no other code has this store
         self._schema = pa.ipc.read_schema(pa.py_buffer(table.schema))
         is_local = table.address.local_path is not None
         self._syncer = Syncer(table.durability, is_local, table.root if is_local else None)

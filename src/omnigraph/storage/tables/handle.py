@@ -28,7 +28,7 @@ class TableAddress:
 
     @property
     def local_path(self) -> Path | None:
-        """The directory of `open_uri`, or none on an object store."""
+        """The directory of `open_uri`, or `None` on an object store."""
         uri = self.open_uri
         if uri.startswith("file:"):
             return Path(unquote(urlsplit(uri).path))
@@ -63,7 +63,7 @@ class SnapshotHandle:
 
     @cached_property
     def transaction_uuid(self) -> str | None:
-        """The uuid of the transaction that made the version, or none where it cannot be read."""
+        """The uuid of the transaction that made the version, or `None` where it cannot be read."""
         from omnigraph.storage.files.transactions import read_transaction
 
         return read_transaction(self._own_dataset(), self.address, self.version).uuid

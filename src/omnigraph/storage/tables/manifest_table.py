@@ -151,7 +151,9 @@ class ManifestTable:
             )
         except LANCE_ERRORS as error:
             if classify(error) in {"conflict", "incompatible"}:
-                raise RowLevelCasContention(f"{handle.address.open_uri} was just published to") from error
+                raise RowLevelCasContention(
+                    f"another publish to {handle.address.open_uri} came first"
+                ) from error
             raise translate(error, f"publish to {handle.address.open_uri}") from error
         finally:
             self._store.count_io(dataset)
@@ -170,7 +172,9 @@ class ManifestTable:
             dataset.update_schema_metadata(dict[str, str | None](schema_metadata))
         except LANCE_ERRORS as error:
             if classify(error) in {"conflict", "incompatible"}:
-                raise RowLevelCasContention(f"{handle.address.open_uri} was just stamped") from error
+                raise RowLevelCasContention(
+                    f"another stamp of {handle.address.open_uri} came first"
+                ) from error
             raise translate(error, f"stamp {handle.address.open_uri}") from error
         finally:
             self._store.count_io(dataset)
@@ -189,7 +193,7 @@ class ManifestTable:
             dataset.optimize.compact_files()
         except LANCE_ERRORS as error:
             if classify(error) in {"conflict", "incompatible"}:
-                raise RowLevelCasContention(f"{address.open_uri} was just published to") from error
+                raise RowLevelCasContention(f"another publish to {address.open_uri} came first") from error
             raise translate(error, f"compact {address.open_uri}") from error
         finally:
             self._store.count_io(dataset)

@@ -110,7 +110,7 @@ def read_pieces(
 
 @dataclass(frozen=True, slots=True)
 class SelectedRows:
-    """Rows of one fragment: their row ids, and where they lie."""
+    """Rows of one fragment: their row ids and addresses."""
 
     row_ids: RowIds
     addresses: RowIds

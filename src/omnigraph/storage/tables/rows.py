@@ -23,7 +23,7 @@ UPDATED_AT = "_row_last_updated_at_version"
 
 @dataclass(frozen=True, slots=True)
 class ReplacedRows:
-    """Rows of a version that are replaced: their row ids, and where they lie if that is known."""
+    """Rows of a version that are replaced: their row ids, and their addresses if known."""
 
     row_ids: RowIds
     addresses: RowIds | None = None
@@ -82,7 +82,7 @@ def take_rows(handle: SnapshotHandle, row_ids: RowIds, columns: Sequence[str]) -
 
 
 def row_addresses(handle: SnapshotHandle, row_ids: RowIds) -> "npt.NDArray[np.uint64]":
-    """Return where rows lie in this version, by row id, in the order asked for.
+    """Return the addresses of rows in this version, by row id, in the order asked for.
 
     Raises:
         InvariantViolation: the version has no row of some id.

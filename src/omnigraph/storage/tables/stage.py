@@ -100,7 +100,7 @@ class TableStager:
         return staged_on(handle, "upsert", operation, (), added=added)
 
     def stage_upsert(self, handle: SnapshotHandle, table: pa.Table) -> StagedWrite:
-        """Prepare rows that replace those of the same id and are added where there is none.
+        """Prepare rows that replace those with the same id, and are added where there is none.
 
         Replaced rows keep their row id and the version that created them. The ids of `table` are distinct.
         """

@@ -168,7 +168,7 @@ def _segment_files(root: Path, version: int, segments: list[str]) -> list[str]:
 
 
 def fragment_files(root: Path, fragment: FragmentMetadata) -> list[str]:
-    """Return the data and deletion files of a fragment that lie below a table's own place."""
+    """Return the data and deletion files of a fragment that are below a table's own place."""
     files = [f"{root}/data/{file.path}" for file in fragment.files if file.base_id is None]
     deletion = fragment.deletion_file
     if deletion is not None and deletion.base_id is None:

@@ -288,7 +288,7 @@ class TableStore:
         )
 
     def ref_start(self, address: TableAddress) -> RefStart | None:
-        """Return where a ref of a table starts; none where there is no such ref. It is looked up once.
+        """Return where a ref of a table starts; `None` if there is no such ref. It is looked up once.
 
         Raises:
             StorageError: the table does not exist (kind `not_found`), or the store failed.

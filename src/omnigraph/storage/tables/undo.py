@@ -1,4 +1,4 @@
-"""What recovery does to a table: bring back older content, or move HEAD so that no other writer can.
+"""What recovery does to a table: bring back older content, or move HEAD so that no other writer can move it.
 
 Only recovery, and a publish that takes itself back, may import this: the import contract says so.
 """

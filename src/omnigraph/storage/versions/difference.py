@@ -1,17 +1,17 @@
-"""Where two versions of a table show different rows, told by their files: for dense ids, changes and merges.
+"""Where two versions of a table show different rows, judged by files: for dense ids, changes and merges.
 
 W1  A data file is written once, under a name that is never used again, and so is a deletion file. A fragment
     with the same data files holds the same rows with the same values at the same places; its deletion file
     says which of them a version shows. Rows that both versions show at one place are therefore equal, and all
-    others lie at places that only one of them shows. Nothing is assumed about the commits in between: it
+    others are at places that only one of them shows. Nothing is assumed about the commits in between: it
     holds across overwrites, restores and rollbacks, and between two forks.
 W2  Along one lineage a row id and the version of its last change name one content: a version is made by one
     commit, and one commit writes a row once. Restores and rollbacks bring back contents, never other ones
-    under the same pair. So rows that compaction merely moved are told by the version of their last change.
-W3  Nothing here asks the library for a row by its row id if a scan of few rows tells as much: after updates
+    under the same pair. So rows that compaction merely moved are known by the version of their last change.
+W3  Nothing here asks the library for a row by its row id if a scan of few rows says as much: after updates
     all over a table that question makes it index the row ids of the whole version.
 W4  What is read of whole fragments is read once, for all callers, and every scan gives one order of rows.
-W5  What only counts of rows tell must come out even. Where it does not, or a commit in between could hide a
+W5  What is known only from counts of rows must add up. Where it does not, or a commit in between could hide a
     change, the answer is "unknown", never a guess.
 """
 
@@ -61,7 +61,7 @@ FragmentsById: TypeAlias = dict[int, FragmentMetadata]
 
 @dataclass(frozen=True, slots=True)
 class FragmentState:
-    """What tells the content of a fragment: its data files, and which rows of them are deleted (W1)."""
+    """What identifies the content of a fragment: its data files, and which rows of them are deleted (W1)."""
 
     files: tuple[str, ...]  # empty where overlays change values without a new file: it equals no other
     deletion: str  # empty while no row is deleted
@@ -134,7 +134,7 @@ class FragmentRows:
         told: Sequence[str] = (),
         along: Collection[str] = (),
     ) -> None:
-        """Take the fragments, what the version tells of each row, and columns to read with the first ones."""
+        """Take the fragments, what the version says of each row, and columns to read with the first ones."""
         self.handle, self.numbers = handle, tuple(numbers)
         self._told, self._along = (ROW_ID, *told), along
         self._lock = threading.Lock()
@@ -147,7 +147,7 @@ class FragmentRows:
         return self.numbers_of(ROW_ID)
 
     def numbers_of(self, name: str) -> RowIds:
-        """Return what the version tells of the rows under a name."""
+        """Return what the version says of the rows under a name."""
         self.read()
         return self._numbers[name]
 
@@ -252,7 +252,7 @@ class VersionDelta:
         return row_ids_of(found)
 
     def has_plain_history(self, store: TableStore) -> bool | None:
-        """Say whether every commit in between hides nothing; `None` where that cannot be told."""
+        """Say whether every commit in between hides nothing; `None` where that is unknown."""
         if self.handle.version - self.since > TRANSACTIONS_MAX:
             return None
         between = range(self.since + 1, self.handle.version + 1)
@@ -267,7 +267,7 @@ class VersionDelta:
 class Along(Enum):
     """What is read of few rows of whole fragments in the scan that finds their row ids (W3)."""
 
-    NOTHING = "nothing"  # row ids are told by the version itself: no data file is opened
+    NOTHING = "nothing"  # row ids come from the version itself: no data file is opened
     IDS = "ids"
     IMAGES = "images"
 
@@ -279,7 +279,7 @@ class OwnRows:
     whole: FragmentRows
     row_ids: RowIds
     updated_at: RowIds  # UNKNOWN_VERSION where it was not looked up
-    addresses: RowIds  # where the rows lie in this version
+    addresses: RowIds  # of the rows in this version
     whole_images: pa.Table | None = None  # those of whole fragments, if they were asked for and are few
 
     def ids_of(self, positions: RowIds) -> Ids:
@@ -363,7 +363,7 @@ def _own_rows(
 def lie_alike(one: SnapshotHandle, other: SnapshotHandle, addresses: RowIds) -> bool:
     """Say whether the rows at some addresses of one version have the same addresses in the other.
 
-    It is told by the fragments (W1), for rows that both show.
+    The fragments decide it (W1), for rows that both show.
     """
     here, there = _fragments(one), _fragments(other)
     shared = set(difference(_layout(there), _layout(here)).kept)

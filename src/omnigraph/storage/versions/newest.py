@@ -58,7 +58,7 @@ class NewestVersions:
         self._seen.forget(lambda uri: uri == address.open_uri)
 
     def find(self, address: TableAddress) -> int | None:
-        """Return the newest version, or none where only the library can tell."""
+        """Return the newest version, or `None` where only the library can tell."""
         uri = address.open_uri
         seen = self._seen.get(uri)  # what is on an object store was never seen
         if seen is None or boot_clock() - seen.at > TRUSTED_S:

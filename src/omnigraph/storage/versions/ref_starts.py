@@ -18,7 +18,7 @@ class RefStart(NamedTuple):
 
 @final
 class RefStarts:
-    """Starts of refs by where they lie; safe to share between threads."""
+    """Starts of refs by their addresses; safe to share between threads."""
 
     def __init__(self) -> None:
         """Know none."""

@@ -1,8 +1,8 @@
-"""The row ids of places in fragments, remembered where a single number tells them.
+"""The row ids of places in fragments, remembered where a single number gives them all.
 
 Q1  The rows of a fragment are named when it is committed, and keep their names: under one data file there is
     one sequence of row ids for good.
-Q2  Rows that were loaded together have row ids that follow each other, so the first one tells all. Only such
+Q2  Rows that were loaded together have row ids that follow each other, so the first one gives all. Only such
     sequences are kept: writing one out costs most of a millisecond, and comparing two versions of a large
     table asks for one in every fragment.
 """
@@ -27,7 +27,7 @@ class RowSequences:
         self._first: Recent[str, int] = Recent(KNOWN_MAX)
 
     def row_ids_at(self, fragment: FragmentMetadata, places: RowIds) -> RowIds | None:
-        """Return the row ids of places of a fragment, or none if the version does not tell them."""
+        """Return the row ids of places of a fragment, or `None` if the version does not say them."""
         path = fragment.files[0].path
         first = self._first.get(path)
         if first is not None:
@@ -36,7 +36,7 @@ class RowSequences:
             return None
         try:
             sequence = RowIdSequence.from_inline_metadata(fragment.row_id_meta)
-        except (ValueError, OSError, NotImplementedError):  # kept in a file of its own
+        except (ValueError, OSError, NotImplementedError):  # kept in its own file
             return None
         row_ids: RowIds = sequence.to_pyarrow().to_numpy().astype(np.int64)
         if len(row_ids) and (np.diff(row_ids) == 1).all():
