@@ -1,9 +1,8 @@
 """How many files of the package a read and a write go through, counted in a process of their own.
 
 A file counts when one of its functions is entered while the step runs; what runs only because a module is
-imported does not count. `loaded` is how many modules of the package the process had at the end. The graph is
-a small one with two node types and an edge, and the query follows that edge, so that both numbers are those of
-an ordinary call. Nothing but the public names is used, so an older commit can be measured by the same file:
+imported does not count. The graph is a small one with two node types and an edge, and the query follows that
+edge. Only public names are used, so an older commit can be measured by the same file:
 
     PYTHONPATH=<its src> python bench/walks.py
 
@@ -13,11 +12,15 @@ an ordinary call. Nothing but the public names is used, so an older commit can b
 import inspect
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import FrameType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from omnigraph import Graph
 
 SCHEMA = """\
 node Person {
@@ -57,11 +60,12 @@ STEPS = ("read", "read, opened for writing", "query alone", "mutation", "mutatio
 
 
 class Walk:
-    """The files whose functions were entered, in the order of their first call."""
+    """The files whose functions are entered: each once (`files`), and again after every other (`steps`)."""
 
     def __init__(self, package: Path) -> None:
         """Take the folder whose files count."""
         self.files: list[str] = []
+        self.steps: list[str] = []
         self._folder = f"{package}/"
         self._seen = set[str]()
         self._imports = 0  # modules that are being executed right now
@@ -79,12 +83,20 @@ class Walk:
         code = frame.f_code
         if code.co_name == "<module>" and event in {"call", "return"}:
             self._imports += 1 if event == "call" else -1
-        if event != "call" or self._imports or code.co_filename in self._seen:
-            return
         is_function = code.co_flags & inspect.CO_OPTIMIZED  # the body of a class is none
-        if is_function and code.co_filename.startswith(self._folder):
-            self._seen.add(code.co_filename)
-            self.files.append(code.co_filename.removeprefix(self._folder))
+        if (
+            event != "call"
+            or self._imports
+            or not is_function
+            or not code.co_filename.startswith(self._folder)
+        ):
+            return
+        file = code.co_filename.removeprefix(self._folder)
+        if file not in self._seen:
+            self._seen.add(file)
+            self.files.append(file)
+        if not self.steps or self.steps[-1] != file:
+            self.steps.append(file)
 
 
 def main() -> None:
@@ -126,7 +138,7 @@ def _child(step: str, place: str) -> None:
     print(len(loaded), *walk.files)
 
 
-def _act(step: str, graph: "omnigraph.Graph") -> None:  # noqa: F821
+def _act(step: str, graph: "Graph") -> None:
     if step.startswith("mutation"):
         graph.mutate(WRITE, "rename", {"year": 1844})
     else:
