@@ -8,7 +8,7 @@ from pathlib import Path
 REPOSITORY = Path(__file__).parents[2]
 DOCS = REPOSITORY / "docs"
 
-_FENCE = re.compile(r"(?P<ticks>`{3,})(?P<language>\S*).*")
+_FENCE = re.compile(r"(?P<ticks>`{3,})(?P<language>\S*)[ ]*(?P<info>.*)")
 _CODE = re.compile(r"`[^`\n]*`")
 _LINK = re.compile(r"\[(?:[^\]\[]|\[[^\]]*\])*\]\(\s*(?P<target>[^)\s]+)[^)]*\)")
 _HEADING = re.compile(r"#{1,6}\s+(?P<title>.+)")
@@ -16,12 +16,13 @@ _HEADING = re.compile(r"#{1,6}\s+(?P<title>.+)")
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A fenced block and the line on which its text begins."""
+    """A fenced block, the line on which its text begins, and what its fence says after the language."""
 
     page: str
     line: int
     language: str
     text: str
+    info: str = ""
 
     def __str__(self) -> str:
         return f"{self.page}:{self.line}"
@@ -41,7 +42,8 @@ def blocks(page: Path) -> Iterator[Block]:
             if opened := _FENCE.fullmatch(line.strip()):
                 begin, lines = number + 1, []
         elif line.strip() == opened["ticks"]:
-            yield Block(name_of(page), begin, opened["language"], "".join(f"{text}\n" for text in lines))
+            text = "".join(f"{line}\n" for line in lines)
+            yield Block(name_of(page), begin, opened["language"], text, opened["info"])
             opened = None
         else:
             lines.append(line)

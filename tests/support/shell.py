@@ -1,11 +1,7 @@
-"""The shell blocks of a page, typed one command after the other."""
+"""The shell blocks of a page, command by command."""
 
 import shlex
 from collections.abc import Iterator
-from pathlib import Path
-
-from tests.support.commands import Outcome, run
-from tests.support.in_process import invoke
 
 
 def statements(text: str) -> Iterator[str]:
@@ -13,8 +9,10 @@ def statements(text: str) -> Iterator[str]:
     lines = iter(text.splitlines())
     for line in lines:
         statement = line
-        while statement.endswith("\\"):
-            statement = statement[:-1] + next(lines)
+        while statement.endswith("\\") or _is_quote_open(statement):
+            statement = (
+                statement[:-1] + next(lines) if statement.endswith("\\") else f"{statement}\n{next(lines)}"
+            )
         if "<<'" in statement:
             end = statement.partition("<<'")[2].partition("'")[0]
             for given in lines:
@@ -26,7 +24,9 @@ def statements(text: str) -> Iterator[str]:
         yield statement
 
 
-def typed(statement: str, cwd: Path) -> Outcome:
-    """Run a command in a folder: ours within this process, any other in a shell."""
-    words = shlex.split(statement, comments=True) if statement.startswith("omnigraph ") else []
-    return invoke(*words[1:], cwd=cwd) if words else run(["sh", "-euc", statement], cwd=cwd)
+def _is_quote_open(statement: str) -> bool:
+    try:
+        shlex.split(statement, comments=True)
+    except ValueError:
+        return True
+    return False
