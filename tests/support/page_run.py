@@ -97,7 +97,8 @@ def type_in(statement: str, folder: Path) -> Typed:
     while re.match(r"[A-Z_]+=", words[0]):
         name, _, variables[name] = words.pop(0).partition("=")
     if words[0] == "export":
-        os.environ.update(word.split("=", 1) for word in words[1:])
+        for word in words[1:]:
+            name, _, os.environ[name] = word.partition("=")
         return Typed(statement, Outcome(0, "", ""))
     if _BY_A_SHELL & {*words}:
         return Typed(statement, run(["sh", "-euc", statement], cwd=folder))
@@ -114,7 +115,11 @@ def type_in(statement: str, folder: Path) -> Typed:
 def run_program(block: Block, folder: Path, names: dict[str, object]) -> str:
     """Run a program of a page within this process, and return what it printed."""
     printed = io.StringIO()
-    program = compile(block.text, str(block), "exec")
+    text = block.text
+    if block.info == SPARK:  # its workers have the folder in which the session of these tests was started
+        for graph in folder.glob("*.omni"):
+            text = text.replace(f'"{graph.name}"', f'"{graph}"')
+    program = compile(text, str(block), "exec")
     with chdir(folder), redirect_stdout(printed), warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)  # an example need not close what ends with it
         exec(program, names)
