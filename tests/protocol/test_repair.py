@@ -412,7 +412,7 @@ def test_the_command_tells_and_asks_before_it_repairs(root: Path) -> None:
 
     done = invoke("repair", root, "--to", str(GOOD), "--yes", cwd=root.parent)
     assert done.code == 0
-    assert "'repair --to 7' takes that back" in done.stdout
+    assert "'repair --to 7' undoes that" in done.stdout
     assert invoke("repair", root, "--to", "7", "--yes", cwd=root.parent).code == 0
     with og.open(root) as graph:
         assert len(names(graph)) == 6

@@ -9,19 +9,19 @@ from omnigraph.graph.opening import open as open_graph
 
 
 def open_for_reading(target: GraphAddress) -> Graph:
-    """Open a graph that is only looked at: nothing is healed, locked or written."""
+    """Open a graph for reading: nothing is healed, locked or written."""
     _show_warnings()
     return open_graph(target.uri, mode="ro")
 
 
 def open_for_writing(target: GraphAddress) -> Graph:
-    """Open a graph to change it, which first finishes or undoes what dead writers left."""
+    """Open a graph for writing, which first finishes or undoes what dead writers left behind."""
     _show_warnings()
     return open_graph(target.uri)
 
 
 class _Warnings(logging.Handler):
-    """Warnings of the engine as lines on standard error."""
+    """Prints the engine's warnings as lines on standard error."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print one warning."""

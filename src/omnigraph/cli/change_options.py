@@ -11,12 +11,12 @@ KINDS = ("node", "edge")
 OPS = ("insert", "update", "delete")
 
 limit_option = click.option(
-    "--limit", type=click.IntRange(min=1), metavar="N", help="Changes on one page; 1000 if not given."
+    "--limit", type=click.IntRange(min=1), metavar="N", help="Changes per page; 1000 if not given."
 )
 
 
 class Chosen(TypedDict):
-    """Filters as the verbs of a graph take them."""
+    """Filters in the form the graph's methods take."""
 
     kinds: list[str]
     types: list[str]
@@ -24,7 +24,7 @@ class Chosen(TypedDict):
 
 
 def change_options(command: Decorated) -> Decorated:
-    """Add the filters of changes."""
+    """Add the flags that filter changes."""
     command = click.option(
         "--op", "ops", multiple=True, type=click.Choice(OPS), help="Only this operation; may be repeated."
     )(command)

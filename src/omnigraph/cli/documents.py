@@ -1,7 +1,7 @@
 """The documents of results: what `--json` prints is what HTTP answers.
 
-Field names are the vocabulary of tables, times are microseconds, and a commit on main has no branch. Of what
-may be empty only `message`, `reason` and what a recovery lacks are left out; the rest is null.
+Fields are named as in the tables, times are in microseconds, and a commit on main has no branch. Of the
+fields that may be empty, only `message`, `reason` and those a recovery lacks are left out; the rest are null.
 """
 
 from collections.abc import Iterable
@@ -82,7 +82,7 @@ def mutation_document(result: "MutationResult", actor: str | None) -> Json:
 
 
 def load_document(result: "LoadResult", uri: str) -> Json:
-    """Return what a load did; what was left out or cleared, and a dry run, only where it is so."""
+    """Return what a load did; rows left out, cleared properties and a dry run only where they occur."""
     document: Json = {
         "uri": uri,
         "branch": result.branch or MAIN,
@@ -144,7 +144,7 @@ def snapshot_document(snapshot: "Snapshot") -> Json:
 
 
 def diff_document(found: "Diff", *, with_changes: bool) -> Json:
-    """Return the differences of two snapshots, or only how many there are."""
+    """Return the differences between two snapshots, or only how many there are."""
     from omnigraph.changes.documents import change_document
 
     stats = {
@@ -164,7 +164,7 @@ def diff_document(found: "Diff", *, with_changes: bool) -> Json:
 def merge_document(
     result: "MergeResult", actor: str | None, *, is_dry_run: bool, is_delete_asked: bool
 ) -> Json:
-    """Return what a merge did; conflicts are those of a dry run, the deletion is told where it was asked."""
+    """Return what a merge did; conflicts are those of a dry run, a deletion appears only if asked for."""
     document: Json = {
         "source": result.source,
         "target": result.target,

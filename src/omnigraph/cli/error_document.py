@@ -20,7 +20,7 @@ _FIELDS = {
 
 
 def error_document(error: OmnigraphError) -> Json:
-    """Return message, code and at most one detail object; an error without a code has none here either."""
+    """Return message, code and at most one detail object; an error without a code gets none here either."""
     document: Json = {"error": str(error)}
     if error.code is not None:
         document["code"] = error.code
@@ -44,5 +44,5 @@ def conflict_document(conflict: MergeConflict) -> Json:
 
 
 def cleared_document(item: ClearedProperty) -> Json:
-    """Return one property that a merge clears."""
+    """Return one property that an upsert clears."""
     return {"table_key": item.table_key, "property": item.property, "rows": item.rows}

@@ -16,7 +16,7 @@ _DAY_LENGTH = len("2026-01-31")
 
 
 def all_of(filters: Iterable[str]) -> CommitCondition:
-    """Return the condition that all filters together make.
+    """Return the condition that is met where all filters match.
 
     Raises:
         click.UsageError: a key is unknown, or a value cannot be read.

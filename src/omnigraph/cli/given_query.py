@@ -20,7 +20,7 @@ _OPTIONS = (
     click.argument("name", required=False),
     click.option("--query", "query_path", metavar="FILE", help="The .gq file, or - for standard input."),
     click.option(
-        "-e", "--query-string", "query_text", metavar="GQ", help="The text itself, in place of a file."
+        "-e", "--query-string", "query_text", metavar="GQ", help="The text itself, instead of a file."
     ),
     click.option("--params", "params_text", metavar="JSON", help="The parameters, as a JSON object."),
     click.option(
@@ -34,7 +34,7 @@ _OPTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class GivenQuery:
-    """What was typed about a query; nothing of it is read yet."""
+    """What the command line says about a query; no file has been read yet."""
 
     name: str | None
     query_path: str | None
@@ -48,24 +48,24 @@ class GivenQuery:
         return self.query_path is not None or self.query_text is not None
 
     def check_usage(self) -> None:
-        """Refuse what cannot be meant.
+        """Refuse combinations that make no sense.
 
         Raises:
             click.UsageError: two sources, two sets of parameters, `-` twice, or a graph as the name.
         """
         _refuse_graph_as_name(self.name)
         if self.query_path is not None and self.query_text is not None:
-            raise click.UsageError("--query and -e exclude each other: give the text by one of them")
+            raise click.UsageError("--query and -e cannot be combined: give the text with one of them")
         if self.params_text is not None and self.params_path is not None:
-            raise click.UsageError("--params and --params-file exclude each other")
+            raise click.UsageError("--params and --params-file cannot be combined")
         refuse_second_stdin(self.query_path or "", self.params_path or "")
 
     def source(self) -> Source:
-        """Return the text, which parses: what is wrong with it is said before a graph is opened.
+        """Return the text, checked to parse: its errors are reported before a graph is opened.
 
         Raises:
             BadRequest: the file cannot be read.
-            ParseError: the text is no query file.
+            ParseError: the text is not a valid query file.
         """
         source = Source(self.query_text) if self.query_text is not None else read_source(str(self.query_path))
         parse_queries(source)
@@ -91,7 +91,7 @@ class GivenQuery:
 
 
 def query_options(command: Decorated) -> Decorated:
-    """Add the argument and flags that give a query; the command takes them as one value, `given`."""
+    """Add the argument and flags that define a query; the command gets them as one value, `given`."""
 
     @wraps(command)
     def collected(
@@ -118,7 +118,7 @@ def _refuse_graph_as_name(name: str | None) -> None:
         return
     from omnigraph.history.manifest_rows import MANIFEST_DIR
 
-    if "://" in name or name.endswith(".omni") or os.path.isdir(f"{name}/{MANIFEST_DIR}"):  # noqa: PTH112 - a name that the system refuses is no graph's
+    if "://" in name or name.endswith(".omni") or os.path.isdir(f"{name}/{MANIFEST_DIR}"):  # noqa: PTH112 - a name that the system refuses is not a graph
         raise click.UsageError(f"'{name}' is a graph, not the name of a query: write --store {name}")
 
 
@@ -129,5 +129,5 @@ def _refuse_constant(name: str) -> NoReturn:
 def _distinct(members: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(members)
     if len(found) < len(members):
-        raise ValueError("a member is given twice")
+        raise ValueError("a key is given twice")
     return found

@@ -1,4 +1,4 @@
-"""The flags that may stand before a command as well as behind it."""
+"""The flags that may be given before a command as well as after it."""
 
 import click
 
@@ -20,10 +20,10 @@ WITH_VALUE = frozenset(
 
 
 class ForwardingGroup(click.Group):
-    """A group that hands the global flags before a command on to that command."""
+    """A group that passes global flags given before a command on to that command."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put the leading global flags right behind the name of the command."""
+        """Move the leading global flags to right after the name of the command."""
         count = _leading(args)
         if count < len(args) and not args[count].startswith("-"):
             args = [args[count], *args[:count], *args[count + 1 :]]

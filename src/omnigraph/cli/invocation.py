@@ -5,6 +5,6 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Invocation:
-    """One run; a command that prints a document says so, and its errors become documents too."""
+    """One run; a command that prints a document says so here, and its errors become documents too."""
 
     is_json: bool = False

@@ -1,7 +1,7 @@
-"""What keeps the first second of a command short: nothing is imported or collected for nothing.
+"""What makes a command start quickly: nothing is imported or collected needlessly.
 
-S1  Only the program does this, and only while it runs. As a library we hide no module from anybody's process.
-S2  Whoever asks for pandas gets it. One module goes without, which would import it and never use it.
+S1  Only the program does this, and only while it runs. As a library we hide no module from the host process.
+S2  Code that asks for pandas gets it. One module goes without: it would import pandas and never use it.
 """
 
 import atexit
@@ -12,21 +12,21 @@ from contextlib import contextmanager
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-# As it is imported, this part of pyarrow asks whether its own constants are frames of pandas. That imports
-# pandas, which is half of what importing Lance costs; pyarrow does without where pandas is not installed.
+# On import, this part of pyarrow checks whether its own constants are data frames of pandas. That imports
+# pandas, which is half the cost of importing Lance; pyarrow does without where pandas is not installed.
 _ASKS_FOR_NOTHING = "pyarrow._dataset"
-# New objects between two collections. Python's 700 are there hundreds of times while modules are imported,
-# and what modules make is there to stay.
+# New objects between two collections. Importing modules passes Python's default of 700 hundreds of times,
+# and what modules create stays alive anyway.
 _OBJECTS_COLLECTED_AT = 50_000
 
 
 class _NoPandasForNothing:
-    """Says that there is no pandas, to one module, while that is imported (S2)."""
+    """Tells one module, while it is imported, that there is no pandas (S2)."""
 
     def find_spec(
         self, fullname: str, _path: Sequence[str] | None, _target: ModuleType | None = None, /
     ) -> ModuleSpec | None:
-        """Leave every module to the other finders but this one, and this one, too, unless it is asked for."""
+        """Leave every module to the other finders, except pandas while that one module is imported."""
         if fullname == "pandas" and _is_being_imported(_ASKS_FOR_NOTHING):
             raise ModuleNotFoundError("pandas is imported when it is needed", name=fullname)
         return None
@@ -34,7 +34,7 @@ class _NoPandasForNothing:
 
 @contextmanager
 def lean_imports() -> Iterator[None]:
-    """Keep pandas out until it is needed, and collect garbage seldom; afterwards all is as it was (S1)."""
+    """Keep pandas out until it is needed, and collect garbage rarely; both are undone at the end (S1)."""
     thresholds = gc.get_threshold()
     gc.set_threshold(_OBJECTS_COLLECTED_AT, *thresholds[1:])
     sys.meta_path.insert(0, _NoPandasForNothing())
@@ -46,18 +46,18 @@ def lean_imports() -> Iterator[None]:
 
 
 def end_at_once() -> None:
-    """Let the process end without a last search for garbage, which is a sixth of what a short command takes.
+    """Let the process end without a last garbage collection, a sixth of the time of a short command.
 
-    For a process that is the program and nobody else's (S1). What is left goes with the process; whatever has
-    to be closed is closed by then, or by its own handler at exit: those come first.
+    Only for a process that runs nothing but the program (S1). What is left goes with the process; whatever
+    must be closed is already closed, or is closed by its own exit handler: those run first.
     """
     atexit.register(gc.freeze)
 
 
 def let_pandas_in() -> None:
-    """End the hiding, for a command in which pyarrow has use for pandas.
+    """Stop hiding pandas, for a command in which pyarrow needs it.
 
-    It makes Python values of moments with nanoseconds, which tables from elsewhere have, by means of pandas,
+    pyarrow uses it to turn timestamps with nanoseconds, found in tables from elsewhere, into Python values,
     and looks for it only once.
     """
     sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _NoPandasForNothing)]

@@ -1,7 +1,7 @@
-"""How far a load, or another bulk operation, is.
+"""The progress of a load, or of another bulk operation.
 
-Bars on a terminal, one event to a line for machines, one line for each stage that has ended where the output
-is a file or a pipe, and nothing where it is quiet. Standard output is left to the result.
+Bars on a terminal, one event per line for machines, one line per finished stage where the output is a file or
+a pipe, and nothing with --quiet. Standard output is left to the result.
 """
 
 import json
@@ -24,7 +24,7 @@ _UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
 @contextmanager
 def load_progress(*, quiet: bool, as_json: bool, what: str = "loading") -> "Iterator[ProgressCallback]":
-    """Yield what a load tells its progress to."""
+    """Yield the callback to which a load reports its progress."""
     from omnigraph.bulk.connect.progress import silent
 
     if quiet:
@@ -43,7 +43,7 @@ def load_progress(*, quiet: bool, as_json: bool, what: str = "loading") -> "Iter
 
 
 def event_document(event: "ProgressEvent") -> dict[str, object]:
-    """Return an event as machines read it; what nobody knows is null."""
+    """Return an event for machines; unknown values are null."""
     return {
         "stage": event.stage.value,
         "done": event.is_done,
@@ -60,7 +60,7 @@ def event_document(event: "ProgressEvent") -> dict[str, object]:
 
 
 def describe(event: "ProgressEvent") -> str:
-    """Return how far a stage is in a few words: rows, bytes, how fast, how long still."""
+    """Return the progress of a stage in a few words: rows, bytes, speed, time left."""
     parts = [f"{event.rows:,} {'row' if event.rows == 1 else 'rows'}"] if event.rows else []
     if event.bytes_total:
         done = size_text(event.bytes_done)
@@ -98,7 +98,7 @@ def _print_line(event: "ProgressEvent") -> None:
 
 
 class _Bars:
-    """One bar for each stage that a load has come to."""
+    """One bar for each stage that a load has reached."""
 
     def __init__(self, progress: "Progress", what: str) -> None:
         self._progress = progress
@@ -106,7 +106,7 @@ class _Bars:
         self._waiting: TaskID | None = progress.add_task(what, total=None, detail="")
 
     def __call__(self, event: "ProgressEvent") -> None:
-        """Move the bar of a stage: by bytes where they are known, else by tasks."""
+        """Advance the bar of a stage: by bytes where they are known, else by tasks."""
         name = event.stage.value
         self.stop_waiting()
         if name not in self._tasks:
@@ -119,7 +119,7 @@ class _Bars:
         self._progress.update(self._tasks[name], completed=done, total=total or None, detail=describe(event))
 
     def stop_waiting(self) -> None:
-        """Take away the line that stands there until the first stage, or the end."""
+        """Remove the line that is shown until the first stage begins, or until the end."""
         if self._waiting is not None:
             self._progress.remove_task(self._waiting)
             self._waiting = None

@@ -18,7 +18,7 @@ from omnigraph.cli.lean_imports import end_at_once, lean_imports
 
 
 class CommandEntry(NamedTuple):
-    """Where a command lives, what it says of itself, and the section of the help it stands in."""
+    """Where a command lives, its line in the help, and the section of the help it is listed in."""
 
     target: str
     help: str
@@ -26,7 +26,7 @@ class CommandEntry(NamedTuple):
 
 
 _GRAPH = "Reading and writing a graph"
-_STORAGE = "Making and looking after a graph (its storage)"
+_STORAGE = "Creating and maintaining a graph (its storage)"
 _OFFLINE = "Schemas and queries (only 'schema show' needs a graph)"
 _PROGRAM = "This program"
 
@@ -41,21 +41,21 @@ COMMANDS = {
     "load": _entry("load", "Load data from files, as one commit.", _GRAPH),
     "mutate": _entry("mutate", "Run a mutation, as one commit.", _GRAPH),
     "export": _entry("export", "Write the data of a graph as NDJSON, CSV or Parquet.", _GRAPH),
-    "embed": _entry("embed", "Make vectors of texts, in a graph or in a file.", _GRAPH),
-    "branch": _entry("branch", "Make, list, merge and delete branches.", _GRAPH),
+    "embed": _entry("embed", "Compute vectors from texts, in a graph or in a file.", _GRAPH),
+    "branch": _entry("branch", "Create, list, merge and delete branches.", _GRAPH),
     "commit": _entry("commit", "List the commits of a graph, or show one and what it changed.", _GRAPH),
     "diff": _entry("diff", "Show what differs between two branches or commits.", _GRAPH),
     "changes": _entry("changes", "Follow the changes of a graph.", _GRAPH),
     "snapshot": _entry("snapshot", "Show the version and the tables of a graph.", _GRAPH),
     "init": _entry("init", "Create an empty graph from a schema.", _STORAGE),
-    "index": _entry("index", "Build missing indexes, or say which there are.", _STORAGE),
+    "index": _entry("index", "Build missing indexes, or show which exist.", _STORAGE),
     "verify": _entry("verify", "Compare the files of a graph with their checksums.", _STORAGE),
     "recovery": _entry("recovery", "List what was recovered after interrupted writes.", _STORAGE),
     "repair": _entry("repair", "Go back to an older version of a damaged graph.", _STORAGE),
     "quarantine": _entry("quarantine", "List what was moved aside, or put it back.", _STORAGE),
     "lint": _entry("lint", "Check query files against a schema.", _OFFLINE),
     "fmt": _entry("fmt", "Rewrite files in the canonical layout.", _OFFLINE),
-    "schema": _entry("schema", "Show the schema of a graph, or plan changes of one.", _OFFLINE),
+    "schema": _entry("schema", "Show the schema of a graph, or plan changes to it.", _OFFLINE),
     "version": _entry("version", "Print the version.", _PROGRAM),
 }
 DEPRECATED = {"check": "lint", "change": "mutate", "read": "query"}
@@ -66,7 +66,7 @@ class LazyGroup(ForwardingGroup):
     """A group whose commands are imported when they are called."""
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
-        """Return the names of the table."""
+        """Return the names in the table."""
         return list(COMMANDS)
 
     def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -117,7 +117,7 @@ def _warn_of_old_name(name: str, replacement: str) -> None:
 def omnigraph(ctx: click.Context) -> None:
     """A typed property graph with git-style history on open Lance tables.
 
-    The flags --store, --uri, --as, --yes, --quiet and --json may stand before the command, too.
+    The flags --store, --uri, --as, --yes, --quiet and --json may also be given before the command.
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
@@ -125,7 +125,7 @@ def omnigraph(ctx: click.Context) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run the command line, with the arguments of the process or with these, and exit with its code."""
+    """Run the command line, with these arguments or those of the process, and exit with its code."""
     if sys.platform == "win32":
         click.echo("error: omnigraph runs on Linux and macOS, not on Windows", err=True)
         sys.exit(EXIT_FAILURE)
@@ -138,7 +138,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except click.ClickException as error:
         from omnigraph.cli.steering import on_lines
 
-        # Names of files and words of the user are in it; click calls the text final, and shows it as it is.
+        # The text contains file names and user input; click considers it final and shows it unchanged.
         vars(error)["message"] = on_lines(error.message)
         error.show()
         sys.exit(error.exit_code)
@@ -146,7 +146,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         _tell_interrupt(interrupt)
         sys.exit(EXIT_INTERRUPTED)
     except BrokenPipeError:
-        # The reader of our output has gone; what it wanted it has.
+        # The reader of our output has gone; it has what it wanted.
         sys.stderr.close()
         sys.exit(EXIT_FAILURE)
     except Exception as error:  # noqa: BLE001 - the outermost edge: typed errors become text and exit code
@@ -154,7 +154,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def _tell_interrupt(interrupt: BaseException) -> None:
-    """Print what became of a write, where an interrupt says so."""
+    """Print what became of a write, if the interrupt carries that."""
     from omnigraph.cli.interrupt import notes_of
     from omnigraph.cli.printing import tell
 
@@ -166,7 +166,7 @@ def _tell_interrupt(interrupt: BaseException) -> None:
 def _report(error: Exception, invocation: Invocation) -> int:
     """Print a typed error and return its exit code; anything else is a defect and keeps its traceback.
 
-    The text goes to standard error. A run that was asked for a document also gets one, where it looks for it.
+    The text goes to standard error. A run that was asked for a document also prints one, to standard output.
     """
     from omnigraph.cli.printing import print_document, tell
     from omnigraph.cli.render.errors import render_error

@@ -17,14 +17,14 @@ _NOT_YET = {
     "--profile": _BY_ADDRESS,
     "--target": _BY_ADDRESS,
     "--config": "is not in this version: give every setting as a flag",
-    "--policy": "is not in this version: a direct open of a graph's storage has no policy",
-    "--yes": "is for commands that ask before they destroy something; this one asks nothing",
+    "--policy": "is not in this version: no policy applies where a graph's storage is opened directly",
+    "--yes": "applies to commands that ask before they destroy something; this one does not ask",
 }
-READS_HAVE_NO_ACTOR = "is for writes: a read is not recorded"
+READS_HAVE_NO_ACTOR = "applies to writes: a read is not recorded"
 
 
 class GraphCommand(click.Command):
-    """A command on a graph: it says of a flag that it cannot use why, and what to use instead."""
+    """A command on a graph: for a flag it cannot use, it says why and what to use instead."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class GraphCommand(click.Command):
         refuses: Mapping[str, str] | None = None,
         **settings: Any,  # noqa: ANN401 - what click takes
     ) -> None:
-        """Take, besides what every command takes, the flags that are refused with a reason of their own."""
+        """Take the settings of any command, and the flags that this one refuses, each with a reason."""
         super().__init__(name, **settings)
         self._refused = {**_NOT_YET, **(refuses or {})}
 
@@ -59,12 +59,12 @@ json_option = click.option(
     is_flag=True,
     is_eager=True,
     callback=_note_json,
-    help="Print a JSON document; errors become documents, too.",
+    help="Print a JSON document; errors become documents too.",
 )
 uri_argument = click.argument("uri", required=False)
 branch_option = click.option("--branch", metavar="NAME", help="The branch; main if not given.")
-actor_option = click.option("--as", "actor", metavar="ACTOR", help="Who is recorded as the author.")
-message_option = click.option("--message", metavar="TEXT", help="A note that is kept with the commit.")
+actor_option = click.option("--as", "actor", metavar="ACTOR", help="Who to record as the author.")
+message_option = click.option("--message", metavar="TEXT", help="A note to keep with the commit.")
 yes_option = click.option(
     "--yes", is_flag=True, help="Consent to destroying data that is not on this machine."
 )
@@ -72,9 +72,9 @@ yes_option = click.option(
 
 def address_options(command: Decorated) -> Decorated:
     """Add the ways to name a graph besides a positional argument, and `--quiet`."""
-    command = click.option("--quiet", is_flag=True, help="Do not say on standard error what is worked on.")(
-        command
-    )
+    command = click.option(
+        "--quiet", is_flag=True, help="Do not announce or show progress on standard error."
+    )(command)
     command = click.option("--store", "stores", multiple=True, metavar="URI", help="The same as --uri.")(
         command
     )
@@ -84,13 +84,11 @@ def address_options(command: Decorated) -> Decorated:
 
 
 def graph_and_name(words: Sequence[str], command: str) -> tuple[str | None, str]:
-    """Return the positional graph, if there is one, and the name of the branch behind it."""
+    """Return the positional graph, if there is one, and the branch name after it."""
     match words:
         case [name]:
             return None, name
         case [uri, name]:
             return uri, name
         case _:
-            raise click.UsageError(
-                f"branch {command} takes the name of a branch, and before it perhaps a graph"
-            )
+            raise click.UsageError(f"branch {command} takes a branch name, optionally preceded by a graph")

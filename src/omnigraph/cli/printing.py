@@ -1,7 +1,7 @@
-"""Printing: data as they are, messages so that they cannot steer a terminal, long answers piece by piece.
+"""Printing: data unchanged, messages that cannot steer a terminal, long answers piece by piece.
 
-Data in a pipe come out unchanged, whatever bytes they have. On a terminal, and in messages anywhere, what a
-terminal would obey is escaped. A reader behind a pipe need not wait for the end.
+Data goes into a pipe unchanged, whatever bytes it has. On a terminal, and in messages anywhere, what a
+terminal would obey is escaped. A reader at the other end of a pipe need not wait for the end.
 """
 
 import json
@@ -12,7 +12,7 @@ import click
 
 from omnigraph.cli.steering import in_json, on_lines
 
-_PIECE_CHARACTERS = 1 << 16  # large enough that writing costs nothing, small enough to be there at once
+_PIECE_CHARACTERS = 1 << 16  # large enough that writing costs nothing, small enough to appear at once
 
 
 def print_document(document: Mapping[str, object]) -> None:
@@ -23,12 +23,12 @@ def print_document(document: Mapping[str, object]) -> None:
 
 
 def print_data(texts: Iterable[str]) -> None:
-    """Print data to standard output: unchanged, but for what would steer a terminal if it is one."""
+    """Print data to standard output: unchanged, except for what would steer a terminal if it is one."""
     _print(map(on_lines, texts) if sys.stdout.isatty() else texts)
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Print lines for people to standard output; data in them are escaped already."""
+    """Print lines for people to standard output; data in them is already escaped."""
     _print((f"{line}\n" for line in lines), keeps_escapes=None)
 
 
@@ -43,7 +43,7 @@ def tell(text: str, *, nl: bool = True) -> None:
 
 
 def _print(texts: Iterable[str], *, keeps_escapes: bool | None = True) -> None:
-    """Write texts; click would take escape sequences out of what goes to a pipe, unless told not to."""
+    """Write texts; unless told not to, click would strip escape sequences from what goes to a pipe."""
     piece, size = list[str](), 0
     for text in texts:
         piece.append(text)
@@ -55,5 +55,5 @@ def _print(texts: Iterable[str], *, keeps_escapes: bool | None = True) -> None:
 
 
 def _printable(piece: Iterable[str]) -> str:
-    """Return a text that can be written: half of a surrogate pair, as in the name of a file, is escaped."""
+    """Return a text that can be written: half a surrogate pair, as in a file name, is escaped."""
     return "".join(piece).encode(errors="backslashreplace").decode()

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def working(what: str, *, quiet: bool) -> Iterator[None]:
-    """Show a moving line with the time so far on standard error, and take it away at the end."""
+    """Show a moving line with the elapsed time on standard error, and remove it at the end."""
     if quiet or not sys.stderr.isatty():
         yield
         return

@@ -23,7 +23,7 @@ def read_source(path: str) -> Source:
         BadRequest: the file cannot be read.
         ParseError: it is not UTF-8, or too large.
     """
-    # One byte more than the limit is enough to know that a file is too large.
+    # Reading one byte past the limit is enough to know that a file is too large.
     if path == STDIN:
         return decode_source(sys.stdin.buffer.read(SOURCE_BYTES_MAX + 1), "<stdin>")
     try:
@@ -37,7 +37,7 @@ def source_files(paths: Iterable[str], suffixes: frozenset[str]) -> Iterator[str
     """Yield the files themselves, and for a folder the files below it that have one of the suffixes, sorted.
 
     Raises:
-        BadRequest: a folder holds none.
+        BadRequest: a folder holds no such file.
     """
     for path in paths:
         folder = Path(path)
@@ -53,4 +53,4 @@ def source_files(paths: Iterable[str], suffixes: frozenset[str]) -> Iterator[str
 def refuse_second_stdin(*paths: str) -> None:
     """Refuse standard input for two things at once."""
     if paths.count(STDIN) > 1:
-        raise click.UsageError("'-' (standard input) can be given once only")
+        raise click.UsageError("'-' (standard input) can be given only once")

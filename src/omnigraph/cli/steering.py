@@ -1,6 +1,6 @@
-"""What a terminal would obey: data and messages show it instead, escaped.
+"""What a terminal would obey: data and messages show it escaped instead.
 
-Control characters move the cursor, change colours and set titles; some characters turn the reading direction.
+Control characters move the cursor, change colours and set titles; some reverse the reading direction.
 """
 
 import re
@@ -20,7 +20,7 @@ def on_lines(text: str) -> str:
 
 
 def in_json(text: str) -> str:
-    """Return JSON that says the same, with the escapes of JSON for what its own rules leave as it is."""
+    """Return equivalent JSON, with JSON escapes for what a terminal would obey but JSON leaves unescaped."""
     return _STEERING_BUT_LINES.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 

@@ -16,7 +16,7 @@ _SERVED = re.compile(r"https?://", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class GraphAddress:
-    """A graph as it was addressed."""
+    """The address of a graph, as given."""
 
     uri: str
     is_local: bool
@@ -28,20 +28,20 @@ class GraphAddress:
 
 
 def resolve(positional: str | None, uris: Sequence[str], stores: Sequence[str]) -> GraphAddress:
-    """Return the one graph that is addressed.
+    """Return the one graph that is named.
 
     Raises:
-        click.UsageError: it is addressed more than once.
-        BadRequest: it is not addressed at all, or by something that is no address.
+        click.UsageError: it is named more than once.
+        BadRequest: it is not named at all, or by something that is not an address.
         UnsupportedError: the address is that of a server.
     """
     given = [("URI", positional)] if positional is not None else []
     given += [("--uri", uri) for uri in uris] + [("--store", uri) for uri in stores]
     if not given:
-        raise BadRequest("no graph addressed: name it by a positional URI, --uri or --store")
+        raise BadRequest("no graph given: name it with a positional URI, --uri or --store")
     if len(given) > 1:
         names = " and ".join(name for name, _ in given)
-        raise click.UsageError(f"the graph is addressed more than once, by {names}: give one of them")
+        raise click.UsageError(f"the graph is given more than once, by {names}: give one of them")
     uri = str(given[0][1])
     if _SERVED.match(uri):
         raise UnsupportedError(
@@ -61,12 +61,12 @@ def require_consent(what: str, target: GraphAddress, *, yes: bool, may_ask: bool
     """Let a destructive command go on: on this machine always, elsewhere with `--yes` or a typed yes.
 
     Raises:
-        BadRequest: there is no consent and nobody to ask, or the answer was not yes.
+        BadRequest: there is no consent and no way to ask for it, or the answer was not yes.
     """
     if target.is_local or yes:
         return
     if not (may_ask and sys.stdin.isatty()):
-        raise BadRequest(f"{what} at {target.uri}: say --yes to go on, there is nobody to ask")
+        raise BadRequest(f"{what} at {target.uri}; confirm with --yes, since it cannot ask here")
     tell(f"{what} at {target.uri}. Type yes to go on: ", nl=False)
     if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
         raise BadRequest("not confirmed; nothing was done")

@@ -230,12 +230,12 @@ def test_a_wrong_specification_says_what_is_wrong(place: Path, spec: str, messag
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        ([], 2, "nothing to embed: address a graph, or name files"),
+        ([], 2, "nothing to embed: name a graph, or name files"),
         (["--input", "spec.json"], 2, "--input, --output and --spec go together"),
-        (["--seed", "spec.json", "--spec", "spec.json"], 2, "--spec and --seed exclude each other"),
-        (["g.omni", "--clean"], 2, "--clean is for files"),
-        (["--seed", "spec.json", "--branch", "b"], 2, "--branch is for a graph"),
-        (["--seed", "spec.json", "--clean", "--reembed_all"], 2, "--clean and --reembed-all exclude"),
+        (["--seed", "spec.json", "--spec", "spec.json"], 2, "--spec and --seed cannot be combined"),
+        (["g.omni", "--clean"], 2, "--clean applies to files"),
+        (["--seed", "spec.json", "--branch", "b"], 2, "--branch applies to a graph"),
+        (["--seed", "spec.json", "--clean", "--reembed_all"], 2, "--clean and --reembed-all cannot"),
         (["--seed", "spec.json", "--select", "code"], 2, "--select 'code' selects nothing"),
         (["--seed", "spec.json"], 1, "'sources.raw_seed' or 'seed.data' must name the file"),
         (["https://graph.example/g"], 1, "behind a server"),

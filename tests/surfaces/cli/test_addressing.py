@@ -46,7 +46,7 @@ def test_a_command_without_an_address_names_the_ways_to_give_one(words: list[str
     outcome = invoke(*words, cwd=tmp_path)
 
     assert (outcome.code, outcome.stdout) == (1, "")
-    assert "no graph addressed: name it by a positional URI, --uri or --store" in outcome.stderr
+    assert "no graph given: name it with a positional URI, --uri or --store" in outcome.stderr
 
 
 @pytest.mark.case("surfaces", 243)
@@ -55,7 +55,7 @@ def test_a_restore_without_an_id_says_so_and_how_to_find_one(tmp_path: Path) -> 
 
     assert (outcome.code, outcome.stdout) == (2, "")
     assert "the id is missing ('omnigraph quarantine list' shows the ids of a graph)" in outcome.stderr
-    assert "no graph addressed" not in outcome.stderr
+    assert "no graph given" not in outcome.stderr
 
 
 @every_command
@@ -126,7 +126,7 @@ def test_a_read_has_no_author(words: list[str], tmp_path: Path) -> None:
     outcome = invoke("--as", "act-mira", *words, "--store", GRAPH, cwd=tmp_path)
 
     assert (outcome.code, outcome.stdout) == (2, "")
-    assert "--as is for writes" in outcome.stderr
+    assert "--as applies to writes" in outcome.stderr
 
 
 @pytest.mark.parametrize("words", [words for words in COMMANDS if words[0] != "init"], ids=" ".join)

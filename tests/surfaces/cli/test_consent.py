@@ -93,7 +93,7 @@ def test_it_does_not_ask_where_standard_input_is_the_data(tmp_path: Path) -> Non
     outcome = at_terminal(tmp_path, "load", REMOTE, "--data", "-", "--mode", "overwrite", answer="yes\n")
 
     assert outcome.code == 1
-    assert "say --yes" in outcome.stderr
+    assert "confirm with --yes" in outcome.stderr
 
 
 @pytest.mark.parametrize("mode", ["append", "merge"])

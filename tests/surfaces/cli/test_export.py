@@ -103,10 +103,10 @@ def test_a_file_is_written_whole(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--format", "csv"], "--format csv writes files: say where to with --out"),
-        (["--engine", "spark"], "--engine spark writes files: say where to with --out"),
-        (["--json"], "--json is not for export"),
-        (["--as", "ann"], "--as is for writes"),
+        (["--format", "csv"], "--format csv writes files: say where with --out"),
+        (["--engine", "spark"], "--engine spark writes files: say where with --out"),
+        (["--json"], "--json does not apply to export"),
+        (["--as", "ann"], "--as applies to writes"),
     ],
 )
 def test_flags_that_make_no_export_are_mistakes_in_usage(

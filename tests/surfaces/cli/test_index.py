@@ -130,11 +130,13 @@ def test_the_status_for_people_is_a_table(tmp_path: Path) -> None:
     assert outcome.stderr == f"omnigraph index status → {GRAPH} (direct, local)\n"
 
 
-@pytest.mark.parametrize("verb", ["ensure", "status"])
-def test_index_builds_have_no_author_but_the_engine(verb: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("verb", "reason"), [("ensure", "does not apply to maintenance"), ("status", "applies to writes")]
+)
+def test_index_builds_have_no_author_but_the_engine(verb: str, reason: str, tmp_path: Path) -> None:
     place_atlas(tmp_path)
 
     outcome = invoke("index", verb, GRAPH, "--as", "act-mira", cwd=tmp_path)
 
     assert (outcome.code, outcome.stdout) == (2, "")
-    assert "--as is " in outcome.stderr
+    assert f"--as {reason}" in outcome.stderr

@@ -399,7 +399,7 @@ def test_a_merge_prints_what_it_cleared(tmp_path: Path) -> None:
     )
 
     assert outcome.code == 0
-    assert "warning: the merge cleared values that its input does not have" in outcome.stderr
+    assert "warning: the load cleared values that its input lacks" in outcome.stderr
     assert "Craft.mass_kg: 1 existing row\n" in outcome.stderr
     assert "would clear" in told.stderr
     assert found["cleared"] == [{"table_key": "node:Craft", "property": "mass_kg", "rows": 1}]

@@ -188,7 +188,7 @@ def test_a_read_is_no_mutation(tmp_path: Path) -> None:
         ("[1]", "--params must be a JSON object"),
         ("null", "--params must be a JSON object"),
         ('{"code": NaN}', "NaN is not a JSON number"),
-        ('{"code": "a", "code": "b"}', "a member is given twice"),
+        ('{"code": "a", "code": "b"}', "a key is given twice"),
         ('{"code": 7, "name": "x"}', "code"),
         ('{"code": "VGR-1"}', "name"),
         ('{"code": "VGR-1", "name": "x", "colour": "red"}', "colour"),

@@ -22,7 +22,7 @@ from omnigraph.cli.target import announce, resolve
 
 @click.group(cls=ForwardingGroup, no_args_is_help=True)
 def branch() -> None:
-    """Make, list, merge and delete the branches of a graph."""
+    """Create, list, merge and delete the branches of a graph."""
 
 
 branch.add_command(diff)
@@ -31,7 +31,7 @@ branch.add_command(merge)
 
 @branch.command("create", cls=GraphCommand)
 @click.argument("words", nargs=-1, metavar="[URI] NAME")
-@click.option("--from", "from_", metavar="NAME", help="The branch to begin from; main if not given.")
+@click.option("--from", "from_", metavar="NAME", help="The branch to start from; main if not given.")
 @actor_option
 @address_options
 @json_option
@@ -45,7 +45,7 @@ def create(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Make the branch NAME of the graph at URI; no data is copied."""
+    """Create the branch NAME in the graph at URI; no data is copied."""
     positional, name = graph_and_name(words, "create")
     target = resolve(positional, uris, stores)
     from omnigraph.cli.access import open_for_writing
@@ -98,7 +98,7 @@ def delete(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Delete the branch NAME of the graph at URI, with the commits that only it has."""
+    """Delete the branch NAME of the graph at URI and the commits only it has."""
     positional, name = graph_and_name(words, "delete")
     target = resolve(positional, uris, stores)
     from omnigraph.cli.access import open_for_writing

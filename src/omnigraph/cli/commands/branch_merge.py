@@ -1,4 +1,4 @@
-"""`omnigraph branch merge`: bring into a branch what another one did."""
+"""`omnigraph branch merge`: bring the changes of one branch into another."""
 
 from collections.abc import Sequence
 
@@ -19,9 +19,9 @@ from omnigraph.cli.target import announce, require_consent, resolve
 
 @click.command("merge", cls=GraphCommand)
 @click.argument("words", nargs=-1, metavar="[URI] SOURCE")
-@click.option("--into", default="main", show_default=True, metavar="NAME", help="The branch that is changed.")
-@click.option("--delete-branch", is_flag=True, help="Delete the source afterwards.")
-@click.option("--dry-run", is_flag=True, help="Say how it would end, with every conflict; write nothing.")
+@click.option("--into", default="main", show_default=True, metavar="NAME", help="The branch to merge into.")
+@click.option("--delete-branch", is_flag=True, help="Delete the source branch afterwards.")
+@click.option("--dry-run", is_flag=True, help="Report the outcome and every conflict; write nothing.")
 @message_option
 @actor_option
 @address_options
@@ -41,10 +41,10 @@ def merge(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Bring into a branch of the graph at URI what SOURCE did since the two parted, as one commit.
+    """Merge the branch SOURCE of the graph at URI into another one, as one commit.
 
-    Where both sides changed the same entity differently, or where what both leave breaks the schema, every
-    conflict is listed and nothing is written. Resolve each on one side and merge again.
+    Where both sides changed the same entity differently, or where the combined result would break the schema,
+    every conflict is listed and nothing is written. Resolve each on one side and merge again.
     """
     positional, source = graph_and_name(words, "merge")
     target = resolve(positional, uris, stores)

@@ -1,4 +1,4 @@
-"""`omnigraph changes`: the commits of a branch one after the other, for programs that follow a graph."""
+"""`omnigraph changes`: the commits of a branch in order, for programs that follow a graph."""
 
 from collections.abc import Sequence
 
@@ -27,9 +27,9 @@ def changes() -> None:
 
 @changes.command(cls=GraphCommand, refuses=_REFUSED)
 @uri_argument
-@click.option("--cursor", metavar="CURSOR", help="Go on where an earlier poll ended.")
-@click.option("--start", metavar="WHERE", help="Begin at now, beginning or after:<commit id>.")
-@click.option("--page-token", metavar="TOKEN", help="Print only the page that an earlier one names.")
+@click.option("--cursor", metavar="CURSOR", help="Continue where an earlier poll ended.")
+@click.option("--start", metavar="WHERE", help="Start at now, beginning or after:<commit id>.")
+@click.option("--page-token", metavar="TOKEN", help="Print only the page with this token.")
 @limit_option
 @branch_option
 @change_options
@@ -51,9 +51,9 @@ def poll(
     quiet: bool,  # noqa: ARG001 - accepted everywhere; there is no line to leave out
     as_json: bool,
 ) -> None:
-    """Print what was committed to the graph at URI since a cursor, and then the next cursor.
+    """Print what was committed to the graph at URI since a cursor, then the next cursor.
 
-    Pages are printed as they come, with --json as one document each. Only the last one has the cursor.
+    Pages are printed as they arrive; with --json, each is one document. Only the last one has the cursor.
     """
     target = resolve(uri, uris, stores)
     from omnigraph.changes.documents import feed_document
@@ -79,7 +79,7 @@ def poll(
 
 @changes.command(cls=GraphCommand, refuses=_REFUSED)
 @uri_argument
-@click.option("--out", required=True, metavar="FILE", help="The file to write, NDJSON.")
+@click.option("--out", required=True, metavar="FILE", help="The NDJSON file to write.")
 @branch_option
 @change_options
 @address_options
@@ -97,7 +97,7 @@ def baseline(
     quiet: bool,  # noqa: ARG001 - accepted everywhere; there is no line to leave out
     as_json: bool,
 ) -> None:
-    """Write every entity of the graph at URI to a file, and print the cursor that goes on behind it."""
+    """Write every entity of the graph at URI to a file, and print the cursor to continue from."""
     target = resolve(uri, uris, stores)
     from omnigraph.cli.access import open_for_reading
 

@@ -32,9 +32,9 @@ def commit() -> None:
     "filters",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Only commits that fit: actor=, branch=, since= and until= (ISO times), merge=true|false.",
+    help="Only commits that match: actor=, branch=, since= and until= (ISO times), merge=true|false.",
 )
-@click.option("--limit", type=click.IntRange(min=0), metavar="N", help="At most so many.")
+@click.option("--limit", type=click.IntRange(min=0), metavar="N", help="List at most N.")
 @branch_option
 @address_options
 @json_option
@@ -98,7 +98,7 @@ def show(
 @click.argument("words", nargs=-1, metavar="[URI] ID")
 @change_options
 @limit_option
-@click.option("--page-token", metavar="TOKEN", help="Print only the page that an earlier one names.")
+@click.option("--page-token", metavar="TOKEN", help="Print only the page with this token.")
 @address_options
 @json_option
 def changes(
@@ -116,7 +116,7 @@ def changes(
 ) -> None:
     """Print what the commit ID of the graph at URI changed, compared with its first parent.
 
-    Pages are printed as they come, with --json as one document each.
+    Pages are printed as they arrive; with --json, each is one document.
     """
     positional, commit_id = _graph_and_id(words, "changes")
     target = resolve(positional, uris, stores)
@@ -147,6 +147,4 @@ def _graph_and_id(words: Sequence[str], command: str) -> tuple[str | None, str]:
         case [positional, commit_id]:
             return positional, commit_id
         case _:
-            raise click.UsageError(
-                f"commit {command} takes the id of a commit, and before it perhaps a graph"
-            )
+            raise click.UsageError(f"commit {command} takes a commit id, optionally preceded by a graph")

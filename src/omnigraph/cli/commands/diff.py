@@ -9,13 +9,13 @@ from omnigraph.cli.options import READS_HAVE_NO_ACTOR, GraphCommand, address_opt
 from omnigraph.cli.printing import print_document, print_lines
 from omnigraph.cli.target import resolve
 
-_REFUSED = {"--as": READS_HAVE_NO_ACTOR, "--branch": "is not for diff: name the branches themselves"}
+_REFUSED = {"--as": READS_HAVE_NO_ACTOR, "--branch": "does not apply to diff: name the branches themselves"}
 
 
 @click.command(cls=GraphCommand, refuses=_REFUSED)
 @click.argument("words", nargs=-1, metavar="[URI] A [B]")
 @change_options
-@click.option("--stat", is_flag=True, help="Only count the changes of each table.")
+@click.option("--stat", is_flag=True, help="Only print the number of changes per table.")
 @address_options
 @json_option
 def diff(
@@ -32,11 +32,11 @@ def diff(
 ) -> None:
     """Print the changes that lead from B to A, each a branch or a commit; B is main if not given.
 
-    The graph is the first word, unless --uri or --store names it.
+    The graph is the first argument, unless --uri or --store names it.
     """
     positional, rest = (None, words) if uris or stores else (words[:1], words[1:])
     if not 1 <= len(rest) <= 2:
-        raise click.UsageError("diff takes a branch or commit, and perhaps a second one to compare it with")
+        raise click.UsageError("diff takes a branch or commit, and optionally a second one to compare with")
     target = resolve(positional[0] if positional else None, uris, stores)
     from omnigraph.cli.access import open_for_reading
     from omnigraph.cli.documents import diff_document

@@ -38,15 +38,13 @@ def _warn_of_old_spelling(_ctx: click.Context, _parameter: click.Parameter, valu
 
 @click.command(cls=GraphCommand)
 @uri_argument
-@click.option("--seed", type=_EXISTING, metavar="YAML", help="A manifest: which file, which fields.")
+@click.option("--seed", type=_EXISTING, metavar="YAML", help="A manifest that names the files and fields.")
 @click.option("--input", "input_", type=_EXISTING, metavar="FILE", help="NDJSON to embed; with --spec.")
-@click.option(
-    "--output", type=_FILE, metavar="FILE", help="Where the records go; with --seed, instead of there."
-)
+@click.option("--output", type=_FILE, metavar="FILE", help="Where the records go; overrides that of --seed.")
 @click.option("--spec", type=_EXISTING, metavar="JSON", help="Which types and fields; with --input.")
-@click.option("--reembed-all", is_flag=True, help="Make the vectors that are there anew, too.")
+@click.option("--reembed-all", is_flag=True, help="Also recompute existing vectors.")
 @click.option("--reembed_all", "old_reembed_all", is_flag=True, hidden=True, callback=_warn_of_old_spelling)
-@click.option("--clean", is_flag=True, help="Take vectors away from the records of a file.")
+@click.option("--clean", is_flag=True, help="Remove vectors from the records of a file.")
 @click.option(
     "--type", "types", multiple=True, metavar="TYPE", help="Only this type; in a graph also Type.property."
 )
@@ -55,19 +53,19 @@ def _warn_of_old_spelling(_ctx: click.Context, _parameter: click.Parameter, valu
     "selects",
     multiple=True,
     metavar="[TYPE:]FIELD=VALUE",
-    help="Only what has this value, and that anew; one of several is enough.",
+    help="Only records with this value, recomputing their vectors; if repeated, matching one is enough.",
 )
 @click.option(
-    "--batch", type=click.IntRange(min=1), metavar="N", help="How many texts the provider gets at a time."
+    "--batch", type=click.IntRange(min=1), metavar="N", help="How many texts to send to the provider at once."
 )
 @branch_option
 @click.option(
     "--engine",
     type=click.Choice(["auto", "spark", "local"]),
-    help="Where a graph's vectors are made; auto chooses by how many there are.",
+    help="Where a graph's vectors are computed; auto chooses by their number.",
 )
 @click.option("--master", metavar="URL", help="Where Spark runs, such as local[4] or spark://host:7077.")
-@click.option("--no-index", is_flag=True, help="Do not build missing indexes of a graph afterwards.")
+@click.option("--no-index", is_flag=True, help="Do not build a graph's missing indexes afterwards.")
 @message_option
 @actor_option
 @address_options
@@ -96,10 +94,10 @@ def embed(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Make vectors of texts: in the graph at URI, as one commit, or from one file of NDJSON into another.
+    """Compute vectors from texts: in the graph at URI, as one commit, or from one NDJSON file into another.
 
-    In a graph every @embed property that has a text and no vector gets one. Of a file, --seed or --spec say
-    which fields make the text. The provider is that of the variables OMNIGRAPH_EMBED_*.
+    In a graph, every @embed property that has a text and no vector gets one. For a file, --seed or --spec
+    names the fields that make up the text. The variables OMNIGRAPH_EMBED_* choose the provider.
     """
     selectors = _selectors(selects)
     anew = reembed_all or old_reembed_all
@@ -113,9 +111,9 @@ def embed(
             "--message": message,
             "--as": actor,
         }
-        _refuse(of_graphs, "is for a graph, and none is addressed")
+        _refuse(of_graphs, "applies to a graph, and no graph is given")
         if clean and anew:
-            raise click.UsageError("--clean and --reembed-all exclude each other")
+            raise click.UsageError("--clean and --reembed-all cannot be combined")
         job = replace(
             _file_job(seed, input_, output, spec),
             types=tuple(types),
@@ -125,7 +123,7 @@ def embed(
         )
         _embed_file(job if batch is None else replace(job, batch=batch), quiet=quiet, as_json=as_json)
         return
-    _refuse(of_files, "is for files, and a graph is addressed")
+    _refuse(of_files, "applies to files, and a graph is given")
     target = resolve(uri, uris, stores)
     from omnigraph.cli.access import open_for_writing
     from omnigraph.cli.documents import embed_document
@@ -170,23 +168,23 @@ def _selectors(texts: Sequence[str]) -> "tuple[Selector, ...]":
 
 
 def _refuse(given: Mapping[str, object], reason: str) -> None:
-    """Refuse flags of the other form of the command by name."""
+    """Refuse, by name, flags that belong to the other form of the command."""
     for name, value in given.items():
         if value not in {None, False}:
             raise click.UsageError(f"{name} {reason}")
 
 
 def _file_job(seed: Path | None, input_: Path | None, output: Path | None, spec: Path | None) -> "EmbedFile":
-    """Return which file is embedded into which."""
+    """Return the job: which file to embed, and where its records go."""
     from omnigraph.embedding.seed import read_seed, read_spec
     from omnigraph.operations.embed.file import EmbedFile
 
     if seed is not None:
-        _refuse({"--input": input_, "--spec": spec}, "and --seed exclude each other: the manifest names both")
+        _refuse({"--input": input_, "--spec": spec}, "and --seed cannot be combined: the manifest names both")
         found = read_seed(seed)
         return EmbedFile(found.input, output or found.output, found.spec)
     if input_ is None and output is None and spec is None:
-        raise click.UsageError("nothing to embed: address a graph, or name files by --seed or --input")
+        raise click.UsageError("nothing to embed: name a graph, or name files with --seed or --input")
     if input_ is None or output is None or spec is None:
         raise click.UsageError("--input, --output and --spec go together")
     return EmbedFile(input_, output, read_spec(spec))

@@ -18,7 +18,7 @@ from omnigraph.cli.target import resolve
 
 _REFUSED = {
     "--as": READS_HAVE_NO_ACTOR,
-    "--format": "is for the rows of a query: a plan is text, or a document with --json",
+    "--format": "applies to the rows of a query: a plan is text, or a document with --json",
     "--alias": NO_ALIAS,
 }
 
@@ -39,9 +39,9 @@ def explain(
     quiet: bool,  # noqa: ARG001 - accepted everywhere; there is no line to leave out
     as_json: bool,
 ) -> None:
-    """Show the plan of the read NAME of a query file; the read itself is not run.
+    """Show the plan of the read NAME of a query file, without running it.
 
-    Parameters are not needed; those that are given are checked.
+    Parameters are optional; those given are checked.
     """
     check_reading(given, branch, snapshot)
     target = resolve(None, uris, stores)

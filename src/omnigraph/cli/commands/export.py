@@ -1,4 +1,4 @@
-"""`omnigraph export`: the data of a graph, as a load takes it."""
+"""`omnigraph export`: the data of a graph, in the form a load takes."""
 
 import sys
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from omnigraph.cli.target import resolve
 FORMATS = ("ndjson", "csv", "parquet")
 _REFUSED = {
     "--as": READS_HAVE_NO_ACTOR,
-    "--json": "is not for export: NDJSON is what it prints",
+    "--json": "does not apply to export, which prints NDJSON",
 }
 
 
@@ -32,12 +32,12 @@ _REFUSED = {
     type=click.Choice(FORMATS),
     default="ndjson",
     show_default=True,
-    help="What to write; csv and parquet need --out.",
+    help="The format to write; csv and parquet need --out.",
 )
 @click.option(
     "--out",
     metavar="PATH",
-    help="A file for NDJSON; for csv, parquet and Spark a new or empty folder with a file for each type.",
+    help="A file for NDJSON; for csv, parquet and Spark a new or empty folder that gets a file per type.",
 )
 @click.option(
     "--engine",
@@ -63,13 +63,13 @@ def export(
 ) -> None:
     """Print the data of the graph at URI as NDJSON, or write it to files.
 
-    Nodes come before edges, each type by id. `load --mode overwrite` takes all of it back.
+    Nodes come before edges, each type in order of id. `load --mode overwrite` can load all of it again.
     """
     target = resolve(uri, uris, stores)
     is_spark = engine == "spark" or master is not None
     if out is None and (is_spark or format_name != "ndjson"):
         what = "--engine spark" if is_spark else f"--format {format_name}"
-        raise click.UsageError(f"{what} writes files: say where to with --out")
+        raise click.UsageError(f"{what} writes files: say where with --out")
     from omnigraph.bulk.export.files import ExportFormat
     from omnigraph.cli.access import open_for_reading
 

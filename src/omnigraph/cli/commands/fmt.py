@@ -1,4 +1,4 @@
-"""`omnigraph fmt`: one layout for everybody."""
+"""`omnigraph fmt`: one canonical layout."""
 
 import os
 import tempfile
@@ -21,9 +21,9 @@ _FORMATTERS = {".pg": format_schema, ".gq": format_queries}
 @click.option("--check", is_flag=True, help="Write nothing; exit with 1 if a file would change.")
 @click.pass_context
 def fmt(ctx: click.Context, *, paths: tuple[str, ...], check: bool) -> None:
-    """Rewrite .pg and .gq files, or all below a folder, in the canonical layout.
+    """Rewrite .pg and .gq files, or all of them below a folder, in the canonical layout.
 
-    A file that does not parse is left as it is, and the command exits with 1.
+    A file that does not parse is left unchanged, and the command exits with 1.
     """
     files = list(source_files(paths, frozenset(_FORMATTERS)))
     changed = failed = 0
@@ -49,7 +49,7 @@ def _format_file(path: str, *, write: bool) -> bool:
     """Format one file and return whether its text changes."""
     formatter = _FORMATTERS.get(Path(path).suffix)
     if formatter is None:
-        raise BadRequest(f"cannot format {path}: only {' and '.join(_FORMATTERS)} files have a layout")
+        raise BadRequest(f"cannot format {path}: only {' and '.join(_FORMATTERS)} files can be formatted")
     source = read_source(path)
     text = formatter(source)
     if text == source.text:

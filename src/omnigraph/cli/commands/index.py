@@ -17,12 +17,12 @@ from omnigraph.cli.printing import print_document, tell
 from omnigraph.cli.progress import working
 from omnigraph.cli.target import announce, resolve
 
-_BY_THE_ENGINE = "is not for maintenance: index builds are recorded as omnigraph:maintenance"
+_BY_THE_ENGINE = "does not apply to maintenance: index builds are recorded as omnigraph:maintenance"
 
 
 @click.group(cls=ForwardingGroup, no_args_is_help=True)
 def index() -> None:
-    """Build missing indexes, or say which there are."""
+    """Build missing indexes, or show which exist."""
 
 
 @index.command("ensure", cls=GraphCommand, refuses={"--as": _BY_THE_ENGINE})
@@ -70,7 +70,7 @@ def status(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Say how much each declared index of the graph at URI covers."""
+    """Show how much of its table each declared index of the graph at URI covers."""
     target = resolve(uri, uris, stores)
     from omnigraph.cli.access import open_for_reading
     from omnigraph.cli.documents import index_status_document

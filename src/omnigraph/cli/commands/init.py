@@ -10,15 +10,15 @@ from omnigraph.cli.sources import read_source
 from omnigraph.cli.target import resolve
 
 _REFUSED = {
-    "--as": "is for writes of data: the first commit of a graph has no author",
-    "--json": "is not a flag of init: it prints one line",
+    "--as": "applies to writes of data: the first commit of a graph has no author",
+    "--json": "does not apply to init, which prints one line",
 }
 
 
 @click.command(cls=GraphCommand, refuses=_REFUSED)
 @uri_argument
 @click.option("--schema", "schema_path", required=True, metavar="FILE", help="The .pg schema of the graph.")
-@click.option("--force", is_flag=True, help="Replace schema files that an init which failed left behind.")
+@click.option("--force", is_flag=True, help="Replace schema files that a failed init left behind.")
 @address_options
 def init(
     *,
@@ -31,7 +31,7 @@ def init(
 ) -> None:
     """Create an empty graph at URI, a path or an s3:// prefix.
 
-    A graph that is there already is never touched, whatever the flags.
+    An existing graph is never touched, whatever the flags.
     """
     from omnigraph.operations.init import init_graph
     from omnigraph.operations.open import make_parts

@@ -1,4 +1,4 @@
-"""`omnigraph lint`: query files against a schema, with nothing else running."""
+"""`omnigraph lint`: check query files against a schema, without a graph."""
 
 import click
 
@@ -31,9 +31,9 @@ _QUERY_FILES = frozenset({".gq"})
 @json_option
 @click.pass_context
 def lint(ctx: click.Context, *, schema_path: str, query_paths: tuple[str, ...], as_json: bool) -> None:
-    """Check query files against a schema: syntax, types, and what no query ever sets.
+    """Check query files against a schema: syntax, types, and properties that no query sets.
 
-    Exits with 1 if there is an error; warnings alone are no failure.
+    Exits with 1 if there is an error; warnings alone are not a failure.
     """
     refuse_second_stdin(schema_path, *query_paths)
     catalog = compile_schema(read_source(schema_path))
@@ -52,7 +52,7 @@ def lint(ctx: click.Context, *, schema_path: str, query_paths: tuple[str, ...], 
 
 
 def _report(catalog: Catalog, path: str, schema_source: dict[str, str]) -> LintReport:
-    """Lint one file; bytes that are no text are a finding about it, as any other error of its syntax."""
+    """Lint one file; bytes that are not text are a finding, like any other syntax error."""
     try:
         source = read_source(path)
     except ParseError as error:

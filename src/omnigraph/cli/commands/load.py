@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 MODES = ("append", "merge", "overwrite")
 _REFUSED = {
-    "--embed": "is not in this version: load first, and then run omnigraph embed",
+    "--embed": "is not in this version: load first, then run omnigraph embed",
 }
 
 
@@ -51,13 +51,13 @@ _REFUSED = {
     help="append: new ids only; merge: insert or replace by id; overwrite: replace the types of the input.",
 )
 @branch_option
-@click.option("--from", "from_", metavar="NAME", help="Make a branch that is missing from this one, first.")
+@click.option("--from", "from_", metavar="NAME", help="Create a missing branch from this one first.")
 @click.option(
     "--engine",
     type=click.Choice(["auto", "spark", "local"]),
     default="auto",
     show_default=True,
-    help="Where the work is done: in this process, or on Spark; auto chooses by the bytes of the files.",
+    help="Where the work is done: in this process, or on Spark; auto chooses by the size of the files.",
 )
 @click.option(
     "--master", metavar="URL", help="Where Spark runs, such as local[4], spark://host:7077 or sc://host."
@@ -80,12 +80,12 @@ _REFUSED = {
     "--rejects",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Write every violation to a file, as NDJSON.",
+    help="Write every violation to this file, as NDJSON.",
 )
 @click.option(
     "--strict-columns",
     is_flag=True,
-    help="Refuse a merge that would clear properties of existing rows because the input leaves them out.",
+    help="Refuse an upsert that would clear properties of existing rows because the input lacks them.",
 )
 @click.option("--no-index", is_flag=True, help="Do not build missing indexes afterwards.")
 @message_option
@@ -118,13 +118,13 @@ def load(
 ) -> None:
     """Load data into the graph at URI: all of it as one commit, or nothing.
 
-    Missing indexes are built afterwards, as a second commit. If that fails, the load has succeeded all the
-    same: a warning lists the indexes that are pending.
+    Missing indexes are built afterwards, as a second commit. If that fails, the load still succeeds, and a
+    warning lists the pending indexes.
     """
     refuse_second_stdin(*names)
     target = resolve(uri, uris, stores)
     if not names and mapping is None:
-        raise click.UsageError("nothing to load: name files by --data, or a mapping of them by --mapping")
+        raise click.UsageError("nothing to load: name files with --data, or a mapping with --mapping")
     if mode == "overwrite":
         may_ask = not as_json and STDIN not in names
         require_consent("load --mode overwrite replaces data", target, yes=yes, may_ask=may_ask)

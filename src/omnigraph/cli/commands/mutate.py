@@ -18,8 +18,8 @@ from omnigraph.cli.printing import print_document, say
 from omnigraph.cli.target import resolve
 
 _REFUSED = {
-    "--snapshot": "is for reads: a mutation changes the newest state of a branch",
-    "--format": "is for reads: a mutation prints text, or a document with --json",
+    "--snapshot": "applies to reads: a mutation changes the newest state of a branch",
+    "--format": "applies to reads: a mutation prints text, or a document with --json",
     "--alias": NO_ALIAS,
 }
 
@@ -27,7 +27,7 @@ _REFUSED = {
 @click.command(cls=GraphCommand, refuses=_REFUSED)
 @query_options
 @click.option(
-    "--if-commit", metavar="ID", help="Do it only if the branch is at this commit; exit with 4 if it is not."
+    "--if-commit", metavar="ID", help="Run only if the branch is at this commit; exit with 4 otherwise."
 )
 @branch_option
 @message_option
@@ -46,13 +46,13 @@ def mutate(
     quiet: bool,  # noqa: ARG001 - accepted everywhere; there is no line to leave out
     as_json: bool,
 ) -> None:
-    """Run the mutation NAME of a query file, as one commit; without NAME, the only one of the file.
+    """Run the mutation NAME of a query file, as one commit; without NAME, the only one in the file.
 
     A mutation that matches nothing makes no commit and succeeds.
     """
     given.check_usage()
     if not given.has_source:
-        raise click.UsageError("give the mutation by either --query FILE or -e TEXT")
+        raise click.UsageError("give the mutation with either --query FILE or -e TEXT")
     target = resolve(None, uris, stores)
     source, params = given.source(), given.params()
     from omnigraph.cli.access import open_for_writing

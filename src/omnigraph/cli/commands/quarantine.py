@@ -33,7 +33,7 @@ def list_quarantine(
     quiet: bool,  # noqa: ARG001 - accepted everywhere; there is no line to leave out
     as_json: bool,
 ) -> None:
-    """List what lies in the quarantine of the graph at URI, newest first."""
+    """List the contents of the quarantine of the graph at URI, newest first."""
     target = resolve(uri, uris, stores)
     from omnigraph.cli.documents import quarantined_document
     from omnigraph.cli.render.damage import render_quarantined
@@ -53,16 +53,16 @@ def list_quarantine(
 def restore(
     *, words: Sequence[str], uris: Sequence[str], stores: Sequence[str], quiet: bool, as_json: bool
 ) -> None:
-    """Put the versions back that lie in the quarantine of the graph at URI under ID.
+    """Put back the versions that are in the quarantine of the graph at URI under ID.
 
-    They are refused where something was published over them, or where they are damaged themselves.
+    This is refused if something was published over them, or if they are themselves damaged.
     """
     if not 1 <= len(words) <= 2:
-        raise click.UsageError("quarantine restore takes an id, and before it perhaps a graph")
+        raise click.UsageError("quarantine restore takes an id, optionally preceded by a graph")
     if len(words) == 1 and not uris and not stores:
         raise click.UsageError(
-            f"'{words[0]}' alone is no graph and id: the id is missing ('omnigraph quarantine list' shows "
-            "the ids of a graph), or the graph"
+            f"'{words[0]}' alone is not a graph and an id: either the id is missing ('omnigraph quarantine "
+            "list' shows the ids of a graph), or the graph"
         )
     target = resolve(words[0] if len(words) == 2 else None, uris, stores)
     from omnigraph.cli.documents import quarantined_document

@@ -21,8 +21,8 @@ JSON = "json"
 FORMATS = ("table", "kv", "csv", "jsonl", JSON)
 _REFUSED = {
     "--as": READS_HAVE_NO_ACTOR,
-    "--if-commit": "is for writes: a read is pinned to a commit with --snapshot",
-    "--message": "is for writes: a read makes no commit",
+    "--if-commit": "applies to writes: a read is pinned to a commit with --snapshot",
+    "--message": "applies to writes: a read makes no commit",
     "--alias": NO_ALIAS,
 }
 
@@ -52,12 +52,12 @@ def query(
     quiet: bool,  # noqa: ARG001 - accepted everywhere; there is no line to leave out
     as_json: bool,
 ) -> None:
-    """Run the read NAME of a query file and print its rows; without NAME, the only one of the file.
+    """Run the read NAME of a query file and print its rows; without NAME, the only one in the file.
 
-    All of it sees one snapshot: the newest of a branch, or a past one.
+    The whole query sees one snapshot: the newest of a branch, or a past one.
     """
     if as_json and format_name is not None:
-        raise click.UsageError("--json and --format exclude each other")
+        raise click.UsageError("--json and --format cannot be combined")
     check_reading(given, branch, snapshot)
     chosen = JSON if as_json else format_name or "table"
     ctx.ensure_object(Invocation).is_json |= chosen == JSON

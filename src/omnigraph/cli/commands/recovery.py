@@ -23,7 +23,7 @@ def recovery() -> None:
 
 @recovery.command("list", cls=GraphCommand, refuses={"--as": READS_HAVE_NO_ACTOR})
 @uri_argument
-@click.option("--limit", type=click.IntRange(min=0), metavar="N", help="At most so many.")
+@click.option("--limit", type=click.IntRange(min=0), metavar="N", help="List at most N.")
 @address_options
 @json_option
 def list_recoveries(
@@ -37,7 +37,7 @@ def list_recoveries(
 ) -> None:
     """List the finished recoveries of the graph at URI, newest first.
 
-    A recovery runs by itself, before the next write; this says what became of each table.
+    A recovery runs by itself, before the next write; this shows what became of each table.
     """
     target = resolve(uri, uris, stores)
     from omnigraph.cli.access import open_for_reading

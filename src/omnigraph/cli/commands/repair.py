@@ -1,4 +1,4 @@
-"""`omnigraph repair`: going back to an older version, for a graph that is damaged beyond that."""
+"""`omnigraph repair`: going back to an older version of a graph whose newer ones are damaged."""
 
 import sys
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ from omnigraph.core.errors import BadRequest
     help="The version to go back to; the error of a damaged graph names the newest whole one.",
 )
 @branch_option
-@click.option("--yes", is_flag=True, help="Give up what is listed without being asked.")
+@click.option("--yes", is_flag=True, help="Give up what is listed without asking first.")
 @actor_option
 @address_options
 @json_option
@@ -45,10 +45,10 @@ def repair(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Go back to an older VERSION of the graph at URI, after saying what that gives up.
+    """Go back to an older VERSION of the graph at URI, after listing what that gives up.
 
-    Try first to put the damaged file back: then nothing is lost. Nothing is deleted here either: what is
-    given up stays where it is, and a repair to its version goes back there.
+    First try to put the damaged file back: then nothing is lost. Nothing is deleted here either: what is
+    given up stays where it is, and a repair to its version brings it back.
     """
     target = resolve(uri, uris, stores)
     from omnigraph.cli.documents import loss_document
@@ -67,12 +67,12 @@ def repair(
     if as_json:
         print_document({"uri": target.uri, "operation_id": result.operation_id, "lost": loss_document(loss)})
     else:
-        click.echo(f"went back to version {to_version}; 'repair --to {loss.newest_version}' takes that back")
+        click.echo(f"went back to version {to_version}; 'repair --to {loss.newest_version}' undoes that")
 
 
 def _ask(*, may_ask: bool) -> None:
     if not (may_ask and sys.stdin.isatty()):
-        raise BadRequest("repair gives up what is listed: say --yes to go on, there is nobody to ask")
+        raise BadRequest("repair gives up what is listed; confirm with --yes, since it cannot ask here")
     click.echo("Give this up? Type yes to go on: ", nl=False, err=True)
     if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
         raise BadRequest("not confirmed; nothing was done")

@@ -1,4 +1,4 @@
-"""`omnigraph schema`: the schema of a graph, and what a change of it would do."""
+"""`omnigraph schema`: the schema of a graph, and what changing it would do."""
 
 from collections.abc import Sequence
 
@@ -25,7 +25,7 @@ from omnigraph.core.diagnostics import render
 
 @click.group(cls=ForwardingGroup, no_args_is_help=True)
 def schema() -> None:
-    """Show the schema of a graph, or plan changes of one."""
+    """Show the schema of a graph, or plan changes to it."""
 
 
 @schema.command(cls=GraphCommand, refuses={"--as": READS_HAVE_NO_ACTOR})
@@ -53,16 +53,14 @@ def show(
 
 
 @schema.command()
-@click.option("--from", "from_path", required=True, metavar="FILE", help="The .pg schema as it is.")
-@click.option(
-    "--schema", "schema_path", required=True, metavar="FILE", help="The .pg schema as it should be."
-)
+@click.option("--from", "from_path", required=True, metavar="FILE", help="The current .pg schema.")
+@click.option("--schema", "schema_path", required=True, metavar="FILE", help="The intended .pg schema.")
 @click.option("--allow-data-loss", is_flag=True, help="Plan hard drops, which also purge the past.")
 @json_option
 def plan(*, from_path: str, schema_path: str, allow_data_loss: bool, as_json: bool) -> None:
     """Show the steps from one schema to another; nothing is written.
 
-    Exits with 0 for an unsupported plan, too: the plan is the answer.
+    Exits with 0 even for an unsupported plan: the plan is the answer.
     """
     refuse_second_stdin(from_path, schema_path)
     accepted = accept_first(read_schema(read_source(from_path)))

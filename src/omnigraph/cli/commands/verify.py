@@ -1,4 +1,4 @@
-"""`omnigraph verify`: the files of a graph against what commits recorded of them."""
+"""`omnigraph verify`: the files of a graph compared with what commits recorded about them."""
 
 from collections.abc import Sequence
 
@@ -34,8 +34,8 @@ def verify(
 ) -> None:
     """Compare the files of the graph at URI with the lengths and checksums that commits recorded.
 
-    All of the history is compared, whether or not the graph still opens. Nothing is written. The exit code is
-    1 if a file is missing or damaged.
+    The whole history is checked, whether or not the graph still opens. Nothing is written. The exit code is 1
+    if a file is missing or damaged.
     """
     target = resolve(uri, uris, stores)
     from omnigraph.cli.documents import verify_document

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class ReadAnswer:
     """Rows in the order of the columns, whose names may repeat; every value is a JSON value.
 
-    The target has the `branch` whose newest state was read, or the commit of a `snapshot`; the other is none.
+    The target has the `branch` whose newest state was read, or the commit of a `snapshot`; the other is None.
     """
 
     query_name: str
@@ -34,5 +34,5 @@ class ReadAnswer:
         return f"{count(len(self.rows), 'row')} from {place} via {self.query_name}"
 
     def row_object(self, row: Sequence[object]) -> dict[str, object]:
-        """Return a row by column name; of columns with one name the last one stays."""
+        """Return a row by column name; of columns with the same name, the last one wins."""
         return dict(zip(self.columns, row, strict=True))

@@ -1,7 +1,7 @@
 """One value in one place of a terminal: its text, its width, and what happens when it is too wide.
 
-Widths are terminal cells, not characters: a Chinese character takes two, a combining accent none. The tables
-that know them are imported for the first text that needs them.
+Widths are terminal cells, not characters: a Chinese character takes two, a combining accent none. The width
+tables are imported for the first text that needs them.
 """
 
 import json
@@ -31,7 +31,7 @@ def width(text: str) -> int:
 
 
 def cut(text: str, cells: int) -> str:
-    """Return a text of at most so many cells; an ellipsis shows that something is missing."""
+    """Return a text cut to at most this many cells; an ellipsis shows that something is missing."""
     if width(text) <= cells:
         return text
     from rich.cells import set_cell_size
@@ -40,7 +40,7 @@ def cut(text: str, cells: int) -> str:
 
 
 def wrap(text: str, cells: int) -> list[str]:
-    """Return a text as lines of at most so many cells."""
+    """Return a text as lines of at most this many cells."""
     if width(text) <= cells:
         return [text]
     from rich.cells import chop_cells
@@ -49,6 +49,6 @@ def wrap(text: str, cells: int) -> list[str]:
 
 
 def pad(text: str, cells: int, *, to_the_right: bool) -> str:
-    """Return a text with blanks up to so many cells, behind it or before it."""
+    """Return a text padded with blanks to this many cells, on its right or its left."""
     blanks = " " * (cells - width(text))
     return blanks + text if to_the_right else text + blanks

@@ -42,7 +42,7 @@ def _line(cells: Sequence[str], widths: Sequence[int], numbers: frozenset[int]) 
 
 
 def _one_line(cell: str) -> str:
-    """Return the first line of a cell, and of control characters their escapes: a table keeps its lines."""
+    """Return the first line of a cell, with control characters escaped: a row stays on one line."""
     first, *more = cell.splitlines() or [""]
     shown = "".join(
         letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in first

@@ -1,4 +1,4 @@
-"""What a repair gives up, and what lies in quarantine, as text."""
+"""What a repair gives up, and what is in quarantine, as text."""
 
 from collections.abc import Iterator, Sequence
 
@@ -23,7 +23,7 @@ def _loss_lines(loss: Loss) -> Iterator[str]:
         yield render_commits(loss.commits)
     if loss.untold:
         versions = ", ".join(map(str, loss.untold))
-        yield f"versions whose commit cannot be read any more, or that had none: {versions}"
+        yield f"versions whose commit can no longer be read, or that had none: {versions}"
     if loss.tables:
         rows = [[found.table_key, str(found.rows), str(found.rows_after)] for found in loss.tables]
         yield columns(["table", "rows now", "rows then"], rows, numbers=frozenset({1, 2}))

@@ -18,7 +18,7 @@ from omnigraph.core.merge_conflict import MergeConflict
 if TYPE_CHECKING:
     from omnigraph.validate.violations import Violation
 
-VIOLATIONS_SHOWN_MAX = 10  # a screen; the first one is what to mend
+VIOLATIONS_SHOWN_MAX = 10  # a screen; the first one is the one to fix
 
 
 def render_error(error: OmnigraphError) -> str:
@@ -33,7 +33,7 @@ def render_error(error: OmnigraphError) -> str:
 
 
 def _further(error: ValidationError) -> Iterator[str]:
-    """Yield a line for each violation behind the first one, with what follows from it, and how many more."""
+    """Yield a line for each violation after the first, with what follows from it, and how many remain."""
     listed = cast("tuple[Violation, ...]", error.violations)
     causes, follows = causes_of(listed)
     shown = causes[:VIOLATIONS_SHOWN_MAX]
@@ -52,7 +52,7 @@ def _further(error: ValidationError) -> Iterator[str]:
 
 @dataclass(slots=True)
 class Follows:
-    """How many edges were refused because of each node that was; `said` counts those that were told."""
+    """How many edges were refused because of each refused node; `said` counts those already reported."""
 
     counts: Counter[tuple[str, str]]
     said: int = 0
@@ -66,7 +66,7 @@ class Follows:
 
 
 def causes_of(violations: "Iterable[Violation]") -> "tuple[list[Violation], Follows]":
-    """Return the violations that are to be mended, and how many of the others follow from which of them."""
+    """Return the violations to fix, and how many of the others follow from each of them."""
     from omnigraph.validate.violations import Consequence
 
     listed = list(violations)
@@ -75,7 +75,7 @@ def causes_of(violations: "Iterable[Violation]") -> "tuple[list[Violation], Foll
 
 
 def _place(violation: "Violation") -> str:
-    """Return where a violation stands; one without a row of its own stands nowhere."""
+    """Return where a violation is; one without a row has no place."""
     if violation.line < 1:
         return ""
     name = violation.file_name

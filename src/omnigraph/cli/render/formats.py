@@ -54,7 +54,7 @@ LINES: dict[str, Callable[[ReadAnswer], Iterator[str]]] = {
 
 
 def _record(fields: Sequence[str]) -> str:
-    # A line with nothing on it is no record to most readers: a lone empty text is quoted.
+    # Most readers do not take an empty line for a record: a lone empty text is quoted.
     return ",".join(map(_field, fields)) if list(fields) != [""] else '""'
 
 

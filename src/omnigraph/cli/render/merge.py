@@ -1,4 +1,4 @@
-"""What a merge did, and what stands against one, as text."""
+"""What a merge did, or what prevents one, as text."""
 
 from omnigraph.cli.render.columns import count
 from omnigraph.cli.render.errors import render_conflicts

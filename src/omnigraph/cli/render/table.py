@@ -52,7 +52,7 @@ def _cells(values: Sequence[object], layout: TableLayout) -> list[list[str]]:
 
 
 def _joined(cells: list[list[str]], widths: list[int], is_number: list[bool]) -> Iterator[str]:
-    """Yield the lines of one row: as many as its highest cell has."""
+    """Yield the lines of one row: as many as its tallest cell has."""
     for line in zip_longest(*cells, fillvalue=""):
         padded = [
             pad(text, wide, to_the_right=number)
@@ -62,6 +62,6 @@ def _joined(cells: list[list[str]], widths: list[int], is_number: list[bool]) ->
 
 
 def _is_number(rows: Sequence[Sequence[object]], place: int) -> bool:
-    """Return whether a column holds numbers, and nothing else but nulls."""
+    """Return whether a column holds numbers, and apart from them only nulls."""
     kinds = {type(row[place]) for row in rows} - {type(None)}
     return bool(kinds) and kinds <= {int, float}

@@ -1,4 +1,4 @@
-"""A verification as text, and how far it is."""
+"""A verification as text, and its progress."""
 
 import sys
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ def render_verify(report: VerifyReport) -> str:
 
 @contextmanager
 def verify_progress(*, quiet: bool) -> Iterator[Progress]:
-    """Yield what a verification tells its progress to: a bar on a terminal, nothing elsewhere."""
+    """Yield the callback for the progress of a verification: a bar on a terminal, nothing elsewhere."""
     if quiet or not sys.stderr.isatty():
         yield lambda _: None
         return

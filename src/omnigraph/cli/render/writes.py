@@ -58,13 +58,13 @@ def render_rejected(result: LoadResult) -> str:
 
 
 def render_cleared(result: LoadResult) -> str:
-    """Return a warning: the properties of existing rows that a merge set to null."""
+    """Return a warning: the properties of existing rows that an upsert set to null."""
     verb = "would clear" if result.is_dry_run else "cleared"
     listed = [
         f"  {item.table_key.partition(':')[2]}.{item.property}: {count(item.rows, 'existing row')}"
         for item in result.cleared
     ]
-    title = f"warning: the merge {verb} values that its input does not have (it replaces whole rows)"
+    title = f"warning: the load {verb} values that its input lacks (mode merge replaces whole rows)"
     return "\n".join([title, *listed])
 
 
@@ -81,7 +81,7 @@ def render_index_result(result: IndexResult) -> str:
 
 
 def render_pending(indexes: Sequence[PendingIndex]) -> str:
-    """Return a warning: every index that is not there, and why."""
+    """Return a warning: every index that is missing, and why."""
     listed = [f"  {index.table_key} {index.property}: {index.reason}" for index in indexes]
     return "\n".join([f"warning: {count(len(indexes), 'index', 'indexes')} pending", *listed])
 
