@@ -1,7 +1,7 @@
 """Omnigraph: a typed property graph with git-style history on open Lance tables.
 
-`init` and `open` give a `Graph`. Names are looked up when they are first used: importing the package alone
-loads neither Lance nor Arrow. Which names there are and where they live stands once, in `__init__.pyi`.
+`init` and `open` return a `Graph`. Names are looked up when they are first used: importing the package alone
+loads neither Lance nor Arrow. The list of names and where they live is in one place, `__init__.pyi`.
 """
 
 import importlib
@@ -33,5 +33,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """List the public names without importing what is behind them."""
+    """List the public names without importing what they stand for."""
     return sorted([*_homes(), "__version__", "INTERNAL_SCHEMA_VERSION"])

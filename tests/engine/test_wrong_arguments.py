@@ -54,7 +54,7 @@ def test_parameters_in_the_place_of_the_name(verb: str, graph: omnigraph.Graph) 
     text: Any = ADD if verb == "mutate" else FIND
 
     with pytest.raises(
-        BadRequest, match="name of a query is a text, not a dict: parameters are given as params="
+        BadRequest, match="name of a query must be a text, not a dict: pass parameters as params="
     ):
         getattr(graph, verb)(text, {"name": "ann"})
 
@@ -160,5 +160,5 @@ def test_a_folder_that_may_not_be_written(open_folder: Path) -> None:
 
 
 def test_a_durability_that_there_is_not(graph: omnigraph.Graph) -> None:
-    with pytest.raises(BadRequest, match="durability 'maybe' is none of full, process"):
+    with pytest.raises(BadRequest, match="durability 'maybe' is not one of full, process"):
         omnigraph.open(graph.uri, durability="maybe")

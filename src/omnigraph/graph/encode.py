@@ -39,7 +39,7 @@ def _whole(column: "pa.ChunkedArray[Any]") -> Values:
 
 
 def json_values(column: Values) -> list[object]:
-    """Return the values of a column as JSON carries them."""
+    """Return the values of a column as JSON values."""
     type_ = column.type
     if pa.types.is_int64(type_) or pa.types.is_uint64(type_):
         return [_integer(value) for value in column.to_pylist()]
@@ -59,7 +59,7 @@ def json_values(column: Values) -> list[object]:
 
 
 def python_values(column: Values) -> list[object]:
-    """Return the values of a column as a program wants them."""
+    """Return the values of a column as Python values."""
     type_ = column.type
     if pa.types.is_timestamp(type_):
         return _each(column.cast(pa.int64()), _moment)
@@ -87,7 +87,7 @@ def _float(value: float | None) -> float | str | None:
 
 
 def _component_values(column: Values) -> list[object]:
-    """Return the components of vectors; one that is no number is null."""
+    """Return the components of vectors; one that is not a number is null."""
     return [value if value is not None and math.isfinite(value) else None for value in column.to_pylist()]
 
 

@@ -1,6 +1,6 @@
 """`Graph`: the object a Python user holds; thin, synchronous, safe to share between threads.
 
-A verb imports its operation when it is called: who only reads does not wait for merges and bulk loads.
+A method imports its operation when it is called: a reader does not pay for merges and bulk loads.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -54,7 +54,7 @@ class Graph:
     """One open graph. A call that names no branch means the one the handle is bound to; at first, main."""
 
     def __init__(self, graph: OpenGraph, actor: str | None = None, branch: str | None = None) -> None:
-        """Take what `open` made; users call `omnigraph.open`."""
+        """Wrap what `open` made; users call `omnigraph.open`."""
         self._graph = graph
         self._actor = actor
         self._branch = branch
@@ -70,12 +70,12 @@ class Graph:
         self.close()
 
     def close(self) -> None:
-        """Let go of what is cached, and of the writer's lease on an object store; idempotent."""
+        """Release what is cached, and the writer's lease on an object store; idempotent."""
         close(self._graph)
 
     @property
     def uri(self) -> str:
-        """Where the graph lies."""
+        """Where the graph is stored."""
         return self._graph.parts.root.uri
 
     @property
@@ -137,12 +137,12 @@ class Graph:
         """Load files (as `omnigraph load --data` names them), NDJSON as bytes, or Arrow tables by type name.
 
         All of it is one commit. `engine` says where the work is done, `master` where Spark runs. A dry run
-        validates and writes nothing. `on_error="skip"` leaves rows with violations out; `rejects` is a file
-        for all violations. `progress` is told how far each stage is. The files of a mapping come behind the
-        data. With `from_` a branch that is missing is made first, from that one.
+        validates and writes nothing. `on_error="skip"` leaves out rows with violations; `rejects` is a file
+        for all violations. `progress` is called with the progress of each stage. The files of a mapping come
+        after the data. With `from_`, a missing branch is first created from that one.
 
-        A merge replaces whole rows: what the input leaves out becomes null, and the result's `cleared` says
-        where there was a value. With `strict_columns` such a load is refused.
+        Mode `merge` replaces whole rows: what the input leaves out becomes null, and the result's `cleared`
+        says where there was a value. With `strict_columns` a load that would do so is refused.
         """
         from omnigraph.bulk.connect.progress import silent
         from omnigraph.operations.load.inputs import given_inputs
@@ -179,7 +179,7 @@ class Graph:
         Edges have columns `from` and `to`. The options are those of `load`; a Spark DataFrame needs Spark.
 
         Raises:
-            BadRequest: a type is not in the schema, or something is no table.
+            BadRequest: a type is not in the schema, or a value is not a table.
         """
         from omnigraph.operations.load.tables import table_input
 
@@ -200,17 +200,17 @@ class Graph:
         select: str | Sequence[str] | None = None,
         **options: "Unpack[EmbedKeywords]",
     ) -> "EmbedResult":
-        """Make the vectors of `@embed` properties that are missing, from their texts, as one commit.
+        """Compute the missing vectors of `@embed` properties from their texts, as one commit.
 
         `type` names types, or one vector of a type as `Type.property`. `select` is `[Type:]field=value`:
-        rows that one of them selects get new vectors. So does every row with `reembed_all`. `batch` is how
+        rows that any of them selects get new vectors. With `reembed_all`, so does every row. `batch` is how
         many texts the provider is given at a time; `engine` and `master` say where the work is done.
 
         Raises:
-            BadRequest: a type, property or value is none.
+            BadRequest: a type, property or value is invalid.
             EmbeddingModelMismatch: a property records another model than the provider's.
             EmbeddingError: the provider failed, or its key is missing; nothing was written.
-            ConflictError: somebody else was first; nothing of this is visible.
+            ConflictError: another writer was first; nothing of this is visible.
         """
         from omnigraph.operations.embed.embed import embed
         from omnigraph.operations.embed.model import embed_options
@@ -232,7 +232,7 @@ class Graph:
         return ensure_indices(self._graph, branch=self._on(branch), actor=self._who(actor))
 
     def refresh(self) -> None:
-        """Look again: heal, and read schema and manifest anew."""
+        """Heal, and read the schema and the manifest again."""
         refresh(self._graph)
 
     def index_status(self, *, branch: str | None = None) -> "tuple[TableIndexes, ...]":
@@ -258,8 +258,8 @@ class Graph:
     ) -> "Result":
         """Run one read of a `.gq` text or file, on the newest snapshot of a branch or on a past one.
 
-        Limits are those of the settings unless given. With `exact` vectors are compared one by one, whatever
-        index there is.
+        Limits are those of the settings unless given. With `exact`, vectors are compared one by one, even if
+        there is an index.
         """
         from omnigraph.graph.result import Result
         from omnigraph.operations.query import query
@@ -371,7 +371,7 @@ class Graph:
     def entity_at(
         self, type_name: str, entity_id: str, target: "Target | None" = None, *, actor: str | None = None
     ) -> dict[str, object]:
-        """Return one node or edge as a branch or a commit shows it, else as it is now; one table is opened.
+        """Return one node or edge as a branch or a commit shows it, else its newest state; opens one table.
 
         Raises:
             EntityNotFound: there is no such entity.
@@ -391,7 +391,7 @@ class Graph:
     def verify(self, *, branch: str | None = None) -> "VerifyReport":
         """Compare the files of all branches, or of one, with the lengths and checksums of their commits.
 
-        Every file is read; nothing is written. The report says of each what became of it.
+        Every file is read; nothing is written. The report gives the status of each.
 
         Raises:
             BranchNotFound: there is no such branch.
@@ -414,8 +414,8 @@ class Graph:
         """Return what differs from `b` to `a`, each a branch or a commit: iterate over changes.
 
         Raises:
-            NotFoundError: there is neither a branch nor a commit of a name.
-            ChangeSchemaBoundary: a type has other properties on either side.
+            NotFoundError: a name is neither a branch nor a commit.
+            ChangeSchemaBoundary: a type has different properties on the two sides.
         """
         from omnigraph.operations.changes.diff import diff
 
@@ -431,7 +431,7 @@ class Graph:
         ops: Iterable[str] | None = None,
         actor: str | None = None,
     ) -> "CommitChanges":
-        """Return what a commit changed against its first parent: iterate over changes.
+        """Return what a commit changed compared with its first parent: iterate over changes.
 
         Raises:
             CommitNotFound: no live branch has it.
@@ -454,11 +454,11 @@ class Graph:
         ops: Iterable[str] | None = None,
         actor: str | None = None,
     ) -> "CommitChangesPage":
-        """Return one page of a commit's changes, the first one or that of a token.
+        """Return one page of a commit's changes: the first, or the one a token names.
 
         Raises:
             ChangeCursorRejected: the token belongs to something else.
-            ResourceLimit: a page is never that large.
+            ResourceLimit: the requested page is too large.
         """
         from omnigraph.changes.pages import PageSize
         from omnigraph.operations.changes.commit_changes import commit_changes_page
@@ -483,7 +483,7 @@ class Graph:
         """Return the commits of a branch since a cursor or a start, oldest first: iterate over blocks.
 
         A start is `now`, `beginning` or `after:<commit id>`. The feed has its next `cursor` once every block
-        was taken.
+        has been taken.
         """
         from omnigraph.operations.changes.feed import FeedPosition, follow
 
@@ -511,7 +511,7 @@ class Graph:
         Raises:
             ChangeCursorRejected: the cursor or token belongs to something else.
             ChangeFeedGap: the next commit was cleaned up.
-            ResourceLimit: a page is never that large.
+            ResourceLimit: the requested page is too large.
         """
         from omnigraph.changes.pages import PageSize
         from omnigraph.operations.changes.feed import FeedPosition, poll
@@ -534,7 +534,7 @@ class Graph:
         ops: Iterable[str] | None = None,
         actor: str | None = None,
     ) -> "Baseline":
-        """Return every entity of a branch, pinned now, and then the cursor that goes on behind it."""
+        """Return every entity of a branch, pinned now, and then the cursor to continue from."""
         from omnigraph.operations.changes.baseline import baseline
 
         wanted = self._filter(kinds, types, ops)
@@ -554,18 +554,18 @@ class Graph:
         return list_branches(self._graph, actor=self._actor)
 
     def create_branch(self, name: str, from_: str | None = None, *, actor: str | None = None) -> "Branch":
-        """Make a branch that begins as another one is now: as the bound one, or as main.
+        """Create a branch from the head of another: of the given one, of the bound one, or of main.
 
         Raises:
             AlreadyExistsError: there is a branch of that name.
-            BranchNotFound: there is no branch to begin from.
+            BranchNotFound: the branch to start from does not exist.
         """
         from omnigraph.operations.branches import create_branch
 
         return create_branch(self._graph, name, from_=self._on(from_), actor=self._who(actor))
 
     def delete_branch(self, name: str, *, actor: str | None = None) -> None:
-        """End a branch with all commits of its own.
+        """Delete a branch and the commits that only it has.
 
         Raises:
             BranchInUse: another branch needs it, or this handle is bound to it.
@@ -591,11 +591,11 @@ class Graph:
         dry_run: bool = False,
         actor: str | None = None,
     ) -> "MergeResult":
-        """Bring into a branch what another one did since the two parted, as one commit with two parents.
+        """Bring what one branch did since the two diverged into another, as one commit with two parents.
 
-        A dry run says how it would end and returns the conflicts; nothing is written. With `delete_branch`
-        the source is deleted afterwards, unless it has commits by then that were not merged; where that is
-        refused, the merge stands and the result says why.
+        A dry run returns the outcome and the conflicts; nothing is written. With `delete_branch`, the source
+        is deleted afterwards, unless it has got commits that were not merged; if the deletion is refused, the
+        merge stands and the result says why.
 
         Raises:
             MergeConflicts: the two sides disagree; nothing was written.
@@ -627,10 +627,10 @@ class Graph:
         merge_on_exit: bool = False,
         delete_on_error: bool = True,
     ) -> Iterator["Graph"]:
-        """Yield a handle bound to a branch, which is made first when `from_` says from what.
+        """Yield a handle bound to a branch, which is first created if `from_` names the branch to start from.
 
-        With `merge_on_exit` the branch is merged into what it was made from, or into main. A branch that was
-        made here is deleted when the block raises, unless that is switched off.
+        With `merge_on_exit` the branch is merged into the one it was created from, or into main. A branch
+        created here is deleted if the block raises, unless that is switched off.
         """
         made = None if from_ is None else self.create_branch(name, from_)
         if made is None:
@@ -645,7 +645,7 @@ class Graph:
             self.merge(name, into=from_ or "main")
 
     def _who(self, actor: str | None) -> str | None:
-        """Return who acts: whom a call names, else whom the handle was opened for."""
+        """Return the actor: the one a call names, else the one the handle was opened for."""
         return self._actor if actor is None else actor
 
     def _on(self, branch: str | None) -> str | None:

@@ -17,8 +17,8 @@ def init(uri: str | Path, schema: str | Path, *, force: bool = False, durability
     """Create an empty graph and open it; `schema` is the text, or the path of a `.pg` file.
 
     Raises:
-        ParseError, CatalogError: the schema is none.
-        AlreadyInitialized: a graph lies here.
+        ParseError, CatalogError: the schema is invalid.
+        AlreadyInitialized: there is already a graph here.
     """
     from omnigraph.operations.init import init_graph
 
@@ -37,15 +37,15 @@ def open(
     upkeep: bool = True,
     embedding: "EmbeddingConfig | None" = None,
 ) -> Graph:
-    """Open a graph; a read-write open first finishes or undoes what dead writers left.
+    """Open a graph; a read-write open first finishes or undoes what dead writers left behind.
 
-    A handle in mode `ro` heals, probes and writes nothing. `actor` is who acts where a call names nobody.
+    A handle in mode `ro` heals, probes and writes nothing. `actor` is the actor of calls that name none.
 
-    Texts given to `nearest` are embedded by the provider of `embedding`, else by that of the environment.
+    Texts given to `nearest` are embedded by the provider that `embedding` names, else by the environment's.
 
     Raises:
         GraphNotFound: there is no graph at this place.
-        BadRequest: the mode is none.
+        BadRequest: the mode is unknown.
     """
     if mode not in {"rw", "ro"}:
         raise BadRequest(f"mode {mode!r} is neither 'rw' nor 'ro'")
@@ -58,5 +58,5 @@ def open(
 
 def _durability(setting: str | None) -> Durability | None:
     if setting is not None and setting not in {*Durability}:
-        raise BadRequest(f"durability {setting!r} is none of {', '.join(Durability)}")
+        raise BadRequest(f"durability {setting!r} is not one of {', '.join(Durability)}")
     return None if setting is None else Durability(setting)

@@ -18,12 +18,12 @@ def repair(
 ) -> RepairResult:
     """Go back to an older version of a branch and give up what came after it; a dry run says what that is.
 
-    Nothing is deleted: what was given up stays where it is, and `repair` to its version goes back there.
+    Nothing is deleted: what was given up stays where it is, and `repair` to its version brings it back.
 
     Raises:
-        VersionNotFound, BranchNotFound: there is none.
-        GraphDamaged: that version is damaged, too.
-        ConflictError: a writer is at work.
+        VersionNotFound, BranchNotFound: there is no such version or branch.
+        GraphDamaged: that version is damaged too.
+        ConflictError: a writer is active.
     """
     parts = make_parts(str(uri))
     loss = verbs.foresee(parts, to, branch)
@@ -36,10 +36,10 @@ def quarantined(uri: str | Path) -> tuple[Quarantined, ...]:
 
 
 def restore_quarantined(uri: str | Path, quarantine_id: str) -> Quarantined:
-    """Put versions back that were moved to quarantine.
+    """Put back versions that were moved to quarantine.
 
     Raises:
         AlreadyExistsError: something was published over them.
-        GraphDamaged: what would come back is damaged itself.
+        GraphDamaged: what would come back is itself damaged.
     """
     return verbs.put_back(make_parts(str(uri)), quarantine_id)

@@ -1,4 +1,4 @@
-"""`Result`: the rows of a read as Arrow, and every form that people and programs want them in."""
+"""`Result`: the rows of a read as Arrow, and in every form that people and programs want."""
 
 import importlib
 from collections.abc import Iterator, Mapping
@@ -22,16 +22,16 @@ Row = dict[str, object]
 
 
 class Result:
-    """The answer of one read: an immutable table, and what it was read from.
+    """The answer to one read: an immutable table, and what it was read from.
 
     Iterating gives the rows as dictionaries of Python values. Column names may repeat; a dictionary then has
-    the last of them, `to_arrow()` has all.
+    the last of them, while `to_arrow()` has all.
     """
 
     __slots__ = ("_answer",)
 
     def __init__(self, answer: QueryAnswer) -> None:
-        """Take what the query gave."""
+        """Wrap the answer of a query."""
         self._answer = replace(answer, table=with_moments(answer.table))
 
     @property
@@ -41,7 +41,7 @@ class Result:
 
     @property
     def columns(self) -> list[str]:
-        """The names of the columns in the order of the projections."""
+        """The names of the columns, in the order of the projections."""
         return self._answer.table.column_names
 
     @property
@@ -51,13 +51,13 @@ class Result:
 
     @property
     def target(self) -> Mapping[str, str | None]:
-        """What was read: the newest of a `branch`, or the commit of a `snapshot`."""
+        """What was read: the newest state of a `branch`, or the commit of a `snapshot`."""
         target = self._answer.target
         return {"branch": target.branch, "snapshot": target.snapshot}
 
     @property
     def commit_id(self) -> str:
-        """The graph commit that the rows are of."""
+        """The graph commit that the rows were read from."""
         return self._answer.commit_id
 
     # Rows
@@ -80,14 +80,14 @@ class Result:
         return self.rows
 
     def first(self) -> Row | None:
-        """Return the first row, or none without rows."""
+        """Return the first row, or None if there are no rows."""
         return next(iter(Result(self._sliced(1))), None)
 
     def one(self) -> Row:
         """Return the only row.
 
         Raises:
-            BadRequest: there is none, or more than one.
+            BadRequest: there is no row, or more than one.
         """
         if self.row_count != 1:
             raise BadRequest(f"'{self.query_name}' gave {self.row_count} rows where exactly one was expected")
@@ -121,8 +121,8 @@ class Result:
     def to_pandas(self) -> "pd.DataFrame":
         """Return a data frame; a `DateTime` becomes a timestamp in UTC.
 
-        A column of integers or of `Bool` that has a null gets pandas' dtype for such columns, `Int64` or
-        `boolean`. Without one it has the plain dtype, and so has every other column.
+        A column of integers or of `Bool` that has a null gets pandas' nullable dtype, `Int64` or `boolean`.
+        Without a null it has the plain dtype, as does every other column.
         """
         return frame_of(self._answer.table)
 
@@ -131,7 +131,7 @@ class Result:
 
         Raises:
             UnsupportedError: polars is not installed.
-            BadRequest: two columns have one name, which polars does not allow.
+            BadRequest: two columns have the same name, which polars does not allow.
         """
         try:
             polars = importlib.import_module("polars")
@@ -147,7 +147,7 @@ class Result:
         return json_rows(self._answer.table)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the document that every surface answers a read with."""
+        """Return the document with which every surface answers a read."""
         names = self.columns
         return {
             "query_name": self.query_name,
@@ -186,8 +186,8 @@ def _cell(value: object) -> str:
 def frame_of(table: pa.Table) -> "pd.DataFrame":
     """Return a frame with the columns of a table, in their order; names may repeat.
 
-    Integers and booleans with a null have a nullable dtype: Arrow's own conversion makes floats of such
-    integers, which are not exact from 2^53 on. Inside entities and lists, they are Python's.
+    Integers and booleans with a null have a nullable dtype: Arrow's own conversion would turn the integers
+    into floats, which are not exact from 2^53 on. Inside entities and lists, they are Python's.
     """
     import pandas as pd  # late: most results never become a frame
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class SnapshotView:
-    """One snapshot of an open graph; what is published later is never seen, nor looked for."""
+    """One snapshot of an open graph; what is published later is neither seen nor looked for."""
 
     def __init__(self, graph: OpenGraph, snapshot: Snapshot, actor: str | None = None) -> None:
         """Take the snapshot; users call `Graph.at`."""

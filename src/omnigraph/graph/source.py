@@ -1,4 +1,4 @@
-"""What a caller gives in place of a text, a name or a table: taken, or refused with what is expected."""
+"""What a caller gives as a text, a name or a file: accepted, or refused with what is expected."""
 
 import re
 from collections.abc import Mapping
@@ -13,12 +13,12 @@ _FILE_NAME = re.compile(r"(?!\s*//)[^\n{}]+\.(?:pg|gq)")  # a text of either lan
 
 
 def text_source(source: str | Path | Source) -> Source:
-    """Return the text of a query or a schema: itself, or what a file has.
+    """Return the text of a query or a schema: as given, or as read from a file.
 
-    A text that is nothing but the name of a `.pg` or `.gq` file means the file: it is no schema and no query.
+    A text that is just the name of a `.pg` or `.gq` file means the file: it is neither a schema nor a query.
 
     Raises:
-        BadRequest: the file cannot be read, or this is neither text nor path.
+        BadRequest: the file cannot be read, or the value is neither text nor path.
     """
     if isinstance(source, Source):
         return source
@@ -30,15 +30,15 @@ def text_source(source: str | Path | Source) -> Source:
 
 
 def query_name(name: object) -> str | None:
-    """Return the name of a query, which is not a place for its parameters.
+    """Return the name of a query, refusing parameters passed in its place.
 
     Raises:
-        BadRequest: this is no name.
+        BadRequest: the value is not a name.
     """
     if name is None or isinstance(name, str):
         return name
-    hint = ": parameters are given as params=" if isinstance(name, Mapping) else ""
-    raise BadRequest(f"the name of a query is a text, not {named(name)}{hint}")
+    hint = ": pass parameters as params=" if isinstance(name, Mapping) else ""
+    raise BadRequest(f"the name of a query must be a text, not {named(name)}{hint}")
 
 
 def read_file(path: str | Path) -> bytes:
