@@ -71,7 +71,7 @@ def test_parameters_in_the_place_of_the_name_on_a_snapshot(graph: omnigraph.Grap
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ([{"name": "x"}], "a dict among the data is no path; a load takes paths"),
+        ([{"name": "x"}], "a dict among the data is not a path; a load takes paths"),
         (
             {"Person": [{"name": "x"}]},
             "the table for Person is a list, not a table .* pyarrow.Table.from_pylist",

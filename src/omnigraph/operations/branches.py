@@ -2,20 +2,20 @@
 
 J1  A branch costs one ref on the manifest and one control object, whatever the number of tables; the tables
     are forked when the branch first writes them.
-J2  Logical deletion is one step. What it leaves of storage is invisible, and nobody waits for its removal.
+J2  Logical deletion is one step. The storage it leaves behind is invisible; nothing waits for its removal.
 J3  Storage that another branch came to need while a branch was deleted stays; so does what an unreadable
     branch may need, and that of a branch in whose commits two others may meet: what those have in common is
-    read there when they are merged. Commits that only one chain took are behind a commit of that chain,
-    where those that have them meet.
-J4  A branch goes under its publish lock, behind a look at its head where that has to be a known one: no
-    writer of this host publishes between the two, and one that waits finds the branch gone.
-J5  A branch begins at a version that is on the disk: whoever makes one syncs it, under the source's publish
-    lock.
-J6  An unreadable branch can be deleted, and keeps nobody from deleting another.
-J7  On an object store the removal is conditional on nobody having come to the branch since it was looked at
-    (N4 of history/branches.py): a writer whose lease has gone deletes nothing that its successor published.
+    read there when they are merged. Commits that only one chain took are ancestors of a commit of that chain,
+    and the branches that have them meet there.
+J4  A branch is removed under its publish lock, after a look at its head where that must be a known one: no
+    writer on this host publishes between the two, and one that waits finds the branch gone.
+J5  A branch begins at a version that is on the disk: the process that creates one syncs it, under the
+    source's publish lock.
+J6  An unreadable branch can be deleted, and does not prevent the deletion of another.
+J7  On an object store the removal is conditional on no writer having come to the branch since it was read
+    (N4 of history/branches.py): a writer without its lease deletes nothing that its successor published.
 
-What only a change needs is imported by it: branches are listed from the shell all the time.
+What only a change needs is imported where it is used: branches are listed from the shell all the time.
 """
 
 from typing import TYPE_CHECKING
@@ -47,7 +47,7 @@ def list_branches(graph: OpenGraph, *, actor: str | None = None) -> list[str]:
     """Return the names of all branches, sorted.
 
     Raises:
-        GraphDamaged: a branch is missing that was never deleted.
+        GraphDamaged: a branch that was never deleted is missing.
     """
     graph.enter(actor, "read", None)
     graph.parts.branches.copies.refuse_lost()
@@ -57,15 +57,15 @@ def list_branches(graph: OpenGraph, *, actor: str | None = None) -> list[str]:
 def create_branch(
     graph: OpenGraph, name: str, *, from_: str | None = None, actor: str | None = None
 ) -> Branch:
-    """Make a branch that begins as another one is now (J1); no commit is written.
+    """Create a branch from the head of another (J1); no commit is written.
 
     Raises:
         BadRequest: the name is reserved or not allowed; nothing was created.
         AlreadyExistsError: there is a branch of that name.
-        GraphDamaged: the control object of one of that name was lost.
-        BranchNotFound: there is no branch to begin from.
-        ConflictError: another process holds the publish lock of the branch to begin from.
-        StorageError: nobody knows whether the branch exists.
+        GraphDamaged: the control object of a branch of that name was lost.
+        BranchNotFound: the branch to start from does not exist.
+        ConflictError: another process holds the publish lock of the branch to start from.
+        StorageError: it is unknown whether the branch exists.
     """
     from omnigraph.commit.reclaim import drop_refs
 
@@ -98,7 +98,7 @@ def create_branch(
             drop_refs(parts, [address])
             raise _taken(name)
         if source is not None and not _is_live(parts, source, state.ref):
-            # Deleted by another process while we were at it: its storage may be going already.
+            # The source was deleted by another process in the meantime: its storage may already be going.
             parts.branches.delete(branch)
             drop_refs(parts, [address])
             raise BranchNotFound(source)
@@ -114,14 +114,14 @@ def delete_branch(
     ref: str | None = None,
     head: GraphCommit | None = None,
 ) -> None:
-    """End a branch with all commits of its own (J2).
+    """Delete a branch and the commits that only it has (J2).
 
-    With a ref only that incarnation of it, with a head only if it has nothing newer (J4).
+    With a ref, only that incarnation of it; with a head, only if it has nothing newer (J4).
 
     Raises:
-        BadRequest: main is no branch to delete.
-        BranchNotFound: there is none of that name, or another one by now.
-        BranchInUse: another branch was made from it, still reads its tables, or somebody is publishing on it.
+        BadRequest: main cannot be deleted.
+        BranchNotFound: there is no branch of that name, or it has been replaced by another.
+        BranchInUse: another branch was created from it or reads its tables, or a writer is publishing on it.
         BranchMoved: it has commits beyond that head.
     """
     branch = graph.enter(actor, "branch_delete", name)
@@ -135,7 +135,7 @@ def delete_branch(
         try:
             captured = parts.branches.require(branch, ref)
         except InvariantViolation as error:
-            if head is not None:  # nobody can tell whether it has something newer
+            if head is not None:  # it is unknown whether it has something newer
                 raise
             _delete_unreadable(parts, branch, error)
             return
@@ -181,17 +181,17 @@ def _state_if_readable(graph: OpenGraph, branch: str) -> ManifestState | None:
 
 
 def _delete_unreadable(parts: Parts, branch: str, error: OmnigraphError) -> None:
-    """End a branch whose control object is damaged: nobody knows what it names, so all of that stays (J6)."""
+    """Delete a branch whose control object is damaged: what it names is unknown, so all of it stays (J6)."""
     parts.branches.delete_unreadable(branch)
     parts.coordinator.forget_branch(branch)
     parts.warn(f"branch '{branch}' cannot be read, so its storage is left for cleanup: {error}")
 
 
 def _refuse_name_in_history(state: ManifestState, name: str) -> None:
-    """Refuse the name of an earlier branch whose commits the new one would have behind it.
+    """Refuse the name of an earlier branch whose commits would be in the history of the new one.
 
-    Commits know their branch by its name: those of the two would pass for one branch's. It comes to that only
-    where the earlier one was lost, since no branch is deleted that another one began from.
+    Commits know their branch by its name, so the commits of the two could not be told apart. This happens
+    only if the earlier one was lost: a branch that another was created from is never deleted.
     """
     if name in state.commits.branch_names():
         source = state.branch or MAIN
@@ -204,13 +204,13 @@ def _refuse_schema_apply(parts: Parts) -> None:
 
     is_pending = any(found.sidecar.writer_kind is WriterKind.SCHEMA_APPLY for found in list_pending(parts))
     if is_pending or parts.branches.is_schema_apply_running():
-        raise SchemaApplyInProgress("a schema change is at work: branches are made and deleted behind it")
+        raise SchemaApplyInProgress("a schema change is in progress: create or delete branches after it")
 
 
 def _refuse_later_writer(parts: Parts, branch: Branch) -> None:
-    """Refuse to delete a branch that a successor of ours has come to: it may publish at any time (J7)."""
+    """Refuse to delete a branch that a successor of this writer uses: it may publish at any time (J7)."""
     if parts.lease is not None and (branch.writer_epoch or 0) > parts.lease.epoch:
-        raise BranchInUse(branch.name, "another writer has come to it")
+        raise BranchInUse(branch.name, "another writer is using it")
 
 
 def _tidy(parts: Parts, branch: Branch) -> None:
@@ -219,19 +219,19 @@ def _tidy(parts: Parts, branch: Branch) -> None:
         parts.check_lease()
         parts.branches.remove_ended(branch)
     except OmnigraphError as error:
-        parts.warn(f"the ended control object of branch '{branch.name}' is left: {error}")
+        parts.warn(f"the control object of the deleted branch '{branch.name}' is left behind: {error}")
 
 
 def _refuse_newer(state: ManifestState, branch: str, head: GraphCommit, *, is_alone: bool) -> None:
-    """Refuse unless the branch shows what it showed at a head, and nobody can change that now (J4)."""
+    """Refuse unless the branch shows what it showed at a head, and no writer can change that now (J4)."""
     if not is_alone:
-        raise BranchInUse(branch, "somebody is publishing on it")
+        raise BranchInUse(branch, "a writer is publishing on it")
     if state.commits.effective(state.head) != state.commits.effective(head):
         raise BranchMoved(branch, expected=head.graph_commit_id, actual=state.head.graph_commit_id)
 
 
 def _refuse_use(parts: Parts, branch: Branch, state: ManifestState | None) -> bool:
-    """Refuse to delete what another branch needs; return whether that is certain of every other one (J6)."""
+    """Refuse to delete what another branch needs; return whether every other one could be checked (J6)."""
     others, unreadable = parts.branches.readable()
     doubts = [(name, error) for name, error in unreadable if name != branch.name]
     for other in others:
@@ -258,18 +258,18 @@ def _needs(parts: Parts, other: Branch, state: ManifestState) -> bool:
 
 
 def _own_refs(state: ManifestState) -> frozenset[str]:
-    """Return the forks that a branch made, all of which go with it."""
+    """Return the forks that a branch made, all of which are removed with it."""
     return frozenset(ref for _, ref in state.forks_of(state.branch))
 
 
 def _let_go(parts: Parts, publisher: "ManifestPublisher", branch: Branch, state: ManifestState) -> None:
-    """Remove what a deleted branch leaves; whatever fails is a warning, and cleanup's to remove (J2)."""
+    """Remove what a deleted branch leaves behind; a failure is a warning, and leaves it to cleanup (J2)."""
     from omnigraph.commit.publish import publish_lock_file
     from omnigraph.commit.reclaim import drop_refs
 
     try:
         if any(other.parent_branch == branch.name for other in parts.branches.all()):
-            parts.warn(f"branch '{branch.name}' was branched from while it was deleted: its storage stays")
+            parts.warn(f"a branch was created from '{branch.name}' during its deletion: its storage stays")
             return  # J3
         if _is_meeting_place(parts, branch, state):
             return  # J3
@@ -279,7 +279,7 @@ def _let_go(parts: Parts, publisher: "ManifestPublisher", branch: Branch, state:
         root = parts.local_root
         with publisher.turn(branch.name):  # whoever is publishing on it ends first
             drop_refs(parts, [parts.coordinator.address(branch.ref)])
-            if root is not None:  # under the lock: a branch made anew under the name may have taken it
+            if root is not None:  # under the lock: a new branch of the same name may use it
                 (root / publish_lock_file(branch.name)).unlink(missing_ok=True)
         places = {identity: found.location for identity, found in state.tables.registrations.items()}
         forks = state.forks_of(branch.name)
@@ -307,4 +307,4 @@ def _is_live(parts: Parts, name: str, ref: str | None) -> bool:
 
 
 def _taken(name: str) -> AlreadyExistsError:
-    return AlreadyExistsError(f"branch '{name}' exists already")
+    return AlreadyExistsError(f"branch '{name}' already exists")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from omnigraph.operations.reading import Reading
 
 
-MESSAGE_BYTES_MAX = 4_096  # a commit message is a note, not a document: it is read with every list
+MESSAGE_BYTES_MAX = 4_096  # a commit message is a note, not a document: every listing reads it
 Authorize = Callable[[str | None, str, str], None]
 
 
@@ -51,7 +51,7 @@ class OpenGraph:
 
     @property
     def publisher(self) -> "ManifestPublisher":
-        """The one door of the graph; a handle that was opened for reading has one when it is asked for."""
+        """The graph's only way to publish; a handle opened for reading gets one on first use."""
         if self._publisher is None:
             with self.lock:
                 self._publisher = self._publisher or make_publisher(self.parts)
@@ -59,7 +59,7 @@ class OpenGraph:
 
     @property
     def reading(self) -> "Reading":
-        """What queries share; made when the first one comes."""
+        """What queries share; created for the first one."""
         if self._reading is None:
             from omnigraph.operations.reading import Reading
 
@@ -70,9 +70,9 @@ class OpenGraph:
         return self._reading
 
     def follow_write(self, branch: str | None = None) -> None:
-        """Bring what queries of this handle use to what was just written.
+        """Bring what queries of this handle have cached up to date with what was just written.
 
-        The write pays for its consequences, not the next query. It has landed: an error here is a warning.
+        The write pays for this, not the next query. It has landed: an error here is a warning.
         """
         reading = self._reading
         if reading is None:
@@ -80,17 +80,17 @@ class OpenGraph:
         try:
             reading.follow(self.state(branch), self.catalog)
         except OmnigraphError as error:
-            self.parts.warn(f"what queries derive is brought forward by the next one: {error}")
+            self.parts.warn(f"what queries have cached will be updated by the next query: {error}")
 
     def close_reading(self) -> None:
-        """Let go of what queries have kept; the next query begins anew."""
+        """Release what queries have cached; the next query starts afresh."""
         with self.lock:
             reading, self._reading = self._reading, None
         if reading is not None:
             reading.close()
 
     def enter(self, actor: str | None, action: str, branch: str | None) -> str | None:
-        """Check a call before any I/O: process, actor, name of the branch, policy. Return it; none is main.
+        """Check a call before any I/O: process, actor, branch name, policy. Return the branch; None is main.
 
         Raises:
             HandleClosed: the handle was closed.
@@ -108,7 +108,7 @@ class OpenGraph:
         return None if name == MAIN else name
 
     def require_open(self) -> None:
-        """Refuse a handle that cannot be used any more, or not here.
+        """Refuse a handle that can no longer be used, or not in this process.
 
         Raises:
             HandleForked: it belongs to the parent of this process.
@@ -123,7 +123,7 @@ class OpenGraph:
         """Return the manifest ref of a branch; main has none.
 
         Raises:
-            BranchNotFound: there is none of that name.
+            BranchNotFound: there is no branch of that name.
         """
         return None if branch is None else self.parts.branches.require(branch).ref
 
@@ -137,7 +137,7 @@ class OpenGraph:
             raise BadRequest("this handle is read-only: open the graph read-write to change it")
 
     def heal(self) -> None:
-        """Finish or undo what dead writers left, before this write looks at anything."""
+        """Finish or undo what dead writers left behind, before this write looks at anything."""
         from omnigraph.commit.recovery.sweep import SweepMode, sweep
 
         sweep(self.parts, self.publisher, SweepMode.HEAL)
@@ -146,7 +146,7 @@ class OpenGraph:
         """Return the newest state of a branch.
 
         Raises:
-            BranchNotFound: there is none of that name.
+            BranchNotFound: there is no branch of that name.
         """
         ref = self.require_branch(branch)
         try:
@@ -158,7 +158,7 @@ class OpenGraph:
 
 
 def make_publisher(parts: Parts) -> "ManifestPublisher":
-    """Return the one door of a graph."""
+    """Return the publisher of a graph."""
     from omnigraph.commit.publish import ManifestPublisher
 
     return ManifestPublisher(
@@ -181,23 +181,23 @@ def _branch_check(parts: Parts) -> Callable[[str, str | None], object]:
 
 
 def check_actor(actor: str) -> None:
-    """Refuse a name that nobody may act under.
+    """Refuse a name that no actor may have.
 
     Raises:
-        BadRequest: it is blank, of several lines, no text, or the engine's own.
+        BadRequest: it is blank, has several lines, is not valid text, or is the engine's own.
     """
     _check_text(actor, "actor")
     if not actor.strip() or actor.splitlines() != [actor] or actor.startswith(RESERVED_ACTOR_PREFIX):
         raise BadRequest(
-            f"actor {actor!r} is not allowed: blank, of several lines, or reserved for the engine"
+            f"actor {actor!r} is not allowed: it is blank, has several lines, or is reserved for the engine"
         )
 
 
 def check_message(message: str | None) -> None:
-    """Refuse a commit message that is too long or no text.
+    """Refuse a commit message that is too long or not valid text.
 
     Raises:
-        BadRequest: it has more than the limit, or half of a surrogate pair.
+        BadRequest: it is above the limit, or has half a surrogate pair.
     """
     if message is not None:
         _check_text(message, "message")
@@ -206,7 +206,7 @@ def check_message(message: str | None) -> None:
 
 
 def _check_text(text: str, what: str) -> None:
-    """Refuse what no file can hold: half of a surrogate pair, which broken input decodes to."""
+    """Refuse what no file can hold: half a surrogate pair, to which broken input decodes."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -214,12 +214,12 @@ def _check_text(text: str, what: str) -> None:
 
 
 def refresh_coordinator_only(graph: OpenGraph, branch: str | None = None) -> ManifestState:
-    """Forget what is warm and read the manifest afresh; no sidecar is listed, read or touched.
+    """Drop what is cached and read the manifest afresh; no sidecar is listed, read or touched.
 
-    For code that holds a sidecar of its own: `refresh` heals, and would finish the caller's work under it.
+    For code that holds a sidecar itself: `refresh` heals, and would finish the caller's own unfinished work.
 
     Raises:
-        BranchNotFound: there is none of that name.
+        BranchNotFound: there is no branch of that name.
     """
     graph.parts.coordinator.forget()
     return graph.state(branch)

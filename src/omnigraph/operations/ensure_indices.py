@@ -1,7 +1,7 @@
 """`ensure_indices`: build the declared indexes that are missing, as one commit by the engine.
 
-L1  Nothing to build, no sidecar and no commit. A vector index without a vector to train on is pending, not an
-    error.
+L1  If there is nothing to build, there is no sidecar and no commit. A vector index without a vector to train
+    on is pending, not an error.
 """
 
 from collections.abc import Iterable, Sequence
@@ -39,7 +39,7 @@ class PendingIndex:
 
 @dataclass(frozen=True, slots=True)
 class IndexResult:
-    """The commit that built indexes, if any did, and what is still pending."""
+    """The commit that built indexes, if any were built, and what is still pending."""
 
     commit: GraphCommit | None
     pending: tuple[PendingIndex, ...]
@@ -56,7 +56,7 @@ def ensure_indices(
 
     Raises:
         DriftNeedsRepair, RecoveryRequired: a table is ahead of its pin; nothing is healed here.
-        ConflictError: somebody else was first.
+        ConflictError: another writer was first.
     """
     branch = graph.enter(actor, "admin", branch)
     graph.require_writable()
@@ -66,7 +66,7 @@ def ensure_indices(
 def build_missing_indices(
     graph: OpenGraph, branch: str | None, tables: Iterable[str] | None = None
 ) -> IndexResult:
-    """Build what is missing, for a caller that has passed the checks of its own entry."""
+    """Build what is missing, for a caller that has already passed the entry checks."""
     state = graph.state(branch)
     chosen = None if tables is None else set(tables)
     entries = [
@@ -106,7 +106,7 @@ def build_missing_indices(
 def build_behind(
     graph: OpenGraph, branch: str | None, tables: Sequence[str]
 ) -> tuple[IndexResult, tuple[str, ...]]:
-    """Build what tables lack after a write of theirs; a failure is a warning: the write has succeeded."""
+    """Build what tables lack after a write to them; a failure is a warning: the write has succeeded."""
     try:
         hit("load.post_publish_pre_index")
         return build_missing_indices(graph, branch, tables), ()
@@ -133,7 +133,7 @@ def _stage(
 
 
 def _lacks_some(graph: OpenGraph, entry: TableEntry) -> bool:
-    """Return whether an inherited table has work: without any it stays inherited."""
+    """Return whether there is work on an inherited table: without any it stays inherited."""
     built = _built(graph, entry)
     return any(request.name not in built for request in _requests(graph, entry.table_key))
 
@@ -141,7 +141,7 @@ def _lacks_some(graph: OpenGraph, entry: TableEntry) -> bool:
 def _missing(
     graph: OpenGraph, branch: str | None, tables: Iterable[str], reason: str
 ) -> tuple[PendingIndex, ...]:
-    """Return what is not built on some tables after a build failed; where nobody can look, all of it."""
+    """Return what is not built on some tables after a failed build; where that cannot be read, everything."""
     try:
         entries = {entry.table_key: entry for entry in graph.state(branch).tables.entries()}
         built = {key: _built(graph, entries[key]) for key in tables}

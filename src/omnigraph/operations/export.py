@@ -1,7 +1,7 @@
-"""`export`: the rows of a branch, as a load takes them.
+"""`export`: the rows of a branch, in the form a load takes.
 
 H1  One export reads one snapshot, whatever is committed meanwhile.
-H2  Nodes come before edges, types by name, rows by id. On Spark this holds for each file.
+H2  Nodes come before edges, types are in order of name, rows of id. On Spark this holds for each file.
 H3  Loading an export in mode overwrite gives an equal graph.
 
 Files and folders are paths, or addresses `s3://bucket/key` in a store.
@@ -31,7 +31,7 @@ from omnigraph.history.state import Snapshot
 from omnigraph.operations.context import OpenGraph
 from omnigraph.storage.tables.pinned import pieces
 
-TASK_ROWS = 4 * MAX_FRAGMENT_ROWS  # of one file that a task of Spark writes; small fragments share one
+TASK_ROWS = 4 * MAX_FRAGMENT_ROWS  # of one file that a Spark task writes; small fragments share one
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,20 +45,20 @@ class ExportedFile:
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """What is to be exported: some types at one snapshot (H1). Iterating gives the records as dicts (H2)."""
+    """What to export: some types at one snapshot (H1). Iterating gives the records as dicts (H2)."""
 
     graph: OpenGraph
     snapshot: Snapshot
     types: tuple[NodeType | EdgeType, ...]
 
     def __iter__(self) -> Iterator[dict[str, object]]:
-        """Yield the records of a load, as JSON has their values."""
+        """Yield the records in the form a load takes, with JSON values."""
         for type_ in self.types:
             for batch in self.batches(type_):
                 yield from json_records(batch, type_)
 
     def batches(self, type_: NodeType | EdgeType) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of one type by id, moments as timestamps; memory does not grow with the table."""
+        """Yield the rows of one type by id, with times as timestamps; memory does not grow with the table."""
         self.graph.require_open()
         parts, schema = self.graph.parts, arrow_schema(type_)
         handle = parts.open(self.snapshot.entry(type_.table_key))
@@ -97,7 +97,7 @@ class Export:
     def to_folder_on_spark(
         self, folder: str | Path, format_: ExportFormat, *, master: str | None = None
     ) -> tuple[ExportedFile, ...]:
-        """Write, for each type, a folder of files from the tasks of Spark, into an empty or new folder.
+        """Write, for each type, a folder of files from Spark tasks, into an empty or new folder.
 
         Raises:
             BadRequest: the folder holds something, or cannot be written.
@@ -130,7 +130,7 @@ def export(
     types: Sequence[str] | None = None,
     actor: str | None = None,
 ) -> Export:
-    """Pin the newest view of a branch and say what of it is exported; none of the types is all of them.
+    """Pin the newest view of a branch and say what to export from it; no types means all of them.
 
     Raises:
         BadRequest: there is no such type.
@@ -160,7 +160,7 @@ def _types(catalog: Catalog, names: Iterable[str] | None) -> tuple[NodeType | Ed
 
 
 def _empty_folder(folder: str | Path, types: Sequence[NodeType | EdgeType]) -> str:
-    """Make a folder, or take one without anything in it: what lies there would be loaded along."""
+    """Create a folder, or take an empty one: what is already in it would be loaded too."""
     names = [type_.name for type_ in types]
     for name in names:
         if names.count(name) > 1:
@@ -169,14 +169,14 @@ def _empty_folder(folder: str | Path, types: Sequence[NodeType | EdgeType]) -> s
     try:
         require_outside_graphs(place)
         if _has_content(place):
-            raise BadRequest(f"{folder} is not empty: an export wants a folder of its own")
+            raise BadRequest(f"{folder} is not empty: an export needs an empty folder")
     except OSError as error:
         raise BadRequest(f"cannot write {folder}: {error.strerror or error}") from error
     return place
 
 
 def _has_content(folder: str) -> bool:
-    """Return whether anything lies in a folder, which is made; below a prefix of a store there is none."""
+    """Return whether a folder has content, creating it first; a prefix in a store has no folder to create."""
     if is_object(folder):
         return bool(objects_below(folder))
     Path(folder).mkdir(parents=True, exist_ok=True)

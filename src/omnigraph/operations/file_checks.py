@@ -1,10 +1,10 @@
-"""Files that are compared as a graph is opened and read, without being asked.
+"""The file checks that happen by themselves when a graph is opened and read.
 
-L1  An open compares lengths, of the newest files of the newest tables on main: a fixed number of looks,
-    however large the graph is. That is where a power cut or a copy of a graph in use leaves its traces.
-L2  Where checksums are asked for, a version of a table is compared before the handle reads anything of it,
-    each file once. What was never recorded is not compared.
-L3  What does not fit is a `GraphDamaged`, and nothing of it is read.
+L1  An open compares lengths, of the newest files of the newest tables on main: a fixed number of files,
+    however large the graph is. That is where a power cut, or copying a graph in use, leaves its traces.
+L2  Where checksums are asked for, a version of a table is checked before the handle reads anything from it,
+    each file once. What was never recorded is not checked.
+L3  A mismatch is a `GraphDamaged`, and nothing of that version is read.
 """
 
 import threading
@@ -27,7 +27,7 @@ FRAGMENTS_COMPARED_MAX = 8
 
 
 class Level(StrEnum):
-    """What is compared without being asked."""
+    """Which checks happen by themselves."""
 
     OFF = "off"
     LENGTHS = "lengths"
@@ -35,15 +35,15 @@ class Level(StrEnum):
 
 
 def level_from_environment() -> Level:
-    """Return what `OMNIGRAPH_VERIFY` asks for: lengths if nothing, and with a warning if malformed."""
+    """Return what `OMNIGRAPH_VERIFY` asks for: lengths if it is unset, or, with a warning, malformed."""
     return word_setting(ENVIRONMENT, Level.LENGTHS)
 
 
 def check_files_at_open(parts: Parts, snapshot: Snapshot) -> None:
-    """Compare what an open compares (L1), and what is read from then on, where that is asked for (L2).
+    """Check what an open checks (L1), and, where that is asked for, what is read from then on (L2).
 
     Raises:
-        GraphDamaged: a file is missing, or has another length.
+        GraphDamaged: a file is missing, or has the wrong length.
     """
     level = level_from_environment()
     if level is Level.OFF or not parts.root.is_local:
@@ -65,7 +65,7 @@ def _check_lengths(files: GraphFiles, entry: TableEntry) -> None:
 def _named(
     files: GraphFiles, dataset: str, version: int, *, fragments_max: int | None = None
 ) -> tuple[NamedFile, ...]:
-    """Return the files that a version names below its own place."""
+    """Return the files that a version names in its own folder."""
     path = f"{dataset}/{version_file_name(version)}"
     content = files.read(path)
     if content is None:
@@ -90,7 +90,7 @@ def _damaged(path: str, reason: str) -> GraphDamaged:
 
 
 class ReadChecks:
-    """Compares the files of tables with their sums the first time that a handle opens a version (L2)."""
+    """Compares the files of tables with their checksums the first time a handle opens a version (L2)."""
 
     def __init__(self, parts: Parts, files: GraphFiles) -> None:
         """Take the graph and its files."""
@@ -102,7 +102,7 @@ class ReadChecks:
         self._lock = threading.Lock()
 
     def check(self, address: TableAddress, version: int) -> None:
-        """Compare all files of a version of a table, those that a fork shares with its source included.
+        """Compare all files of a version of a table, including those that a fork shares with its source.
 
         Raises:
             GraphDamaged: one is missing, or is not what its commit wrote.
@@ -127,7 +127,7 @@ class ReadChecks:
             self._done.add(path)
 
     def _learn(self) -> None:
-        """Read the sums that were recorded since the last look, on every branch."""
+        """Read the checksums that were recorded since the last time, on every branch."""
         coordinator = self._parts.coordinator
         for ref in (None, *(branch.ref for branch in self._parts.branches.all())):
             handle = coordinator.manifest.open_fresh(coordinator.address(ref))

@@ -53,7 +53,7 @@ def _table(graph: OpenGraph, entry: TableEntry) -> TableIndexes:
 
 
 def _obstacle(graph: OpenGraph, handle: SnapshotHandle, spec: IndexSpec) -> str | None:
-    """Return why an index cannot be built yet, or none if it can."""
+    """Return why an index cannot be built yet, or None if it can."""
     if handle.row_count == 0:
         return "no row to index"
     if spec.kind is not IndexKind.VECTOR or graph.parts.store.count_rows(handle, Not(IsNull(spec.column))):

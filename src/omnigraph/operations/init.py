@@ -2,8 +2,8 @@
 
 I1  `__manifest` appears in one write that holds every table's registration and first pin, the schema, the
     genesis commit, the head and the stamp: before it there is no graph, after it there is a whole one.
-I2  Before the first table is made a failure takes back what this attempt wrote. After that nothing is cleaned
-    up: the answer to "is there a graph?" is looked up, and where it cannot be, the claim stays.
+I2  Before the first table is created, a failure removes what this attempt wrote. After that nothing is
+    cleaned up: the answer to "is there a graph?" is looked up, and if it cannot be, the claim stays.
 """
 
 import json
@@ -69,12 +69,12 @@ def init_graph(
 
     Raises:
         PolicyDenied: the actor may not do this.
-        ParseError, CatalogError: the schema is none.
-        BadRequest: the path admits no branches.
-        AlreadyInitialized: a graph, or leftover schema files without `force`, lie here.
-        InitializationClaimed: another init is at work, or died.
+        ParseError, CatalogError: the schema is invalid.
+        BadRequest: the path does not allow branches.
+        AlreadyInitialized: there is a graph here, or there are leftover schema files and no `force`.
+        InitializationClaimed: another init is running, or died.
         ClusterManaged: the place belongs to a cluster.
-        InitializationIndeterminate: nobody knows whether the graph was created.
+        InitializationIndeterminate: it is unknown whether the graph was created.
         StorageError: the store failed, or does not keep its promises.
     """
     authorize(actor, "admin", MAIN)
@@ -86,7 +86,7 @@ def init_graph(
     _refuse_existing(parts, force=force)
     probe_store(parts.adapter, parts.root)
     genesis = parts.new_id()
-    with shielded():  # an interrupt in the middle would leave the claim, and nobody could tell
+    with shielded():  # an interrupt in the middle would leave the claim, and the outcome unknown
         _create(parts, contract, genesis, force=force)
     return genesis
 
@@ -95,7 +95,7 @@ def _create(parts: Parts, contract: Contract, genesis: str, *, force: bool) -> N
     claim = {"genesis": genesis, "host": host_name(), "pid": process_id(), "started_at": parts.clock()}
     if not parts.adapter.write_text_if_absent(INIT_CLAIM, json.dumps(claim)):
         raise InitializationClaimed(
-            f"{INIT_CLAIM} is there: another init is at work, or died without an answer"
+            f"{INIT_CLAIM} exists: another init is running, or died before it was done"
         )
     try:
         _refuse_existing(parts, force=force)
@@ -109,14 +109,14 @@ def _create(parts: Parts, contract: Contract, genesis: str, *, force: bool) -> N
 
 def _refuse_existing(parts: Parts, *, force: bool) -> None:
     if parts.adapter.exists(MANIFEST_DIR):
-        raise AlreadyInitialized(f"{parts.root.uri} holds a graph already")
+        raise AlreadyInitialized(f"{parts.root.uri} already holds a graph")
     leftovers = [name for name in SCHEMA_FILES if parts.adapter.exists(name)]
     if leftovers and not force:
         raise AlreadyInitialized(f"{parts.root.uri} holds {', '.join(leftovers)}: use force to replace them")
 
 
 def _write_contract(parts: Parts, contract: Contract) -> None:
-    """Write the schema files; a failure removes them and the claim again (I2)."""
+    """Write the schema files; a failure removes them and the claim (I2)."""
     written: list[str] = []
     try:
         for name, text in contract.texts.items():
@@ -124,7 +124,7 @@ def _write_contract(parts: Parts, contract: Contract) -> None:
             parts.adapter.write_text(name, text)
             hit("init.after_schema_contract" if name == SCHEMA_FILES[-1] else "init.after_schema_source")
     except Exception:
-        # If a removal fails, its error is raised in place of the first one and the claim stays: nobody knows.
+        # If a removal fails, its error replaces the first one and the claim stays: the state is unknown.
         for name in written:
             hit("init.schema_cleanup_delete")
             parts.adapter.delete(name)
@@ -156,16 +156,16 @@ def _create_physically(parts: Parts, contract: Contract, genesis: str) -> None:
 
 
 def _is_ours(parts: Parts, genesis: str, error: Exception) -> bool:
-    """Return whether the manifest is there with this attempt's genesis."""
+    """Return whether there is a manifest with this attempt's genesis commit."""
     try:
         hit("init.manifest_create_probe")
         if not parts.adapter.exists(MANIFEST_DIR):
             return False
         state = parts.coordinator.state()
-    except Exception:  # noqa: BLE001 - the look itself failed: nobody knows
+    except Exception:  # noqa: BLE001 - the look itself failed: the answer is unknown
         return False
     if state.commits.find(genesis) is None and isinstance(error, AlreadyExistsError):
-        raise AlreadyInitialized(f"{parts.root.uri} was initialized by somebody else") from error
+        raise AlreadyInitialized(f"{parts.root.uri} was initialized by another process") from error
     return state.commits.find(genesis) is not None
 
 
@@ -192,13 +192,13 @@ def _table_rows(parts: Parts, contract: Contract) -> tuple[list[ManifestRow], li
 
 
 def refuse_managed(root: GraphRoot) -> None:
-    """Refuse a place inside of an established cluster: `<cluster>/graphs/<id>.omni`.
+    """Refuse a place inside an established cluster: `<cluster>/graphs/<id>.omni`.
 
     Raises:
         ClusterManaged: a cluster is established there.
     """
     cluster, _, name = root.uri.rpartition(f"/{_GRAPHS}/")
-    # An s3:// root without a bucket in front of `graphs` is a bucket of that name, and no cluster.
+    # An s3:// root with no bucket before `graphs` is itself a bucket of that name, not a cluster.
     if "/" in name or not name.endswith(_SUFFIX) or not cluster.strip("/") or cluster == "s3:":
         return
     place = GraphRoot(cluster, root.is_local)

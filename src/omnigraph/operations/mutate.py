@@ -56,7 +56,7 @@ def mutate(
     Raises:
         MixedMutation, ParseError: before any I/O.
         TypeCheckError, ParameterError, ValidationError: nothing was written.
-        ConflictError: somebody else was first; nothing of this mutation is visible.
+        ConflictError: another writer was first; nothing of this mutation is visible.
         PreconditionFailed: the branch is not at `if_commit`.
     """
     branch = graph.enter(actor, "change", branch)
@@ -94,13 +94,13 @@ def mutate(
     budget = retries if is_replayable else 0
     result, before = retry_on_conflict(graph, branch, attempt, budget=budget)
     if result.commit is not None:
-        with noting(f"the mutation had landed by then, as commit {result.commit.graph_commit_id}"):
+        with noting(f"the mutation had already landed, as commit {result.commit.graph_commit_id}"):
             after_write(graph, before, result.commit)
     return result
 
 
 def _pick(file: ast.QueryFile, name: str | None) -> ast.Query:
-    """Return the mutation that is meant: by name, or the only one of the source."""
+    """Return the mutation that is meant: by name, or the only one in the source."""
     if name is None:
         names = ", ".join(query.name.text for query in file.queries)
         if len(file.queries) != 1:
@@ -120,7 +120,7 @@ def _result(
 
 
 class _Ids:
-    """Ids made for one call: a second preparation of the same mutation gets the same ones."""
+    """Ids generated for one call: preparing the same mutation again gives the same ones."""
 
     def __init__(self, new_id: Callable[[], str]) -> None:
         self._new_id = new_id

@@ -1,4 +1,4 @@
-"""`open`: from a place to a graph that can be read, and written.
+"""`open`: from a place to a graph that can be read and written.
 
 O1  A dead writer never makes an open fail; a live one never makes it wait.
 O2  A read-only open writes nothing and holds no lock.
@@ -42,7 +42,7 @@ _log = logging.getLogger("omnigraph")
 
 
 def make_parts(uri: str, *, durability: Durability | None = None, upkeep: bool = True) -> Parts:
-    """Return the parts of a graph at a place, whether or not one is there."""
+    """Return the parts of a graph at a place, whether or not it exists."""
     _refuse_windows()
     root = GraphRoot.parse(uri)
     durability = durability or setting_from_environment()
@@ -74,9 +74,9 @@ def open_graph(
     embedding: "EmbeddingConfig | None" = None,
     lease_lifetime_s: float = LEASE_LIFETIME,
 ) -> OpenGraph:
-    """Open a graph: probe, sweep what dead writers left, read and check the schema.
+    """Open a graph: probe, sweep what dead writers left behind, read and check the schema.
 
-    Every process that may write a graph on an object store uses the same lifetime of its lease.
+    Every process that may write a graph on an object store must use the same lease lifetime.
 
     Raises:
         GraphNotFound: there is no graph at this place.
@@ -84,7 +84,7 @@ def open_graph(
         FormatVersionError: this build does not read its format.
         SchemaContractConflict: schema files and manifest contradict each other.
         InvariantViolation: a table is behind its published version.
-        GraphDamaged: a file of a table is missing or has another length.
+        GraphDamaged: a file of a table is missing or has the wrong length.
     """
     parts = make_parts(uri, durability=durability, upkeep=upkeep)
     refuse_file(parts.root)
@@ -116,16 +116,16 @@ def open_graph(
 
 
 def _prove_newest(parts: Parts, publisher: "ManifestPublisher") -> None:
-    """Sync main's newest version and note it, where a power cut or a dead publisher left no note of it.
+    """Sync main's newest version and note it, if a power cut or a dead publisher left no note of it.
 
-    Whoever reads it from now on is as good as told of it. One that cannot be synced is still only unproven.
+    From now on it may be read, which amounts to an acknowledgement. One that cannot be synced stays unproven.
     """
     if not parts.syncer.is_active:
         return
     address = parts.coordinator.address()
     try:
         if parts.coordinator.manifest.synced_version(address) >= parts.store.latest_version(address):
-            return  # and no lock is taken for nothing
+            return  # without taking a lock needlessly
         with publisher.publish_lock(None, wait_s=0) as is_held:
             if is_held:
                 publisher.supersede_unsynced(None)
@@ -155,18 +155,18 @@ def _with_lease(parts: Parts, lifetime_s: float) -> Parts:
 
 
 def _give_back_lease(parts: Parts) -> None:
-    """Let everybody try again at once: its heart would beat on for a handle that nobody has (O3)."""
+    """Let other processes try at once: otherwise it would be renewed for a handle that nobody holds (O3)."""
     try:
         if parts.lease is not None:
             parts.lease.close()
     except StorageError as error:
-        parts.warn(f"the writer lease could not be given back and runs out by itself: {error}")
+        parts.warn(f"the writer lease could not be given back and will expire by itself: {error}")
 
 
 def close(graph: OpenGraph) -> None:
-    """Let go of what is cached, and of the writer's lease; again, nothing happens.
+    """Release what is cached, and the writer's lease; a second call does nothing.
 
-    The handle refuses every verb from here on.
+    From then on the handle refuses every call.
     """
     graph.is_closed = True
     graph.close_reading()

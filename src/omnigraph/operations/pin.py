@@ -1,7 +1,7 @@
 """From a target to one snapshot: a branch now, a commit, a manifest version, or a moment in the past.
 
-A commit is looked for on the branch that is asked first, then on every other one: a branch that inherited it
-shows the same state of it. What a deleted branch alone had is gone.
+A commit is looked for on the given branch first, then on every other one: a branch that inherited it shows
+the same state. What only a deleted branch had is gone.
 """
 
 from datetime import datetime
@@ -39,7 +39,7 @@ def resolve(graph: OpenGraph, target: Target) -> Snapshot:
 
 
 def read_target(graph: OpenGraph, target: Target, actor: str | None) -> Snapshot:
-    """Return what a target shows to somebody; who may not read its branch learns nothing of it.
+    """Return what a target shows to an actor; one that may not read its branch learns nothing about it.
 
     Raises:
         NotFoundError: there is neither a branch nor a commit of that name.
@@ -59,10 +59,10 @@ def _branch_named(graph: OpenGraph, target: Target) -> str | None:
 
 
 def resolve_snapshot(graph: OpenGraph, branch: str | None, snapshot: SnapshotLike) -> Snapshot:
-    """Return a past state; versions and moments are those of the branch.
+    """Return a past state; versions and times are those of the branch.
 
     Raises:
-        CommitNotFound: no live branch shows a commit of that id.
+        CommitNotFound: no live branch has a commit with that id.
         VersionNotFound: the branch has no such manifest version.
         NotFoundError: the moment is before the first commit.
     """
@@ -145,7 +145,7 @@ def pin_table(graph: OpenGraph, snapshot: Snapshot, name: str) -> PinnedTable:
 
 
 def _version_at(graph: OpenGraph, branch: str | None, moment: datetime) -> int:
-    """Return the manifest version of a branch at a moment; one without a zone is UTC."""
+    """Return the manifest version of a branch at a time; one without a zone is in UTC."""
     from datetime import UTC
 
     aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
@@ -154,7 +154,7 @@ def _version_at(graph: OpenGraph, branch: str | None, moment: datetime) -> int:
 
 
 def _commit_at(state: ManifestState, micros: int) -> GraphCommit:
-    """Return the newest commit of the first-parent chain that was there at a moment."""
+    """Return the newest commit of the first-parent chain that existed at a time."""
     commit: GraphCommit | None = state.head
     while commit is not None and commit.created_at > micros:
         parent = commit.parent_commit_id

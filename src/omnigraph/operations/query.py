@@ -1,7 +1,7 @@
 """`query`: one read, on one snapshot.
 
-Parse and bind (or take the read that was bound before), bind the parameters, pin a snapshot, choose the
-physical plan for its tables, run.
+Parse and bind (or take the cached bound read), bind the parameters, pin a snapshot, choose the physical plan
+for its tables, run.
 """
 
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ class PreparedRead:
 
 @dataclass(frozen=True, slots=True)
 class ReadTarget:
-    """What was asked to be read: the newest of a branch, or a snapshot."""
+    """What to read: the newest state of a branch, or a snapshot."""
 
     branch: str | None
     snapshot: str | None
@@ -53,7 +53,7 @@ class ReadTarget:
 
 @dataclass(frozen=True, slots=True)
 class QueryAnswer:
-    """The rows of a read, and the commit that they are of."""
+    """The rows of a read, and the commit they were read from."""
 
     query_name: str
     table: pa.Table
@@ -77,11 +77,11 @@ def query(
     """Run one read.
 
     Raises:
-        ParseError, TypeCheckError, PlanError: the text is no query of this graph.
+        ParseError, TypeCheckError, PlanError: the text is not a valid query for this graph.
         ParameterError: a parameter is missing, undeclared or of the wrong type; nothing was read.
         BadRequest: the query is a mutation, or both a branch and a snapshot are named.
         BranchNotFound, CommitNotFound, VersionNotFound: there is nothing of that name to read.
-        QueryTimeout, QueryMemoryExceeded, CartesianProductRefused: it needs more than it may.
+        QueryTimeout, QueryMemoryExceeded, CartesianProductRefused: it needs more than it is allowed.
     """
     named = _enter(graph, actor, branch, snapshot)
     settings = graph.reading.settings
@@ -114,7 +114,7 @@ def explain(
     """Return how a read would be carried out; parameters may be left out, those given are checked.
 
     Raises:
-        ParseError, TypeCheckError, PlanError: the text is no query of this graph.
+        ParseError, TypeCheckError, PlanError: the text is not a valid query for this graph.
         ParameterError: a parameter that was given is undeclared or of the wrong type.
         BadRequest: the query is a mutation.
         BranchNotFound, CommitNotFound, VersionNotFound: there is nothing of that name to read.
@@ -128,14 +128,14 @@ def explain(
         given = params if isinstance(params, dict) else {}
         bind_parameters({key: type_ for key, type_ in declared.items() if key in given}, params)
     view = _view(graph, named, snapshot)
-    return describe(_planned(prepared, view))  # anew: its estimates are those of today
+    return describe(_planned(prepared, view))  # not from the cache: its estimates must be current
 
 
 def _enter(
     graph: OpenGraph, actor: str | None, branch: str | None, snapshot: SnapshotLike | None
 ) -> str | None:
     if branch is not None and snapshot is not None:
-        raise BadRequest("a branch and a snapshot exclude each other: a snapshot names its branch itself")
+        raise BadRequest("a branch and a snapshot cannot be combined: a snapshot implies its branch")
     return graph.enter(actor, "read", branch)
 
 
@@ -177,7 +177,7 @@ def _planned(prepared: PreparedRead, view: GraphView) -> PhysicalPlan:
 
 
 def _pick(file: ast.QueryFile, name: str | None) -> ast.Query:
-    """Return the read that is meant: by name, or the only one of the source."""
+    """Return the read that is meant: by name, or the only one in the source."""
     if name is not None:
         query = find_query(file, name)
     elif len(file.queries) == 1:

@@ -1,6 +1,6 @@
 """What the queries of one open graph share: derived structures, plans, costs and settings.
 
-D1  All of it may be dropped at any time and changes no answer.
+D1  All of it may be dropped at any time without changing any answer.
 """
 
 import os
@@ -29,7 +29,7 @@ VIEWS_MAX = 8  # snapshots whose tables stay open; each holds no rows of its own
 MEMORY_BYTES, TIMEOUT_MS = "OMNIGRAPH_QUERY_MEMORY_BYTES", "OMNIGRAPH_QUERY_TIMEOUT_MS"
 FRONTIER_MAX, HOPS_MAX = "OMNIGRAPH_EXPAND_INDEXED_MAX_FRONTIER", "OMNIGRAPH_EXPAND_INDEXED_MAX_HOPS"
 TRAVERSAL_MODE = "OMNIGRAPH_TRAVERSAL_MODE"
-MEMORY_SHARE = 4  # of the machine's memory, a query may take one part in so many
+MEMORY_SHARE = 4  # a query may take the machine's memory divided by this
 
 
 def query_settings() -> QuerySettings:
@@ -66,12 +66,12 @@ class Reading:
 
     @staticmethod
     def of(parts: Parts, state: ManifestState, embedding: "EmbeddingConfig | None") -> "Reading":
-        """Return what queries of a graph share at first: settings, and nothing derived yet."""
+        """Return what queries of a graph initially share: settings, and nothing derived yet."""
         derived = Derived(parts.store, state.commits.genesis_id, CacheSettings.from_environment())
         return Reading(parts, derived, embedding)
 
     def newest(self, state: ManifestState, catalog: Catalog) -> GraphView:
-        """Return the view of a branch's newest snapshot; the same one while nothing moved."""
+        """Return the view of a branch's newest snapshot; the same one as long as nothing has moved."""
         newest = self._newest.get(state.branch)
         if newest is not None and newest[0] is state and newest[1] is catalog:
             return newest[2]
@@ -83,7 +83,7 @@ class Reading:
         return view
 
     def follow(self, state: ManifestState, catalog: Catalog) -> None:
-        """Bring what the last queries used to a newer state; nothing, if none came since the last time."""
+        """Bring what recent queries used up to a newer state; nothing happens if there were none since."""
         newest = self._newest.get(state.branch)
         if newest is None or newest[0] is state or newest[1] is not catalog or not newest[2].was_asked:
             return
@@ -123,7 +123,7 @@ class Reading:
         return embedder.embed_query(text, dimension, recorded_model, where)
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Release everything."""
         self._views.clear()
         with self._lock:
             self._newest.clear()

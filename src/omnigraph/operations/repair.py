@@ -1,4 +1,4 @@
-"""Verbs on a graph that may be too damaged to be opened: going back on purpose, and the quarantine."""
+"""Operations on a graph that may be too damaged to open: going back on purpose, and the quarantine."""
 
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -18,30 +18,30 @@ from omnigraph.storage.control.locks import PublishLock
 
 @dataclass(frozen=True, slots=True)
 class RepairResult:
-    """What was given up, and by which operation; none for a look ahead."""
+    """What was given up, and by which operation; a dry run has none."""
 
     loss: Loss
     operation_id: str | None
 
 
 def foresee(parts: Parts, to_version: int, branch: str | None) -> Loss:
-    """Say what `repair` would take away; nothing is changed.
+    """Return what `repair` would give up; nothing is changed.
 
     Raises:
-        GraphNotFound, BranchNotFound, VersionNotFound: there is none.
-        GraphDamaged: that version is damaged, too.
-        ConflictError: a writer is at work.
+        GraphNotFound, BranchNotFound, VersionNotFound: there is no such graph, branch or version.
+        GraphDamaged: that version is damaged too.
+        ConflictError: a writer is active.
     """
     _require_graph(parts)
     return plan_repair(parts, to_version, _name(branch)).loss
 
 
 def repair(parts: Parts, loss: Loss, *, actor: str | None = None) -> RepairResult:
-    """Give up what was told of; the audit has a row of it.
+    """Give up what was announced; the audit gets a row about it.
 
     Raises:
-        ConflictError: something was published since.
-        StorageError: the system failed; the same call goes on from there.
+        ConflictError: something has been published since.
+        StorageError: the system failed; the same call continues from there.
     """
     if actor is not None:
         check_actor(actor)
@@ -54,7 +54,7 @@ def repair(parts: Parts, loss: Loss, *, actor: str | None = None) -> RepairResul
 
 
 def quarantined(parts: Parts) -> tuple[Quarantined, ...]:
-    """Return what lies in quarantine, newest first.
+    """Return what is in quarantine, newest first.
 
     Raises:
         GraphNotFound: there is no graph.
@@ -64,13 +64,13 @@ def quarantined(parts: Parts) -> tuple[Quarantined, ...]:
 
 
 def put_back(parts: Parts, quarantine_id: str) -> Quarantined:
-    """Put versions back that were moved to quarantine, if they fit.
+    """Put back versions that were moved to quarantine, if they fit.
 
     Raises:
         GraphNotFound, NotFoundError: there is no graph, or nothing under this id.
         AlreadyExistsError: something was published over it.
-        GraphDamaged: what would come back is damaged itself.
-        ConflictError: a publisher is at work.
+        GraphDamaged: what would come back is itself damaged.
+        ConflictError: a writer is publishing.
     """
     _require_graph(parts)
     branches, _ = parts.branches.readable()

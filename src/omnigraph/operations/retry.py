@@ -1,9 +1,9 @@
-"""Trying a write again that met a conflict.
+"""Retrying a write that met a conflict.
 
-Index builds and upkeep move tables without changing a row. A write that meets one of them would have to be
-sent again by its caller for no reason the caller could see, so the engine does that itself, a few times. For
-writes that only add rows a caller may allow more: the attempt is discarded and run again from a fresh
-snapshot, validation included.
+Index builds and upkeep move tables without changing a row. The caller of a write that meets one of them would
+have to send it again for no visible reason, so the engine does that itself, a few times. For writes that only
+add rows, a caller may allow more retries: the attempt is discarded and run again from a fresh snapshot,
+validation included.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ from omnigraph.history.state import ManifestState
 from omnigraph.operations.context import OpenGraph
 from omnigraph.storage.control.locks import wait_until_free
 
-MAINTENANCE_RETRIES_MAX = 4  # upkeep runs once in 64 commits: meeting it twice in a row is rare already
+MAINTENANCE_RETRIES_MAX = 4  # upkeep runs once in 64 commits: meeting it even twice in a row is rare
 CALLER_RETRIES_MAX = 32  # what a caller may ask for; beyond that contention is a design question
 MAINTENANCE_WAIT_S = 5.0  # an index build of a large table takes longer: then the caller is told
 Attempted = TypeVar("Attempted")
@@ -38,10 +38,10 @@ def retry_on_conflict(
 
     Raises:
         BadRequest: the budget is more than a caller may ask for.
-        ConflictError: somebody else's rows came in between, and the budgets are spent.
+        ConflictError: another writer's rows came in between, and the budgets are spent.
     """
     if not 0 <= budget <= CALLER_RETRIES_MAX:
-        raise BadRequest(f"the number of retries is between 0 and {CALLER_RETRIES_MAX}")
+        raise BadRequest(f"the number of retries must be between 0 and {CALLER_RETRIES_MAX}")
     maintenance = MAINTENANCE_RETRIES_MAX
     while True:
         base = graph.state(branch)
@@ -57,8 +57,8 @@ def retry_on_conflict(
             else:
                 raise
         except RecoveryRequired as blocked:
-            # Upkeep that lost its race leaves what only the next healing finishes; a write of ours that ended
-            # unfinished is never of that kind.
+            # Upkeep that lost its race leaves work that only the next healing finishes; a write of ours that
+            # ended unfinished is never of that kind.
             if not maintenance or not _is_left_by_layout_write(graph, blocked.operation_id):
                 raise
             maintenance -= 1
@@ -78,7 +78,7 @@ def _is_left_by_layout_write(graph: OpenGraph, operation_id: str) -> bool:
 def _is_maintenance(
     graph: OpenGraph, base: ManifestState, conflict: ExpectedVersionMismatch | ReadSetChanged
 ) -> bool:
-    """Return whether only index builds and upkeep are in the way; one that is at work is waited for."""
+    """Return whether only index builds and upkeep are in the way; waits for one that is running."""
     operation_id = getattr(conflict, "in_flight_operation_id", None)
     if operation_id is not None:
         return _awaited_layout_write(graph, operation_id)

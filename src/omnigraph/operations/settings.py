@@ -1,4 +1,4 @@
-"""Settings of writes from the environment; a malformed one is its default, with a warning."""
+"""Settings of writes from the environment; a malformed one falls back to its default, with a warning."""
 
 import os
 from collections.abc import Mapping
@@ -22,11 +22,11 @@ SPARK_BYTES, MERGE_BYTES = "OMNIGRAPH_LOAD_SPARK_BYTES", "OMNIGRAPH_BULK_MERGE_B
 KEY_ROWS = "OMNIGRAPH_BULK_KEY_ROWS"
 EMBED_SPARK_ROWS = "OMNIGRAPH_EMBED_SPARK_ROWS"
 KEY_ROWS_DEFAULT = (
-    200_000  # keys of so many rows are compared in the driver, at 50 MB, sooner than a job starts
+    200_000  # comparing the keys of this many rows in the driver, at 50 MB, is faster than starting a job
 )
-SPARK_BYTES_DEFAULT = 32 * 1024 * 1024  # below, starting a JVM takes longer than the load
-MERGE_BYTES_DEFAULT = 256 * 1024 * 1024  # rows that a merge may hold in the memory of one process
-EMBED_SPARK_ROWS_DEFAULT = 20_000  # 80 requests of 256 texts, which would be one after the other
+SPARK_BYTES_DEFAULT = 32 * 1024 * 1024  # below this, starting a JVM takes longer than the load
+MERGE_BYTES_DEFAULT = 256 * 1024 * 1024  # rows that an upsert may hold in the memory of one process
+EMBED_SPARK_ROWS_DEFAULT = 20_000  # 80 requests of 256 texts, which would run one after another
 
 
 def load_concurrency() -> int:
@@ -40,27 +40,27 @@ def environment() -> Mapping[str, str]:
 
 
 def spark_bytes() -> int:
-    """Return the bytes from which files are loaded with Spark."""
+    """Return the size in bytes from which files are loaded with Spark."""
     return number_setting(SPARK_BYTES, 0) or SPARK_BYTES_DEFAULT
 
 
 def embed_spark_rows() -> int:
-    """Return the rows from which vectors are made with Spark."""
+    """Return the number of rows from which vectors are computed with Spark."""
     return number_setting(EMBED_SPARK_ROWS, 0) or EMBED_SPARK_ROWS_DEFAULT
 
 
 def key_rows() -> int:
-    """Return how many rows a bulk load may have for their keys to be compared in one process."""
+    """Return up to how many rows of a bulk load have their keys compared in one process."""
     return number_setting(KEY_ROWS, 0) or KEY_ROWS_DEFAULT
 
 
 def merge_bytes() -> int:
-    """Return how many bytes of written rows a bulk merge may bring into one process."""
+    """Return how many bytes of written rows a bulk upsert may bring into one process."""
     return number_setting(MERGE_BYTES, 0) or MERGE_BYTES_DEFAULT
 
 
 def read_limits() -> ReadLimits:
-    """Return the ceilings of one line of input and of what a packed file holds; zero is none."""
+    """Return the ceilings for one line of input and for the content of a packed file; zero means none."""
     return ReadLimits(
         number_setting(LINE_BYTES_SETTING, LINE_BYTES_MAX),
         number_setting(LINE_TOKENS_SETTING, 0),

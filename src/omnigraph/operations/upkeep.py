@@ -1,8 +1,8 @@
 """Upkeep: small fragments folded and new rows indexed, every 64 commits of a table, as part of writing.
 
-K1  Whether a table is due is read from its pins: every process agrees, a restart forgets nothing. A round is
-    due 64 versions after the one before; a failed one is tried again after 64 more.
-K2  Nothing that goes wrong here fails, delays by a reopen, or changes the result of the write before it.
+K1  Whether a table is due is read from its pins: every process agrees, and a restart forgets nothing. A round
+    is due 64 versions after the previous one; a failed one is retried after 64 more.
+K2  Nothing that goes wrong here makes the write before it fail, delays it by a reopen, or changes its result.
 K3  One sidecar per table: what moved can always go forward.
 """
 
@@ -30,14 +30,14 @@ _FAILPOINTS = FailpointNames(
 
 
 def after_write(graph: OpenGraph, before: Snapshot, commit: GraphCommit) -> None:
-    """Do what a write that has landed pays for: upkeep of its tables, then what queries derive from them."""
+    """Do what a landed write pays for: upkeep of its tables, then what queries derive from them."""
     if graph.parts.upkeep:
         _run(graph, before, commit)
     graph.follow_write(before.branch)
 
 
 def _run(graph: OpenGraph, before: Snapshot, commit: GraphCommit) -> None:
-    """Look after the tables that a commit took to the end of an interval (K1, K2)."""
+    """Maintain the tables that a commit took to the end of an interval (K1, K2)."""
     branch = before.branch
     try:
         hit("upkeep.post_write_pre_plan")
@@ -45,8 +45,8 @@ def _run(graph: OpenGraph, before: Snapshot, commit: GraphCommit) -> None:
         due = [entry for entry in state.tables.entries() if _is_due(entry, before, commit)]
         for entry in due:
             _run_one(graph, branch, entry)
-    except Exception as error:  # noqa: BLE001 - the write before has landed; this is only upkeep
-        graph.parts.warn(f"upkeep failed and is tried again later: {error}")
+    except Exception as error:  # noqa: BLE001 - the write has already landed; this is only upkeep
+        graph.parts.warn(f"upkeep failed and will be retried later: {error}")
 
 
 def _is_due(entry: TableEntry, before: Snapshot, commit: GraphCommit) -> bool:
@@ -76,14 +76,14 @@ def _run_one(graph: OpenGraph, branch: str | None, due: TableEntry) -> None:
 
 
 def _current(state: ManifestState, due: TableEntry) -> TableEntry | None:
-    """Return the table as it is now, or none if somebody has moved it on."""
+    """Return the current state of the table, or None if another writer has moved it."""
     if published_version(state.tables, due.identity) != due.version:
         return None
     return next(entry for entry in state.tables.entries() if entry.identity == due.identity)
 
 
 def _fold(graph: OpenGraph, entry: TableEntry) -> CommittedTable | None:
-    """Fold small fragments, then cover what no index covers."""
+    """Fold small fragments, then index the rows that no index covers."""
     parts = graph.parts
     address = parts.address(entry)
     inline = InlineCommitResidual(parts.store)

@@ -1,9 +1,9 @@
-"""`verify`: every file that live branches need, and every one that a commit recorded, against what is there.
+"""`verify`: compare every file that live branches need, or that a commit recorded, with what is on the disk.
 
 V1  Nothing is written and nothing is healed; a graph that does not open can still be verified.
-V2  A version is needed while a pin of a live branch names it, a present or a past one. What it names must be
-    there with the length that it gives; what a commit recorded must have that length and that checksum.
-V3  One damaged file hides no other: what cannot be followed beyond it is said, and the rest is compared.
+V2  A version is needed while a present or past pin of a live branch names it. What it names must exist with
+    the length that it gives; what a commit recorded must have that length and that checksum.
+V3  One damaged file hides no other: what cannot be followed beyond it is reported, and the rest is compared.
 V4  Others may write meanwhile: what looks damaged is looked at again, by what live branches need then. Only
     what both looks find is damage.
 """
@@ -31,7 +31,7 @@ class FileStatus(StrEnum):
     MISSING = "missing"
     LENGTH = "length"
     CHECKSUM = "checksum"
-    NOT_RECORDED = "not_recorded"  # it is there, and nobody knows what it should hold
+    NOT_RECORDED = "not_recorded"  # it exists, and what it should hold is unknown
 
     @property
     def is_damage(self) -> bool:
@@ -51,7 +51,7 @@ class FileReport:
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """What a verification found; `unread` are branches whose manifest cannot be followed, and why."""
+    """What a verification found; `unread` gives the branches whose manifest cannot be followed, and why."""
 
     branches: tuple[str, ...]
     files: tuple[FileReport, ...]
@@ -59,7 +59,7 @@ class VerifyReport:
 
     @property
     def damaged(self) -> tuple[FileReport, ...]:
-        """The files that something is wrong with."""
+        """The files with something wrong."""
         return tuple(file for file in self.files if file.status.is_damage)
 
     @property
@@ -78,7 +78,7 @@ class VerifyReport:
 
 @dataclass(frozen=True, slots=True)
 class VerifyProgress:
-    """How far a verification is."""
+    """The progress of a verification."""
 
     files_done: int
     files_total: int
@@ -97,7 +97,7 @@ class _Needs:
 
 
 def verify(parts: Parts, *, branch: str | None = None, progress: Progress = lambda _: None) -> VerifyReport:
-    """Compare the files of all branches, or of one, with what is recorded of them (V1, V2).
+    """Compare the files of all branches, or of one, with what is recorded about them (V1, V2).
 
     Raises:
         BranchNotFound: there is no such branch.
@@ -116,7 +116,7 @@ def verify(parts: Parts, *, branch: str | None = None, progress: Progress = lamb
 def _looked_at_again(
     parts: Parts, branch: str | None, report: VerifyReport, unread: dict[str, str]
 ) -> VerifyReport:
-    """Return a report without what was deleted or folded under it (V4)."""
+    """Return a report without what was deleted or folded in the meantime (V4)."""
     files = graph_files(parts.root)
     chosen, needs, still_unread = _look(parts, files, branch)
     reports = []
@@ -126,7 +126,7 @@ def _looked_at_again(
         elif file.path in needs:
             reports.append(_compare(files, file.path, needs[file.path]))
         elif still_unread:
-            reports.append(file)  # nobody knows what such a branch needs: it may be this
+            reports.append(file)  # what such a branch needs is unknown: it may be this
     reasons = tuple(reason for name, reason in still_unread.items() if name in unread)
     return VerifyReport(tuple(chosen), tuple(reports), reasons)
 
@@ -180,7 +180,7 @@ def _follow(
             needs.setdefault(path, _Needs()).sum = item
         state = parts.coordinator.advance(None if branch == MAIN else branch, ref, handle)
         pinned = state.pinned_versions()
-    except (OmnigraphError, ValueError) as error:  # damaged rows may be no JSON, or no text
+    except (OmnigraphError, ValueError) as error:  # damaged rows may not be JSON, or not text
         return f"{branch}: {error}"
     for place, table_ref, version in sorted(pinned, key=str):
         _add_version(files, ref_path(place, table_ref), version, needs)
@@ -188,7 +188,7 @@ def _follow(
 
 
 def _add_version(files: GraphFiles, dataset: str, version: int, needs: dict[str, _Needs]) -> None:
-    """Add the files of one version; those of a version that does not decode are not known (V3)."""
+    """Add the files of one version; those of a version that does not decode are unknown (V3)."""
     path = f"{dataset}/{version_file_name(version)}"
     need = needs.setdefault(path, _Needs())
     content = files.read(path)

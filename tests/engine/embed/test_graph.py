@@ -117,7 +117,7 @@ def test_what_is_selected_is_embedded_anew(graph: Graph, select: str | list[str]
         (("Crafft", ()), "type 'Crafft' is not one with an @embed property; did you mean 'Craft'"),
         (("Craft.name", ()), "Craft has no @embed property 'name'; there are name_vector, purpose_vector"),
         (((), "Craft:cod=x"), "Craft has no property 'cod'; did you mean 'code'"),
-        (((), "nothing=x"), "no type that is embedded has a property 'nothing'"),
+        (((), "nothing=x"), "no embedded type has a property 'nothing'"),
         (((), "code"), "write \\[Type:\\]field=value"),
         (((), "launched=yesterday"), "Craft.launched: invalid Date 'yesterday'"),
         (((), "tags=far"), "Craft.tags is a \\[String\\]\\?, which cannot be selected by"),

@@ -135,9 +135,9 @@ def test_tables_in_memory_are_validated_like_files(graph: Graph) -> None:
 
 
 def test_a_frame_that_makes_no_table_is_refused(graph: Graph) -> None:
-    with pytest.raises(BadRequest, match="the table for Person makes no Arrow table"):
+    with pytest.raises(BadRequest, match="the table for Person cannot become an Arrow table"):
         graph.load_tables({"Person": pd.DataFrame({"name": ["a", 1]})}, "append")
-    with pytest.raises(BadRequest, match="the table for Person makes no Arrow table"):
+    with pytest.raises(BadRequest, match="the table for Person cannot become an Arrow table"):
         graph.load_tables({"Person": pd.DataFrame({"name": ["\ud800"]})}, "append")
 
 

@@ -385,7 +385,7 @@ def test_a_source_that_somebody_is_publishing_on_stays(world: Graph) -> None:
             result = world.merge("june", delete_branch=True)
 
     assert (result.branch_deleted, result.branch_delete_refusal) == (False, DeleteRefusal.IN_USE)
-    assert "somebody is publishing on it" in str(result.branch_delete_error)
+    assert "a writer is publishing on it" in str(result.branch_delete_error)
 
 
 def test_whoever_may_merge_need_not_be_allowed_to_delete(world: Graph) -> None:

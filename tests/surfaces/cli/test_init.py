@@ -43,7 +43,7 @@ def test_a_second_init_is_refused_and_changes_nothing(tmp_path: Path) -> None:
     outcome = init(tmp_path)
 
     assert (outcome.code, outcome.stdout) == (1, "")
-    assert "holds a graph already" in outcome.stderr
+    assert "already holds a graph" in outcome.stderr
     assert digest(graph) == before
 
 
@@ -55,7 +55,7 @@ def test_force_does_not_touch_a_graph(tmp_path: Path) -> None:
     outcome = init(tmp_path, "--force")
 
     assert (outcome.code, outcome.stdout) == (1, "")
-    assert "holds a graph already" in outcome.stderr
+    assert "already holds a graph" in outcome.stderr
     assert digest(graph) == before
 
 

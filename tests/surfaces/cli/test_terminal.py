@@ -58,7 +58,7 @@ def test_ctrl_c_while_a_load_waits_for_its_data_exits_with_130_and_changes_nothi
     ("place", "said"),
     [
         ("write.post_sidecar_pre_commit", "interrupted: the write had landed by then, as commit "),
-        ("load.post_publish_pre_index", "interrupted: the load had landed by then, as commit "),
+        ("load.post_publish_pre_index", "interrupted: the load had already landed, as commit "),
     ],
 )
 def test_ctrl_c_says_what_became_of_a_load(place: str, said: str, tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
-"""The baseline: every entity of one commit, and the cursor that goes on exactly behind it.
+"""The baseline: every entity of one commit, and the cursor that continues exactly after it.
 
-B1  The cursor is known when the last entity was taken, and not before: who stops early cannot resume and lose
-    the rest.
-B2  The first block of the resumed feed is the first commit behind the baseline.
+B1  The cursor is known once the last entity has been taken, and not before: a consumer that stops early
+    cannot resume and lose the rest.
+B2  The first block of the resumed feed is the first commit after the baseline.
 """
 
 from collections.abc import Iterator
@@ -42,13 +42,13 @@ class Baseline:
 
     @property
     def resume_cursor(self) -> str:
-        """Where the feed goes on.
+        """Where the feed continues.
 
         Raises:
-            BadRequest: not every record was taken.
+            BadRequest: not every record has been taken.
         """
         if not self._done:
-            raise BadRequest("the cursor of a baseline is known when all of its records were taken")
+            raise BadRequest("the cursor of a baseline is known once all of its records have been taken")
         return self._resume
 
     def lines(self) -> Iterator[bytes]:
@@ -63,7 +63,7 @@ class Baseline:
         """Write one file of NDJSON; it appears when it is complete, and stays after a power cut.
 
         Raises:
-            BadRequest: it cannot be written, or somebody else is writing it.
+            BadRequest: it cannot be written, or another process is writing it.
         """
         place = Path(path)
         with _alone(place):
@@ -88,7 +88,7 @@ def _alone(path: Path) -> Iterator[None]:
 
 
 def _sync_folder(path: Path) -> None:
-    """Make the name of a new file durable; its content is."""
+    """Make the name of a new file durable; its content already is."""
     try:
         sync_path(path.absolute().parent)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""`commit_changes`: what one commit changed, against its first parent, whole or page by page."""
+"""`commit_changes`: what one commit changed compared with its first parent, at once or page by page."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class CommitChanges:
         return self.behind(None)
 
     def behind(self, beyond: Position | None) -> Iterator[EntityChange]:
-        """Yield the changes behind a position; none is the beginning.
+        """Yield the changes after a position; None is the beginning.
 
         Raises:
             ChangeSchemaBoundary: rows before and after cannot be compared.
@@ -65,7 +65,7 @@ def commit_changes(
     Raises:
         CommitNotFound: no live branch has it.
         CommitHasNoParent: it is the first one.
-        PolicyDenied: the actor may not read the branch that it landed on.
+        PolicyDenied: the actor may not read the branch it was made on.
     """
     graph.enter(actor, "read", None)
     state, commit = find_commit(graph, commit_id)
@@ -104,7 +104,7 @@ def commit_changes_page(
 def changes_between(
     graph: OpenGraph, before: Side, after: Side, wanted: ChangeFilter, beyond: Position | None = None
 ) -> Iterator[EntityChange]:
-    """Yield what leads from a commit to the next one, from behind a position on.
+    """Yield the changes that lead from one commit to the next, starting after a position.
 
     Raises:
         ChangeSchemaBoundary: rows before and after cannot be compared.

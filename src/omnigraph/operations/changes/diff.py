@@ -24,7 +24,7 @@ class TableCounts:
 
 @dataclass(frozen=True, slots=True)
 class Diff:
-    """The differences of two snapshots; iterating gives the changes from the one to the other, in order."""
+    """The differences between two snapshots; iterating gives the changes from one to the other, in order."""
 
     graph: OpenGraph
     from_snapshot: Snapshot
@@ -38,7 +38,7 @@ class Diff:
             yield from as_changes(rows)
 
     def stat(self) -> tuple[TableCounts, ...]:
-        """Count the changes of each table that has some, without making images of them."""
+        """Count the changes of each table that has any, without building their images."""
         self.graph.require_open()
         counted = [
             (pair.type.table_key, count_changes(self.graph.parts.store, pair, self.filter))
@@ -63,7 +63,7 @@ def diff(
 
     Raises:
         NotFoundError: a target is neither a branch nor a commit.
-        ChangeSchemaBoundary: a type has other properties on either side.
+        ChangeSchemaBoundary: a type has different properties on the two sides.
         PolicyDenied: the actor may not read one of them.
     """
     sides = [_side(graph, target, actor) for target in (from_target, to_target)]

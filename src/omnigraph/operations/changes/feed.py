@@ -1,9 +1,9 @@
 """The change feed: the commits of a branch, oldest first, each with what it changed.
 
 F1  A poll goes up to the head that it found when it began, and no further; its later pages keep to that.
-F2  A cursor stands between two commits. It is given when a poll is complete, and never inside a commit.
-F3  The engine keeps nothing for a consumer. What was delivered may be delivered again after a failure, and a
-    commit is known by its id.
+F2  A cursor points between two commits. It is given when a poll is complete, and never inside a commit.
+F3  The engine stores nothing for a consumer. What was delivered may be delivered again after a failure; a
+    commit is recognized by its id.
 """
 
 import hashlib
@@ -43,7 +43,7 @@ NOW, BEGINNING, AFTER = "now", "beginning", "after:"
 
 @dataclass(frozen=True, slots=True)
 class FeedPosition:
-    """Where a poll begins: at most one of the three is given, and none means now."""
+    """Where a poll begins: at most one of the three is given; without any, it begins now."""
 
     cursor: str | None = None
     start: str | None = None
@@ -53,14 +53,14 @@ class FeedPosition:
         """Refuse more than one.
 
         Raises:
-            BadRequest: two are given, or the start is none.
+            BadRequest: two are given, or the start is invalid.
         """
         given = [self.cursor, self.start, self.page_token]
         if sum(part is not None for part in given) > 1:
-            raise BadRequest("a cursor, a start and a page token exclude each other: give one of them")
+            raise BadRequest("a cursor, a start and a page token cannot be combined: give one of them")
         is_start = self.start in {None, NOW, BEGINNING} or str(self.start).startswith(AFTER)
         if not is_start:
-            raise BadRequest(f"start '{self.start}' is none: use now, beginning or after:<commit id>")
+            raise BadRequest(f"start '{self.start}' is invalid: use now, beginning or after:<commit id>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def poll(
         ChangeCursorRejected: the cursor or token belongs to something else.
         ChangeFeedGap: the next commit was cleaned up.
         ChangeSchemaBoundary: the next commit changed the schema of rows.
-        BranchNotFound, CommitNotFound: there is no such branch, or no such commit to begin after.
+        BranchNotFound, CommitNotFound: there is no such branch, or no such commit to start after.
     """
     branch = graph.enter(actor, "read", branch)
     state = graph.state(branch)
@@ -106,7 +106,7 @@ def follow(
     branch: str | None = None,
     actor: str | None = None,
 ) -> "ChangeFeed":
-    """Return the blocks of a branch behind a position; they are read while somebody iterates.
+    """Return the blocks of a branch after a position; they are read while the caller iterates.
 
     Raises:
         PolicyDenied: the actor may not read the branch.
@@ -123,7 +123,7 @@ def feed_scope(graph: OpenGraph, state: ManifestState, wanted: ChangeFilter) -> 
 
 @dataclass(frozen=True, slots=True)
 class ChangeFeed:
-    """The blocks of a branch up to its head; `cursor` is known when all were taken."""
+    """The blocks of a branch up to its head; `cursor` is known once all have been taken."""
 
     graph: OpenGraph
     position: FeedPosition
@@ -152,18 +152,18 @@ class ChangeFeed:
 
     @property
     def cursor(self) -> str:
-        """Where to go on later.
+        """Where to continue later.
 
         Raises:
-            BadRequest: not every block was taken.
+            BadRequest: not every block has been taken.
         """
         if not self._end:
-            raise BadRequest("the cursor of a feed is known when all of its blocks were taken")
+            raise BadRequest("the cursor of a feed is known once all of its blocks have been taken")
         return self._end[0]
 
 
 def _begun(state: ManifestState, scope: TokenScope, position: FeedPosition, size: PageSize) -> FeedPage:
-    """Return what a poll is to deliver: commits behind one, up to another."""
+    """Return what a poll delivers: the commits after one, up to another."""
     if position.page_token is not None:
         page = read_feed_page(position.page_token, scope)
         _known(state, page.cut)

@@ -34,7 +34,7 @@ def change_filter(
     types: Iterable[str] | None = None,
     ops: Iterable[str] | None = None,
 ) -> ChangeFilter:
-    """Return the filter of a call; types are named as the graph names them now, or by table key.
+    """Return the filter of a call; types are given by their current names, or by table key.
 
     Raises:
         BadRequest: a kind, a type or an operation does not exist.
@@ -87,7 +87,7 @@ def differing(
 def changed_rows(
     graph: OpenGraph, pairs: Iterable[TablePair], wanted: ChangeFilter, beyond: Position | None = None
 ) -> Iterator[ChangedRows]:
-    """Yield the changes of tables in order, from behind a position on.
+    """Yield the changes of tables in order, starting after a position.
 
     Raises:
         ChangeCursorRejected: the position is not one of these tables.
@@ -106,7 +106,7 @@ def changed_rows(
 
 
 def as_changes(rows: ChangedRows) -> Iterator[EntityChange]:
-    """Yield changes with their images as JSON has them."""
+    """Yield changes with their images as JSON values."""
     pair = rows.pair
     before, after = _images(rows.before, pair.type), _images(rows.after, pair.type)
     for entity_id, op in zip(rows.ids.to_pylist(), rows.ops, strict=True):
@@ -137,7 +137,7 @@ def _check(given: Iterable[str], known: Iterable[str], what: str) -> None:
 
 
 def _named(graph: OpenGraph, name: str) -> list[EntityType]:
-    """Return the types of a name or table key; a node and an edge may share a name."""
+    """Return the types with a name or table key; a node and an edge may share a name."""
     found = [type_ for type_ in graph.catalog.types if name in {type_.name, type_.table_key}]
     if not found:
         known = [type_.table_key if ":" in name else type_.name for type_ in graph.catalog.types]

@@ -1,8 +1,8 @@
 """`embed`: vectors for texts that have none, inside a graph, as one commit.
 
 E1  A run is one commit, or none: a provider that fails for one text fails the run, and nothing is written.
-E2  Vectors are made by the model that their property records, where it records one.
-E3  In process and on Spark a run makes the same vectors and the same rows.
+E2  Vectors are computed by the model that their property records, where it records one.
+E3  In process and on Spark a run produces the same vectors and the same rows.
 """
 
 from dataclasses import replace
@@ -33,14 +33,14 @@ def embed(
     message: str | None = None,
     index: bool = True,
 ) -> EmbedResult:
-    """Heal, find the rows, make their vectors, publish once (E1); then indexes and upkeep.
+    """Heal, find the rows, compute their vectors, publish once (E1); then indexes and upkeep.
 
     Raises:
-        BadRequest: a type, property or value is none.
+        BadRequest: a type, property or value is invalid.
         EmbeddingModelMismatch: a property records another model (E2).
         EmbeddingError: there is no such provider, its key is missing, or it fails; nothing was written.
-        ConflictError: somebody else was first; nothing of this run is visible.
-        SparkUnavailable: the run is one for Spark, and there is none to be had.
+        ConflictError: another writer was first; nothing of this run is visible.
+        SparkUnavailable: the run needs Spark, which is not available.
     """
     branch = graph.enter(actor, "change", branch)
     graph.require_writable()
@@ -62,7 +62,7 @@ def embed(
     commit = result.commit
     if commit is None:
         return result
-    with noting(f"the vectors had landed by then, as commit {commit.graph_commit_id}"):
+    with noting(f"the vectors had already landed, as commit {commit.graph_commit_id}"):
         if index:
             with told(options.progress, Stage.INDEX):
                 built, warnings = build_behind(graph, branch, [table.table_key for table in result.tables])
@@ -74,10 +74,10 @@ def embed(
 
 
 def targets(catalog: Catalog, options: EmbedOptions, model: str) -> tuple[EmbedTarget, ...]:
-    """Return what is to be filled, by type name.
+    """Return what to fill, by type name.
 
     Raises:
-        BadRequest: a type or property is none that can be embedded, or a selector selects nothing.
+        BadRequest: a type or property cannot be embedded, or a selector selects nothing.
         EmbeddingModelMismatch: a property records another model (E2).
     """
     found = []
@@ -94,12 +94,12 @@ def targets(catalog: Catalog, options: EmbedOptions, model: str) -> tuple[EmbedT
         wanted = Or(tuple(_lacking(column, again=options.is_again) for column in columns))
         found.append(EmbedTarget(type_, columns, wanted if selected is None else And((selected, wanted))))
     if options.selectors and not found:
-        raise BadRequest(f"no type that is embedded has a property '{options.selectors[0].field}'")
+        raise BadRequest(f"no embedded type has a property '{options.selectors[0].field}'")
     return tuple(found)
 
 
 def _chosen(catalog: Catalog, options: EmbedOptions) -> list[tuple[NodeType, tuple[VectorColumn, ...]]]:
-    """Return the types with vectors that are embedded, and those of their vectors that are asked for."""
+    """Return the types with embedded vectors, and those of their vectors that are asked for."""
     known = {type_.name: _columns(type_) for type_ in catalog.nodes.values() if _columns(type_)}
     names = [name.partition(".")[0] for name in options.types]
     check_types(names, options.selectors, known, "one with an @embed property")

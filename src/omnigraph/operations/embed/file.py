@@ -1,11 +1,11 @@
-"""`embed` for files: records of NDJSON get vectors, or lose them, before any graph is there.
+"""`embed` for files: NDJSON records get vectors, or lose them, before there is a graph.
 
     read line by line -> texts of some records -> provider -> lines in the same order -> rename
 
-F1  The output appears under its name when it is complete; a run that fails leaves what was there.
-F2  A line that is not changed is written as it was read, byte by byte. A record that is changed keeps its
+F1  The output appears under its name when it is complete; a failed run leaves what was there before.
+F2  A line that is not changed is written as it was read, byte for byte. A record that is changed keeps its
     members, known or not, in their order.
-F3  However long the input is, only some records of it are in memory.
+F3  However long the input is, only some of its records are in memory.
 """
 
 import os
@@ -26,12 +26,12 @@ from omnigraph.embedding.remembering import RememberingProvider
 from omnigraph.embedding.seed import EmbedSpec
 from omnigraph.operations.embed.select import EmbedMode, Selector, check_types, mode_of
 
-LINES_MAX = 4_096  # that wait for vectors of some of them (F3)
+LINES_MAX = 4_096  # waiting for the vectors of some of them (F3)
 
 
 @dataclass(frozen=True, slots=True)
 class EmbedFile:
-    """Which file is embedded into which, and how; with `clean` vectors are taken away and none are made."""
+    """Which file to embed, where to, and how; with `clean`, vectors are removed and none are computed."""
 
     input: Path
     output: Path
@@ -50,7 +50,7 @@ class EmbedFile:
 
 @dataclass(frozen=True, slots=True)
 class FileSummary:
-    """What was done: records of the input, those that were chosen, and those that were changed.
+    """What was done: the records in the input, those chosen, and those changed.
 
     Without a provider there is no model.
     """
@@ -69,10 +69,10 @@ class FileSummary:
 def embed_file(job: EmbedFile, config: EmbeddingConfig | None = None) -> FileSummary:
     """Write the input with vectors, or without them, to the output (F1, F2, F3).
 
-    The provider is that of the configuration, else of the environment; taking vectors away needs none.
+    The provider is that of the configuration, else of the environment; removing vectors needs none.
 
     Raises:
-        BadRequest: a file cannot be read or written, a line is no record, or a type is not specified.
+        BadRequest: a file cannot be read or written, a line is not a record, or a type is not specified.
         EmbeddingError: there is no such provider, its key is missing, or it fails.
     """
     check_types(job.types, job.selectors, job.spec.types, "in the specification")
@@ -130,7 +130,7 @@ class _FileRun:
             self.write()
 
     def write(self) -> None:
-        """Make the vectors of the lines that wait, and write all of them."""
+        """Compute the vectors of the waiting lines, and write all of them."""
         texts = [item.text for item in self._waiting if item.text]
         vectors: Iterator[list[float]] = iter(())
         if texts:
@@ -143,7 +143,7 @@ class _FileRun:
         self._waiting, self._texts = [], 0
 
     def _changed(self, number: int, line: bytes) -> _Waiting:
-        """Return a line, and what is to become of it (F2)."""
+        """Return a line, and what to do with it (F2)."""
         if not line.strip():
             return _Waiting(line)
         record = self._parsed(number, line)
@@ -154,7 +154,7 @@ class _FileRun:
             return _Waiting(line)
         data = record.setdefault("data", {})
         if not isinstance(data, dict):
-            self._fail(number, f"the data of a {type_name} is an object")
+            self._fail(number, f"the data of a {type_name} must be an object")
         if not self._is_selected(type_name, data):
             return _Waiting(line)
         self.selected += 1
@@ -167,7 +167,7 @@ class _FileRun:
         try:
             text.encode()
         except UnicodeEncodeError:
-            self._fail(number, "a text with half of a surrogate pair cannot be embedded")
+            self._fail(number, "a text with half a surrogate pair cannot be embedded")
         self.embedded += 1
         return _Waiting(line, record, data, text, spec.target)
 
@@ -192,7 +192,7 @@ class _FileRun:
         except ValueError as error:
             self._fail(number, str(error))
         if not isinstance(record, dict):
-            self._fail(number, "a record is an object")
+            self._fail(number, "a record must be an object")
         return record
 
     def _fail(self, number: int, reason: str) -> NoReturn:
@@ -223,9 +223,9 @@ def _lines(file: IO[bytes], path: Path) -> Iterator[bytes]:
 
 @contextmanager
 def _replaced(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file beside the path, which becomes it when the block ends well, and goes otherwise (F1).
+    """Open a file next to the path, which replaces it if the block succeeds and is removed otherwise (F1).
 
-    Its name is one that nobody could know, and it is new: a link that somebody put there is not followed.
+    Its name is unpredictable, and the file is new: a link that someone planted there is not followed.
 
     Raises:
         BadRequest: it cannot be written.

@@ -23,8 +23,8 @@ class EmbedOptions:
     """What is embedded, and how.
 
     `types` are names of node types, or `Type.property` for one of several vectors. Without selectors only
-    missing vectors are made; with them, or with `reembed_all`, also those that are there. `batch` is how many
-    texts the provider is given at a time.
+    missing vectors are computed; with them, or with `reembed_all`, existing ones are recomputed too. `batch`
+    is how many texts the provider is given at a time.
     """
 
     types: tuple[str, ...] = ()
@@ -36,29 +36,29 @@ class EmbedOptions:
     progress: ProgressCallback = silent
 
     def __post_init__(self) -> None:
-        """Refuse what means nothing.
+        """Refuse values that make no sense.
 
         Raises:
-            BadRequest: the engine is none, or a batch is empty.
+            BadRequest: the engine is unknown, or a batch is empty.
         """
         if self.engine not in ENGINES:
-            raise BadRequest(f"engine {self.engine!r} is none of {', '.join(ENGINES)}")
+            raise BadRequest(f"engine {self.engine!r} is not one of {', '.join(ENGINES)}")
         if self.batch < 1:
             raise BadRequest(f"a batch has at least one text, not {self.batch}")
 
     @property
     def mode(self) -> EmbedMode:
-        """What is done to vectors that are there."""
+        """What is done to existing vectors."""
         return mode_of(reembed_all=self.reembed_all, selectors=self.selectors)
 
     @property
     def is_again(self) -> bool:
-        """Whether vectors that are there are made anew."""
+        """Whether existing vectors are recomputed."""
         return self.reembed_all or bool(self.selectors)
 
 
 class EmbedKeywords(TypedDict, total=False):
-    """What `Graph.embed` takes by name besides what it embeds."""
+    """The keyword arguments of `Graph.embed`, besides what it embeds."""
 
     reembed_all: bool
     branch: str | None
@@ -97,7 +97,7 @@ class EmbedResult:
 
 @dataclass(frozen=True, slots=True)
 class EmbedTarget:
-    """The vectors of one type that are to be filled, and the rows that lack them or are to get new ones."""
+    """The vectors of one type to fill, and the rows that lack them or get new ones."""
 
     type: NodeType
     columns: tuple[VectorColumn, ...]
@@ -110,7 +110,7 @@ def embed_options(
     """Return the options of a call from Python.
 
     Raises:
-        BadRequest: a selector, the engine or the batch is none.
+        BadRequest: a selector, the engine or the batch is invalid.
     """
     types = (type,) if isinstance(type, str) else tuple(type or ())
     selectors = (select,) if isinstance(select, str) else tuple(select or ())

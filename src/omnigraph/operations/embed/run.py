@@ -1,11 +1,11 @@
-"""One run of `embed`: count, make vectors, stage, publish; again where others were first.
+"""One run of `embed`: count, compute vectors, stage, publish; again where other writers were first.
 
-R1  What is staged replaces rows of the very version that was read: a table that moved meanwhile is a
+R1  What is staged replaces rows of exactly the version that was read: a table that moved meanwhile is a
     conflict, and never loses what others wrote.
-R2  What index builds and upkeep did meanwhile changed no row: the rows that were written for an older version
-    are used for the new one, and no vector is made twice.
-R3  Files that did not come to a commit are removed when the run ends, as far as they are known. Once a commit
-    has begun they belong to it, and to its recovery.
+R2  Index builds and upkeep in the meantime changed no row: the rows that were written for an older version
+    are used for the new one, and no vector is computed twice.
+R3  Files that did not become part of a commit are removed when the run ends, as far as they are known. Once a
+    commit has begun they belong to it, and to its recovery.
 """
 
 from collections.abc import Sequence
@@ -40,12 +40,12 @@ from omnigraph.storage.tables.handle import TableAddress
 from omnigraph.storage.tables.pinned import pieces
 from omnigraph.storage.tables.staged import StagedWrite
 
-RETRIES_HERE = 8  # cheap in process: rows are read again, and vectors that were made are remembered
+RETRIES_HERE = 8  # cheap in process: rows are read again, and computed vectors are remembered
 EmbedEngine = Literal["spark", "local"]
 
 
 class EmbedRun:
-    """One run; what was made for one attempt serves the next ones as far as it can."""
+    """One run; the work of one attempt is reused by the next ones where possible."""
 
     def __init__(
         self,
@@ -73,15 +73,15 @@ class EmbedRun:
 
     @property
     def retries(self) -> int:
-        """How often the run may start over because rows changed: on Spark every vector is made anew."""
+        """How often the run may start over because rows changed: on Spark every vector is recomputed."""
         return RETRIES_HERE if self.engine == "local" else 0
 
     def attempt(self) -> tuple[EmbedResult, Snapshot]:
-        """Find the rows in the newest snapshot, make their vectors, and publish (R1).
+        """Find the rows in the newest snapshot, compute their vectors, and publish (R1).
 
         Raises:
             EmbeddingError: the provider failed; nothing is visible.
-            ConflictError: somebody else was first.
+            ConflictError: another writer was first.
             ResourceLimit: a table gets more rows or bytes than a setting allows.
         """
         state = self._graph.state(self._branch)
@@ -98,7 +98,7 @@ class EmbedRun:
                 reports = self._reports(state, work, workers)
                 replaced = workers.delete(work)
             if any(not owns(self._branch, item.entry) for item in self._counted[1]):
-                self._made = None  # what lies on forks of this attempt goes with them
+                self._made = None  # what was written to this attempt's forks goes with them
             staged = [self._staged(item, reports, replaced) for item in work]
             request = WriteRequest(WriterKind.MUTATION, snapshot, state.ref, self._actor, self._message)
             commit = self._published(request, staged, [forks, _Used(self, reports)])
@@ -160,7 +160,7 @@ class EmbedRun:
         return replace(item, entry=entry, filling=replace(item.filling, table=table))
 
     def _choose(self, rows: int) -> EmbedEngine:
-        """Return where vectors are made: where the options say, else by how many there are."""
+        """Return where vectors are computed: where the options say, else by their number."""
         if self._options.engine != "auto":
             return self._options.engine
         is_given = settings_from(environment(), master=self._options.master).is_given
@@ -177,7 +177,7 @@ class EmbedRun:
     def _reports(
         self, state: ManifestState, work: Sequence[EmbedWork], workers: Workers
     ) -> tuple[FillReport, ...]:
-        """Return the rows that an earlier attempt wrote, if no row changed since (R2), or write them now."""
+        """Return the rows that an earlier attempt wrote if no row changed since (R2), else write them now."""
         versions = {item.entry.table_key: item.entry.version for item in work}
         if self._made is not None:
             commit, made = self._made
@@ -219,7 +219,7 @@ class EmbedRun:
             return finalize_staged(parts, publisher, request, write_set, staged, made=made).commit
 
     def _tell(self, vectors: int) -> None:
-        """Tell how many vectors there are so far; executors tell by their tasks."""
+        """Report how many vectors there are so far; executors report by their tasks."""
         self._vectors_done += vectors
         total = max(self._rows, self._vectors_done)  # a row may get several
         self._options.progress(
@@ -230,7 +230,7 @@ class EmbedRun:
 
 
 class _Used:
-    """The files of a run that one commit uses: the commit's as soon as it has begun (R3)."""
+    """The files of a run that one commit uses: they belong to the commit as soon as it has begun (R3)."""
 
     def __init__(self, run: EmbedRun, reports: Sequence[FillReport]) -> None:
         self._run = run

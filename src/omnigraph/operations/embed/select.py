@@ -1,4 +1,4 @@
-"""Which records or rows `embed` is told to take: `[Type:]field=value`."""
+"""Which records or rows `embed` takes: `[Type:]field=value`."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,7 +31,7 @@ class Selector:
         return f"{'' if self.type is None else f'{self.type}:'}{self.field}={self.value}"
 
     def matches(self, type_name: str, data: Mapping[str, object]) -> bool:
-        """Return whether a record of a type is selected; what is no text is compared as JSON."""
+        """Return whether a record of a type is selected; a value that is not a text is compared as JSON."""
         if self.type not in {None, type_name} or self.field not in data:
             return False
         found = data[self.field]
@@ -48,7 +48,7 @@ def parse_selector(text: str) -> Selector:
     """Return a selector.
 
     Raises:
-        BadRequest: the text is none.
+        BadRequest: the text is not a selector.
     """
     left, equals, value = text.partition("=")
     type_name, colon, field = left.rpartition(":")
@@ -58,10 +58,10 @@ def parse_selector(text: str) -> Selector:
 
 
 def check_types(given: Iterable[str], selectors: Sequence[Selector], known: Iterable[str], of: str) -> None:
-    """Refuse the name of a type that is not one of those that can be embedded.
+    """Refuse the name of a type that cannot be embedded.
 
     Raises:
-        BadRequest: naming the nearest one.
+        BadRequest: with the nearest name.
     """
     names = list(known)
     for name in [*given, *(selector.type for selector in selectors if selector.type is not None)]:
@@ -73,17 +73,17 @@ def check_types(given: Iterable[str], selectors: Sequence[Selector], known: Iter
 
 
 def mode_of(*, reembed_all: bool, selectors: Sequence[Selector]) -> EmbedMode:
-    """Return what is done to vectors that are there: kept, or made anew where selected, or everywhere."""
+    """Return what is done to existing vectors: kept, or recomputed where selected, or everywhere."""
     if reembed_all:
         return "reembed_all"
     return "reembed_selected" if selectors else "fill_missing"
 
 
 def selected_filter(selectors: Sequence[Selector], type_: NodeType) -> RowFilter | None:
-    """Return the filter of the rows of a type that any selector selects; none where none can.
+    """Return the filter for the rows of a type that any selector selects; None if no selector can.
 
     Raises:
-        BadRequest: a value does not fit its property, or values of that property are not compared.
+        BadRequest: a value does not fit its property, or values of that property cannot be compared.
     """
     found: list[RowFilter] = []
     for selector in selectors:

@@ -1,4 +1,4 @@
-"""Who does the work of `embed`: this process, or executors of Spark. Both do the same tasks."""
+"""Where the work of `embed` is done: in this process, or on Spark executors. Both run the same tasks."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -34,7 +34,7 @@ TASK_ROWS_MIN = 1_000  # below, starting a task costs more than its few requests
 
 @dataclass(frozen=True, slots=True)
 class EmbedWork:
-    """What is filled in one table, and the fragments with rows to fill."""
+    """What to fill in one table, and the fragments with rows to fill."""
 
     entry: TableEntry
     filling: Filling
@@ -46,13 +46,13 @@ class EmbedWork:
         return sum(piece.rows for piece in self.pieces)
 
     def tasks(self, rows_max: int, config: EmbeddingConfig) -> list[FillTask]:
-        """Return tasks of so many rows each."""
+        """Return tasks of at most this many rows each."""
         filling = replace(self.filling, config=config)
         shares = cut(((piece.number, piece.rows) for piece in self.pieces), rows_max)
         return [FillTask(number, filling, found) for number, found in enumerate(shares)]
 
     def deletions(self) -> list[DeleteTask]:
-        """Return one task for each fragment with rows that are replaced; it needs no provider, and no key."""
+        """Return one task per fragment with rows to replace; it needs neither a provider nor a key."""
         filling = replace(self.filling, config=EmbeddingConfig())
         return [DeleteTask(filling, piece.number, piece.rows) for piece in self.pieces]
 
@@ -71,7 +71,7 @@ class Workers(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Here:
-    """This process; one table after the other, and no more tables after one that failed."""
+    """This process: one table after another, stopping at the first that fails."""
 
     provider: Provider
     config: EmbeddingConfig
@@ -99,7 +99,7 @@ class Here:
 
 @dataclass(frozen=True, slots=True)
 class Executors:
-    """The executors of a Spark session that were found to be like this process."""
+    """The executors of a Spark session that were found to match this process."""
 
     jobs: Jobs
     config: EmbeddingConfig
@@ -137,7 +137,7 @@ def executors(
     """Yield the executors of the session, each of which sees the graph.
 
     Raises:
-        SparkUnavailable: there is no Spark, or an executor is not like the driver.
+        SparkUnavailable: there is no Spark, or an executor does not match the driver.
     """
     with ExitStack() as held:
         with told(progress, Stage.START):

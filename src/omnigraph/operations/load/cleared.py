@@ -1,9 +1,9 @@
-"""What a merge takes away from existing rows: it replaces whole rows, so what its input lacks becomes null.
+"""What an upsert clears in existing rows: it replaces whole rows, so what its input lacks becomes null.
 
-C1  A property counts for a row that has a value of it before the load and none afterwards, however that came
+C1  A property counts for a row that has a value for it before the load and none afterwards, however that came
     about. Both engines count alike.
-C2  Strict columns refuse only what was not said: a property that some record of the type does not mention. A
-    null that stands in the input is what its author wants.
+C2  Strict columns refuse only what was left unsaid: a property that some record of the type does not mention.
+    An explicit null in the input is what its author wants.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,10 +21,10 @@ def cleared_properties(
     left_out: Mapping[str, frozenset[str]],
     count: CountCleared,
 ) -> tuple[ClearedProperty, ...]:
-    """Return what a load clears, by table and property; `nulls` are the properties that it writes null (C1).
+    """Return what a load clears, by table and property; `nulls` are the properties it writes as null (C1).
 
     Raises:
-        ColumnsLeftOut: the options ask for all columns, and one was left out that existing rows have (C2).
+        ColumnsLeftOut: the options ask for all columns, and one that existing rows have was left out (C2).
     """
     if options.mode != "merge":
         return ()

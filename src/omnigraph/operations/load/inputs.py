@@ -1,4 +1,4 @@
-"""The inputs of a load by name: what the command line and Python users write to the files behind it.
+"""The inputs of a load by name: from what is written on the command line or in Python to the files meant.
 
 The rules for names are in `bulk.sources.names`, those for mapping files in `bulk.sources.mapping_file`.
 """
@@ -22,8 +22,8 @@ from omnigraph.validate.records import BLOCK_BYTES
 
 STDIN = "-"
 _EXPECTED = (
-    "a load takes paths, NDJSON as bytes, or tables by type name as in {'Person': table}, where records in "
-    "Python become a table with pyarrow.Table.from_pylist"
+    "a load takes paths, NDJSON as bytes, or tables by type name as in {'Person': table}; "
+    "pyarrow.Table.from_pylist turns Python records into a table"
 )
 
 GivenData: TypeAlias = str | Path | bytes | Mapping[str, object] | Iterable[str | Path | LoadInput]
@@ -37,14 +37,14 @@ def read_inputs(
     mapping: Path | None = None,
     rejects: Path | None = None,
 ) -> Iterator[LoadInput]:
-    """Yield what the names stand for, and then the files of a mapping.
+    """Yield what the names stand for, then the files of a mapping.
 
-    A name is a file, a folder, a pattern, `-`, or `Type=path` for rows of one type, where the path may be a
-    folder or a pattern as well. Standard input is read when its turn comes. A single file of records goes
-    without a name: its errors say the line.
+    A name is a file, a folder, a pattern, `-`, or `Type=path` for rows of one type, where the path may also
+    be a folder or a pattern. Standard input is read when its turn comes. A single file of records gets no
+    name: its errors give just the line.
 
     Raises:
-        BadRequest: a name stands for nothing, a file cannot be read, or a type is not in the schema.
+        BadRequest: a name matches nothing, a file cannot be read, or a type is not in the schema.
         ResourceLimit: a line of standard input is above a limit.
     """
     found: list[SourceInput | None] = []
@@ -63,7 +63,7 @@ def read_inputs(
 
 
 def _read_all(stdin: BinaryIO, name: str | None) -> bytes:
-    """Return what comes through a pipe, whose other end may never end: its lines do."""
+    """Return what comes through a pipe, which may never end: its lines must."""
     limits, line, begun = read_limits(), 1, 0
     pieces: list[bytes] = []
     while piece := stdin.read(BLOCK_BYTES):
@@ -81,10 +81,10 @@ def given_inputs(
     mapping: str | Path | None,
     rejects: Path | None,
 ) -> Iterator[LoadInput]:
-    """Yield what a Python user gives to a load, and then the files of a mapping.
+    """Yield what a Python user gives to a load, then the files of a mapping.
 
     Raises:
-        BadRequest: something is no input, a name stands for nothing, or a type is not in the schema.
+        BadRequest: a value is not an input, a name matches nothing, or a type is not in the schema.
     """
     yield from _data(catalog, data)
     if mapping is not None:
@@ -107,7 +107,7 @@ def _data(catalog: Catalog, data: GivenData) -> Iterator[LoadInput]:
             elif isinstance(item, RecordInput | TableInput | FrameInput | SourceInput):
                 yield item
             else:
-                raise BadRequest(f"{named(item)} among the data is no path; {_EXPECTED}")
+                raise BadRequest(f"{named(item)} among the data is not a path; {_EXPECTED}")
     else:
         raise BadRequest(f"{named(data)} cannot be loaded; {_EXPECTED}")
 
@@ -116,7 +116,7 @@ def named_sources(name: str | Path, catalog: Catalog) -> Iterator[SourceInput]:
     """Yield the files that a name stands for, each with its path as the name in errors.
 
     Raises:
-        BadRequest: the name stands for nothing, or a type is not in the schema.
+        BadRequest: the name matches nothing, or a type is not in the schema.
     """
     return (replace(source, name=source.path) for source in resolve_name(str(name), catalog))
 

@@ -78,10 +78,10 @@ def load(
 
     Raises:
         ValidationError: with the first violation by file and line; nothing was written.
-        ColumnsLeftOut: the options ask for all columns, and a merge would clear some; nothing was written.
-        KeyConflict: a strict insert met an id.
-        ConflictError: somebody else was first; nothing of this load is visible.
-        SparkUnavailable: the load is one for Spark, and there is none to be had.
+        ColumnsLeftOut: the options ask for all columns, and an upsert would clear some; nothing was written.
+        KeyConflict: a strict insert met an existing id.
+        ConflictError: another writer was first; nothing of this load is visible.
+        SparkUnavailable: the load needs Spark, which is not available.
     """
     branch = graph.enter(actor, "change", branch)
     graph.require_writable()
@@ -118,7 +118,7 @@ def load(
     commit = result.commit
     if commit is None:
         return result
-    with noting(f"the load had landed by then, as commit {commit.graph_commit_id}"):
+    with noting(f"the load had already landed, as commit {commit.graph_commit_id}"):
         if index:
             with told(options.progress if engine == "spark" else silent, Stage.INDEX):
                 built, warnings = build_behind(graph, branch, [key for key, _ in result.tables])
@@ -134,13 +134,13 @@ def _is_there(graph: OpenGraph, branch: str | None) -> bool:
 
 
 def _create_missing(graph: OpenGraph, branch: str | None, from_: str | None, actor: str | None) -> bool:
-    """Make the branch of a load that says from what; without that a typo never makes one."""
+    """Create the branch of a load that names the one to start from; otherwise a typo would create one."""
     if from_ is None or _is_there(graph, branch):
         return False
     assert branch is not None, "main is always there"
     try:
         create_branch(graph, branch, from_=from_, actor=actor)
-    except AlreadyExistsError:  # another one was faster, with the same wish
+    except AlreadyExistsError:  # another process just created it
         return False
     return True
 
@@ -148,8 +148,8 @@ def _create_missing(graph: OpenGraph, branch: str | None, from_: str | None, act
 def choose_engine(inputs: Sequence[LoadInput], options: LoadOptions) -> Literal["spark", "local"]:
     """Return where a load runs: where the options say, else by what it reads.
 
-    Spark takes DataFrames, files that have a size together, in one folder or many, and whatever comes while a
-    master or a Connect server is set.
+    Spark takes DataFrames, files above a total size, in one folder or many, and everything while a master or
+    a Connect server is set.
     """
     if options.engine != "auto":
         return options.engine
@@ -162,12 +162,12 @@ def choose_engine(inputs: Sequence[LoadInput], options: LoadOptions) -> Literal[
 
 
 def _reaches(size: int, files: Iterable[SourceInput]) -> bool:
-    """Return whether files have so many bytes together; no more of them are looked at than it takes."""
+    """Return whether files add up to this many bytes; no more of them are looked at than necessary."""
     return any(total >= size for total in accumulate(map(_size, files)))
 
 
 def _size(source: SourceInput) -> int:
-    """Return the bytes of a file; one that is not there is for its reader to report."""
+    """Return the size of a file; a missing one is left to its reader to report."""
     try:
         return file_size(source.location) if file_exists(source.location) else 0
     except OSError as error:

@@ -49,7 +49,7 @@ class LocalLoad:
         actor: str | None,
         message: str | None,
     ) -> None:
-        """Read all inputs; what cannot be read waits in a log."""
+        """Read all inputs; what cannot be read is kept in a log."""
         self._graph, self._options = graph, options
         self._branch, self._actor, self._message = branch, actor, message
         self._log = new_log(options)
@@ -67,7 +67,7 @@ class LocalLoad:
 
         Raises:
             ValidationError, KeyConflict, ColumnsLeftOut: nothing was written.
-            ConflictError: somebody else was first.
+            ConflictError: another writer was first.
         """
         graph, mode = self._graph, self._options.mode
         state = graph.state(self._branch)
@@ -102,7 +102,7 @@ class LocalLoad:
         return replace(result, commit=outcome.commit), snapshot
 
     def _validated(self, committed: CommittedTables) -> tuple[WriteSet, dict[str, TypedRows], Rejection]:
-        """Return what passes: everything, or the rows that are left when those with violations are out."""
+        """Return what passes: everything, or the rows that remain without those with violations."""
         rejection = Rejection(self._options, new_log(self._options))
         rows = self._rows
         found = new_log(self._options)
@@ -121,7 +121,7 @@ class LocalLoad:
 
 
 def looked_at(catalog: Catalog, keys: frozenset[str], mode: LoadMode) -> frozenset[str]:
-    """Return the tables that a load of others reads: ends of edges, and edges of nodes that are replaced."""
+    """Return the tables that a load into others reads: ends of edges, and edges of replaced nodes."""
     read: set[str] = set()
     for key in keys:
         type_ = catalog.type_of(key)
@@ -165,9 +165,9 @@ def _rows_of(graph: OpenGraph, item: LoadInput, file: int, log: ViolationLog) ->
         type_ = graph.catalog.type_of(item.table_key)
         table, lines = sound_rows(item.table, type_, file=file, file_name=item.name, log=log)
         rows = read_table(table, type_, file=file, file_name=item.name, make_id=new_id, log=log, lines=lines)
-        # A table that is refused as a whole does not speak for its type: an overwrite must not empty it.
+        # A table that is refused as a whole does not count for its type: an overwrite must not empty it.
         return [rows] if wrong_column(item.table.schema, type_) is None else []
-    raise BadRequest("a Spark DataFrame is loaded by the spark engine")
+    raise BadRequest("a Spark DataFrame can only be loaded by the spark engine")
 
 
 def _write_set(
@@ -182,7 +182,7 @@ def _write_set(
 
 
 def removed_ids(table_key: str, mode: LoadMode, committed: CommittedTables) -> Column:
-    """Return the committed ids, which an overwrite takes away but for those that it writes again."""
+    """Return the committed ids, which an overwrite removes except for those it writes again."""
     if mode != "overwrite":
         return NO_IDS
     return committed.scan(table_key, columns=["id"])["id"].combine_chunks()

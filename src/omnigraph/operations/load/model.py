@@ -24,7 +24,7 @@ ON_ERROR: tuple[OnError, ...] = ("fail", "skip")
 
 @dataclass(frozen=True, slots=True)
 class RecordInput:
-    """NDJSON text of one input, with the name that errors give it."""
+    """The NDJSON text of one input, with its name in errors."""
 
     data: bytes
     name: str | None = None
@@ -56,7 +56,7 @@ class LoadOptions:
     """How a load is done.
 
     `rejects` is a file for all violations, which names inputs by `input_names`. A dry run writes nothing.
-    `has_strict_columns` refuses a merge that would clear properties of existing rows because its
+    `has_strict_columns` refuses an upsert that would clear properties of existing rows because its
     input leaves their columns out.
     """
 
@@ -71,17 +71,17 @@ class LoadOptions:
     input_names: tuple[str | None, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse words that mean nothing.
+        """Refuse unknown words.
 
         Raises:
-            BadRequest: mode, engine or what to do on errors is none of those there are.
+            BadRequest: the mode, the engine or what to do on errors is unknown.
         """
         if self.mode not in MODES:
-            raise BadRequest(f"mode {self.mode!r} is none of {', '.join(MODES)}")
+            raise BadRequest(f"mode {self.mode!r} is not one of {', '.join(MODES)}")
         if self.engine not in ENGINES:
-            raise BadRequest(f"engine {self.engine!r} is none of {', '.join(ENGINES)}")
+            raise BadRequest(f"engine {self.engine!r} is not one of {', '.join(ENGINES)}")
         if self.on_error not in ON_ERROR:
-            raise BadRequest(f"on_error {self.on_error!r} is none of {', '.join(ON_ERROR)}")
+            raise BadRequest(f"on_error {self.on_error!r} is not one of {', '.join(ON_ERROR)}")
 
     @property
     def needs_all_violations(self) -> bool:
@@ -90,7 +90,7 @@ class LoadOptions:
 
 
 class LoadKeywords(TypedDict, total=False):
-    """What a load takes by name, whatever it reads."""
+    """The keyword arguments of a load, whatever it reads."""
 
     branch: str | None
     from_: str | None
@@ -111,7 +111,7 @@ class LoadResult:
     """What a load did. `commit` is its own; indexes are built in a second one.
 
     `rejected_rows` were left out because of `violations`, of which the first are listed. `cleared` are
-    properties of existing rows: a merge replaces whole rows.
+    properties of existing rows: an upsert replaces whole rows.
     """
 
     branch: str | None
@@ -125,6 +125,6 @@ class LoadResult:
     is_dry_run: bool = False
     rejected_rows: int = 0
     violations: tuple[Violation, ...] = field(default=(), repr=False)
-    base_branch: str | None = None  # what the branch was made from, if this load made it
+    base_branch: str | None = None  # what the branch was created from, if this load created it
     branch_created: bool = False
     cleared: tuple[ClearedProperty, ...] = ()

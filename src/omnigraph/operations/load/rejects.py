@@ -18,7 +18,7 @@ from omnigraph.validate.violations import (
     ViolationLog,
 )
 
-EVERY = 2**31 - 2  # violations: as many as Spark can count in a limit
+EVERY = 2**31 - 2  # violations: the largest limit that Spark can take
 
 RowPlace = tuple[int, int]
 
@@ -30,9 +30,9 @@ def new_log(options: LoadOptions) -> ViolationLog:
 
 @dataclass(slots=True)
 class Rejection:
-    """The rounds of a load that leaves out rows: what each of them found, and the places of all such rows.
+    """The rounds of a load that leaves out rows: what each of them found, and the places of all those rows.
 
-    A row that is left out may be missed by another one, which is found in the next round.
+    Another row may depend on one that is left out; that is found in the next round.
     """
 
     options: LoadOptions
@@ -43,7 +43,7 @@ class Rejection:
         """Record a round; return whether another one is needed.
 
         Raises:
-            ValidationError, KeyConflict: nothing is to be left out, or leaving out rows does not help.
+            ValidationError, KeyConflict: nothing may be left out, or leaving out rows does not help.
         """
         self.log.merge(found)
         violations = found.first_violations()
@@ -58,7 +58,7 @@ class Rejection:
         return bool(fresh)
 
     def tell_refused(self, found: ViolationLog) -> None:
-        """Let a round know which nodes earlier ones have left out: edges to them follow from that."""
+        """Tell a round which nodes earlier ones have left out: edges to them follow from that."""
         refused: dict[str, list[str | None]] = {}
         for violation in self.log.first_violations():
             if violation.table_key is not None:
@@ -71,7 +71,7 @@ class Rejection:
         return tuple(sorted(line for number, line in self.places if number == file))
 
     def write(self) -> None:
-        """Write every violation to the file that was asked for, in order, one object to a line.
+        """Write every violation to the file that was asked for, in order, one object per line.
 
         Raises:
             BadRequest: the file cannot be written.
@@ -87,10 +87,10 @@ class Rejection:
 
 
 def refuse_input(path: Path, sources: Iterable[SourceInput]) -> None:
-    """Make sure that a file for violations is none of those that are loaded: it would replace it.
+    """Make sure that a file for violations is not an input, which it would replace.
 
     Raises:
-        BadRequest: it is one, by whatever name.
+        BadRequest: it is an input, by whatever name.
     """
     for source in sources:
         if source.path == str(path) or (not is_object(source.path) and _is_same_file(path, source.location)):
@@ -112,7 +112,7 @@ def _is_input(path: Path) -> BadRequest:
 
 
 def _is_same_file(one: Path, other: str) -> bool:
-    """Return whether two names stand for one file, as hard links do; one that is not there is no other."""
+    """Return whether two names stand for one file, as hard links do; a missing file equals no other."""
     try:
         return os.path.samefile(one, other)  # noqa: PTH121 - of texts
     except (OSError, ValueError):
@@ -122,7 +122,7 @@ def _is_same_file(one: Path, other: str) -> bool:
 def write_rejects(
     path: Path, violations: tuple[Violation, ...], input_names: Sequence[str | None] = ()
 ) -> None:
-    """Write violations as NDJSON; the file is there as a whole, or as it was.
+    """Write violations as NDJSON; the file is replaced as a whole, or left unchanged.
 
     Raises:
         BadRequest: the file cannot be written.
@@ -141,7 +141,7 @@ def _document(violation: Violation, input_names: Sequence[str | None]) -> dict[s
     has_place = violation.file != NOWHERE
     name = violation.file_name
     if name is None and has_place and violation.file < len(input_names):
-        name = input_names[violation.file]  # errors leave the name of an only input out
+        name = input_names[violation.file]  # errors leave out the name of a single input
     document: dict[str, object] = {
         "file": name,
         "input": violation.file if has_place else None,

@@ -2,11 +2,11 @@
 
     count lines -> read, check values, write fragments -> keys -> endpoints -> cardinality -> stage -> commit
 
-H1  The driver holds descriptions, counts and the first violations, and never rows; but for a merge that fits
-    the setting for it.
+H1  The driver holds descriptions, counts and the first violations, and never rows, except for an upsert below
+    the configured size.
 H2  Nothing of a load is visible before its one publish; until then it is files that nothing refers to. When
-    the load ends, however it ends, those of them that it does not need are removed: tasks note what they
-    write, and a driver that lives reads the notes.
+    the load ends, however it ends, those that it does not need are removed: tasks note what they write, and a
+    driver that is still alive reads the notes.
 """
 
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ from omnigraph.operations.load.spark_run import BulkRun
 from omnigraph.operations.settings import environment, read_limits
 
 SLICE_BYTES_MAX = 64 * 1024 * 1024  # what one task reads: enough to fill fragments, cheap enough to repeat
-SLICE_BYTES_MIN = 1024 * 1024  # below, starting a task costs more than it does
+SLICE_BYTES_MIN = 1024 * 1024  # below this, starting a task costs more than its work
 
 
 class BulkLoad:
@@ -55,7 +55,7 @@ class BulkLoad:
         actor: str | None,
         message: str | None,
     ) -> None:
-        """Take what is to be loaded; nothing starts before the first attempt."""
+        """Take what to load; nothing starts before the first attempt."""
         self._graph, self._inputs, self._options = graph, inputs, options
         self._branch, self._actor, self._message = branch, actor, message
 
@@ -69,8 +69,8 @@ class BulkLoad:
 
         Raises:
             ValidationError, KeyConflict: nothing is visible, and nothing is left (H2).
-            ConflictError: somebody else was first.
-            SparkUnavailable: there is no Spark, or an executor is not like the driver.
+            ConflictError: another writer was first.
+            SparkUnavailable: there is no Spark, or an executor does not match the driver.
         """
         parts, options = self._graph.parts, self._options
         with delivering_behind(), ExitStack() as held:
@@ -83,7 +83,7 @@ class BulkLoad:
                 jobs = held.enter_context(probed(started, parts.root, parts.adapter))
             spool = held.enter_context(Spool(jobs, parts.root))
             slices = self._slices(jobs, spool)
-            # Before any task: what tasks write for a fork lies in the fork's own place.
+            # Before any task: what tasks write for a fork goes to the fork's own folder.
             forks = held.enter_context(forked(parts, self._branch, self._first_touched(snapshot, spool)))
             run = BulkRun(self._graph, options, jobs, snapshot.showing(forks.tables), slices, spool.notes())
             held.callback(run.discard_files)

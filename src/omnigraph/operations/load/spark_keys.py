@@ -1,4 +1,4 @@
-"""The keys of a small bulk load in one process: where they are few, comparing them is quicker than a job."""
+"""The keys of a small bulk load in one process: if there are few, comparing them is quicker than a job."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -23,7 +23,7 @@ from omnigraph.validate.violations import ViolationLog
 def arrow_questions(
     rows: Mapping[str, TypedRows], mode: LoadMode, committed: CommittedTables, limit: int
 ) -> ArrowQuestions:
-    """Return answers from these rows, which have their key columns at least."""
+    """Return answers from these rows, which have at least their key columns."""
     changes = {
         key: TableChange(found.type, found, removed_ids(key, mode, committed), mode)
         for key, found in rows.items()
@@ -41,7 +41,7 @@ def written_keys(
     *,
     nulls: Mapping[str, Sequence[str]],
 ) -> dict[str, TypedRows]:
-    """Return the key columns of the rows that tasks have written, and which of some properties are null.
+    """Return the key columns of the rows that tasks have written, and which of the given properties are null.
 
     Raises:
         StorageError: the store failed.
@@ -68,7 +68,7 @@ def sliced_keys(
     *,
     nulls: Mapping[str, Sequence[str]],
 ) -> dict[str, TypedRows]:
-    """Return the key columns of the rows that the slices hold, read here once more; and nulls as above.
+    """Return the key columns of the rows in the slices, read here once more; and nulls as above.
 
     Raises:
         BadRequest: a file cannot be read.
@@ -83,13 +83,13 @@ def sliced_keys(
 
 
 def key_columns(type_: NodeType | EdgeType) -> list[str]:
-    """Return the columns that the set checks of a type look at."""
+    """Return the columns that the set checks for a type look at."""
     own = ["src", "dst"] if isinstance(type_, EdgeType) else [*(type_.key or ())]
     return list(dict.fromkeys(["id", *own, *(name for columns in type_.unique for name in columns)]))
 
 
 def _with_flags(table: pa.Table, type_: NodeType | EdgeType, nulls: Sequence[str]) -> pa.Table:
-    """Return the key columns of a table, and of other properties whether they are null: they may be large."""
+    """Return a table's key columns; of other properties, which may be large, only whether they are null."""
     keys = table.select(key_columns(type_))
     for name in nulls:
         keys = keys.append_column(null_of(name), table.column(name).is_null())

@@ -1,7 +1,7 @@
 """One attempt of a load on Spark, stage by stage, up to the writes that are ready to be committed.
 
-H3  What a dry run, or a load that leaves rows out, has to know is found without writing anything: rows are
-    read again, from the input. Otherwise they are written as they are read, and checked where they lie.
+H3  What a dry run, or a load that leaves rows out, needs to know is found without writing anything: rows are
+    read again, from the input. Otherwise they are written as they are read, and checked in the written files.
 """
 
 from collections.abc import Sequence
@@ -64,7 +64,7 @@ class BulkRun:
     notes: TaskNotes
     rows: dict[str, int] = field(default_factory=dict)  # by table: what passed the value checks
     counts: dict[str, int] = field(default_factory=dict)  # by table: what is written, each id once
-    fresh: dict[str, bool] = field(default_factory=dict)  # by table: whether all ids were made here
+    fresh: dict[str, bool] = field(default_factory=dict)  # by table: whether all ids were generated here
     nulls: dict[str, frozenset[str]] = field(default_factory=dict)  # by table: properties of some row
     left_out: dict[str, frozenset[str]] = field(default_factory=dict)  # by table: properties of some record
     written: list[StagedFragments] = field(default_factory=list)
@@ -79,7 +79,7 @@ class BulkRun:
 
     @property
     def has_work(self) -> bool:
-        """Whether anything is to be written."""
+        """Whether there is anything to write."""
         return any(self.rows.values()) or (self.options.mode == "overwrite" and bool(self.rows))
 
     @property
@@ -89,11 +89,11 @@ class BulkRun:
         return WriteSet({}, keys, looked_at(self.graph.catalog, keys, self.options.mode))
 
     def validated(self) -> LoadResult:
-        """Check everything, in rounds where rows are left out; afterwards what is left is written, or may be.
+        """Check everything, in rounds if rows are left out; afterwards what remains is written, or can be.
 
         Raises:
-            ValidationError, KeyConflict: something is wrong, and it is not to be left out.
-            ColumnsLeftOut: columns are missing that the options ask for.
+            ValidationError, KeyConflict: something is wrong, and may not be left out.
+            ColumnsLeftOut: columns that the options ask for are missing.
         """
         rejection = Rejection(self.options, new_log(self.options))
         while True:
@@ -124,7 +124,7 @@ class BulkRun:
         )
 
     def staged(self) -> list[tuple[TableEntry, StagedWrite]]:
-        """Return one staged write for each table that something happens to.
+        """Return one staged write for each table that changes.
 
         Raises:
             ResourceLimit: a table gets more rows or bytes than a setting allows.
@@ -138,17 +138,17 @@ class BulkRun:
             return found
 
     def hand_over(self) -> None:
-        """Leave what was written to a commit: it may be part of a version as soon as that has begun."""
+        """Hand what was written over to a commit: it may be part of a version as soon as that has begun."""
         self.handed = frozenset([*self._data_paths(), *self.deletions])
 
     def take_back(self, _end: NoEffect, /) -> None:
-        """Own the files again, after a commit that had no effect."""
+        """Take the files back after a commit that had no effect."""
         self.handed = frozenset()
 
     def discard_files(self) -> None:
         """Remove the files that nothing refers to; best effort (H2).
 
-        Those that the driver knows of are removed even if nobody can tell what tasks did besides.
+        Those that the driver knows of are removed even if it is unknown what else tasks wrote.
         """
         parts = self.graph.parts
         paths = {*self._data_paths(), *self.garbage}
@@ -179,7 +179,7 @@ class BulkRun:
     def _read(
         self, work: Sequence[SliceWork], found: ViolationLog, rejection: Rejection, *, writes: bool
     ) -> None:
-        """Read the slices on executors and check their values; write what passes where that is asked."""
+        """Read the slices on executors and check their values; write what passes if asked to."""
         plan, tables, notes = self._plan(found.limit), self._tables(), self.notes
         size = sum(slice_.size for slice_ in self.slices)
         with self.jobs.stage(*self._read_stages(writes=writes), bytes_total=size) as stage:
@@ -201,13 +201,13 @@ class BulkRun:
             stage.seconds = added_up(report.seconds for report in reports)
 
     def _read_stages(self, *, writes: bool) -> tuple[Stage, ...]:
-        """Return the stages that a pass over the input is (H3)."""
+        """Return the stages that a pass over the input counts as (H3)."""
         if writes and not self.is_direct:
             return (Stage.WRITE,)
         return (Stage.READ, Stage.VALUES, *((Stage.WRITE,) if writes else ()))
 
     def _take(self, reports: Sequence[SliceReport], found: ViolationLog, rejection: Rejection) -> None:
-        """Add up what the tasks report, but for violations that an earlier round has reported already."""
+        """Add up what the tasks report, except for violations that an earlier round has already reported."""
         self.rows, self.fresh, self.nulls, self.left_out = {}, {}, {}, {}
         for slice_, report in zip(self.slices, reports, strict=True):
             found.open_file(slice_.source.file, slice_.source.name)
@@ -231,7 +231,7 @@ class BulkRun:
             )
 
     def _questions(self, work: tuple[SliceWork, ...], limit: int) -> KeyQuestions:
-        """Return who answers the set checks: this process where the keys are few, else Spark."""
+        """Return what answers the set checks: this process if there are few keys, else Spark."""
         if sum(self.rows.values()) <= key_rows():
             rows = self._few_rows(work, limit)
             parts = self.graph.parts
@@ -267,7 +267,7 @@ class BulkRun:
         return sliced_keys(self.graph.catalog, self.rows, work, self._plan(limit), nulls=self._nulls())
 
     def _nulls(self) -> dict[str, list[str]]:
-        """Return the properties that a merge may clear, by table."""
+        """Return the properties that an upsert may clear, by table."""
         return {key: sorted(names) for key, names in self.nulls.items() if self.options.mode == "merge"}
 
     def _check_sets(self, questions: KeyQuestions, found: ViolationLog) -> None:
@@ -311,9 +311,9 @@ class BulkRun:
     def _last_rows(
         self, type_: NodeType | EdgeType, table: TaskTable, fragments: Sequence[WrittenFragment]
     ) -> pa.Table:
-        """Return the last row of each id from what tasks wrote; it fits the setting for merges.
+        """Return the last row of each id from what tasks wrote; it is below the configured size of an upsert.
 
-        The files of the tasks become garbage: what they hold is written again, beside the rows it replaces.
+        The files of the tasks become garbage: what they hold is written again, next to the rows it replaces.
         """
         names = arrow_schema(type_).names
         found = [piece for item in fragments for piece in read_written(table.address, item, names)]

@@ -1,8 +1,8 @@
-"""Tables that a Python user holds, as inputs of a load; no library is imported to tell them apart.
+"""Python users' tables as inputs of a load; no library is imported to tell them apart.
 
-F1  A frame of pandas is read by pandas' conventions, any other table as it is. NaN is how pandas writes that
-    there is no value, so it is null. A column of integers with a gap is one of floats there: for an integer
-    property it is taken back, if no number in it can have lost a digit on the way.
+F1  A pandas frame is read by pandas' conventions, any other table as is. NaN is how pandas represents a
+    missing value, so it is null. A column of integers with a gap is a column of floats in pandas: for an
+    integer property it is converted back, if no number in it can have lost a digit on the way.
 """
 
 from typing import Any, TypeAlias, cast
@@ -17,7 +17,7 @@ from omnigraph.operations.load.model import FrameInput, TableInput
 
 FloatColumn: TypeAlias = "pa.ChunkedArray[Any]"
 
-# The first whole number of each width that may stand for its neighbour, too: below it a float is exact.
+# The first whole number of each width that may also stand for its neighbour: below it a float is exact.
 _DOUBTFUL_FROM = {pa.float64(): 2**53, pa.float32(): 2**24, pa.float16(): 2**11}
 
 
@@ -25,7 +25,7 @@ def table_input(catalog: Catalog, type_name: str, table: object) -> TableInput |
     """Return a table of pyarrow, pandas, polars or Spark as an input for a type.
 
     Raises:
-        BadRequest: there is no such type, or this is no table.
+        BadRequest: there is no such type, or this is not a table.
     """
     found = catalog.nodes.get(type_name) or catalog.edge(type_name)
     if found is None:
@@ -39,20 +39,20 @@ def to_arrow(table: object, type_: NodeType | EdgeType) -> pa.Table:
     """Return a table in memory as an Arrow table for a type.
 
     Raises:
-        BadRequest: this is no table, or has a column that Arrow cannot hold, or one of pandas has floats for
-            an integer that may not be the numbers that were meant.
+        BadRequest: this is not a table, or it has a column that Arrow cannot hold, or a pandas column has
+            floats for an integer that may not be the numbers that were meant.
     """
     type_name = type_.name
     try:
         found = _converted(table)
     except (pa.ArrowException, UnicodeError) as error:
         reason = str(error).partition("\n")[0]
-        raise BadRequest(f"the table for {type_name} makes no Arrow table: {reason}") from error
+        raise BadRequest(f"the table for {type_name} cannot become an Arrow table: {reason}") from error
     if found is not None and _comes_from(table, "pandas"):
         return _by_conventions(found, type_)
     if found is None:
         is_list = isinstance(table, list | tuple)
-        hint = ": make one of a list of dicts with pyarrow.Table.from_pylist" if is_list else ""
+        hint = ": pyarrow.Table.from_pylist turns a list of dicts into one" if is_list else ""
         kinds = "a table of pyarrow, pandas, polars or Spark"
         raise BadRequest(f"the table for {type_name} is a {type(table).__name__}, not {kinds}{hint}")
     return found
@@ -78,7 +78,7 @@ def _comes_from(table: object, library: str) -> bool:
 
 
 def _by_conventions(table: pa.Table, type_: NodeType | EdgeType) -> pa.Table:
-    """Return a table of pandas without NaN, whose columns for integer properties are of integers (F1)."""
+    """Return a pandas table without NaN, whose columns for integer properties hold integers (F1)."""
     for place, field in enumerate(table.schema):
         if not pa.types.is_floating(field.type):
             continue
@@ -90,7 +90,7 @@ def _by_conventions(table: pa.Table, type_: NodeType | EdgeType) -> pa.Table:
 
 
 def _without_nan(column: FloatColumn) -> FloatColumn:
-    """Return a column whose NaN are null; Arrow leaves those that pandas holds beside nulls of its own."""
+    """Return a column whose NaNs are null; Arrow keeps those that pandas has next to its own nulls."""
     numbers = column.cast(pa.float64())
     cleared: FloatColumn = pc.if_else(pc.is_nan(numbers), pa.scalar(None, column.type), column)
     return cleared
@@ -106,8 +106,8 @@ def _integers(column: FloatColumn, property_name: str, scalar: Scalar) -> FloatC
     if row >= 0:
         dtype = "UInt64" if scalar is Scalar.U64 else "Int64"
         raise BadRequest(
-            f"row {row + 1} of the pandas column for {property_name} has {column[row].as_py()}, and {scalar} "
-            f"takes from floats only NaN, as null, and whole numbers below {doubtful_from:,}, which have "
+            f"row {row + 1} of the pandas column for {property_name} has {column[row].as_py()}, but {scalar} "
+            f"accepts from floats only NaN, as null, and whole numbers below {doubtful_from:,}, which have "
             f"lost no digit: make it a column of dtype '{dtype}'"
         )
     return numbers.cast(pa.int64())

@@ -1,1 +1,1 @@
-"""`merge`: where two branches meet, what each did since, and publishing both."""
+"""`merge`: where two branches meet, what each has done since, and publishing the result."""

@@ -1,10 +1,10 @@
 """Where the two branches of a merge meet, and what the graph showed there.
 
 M1  The commits in which two histories meet are read wherever a branch shows them, and on a deleted branch as
-    long as its storage is there.
-M2  Where it cannot be told in which commits they meet, or where one of them cannot be read, the merge is
-    refused: a state that is merely older would bring deleted entities back and find conflicts that are none.
-    So it is where they meet in a commit that its branch gave up and that no other branch shows.
+    long as its storage exists.
+M2  If it is unknown in which commits they meet, or if one of them cannot be read, the merge is refused: a
+    state that is merely older would bring deleted entities back and find false conflicts. The same applies if
+    they meet in a commit that its branch gave up and that no other branch shows.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,7 +20,7 @@ from omnigraph.operations.context import OpenGraph
 
 
 class MergeBase:
-    """The meeting of two branches as they were captured."""
+    """Where two captured branches meet."""
 
     def __init__(self, graph: OpenGraph, source: ManifestState, target: ManifestState) -> None:
         """Take both branches."""
@@ -31,7 +31,7 @@ class MergeBase:
         """Return where they meet.
 
         Raises:
-            AmbiguousMergeBase: that cannot be told (M2).
+            AmbiguousMergeBase: that is unknown (M2).
         """
         found = self.ancestry.where_chains_part()
         if found is not None:
@@ -39,14 +39,14 @@ class MergeBase:
         try:
             return self.ancestry.meeting(self._others())
         except HistoryUnknown as unknown:
-            reason = f"nobody knows what led to {unknown}, of branches that were deleted or gave them up"
+            reason = f"it is unknown what led to {unknown}, of branches that were deleted or gave them up"
             raise self._refusal(unknown.commit_ids, reason) from unknown
 
     def read(self, meeting: Meeting) -> Base:
         """Return what the graph showed where they meet.
 
         Raises:
-            AmbiguousMergeBase: a commit cannot be read any more (M2).
+            AmbiguousMergeBase: a commit can no longer be read (M2).
         """
         if isinstance(meeting, MergedBase):
             one, other, over = (self.read(part) for part in (meeting.one, meeting.other, meeting.over))
@@ -81,7 +81,7 @@ class MergeBase:
         try:
             yield self._graph.parts.coordinator.read_apart(made_on.branch, made_on.ref)
         except StorageError as error:
-            # What a deleted branch left is nobody's to keep: that a part of it is gone is no damage.
+            # Nothing keeps what a deleted branch left behind: that a part of it is gone is not damage.
             if error.kind != "not_found" and not isinstance(error, GraphDamaged):
                 raise
 

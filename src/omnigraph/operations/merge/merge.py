@@ -1,15 +1,15 @@
-"""`merge`: bring into a branch what another one did since the two parted, entity by entity.
+"""`merge`: bring what one branch did since the two diverged into another, entity by entity.
 
 B1  Both heads are captured once, the source's under its publish lock and on the disk: what is merged is never
-    taken back. What the source does later is not part of this merge; when the target moves before the first
+    taken back. What the source does later is not part of this merge; if the target moves before the first
     effect, nothing is done.
-B2  All conflicts are found before any of them is told, and with one of them nothing is written.
+B2  All conflicts are found before any is reported, and if there is one, nothing is written.
 B3  A fast-forward needs no check of its rows: the target comes to show what the source shows, and that was
     checked when it was written.
-B4  The source is deleted after the merge stands, and only as it was merged: what came to it since would be
-    lost. Failing to delete it does not fail the merge.
-B5  What both sides did is told against the commits in which they meet, wherever those were made. Where that
-    cannot be told or read, nothing is merged.
+B4  The source is deleted once the merge stands, and only if it is still as it was merged: what was added
+    since would be lost. Failing to delete it does not fail the merge.
+B5  What both sides did is determined against the commits in which they meet, wherever those were made. If
+    they are unknown or cannot be read, nothing is merged.
 """
 
 from collections.abc import Callable, Iterable
@@ -47,7 +47,7 @@ from omnigraph.operations.upkeep import after_write
 
 
 class MergeOutcome(StrEnum):
-    """How two histories stood to each other."""
+    """How two histories were related."""
 
     ALREADY_UP_TO_DATE = "already_up_to_date"
     FAST_FORWARD = "fast_forward"
@@ -83,7 +83,7 @@ class MergeResult:
 
 @dataclass(frozen=True, slots=True)
 class _Heads:
-    """Both sides as captured, where they meet, and how they stand to each other."""
+    """Both sides as captured, where they meet, and how they are related."""
 
     source: ManifestState
     target: ManifestState
@@ -111,7 +111,7 @@ def merge(
         BadRequest: a branch cannot be merged into itself.
         BranchNotFound: there is no such branch.
         MergeConflicts: the two sides disagree; nothing was written.
-        AmbiguousMergeBase: it cannot be told or read what they have in common; nothing was written.
+        AmbiguousMergeBase: what they have in common is unknown or cannot be read; nothing was written.
         ConflictError: the target moved meanwhile, or another process holds a publish lock; nothing of this
             merge is visible.
     """
@@ -176,7 +176,7 @@ def _capture(graph: OpenGraph, request: MergeRequest, *, dry_run: bool) -> _Head
 
 
 def _durable(graph: OpenGraph, branch: str | None) -> ManifestState:
-    """Return the newest state of a branch, when nobody can take it back any more (B1)."""
+    """Return the newest state of a branch once it can no longer be taken back (B1)."""
     ref = graph.require_branch(branch)  # before a lock file is made for its name
     with graph.publisher.turn(branch):
         graph.publisher.supersede_unsynced(ref)
@@ -186,7 +186,7 @@ def _durable(graph: OpenGraph, branch: str | None) -> ManifestState:
 
 
 def _outcome(ancestry: Ancestry, meeting: Meeting, ours: GraphCommit, theirs: GraphCommit) -> MergeOutcome:
-    """Say how two heads stand to each other; equivalent commits count as one."""
+    """Return how two heads are related; equivalent commits count as one."""
     source, target = (ancestry.effective(head.graph_commit_id) for head in (ours, theirs))
     base = ancestry.effective(meeting.commit_id) if isinstance(meeting, Ancestor) else None
     if source in {base, target}:
@@ -197,7 +197,7 @@ def _outcome(ancestry: Ancestry, meeting: Meeting, ours: GraphCommit, theirs: Gr
 def _plan_of_live_branches(
     graph: OpenGraph, request: MergeRequest, heads: _Heads
 ) -> tuple[MergePlan, tuple[MergeConflict, ...]]:
-    """Plan the merge; rows that cannot be found because a branch was deleted meanwhile say so."""
+    """Plan the merge; if rows are missing because a branch was deleted meanwhile, the error says so."""
     try:
         return _plan(graph, request, heads)
     except (StorageError, HistoricalVersionReclaimed):
@@ -210,7 +210,7 @@ def _plan_of_live_branches(
 def _plan(
     graph: OpenGraph, request: MergeRequest, heads: _Heads
 ) -> tuple[MergePlan, tuple[MergeConflict, ...]]:
-    """Return what the target takes from the source, and everything that stands against it (B2)."""
+    """Return what the target takes from the source, and all conflicts (B2)."""
     parts, target = graph.parts, heads.target.snapshot()
     reader = RowReader(parts.store)
     view = CountedView(CommittedTables(target, parts.store, parts.pinned))
@@ -236,14 +236,14 @@ def _plan(
 
 
 def _written(deltas: Iterable[TableDelta], pointed: set[str]) -> Iterable[TableDelta]:
-    """Return the deltas that are applied row by row; a table that ends as it is is not written."""
+    """Return the deltas that are applied row by row; a table that stays the same is not written."""
     return (delta for delta in deltas if delta.table_key not in pointed and not delta.is_empty)
 
 
 def _delete_source(
     result: MergeResult, delete: Callable[[ManifestState], None], merged: ManifestState
 ) -> MergeResult:
-    """Delete the source as it was merged; a refusal is told, and changes nothing about the merge (B4)."""
+    """Delete the source as it was merged; a refusal is reported, and changes nothing about the merge (B4)."""
     try:
         delete(merged)
     except OmnigraphError as error:

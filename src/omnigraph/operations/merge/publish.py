@@ -1,6 +1,6 @@
 """Publishing a merge: the target's tables, one more look, then phases A to D.
 
-G1  Nothing is written before the target is known to stand where it was captured; every table of the target is
+G1  Nothing is written before the target is known to be where it was captured; every table of the target is
     held until the merge has landed.
 """
 
@@ -36,7 +36,7 @@ _FAILPOINTS = FailpointNames(
 
 @dataclass(frozen=True, slots=True)
 class MergeRequest:
-    """Who merges what into what; none is main."""
+    """Who merges what into what; None is main."""
 
     source: str | None
     target: str | None
@@ -48,7 +48,7 @@ class MergeRequest:
 class MergePlan:
     """What a merge does to the target: rows of some tables, another version of others.
 
-    `looked_at` are all tables that the decision rests on, written or not.
+    `looked_at` are all tables on which the decision depends, written or not.
     """
 
     looked_at: tuple[str, ...]
@@ -66,12 +66,12 @@ def publish_merge(
     source_history: Mapping[str, object],
     captured: ManifestState,
 ) -> PublishOutcome:
-    """Write what the target takes, and make it visible with a commit of two parents.
+    """Write what the target takes, and make it visible with a commit that has two parents.
 
     Raises:
         ReadSetChanged: the target moved since it was captured.
-        BranchNotFound: the target is gone, or was made again.
-        ConflictError: somebody else was first; with `recovery_operation_id` where effects wait for recovery.
+        BranchNotFound: the target is gone, or was created again.
+        ConflictError: another writer was first; with `recovery_operation_id` where effects wait for recovery.
         RecoveryRequired: the outcome is unknown or unfinished.
     """
     parts, branch = graph.parts, request.target
@@ -113,7 +113,7 @@ def _refuse_other_head(captured: ManifestState, now: ManifestState) -> None:
 
 
 def _looked_at(graph: OpenGraph, plan: MergePlan) -> frozenset[str]:
-    """Return the tables that the decision rests on."""
+    """Return the tables on which the decision depends."""
     losing = {delta.table_key for delta in plan.deltas if len(delta.deleted)}
     losing |= {entry.table_key for entry in plan.repointed}  # their rows were not necessarily looked at
     return frozenset(plan.looked_at) | frozenset(tables_read(graph.catalog, plan.looked_at, losing))
