@@ -179,7 +179,7 @@ def failing(cell: Cell) -> Iterator[None]:
             with pytest.raises(InjectedFault):
                 yield
         else:
-            with pytest.raises(RecoveryRequired, match="finished or undone by the next write or open"):
+            with pytest.raises(RecoveryRequired, match="the next write or open finishes or undoes it"):
                 yield
 
 

@@ -151,7 +151,7 @@ def test_nothing_is_given_up_but_what_was_told(root: Path) -> None:
     with og.open(root) as graph:
         insert(graph, "meanwhile")
 
-    with pytest.raises(ConflictError, match="moved since the loss was told"):
+    with pytest.raises(ConflictError, match="moved since the loss was reported"):
         verbs.repair(make_parts(str(root)), told)
 
     with og.open(root) as graph:
@@ -288,7 +288,7 @@ def test_a_writer_at_work_is_waited_for(root: Path) -> None:
     with og.open(root) as writer:
 
         def refused() -> None:
-            with pytest.raises(ConflictError, match="is at work"):
+            with pytest.raises(ConflictError, match="is active"):
                 og.repair(root, GOOD)
 
         with failpoint("write.post_finalize_pre_publisher", "call", refused):

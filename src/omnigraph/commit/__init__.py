@@ -1,1 +1,1 @@
-"""The publish protocol: sidecars, the one door, recovery."""
+"""The publish protocol: sidecars, the publisher, recovery."""

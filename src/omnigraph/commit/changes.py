@@ -65,10 +65,10 @@ ManifestChange = SetSchema | RegisterTable | RenameTable | UpdateTable | Tombsto
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """The version that a table must be published at; 0 is "not there".
+    """The version that a table must be published at; 0 means that it does not exist.
 
     A branch that adopts the version of another ref may show an old number with other rows: where the
-    transaction is known, it must be that one.
+    transaction is known, it must match too.
     """
 
     table_key: str
@@ -98,7 +98,7 @@ class LineageIntent:
     created_at: int
     merged_parent_commit_id: str | None = None
     message: str | None = None
-    merged_history: Mapping[str, object] | None = None  # what a merge tells of its source's history
+    merged_history: Mapping[str, object] | None = None  # what a merge records of its source's history
     sums: tuple[FileSum, ...] = ()  # of the files that it adds to tables
 
 
@@ -106,7 +106,7 @@ def check_expectations(tables: TableStates, expected: Mapping[TableIdentity, Exp
     """Compare every expectation with the published state.
 
     Raises:
-        ExpectedVersionMismatch: the first table that is elsewhere.
+        ExpectedVersionMismatch: for the first table that is at another version.
     """
     for identity, expectation in sorted(expected.items(), key=lambda item: item[1].table_key):
         if not expectation.is_met(tables, identity):
@@ -117,7 +117,7 @@ def check_expectations(tables: TableStates, expected: Mapping[TableIdentity, Exp
 
 
 def published_version(tables: TableStates, identity: TableIdentity) -> int:
-    """Return the version a lifetime is published at: 0 if unknown, its tombstone's if it has ended."""
+    """Return the version a lifetime is published at: 0 if unknown, that of its tombstone if it has ended."""
     if tables.is_dead(identity):
         return tables.tombstones[identity][0]
     pin = tables.pins.get(identity)

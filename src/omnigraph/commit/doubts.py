@@ -1,7 +1,7 @@
-"""What the last sweep of a handle had to leave, for the drift guard, which refuses tables by it.
+"""What the last sweep of a handle had to leave, so that the drift guard can refuse the tables concerned.
 
-Some sidecars are of commits of which nobody knows whether they are on the disk; others wait for the restore
-that only a read-write open makes. Every other one is settled by somebody else, or by the next sweep.
+Some sidecars belong to commits that may or may not be on the disk; others wait for the restore that only a
+read-write open makes. Every other one is settled by another process, or by the next sweep.
 """
 
 from collections.abc import Collection
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Doubts:
-    """Such sidecars, as the last sweep of this handle found them."""
+    """These sidecars, as the last sweep of this handle found them."""
 
     def __init__(self) -> None:
         """Begin without a doubt."""
@@ -27,7 +27,7 @@ class Doubts:
         self._kept[sidecar.operation_id] = (sidecar, reason)
 
     def learn(self, *, left: Collection[str], waiting: Collection[str]) -> None:
-        """Let go of what somebody has settled since; remember what waits for a read-write open."""
+        """Forget what has been settled since; remember what waits for a read-write open."""
         self.waiting = frozenset(waiting)
         self._kept = {key: kept for key, kept in self._kept.items() if key in left}
 
@@ -35,7 +35,7 @@ class Doubts:
         """Refuse a table whose newest commit is in doubt.
 
         Raises:
-            RecoveryRequired: somebody has to decide first; the message says how.
+            RecoveryRequired: a person must decide first; the message says how.
         """
         for sidecar, reason in tuple(self._kept.values()):
             if sidecar.names(entry.identity, entry.owner):

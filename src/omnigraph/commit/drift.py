@@ -1,7 +1,7 @@
 """The drift guard: a writer looks once more before its first effect.
 
-The order is HEAD, then the sidecars, then the pin: a sidecar is durable before HEAD moves and goes only
-after the pin has moved, so a live writer is always seen by one of the two looks.
+The order is HEAD, then the sidecars, then the pin: a sidecar is durable before HEAD moves and is deleted only
+after the pin has moved, so one of the last two looks always sees a live writer.
 """
 
 from collections.abc import Iterable
@@ -31,13 +31,13 @@ def refuse_drift(
 ) -> None:
     """Compare HEAD with the pin of every table that is about to be written.
 
-    `has_swept` says that the caller heals at its entry, and will do so again if it is told to try again.
+    `has_swept` says that the caller heals at its entry, and will do so again if told to retry.
 
     Raises:
         ExpectedVersionMismatch: a live writer is between its commit and its publish, or has just finished.
-        RecoveryRequired: a dead writer's movement must be undone by a read-write open, or nobody knows
+        RecoveryRequired: a dead writer's movement must be undone by a read-write open, or it is unknown
             whether the table's newest commit is on the disk.
-        DriftNeedsRepair: nobody says why the table moved.
+        DriftNeedsRepair: it is unknown why the table moved.
         InvariantViolation: HEAD is behind the pin.
     """
     for entry in entries:
@@ -79,6 +79,6 @@ def _explain(
         if sidecar.operation_id in parts.doubts.waiting or not has_swept:
             raise RecoveryRequired(sidecar.operation_id, _ROLLBACK)
     if naming:
-        # Its writer, or one that shared its tables, has ended since the sweep: the next entry heals it.
+        # Its writer, or one that shared its tables, has ended since the sweep: the next write heals it.
         raise ExpectedVersionMismatch(table_key=entry.table_key, expected=entry.version, actual=head)
     raise DriftNeedsRepair(table_key=entry.table_key, pin=entry.version, head=head)

@@ -30,7 +30,7 @@ WRITE_FAILPOINTS = FailpointNames(
 
 @dataclass(frozen=True, slots=True)
 class WriteRequest:
-    """Who asks for a write, on what it was prepared, and what it requires."""
+    """Who asks for a write, what it was prepared on, and what it requires."""
 
     kind: WriterKind
     snapshot: Snapshot
@@ -69,7 +69,7 @@ def finalize(
         ExpectedVersionMismatch: a table moved since it was read.
         ReadSetChanged: a table that was only read moved.
         PreconditionFailed: the branch is not at the commit that the caller requires.
-        RecoveryRequired: an unfinished write is in the way, or this one ended unfinished.
+        RecoveryRequired: another write is unfinished, or this one ended unfinished.
     """
     branch = request.snapshot.branch
     work = list(work_of(write_set, rows, request.snapshot.entries))
@@ -95,10 +95,10 @@ def finalize_staged(
     *,
     made: Sequence[Made],
 ) -> PublishOutcome:
-    """Publish a write that is staged already, whoever wrote its files; of the set only its tables are used.
+    """Publish a write that is already staged, whoever wrote its files; of the set only its tables are used.
 
-    An entry whose owner is not that of the snapshot lies on a fork that the caller has made. `made` is all
-    that the caller removes by itself where no commit comes of it.
+    An entry whose owner is not that of the snapshot is on a fork that the caller has made. `made` is
+    everything that the caller itself removes if there is no commit.
 
     Raises:
         ExpectedVersionMismatch, ReadSetChanged, PreconditionFailed, RecoveryRequired: as `finalize`.
@@ -116,7 +116,7 @@ def check_if_commit(state: ManifestState, if_commit: str | None) -> None:
     """Compare the head with the commit that a caller requires, up to maintenance commits.
 
     Raises:
-        PreconditionFailed: the head shows other rows than that commit.
+        PreconditionFailed: the head does not show the same rows as that commit.
     """
     if if_commit is None:
         return

@@ -1,10 +1,10 @@
-"""First writes of a branch to tables that it only inherits: each works on a fork of its own.
+"""First writes of a branch to tables that it only inherits: each works on its own fork.
 
 F1  Every attempt mints its own ref: a leftover never blocks a write, and two first writers never meet before
     the publisher lets one of them win.
 F2  A fork starts from the pin that the branch shows, whoever owns it.
-F3  The forks of an attempt go with it while they are its own. Once they are handed over to a commit, nobody
-    but recovery and cleanup drops them, unless the commit proves that it had no effect.
+F3  An attempt drops its forks while they are its own. Once they are handed over to a commit, only recovery
+    and cleanup drop them, unless the commit proves that it had no effect.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -37,16 +37,16 @@ class Forks:
     _is_owned: bool = True
 
     def hand_over(self) -> None:
-        """Leave the forks to a commit."""
+        """Hand the forks over to a commit."""
         self._is_owned = False
 
     def take_back(self, _end: NoEffect, /) -> None:
-        """Own the forks again, after a commit that had no effect."""
+        """Take the forks back after a commit that had no effect."""
         self._is_owned = True
 
     def keep(self, used: Collection[str]) -> None:
-        """Drop the forks that turned out to be of no use, before anything is handed over."""
-        assert self._is_owned, "a fork that was handed over is nobody's to drop"
+        """Drop the forks that turned out not to be needed, before anything is handed over."""
+        assert self._is_owned, "a fork that was handed over must not be dropped"
         unused = [fork for fork in self._made if fork.table_key not in used]
         self._made = [fork for fork in self._made if fork.table_key in used]
         _drop(self._parts, unused)
@@ -56,7 +56,7 @@ class Forks:
         hit("fork.before_create")
         ref = mint_ref(branch, self._parts.new_id())
         fork = replace(entry, pin=replace(entry.pin, ref=ref))
-        self._made.append(fork)  # first: one that is made and not noted would be dropped by nobody
+        self._made.append(fork)  # first: one that is made and not noted would never be dropped
         self._parts.refs.create(self._parts.address(entry), entry.version, ref)
         self.tables[entry.table_key] = fork
         hit("fork.post_create_pre_stage")
@@ -71,7 +71,7 @@ def forked(parts: Parts, branch: str | None, entries: Iterable[TableEntry]) -> I
     """Yield tables as this branch writes them: its own as they are, others on fresh forks.
 
     The caller holds the queues of the tables. What is still the attempt's own at the end is dropped; signals
-    that a commit inside of the block held back are delivered behind it.
+    that a commit inside the block held back are delivered after it.
 
     Raises:
         StorageError: a fork could not be made; those made before are dropped.

@@ -1,7 +1,7 @@
-"""The sums of a manifest's own files: a publish records those of the versions before it.
+"""The checksums of a manifest's own files: a publish records those of the versions before it.
 
-A version cannot name the checksum of a file that holds this very name, so each publish looks one step back.
-What it does not record for lack of a successor is what the newest publish of a branch wrote.
+A version cannot contain the checksum of the file it is stored in, so each publish looks one step back. Only
+what the newest publish of a branch wrote is not recorded, for lack of a successor.
 """
 
 from collections.abc import Callable
@@ -15,24 +15,25 @@ from omnigraph.storage.tables.table import TableStore
 
 
 class ManifestSums:
-    """What this process has published and nobody has recorded yet; used under the publish lock."""
+    """What this process has published and is not recorded yet; used under the publish lock."""
 
     def __init__(self, store: TableStore, summer: Summer, warn: Callable[[str], None]) -> None:
-        """Take who opens manifests, and who takes sums."""
+        """Take what opens manifests, and what computes checksums."""
         self._store = store
         self._summer = summer
         self._warn = warn
         self._last: dict[TableAddress, tuple[int, tuple[FileSum, ...]]] = {}
 
     def remember(self, before: ManifestHandle, after: ManifestHandle) -> None:
-        """Take the sums of what a publish wrote, while its files are as they were written."""
+        """Compute the checksums of what a publish wrote, while its files are as they were written."""
         if self._summer.is_active and after.version == before.version + 1:
             self._last[after.address] = (after.version, self._sum(lambda: added_by_publish(before, after)))
 
     def of_predecessor(self, handle: ManifestHandle, sequence: int) -> tuple[FileSum, ...]:
-        """Return the sums of all that came since the publish numbered `sequence`, itself included.
+        """Return the checksums of everything since the publish numbered `sequence`, itself included.
 
-        A manifest that cannot be summed is a warning: the publish reads what it needs of it, and says so.
+        A manifest whose checksums cannot be computed is a warning: the publish itself reads what it needs and
+        reports what it cannot.
         """
         if not self._summer.is_active:
             return ()
@@ -49,9 +50,9 @@ class ManifestSums:
             return ()
 
     def _since(self, handle: ManifestHandle, older: int) -> tuple[str, ...]:
-        """Return the files of the versions above one; of all there are where that one is gone.
+        """Return the files of the versions above one; of all versions if that one is gone.
 
-        Transactions are left out: a version file holds its own, and nobody reads the copy.
+        Transactions are left out: a version file holds its own, and the copy is never read.
         """
         newer = handle.version
         try:

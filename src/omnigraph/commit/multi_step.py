@@ -1,9 +1,9 @@
 """Several commits of one table in one write: new rows, then changed ones, then removals.
 
-M1  Each step is staged on the HEAD that the one before made; a step with nothing to do is left out.
-M2  Rows are written in chunks: what is held at a time is bounded, whatever a step brings.
-M3  Between the first step and the last the table shows a part of the write. Nobody publishes that: only a
-    confirmed version is one, and an unconfirmed one is undone.
+M1  Each step is staged on the HEAD that the previous one made; a step with nothing to do is left out.
+M2  Rows are written in chunks: what is in memory at a time is bounded, however large a step is.
+M3  Between the first step and the last the table shows a part of the write. That is never published: only a
+    confirmed version is, and an unconfirmed one is undone.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -33,9 +33,9 @@ _FAILPOINTS = {
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """What happens to one table: rows that it does not have, rows that it has, ids that go.
+    """What happens to one table: new rows, changed rows, removed ids.
 
-    None and no ids are steps that are left out. `entry` is the table where it is written.
+    A step that is None, or has no ids, is left out. `entry` is the table where it is written.
     """
 
     entry: TableEntry
@@ -100,7 +100,7 @@ def _staging(
 
 
 def _gathered(chunks: Iterable[Chunk]) -> Iterator[Chunk]:
-    """Yield rows in pieces of the size that is written at a time: a fragment, or what may be held (M2)."""
+    """Yield rows in chunks of the size that is written at a time: a fragment, or the memory bound (M2)."""
     held: list[Chunk] = []
     rows = size = 0
     for number, chunk in enumerate(chunks):

@@ -1,10 +1,10 @@
 """How a commit section ends: one of three values, on which every removal depends.
 
-U1  No effect is proved, never assumed, and only the commit section says it: whoever holds a `NoEffect` may
+U1  No effect is proved, never assumed, and only the commit section states it: the holder of a `NoEffect` may
     remove what the attempt made.
 U2  What an attempt made (a fork, a file) is its own until it is handed over to the section, and again when
-    that has ended without effect. In between, and after every other end, recovery and cleanup decide from
-    manifest and sidecars: a writer never removes what a durable record may name.
+    that has ended without effect. In between, and after every other end, recovery and cleanup decide from the
+    manifest and the sidecars: a writer never removes what a durable record may name.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class Proof(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NoEffect:
-    """Nothing of the write is there but what nothing names."""
+    """The write has left nothing but what nothing names."""
 
     proof: Proof
     error: Exception
@@ -39,7 +39,7 @@ class Landed:
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """The write had effects, or may have had; its sidecar stays until recovery has settled them."""
+    """The write had effects, or may have had some; its sidecar stays until recovery has settled them."""
 
     operation_id: str
     error: Exception
@@ -52,9 +52,9 @@ class Made(Protocol):
     """Something that an attempt made and removes when it ends, unless it was handed over (U2)."""
 
     def hand_over(self) -> None:
-        """Leave it to the commit section: from here on a durable record may name it."""
+        """Hand it over to the commit section: from here on a durable record may name it."""
         ...
 
     def take_back(self, end: NoEffect, /) -> None:
-        """Own it again: the section has ended without effect."""
+        """Take it back: the section has ended without effect."""
         ...

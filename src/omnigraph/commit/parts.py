@@ -61,15 +61,15 @@ class Parts:
 
     @property
     def local_root(self) -> Path | None:
-        """The graph's directory, or none on an object store."""
+        """The graph's directory, or None on an object store."""
         return Path(self.root.uri) if self.root.is_local else None
 
     def address(self, entry: TableEntry) -> TableAddress:
-        """Return where the pinned version of a table lies."""
+        """Return the address of the pinned version of a table."""
         return TableAddress(self.root.child(entry.location), entry.owner)
 
     def pinned(self, entry: TableEntry) -> PinnedTable:
-        """Return a table at its pin, as a place."""
+        """Return the address and version of a table at its pin."""
         return PinnedTable(self.address(entry), entry.version, entry.table_key)
 
     def open(self, entry: TableEntry) -> SnapshotHandle:
@@ -82,7 +82,7 @@ class Parts:
         return self.pinned(entry).open(self.store)
 
     def address_of(self, path: str, ref: str | None) -> TableAddress:
-        """Return where a table of a graph-relative path lies."""
+        """Return the address of a table from its graph-relative path."""
         return TableAddress(self.root.child(path), ref)
 
     @property
@@ -97,7 +97,7 @@ def host_name() -> str:
 
 
 def boot_id() -> str:
-    """Name this start of this machine, and the space that its pids are counted in; empty where unknown."""
+    """Return an id for this boot of this machine and its pid namespace; empty if unknown."""
     return boot_identity()
 
 

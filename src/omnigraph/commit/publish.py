@@ -1,15 +1,15 @@
-"""The one door: every change of the graph becomes visible here.
+"""The publisher: every change to the graph becomes visible here, and only here.
 
 P1  A write is visible when one merge-insert on `__manifest` has landed, and not before: pins and commit
     together.
 P2  A publish that loses the race leaves nothing visible and says who won.
 P3  The id and time of a commit are minted once; its parent is the head of the state it is committed against.
-P4  Three outcomes stay three: it landed (a value), it did not (an error), nobody knows (`PublishUnknown`).
+P4  Three outcomes stay three: it landed (a value), it did not (an error), it is unknown (`PublishUnknown`).
     Every attempt first looks for its own commit: an answer may have been lost.
-P5  A publish whose files could not be synced is taken back, before anybody can build on it: on a local disk
-    nobody publishes, branches or merges from a branch without its publish lock.
+P5  A publish whose files could not be synced is taken back before anything can build on it: on a local disk
+    no process publishes, branches or merges from a branch without its publish lock.
 P6  In full durability nothing is built on a manifest version that is not on the disk: the base is synced
-    first, and the commit records it as `synced_version`. So a whole version proves all that lies below it.
+    first, and the commit records it as `synced_version`. So a whole version proves all versions below it.
 """
 
 import random
@@ -57,30 +57,30 @@ from omnigraph.storage.tables.staged import StagedWrite
 from omnigraph.storage.tables.table import TableStore
 from omnigraph.storage.tables.undo import TableUndo
 
-PUBLISHER_RETRY_BUDGET = 5  # at about 50 ms a try, a quarter second of contention before we say so
+PUBLISHER_RETRY_BUDGET = 5  # at about 50 ms per try, a quarter second of contention before we report it
 PAUSE_S_MAX = 0.05  # the longest pause after the first lost attempt; it grows with the attempts
 UPKEEP_INTERVAL = 64  # commits of a table between two rounds of upkeep
-# The manifest is folded with the tables, after a publish of upkeep: so one round of 64 commits costs what the
-# next one costs. Where no table falls due for long, it is folded by itself.
+# The manifest is folded with the tables, after a publish of upkeep: so every round of 64 commits costs the
+# same. If no table falls due for a long time, it is folded by itself.
 FRAGMENTS_WORTH_FOLDING = UPKEEP_INTERVAL // 2
 FRAGMENTS_MAX = UPKEEP_INTERVAL + 16
 LOCKS_DIR = "__locks"
-_UNDONE = "unsynced-publish"  # what the commit that takes a publish back says of itself
+_UNDONE = "unsynced-publish"  # how the commit that takes a publish back marks itself
 HORIZON_S = 24 * 3600.0  # manifest versions younger than this are never trimmed
 
 
 class PublishUnknown(StorageError):
-    """Nobody knows whether the publish landed: the store failed, and cannot be asked."""
+    """It is unknown whether the publish landed: the store failed, and cannot be asked."""
 
 
 class PublishLockHeld(ConflictError):
-    """Another process holds the publish lock of a branch; trying again is safe."""
+    """Another process holds the publish lock of a branch; retrying is safe."""
 
     def __init__(self, branch: str | None) -> None:
-        """Take the graph branch; none is main."""
+        """Take the graph branch; None is main."""
         self.branch = branch or MAIN
         super().__init__(
-            f"another process holds the publish lock of branch '{self.branch}' and does not go on:"
+            f"another process holds the publish lock of branch '{self.branch}' and is not releasing it:"
             " try again, or end that process"
         )
 
@@ -96,7 +96,7 @@ class PublishOutcome:
 
 @dataclass(frozen=True, slots=True)
 class _PublishBatch:
-    """What one publish is to make visible, the same in every attempt (P3)."""
+    """What one publish makes visible, the same in every attempt (P3)."""
 
     branch: str | None
     ref: str | None
@@ -129,7 +129,7 @@ class ManifestPublisher:
     ) -> None:
         """Take the manifest's reader and writer; the clock must count sleep.
 
-        `check_branch` raises for a branch that is not there any more.
+        `check_branch` raises for a branch that no longer exists.
         """
         self._coordinator = coordinator
         self._manifest = coordinator.manifest
@@ -158,11 +158,11 @@ class ManifestPublisher:
         """Make changes visible, with one commit, if every expected table is where it should be.
 
         Raises:
-            ExpectedVersionMismatch: a table is elsewhere; final.
-            BranchNotFound: the branch is gone, or another one of its name is there.
+            ExpectedVersionMismatch: a table is at another version; final.
+            BranchNotFound: the branch is gone, or was replaced by another of the same name.
             PublishRetriesExhausted: every attempt lost its race.
-            PublishLockHeld: another process of this host does not let anybody publish.
-            StorageError: the store failed and the commit is not there.
+            PublishLockHeld: another process on this host does not release the publish lock.
+            StorageError: the store failed and the commit did not land.
             PublishUnknown: the store failed and cannot be asked.
         """
         batch = _PublishBatch(branch, ref, tuple(changes), expected, lineage)
@@ -179,7 +179,7 @@ class ManifestPublisher:
         raise self._landed_all_the_same(batch, PublishRetriesExhausted(PUBLISHER_RETRY_BUDGET + 1))
 
     def _landed_all_the_same(self, batch: _PublishBatch, error: ConflictError) -> PublishUnknown:
-        """Raise an error that says that nothing landed, or return one: an answer may have been lost (P4)."""
+        """Raise the error if nothing landed, else return another: an answer may have been lost (P4)."""
         self._settle(batch.branch, batch.ref, batch.lineage.graph_commit_id, error)
         return PublishUnknown(f"the publish landed and may not be on the disk: {error}", kind="unknown")
 
@@ -225,7 +225,7 @@ class ManifestPublisher:
     def _merge(
         self, branch: str | None, ref: str | None, handle: ManifestHandle, rows: pa.Table, commit_id: str
     ) -> int:
-        """Write the rows; an error that is no conflict is settled by looking for the commit (P4)."""
+        """Write the rows; an error that is not a conflict is settled by looking for the commit (P4)."""
         try:
             version = self._manifest.merge(handle, rows)
             hit("publish.after_merge_ack_lost")
@@ -248,9 +248,9 @@ class ManifestPublisher:
         raise StorageError(f"the publish of {commit_id} failed: {error}", kind="unknown") from error
 
     def make_durable(self, ref: str | None, version: int) -> int | None:
-        """Sync a version that something is to be built on, unless it is known to be on the disk (P5).
+        """Sync a version that will be built on, unless it is known to be on the disk (P5).
 
-        Returns the version, for the record; none where durability asks for no syncs.
+        Returns the version, for the record; None if durability asks for no syncs.
 
         Raises:
             StorageError: it could not be synced: nothing may be built on it.
@@ -268,10 +268,10 @@ class ManifestPublisher:
         return self._synced.get(ref, 0) >= version or noted(self._coordinator.address(ref)) >= version
 
     def supersede_unsynced(self, ref: str | None) -> None:
-        """Make a version to build on where the newest takes something back and may not be on the disk (P5).
+        """Make a version to build on if the newest one takes something back and may not be on the disk (P5).
 
-        A second sync of its files would prove nothing. The new one shows the same with files of its own. The
-        caller has its turn.
+        A second sync of its files would prove nothing. The new one shows the same with its own files. The
+        caller holds the publish lock.
 
         Raises:
             StorageError: nothing can be synced: nothing may be built.
@@ -286,9 +286,9 @@ class ManifestPublisher:
             self._commit_undo(ref, staged)
 
     def _sync(self, ref: str | None, version: int) -> None:
-        """Make the new manifest version durable, with all that others published since we did so last.
+        """Make the new manifest version durable, with all that others have published since our last sync.
 
-        Whoever published in between may have died before its own sync, and this version builds on theirs.
+        A writer that published in between may have died before its own sync, and this version builds on that.
         """
         address = self._coordinator.address(ref)
         if not self._syncer.is_active:
@@ -300,11 +300,11 @@ class ManifestPublisher:
         self._note(address, version)
 
     def _note(self, address: TableAddress, version: int) -> None:
-        """Write down what was just done; a failure takes nothing back, and is a warning."""
+        """Note what was just synced; a failure takes nothing back, and is a warning."""
         try:
             self._manifest.note(address, version, is_synced=self._syncer.is_active)
         except StorageError as error:
-            self._warn(f"up to where the manifest is acknowledged could not be noted: {error}")
+            self._warn(f"the newest acknowledged version of the manifest could not be noted: {error}")
 
     def _sync_or_take_back(self, ref: str | None, before: int, version: int) -> None:
         try:
@@ -316,11 +316,11 @@ class ManifestPublisher:
     def take_back(self, branch: str | None, ref: str | None, commit_id: str) -> bool:
         """Undo the newest publish of a branch, which could not be synced and was not taken back then (P5).
 
-        Returns false where others have built on it: then nothing was done.
+        Returns false if others have built on it: then nothing was done.
 
         Raises:
             SyncFailed: the system fails again.
-            PublishLockHeld: another process of this host does not let anybody publish.
+            PublishLockHeld: another process on this host does not release the publish lock.
         """
         with self.turn(branch):
             state = self._coordinator.state(branch, ref)
@@ -331,7 +331,7 @@ class ManifestPublisher:
             return True
 
     def _undo(self, ref: str | None, before: int, version: int, failed: SyncFailed) -> None:
-        """Bring back the manifest as it was before a publish; refused where somebody came in between."""
+        """Bring back the manifest as it was before a publish; refused if another writer came in between."""
         try:
             staged, form = self._staged_undo(ref, before, version)
             if version != before + 1 or form != "inverse":
@@ -352,13 +352,13 @@ class ManifestPublisher:
     def _commit_undo(self, ref: str | None, staged: StagedWrite) -> None:
         stager = TableStager(self._store)
         undone = stager.commit_staged(staged, operation_id=_UNDONE, writer_kind=_UNDONE)
-        # Its own files alone: those that it takes back are not synced a second time, and nothing needs them.
+        # Only its own files: those that it takes back are not synced a second time, and nothing needs them.
         self._syncer.sync(undone.files, stage="manifest")
         self._synced[ref] = undone.version
         self._note(self._coordinator.address(ref), undone.version)
 
     def _fragments(self, ref: str | None, version: int, before: ManifestHandle) -> frozenset[int] | None:
-        """Return the fragments of the version just made, unless somebody else has moved on already."""
+        """Return the fragments of the version just made, unless another writer has already moved on."""
         handle = self._manifest.open_fresh(self._coordinator.address(ref))
         if handle.version != version:
             return None
@@ -367,12 +367,12 @@ class ManifestPublisher:
 
     @contextmanager
     def turn(self, branch: str | None) -> Iterator[None]:
-        """Keep everybody else of this host from publishing on a branch, and from building on it (P5).
+        """Keep every other process on this host from publishing on a branch, and from building on it (P5).
 
         On an object store one process writes, nothing is taken back, and the compare-and-swap is enough.
 
         Raises:
-            PublishLockHeld: another process does not let go of the lock.
+            PublishLockHeld: another process does not release the lock.
         """
         with self.publish_lock(branch) as is_held:
             if not is_held and self._local_root is not None:
@@ -381,7 +381,7 @@ class ManifestPublisher:
 
     @contextmanager
     def publish_lock(self, branch: str | None, wait_s: float | None = None) -> Iterator[bool]:
-        """Take turns with other writers of this host.
+        """Take turns with other writers on this host.
 
         Yields whether the lock is held. On an object store one process writes, and its threads take turns.
         """
@@ -399,7 +399,7 @@ class ManifestPublisher:
             yield is_obtained
 
     def _compact_if_due(self, branch: str | None, ref: str | None, outcome: PublishOutcome) -> None:
-        """Fold the manifest's fragments; a failure is a warning, and the next publish tries again."""
+        """Fold the manifest's fragments; a failure is a warning, and the next publish retries."""
         is_upkeep = outcome.commit.actor_id == MAINTENANCE_ACTOR
         if len(outcome.state.fragments) < (FRAGMENTS_WORTH_FOLDING if is_upkeep else FRAGMENTS_MAX):
             return
@@ -408,11 +408,11 @@ class ManifestPublisher:
             with self.publish_lock(branch, wait_s=0) as is_obtained:
                 if is_obtained:
                     self._compact(ref)
-        except Exception as error:  # noqa: BLE001 - upkeep never fails the publish before it
+        except Exception as error:  # noqa: BLE001 - upkeep never makes the publish before it fail
             self._warn(f"the manifest could not be compacted: {error}")
 
     def _compact(self, ref: str | None) -> None:
-        """Fold a manifest under its lock; what could not be synced of that is taken back (P5)."""
+        """Fold a manifest under its lock; if the result cannot be synced, it is taken back (P5)."""
         address = self._coordinator.address(ref)
         before = self._manifest.latest_version(address)
         self.make_durable(ref, before)
@@ -420,7 +420,7 @@ class ManifestPublisher:
         try:
             self._sync(ref, version)
         except SyncFailed:
-            # By a restore: it hides nobody's publish, because the lock is held.
+            # By a restore: it hides no other publish, because the lock is held.
             staged, _ = self._staged_undo(ref, before, version)
             self._commit_undo(ref, staged)
             raise

@@ -1,9 +1,9 @@
 """Write queues: who in this process may write what, and in which order locks are taken.
 
-W1  Order for everyone: schema gate, branch gates, table queues, writer lock, coordinator lock, publish lock.
-    Nobody takes an earlier class while holding a later one.
-W2  Queues serialise one process. Correctness of the data never depends on them: strict shapes, the
-    publisher's fence, sidecars and their locks carry that.
+W1  The order is always: schema gate, branch gates, table queues, writer lock, coordinator lock, publish lock.
+    No thread takes an earlier class while holding a later one.
+W2  Queues serialise one process. The correctness of the data never depends on them: strict shapes, the
+    publisher's fence, sidecars and their locks ensure that.
 """
 
 import threading
@@ -21,7 +21,7 @@ class WriteQueueManager:
     """The queues of one graph root; every handle of this process on that root shares them."""
 
     def __init__(self) -> None:
-        """Start with no queue; they are made when first asked for."""
+        """Start with no queues; each is created when first asked for."""
         self.schema_gate = threading.RLock()
         self._lock = threading.Lock()
         self._queues: dict[QueueKey, threading.Lock] = {}
@@ -29,7 +29,7 @@ class WriteQueueManager:
 
     @classmethod
     def for_root(cls, identity: str) -> "WriteQueueManager":
-        """Return the manager of a root, whatever its spelling."""
+        """Return the manager of a root, however it is spelled."""
         with _managers_lock:
             manager = _managers.get(identity)
             if manager is None:
@@ -38,7 +38,7 @@ class WriteQueueManager:
 
     @contextmanager
     def branch_gates(self, branches: Iterable[str | None]) -> Iterator[None]:
-        """Hold the gates of branches, none being main, in sorted order (W1)."""
+        """Hold the gates of branches, None being main, in sorted order (W1)."""
         with self._lock:
             ordered = sorted(set(branches), key=lambda name: name or "")
             gates = [self._branch_gates.setdefault(name, threading.Lock()) for name in ordered]

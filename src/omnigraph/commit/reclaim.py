@@ -1,10 +1,10 @@
 """Forks that nothing names: dropped with the sidecar that made them, or once they are old enough.
 
-R1  A fork that a pin of a live branch names, past pins included, or that a sidecar or a version in quarantine
-    names, is never dropped.
-R2  A fork is not taken for a leftover before `ORPHAN_GRACE` has passed: a distributed load may hold one for
+R1  A fork that is named by a pin of a live branch, past pins included, by a sidecar or by a version in
+    quarantine is never dropped.
+R2  A fork is not considered a leftover before `ORPHAN_GRACE` has passed: a distributed load may hold one for
     hours without a sidecar, and a commit on a dropped ref lands without an error and cannot be read.
-R3  Where anything cannot be listed or read, nothing is dropped.
+R3  If anything cannot be listed or read, nothing is dropped.
 """
 
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ ORPHAN_GRACE_S = 7 * 24 * 3600  # as long as the library keeps files that no ver
 
 
 def drop_unpublished_forks(parts: Parts, sidecar: Sidecar) -> None:
-    """Drop the forks of a write that came to nothing; a failure is a warning, and cleanup's to mend."""
+    """Drop the forks of a write that came to nothing; a failure is a warning, and leaves them to cleanup."""
     forks = [table for table in sidecar.tables if table.table_branch is not None]
     if not forks:
         return
@@ -55,9 +55,9 @@ def reclaim_orphaned_forks(parts: Parts, entry: TableEntry) -> None:
 
 
 def _named_refs(parts: Parts, but: str | None = None) -> frozenset[str]:
-    """Return every ref that counts: of live branches, of their pins, of other sidecars.
+    """Return every ref in use: those of live branches, of their pins, of other sidecars.
 
-    A branch that cannot be read, or whose control object was lost, is doubt (R3).
+    A branch that cannot be read, or whose control object was lost, is an error (R3).
     """
     parts.branches.copies.refuse_lost()
     named: set[str] = set(parts.coordinator.state().pinned_refs()) | refs_given_up(parts)
@@ -71,7 +71,7 @@ def _named_refs(parts: Parts, but: str | None = None) -> frozenset[str]:
 
 
 def _made_at(ref: str) -> int:
-    """Return when a ref was minted, in milliseconds; one that was not minted here is as good as new."""
+    """Return when a ref was minted, in milliseconds; one that was not minted here counts as new."""
     made = ulid_millis(ref.rpartition("-")[2])
     return (1 << 62) if made is None else made
 

@@ -1,6 +1,6 @@
 """The operations of this process that are inside their commit section.
 
-On an object store there is no lock to ask whether a writer lives; one process writes there, and it knows.
+On an object store no lock tells whether a writer is alive; one process writes there, and it knows.
 """
 
 import threading
@@ -13,7 +13,7 @@ _lock = threading.Lock()
 
 @contextmanager
 def running(operation_id: str) -> Iterator[None]:
-    """Count an operation as alive for the time of a block."""
+    """Count an operation as alive for the duration of a block."""
     with _lock:
         _running.add(operation_id)
     try:

@@ -6,17 +6,17 @@ B  one commit per table (or what the library commits in one call, or the steps o
 C  one publish
 D  sidecar deleted, then the lock file
 
-X1  Nothing moves a HEAD before A is done; what lies between the first commit and the publish is named in the
-    sidecar.
-X2  A failure in B that provably had no effect takes the sidecar back; any doubt leaves it for recovery.
-X3  The sidecar goes after the publish is known to have landed; failing to delete it does not fail the write.
+X1  Nothing moves a HEAD before A is done; what happens between the first commit and the publish is named in
+    the sidecar.
+X2  A failure in B that provably had no effect withdraws the sidecar; any doubt leaves it for recovery.
+X3  The sidecar is deleted once the publish is known to have landed; failing to do so does not fail the write.
 X4  A merge publishes what it has confirmed: until then its tables may show a part of it, and go back.
-X5  After a sync that failed nothing is synced again and published: pages may be lost that a second sync says
-    nothing about. The sidecar says that the write goes back, synced if that is possible.
-X6  The lease is looked at before every commit of a table and before the publish. Whoever has lost it removes
-    nothing: a successor may have taken the sidecar over.
-X7  A commit that a call of the library made on HEAD is published only if every version since the pin is a
-    layout commit of ours: otherwise it would show the rows of a writer that is not done.
+X5  After a failed sync nothing is synced again and published: pages may be lost that a second sync does not
+    report. The sidecar says that the write goes back, synced if possible.
+X6  The lease is checked before every commit of a table and before the publish. A writer that has lost it
+    removes nothing: a successor may have taken over the sidecar.
+X7  A commit that a library call made on HEAD is published only if every version since the pin is a layout
+    commit of ours: otherwise it would show the rows of a writer that is not done.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -62,8 +62,8 @@ from omnigraph.storage.tables.stage import CommittedTable
 class TableCommit:
     """One table of a write: how its HEAD will move.
 
-    `run` makes the commit (or commits) and returns the outcome, or none where nothing was to do after all.
-    The entry's owner is the ref that is written on; on a first touch that is a fork nobody else knows.
+    `run` makes the commit (or commits) and returns the outcome, or None if there was nothing to do after all.
+    The entry's owner is the ref that is written on; on a first touch, a fork that only this write knows.
     """
 
     entry: TableEntry
@@ -112,7 +112,7 @@ class _Section:
     """One pass through the phases.
 
     `is_settled` is whether nothing is left for recovery, `has_effects` whether a table may have moved, and
-    `committed` what is known to have.
+    `committed` the tables that are known to have moved.
     """
 
     def __init__(
@@ -174,10 +174,10 @@ class _Section:
         return Landed(outcome)
 
     def proof(self) -> Proof | None:
-        """Return why a lost race had no effect, or none where that cannot be proved (X2).
+        """Return why a lost race had no effect, or None if that cannot be proved (X2).
 
-        On an object store nothing is proved: one process writes there, and its threads take turns, so whoever
-        was first is a successor that has taken the sidecar over, and may be publishing these very forks (X6).
+        On an object store nothing is proved: one process writes there, and its threads take turns, so the
+        winner is a successor that has taken over the sidecar, and may be publishing these very forks (X6).
         """
         if self.parts.local_root is None:
             return None
@@ -191,7 +191,7 @@ class _Section:
         if isinstance(error, ConflictError):
             error.recovery_operation_id = operation_id
             return Pending(operation_id, error)
-        reason = "the write failed half-way and is finished or undone by the next write or open"
+        reason = "the write failed half-way; the next write or open finishes or undoes it"
         required = RecoveryRequired(operation_id, f"{reason} ({error})")
         required.__cause__ = error
         return Pending(operation_id, required)
@@ -220,7 +220,7 @@ class _Section:
         )
 
     def read_set(self) -> tuple[ReadTable, ...]:
-        """Return what the publish expects besides the tables that move: recovery must expect it, too."""
+        """Return what the publish expects besides the tables that move: recovery must expect it too."""
         moving = {commit.entry.identity for commit in self.commits}
         others = sorted(
             (e.table_key, i, e.version) for i, e in self.intent.expected.items() if i not in moving
@@ -236,7 +236,7 @@ class _Section:
             hit("recovery.sidecar_write")
             self.parts.adapter.write_text(sidecar.name, sidecar.to_text())
         except Exception:
-            # The file may be there all the same, if only its folder could not be synced.
+            # The file may exist all the same, if only its folder could not be synced.
             self.delete(sidecar)
             raise
 
@@ -249,7 +249,7 @@ class _Section:
             try:
                 result = commit.run(sidecar.operation_id)
             except (CommitConflict, StaleCommit) as conflict:
-                # A staged commit lands whole or not at all; a call of the library may have landed in part.
+                # A staged commit lands whole or not at all; a library call may have landed in part.
                 if isinstance(conflict, CommitConflict) and commit.transaction_uuid is not None:
                     self.has_effects = had_effects
                 raise self.lost(commit) from conflict
@@ -265,7 +265,7 @@ class _Section:
         self.parts.syncer.sync(files, stage="table")
 
     def refuse_rows_of_others(self, sidecar: Sidecar, commit: TableCommit, result: CommittedTable) -> None:
-        """Publish what the library made only if nobody else committed in between (X7)."""
+        """Publish what the library made only if no other writer committed in between (X7)."""
         versions = range(commit.entry.version + 1, result.version + 1)
         if not all(ours(self.parts, result.address, sidecar.operation_id, versions)):
             raise self.lost(commit)
@@ -289,8 +289,8 @@ class _Section:
         planned = sidecar.with_plan(RecoveryPlan(RecoveryKind.ROLLED_BACK, tuple(outcomes)))
         try:
             bind_to_go_back(self.parts, sidecar, planned)
-        except Exception as error:  # noqa: BLE001 - the sync that failed is what the caller is told of
-            self.parts.warn(f"sidecar {sidecar.operation_id} could not be told that its sync failed: {error}")
+        except Exception as error:  # noqa: BLE001 - the failed sync is what is reported to the caller
+            self.parts.warn(f"the failed sync could not be noted in sidecar {sidecar.operation_id}: {error}")
 
     def lost(self, commit: TableCommit) -> ExpectedVersionMismatch:
         entry = commit.entry
@@ -337,7 +337,7 @@ class _Section:
     # Phase D
 
     def delete(self, sidecar: Sidecar) -> bool:
-        """Delete the sidecar; where that fails it is finished by the next write, and fails none (X3)."""
+        """Delete the sidecar; if that fails, the next write finishes it, and no write fails (X3)."""
         try:
             hit("recovery.sidecar_delete")
             self.parts.adapter.discard(sidecar.name)
@@ -348,7 +348,7 @@ class _Section:
         return True
 
     def release(self, lock: WriterLock) -> None:
-        """Let go of the writer lock; a file that cannot be removed is litter, and fails no write (X3)."""
+        """Release the writer lock; a file that cannot be removed is litter, and fails no write (X3)."""
         try:
             lock.release(remove=self.is_settled)
         except Exception as error:  # noqa: BLE001 - as above

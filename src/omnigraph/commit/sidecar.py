@@ -1,6 +1,7 @@
 """The recovery sidecar: what a writer is about to do, written before its first effect.
 
-D1  A sidecar is durable before any HEAD it names moves, and goes only after its outcome is visible or undone.
+D1  A sidecar is durable before any HEAD it names moves, and is deleted only after its outcome is visible or
+    undone.
 D2  What cannot be understood is loud and stays where it is (`sidecar_reader`).
 """
 
@@ -36,7 +37,7 @@ class WriterKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SidecarTable:
-    """A table whose HEAD will advance: where it stood, and what our commit will be."""
+    """A table whose HEAD will advance: where it was, and what our commit will be."""
 
     table_key: str
     stable_table_id: int
@@ -85,7 +86,7 @@ class ReadTable:
 
 @dataclass(frozen=True, slots=True)
 class PointerUpdate:
-    """A table that a merge repoints to a version that is there already: its HEAD does not move."""
+    """A table that a merge repoints to an existing version: its HEAD does not move."""
 
     table_key: str
     stable_table_id: int
@@ -145,7 +146,7 @@ class Sidecar:
         return f"{RECOVERY_DIR}/{self.operation_id}.json"
 
     def names(self, identity: TableIdentity, owner: str | None) -> bool:
-        """Return whether a table's HEAD on a ref is one of those that advance."""
+        """Return whether a table's HEAD on a ref is one that advances."""
         return any((table.identity, table.table_branch) == (identity, owner) for table in self.tables)
 
     def with_plan(self, plan: RecoveryPlan) -> "Sidecar":
@@ -153,7 +154,7 @@ class Sidecar:
         return replace(self, recovery_plan=plan)
 
     def with_confirmed(self, versions: Mapping[TableIdentity, int]) -> "Sidecar":
-        """Return the sidecar with the versions at which its tables are whole."""
+        """Return the sidecar with the versions at which its tables are complete."""
         tables = (replace(table, confirmed_version=versions[table.identity]) for table in self.tables)
         return replace(self, tables=tuple(tables))
 
@@ -163,7 +164,7 @@ class Sidecar:
         return json.dumps(document, indent=1, ensure_ascii=False)
 
 
-# What a file says besides, and how every writer of this build leaves it.
+# The other members of a file, with the values that every writer of this build leaves in them.
 OF_SCHEMA_APPLIES: dict[str, object] = {
     "additional_registrations": [],
     "renames": [],

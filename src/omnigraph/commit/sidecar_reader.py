@@ -1,6 +1,6 @@
 """Reading a sidecar back: every member, with its type, or none of it.
 
-K1  The answer is a sidecar that says what the file says, or a typed error that names the file, which stays.
+K1  The result is a sidecar that says what the file says, or a typed error that names the file, which stays.
 K2  What this build could not write back is refused: recovery rewrites a sidecar with its plan, and a member
     that it dropped would be lost to the build that knows it.
 """
@@ -52,7 +52,7 @@ def read_sidecar(name: str, text: str) -> Sidecar:
         if version > FORMAT:
             raise SidecarTooNew(name, version)
         if version < FORMAT:
-            raise _Mistake(f"format {version}, and graphs of this format began with {FORMAT}")
+            raise _Mistake(f"format {version}, but the oldest supported one is {FORMAT}")
         sidecar = _sidecar(document)
         _check(name, sidecar)
     except _Mistake as mistake:
@@ -64,14 +64,14 @@ def _document(text: str) -> dict[str, Any]:
     try:
         document = json.loads(text, object_pairs_hook=_members)
     except (ValueError, RecursionError) as error:
-        raise _Mistake(f"no JSON ({error!s:.80})") from error
+        raise _Mistake(f"not JSON ({error!s:.80})") from error
     return _object("the file", document)
 
 
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        raise _Mistake("a member is there twice")
+        raise _Mistake("a key is there twice")
     return members
 
 
@@ -143,7 +143,7 @@ def _plan(place: str, value: object) -> RecoveryPlan:
     entry = _exactly(place, value, {field.name for field in fields(RecoveryPlan)})
     kind = _text(f"{place}.kind", entry["kind"])
     if kind not in _PLANS:
-        raise _Mistake(f"{place}.kind is none of {', '.join(sorted(_PLANS))}")
+        raise _Mistake(f"{place}.kind is not one of {', '.join(sorted(_PLANS))}")
     return RecoveryPlan(RecoveryKind(kind), _each(_outcome, f"{place}.outcomes", entry["outcomes"]))
 
 
@@ -212,13 +212,13 @@ def _table_key(place: str, value: object) -> str:
 
 def _kind(value: object) -> WriterKind:
     if not isinstance(value, str) or value not in set(WriterKind):
-        raise _Mistake(f"writer_kind is none of {', '.join(WriterKind)}")
+        raise _Mistake(f"writer_kind is not one of {', '.join(WriterKind)}")
     return WriterKind(value)
 
 
 def _number(place: str, value: object) -> int:
     if type(value) is not int or not 0 <= value <= _NUMBER_MAX:
-        raise _Mistake(f"{place} is not a number of 64 bits")
+        raise _Mistake(f"{place} is not a 64-bit number")
     return value
 
 

@@ -1,10 +1,10 @@
 """The one way from a prepared change to its outcome: gates, one more look, forks, the commit section.
 
-W1  Nothing durable but unreferenced files exists before the commit section.
-W2  Under the gates the branch must still be there, every table that the write rests on at its pin, and none
-    that it moves ahead of it. Tables that are only read are held, too: inside a process nothing of this can
-    change before the publish, and a write never has to be undone because a neighbour was faster.
-W3  What an attempt made goes to the commit section, and is the attempt's again only where that ended without
+W1  Nothing durable except unreferenced files exists before the commit section.
+W2  Under the gates the branch must still exist, every table that the write depends on must be at its pin, and
+    none that it moves ahead of it. Tables that are only read are held too: inside a process nothing of this
+    can change before the publish, and a write never has to be undone because a neighbour was faster.
+W3  What an attempt made goes to the commit section, and is the attempt's again only if that ended without
     effect. A signal waits until the section has ended, and every block around it that may remove things.
 W4  A write that moves no HEAD, because it only repoints tables, needs no sidecar: it is one publish.
 """
@@ -34,7 +34,7 @@ from omnigraph.storage.tables.staged import StagedWrite
 
 @dataclass(frozen=True, slots=True)
 class MergedCommit:
-    """The second parent of a merge, and what a merge tells of its history."""
+    """The second parent of a merge, and what a merge records of its history."""
 
     commit_id: str
     history: Mapping[str, object]
@@ -42,9 +42,9 @@ class MergedCommit:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A write: who makes it, what it was prepared on, which tables it moves and which it only rests on.
+    """A write: who makes it, what it was prepared on, which tables it moves and which it only depends on.
 
-    `requires` looks at the newest state of the branch once more, and raises. `pointers` are new pins of
+    `requires` checks the newest state of the branch once more, and may raise. `pointers` are new pins of
     tables whose HEAD does not move. `has_swept` is false for a writer that heals nothing at its entry.
     """
 
@@ -63,12 +63,12 @@ class Change:
 
     @property
     def branch(self) -> str | None:
-        """The branch that is written; none is main."""
+        """The branch that is written; None is main."""
         return self.snapshot.branch
 
     @property
     def author(self) -> str | None:
-        """Whose the commit is: one that changes no row is the engine's, whoever asked for it."""
+        """The author of the commit: for one that changes no row it is the engine, whoever asked for it."""
         return MAINTENANCE_ACTOR if is_layout_only(self.kind) else self.actor
 
     @property
@@ -78,19 +78,19 @@ class Change:
 
 
 class Attempt:
-    """One attempt to make a change visible; whoever holds one holds the queues of its tables."""
+    """One attempt to make a change visible; its holder holds the queues of its tables."""
 
     def __init__(self, parts: Parts, publisher: ManifestPublisher, change: Change) -> None:
         """Take what is to change."""
         self._parts, self._publisher, self._change = parts, publisher, change
 
     def look_again(self, moved: Iterable[TableEntry], state: ManifestState | None = None) -> None:
-        """Compare the branch with what the change rests on, and HEAD with the pin of tables (W2).
+        """Compare the branch with what the change depends on, and HEAD with the pin of tables (W2).
 
-        A caller that has read the state under the queues hands it in.
+        A caller that has read the state under the queues passes it in.
 
         Raises:
-            BranchNotFound: the branch is gone, or was made again.
+            BranchNotFound: the branch is gone, or was created again.
             ExpectedVersionMismatch: a table that is written moved, or is moving.
             ReadSetChanged: a table that is only read moved.
             RecoveryRequired, DriftNeedsRepair: a table is ahead of its pin.
@@ -114,7 +114,7 @@ class Attempt:
         refuse_drift(parts, moved, change.branch, change.branch_ref, has_swept=change.has_swept)
 
     def forked(self, entries: Iterable[TableEntry]) -> AbstractContextManager[Forks]:
-        """Yield tables as the branch writes them: what is staged for a fork lies in the fork's own place."""
+        """Yield tables as the branch writes them: what is staged for a fork goes to the fork's own folder."""
         return forked(self._parts, self._change.branch, entries)
 
     def is_first_touch(self, entry: TableEntry) -> bool:
@@ -141,7 +141,7 @@ class Attempt:
         """Make the change visible; `made` is what the attempt has made for it (W3).
 
         Raises:
-            ConflictError: somebody else was first; `recovery_operation_id` tells of effects that wait.
+            ConflictError: another writer was first; `recovery_operation_id` names effects that wait.
             RecoveryRequired: the outcome is unknown or unfinished.
             StorageError: nothing of this write landed.
         """
@@ -190,7 +190,7 @@ def entered(
 ) -> Iterator[Attempt]:
     """Hold the queues of every table of a change, and look once more (W2).
 
-    `moved` are the tables of the branch's own that are written; more tables may be held than it rests on.
+    `moved` are the branch's own tables that are written; more tables may be held than it depends on.
 
     Raises:
         ConflictError, RecoveryRequired, BranchNotFound, DriftNeedsRepair: as `Attempt.look_again`.
@@ -209,14 +209,14 @@ def _through_the_section(
     commits: Sequence[TableCommit],
     made: Sequence[Made],
 ) -> PublishOutcome:
-    """Run the commit section, and decide by its outcome what of the attempt may be removed (W3)."""
+    """Run the commit section, and decide by its outcome what the attempt may remove (W3)."""
     with shielded():
         for item in made:
             item.hand_over()
         outcome = run_commit_section(parts, publisher, intent, commits)
         match outcome:
             case Landed(published):
-                remark(f"the write had landed by then, as commit {published.commit.graph_commit_id}")
+                remark(f"the write had already landed, as commit {published.commit.graph_commit_id}")
                 return published
             case NoEffect(_, error):
                 for item in made:

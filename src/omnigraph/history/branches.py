@@ -246,8 +246,8 @@ class Branches:
         """End a branch as it was read (N1); on an object store, nobody must have claimed it since (N4).
 
         Raises:
-            BranchInUse: another writer has come to it.
-            StorageError: it may still be there.
+            BranchInUse: another writer is using it.
+            StorageError: it may still exist.
         """
         if not self._is_local:
             self._end(branch)
@@ -277,7 +277,7 @@ class Branches:
                     raise
                 return
         if not is_same and self._is_ours(branch):  # a repeated request is refused, and has landed
-            raise BranchInUse(branch.name, "another writer has come to it")
+            raise BranchInUse(branch.name, "another writer is using it")
 
     def remove_ended(self, branch: Branch) -> None:
         """Remove the ended control object of a branch; the caller has made sure of its lease (N4).

@@ -90,7 +90,7 @@ def _run(stage: Stage, place: Place, number: signal.Signals, graph: Graph) -> Ba
 def _is_whole(stage: Stage, seen: Seen, error: BaseException | None) -> None:
     assert seen.rows in (stage.before.rows, stage.after.rows), "half of a write is visible"
     notes = getattr(error, "__notes__", [])
-    if any("had landed" in note for note in notes):
+    if any("had already landed" in note for note in notes):
         assert seen.rows == stage.after.rows, "what was said to have landed is not there"
 
 

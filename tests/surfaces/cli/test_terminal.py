@@ -57,7 +57,7 @@ def test_ctrl_c_while_a_load_waits_for_its_data_exits_with_130_and_changes_nothi
 @pytest.mark.parametrize(
     ("place", "said"),
     [
-        ("write.post_sidecar_pre_commit", "interrupted: the write had landed by then, as commit "),
+        ("write.post_sidecar_pre_commit", "interrupted: the write had already landed, as commit "),
         ("load.post_publish_pre_index", "interrupted: the load had already landed, as commit "),
     ],
 )

@@ -1,1 +1,1 @@
-"""Finish, or undo, what a dead writer left."""
+"""Finish, or undo, what a dead writer left behind."""

@@ -42,7 +42,7 @@ class RecoveryRecord:
 def record(
     parts: Parts, sidecar: Sidecar, kind: RecoveryKind, commit_id: str, outcomes: Sequence[Outcome]
 ) -> None:
-    """Write the row of a finished recovery, unless it is there: a second pass adds none."""
+    """Write the row of a finished recovery, unless it exists: a second pass adds none."""
     hit("recovery.record_audit")
     if any(found.operation_id == sidecar.operation_id for found in read_records(parts)):
         return

@@ -1,6 +1,6 @@
 """What became of a dead writer's tables: pure functions over what was found.
 
-Nothing here reads or writes; the rows of the engine specification, 7.5 and 7.4, are these functions.
+Nothing here reads or writes; these functions are the tables in 7.5 and 7.4 of the engine specification.
 """
 
 from dataclasses import dataclass
@@ -40,10 +40,10 @@ class Decision(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FoundTable:
-    """A table as it is now.
+    """The current state of a table.
 
-    `is_ours` holds one truth per version between pin and HEAD: whether its transaction is this operation's,
-    or a layout commit of the library that carries no mark.
+    `is_ours` holds one value per version between pin and HEAD: whether its transaction is this operation's,
+    or an unmarked layout commit of the library.
     """
 
     head: int
@@ -53,7 +53,7 @@ class FoundTable:
 
 
 def mode_of(kind: WriterKind) -> HealingMode:
-    """Return how the tables of a writer are judged; a new kind must say so here."""
+    """Return how the tables of a writer are judged; a new kind must be added here."""
     match kind:
         case WriterKind.MUTATION | WriterKind.LOAD | WriterKind.REPAIR:
             return HealingMode.STRICT
@@ -71,7 +71,7 @@ def is_layout_only(kind: WriterKind) -> bool:
 
 
 def classify(table: SidecarTable, found: FoundTable, kind: WriterKind, mode: HealingMode) -> Classification:
-    """Return what a table did, by the first row of the table that applies."""
+    """Return what a table did, by the first rule that applies."""
     head, pin = found.head, found.pin
     if head < pin:
         return Classification.INVARIANT_VIOLATION

@@ -1,14 +1,14 @@
-"""Fences: how a new writer on an object store keeps the one before it from moving a table ever again.
+"""Fences: how a new writer on an object store keeps its predecessor from ever moving a table again.
 
-N1  A look at the lease is no fence: a process can stop between the look and its commit, for as long as it
-    likes. Whoever takes over a sidecar moves the HEAD of every table that it names by a commit without
-    effect, before it judges; a commit that was staged before is refused from then on.
-N2  A fence belongs to the one who put it: recovery counts no fence as movement, and publishes it.
-N3  A first write of a branch is not fenced: it works on a fork of its own. Either everything on it was
-    committed, and nothing more can come; or the fork is dropped, and what comes later cannot be read.
-N4  On a local disk a lock tells whether a writer lives, and nobody puts a fence.
+N1  Checking the lease is not a fence: a process can stall between the check and its commit, for any length of
+    time. A process that takes over a sidecar moves the HEAD of every table that it names by a commit without
+    effect, before it judges; a commit that was staged earlier is refused from then on.
+N2  A fence belongs to the writer that put it there: recovery never counts it as movement, and publishes it.
+N3  A first write of a branch is not fenced: it works on its own fork. Either everything on it was committed,
+    and nothing more can come; or the fork is dropped, and what comes later cannot be read.
+N4  On a local disk a lock tells whether a writer is alive, and there are no fences.
 
-Commits of indexes and layout fit behind a fence. They change no row: `adopt` publishes them.
+Commits of indexes and layout can land after a fence. They change no row: `adopt` publishes them.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ from omnigraph.storage.tables.handle import TableAddress
 from omnigraph.storage.tables.stage import OPERATION_ID_PROPERTY, WRITER_KIND_PROPERTY
 from omnigraph.storage.tables.undo import FENCE_PROPERTY, TableUndo
 
-FENCES_MAX = 10  # tries on one table: what comes in between is the last commit of the one before us
+FENCES_MAX = 10  # tries on one table: what comes in between is the last commit of our predecessor
 _LAYOUT_OPERATIONS = frozenset({"reserve", "rewrite", "create_index", "config"})
 _LAYOUT_WRITERS = frozenset({WriterKind.ENSURE_INDICES.value, WriterKind.OPTIMIZE.value})
 
@@ -45,10 +45,10 @@ def is_of_a_later_writer(parts: Parts, sidecar: Sidecar) -> bool:
 
 
 def fence(parts: Parts, sidecar: Sidecar, state: ManifestState) -> None:
-    """Make sure that nobody but us moves the tables of a sidecar (N1, N3).
+    """Make sure that no other process moves the tables of a sidecar (N1, N3).
 
     Raises:
-        WriterLeaseHeld: another process has taken over from us, too.
+        WriterLeaseHeld: another process has taken over from us as well.
         StorageError: the store failed.
     """
     assert parts.lease is not None, "a local disk needs no fence"
@@ -70,18 +70,18 @@ def _fence(parts: Parts, address: TableAddress, operation_id: str, epoch: int) -
         try:
             TableUndo(parts.store).commit_fence(head, operation_id=operation_id, epoch=epoch)
         except (CommitConflict, StaleCommit):
-            continue  # the one before us was faster, for the last time
+            continue  # our predecessor was faster, for the last time
         return
     raise StorageError(f"{address.open_uri} moves too often to be fenced", kind="transient")
 
 
 def is_fence(made: TransactionInfo) -> bool:
-    """Return whether a version is a fence, whoever put it."""
+    """Return whether a version is a fence, whoever put it there."""
     return FENCE_PROPERTY in made.properties
 
 
 def without_fences(made: Sequence[TransactionInfo]) -> Sequence[TransactionInfo]:
-    """Return versions without the fences behind the last other one (N2)."""
+    """Return versions without the fences after the last other one (N2)."""
     end = len(made)
     while end and is_fence(made[end - 1]):
         end -= 1
@@ -89,13 +89,13 @@ def without_fences(made: Sequence[TransactionInfo]) -> Sequence[TransactionInfo]
 
 
 def is_layout(made: TransactionInfo) -> bool:
-    """Return whether a version is the library's own and carries no row."""
+    """Return whether a version was made by the library itself and changes no row."""
     is_unmarked = OPERATION_ID_PROPERTY not in made.properties
     return is_fence(made) or (is_unmarked and made.operation in _LAYOUT_OPERATIONS)
 
 
 def fenced_tables(parts: Parts, sidecar: Sidecar, state: ManifestState) -> list[UpdateTable]:
-    """Return the pins of tables that stand on fences alone, for a writer that had published all the same."""
+    """Return the pins of tables that only fences have moved, for a writer that had published after all."""
     if parts.lease is None:
         return []
     moved = []
@@ -111,9 +111,9 @@ def fenced_tables(parts: Parts, sidecar: Sidecar, state: ManifestState) -> list[
 
 
 def adopt(parts: Parts, publisher: ManifestPublisher, branch: str | None, table_key: str) -> bool:
-    """Publish what a writer that lost its lease did late to a table, where that changes no row.
+    """Publish what a writer that lost its lease did to a table too late, if that changes no row.
 
-    Returns whether there was such a thing: indexes, layout, fences, and no sidecar that names the table.
+    Returns whether there was: indexes, layout or fences, and no sidecar that names the table.
     """
     if parts.lease is None:
         return False

@@ -1,4 +1,4 @@
-"""A dead writer's tables as they are now."""
+"""The current state of a dead writer's tables."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ from omnigraph.storage.tables.stage import OPERATION_ID_PROPERTY
 class ObservedTable:
     """One table of a sidecar: what was found, and what it means.
 
-    `last` is the newest version up to HEAD that is no fence.
+    `last` is the newest version up to HEAD that is not a fence.
     """
 
     table: SidecarTable
@@ -29,12 +29,12 @@ class ObservedTable:
 
     @property
     def pinned_version(self) -> int:
-        """The published version; 0 when the table is not registered."""
+        """The published version; 0 if the table is not registered."""
         return 0 if self.pin is None else self.pin.version
 
     @property
     def has_moved(self) -> bool:
-        """Whether anything but fences is ahead of the pin."""
+        """Whether anything other than fences is ahead of the pin."""
         return self.last > self.pinned_version
 
     @property
@@ -79,7 +79,7 @@ def _observe(parts: Parts, sidecar: Sidecar, table: SidecarTable, state: Manifes
 
 
 def _is_ref(parts: Parts, address: TableAddress) -> bool:
-    """Return whether a ref is there, by its table's own list."""
+    """Return whether a ref exists, by its table's own list."""
     return any(ref.name == address.ref for ref in parts.store.list_refs(address))
 
 

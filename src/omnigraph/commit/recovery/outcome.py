@@ -1,8 +1,8 @@
-"""What recovery does once it has decided: go forward, go back, or finish the books.
+"""What recovery does once it has decided: roll forward, roll back, or finish the bookkeeping.
 
 Y1  The plan is written into the sidecar before the first effect, so that every later pass says the same.
-Y2  Order: publish, audit, delete. Each step looks whether an earlier pass has done it.
-Y3  After recovery pin = HEAD for every table that the sidecar names.
+Y2  Order: publish, audit, delete. Each step checks whether an earlier pass has done it.
+Y3  After recovery, pin = HEAD for every table that the sidecar names.
 """
 
 from collections.abc import Iterable, Sequence
@@ -50,7 +50,7 @@ class SweepResult(StrEnum):
 
 
 def finish(parts: Parts, publisher: ManifestPublisher, sidecar: Sidecar, state: ManifestState) -> SweepResult:
-    """Finish a sidecar whose writer had published: a commit and a row that say so."""
+    """Finish a sidecar whose writer had published: a commit and an audit row that say so."""
     outcomes = [
         Outcome(table.table_key, table.expected_version, state.tables.pins[table.identity].version)
         for table in sidecar.tables
@@ -68,7 +68,7 @@ def finish(parts: Parts, publisher: ManifestPublisher, sidecar: Sidecar, state: 
 def finish_effect_free(
     parts: Parts, publisher: ManifestPublisher, sidecar: Sidecar, observed: Sequence[ObservedTable]
 ) -> SweepResult:
-    """Finish a sidecar whose tables never moved, but by fences, whatever they were planned to do."""
+    """Finish a sidecar whose tables never moved, except by fences, whatever was planned."""
     if sidecar.recovery_plan is not None and sidecar.recovery_plan.outcomes:
         emptied = sidecar.with_plan(RecoveryPlan(RecoveryKind.ROLLED_BACK, ()))
         rewrite(parts, sidecar, emptied)
@@ -105,7 +105,7 @@ def roll_forward(
     is_layout = is_layout_only(sidecar.writer_kind)
     outcomes = [Outcome(f.table.table_key, f.table.expected_version, f.head) for f in moved]
     sidecar = _plan(parts, sidecar, RecoveryKind.ROLLED_FORWARD, outcomes)
-    # The dead writer may not have synced what it committed: nobody builds on unsynced work of somebody else.
+    # The dead writer may not have synced what it committed: nothing builds on another's unsynced work.
     files = [
         file
         for found in moved
@@ -156,10 +156,10 @@ def roll_back(
 ) -> SweepResult:
     """Bring every table that moved back to its published content, and publish that.
 
-    Where one of them needs a restore and none is allowed here, nothing is done.
+    If one of them needs a restore and none is allowed here, nothing is done.
 
     Raises:
-        ExpectedVersionMismatch: somebody moved a table since it was classified.
+        ExpectedVersionMismatch: another writer moved a table since it was classified.
     """
     moved = [found for found in observed if found.has_moved and not found.is_first_touch]
     undo = []
@@ -191,7 +191,7 @@ def roll_back(
 
 
 def _undo(parts: Parts, sidecar: Sidecar, found: ObservedTable, staged: StagedWrite) -> CommittedTable:
-    """Commit an inverse or a restore; refused, the sidecar stays and the next pass classifies again."""
+    """Commit an inverse or a restore; if refused, the sidecar stays and the next pass classifies again."""
     parts.check_lease()
     try:
         return parts.stager.commit_staged(
@@ -206,8 +206,8 @@ def _undo(parts: Parts, sidecar: Sidecar, found: ObservedTable, staged: StagedWr
 
 def complete(parts: Parts, sidecar: Sidecar) -> SweepResult:
     """Write the audit row of a published recovery and delete its sidecar (Y2)."""
-    # Without a plan it came back: a writer on an object store sent it and was stopped, and the request was
-    # repeated when recovery had found no effect and removed the file.
+    # Without a plan, the file has reappeared: a writer on an object store sent it and stalled, and the
+    # request was repeated after recovery had found no effect and removed the file.
     plan = sidecar.recovery_plan or RecoveryPlan(RecoveryKind.ROLLED_BACK, ())
     if plan.kind is not RecoveryKind.ROLLED_FORWARD:
         drop_unpublished_forks(parts, sidecar)
@@ -252,13 +252,13 @@ def _publish(
         state = parts.coordinator.state(sidecar.branch, sidecar.branch_ref)
         if state.commits.find(sidecar.recovery_commit_id) is None:
             raise
-        # Another healer on an object store, which was stopped behind its look at the lease, was faster.
+        # Another healer on an object store, which had stalled after checking the lease, was faster.
 
 
 def _fenced(
     parts: Parts, sidecar: Sidecar, observed: Sequence[ObservedTable]
 ) -> tuple[list[UpdateTable], dict[TableIdentity, Expectation]]:
-    """Return the pins of tables that only fences have moved, and where those must still be (Y3)."""
+    """Return the pins of tables that only fences have moved, and where these must still be (Y3)."""
     found = [table for table in observed if table.is_only_fenced]
     changes = [_update(parts, sidecar, table, table.head) for table in found]
     expected = {
@@ -268,13 +268,13 @@ def _fenced(
 
 
 def _merged_history(parts: Parts, sidecar: Sidecar, merged_parent: str) -> dict[str, object] | None:
-    """Return what the dead writer's merge tells of its source; none if no branch shows the commit."""
+    """Return what the dead writer's merge records of its source; None if no branch shows the commit."""
     target = parts.coordinator.state(sidecar.branch, sidecar.branch_ref)
     refs = {None: None} | {branch.name: branch.ref for branch in parts.branches.all()}
     for branch, ref in refs.items():
         try:
             state = parts.coordinator.state(branch, ref)
-        except OmnigraphError as error:  # the merge goes forward without: later ones ask the branch itself
+        except OmnigraphError as error:  # the merge goes forward without it: later ones ask the branch itself
             parts.warn(f"branch '{branch or MAIN}' cannot be read while a merge is recovered: {error}")
             continue
         if state.commits.has(merged_parent):
@@ -306,7 +306,7 @@ def _converge(
     *,
     may_restore: bool,
 ) -> SweepResult:
-    """Settle a roll-forward that was refused: a rival reached the goal, or the ground has moved."""
+    """Settle a roll-forward that was refused: another healer did it first, or the tables have moved."""
     moved = [found for found in observed if found.classification is Classification.ROLLED_PAST_EXPECTED]
     state = parts.coordinator.state(sidecar.branch, sidecar.branch_ref)
     if state.commits.find(sidecar.graph_commit_id) is not None:
@@ -325,7 +325,7 @@ def _converge(
 
 
 def _reached_by_rival(parts: Parts, sidecar: Sidecar, state: ManifestState) -> SweepResult:
-    """Finish the books of a goal that somebody else reached; their commit is named, never the branch head."""
+    """Finish the bookkeeping of what another healer did; its commit is named, never the branch head."""
     if parts.adapter.read_text_if_exists(sidecar.name) is None:
         return SweepResult.DONE
     commits = state.commits.newest_first()

@@ -1,6 +1,6 @@
-"""Sidecars that are there, and whether their writers live.
+"""Existing sidecars, and whether their writers are alive.
 
-V1  A taken writer lock means alive: nobody recovers, repairs or removes anything of its owner.
+V1  A taken writer lock means alive: nothing of its owner is recovered, repaired or removed.
 V2  A failure to list or read is loud; silence is never taken for absence. A file that is gone when it is read
     was finished by its writer.
 """
@@ -19,7 +19,7 @@ from omnigraph.storage.control.locks import HeldLock, is_taken, try_lock
 
 
 class SidecarChanged(RecoveryRequired):
-    """A sidecar on an object store is gone, or says something else than what was read."""
+    """A sidecar on an object store is gone, or no longer says what was read."""
 
     def __init__(self, operation_id: str) -> None:
         """Take the operation."""
@@ -28,7 +28,7 @@ class SidecarChanged(RecoveryRequired):
 
 @dataclass(frozen=True, slots=True)
 class PendingSidecar:
-    """One unfinished write, and where its writer's lock lies (none on an object store)."""
+    """One unfinished write, and the path of its writer's lock (None on an object store)."""
 
     sidecar: Sidecar
     lock_path: Path | None
@@ -40,7 +40,7 @@ class PendingSidecar:
 
     @property
     def is_alive(self) -> bool:
-        """Whether its writer, or another healer, is at work (V1)."""
+        """Whether its writer, or another healer, is active (V1)."""
         if self.lock_path is None:
             return is_running(self.operation_id)
         return is_taken(self.lock_path)
@@ -56,7 +56,7 @@ def list_pending(parts: Parts) -> list[PendingSidecar]:
 
     Raises:
         StorageError: the folder or a file cannot be read.
-        SidecarCorrupt: a file is no sidecar.
+        SidecarCorrupt: a file is not a valid sidecar.
         SidecarTooNew: a newer build wrote one.
     """
     hit("recovery.sidecar_list")
@@ -71,19 +71,19 @@ def list_pending(parts: Parts) -> list[PendingSidecar]:
 
 
 def reread(parts: Parts, name: str) -> Sidecar | None:
-    """Return a sidecar as it is now, or none if it is gone."""
+    """Return the current content of a sidecar, or None if it is gone."""
     hit("recovery.sidecar_read")
     text = parts.adapter.read_text_if_exists(name)
     return None if text is None else read_sidecar(name, text)
 
 
 def rewrite(parts: Parts, before: Sidecar, after: Sidecar) -> None:
-    """Replace a sidecar by what is known since; on an object store only if it is still as it was.
+    """Replace a sidecar with what is known since; on an object store only if it is unchanged.
 
     Without a lock another process may have taken it over and finished it: it must not come back.
 
     Raises:
-        SidecarChanged: somebody else has finished it, or is at it.
+        SidecarChanged: another process has finished it, or is working on it.
     """
     if parts.local_root is not None:
         parts.adapter.write_text(after.name, after.to_text())
@@ -95,14 +95,14 @@ def rewrite(parts: Parts, before: Sidecar, after: Sidecar) -> None:
 
 
 def bind_to_go_back(parts: Parts, before: Sidecar, after: Sidecar) -> None:
-    """Replace a sidecar by one that goes back after a sync that failed, even if nothing can be synced.
+    """Replace a sidecar with one that goes back after a failed sync, even if nothing can be synced.
 
-    Unsynced it binds every process that sees the files of the write as they were written. A power cut that
-    takes it away takes away what was not synced of those, too.
+    Even unsynced it binds every process that sees the files of the write as they were written. A power cut
+    that loses it also loses what was not synced of those files.
 
     Raises:
         StorageError: it could not be written at all.
-        SidecarChanged: somebody else has finished it, or is at it.
+        SidecarChanged: another process has finished it, or is working on it.
     """
     try:
         rewrite(parts, before, after)
@@ -113,7 +113,7 @@ def bind_to_go_back(parts: Parts, before: Sidecar, after: Sidecar) -> None:
 
 
 def _is_replaced(parts: Parts, after: Sidecar, token: str) -> bool:
-    """Say whether the text is there now: an answer may be lost, and the repeated request refused."""
+    """Return whether the new text is in place: an answer may be lost, and the repeated request refused."""
     is_done = parts.adapter.write_text_if_match(after.name, after.to_text(), token)
     return is_done or parts.adapter.read_text_if_exists(after.name) == after.to_text()
 
@@ -125,7 +125,7 @@ def lock_path(parts: Parts, operation_id: str) -> Path | None:
 
 
 def remove_litter(parts: Parts) -> None:
-    """Remove lock files that belong to no sidecar: a crash just before phase A, or inside phase D."""
+    """Remove lock files without a sidecar: left by a crash just before phase A, or inside phase D."""
     root = parts.local_root
     if root is None:
         return
@@ -135,6 +135,6 @@ def remove_litter(parts: Parts) -> None:
         held = try_lock(path)
         if held is None:
             continue
-        # Seen again under the lock: a writer may have written its sidecar since the listing.
+        # Checked again under the lock: a writer may have written its sidecar since the listing.
         is_litter = not parts.adapter.exists(f"{RECOVERY_DIR}/{path.stem}.json")
         held.release(remove=is_litter)

@@ -4,8 +4,8 @@ A1  Exactly one audit row per quarantine folder and dataset: a folder without it
     the two, gets it at the next open.
 A2  The manifest comes first: without it nothing else can be read.
 A3  What is proven durable stays where it is. A manifest version is proven by the note of its publish, by a
-    branch that begins at it, and by a whole version above it; a table version by the manifest that names it.
-A4  An unreadable branch is that branch's trouble, its forks of tables among it: an open says so and goes on.
+    branch that begins at it, or by a whole version above it; a table version by the manifest naming it.
+A4  An unreadable branch, with its forks of tables, affects only itself: an open reports it and goes on.
 """
 
 from collections.abc import Callable, Sequence
@@ -73,7 +73,7 @@ def quarantine_tables(parts: Parts) -> None:
         return
     pending = list_pending(parts)
     if (pending or (root / QUARANTINE_DIR).is_dir()) and (root / RECOVERIES_DATASET).exists():
-        # Only then may a row have been on its way; the audit of a graph at rest is nobody's to move.
+        # Only then may a row have been in flight; the audit of a graph at rest must not be moved.
         durable = read_mark(root / RECOVERIES_DATASET).acknowledged
         _move(parts, RECOVERIES_DATASET, lambda: find_hollow(str(root), RECOVERIES_DATASET, durable=durable))
     for found in pending:
@@ -81,7 +81,7 @@ def quarantine_tables(parts: Parts) -> None:
         try:
             branch = None if sidecar.branch is None else parts.branches.find(sidecar.branch)
             if sidecar.branch is not None and (branch is None or branch.ref != sidecar.branch_ref):
-                continue  # nothing of a deleted branch is looked at again; a lost one waits
+                continue  # nothing of a deleted branch is looked at again; that of a lost one waits
             state = parts.coordinator.state(sidecar.branch, sidecar.branch_ref)
             for table in sidecar.tables:
                 _move_table(parts, root, table, state)
@@ -97,7 +97,7 @@ def _move_manifest(parts: Parts, branch: Branch | None, branches: Sequence[Branc
     assert root is not None, "the caller has looked"
     dataset = ref_path(MANIFEST_DIR, None if branch is None else branch.ref)
     name = None if branch is None else branch.name
-    # Whoever begins at a version has synced it first; so has the branch itself with the one it began at.
+    # A branch that begins at a version has synced it first; so has this one with the version it began at.
     begun = [other.parent_manifest_version for other in branches if other.parent_branch == name]
     begun += [] if branch is None else [branch.parent_manifest_version]
     durable = proven(root / dataset, *begun)

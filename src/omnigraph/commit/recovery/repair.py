@@ -1,12 +1,12 @@
-"""Going back to an older version of a branch, as somebody's explicit decision.
+"""Going back to an older version of a branch, as a person's explicit decision.
 
 B1  Nothing is deleted and nothing moves. The manifest gets a new version that shows what the chosen one
     shows, and the tables follow it by the ordinary recovery of a write that goes back. What was given up
-    stays where it is: whoever reads it goes on reading it, and the same command goes back to it.
-B2  What would be lost is told before anything happens, and must still be the same when it does.
-B3  No number is used twice, of versions, fragments or rows: a handle that saw what was given up notices.
-B4  A sidecar that says what goes back is on the disk before the manifest's new version. Whoever dies in
-    between leaves to the next open, or to the same command, what is left to do.
+    stays where it is: its readers go on reading it, and the same command goes back to it.
+B2  What would be lost is reported before anything happens, and must still be the same when it does.
+B3  No number of a version, fragment or row is used twice: a handle that saw what was given up notices.
+B4  A sidecar that says what goes back is on the disk before the manifest's new version. If the process dies
+    in between, the next open, or the same command, does the rest.
 """
 
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ from omnigraph.storage.tables.handle import ref_path
 
 @dataclass(frozen=True, slots=True)
 class TableLoss:
-    """A table that goes back: its rows now, as far as that can be told, and its rows then."""
+    """A table that goes back: its current number of rows, if known, and its number of rows then."""
 
     table_key: str
     rows: int
@@ -56,9 +56,9 @@ class TableLoss:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What a repair takes away: versions of a branch, with their commits and rows.
+    """What a repair gives up: versions of a branch, with their commits and rows.
 
-    `untold` are versions whose commit cannot be read any more, or that had none.
+    `untold` are versions whose commit can no longer be read, or that had none.
     """
 
     branch: str | None
@@ -80,7 +80,7 @@ class MovedTable:
 
 @dataclass(frozen=True, slots=True)
 class RepairPlan:
-    """What is lost, which tables go back, and whose sidecars have nothing to say then.
+    """What is lost, which tables go back, and which sidecars no longer matter then.
 
     `refs` are forks that only what is given up names.
     """
@@ -93,18 +93,18 @@ class RepairPlan:
 
 
 def plan_repair(parts: Parts, to_version: int, branch: str | None) -> RepairPlan:
-    """Say what going back would take; nothing is changed.
+    """Return what going back would give up; nothing is changed.
 
     Raises:
-        UnsupportedError: the graph lies on an object store.
+        UnsupportedError: the graph is on an object store.
         BranchNotFound, VersionNotFound: there is no such branch or version.
-        GraphDamaged: that version is damaged, too.
-        ConflictError: a writer is at work.
-        BadRequest: the branch is at that version.
+        GraphDamaged: that version is damaged too.
+        ConflictError: a writer is active.
+        BadRequest: the branch is already at that version.
     """
     root = parts.local_root
     if root is None:
-        raise UnsupportedError("repair --to works on local disks: an object store keeps versions of its own")
+        raise UnsupportedError("repair --to needs a local disk: an object store keeps its own versions")
     ref = None if branch is None else parts.branches.require(branch).ref
     folder = root / ref_path(MANIFEST_DIR, ref)
     newest = survey(parts.coordinator.address(ref)).newest
@@ -138,14 +138,14 @@ def plan_repair(parts: Parts, to_version: int, branch: str | None) -> RepairPlan
 
 
 def carry_out(parts: Parts, loss: Loss, actor: str | None) -> str:
-    """Give up what was told of; return the id of the operation. The tables follow with the next sweep (B4).
+    """Give up what was reported; return the operation's id. The tables follow with the next sweep (B4).
 
     Raises:
-        ConflictError: something was published since the loss was told (B2).
-        StorageError: the system failed; the same call goes on from there.
+        ConflictError: something was published since the loss was reported (B2).
+        StorageError: the system failed; the same call continues from there.
     """
     root = parts.local_root
-    assert root is not None, "a loss was told of a local graph"
+    assert root is not None, "a loss is only reported for a local graph"
     branch = loss.branch
     with (
         shielded(),
@@ -155,7 +155,7 @@ def carry_out(parts: Parts, loss: Loss, actor: str | None) -> str:
     ):
         plan = plan_repair(parts, loss.to_version, branch)
         if not is_held or plan.loss != loss:
-            raise ConflictError(f"branch '{branch or MAIN}' moved since the loss was told: look again")
+            raise ConflictError(f"branch '{branch or MAIN}' moved since the loss was reported: look again")
         lock = WriterLock.acquire(root / RECOVERY_DIR, parts.new_id)
         try:
             _go_back(parts, root, plan, lock.operation_id, actor)
@@ -180,7 +180,7 @@ def _go_back(parts: Parts, root: Path, plan: RepairPlan, operation_id: str, acto
     sidecar = _sidecar(parts, plan, operation_id, actor)
     parts.adapter.write_text(sidecar.name, sidecar.to_text())
     for found in plan.sidecars:
-        # Their writes are given up as well, or were never done: ours says for every table where it goes.
+        # Their writes are given up too, or were never done: our sidecar says where every table goes.
         target = f"{QUARANTINE_DIR}/{operation_id}/{found.sidecar.name}"
         parts.adapter.rename_text(found.sidecar.name, target)
     hit("repair.post_sidecar_pre_manifest")
@@ -243,9 +243,9 @@ def _refuse_damaged_tables(root: Path, state: ManifestState) -> None:
 def _moved(
     parts: Parts, root: Path, entries: tuple[TableEntry, ...], branch: str | None, after: TableStates
 ) -> Iterator[MovedTable]:
-    """Yield every table that the branch writes itself and that had versions above the chosen one.
+    """Yield every table that the branch itself writes and that had versions above the chosen one.
 
-    One that is gone from the disk is known by whoever pins it, and its number is not used again (B3).
+    One that is gone from the disk is known from the pins that name it, and its number is not reused (B3).
     """
     branches, _ = parts.branches.readable()
     states = [after, *(parts.coordinator.state(other.name, other.ref).tables for other in branches)]
@@ -271,5 +271,5 @@ def _dead_sidecars(parts: Parts, branch: str | None) -> tuple[PendingSidecar, ..
     found = tuple(pending for pending in list_pending(parts) if pending.sidecar.branch == branch)
     alive = [pending.operation_id for pending in found if pending.is_alive]
     if alive:
-        raise ConflictError(f"operation {alive[0]} is at work on branch '{branch or MAIN}': wait for its end")
+        raise ConflictError(f"operation {alive[0]} is active on branch '{branch or MAIN}': wait for its end")
     return found

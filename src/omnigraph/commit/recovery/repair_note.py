@@ -23,7 +23,7 @@ def write_note(parts: Parts, operation_id: str, **members: object) -> None:
 
 
 def refs_given_up(parts: Parts) -> frozenset[str]:
-    """Return the forks that only what was given up names; without them nobody could go back there."""
+    """Return the forks that only what was given up names; without them there would be no way back."""
     root = parts.local_root
     if root is None or not (root / QUARANTINE_DIR).is_dir():
         return frozenset()
@@ -32,7 +32,7 @@ def refs_given_up(parts: Parts) -> frozenset[str]:
 
 
 def _refs(folder: Path) -> list[str]:
-    """Return the forks of a note; none where a power cut, and no decision, filled the folder."""
+    """Return the forks in a note; none if a power cut, not a decision, filled the folder."""
     try:
         document = read_json(read_control_file(folder / NOTE))
     except (FileNotFoundError, ValueError):

@@ -1,10 +1,10 @@
-"""What lies in quarantine, and putting it back.
+"""What is in quarantine, and putting it back.
 
-F1  Only what fits goes back: right above what is there now, and whole. A version number that was taken since
-    stays taken.
+F1  Only what fits goes back: directly above the newest version present, and whole. A version number that has
+    been taken since stays taken.
 F2  The oldest version goes back first: after a crash the rest still fits.
-F3  Versions of a table go back behind the manifest that names them. One that no manifest names was undone by
-    recovery long ago, and would only stand in the way of every write.
+F3  Versions of a table go back after the manifest that names them. One that no manifest names was undone by
+    recovery long ago, and would only block every write.
 """
 
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ class QuarantinedVersions:
 class Quarantined:
     """One folder of the quarantine: when it was filled after a power cut, and with what.
 
-    `obstacle` says why it cannot be put back; none if it can.
+    `obstacle` says why it cannot be put back; it is None if it can.
     """
 
     quarantine_id: str
@@ -50,7 +50,7 @@ class Quarantined:
 
 
 def list_quarantined(parts: Parts) -> tuple[Quarantined, ...]:
-    """Return what lies in quarantine, newest first; nothing on an object store.
+    """Return what is in quarantine, newest first; nothing on an object store.
 
     Raises:
         StorageError: the folders cannot be read.
@@ -67,12 +67,12 @@ def restore_quarantined(parts: Parts, quarantine_id: str) -> Quarantined:
     """Put a folder of the quarantine back; return what it held. The caller holds the gates and locks.
 
     Raises:
-        UnsupportedError: the graph lies on an object store.
+        UnsupportedError: the graph is on an object store.
         NotFoundError: there is no such folder.
         AlreadyExistsError: something was published over it (F1).
         ConflictError: no published version names it (F3).
-        GraphDamaged: what would come back is damaged itself (F1).
-        StorageError: the system failed; the same call goes on from there.
+        GraphDamaged: what would come back is itself damaged (F1).
+        StorageError: the system failed; the same call continues from there.
     """
     root = parts.local_root
     if root is None:
@@ -82,7 +82,7 @@ def restore_quarantined(parts: Parts, quarantine_id: str) -> Quarantined:
         raise NotFoundError(f"there is nothing in quarantine under the id '{quarantine_id}'")
     found = _describe(parts, root, folder)
     if not found.datasets:
-        raise NotFoundError(f"nothing lies in quarantine under the id '{quarantine_id}'")
+        raise NotFoundError(f"there is nothing in quarantine under the id '{quarantine_id}'")
     for part in found.datasets:
         _refuse_misfit(parts, root, folder, part)
     for part in found.datasets:
@@ -119,12 +119,12 @@ def _obstacle(parts: Parts, root: Path, folder: Path, datasets: Sequence[Quarant
 
 
 def _refuse_misfit(parts: Parts, root: Path, folder: Path, part: QuarantinedVersions) -> None:
-    """Refuse what something was published over, what is damaged (F1), and what nobody names (F3)."""
+    """Refuse what something was published over, what is damaged (F1), and what no manifest names (F3)."""
     present = list_versions(root / part.dataset)
     newest, first, last = (present[0] if present else 0), part.versions[0], part.versions[-1]
     if newest + 1 != first:
         raise AlreadyExistsError(
-            f"version {first} of {part.dataset} cannot be put back: version {newest} is the newest one there"
+            f"version {first} of {part.dataset} cannot be put back: version {newest} is the newest there"
         )
     if not part.dataset.startswith((MANIFEST_DIR, RECOVERIES_DATASET)) and not _is_named(parts, part):
         raise ConflictError(f"no published version names version {last} of {part.dataset}")

@@ -1,17 +1,17 @@
-"""Healing: go through the sidecars that are there, and finish or undo each.
+"""Healing: go through the existing sidecars, and finish or undo each.
 
-Z1  The sidecar of a live writer is left alone, whatever it says, and nobody waits for it.
+Z1  The sidecar of a live writer is left alone, whatever it says, and nothing waits for it.
 Z2  Every sidecar is judged against a fresh state of its branch: an earlier one may have published.
-Z3  Entry healing goes forward, finishes the books, and goes back only by strict inverses. A restore waits for
-    a read-write open.
-Z4  Of two healers on one table the one with the older sidecar goes on: the other lets go at once.
+Z3  Healing at the entry of a write rolls forward, finishes the bookkeeping, and rolls back only by strict
+    inverses. A restore waits for a read-write open.
+Z4  Of two healers on one table the one with the older sidecar continues: the other releases its lock at once.
 Z5  On an object store there is no lock: a sidecar of an earlier writer is fenced before it is judged, and one
     of a later writer is left alone.
 Z6  A plan to go back binds: a write whose files could not be synced never goes forward, however whole it
     looks. Only what others have built on stays (`built_on`).
-Z7  Whatever cannot be read or judged about a branch is that branch's trouble: its sidecar waits, a warning
-    says why, and everybody else goes on. A sidecar is discarded only when its branch was deleted for certain.
-Z8  A branch whose publish lock another process holds keeps its sidecars until that process goes on.
+Z7  Whatever cannot be read or judged about a branch affects that branch alone: its sidecar waits, a warning
+    says why, and everything else goes on. A sidecar is discarded only if its branch was certainly deleted.
+Z8  A branch whose publish lock another process holds keeps its sidecars until that process releases it.
 """
 
 import threading
@@ -49,7 +49,7 @@ from omnigraph.history.branches import control_file
 from omnigraph.history.state import ManifestState
 from omnigraph.storage.control.locks import HeldLock
 
-LOOKS = 3  # at the lock of another sidecar: a healer lets go at once, a writer may not
+LOOKS = 3  # at the lock of another sidecar: a healer releases it at once, a writer may not
 PAUSE_S = 0.05  # between two looks
 
 
@@ -90,7 +90,7 @@ def _process_if_dead(
 ) -> SweepResult:
     """Take the dead writer's lock and its queues, then process its sidecar (Z1).
 
-    A sidecar that follows one just done is locked at most by a healer that gives way to us (Z4).
+    A sidecar that follows one just processed can only be locked by a healer that gives way to us (Z4).
     """
     if pending.lock_path is None:
         if pending.is_alive:
@@ -123,7 +123,7 @@ def _try_lock(pending: PendingSidecar, *, looks: int) -> HeldLock | None:
 
 
 def _is_shared_with_the_living(parts: Parts, pending: PendingSidecar) -> bool:
-    """Return whether part of the movement may be a live writer's, or an older sidecar comes first (Z4)."""
+    """Return whether a live writer may have made some of the movement, or an older sidecar is first (Z4)."""
     for look in range(LOOKS):
         if look:
             _pause()
@@ -155,7 +155,7 @@ def _process_under_queues(
         try:
             return _process(parts, publisher, sidecar, mode)
         except SidecarChanged:
-            # Its writer woke behind its publish and has finished it, or another healer woke; never an error.
+            # Its writer woke up after its publish and has finished it, or another healer did; not an error.
             return SweepResult.DONE if reread(parts, sidecar.name) is None else SweepResult.UNRESOLVED
         except PublishLockHeld as held:
             parts.warn(f"sidecar {sidecar.operation_id} waits: {held}")
@@ -205,7 +205,7 @@ def _process(parts: Parts, publisher: ManifestPublisher, listed: Sidecar, mode: 
 
 
 def _goes_back(sidecar: Sidecar) -> bool:
-    """Return whether somebody has decided that the write goes back: its files could not be synced (Z6)."""
+    """Return whether it is decided that the write goes back: its files could not be synced (Z6)."""
     plan = sidecar.recovery_plan
     return plan is not None and plan.kind is RecoveryKind.ROLLED_BACK
 
@@ -217,10 +217,10 @@ def _is_published(sidecar: Sidecar, state: ManifestState) -> bool:
 
 
 def _is_branch_live(parts: Parts, sidecar: Sidecar) -> bool:
-    """Return whether the branch that was written is still there, under the same ref.
+    """Return whether the branch that was written still exists, under the same ref.
 
     Raises:
-        GraphDamaged: it is not there, and nobody has deleted it (Z7).
+        GraphDamaged: it is missing, and was never deleted (Z7).
     """
     if sidecar.branch is None or sidecar.branch_ref is None:
         return True
@@ -240,7 +240,7 @@ def _abort(parts: Parts, sidecar: Sidecar, observed: Sequence[ObservedTable], mo
 
 
 def _behind(parts: Parts, sidecar: Sidecar, observed: Sequence[ObservedTable]) -> InvariantViolation:
-    """Return the error of tables that lack published versions: which, and the way out."""
+    """Return the error for tables that lack published versions: which ones, and what to do."""
     tables = ", ".join(
         f"{found.table.table_key} is at version {found.head}, published at {found.pinned_version}"
         for found in observed
@@ -248,6 +248,6 @@ def _behind(parts: Parts, sidecar: Sidecar, observed: Sequence[ObservedTable]) -
     )
     return InvariantViolation(
         f"sidecar {sidecar.operation_id}: a table is behind its published version: {tables}. Nothing was "
-        f"changed. Way out: 'omnigraph verify {parts.root.uri}' names the files that are gone: put them back "
+        f"changed. Way out: 'omnigraph verify {parts.root.uri}' lists the missing files: put them back "
         "from a copy, or give up what needs them with 'omnigraph repair'"
     )
