@@ -40,7 +40,7 @@ def test_a_manifest_with_another_table_of_the_name_is_refused(graph: Graph) -> N
     check_against_manifest(contract, snapshot)
     stranger = replace(snapshot.entry("node:Person"), identity=TableIdentity(99, 1))
 
-    with pytest.raises(SchemaContractConflict, match="node:Person of the manifest is another table"):
+    with pytest.raises(SchemaContractConflict, match="node:Person in the manifest is not the table"):
         check_against_manifest(contract, snapshot.showing({"node:Person": stranger}))
 
 

@@ -275,7 +275,7 @@ def test_a_table_that_only_the_schema_has_stops_the_open(graph: Graph) -> None:
     entry = graph.snapshot().entry("node:Company")
     Publisher(graph).publish(TombstoneTable(entry.identity, entry.table_key, entry.version + 1))
 
-    with pytest.raises(SchemaContractConflict, match="the schema has node:Company, the manifest has not"):
+    with pytest.raises(SchemaContractConflict, match="the schema has node:Company, the manifest does not"):
         reopen(graph)
 
 
@@ -283,7 +283,7 @@ def test_a_table_that_only_the_schema_has_stops_the_open(graph: Graph) -> None:
 def test_a_table_that_only_the_manifest_has_stops_the_open(graph: Graph) -> None:
     Publisher(graph).publish(RegisterTable(TableIdentity(77, 1), "node:Extra", pin(1)))
 
-    with pytest.raises(SchemaContractConflict, match="the manifest has node:Extra, the schema has not"):
+    with pytest.raises(SchemaContractConflict, match="the manifest has node:Extra, the schema does not"):
         reopen(graph)
 
 

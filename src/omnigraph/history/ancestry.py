@@ -1,16 +1,16 @@
 """Where the histories of two branches meet.
 
-E1  A merge starts from the best common ancestors: the commits that both histories have and that are behind no
-    other such commit. All parents of both kinds count, on whatever branch they were made.
-E2  Several best common ancestors are merged with each other, over what they have in common in their turn: a
-    tree whose leaves are commits.
-E3  Old history costs nothing where it is not needed: two chains without a merge since they parted meet in the
-    newest commit that both have, and only the commits since are decoded. Else only merges are.
-E4  A maintenance commit shows what its first parent shows: commits with one effective commit are equivalent.
-E5  Where it is not known what a merged commit has behind it, the answer is not known either, and nothing is
-    guessed.
-E6  Commits that a branch gave up are behind whoever took them and behind nobody else, the later commits of
-    the branch included. Others may meet in them, though no branch shows them any more.
+E1  A merge starts from the best common ancestors: the commits that both histories have and that are ancestors
+    of no other such commit. All parents of both kinds count, on whatever branch they were made.
+E2  Several best common ancestors are merged with each other, over what they in turn have in common: a tree
+    whose leaves are commits.
+E3  Old history costs nothing where it is not needed: two chains without a merge since they diverged meet in
+    the newest commit that both have, and only the commits since are decoded. Otherwise only merges are.
+E4  A maintenance commit shows what its first parent shows: commits with the same effective commit are
+    equivalent.
+E5  If the ancestors of a merged commit are unknown, the answer is unknown too, and nothing is guessed.
+E6  Commits that a branch gave up are ancestors only of the commits that took them, and not even of the later
+    commits of the branch. Others may meet in them, though no branch shows them any more.
 """
 
 from collections.abc import Callable, Iterable
@@ -27,7 +27,7 @@ from omnigraph.history.state import ManifestState
 
 
 class HistoryUnknown(Exception):
-    """Nobody knows what merged commits have behind them (E5)."""
+    """The ancestors of merged commits are unknown (E5)."""
 
     def __init__(self, commit_ids: Iterable[str]) -> None:
         """Take the commits."""
@@ -37,7 +37,7 @@ class HistoryUnknown(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Ancestor:
-    """A commit in which histories meet; the chain is none where both branches show it."""
+    """A commit in which histories meet; the chain is None if both branches show it."""
 
     commit_id: str
     manifest_version: int
@@ -49,7 +49,7 @@ _Leaf = TypeVar("_Leaf")
 
 @dataclass(frozen=True, slots=True)
 class MergedBase(Generic[_Leaf]):
-    """What two things make together, over what they have in common (E2)."""
+    """Two things merged over what they have in common (E2)."""
 
     one: "_Leaf | MergedBase[_Leaf]"
     other: "_Leaf | MergedBase[_Leaf]"
@@ -70,7 +70,7 @@ class Ancestry:
         self._lineage: Lineage | None = None
 
     def where_chains_part(self) -> Ancestor | None:
-        """Return where both heads meet; none if there is a merge since, and that has to be searched (E3)."""
+        """Return where both heads meet; None if a merge since makes a search necessary (E3)."""
         one, other = self._rows
         shared, *alone = where_in(one, other), where_not_in(one, other), where_not_in(other, one)
         if not shared.num_rows:
@@ -86,11 +86,11 @@ class Ancestry:
         return Ancestor(found, version)
 
     def meeting(self, others: Iterable[ManifestState] = ()) -> Meeting:
-        """Return where both heads meet (E1, E2); other branches are looked into for what no record tells.
+        """Return where both heads meet (E1, E2); other branches are searched for what no record says.
 
         Raises:
-            HistoryUnknown: that depends on what nobody knows (E5).
-            InvariantViolation: they have no common ancestor, which no two branches of one graph lack.
+            HistoryUnknown: that depends on something unknown (E5).
+            InvariantViolation: they have no common ancestor, as any two branches of one graph must.
         """
         lineage, (one, other) = self._learned(), self._chains()
         logs = [one, other]
@@ -107,24 +107,24 @@ class Ancestry:
         if not best:
             raise InvariantViolation(f"{names} have no common ancestor")
         if any(log.contradicts(place) for place in best for log in (one, other)):
-            raise InvariantViolation(f"{names} have other commits at one place of their histories")
+            raise InvariantViolation(f"{names} have different commits at one place in their histories")
         unknown = {commit for reach in behind for commit in lineage.unplaced_in(reach)}
-        if len(best) == 1:  # what is unknown behind the one best ancestor changes nothing
+        if len(best) == 1:  # unknown ancestors of the one best ancestor change nothing
             unknown -= set(lineage.unplaced_in(lineage.reach(best)))
         if unknown:
             raise HistoryUnknown(sorted(unknown))
         return self._merged(best)
 
     def record(self, merged: str, ref_of: Callable[[str], str | None]) -> dict[str, object]:
-        """Return what merging a commit of the first branch tells beyond the rows of the second.
+        """Return what merging a commit of the first branch adds to the rows of the second.
 
-        Its rows do not tell where the manifests of the branches lie whose commits it shows: its own, and
-        those of the branches that it was made from, which live as long as it does.
+        Its rows do not say where the manifests are of the branches whose commits it shows: its own, and those
+        of the branches that it was created from, which live as long as it does.
         """
         lineage, (one, other), source = self._learned(), self._chains(), self._states[0]
         for chain in one.chains:
             if chain.branch is not None:
-                # Its own is the one that was read, whatever became of the name since.
+                # Its own manifest is the one that was read, whatever has become of the name since.
                 ref = source.ref if chain.branch == source.branch else ref_of(chain.branch)
                 lineage.learn_chain(replace(chain, ref=ref))
         place = one.find(merged)

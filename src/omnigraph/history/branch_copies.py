@@ -1,9 +1,9 @@
-"""Copies of the control objects of branches, beside the manifests that these name, on a local disk.
+"""Copies of the control objects of branches, next to the manifests that these name, on a local disk.
 
-E1  Only the control object says that a branch exists; the copy says that one did, and what it said.
+E1  Only the control object says that a branch exists; the copy says that it did, and what the object said.
 E2  Deleting a branch ends its copy first: a copy that has not ended and has no control object is damage.
-E3  A branch was deleted for certain when its copy has ended, or its manifest is gone; a branch that had no
-    copy gets an ended one.
+E3  A branch was certainly deleted if its copy has ended, or its manifest is gone; a branch that had no copy
+    gets an ended one.
 """
 
 from pathlib import Path
@@ -24,7 +24,7 @@ class BranchCopies:
     """The copies of one graph; nothing at all on an object store, which loses no objects."""
 
     def __init__(self, adapter: StorageAdapter, root: Path | None) -> None:
-        """Take the graph's control files, and its folder if it lies on a disk."""
+        """Take the graph's control files, and its folder if it is on a disk."""
         self._adapter, self._root = adapter, root
 
     def keep(self, ref: str, control: str, text: str) -> None:
@@ -61,7 +61,7 @@ class BranchCopies:
             self._adapter.rename_text(ended, f"{_folder(ref)}/{COPY}")
 
     def end_of(self, control: str) -> None:
-        """End the copies of a control object that is damaged, and so names no ref.
+        """End the copies of a damaged control object, which names no ref.
 
         Raises:
             StorageError: the system failed.
@@ -78,7 +78,7 @@ class BranchCopies:
         """Make sure that no control object was lost, or not this one.
 
         Raises:
-            GraphDamaged: one is gone although its branch was never deleted.
+            GraphDamaged: one is missing although its branch was never deleted.
             StorageError: the folders cannot be read.
         """
         root = self._root
@@ -98,7 +98,7 @@ class BranchCopies:
         """Make sure that a branch whose control object does not name its ref was deleted (E3).
 
         Raises:
-            GraphDamaged: it was not, as far as anybody can tell.
+            GraphDamaged: it was not, as far as can be known.
             StorageError: its folder cannot be read.
         """
         if self._root is None:
@@ -114,14 +114,14 @@ class BranchCopies:
 
 
 def _control_of(copy: Path) -> str | None:
-    """Return the control object that a copy is of, which its first line says; none for a damaged copy."""
+    """Return the control object of a copy, which is named in its first line; None for a damaged copy."""
     first = read_control_file(copy).decode(errors="replace").partition("\n")[0]
     is_one = first.count("/") == 1 and first.startswith("__branches/") and first.endswith(".json")
     return first if is_one else None
 
 
 def _lost(control: str, reason: str, ref: str, *, has_copy: bool) -> GraphDamaged:
-    """Return the error of a branch that was lost, and not deleted."""
+    """Return the error for a branch that was lost, not deleted."""
     folder = _folder(ref)
     if has_copy:
         text = f"its text is in '{folder}/{COPY}' below the first line; rename that to '{ENDED}'"

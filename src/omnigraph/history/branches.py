@@ -1,14 +1,14 @@
 """Which branches exist: one control object each, and nothing else decides.
 
-N1  A branch other than main exists exactly while its control object does. Making it is creating that object
-    under the condition that it is absent; deleting it is removing that object.
-N2  A control object names the manifest ref of one incarnation: a name that was deleted and made again has
-    another ref, so an old handle cannot mistake the one for the other.
-N3  An object that cannot be understood is loud, and never taken for absent; so is one that names a ref
-    elsewhere, or whose own name is that of no branch.
-N4  On an object store a branch ends by a compare-and-swap that replaces its control object by an ended one,
-    which is no branch; removing that is tidying. A writer puts the number of its lease into the object before
-    it first publishes on the branch: whoever looked before that can end the branch no more.
+N1  A branch other than main exists exactly while its control object does. Creating it is creating that
+    object, on condition that it is absent; deleting it is removing that object.
+N2  A control object names the manifest ref of one incarnation: a name that was deleted and created again has
+    another ref, so an old handle cannot mistake one for the other.
+N3  An object that cannot be understood is a loud error, and never taken for absent; so is one that names a
+    ref elsewhere, or whose own name is not that of any branch.
+N4  On an object store a branch ends by a compare-and-swap that replaces its control object with an ended one,
+    which is not a branch; removing that is tidying. A writer puts the number of its lease into the object
+    before it first publishes on the branch: a process that looked before that can no longer end the branch.
 """
 
 import json
@@ -34,13 +34,13 @@ from omnigraph.storage.control.object_store import StorageAdapter
 from omnigraph.storage.files.relative_path import check_ref
 
 BRANCHES_DIR = "__branches"
-SCHEMA_APPLY_LOCK = "__schema_apply_lock__"  # a control object beside those of branches, never a branch
+SCHEMA_APPLY_LOCK = "__schema_apply_lock__"  # a control object next to those of branches, never a branch
 RESERVED = frozenset({MAIN, SCHEMA_APPLY_LOCK})
 NAME_BYTES_MAX = 200  # file systems take 255 bytes for a name; the rest is suffixes
 SLUG_MAX = 40
-CLAIMS_MAX = 5  # tries to write into a control object that others write into as well
+CLAIMS_MAX = 5  # tries to write into a control object that others also write into
 ENDED_HINT = (
-    ".ended"  # an object beside a control object that may be an ended one: a listing alone cannot tell
+    ".ended"  # an object next to a control object that may be an ended one: a listing alone cannot tell
 )
 LISTINGS_MAX = 3  # of a folder whose objects vanish while they are read
 FORMAT = 1
@@ -60,7 +60,7 @@ _ALL = _MEMBERS | _OPTIONAL
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A live branch: its ref on the manifest, and what it was made from (none is main)."""
+    """A live branch: its ref on the manifest, and what it was created from (None is main)."""
 
     name: str
     ref: str
@@ -88,19 +88,19 @@ class Branch:
 
 
 def trimmed_name(name: object) -> str:
-    """Return what a call gave as the name of a branch, without the blanks around it.
+    """Return what a call gave as the name of a branch, without surrounding blanks.
 
     Raises:
-        BadRequest: it is no text.
+        BadRequest: it is not a text.
     """
     if not isinstance(name, str):
         what = "None" if name is None else f"{name!r:.60} ({type(name).__name__})"
-        raise BadRequest(f"the name of a branch is a text, not {what}")
+        raise BadRequest(f"the name of a branch must be a text, not {what}")
     return name.strip()
 
 
 def check_branch_name(name: str) -> str:
-    """Return a name for a new branch without the blanks around it.
+    """Return a name for a new branch, without surrounding blanks.
 
     Raises:
         BadRequest: it is reserved, too long, or not made of segments of letters, digits, `.`, `-` and `_`.
@@ -109,7 +109,7 @@ def check_branch_name(name: str) -> str:
     if trimmed in RESERVED:
         raise BadRequest(f"branch name '{trimmed}' is reserved")
     if not trimmed:
-        raise BadRequest("a branch name is not blank")
+        raise BadRequest("a branch name must not be blank")
     for segment in trimmed.split("/"):
         is_made_of_them = all(character.isalnum() or character in "._-" for character in segment)
         if not segment or segment in {".", ".."} or not is_made_of_them:
@@ -126,7 +126,7 @@ def control_file(name: str) -> str:
 
 
 def mint_ref(branch: str, ulid: str) -> str:
-    """Return the name of a fresh ref of a branch: readable for people, used once."""
+    """Return the name of a fresh ref for a branch: readable by people, used once."""
     slug = re.sub(r"[^a-z0-9]", "-", branch.lower())[:SLUG_MAX]
     return f"{slug}-{ulid}"
 
@@ -135,12 +135,12 @@ class Branches:
     """The control objects of one graph."""
 
     def __init__(self, adapter: StorageAdapter, root: Path | None = None) -> None:
-        """Take the graph's control files, and its folder if it lies on a disk."""
+        """Take the graph's control files, and its folder if it is on a disk."""
         self._adapter, self._is_local = adapter, root is not None
         self.copies = BranchCopies(adapter, root)
 
     def find(self, name: str) -> Branch | None:
-        """Return a live branch, or none.
+        """Return a live branch, or None.
 
         Raises:
             InvariantViolation: its control object is damaged (N3).
@@ -149,15 +149,15 @@ class Branches:
         return None if text is None or _ended_ref(text) is not None else _decode(name, text)
 
     def ref_of(self, name: str) -> str | None:
-        """Return the ref of a live branch, or none."""
+        """Return the ref of a live branch, or None."""
         found = self.find(name)
         return None if found is None else found.ref
 
     def require(self, name: str, ref: str | None = None) -> Branch:
-        """Return a live branch; with a ref, the very incarnation that had it (N2).
+        """Return a live branch; with a ref, only the incarnation that has it (N2).
 
         Raises:
-            BranchNotFound: there is none, or another one by now.
+            BranchNotFound: there is no such branch, or it has been replaced by another.
         """
         found = self.find(name)
         if found is None or (ref is not None and found.ref != ref):
@@ -165,10 +165,10 @@ class Branches:
         return found
 
     def claim(self, name: str, ref: str | None, epoch: int) -> Branch:
-        """Return a live branch that nobody can end any more who looked at it before this writer came (N4).
+        """Return a live branch that processes which looked at it before this writer can no longer end (N4).
 
         Raises:
-            BranchNotFound: there is none, or another one by now.
+            BranchNotFound: there is no such branch, or it has been replaced by another.
             StorageError: its control object changes too often.
         """
         for _ in range(CLAIMS_MAX):
@@ -186,14 +186,14 @@ class Branches:
         raise StorageError(f"the control object of branch '{name}' changes too often", kind="transient")
 
     def names(self) -> list[str]:
-        """Return the names of all branches, main among them, sorted; one listing."""
+        """Return the names of all branches, including main, sorted; from one listing."""
         return sorted({MAIN, *self._listed()})
 
     def all(self) -> tuple[Branch, ...]:
-        """Return every branch but main, by name.
+        """Return every branch except main, by name.
 
         Raises:
-            StorageError: objects kept vanishing between the listing and their reading.
+            StorageError: objects kept vanishing between the listing and being read.
         """
         for _ in range(LISTINGS_MAX):
             names = sorted(self._listed())
@@ -201,13 +201,13 @@ class Branches:
             live = tuple(branch for branch in found if branch is not None)
             if len(live) == len(names):
                 return live
-        raise StorageError("branches come and go too fast to be listed: try again", kind="transient")
+        raise StorageError("branches change too fast to be listed: try again", kind="transient")
 
     def readable(self) -> tuple[tuple[Branch, ...], tuple[tuple[str, OmnigraphError], ...]]:
-        """Return the branches but main whose control objects can be read, and the names of the others.
+        """Return the branches except main whose control objects can be read, and the names of the others.
 
-        For callers to whom one damaged branch is no reason to stop. Whoever is about to remove something for
-        good takes `all`, where doubt is loud (N3).
+        For callers that need not stop because of one damaged branch. A caller about to remove something for
+        good uses `all`, where doubt is loud (N3).
         """
         found: list[Branch] = []
         unreadable: list[tuple[str, OmnigraphError]] = []
@@ -221,20 +221,20 @@ class Branches:
         return tuple(found), tuple(unreadable)
 
     def create(self, branch: Branch) -> bool:
-        """Make a branch exist, unless one of its name does (N1); say whether this one does now.
+        """Make a branch exist, unless one of its name does (N1); return whether this one does now.
 
         Raises:
-            StorageError: nobody knows; the control object cannot be read.
+            StorageError: that is unknown; the control object cannot be read.
         """
         try:
             is_new = self._write_new(branch)
             hit("branch_create.control_ack_lost")
-        except Exception:  # noqa: BLE001 - whatever failed, the question is whose object is there
+        except Exception:  # noqa: BLE001 - whatever failed, the question is whose object exists
             is_new = self.find(branch.name) is None and self._write_new(branch)
         return is_new or self._is_ours(branch)
 
     def _write_new(self, branch: Branch) -> bool:
-        """Create the control object, or take the place of an ended one."""
+        """Create the control object, or replace an ended one."""
         if self._adapter.write_text_if_absent(branch.file, branch.to_text()):
             return True
         found = self._adapter.read_text_versioned(branch.file)
@@ -243,7 +243,7 @@ class Branches:
         return self._adapter.write_text_if_match(branch.file, branch.to_text(), found[1])
 
     def delete(self, branch: Branch) -> None:
-        """End a branch as it was read (N1); on an object store, nobody must have claimed it since (N4).
+        """End a branch as it was read (N1); on an object store, no writer may have claimed it since (N4).
 
         Raises:
             BranchInUse: another writer is using it.
@@ -262,7 +262,7 @@ class Branches:
                 raise
 
     def _end(self, branch: Branch) -> None:
-        """Replace the control object by an ended one, unless it says something else than was read (N4)."""
+        """Replace the control object with an ended one, unless it no longer says what was read (N4)."""
         found = self._adapter.read_text_versioned(branch.file)
         if found is None or _ended_ref(found[0]) == branch.ref:
             return
@@ -283,7 +283,7 @@ class Branches:
         """Remove the ended control object of a branch; the caller has made sure of its lease (N4).
 
         Raises:
-            StorageError: the store failed; what is left is no branch.
+            StorageError: the store failed; what is left is not a branch.
         """
         if self._is_local:
             return
@@ -296,13 +296,13 @@ class Branches:
         """End a branch whose control object cannot be understood, and so names nothing (N1).
 
         Raises:
-            StorageError: it may still be there.
+            StorageError: it may still exist.
         """
         self.copies.end_of(control_file(name))
         self._adapter.delete(control_file(name))
 
     def _is_ours(self, branch: Branch) -> bool:
-        """Return whether the object that is there is this very branch (a store may repeat a request)."""
+        """Return whether the existing object is this very branch (a store may repeat a request)."""
         found = self.find(branch.name)
         return found is not None and found.ref == branch.ref
 
@@ -334,7 +334,7 @@ def _hint(file: str) -> str:
 
 
 def _ended_ref(text: str) -> str | None:
-    """Return the ref of the branch that an ended control object was of; none for any other text (N4)."""
+    """Return the ref of the branch that an ended control object belonged to; None for any other text (N4)."""
     try:
         document = read_json(text)
     except ValueError:
@@ -350,7 +350,7 @@ def _decode(name: str, text: str) -> Branch:
         raise InvariantViolation(f"control object of branch '{name}' is not JSON") from error
     is_whole = isinstance(document, dict) and document.keys() | _OPTIONAL.keys() == _ALL.keys()
     if not is_whole or not all(isinstance(value, _ALL[key]) for key, value in document.items()):
-        raise InvariantViolation(f"control object of branch '{name}' does not have its members")
+        raise InvariantViolation(f"control object of branch '{name}' has missing or unknown members")
     if document.pop("format") != FORMAT:
         raise InvariantViolation(
             f"control object of branch '{name}' has a format that this build cannot read"
@@ -369,7 +369,7 @@ def _encode(name: str) -> str:
 
 
 def _is_encodable(name: str) -> bool:
-    """Return whether a branch of this name could exist; others need no look at the store."""
+    """Return whether a branch of this name could exist; otherwise there is no need to look at the store."""
     try:
         check_branch_name(name)
     except BadRequest:

@@ -1,7 +1,7 @@
 """Graph commits: a projection of the manifest's rows, never stored elsewhere.
 
 C1  The lineage key (manifest version, time, id) is the one order of commits, for heads and for lists.
-C2  The metadata of a commit is decoded when somebody asks for that commit.
+C2  The metadata of a commit is decoded when that commit is asked for.
 """
 
 import json
@@ -45,7 +45,7 @@ class GraphCommit:
 
     @property
     def lineage_key(self) -> tuple[int, int, str]:
-        """The place of this commit in the order of all (C1)."""
+        """The place of this commit in the order of all commits (C1)."""
         return self.manifest_version, self.created_at, self.graph_commit_id
 
 
@@ -67,7 +67,7 @@ class CommitLog:
         return CommitLog(chunks, self._newer(added))
 
     def find(self, commit_id: str) -> GraphCommit | None:
-        """Return the commit of an id, or none."""
+        """Return the commit with an id, or None."""
         for chunk in reversed(self.chunks):
             position = position_of(chunk, "object_id", commit_id)
             if position >= 0:
@@ -75,11 +75,11 @@ class CommitLog:
         return None
 
     def has(self, commit_id: str) -> bool:
-        """Return whether there is a commit of an id; nothing is decoded."""
+        """Return whether there is a commit with an id; nothing is decoded."""
         return any(position_of(chunk, "object_id", commit_id) >= 0 for chunk in reversed(self.chunks))
 
     def branch_names(self) -> frozenset[str]:
-        """Return the branches that the commits were made on; main is none of them."""
+        """Return the branches that the commits were made on, without main."""
         names = {name for chunk in self.chunks for name in chunk["table_branch"].unique().to_pylist()}
         return frozenset(str(name) for name in names if name is not None)
 
@@ -118,7 +118,7 @@ class CommitLog:
 
     @property
     def genesis_id(self) -> str:
-        """The id of the oldest commit, which names the graph wherever it lies."""
+        """The id of the oldest commit, which identifies the graph wherever it is stored."""
         oldest = min(least(chunk, "table_version") for chunk in self.chunks)
         genesis = self.head_at(oldest)
         assert genesis is not None, "a graph has a commit from its beginning"
@@ -134,7 +134,7 @@ class CommitLog:
         return commit
 
     def is_known_synced(self, commit: GraphCommit) -> bool:
-        """Return whether a later commit says that it was built when this one was on the disk."""
+        """Return whether a later commit says that this one was on the disk when it was made."""
         later = where_above(self.rows(), "table_version", commit.manifest_version)
         synced = (json.loads(str(text)).get("synced_version") for text in later["metadata"].to_pylist())
         return any((version or 0) >= commit.manifest_version for version in synced)

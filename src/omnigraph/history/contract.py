@@ -76,7 +76,7 @@ def read_contract(adapter: StorageAdapter) -> Contract:
     except ValueError as error:
         raise SchemaContractConflict(f"the schema files cannot be read: {error}") from error
     if not isinstance(recorded, dict):
-        raise SchemaContractConflict(f"the schema files cannot be read: {SCHEMA_STATE} is no object")
+        raise SchemaContractConflict(f"the schema files cannot be read: {SCHEMA_STATE} is not an object")
     desired = compiled(source)
     contract = Contract.of(desired, accepted)
     facts = {
@@ -93,10 +93,10 @@ def read_contract(adapter: StorageAdapter) -> Contract:
 
 @lru_cache(SOURCES_KEPT)
 def compiled(source: str) -> DesiredSchema:
-    """Return what the text of `_schema.pg` declares; a process compiles a text once, however often it opens.
+    """Return what the text of `_schema.pg` declares; a process compiles a text only once.
 
     Raises:
-        ParseError, CatalogError: the text is no schema.
+        ParseError, CatalogError: the text is not a valid schema.
     """
     return read_schema(Source(source, SCHEMA_SOURCE))
 
@@ -105,14 +105,14 @@ def check_against_manifest(contract: Contract, snapshot: Snapshot) -> None:
     """Check that schema and manifest name the same tables.
 
     Raises:
-        SchemaContractConflict: naming the first table that only one of them has, or that is another lifetime.
+        SchemaContractConflict: for the first table that only one of them has, or that is another lifetime.
     """
     wanted = contract.tables()
     for table_key in sorted(wanted.keys() | snapshot.entries.keys()):
         entry = snapshot.entries.get(table_key)
         if entry is None:
-            raise SchemaContractConflict(f"the schema has {table_key}, the manifest has not")
+            raise SchemaContractConflict(f"the schema has {table_key}, the manifest does not")
         if table_key not in wanted:
-            raise SchemaContractConflict(f"the manifest has {table_key}, the schema has not")
+            raise SchemaContractConflict(f"the manifest has {table_key}, the schema does not")
         if entry.identity != wanted[table_key]:
-            raise SchemaContractConflict(f"{table_key} of the manifest is another table than the schema's")
+            raise SchemaContractConflict(f"{table_key} in the manifest is not the table in the schema")

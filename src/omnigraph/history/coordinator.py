@@ -1,9 +1,9 @@
 """The warm state of every branch that a handle has looked at.
 
 G1  A probe of the newest manifest version comes before every use of a warm state; equal means current.
-G2  States are values: whoever holds one keeps it, whatever the coordinator learns meanwhile.
-G3  Fragments go when the manifest is folded, and when a publish that could not be synced is taken back: then
-    the commits that are new do not follow on those that are known, and everything is read again.
+G2  States are values: a holder keeps its state, whatever the coordinator learns meanwhile.
+G3  Fragments disappear when the manifest is folded, and when a publish that could not be synced is taken
+    back: then the new commits do not follow the known ones, and everything is read again.
 """
 
 import threading
@@ -30,14 +30,14 @@ class Coordinator:
         self._lock = threading.Lock()
 
     def address(self, ref: str | None = None) -> TableAddress:
-        """Return where the manifest of a ref lies; none is main."""
+        """Return the address of the manifest of a ref; None is main."""
         return TableAddress(self._root.child(MANIFEST_DIR), ref)
 
     def state(self, branch: str | None = None, ref: str | None = None) -> ManifestState:
         """Return the newest state of a branch: the warm one if nothing moved, else with the new rows (G1).
 
         Raises:
-            GraphDamaged: a file that it needs is gone or hollow.
+            GraphDamaged: a file that it needs is missing or hollow.
         """
         warm = self._warm(branch, ref)
         if warm is not None and self.manifest.latest_version(self.address(ref)) == warm.version:
@@ -46,7 +46,7 @@ class Coordinator:
             return self.advance(branch, ref, self.manifest.open_fresh(self.address(ref)))
 
     def read_apart(self, branch: str | None, ref: str) -> ManifestState:
-        """Return the state of a ref that belongs to no branch any more; it is not kept.
+        """Return the state of a ref that no longer belongs to a branch; it is not kept.
 
         Raises:
             StorageError: the ref is gone (kind `not_found`), or the store failed.
@@ -64,7 +64,7 @@ class Coordinator:
         """
         refuse_if_stamp_unsupported(read_stamp(handle.schema_metadata))
         warm = self._warm(branch, ref) or ManifestState(branch, ref, 0)
-        if warm.version >= handle.version:  # a neighbour may have looked after this handle was opened
+        if warm.version >= handle.version:  # another thread may have looked after this handle was opened
             return warm
         present = frozenset(handle.fragment_ids)
         unseen = sorted(present - warm.fragments)
@@ -75,7 +75,7 @@ class Coordinator:
         return self.adopt(advanced)
 
     def adopt(self, state: ManifestState) -> ManifestState:
-        """Keep a state as the warm one, unless a newer one is there already, and return it."""
+        """Keep a state as the warm one, unless there is already a newer one, and return it."""
         with self._lock:
             warm = self._states.get(state.branch)
             if warm is None or warm.ref != state.ref or warm.version < state.version:

@@ -1,4 +1,4 @@
-"""A damaged manifest in the words of its users: which commits need the file, and what can be done."""
+"""A damaged manifest in users' terms: which commits need the file, and what can be done."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -44,14 +44,14 @@ def table_damage_explained(uri: str, state: ManifestState, identity: TableIdenti
 
 
 def explained(error: GraphDamaged, address: TableAddress, branch: str | None) -> GraphDamaged:
-    """Return the error with all that the files of the manifest can still tell."""
+    """Return the error with everything that the manifest's files still reveal."""
     if address.local_path is None:
         return error
     try:
         found = survey(address)
         commits = _commits(address, found)
     except StorageError:
-        return error  # the second look failed: the first one has said what is wrong
+        return error  # the second look failed: the first error says what is wrong
     return GraphDamaged(
         file=error.file,
         reason=error.reason,

@@ -1,9 +1,9 @@
-"""The fold: rows of the manifest to the state of the tables, for scans, time travel and publishes alike.
+"""The fold: from manifest rows to the state of the tables, for scans, time travel and publishes alike.
 
-O1  One function folds. State at manifest version v keeps the rows with `published_at <= v`; per lifetime the
-    greatest `published_at` decides name and pin; a tombstone not older than the pin ends the lifetime.
+O1  One function folds. The state at manifest version v keeps the rows with `published_at <= v`; per lifetime
+    the greatest `published_at` decides name and pin; a tombstone not older than the pin ends the lifetime.
 O2  Folding rows onto a state equals folding all rows at once: the order in which rows arrive does not matter.
-O3  A row of a known kind that breaks its shape is a loud error that names it. Unknown kinds are passed over.
+O3  A malformed row of a known kind is a loud error that names it. Unknown kinds are skipped.
 """
 
 import json
@@ -32,7 +32,7 @@ class Registration:
 
 @dataclass(frozen=True, slots=True)
 class TableEntry:
-    """One visible table: what it is called, where it lies, which version counts."""
+    """One visible table: its name, its location, and the version that counts."""
 
     identity: TableIdentity
     table_key: str
@@ -46,7 +46,7 @@ class TableEntry:
 
     @property
     def owner(self) -> str | None:
-        """The Lance ref that holds the pinned version; none is main."""
+        """The Lance ref that holds the pinned version; None is main."""
         return self.pin.ref
 
     @property
@@ -73,7 +73,7 @@ class TableStates:
         """Return the visible tables by name.
 
         Raises:
-            InvariantViolation: a pin has no registration, or two lifetimes have one name.
+            InvariantViolation: a pin has no registration, or two lifetimes have the same name.
         """
         found: dict[str, TableEntry] = {}
         for identity, pin in self.pins.items():
@@ -128,7 +128,7 @@ def _decisive(rows: pa.Table) -> pa.Table:
     columns = [*keys, "published_at"]
     decisive = rows.join(newest, columns, columns, join_type="left semi")
     malformed = where_null(rows, "published_at", "stable_table_id").select(decisive.column_names)
-    return pa.concat_tables([decisive, malformed.cast(decisive.schema)])  # a join forgets what is never null
+    return pa.concat_tables([decisive, malformed.cast(decisive.schema)])  # a join forgets what is non-null
 
 
 def _pin(row: ManifestRow) -> PublishedPin:

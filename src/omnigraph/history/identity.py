@@ -13,7 +13,7 @@ class TableIdentity:
     table_incarnation_id: int
 
     def __str__(self) -> str:
-        """Return the identity as it stands in object ids and paths."""
+        """Return the identity as it is written in object ids and paths."""
         return f"{self.stable_table_id:016x}"
 
     @property
@@ -28,5 +28,5 @@ class TableIdentity:
 
 
 def identity_of(type_: NodeType | EdgeType) -> TableIdentity:
-    """Return the lifetime that a type of the catalog has now."""
+    """Return the current lifetime of a type of the catalog."""
     return TableIdentity(type_.id, type_.incarnation)

@@ -1,16 +1,16 @@
-"""Which commits come before which, told by chains instead of commit by commit.
+"""Which commits are ancestors of which, by chains instead of commit by commit.
 
 C1  A branch is a line of first parents, along which the versions grow. What it shows falls into chains: runs
-    of commits of one branch whose versions leave no number out. A chain is named by its first commit. Of a
-    chain a commit has a beginning behind it: one version says how much.
-C2  A merge commit records what its source has behind it and the target's rows do not tell. So the rows of a
-    branch tell everything behind its head, whatever became of the branches that were merged.
-C3  Nothing is guessed: a merged commit that nobody can place is kept as such, and counts as known by no one.
+    of commits of one branch whose versions skip no number. A chain is named by its first commit. The
+    ancestors of a commit include a beginning of a chain: one version says how much of it.
+C2  A merge commit records the ancestors of its source that the target's rows do not reveal. So the rows of a
+    branch reveal all ancestors of its head, whatever becomes of the branches that were merged.
+C3  Nothing is guessed: a merged commit whose place is unknown is kept as such, and counts as known by no one.
 C4  A branch may give commits up: a new version shows what an older one showed. No number is used twice, so
-    the next commit leaves out the numbers that were given up, and begins a chain of its own at the last one
-    that was kept. What was given up stays a chain beside it, with what had been merged there, for whoever
-    merged a commit of it or started from one. A number that is left out for another reason (the manifest was
-    folded) ends a chain as well: the rows do not tell why, and nothing depends on it.
+    the next commit skips the numbers that were given up, and begins a new chain at the last one that was
+    kept. What was given up stays as a separate chain, with what had been merged there, for any branch that
+    merged a commit of it or started from one. A number that is skipped for another reason (the manifest was
+    folded) also ends a chain: the rows do not say why, and nothing depends on it.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -40,9 +40,9 @@ class ChainPlace:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Commits that a branch added in a row, and the one that they went on from; the graph's first has none.
+    """Commits that a branch added in a row, and the one that they continue; the graph's first has none.
 
-    `ref` is that of the branch's manifest: a merge records it, the rows of a branch do not tell it.
+    `ref` is that of the branch's manifest: a merge records it, the rows of a branch do not contain it.
     """
 
     chain_id: str
@@ -51,7 +51,7 @@ class Chain:
     ref: str | None = None
 
 
-Reach = Mapping[str, ChainPlace]  # by chain, the last commit of it that something has behind it
+Reach = Mapping[str, ChainPlace]  # by chain, the last commit of it among something's ancestors
 
 
 class ChainedLog:
@@ -77,7 +77,7 @@ class ChainedLog:
         return Chain(self._text("object_id", start), branch, self.place(start - 1) if start else None)
 
     def place(self, position: int) -> ChainPlace:
-        """Return where the commit of a row stands."""
+        """Return the place of the commit of a row."""
         chain = int(np.searchsorted(self._starts, position, side="right")) - 1
         return ChainPlace(
             self._text("object_id", int(self._starts[chain])),
@@ -86,7 +86,7 @@ class ChainedLog:
         )
 
     def find(self, commit_id: str) -> ChainPlace | None:
-        """Return where a commit stands, or none if the branch does not show it."""
+        """Return the place of a commit, or None if the branch does not show it."""
         position = position_of(self._rows, "object_id", commit_id)
         return None if position < 0 else self.place(position)
 
@@ -96,7 +96,7 @@ class ChainedLog:
         return self.place(len(self._versions) - 1)
 
     def contradicts(self, place: ChainPlace) -> bool:
-        """Return whether the branch shows that stretch of a chain with another commit there."""
+        """Return whether the branch shows that part of a chain with another commit there."""
         position = int(np.searchsorted(self._versions, place.version))
         is_shown = position < len(self._versions) and self.place(position).chain == place.chain
         return is_shown and self._text("object_id", position) != place.commit_id
@@ -106,7 +106,7 @@ class ChainedLog:
         is_merge = _compute.match_substring(self._rows["metadata"], '"merged_parent_commit_id"')
         for position in np.flatnonzero(np.asarray(is_merge)).tolist():
             metadata = orjson.loads(self._text("metadata", position))
-            if metadata.get("merged_parent_commit_id") is not None:  # a message may have those words, too
+            if metadata.get("merged_parent_commit_id") is not None:  # a message may contain those words too
                 yield self.place(position), metadata
 
     def _text(self, column: str, position: int) -> str:
@@ -114,10 +114,10 @@ class ChainedLog:
 
 
 class Lineage:
-    """What is known of the chains: where each begins, what was merged into it, and where."""
+    """What is known about the chains: where each begins, what was merged into it, and where."""
 
     def __init__(self, logs: Iterable[ChainedLog] = ()) -> None:
-        """Begin with what the rows of some branches tell."""
+        """Begin with what the rows of some branches say."""
         self.chains: dict[str, Chain] = {}
         self._merges: dict[str, dict[int, ChainPlace]] = {}
         self._unplaced: dict[str, dict[int, str]] = {}
@@ -125,7 +125,7 @@ class Lineage:
             self.learn(log)
 
     def learn(self, log: ChainedLog) -> None:
-        """Take in what the rows of a branch tell (C1, C2)."""
+        """Add what the rows of a branch say (C1, C2)."""
         for chain in log.chains:
             self.learn_chain(chain)
         for place, metadata in log.merges():
@@ -143,7 +143,7 @@ class Lineage:
         return any(self._unplaced.values())
 
     def place_merges(self, log: ChainedLog) -> bool:
-        """Look into one more branch for merged commits without a place; say whether that placed one."""
+        """Search one more branch for merged commits without a place; return whether that placed one."""
         is_found = False
         for chain, unplaced in list(self._unplaced.items()):
             for version, commit_id in list(unplaced.items()):
@@ -156,7 +156,7 @@ class Lineage:
         return is_found
 
     def reach(self, places: Iterable[ChainPlace]) -> dict[str, ChainPlace]:
-        """Return what some commits have behind them, themselves included."""
+        """Return the ancestors of some commits, themselves included."""
         found: dict[str, ChainPlace] = {}
         waiting = list(places)
         while waiting:
@@ -176,7 +176,7 @@ class Lineage:
     def is_meeting_place(self, chain_ids: Collection[str]) -> bool:
         """Return whether commits of some chains were taken on lines of which none continues all the others.
 
-        To take a commit is to merge it or to go on from it.
+        To take a commit is to merge it or to continue from it.
         """
         taken = {
             chain.chain_id: 0
@@ -191,7 +191,7 @@ class Lineage:
         return bool(taken) and not any(_covers(line, taken) for line in lines)
 
     def _line(self, chain_id: str, version: int) -> dict[str, int]:
-        """Return how much of its branch's chains a commit continues: those that others began do not count."""
+        """Return how much of its branch's chains a commit continues: chains begun by others do not count."""
         line = {chain_id: version}
         chain = self.chains[chain_id]
         while chain.start is not None and self.chains[chain.start.chain].branch == chain.branch:
@@ -200,7 +200,7 @@ class Lineage:
         return line
 
     def unplaced_in(self, reach: Reach) -> list[str]:
-        """Return the merged commits behind something of which nobody knows what led to them (C3)."""
+        """Return the merged commits among something's ancestors whose own ancestors are unknown (C3)."""
         return sorted(
             commit_id
             for chain, place in reach.items()
@@ -209,9 +209,9 @@ class Lineage:
         )
 
     def best_common(self, one: Reach, other: Reach, *, likely: Iterable[str] = ()) -> tuple[ChainPlace, ...]:
-        """Return the commits that both have and that are behind no other such commit, in a fixed order.
+        """Return the commits that both have and that are ancestors of no other such commit, in a fixed order.
 
-        What is likely to have most of the others behind it is looked at first.
+        What is likely to have most of the others as ancestors is looked at first.
 
         Raises:
             InvariantViolation: two commits claim one place.
@@ -231,7 +231,7 @@ class Lineage:
         return tuple(sorted(best, key=lambda place: (place.version, place.commit_id)))
 
     def record(self, head: ChainPlace, target: "Lineage") -> dict[str, object]:
-        """Return what a merge of a commit tells beyond what a target's rows tell (C2), as plain values."""
+        """Return what merging a commit adds to what a target's rows say (C2), as plain values."""
         behind = self.reach([head])
         chains = [self.chains[chain] for chain in sorted(behind) if chain not in target.chains]
         merges = [
@@ -265,7 +265,7 @@ class Lineage:
                 self._unplaced.setdefault(chain, {})[version] = commit_id
 
     def learn_chain(self, chain: Chain) -> None:
-        """Take in a chain; one whose manifest is known says more than one whose is not."""
+        """Add a chain; one whose manifest is known replaces one whose manifest is not."""
         known = self.chains.get(chain.chain_id)
         if known is None or known.ref is None:
             self.chains[chain.chain_id] = chain
@@ -276,7 +276,7 @@ class Lineage:
 
 
 def _after(is_last: "np.typing.NDArray[np.bool_]") -> list[int]:
-    """Return the positions behind those that are marked."""
+    """Return the positions after those that are marked."""
     return (np.flatnonzero(is_last) + 1).tolist()
 
 
@@ -292,7 +292,7 @@ def _chain_document(chain: Chain) -> list[object]:
 
 def _earlier(one: ChainPlace, other: ChainPlace) -> ChainPlace:
     if one.version == other.version and one.commit_id != other.commit_id:
-        raise InvariantViolation(f"commits {one.commit_id} and {other.commit_id} stand at one place")
+        raise InvariantViolation(f"commits {one.commit_id} and {other.commit_id} are at the same place")
     return one if one.version <= other.version else other
 
 

@@ -1,6 +1,7 @@
 """The rows of `__manifest`: columns, object ids, and how each kind of row is written.
 
-R1  Every row but `graph_head` is written once and never changed: the keys of table rows carry `published_at`.
+R1  Every row except `graph_head` is written once and never changed: the keys of table rows carry
+    `published_at`.
 """
 
 import json
@@ -16,7 +17,7 @@ from omnigraph.storage.files.sums import FileSum, encode_sums
 
 MANIFEST_DIR = GRAPH_MARK
 STAMP_KEY = "omnigraph:internal_schema_version"
-# Every publish reads all keys: without compression they are read in two thirds of the time.
+# Every publish reads all keys: without compression that takes two thirds of the time.
 PRIMARY_KEY = {b"lance-schema:unenforced-primary-key": b"true", b"lance-encoding:compression": b"none"}
 
 TABLE, TABLE_VERSION, TOMBSTONE = "table", "table_version", "table_tombstone"
@@ -54,10 +55,10 @@ class PublishedPin:
     transaction_uuid: str | None
     branch: str | None
     published_at: int = 0
-    upkeep_version: int = 0  # where small fragments were folded last; 0 is never, or as in the pin before
+    upkeep_version: int = 0  # where small fragments were last folded; 0 is never, or as in the previous pin
 
     def names_same(self, other: "PublishedPin") -> bool:
-        """Return whether both pin one version of one ref."""
+        """Return whether both pin the same version of the same ref."""
         return (self.version, self.ref) == (other.version, other.ref)
 
     def is_same(self, other: "PublishedPin") -> bool:
@@ -116,9 +117,9 @@ def commit_row(
     at: int,
     sums: Sequence[FileSum] = (),
 ) -> ManifestRow:
-    """Return the lineage row of a commit, with the sums of the files that it added.
+    """Return the lineage row of a commit, with the checksums of the files that it added.
 
-    Members of its metadata that are none are left out.
+    Members of its metadata that are None are left out.
     """
     kept = {name: value for name, value in metadata.items() if value is not None}
     return _row(
@@ -133,7 +134,7 @@ def commit_row(
 
 
 def head_row(branch: str | None, commit_id: str, parent_id: str | None) -> ManifestRow:
-    """Return the one mutable row of a branch: what its head is now."""
+    """Return the one mutable row of a branch: its current head."""
     metadata = {"head_commit_id": commit_id}
     if parent_id is not None:
         metadata["parent_commit_id"] = parent_id

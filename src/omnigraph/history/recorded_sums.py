@@ -1,6 +1,6 @@
-"""The sums that commits recorded, read back from the rows of a manifest.
+"""The checksums that commits recorded, read back from the rows of a manifest.
 
-They lie in `base_objects` of the commit rows, a column that nothing else reads.
+They are in the column `base_objects` of the commit rows, which nothing else reads.
 """
 
 import pyarrow as pa
@@ -16,10 +16,10 @@ _COLUMNS = ["object_type", "base_objects", "published_at"]
 def recorded_sums(
     manifest: ManifestTable, handle: ManifestHandle, *, published_after: int | None = None
 ) -> dict[str, FileSum]:
-    """Return the sums of a manifest by path; what was recorded last counts.
+    """Return the checksums in a manifest by path; what was recorded last counts.
 
     Raises:
-        InvariantViolation: a row holds no sums where sums are kept.
+        InvariantViolation: a row holds something else where checksums are kept.
         StorageError: the manifest cannot be read.
     """
     rows = manifest.read(handle, columns=_COLUMNS, published_after=published_after)

@@ -1,6 +1,6 @@
 """Rows of the manifest, chosen by column.
 
-The stubs of Arrow's compute functions know its own scalars only; here plain values go in.
+The stubs of Arrow's compute functions accept only its own scalars; these functions take plain values.
 """
 
 from collections.abc import Iterable
@@ -76,9 +76,9 @@ def least(rows: pa.Table, column: str) -> int:
 
 
 def position_of(rows: pa.Table, column: str, value: str) -> int:
-    """Return where a value stands first, or -1."""
+    """Return the first position of a value, or -1."""
     if not is_text(value):
-        return -1  # Arrow cannot be asked for it, and holds none
+        return -1  # Arrow cannot be asked for it, and holds no such text
     return int(_compute.index(rows[column], value).as_py())
 
 

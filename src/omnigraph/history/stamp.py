@@ -34,7 +34,7 @@ def read_stamp(metadata: Mapping[str, str]) -> int:
 
 
 def refuse_if_stamp_unsupported(stamp: int) -> None:
-    """Stop before a graph that this build cannot serve (T1).
+    """Refuse a graph that this build cannot serve (T1).
 
     Raises:
         FormatVersionError: the stamp is above the ceiling or below the floor.

@@ -1,6 +1,6 @@
 """The decoded manifest of one branch: an immutable value that advances by the rows it has not seen.
 
-S1  A state never changes; advancing gives another one.
+S1  A state never changes; advancing gives a new one.
 S2  An advanced state equals a cold one: rows are written once and publishes are numbered upwards, so it reads
     the fragments it has not seen and keeps the rows above its own newest publish.
 """
@@ -32,7 +32,7 @@ class Snapshot:
     head: GraphCommit
 
     def showing(self, entries: Mapping[str, TableEntry]) -> "Snapshot":
-        """Return the same view with some tables elsewhere, at versions that hold the same rows."""
+        """Return the same view with some tables at other versions that hold the same rows."""
         return replace(self, entries={**self.entries, **entries})
 
     def entry(self, table_key: str) -> TableEntry:
@@ -45,7 +45,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class ManifestState:
-    """Everything that the rows of a branch's manifest say, as of a Lance version of it."""
+    """Everything that the rows of a branch's manifest say, as of one of its Lance versions."""
 
     branch: str | None
     ref: str | None
@@ -127,7 +127,7 @@ class ManifestState:
             yield Snapshot(self.branch, commit.manifest_version, entries, commit)
 
     def schema_text_at(self, version: int) -> str:
-        """Return the accepted schema's text as of a manifest version; the oldest for one before it."""
+        """Return the accepted schema's text as of a manifest version; the oldest text for an earlier one."""
         rows = self._rows_of(SCHEMA).select(["published_at", "metadata"]).to_pylist()
         texts = sorted((row["published_at"], row["metadata"]) for row in rows)
         known = [text for at, text in texts if at <= version]
@@ -136,7 +136,7 @@ class ManifestState:
     def with_rows(
         self, rows: pa.Table, *, version: int, fragments: frozenset[int], ref: str | None = None
     ) -> "ManifestState":
-        """Return the state with further rows; those that it has are passed over (S1, S2)."""
+        """Return the state with further rows; those that it already has are skipped (S1, S2)."""
         rows = self._unseen(rows.select(READ_COLUMNS))
         heads = dict(self.heads)
         for row in where_equal(rows, "object_type", HEAD).select(["object_id", "metadata"]).to_pylist():
@@ -157,7 +157,7 @@ class ManifestState:
         )
 
     def continues(self, former: "ManifestState") -> bool:
-        """Return whether what this state has beyond an older one follows on the older one's head."""
+        """Return whether what this state has beyond an older one continues from the older one's head."""
         if former.commits.head is None:
             return True
         for first in self.commits.oldest_first(above=former.sequence, limit=1):

@@ -137,10 +137,10 @@ def test_a_branch_name_that_is_no_text_is_refused(graph: Graph, verb: str) -> No
     call = (NAMED | OPTIONAL)[verb]
 
     for name, shown in ((5, r"5 \(int\)"), (["x"], r"\['x'\] \(list\)")):
-        with pytest.raises(BadRequest, match=f"the name of a branch is a text, not {shown}"):
+        with pytest.raises(BadRequest, match=f"the name of a branch must be a text, not {shown}"):
             call(graph, name)
     if verb in NAMED:
-        with pytest.raises(BadRequest, match="the name of a branch is a text, not None"):
+        with pytest.raises(BadRequest, match="the name of a branch must be a text, not None"):
             call(graph, None)
     assert graph.branches() == ["main"]
 

@@ -310,10 +310,10 @@ def test_two_commits_at_one_place_are_refused(history: History) -> None:
             each.commit("june", commit_id)
     other.commit("main", "m1", merged="june")
 
-    with pytest.raises(InvariantViolation, match="j2 and x2 stand at one place"):
+    with pytest.raises(InvariantViolation, match="j2 and x2 are at the same place"):
         Ancestry(history.states["june"], other.states["main"]).meeting()
     history.commit("june", "j3")
-    with pytest.raises(InvariantViolation, match="other commits at one place"):
+    with pytest.raises(InvariantViolation, match="different commits at one place"):
         Ancestry(history.states["june"], other.states["main"]).meeting()
 
 
