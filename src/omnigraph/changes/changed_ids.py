@@ -2,10 +2,10 @@
 
 N1  Every id whose row differs is reported. `updated` may also hold rows that were written again with equal
     values; `inserted` and `deleted` are exact.
-N2  The work follows the rows that were written or deleted between the points, not the table and not the
+N2  The work depends on the rows that were written or deleted between the points, not on the table or the
     number of commits: places that both points show are equal whatever happened in between, and are not read.
 N3  Rows that were only moved are not reported: along a common history the row id and the version of the last
-    change name one content. Row ids mean nothing beyond it, so there ids decide.
+    change identify the content. Elsewhere row ids mean nothing, so ids decide.
 """
 
 import sys
@@ -46,8 +46,8 @@ class ChangedIds:
 
     `rows_before` are the row ids, at the earlier point, of the updated ones and then of the deleted ones;
     `rows_after`, at the later point, those of the inserted ones and then of the updated ones. `addresses` say
-    where the updated ones lie at the earlier point. `images` are the rows of `rows_after` themselves, if they
-    were asked for and reading them along was cheaper than fetching them later.
+    where the updated ones are at the earlier point. `images` are the rows of `rows_after` themselves, if they
+    were asked for and reading them at the same time was cheaper than fetching them later.
     """
 
     inserted: pa.StringArray
@@ -66,10 +66,10 @@ class ChangedIds:
 
 @dataclass(frozen=True, slots=True)
 class TouchedRows:
-    """What differs between two points, as far as it takes to tell whether somebody else touched the same.
+    """What differs between two points, in just enough detail to tell whether another side touched the same.
 
     `rows` are row ids of the earlier point; `ids` are those of entities that have no row there, and of all
-    that may differ where row ids of the two points have nothing to do with each other.
+    that may differ if the row ids of the two points are unrelated.
     """
 
     rows: RowIds
@@ -83,7 +83,7 @@ _NOTHING = ChangedIds(_NO_IDS, _NO_IDS, _NO_IDS, 0, _NO_ROWS, _NO_ROWS)
 def changed_ids(
     store: TableStore, before: PinnedTable | None, after: PinnedTable | None, *, with_images: bool = False
 ) -> ChangedIds:
-    """Return the ids that differ between two points of one table; none is a table that is not there.
+    """Return the ids that differ between two points of one table; None is a table that does not exist.
 
     Raises:
         HistoricalVersionReclaimed: a pinned version was cleaned up.
@@ -96,7 +96,7 @@ def changed_ids(
 
 
 def touched_rows(store: TableStore, before: PinnedTable | None, after: PinnedTable) -> TouchedRows:
-    """Return the same for somebody who looks for some of them; ids of rows that were updated are not read.
+    """Return the same for a caller that looks for only some of them; ids of updated rows are not read.
 
     Raises:
         HistoricalVersionReclaimed: a pinned version was cleaned up.
@@ -114,7 +114,7 @@ def touched_rows(store: TableStore, before: PinnedTable | None, after: PinnedTab
 
 
 def images(store: TableStore, point: PinnedTable, ids: pa.StringArray) -> pa.Table:
-    """Return the rows of ids as one point shows them, ascending by id; those it does not have are left out.
+    """Return the rows with these ids as one point shows them, ascending by id; missing ones are left out.
 
     Raises:
         HistoricalVersionReclaimed: the pinned version was cleaned up.
@@ -128,7 +128,7 @@ def images(store: TableStore, point: PinnedTable, ids: pa.StringArray) -> pa.Tab
 
 
 def images_at(store: TableStore, point: PinnedTable, row_ids: RowIds) -> pa.Table:
-    """Return the rows of row ids as one point shows them, in the order asked for; quicker than by id.
+    """Return the rows with these row ids as one point shows them, in the order asked for; faster than by id.
 
     Raises:
         HistoricalVersionReclaimed: the pinned version was cleaned up.
@@ -139,7 +139,7 @@ def images_at(store: TableStore, point: PinnedTable, row_ids: RowIds) -> pa.Tabl
 
 
 def shared_version(store: TableStore, one: TableAddress, other: TableAddress) -> int:
-    """Return the version up to which two refs of a table have one history; 0 where they have none.
+    """Return the version up to which two refs of a table share their history; 0 if they share none.
 
     Raises:
         StorageError: the store failed.
@@ -167,7 +167,7 @@ def _ancestry(store: TableStore, address: TableAddress) -> Iterator[tuple[str | 
 
 @dataclass(frozen=True, slots=True)
 class _Differing:
-    """Rows that lie elsewhere on either side, and the positions among them of those that may differ."""
+    """Rows that are in different places on the two sides, and the positions of those that may differ."""
 
     was: OwnRows
     now: OwnRows
@@ -177,7 +177,7 @@ class _Differing:
 
 
 def _differing(store: TableStore, before: PinnedTable, after: PinnedTable, along: Along) -> _Differing | None:
-    """Compare two points by their files; none where they show the same."""
+    """Compare two points by their files; None if they show the same."""
     if before == after:
         return None
     older, newer = before.open(store), after.open(store)
@@ -192,7 +192,7 @@ def _differing(store: TableStore, before: PinnedTable, after: PinnedTable, along
 
 
 def _without_moved(was: OwnRows, now: OwnRows, shared: int) -> tuple[RowIds, RowIds]:
-    """Return the positions of all but the rows that lie elsewhere and are the same (N3)."""
+    """Return the positions of all rows except those that were moved and are the same (N3)."""
     _, at_was, at_now = np.intersect1d(was.row_ids, now.row_ids, assume_unique=True, return_indices=True)
     version = was.updated_at[at_was]
     is_moved = (version != UNKNOWN_VERSION) & (version == now.updated_at[at_now]) & (version <= shared)
@@ -203,7 +203,7 @@ def _without_moved(was: OwnRows, now: OwnRows, shared: int) -> tuple[RowIds, Row
 
 
 def _paired(found: _Differing) -> ChangedIds:
-    """Tell updates from inserts and deletes: by row id along one lineage, what is left by id."""
+    """Tell updates from inserts and deletes: by row id along one lineage, the rest by id."""
     was, now = found.was, found.now
     left_was, left_now = found.at_was, found.at_now
     both_was = both_now = _NO_ROWS
@@ -238,7 +238,7 @@ def _paired(found: _Differing) -> ChangedIds:
 
 
 def _meeting(ids_was: pa.StringArray, ids_now: pa.StringArray) -> tuple[RowIds, RowIds]:
-    """Return where the ids that are on both sides stand on either."""
+    """Return the positions, on each side, of the ids that both sides have."""
     found = pc.index_in(ids_now, value_set=ids_was)
     at_now = np.flatnonzero(found.is_valid().to_numpy(zero_copy_only=False))
     at_was = found.drop_null().to_numpy().astype(np.int64)
@@ -261,7 +261,7 @@ def _all_of(store: TableStore, point: PinnedTable | None) -> tuple[pa.StringArra
 
 @dataclass(frozen=True, slots=True)
 class _Ordered:
-    """Ids in ascending order, and where each stood."""
+    """Ids in ascending order, and where each was."""
 
     ids: pa.StringArray
     order: RowIds

@@ -7,7 +7,7 @@ from omnigraph.core.json_text import Json
 
 
 def change_document(change: EntityChange) -> Json:
-    """Return one change; an image that it does not have is left out."""
+    """Return one change; a missing image is left out."""
     document: Json = {
         "kind": change.kind,
         "type": {"id": change.type.id, "name": change.type.name},
@@ -53,7 +53,7 @@ def block_document(block: ChangeBlock) -> Json:
 def feed_document(
     blocks: Iterable[ChangeBlock], next_page_token: str | None, cursor: str | None, caught_up: bool | None
 ) -> Json:
-    """Return one page of a feed; what it does not have is left out."""
+    """Return one page of a feed; missing parts are left out."""
     ends: Json = {"next_page_token": next_page_token, "cursor": cursor, "caught_up": caught_up}
     given = {name: value for name, value in ends.items() if value is not None}
     return {"blocks": [block_document(block) for block in blocks], **given}

@@ -39,7 +39,7 @@ class Endpoints:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """An entity at one time: its properties as JSON has them, and for an edge its ends."""
+    """An entity at one time: its properties as JSON values, and for an edge its ends."""
 
     properties: Mapping[str, object]
     endpoints: Endpoints | None = None
@@ -70,7 +70,7 @@ class ChangeCause:
 
     @staticmethod
     def of(commit: GraphCommit) -> "ChangeCause":
-        """Return the cause that a commit is."""
+        """Return a commit as a cause."""
         return ChangeCause(
             commit.graph_commit_id,
             commit.parent_commit_id,
@@ -83,7 +83,7 @@ class ChangeCause:
 
 @dataclass(frozen=True, slots=True)
 class ChangeBlock:
-    """Changes of one commit; one that spans pages comes in several blocks of the same cause."""
+    """Changes of one commit; one that spans pages comes in several blocks with the same cause."""
 
     cause: ChangeCause
     changes: tuple[EntityChange, ...]
@@ -107,7 +107,7 @@ class ChangeFilter:
 
     @property
     def digest(self) -> str:
-        """What a cursor remembers of it: equal exactly for filters that want the same."""
+        """What a cursor stores of it: equal exactly for filters that want the same."""
         parts = [sorted(self.kinds), sorted(self.type_ids), sorted(self.ops)]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 

@@ -1,7 +1,7 @@
 """How much of a stream of changes fits on one page.
 
-L1  A page has at most as many changes as asked for. Bytes are what it is packed to, so one change that is
-    larger than a page travels alone.
+L1  A page has at most as many changes as asked for. Its size in bytes is a target, so one change that is
+    larger than a page gets a page to itself.
 """
 
 from collections.abc import Iterator, Sequence
@@ -32,7 +32,7 @@ class PageSize:
     commits: int = POLL_COMMITS
 
     def __post_init__(self) -> None:
-        """Refuse what no page can be.
+        """Refuse impossible sizes.
 
         Raises:
             BadRequest: a part is below one.
@@ -42,7 +42,7 @@ class PageSize:
         for name, ceiling in ceilings.items():
             wanted = getattr(self, name)
             if wanted < 1:
-                raise BadRequest(f"a page has at least one of {name}, not {wanted}")
+                raise BadRequest(f"the number of {name} of a page must be at least 1, not {wanted}")
             if wanted > ceiling:
                 raise ResourceLimit(resource=f"{name} of a page", limit=ceiling, actual=wanted)
 
@@ -57,7 +57,7 @@ class Page:
         self._bytes = 0
 
     def take(self, changes: Iterator[EntityChange]) -> tuple[tuple[EntityChange, ...], bool]:
-        """Take what fits of the changes of one commit; return them, and whether that is all of them."""
+        """Take as many changes of one commit as fit; return them, and whether that is all of them."""
         taken: list[EntityChange] = []
         for change in changes:
             length = len(orjson.dumps(change_document(change)))
@@ -73,6 +73,6 @@ class Page:
 
 
 def behind(changes: Sequence[EntityChange]) -> Position:
-    """Return the position behind the last of some changes."""
+    """Return the position after the last of some changes."""
     last = changes[-1]
     return Position.of(last.kind, last.type.id, last.id)

@@ -2,8 +2,8 @@
 
 J1  Tables are paired by lifetime, never by name: a rename keeps the pair, dropping and adding a type again
     does not.
-J2  Rows of a pair are compared only where both sides provably have the same properties; otherwise the answer
-    is a typed refusal, never a guess.
+J2  Rows of a pair are compared only if both sides provably have the same properties; otherwise the answer is
+    a typed refusal, never a guess.
 """
 
 from collections.abc import Callable
@@ -36,7 +36,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class TablePair:
-    """One type whose tables differ; `type` is that of the later side, or of the one that has it."""
+    """One type whose tables differ; `type` is that of the later side, or of the only side that has it."""
 
     kind: str
     ref: TypeRef
@@ -46,7 +46,7 @@ class TablePair:
 
     @property
     def order(self) -> tuple[int, str]:
-        """Where its changes come: nodes before edges, then by opaque id."""
+        """The place of its changes: nodes before edges, then by opaque id."""
         return KINDS.index(self.kind), self.ref.id
 
 
@@ -62,7 +62,7 @@ def differing_tables(
     """Return the wanted pairs that do not pin the same version, in order (J1).
 
     Raises:
-        ChangeSchemaBoundary: a type has other properties on either side, or a populated one was dropped
+        ChangeSchemaBoundary: a type has different properties on the two sides, or a populated one was dropped
             where that is refused (J2).
     """
     older, newer = before.tables(), after.tables()

@@ -1,8 +1,8 @@
 """A place between two changes of one commit, small enough for a token.
 
-Q1  A position names the last change that was delivered; what comes behind it in the order of ids is what is
-    left. Ids are unique in a table, so one place is meant.
-Q2  A long id is named by its beginning and its digest: tokens stay small, and the place stays exact.
+Q1  A position names the last change that was delivered; what comes after it in the order of ids remains. Ids
+    are unique in a table, so the place is unambiguous.
+Q2  A long id is given by its beginning and its digest: tokens stay small, and the place stays exact.
 """
 
 import hashlib
@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from omnigraph.core.errors import ChangeCursorRejected
 
-ID_BYTES_MAX = 256  # of an id that stands in a token as it is
+ID_BYTES_MAX = 256  # of an id that is in a token in full
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Position:
 
     @staticmethod
     def of(kind: str, type_id: str, entity_id: str) -> "Position":
-        """Return the position behind a change."""
+        """Return the position after a change."""
         encoded = entity_id.encode()
         if len(encoded) <= ID_BYTES_MAX:
             return Position(kind, type_id, entity_id)
@@ -35,10 +35,10 @@ class Position:
         return Position(kind, type_id, prefix, _digest(encoded))
 
     def place_in(self, ids: pa.StringArray) -> int:
-        """Return where the change stands among the ascending ids of its table.
+        """Return where the change is among the ascending ids of its table.
 
         Raises:
-            ChangeCursorRejected: none of them is the one that the position names.
+            ChangeCursorRejected: none of them is the id that the position names.
         """
         prefix = self.prefix.encode()
         place = bisect_left(range(len(ids)), prefix, key=lambda at: str(ids[at]).encode())

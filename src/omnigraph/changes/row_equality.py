@@ -2,9 +2,9 @@
 
 E1  Null equals null and nothing else; an empty text or list is not null.
 E2  Lists are equal when they have the same length and equal items in order, nulls in the same places.
-E3  Floating-point numbers, also those of vectors, are equal when their bits are: 0.0 and -0.0 are two values,
-    because results show them differently. Every NaN equals every NaN.
-E4  Texts and blobs are equal byte by byte.
+E3  Floating-point numbers, also those in vectors, are equal when their bits are: 0.0 and -0.0 are two values,
+    because results show them differently. Every NaN equals every other NaN.
+E4  Texts and blobs are compared byte by byte.
 """
 
 from typing import Any, TypeAlias, cast
@@ -20,7 +20,7 @@ AnyColumn: TypeAlias = "Any"  # an Arrow array; the stubs know too little of nes
 
 
 def rows_equal(before: pa.Table, after: pa.Table) -> pa.BooleanArray:
-    """Say row by row whether two tables of equal ids and columns have equal values (E1-E4)."""
+    """Return row by row whether two tables with equal ids and columns have equal values (E1-E4)."""
     equal = np.ones(before.num_rows, np.bool_)
     for name in before.column_names:
         equal &= _equal(before[name].combine_chunks(), after[name].combine_chunks())
@@ -33,7 +33,7 @@ def _equal(one: AnyColumn, other: AnyColumn) -> Mask:
 
 
 def _values_equal(one: AnyColumn, other: AnyColumn) -> Mask:
-    """Compare values; what is said where either is null does not count."""
+    """Compare values; the result where either is null does not count."""
     type_ = one.type
     if pa.types.is_fixed_size_list(type_):
         return _fixed_lists_equal(one, other)
@@ -69,7 +69,7 @@ def _fixed_lists_equal(one: AnyColumn, other: AnyColumn) -> Mask:
 def _lists_equal(one: AnyColumn, other: AnyColumn) -> Mask:
     lengths, other_lengths = _lengths(one), _lengths(other)
     equal: Mask = lengths == other_lengths
-    has_items = equal & (lengths > 0)  # a null counts as empty, and what is said of it does not count
+    has_items = equal & (lengths > 0)  # a null counts as empty, and its result does not count
     if has_items.any():
         flat = [column.filter(pa.array(has_items)).flatten() for column in (one, other)]
         starts = np.concatenate([[0], np.cumsum(lengths[has_items])[:-1]])

@@ -1,7 +1,7 @@
 """The changes of one table in the order of ids, with images, some rows at a time.
 
 K1  What is in memory at a time is the changed ids and one chunk of images.
-K2  Rows that were written again with equal values are no changes.
+K2  Rows that were written again with equal values are not changes.
 """
 
 from collections.abc import Iterator
@@ -22,8 +22,8 @@ from omnigraph.storage.tables.pinned import PinnedTable
 from omnigraph.storage.tables.table import TableStore
 
 CHUNK_ROWS_MAX = 8_192
-CHUNK_BYTES = 32 * 1024 * 1024  # of images on one side, as far as the rows so far tell
-_FIRST_ROWS = 16  # nobody knows how large rows are before some are read
+CHUNK_BYTES = 32 * 1024 * 1024  # of images on one side, estimated from the rows so far
+_FIRST_ROWS = 16  # the size of rows is unknown before some are read
 _GROWTH = 8
 _INSERT, _UPDATE, _DELETE = 0, 1, 2
 _OPS = (Op.INSERT, Op.UPDATE, Op.DELETE)
@@ -44,10 +44,10 @@ class ChangedRows:
 def table_changes(
     store: TableStore, pair: TablePair, wanted: ChangeFilter, beyond: Position | None = None
 ) -> Iterator[ChangedRows]:
-    """Yield the wanted changes of one table, from behind a position on.
+    """Yield the wanted changes of one table, starting after a position.
 
     Raises:
-        ChangeCursorRejected: the position is not one of this table.
+        ChangeCursorRejected: the position is not in this table.
         HistoricalVersionReclaimed: a pinned version was cleaned up.
         StorageError: the store failed.
     """
@@ -58,7 +58,7 @@ def table_changes(
 
 
 def count_changes(store: TableStore, pair: TablePair, wanted: ChangeFilter) -> dict[Op, int]:
-    """Count the wanted changes of one table; only updates are looked at, to leave out equal ones (K2).
+    """Count the wanted changes of one table; only updates are compared, to leave out equal ones (K2).
 
     Raises:
         HistoricalVersionReclaimed: a pinned version was cleaned up.
@@ -116,7 +116,7 @@ def _images(store: TableStore, point: PinnedTable | None, row_ids: RowIds) -> pa
 
 
 def _next_size(size: int, count: int, nbytes: int) -> int:
-    """Return how many rows to read next: more, but no more than fit at the size of these."""
+    """Return how many rows to read next: more, but no more than would fit if they are as large as these."""
     fitting = CHUNK_BYTES * count // max(1, nbytes)
     return max(1, min(size * _GROWTH, fitting, CHUNK_ROWS_MAX))
 

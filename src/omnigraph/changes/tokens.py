@@ -1,4 +1,4 @@
-"""Cursors and page tokens: what a consumer keeps for the engine, which keeps nothing for it.
+"""Cursors and page tokens: the state that a consumer keeps, since the engine keeps none for it.
 
 K1  A token is base64url of JSON and its SHA-256: damage is found before anything is read from it.
 K2  A token says what it is (cursor or page) and what it belongs to: graph, branch with its incarnation,
@@ -66,7 +66,7 @@ class FeedPage:
 
 @dataclass(frozen=True, slots=True)
 class CommitPage:
-    """The changes of one commit, behind a position."""
+    """The changes of one commit, after a position."""
 
     scope: TokenScope
     commit: str
@@ -139,7 +139,7 @@ def _open(text: str, kind: TokenKind, scope: TokenScope) -> dict[str, object]:
         raise ChangeCursorRejected("this build cannot read its version")
     if members.get("kind") != kind:
         found = _NAMES.get(members.get("kind"), "something else")
-        raise ChangeCursorRejected(f"{_NAMES[kind]} is wanted and this is {found}")
+        raise ChangeCursorRejected(f"expected {_NAMES[kind]}, and this is {found}")
     expected = {
         "graph": (scope.graph, "graph"),
         "genesis": (scope.genesis, "graph"),

@@ -65,10 +65,10 @@ def test_one_kind_of_token_is_not_taken_for_another() -> None:
     commit = commit_page_text(CommitPage(SCOPE, "commit", POSITION))
 
     for text in (feed, commit):
-        with pytest.raises(ChangeCursorRejected, match="a cursor is wanted and this is a page token"):
+        with pytest.raises(ChangeCursorRejected, match="expected a cursor, and this is a page token"):
             read_cursor(text, SCOPE)
     for text in (cursor, commit):
-        with pytest.raises(ChangeCursorRejected, match="a page token of a feed is wanted"):
+        with pytest.raises(ChangeCursorRejected, match="expected a page token of a feed"):
             read_feed_page(text, SCOPE)
     with pytest.raises(ChangeCursorRejected, match="another commit"):
         read_commit_page(commit, SCOPE, "other")
