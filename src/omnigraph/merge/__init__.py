@@ -1,1 +1,1 @@
-"""Two sides of a branch made one: what is taken, what is kept, what contradicts."""
+"""Merging two branches: what is taken, what is kept, what conflicts."""

@@ -1,10 +1,10 @@
-"""What two sides of a merge have in common of one table, where that is one version and where it is not.
+"""What two sides of a merge have in common for one table, whether that is one version or several.
 
-V1  Several versions in common are merged with each other, over what those have in common in their turn, row
-    by row by the truth table: what only one of them changed is taken from that one.
-V2  A row that they changed differently is in doubt: nothing is said about it, and whoever needs it asks the
-    two sides of the merge.
-V3  A table that is the same version in all of them, or that only one of them changed, is one version.
+V1  Several versions in common are merged with each other, over what they in turn have in common, row by row
+    by the truth table: what only one of them changed is taken from that one.
+V2  A row that they changed differently is in doubt: nothing is said about it, and a caller that needs it asks
+    the two sides of the merge.
+V3  A table that has the same version in all of them, or that only one of them changed, is one version.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ _compute: Any = pc  # the stubs know too little of arrays of text
 PinnedOf = Callable[[TableEntry], PinnedTable]
 Base: TypeAlias = "Snapshot | MergedBase[Snapshot]"
 TableBase: TypeAlias = (
-    "PinnedTable | MergedBase[PinnedTable | None] | None"  # none is a table that is not there
+    "PinnedTable | MergedBase[PinnedTable | None] | None"  # None is a table that does not exist
 )
 
 
@@ -45,7 +45,7 @@ def table_base(base: Base, identity: TableIdentity, pinned: PinnedOf) -> TableBa
 
 
 def points_of(base: TableBase) -> list[PinnedTable | None]:
-    """Return the versions that are merged with each other; of each row the base has what one of them has."""
+    """Return the versions that are merged with each other; each row of the base is as one of them has it."""
     return [*points_of(base.one), *points_of(base.other)] if isinstance(base, MergedBase) else [base]
 
 
@@ -54,7 +54,7 @@ def base_rows(
 ) -> tuple[pa.Table | None, frozenset[str]]:
     """Return the rows of ids in the base, ascending by id, and the ids that are in doubt (V1, V2).
 
-    Rows that are not there are left out; none is a table that is not there.
+    Missing rows are left out; None is a table that does not exist.
     """
     if not isinstance(base, MergedBase):
         return None if base is None else reader.find(base, ids), frozenset()

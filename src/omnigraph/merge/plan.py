@@ -1,6 +1,6 @@
-"""Which tables a merge has to look at, and in which of two ways the target adopts what it takes.
+"""Which tables a merge must look at, and in which of two ways the target adopts what it takes.
 
-N1  A table that the source left as it was, or that both sides show alike, costs a comparison of two pins.
+N1  A table that the source did not change, or that both sides show alike, costs a comparison of two pins.
 N2  The target never comes to depend on the source's storage: it adopts rows, or a version on main's own
     storage, which outlives every branch.
 N3  Main is never repointed: its pin is its HEAD.
@@ -34,7 +34,7 @@ def tables_to_merge(base: Base, source: Snapshot, target: Snapshot, pinned: Pinn
 
 
 def can_repoint(points: Points, target_branch: str | None) -> bool:
-    """Return whether the target can show the source's very version (N2, N3)."""
+    """Return whether the target can show exactly the source's version (N2, N3)."""
     return target_branch is not None and points.is_target_unchanged and points.source.address.ref is None
 
 

@@ -1,11 +1,11 @@
-"""Rows of a delta, read in chunks and kept only while they are few.
+"""Rows of a delta, read in chunks and kept in memory only if there are few.
 
-R1  However many rows a delta has, no more than a chunk of them is held at a time.
+R1  However many rows a delta has, no more than a chunk of them is in memory at a time.
 R2  Every row that is read is counted.
-R3  A row is fetched by its row id where that is known: this costs a read of the row, finding an id a walk
-    through an index. One that was seen when it was found is not fetched again.
-R4  To tell that a row has changed takes one column that differs. Columns of a fixed width are fetched first:
-    from rows all over a table a text costs several times as much as a number.
+R3  A row is fetched by its row id where that is known: this costs one read of the row, while finding an id
+    costs a walk through an index. A row that was already read when it was found is not fetched again.
+R4  One column that differs is enough to tell that a row has changed. Columns of a fixed width are fetched
+    first: from rows all over a table a text costs several times as much as a number.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,7 +31,7 @@ _compute: Any = pc  # the stubs know too little of arrays of text
 class PlacedIds:
     """Ids, ascending, with the row ids that they have at one point.
 
-    Where it is known, with the rows themselves, and with where they lie there.
+    Where known, also with the rows themselves, and with their addresses there.
     """
 
     ids: pa.StringArray
@@ -46,7 +46,7 @@ class PlacedIds:
 
     @staticmethod
     def concat(pieces: Sequence["PlacedIds"]) -> "PlacedIds":
-        """Return pieces that follow each other as one; several are not held as rows (R1)."""
+        """Return consecutive pieces as one; the rows of several are not kept (R1)."""
         found = [piece for piece in pieces if len(piece)]
         if len(found) == 1:
             return found[0]
@@ -67,7 +67,7 @@ class PlacedIds:
         return PlacedIds(self.ids.take(order), self.rows[np.asarray(order)])
 
     def seen(self, images: pa.Table) -> "PlacedIds":
-        """Return the same with their rows, unless these are too large to be kept (R1)."""
+        """Return the same with their rows, unless these are too large to keep (R1)."""
         return replace(self, images=images) if images.nbytes <= MERGE_CHUNK_BYTES else self
 
     def with_others(self, others: "PlacedIds") -> "PlacedIds":
@@ -78,13 +78,13 @@ class PlacedIds:
         return PlacedIds(ids, np.concatenate([self.rows, others.rows])).in_order()
 
     def are_in(self, touched: TouchedRows) -> pa.BooleanArray:
-        """Say which of them, placed where the others started from, are among the touched ones."""
+        """Return which of them, placed where the others started from, are among the touched ones."""
         by_row = pa.array(np.isin(self.rows, touched.rows))
         found: pa.BooleanArray = _compute.or_(by_row, _compute.is_in(self.ids, value_set=touched.ids))
         return found
 
     def filter(self, mask: pa.BooleanArray) -> "PlacedIds":
-        """Return those of a mask."""
+        """Return those that a mask selects."""
         chosen = np.asarray(mask, dtype=np.bool_)
         return PlacedIds(
             self.ids.filter(mask),
@@ -117,11 +117,11 @@ class RowReader:
         self.rows_read = 0
 
     def find(self, point: PinnedTable, ids: pa.StringArray) -> pa.Table:
-        """Return the rows of ids as one point shows them, ascending by id; those not there are left out."""
+        """Return the rows with these ids as one point shows them, ascending by id; without missing ones."""
         return self._counted(images(self.store, point, ids))
 
     def fetch(self, point: PinnedTable, placed: PlacedIds) -> pa.Table:
-        """Return the rows of ids that have these row ids there, in order (R3)."""
+        """Return the rows of ids that have these row ids at the point, in order (R3)."""
         if placed.images is not None:
             return placed.images
         rows = self._counted(images_at(self.store, point, placed.rows))
@@ -129,7 +129,7 @@ class RowReader:
         return rows
 
     def differing(self, point: PinnedTable, placed: PlacedIds, rows: pa.Table) -> pa.BooleanArray:
-        """Say which of the rows are not as one point shows them under these row ids (R4)."""
+        """Return which of the rows differ from what one point shows under these row ids (R4)."""
         handle = point.open(self.store)
         equal = np.ones(len(placed), np.bool_)
         for names in _by_cost(rows.schema):
@@ -147,7 +147,7 @@ class RowReader:
 
 
 class DeltaRows:
-    """The rows of some ids as the source shows them; can be gone through more than once.
+    """The rows of some ids as the source shows them; can be iterated more than once.
 
     `replaced` are the target's rows that they replace, where those are known.
     """
@@ -170,7 +170,7 @@ class DeltaRows:
         return len(self.placed)
 
     def chunks(self) -> Iterator[pa.Table]:
-        """Yield the rows in order; few ones are read once and kept (R1)."""
+        """Yield the rows in order; if there are few, they are read once and kept (R1)."""
         for chunk in self.placed.chunks():
             rows = self._reader.fetch(self._point, chunk)
             if len(chunk) == len(self):
@@ -187,7 +187,7 @@ class DeltaRows:
 
 
 def _by_cost(schema: pa.Schema) -> tuple[list[str], list[str]]:
-    """Return the columns that are quick to fetch, and the others; an id is what the rows have in common."""
+    """Return the columns that are quick to fetch, and the others; without the id, which the rows share."""
     narrow = [item.name for item in schema if pa.types.is_primitive(item.type)]
     return narrow, [name for name in schema.names if name not in {"id", *narrow}]
 

@@ -1,14 +1,14 @@
 """The difference that one table contributes to a merge: base, source and target, entity by entity.
 
-H1  Work follows what the two sides changed: ids that only the target changed are not read, ids that only the
-    source inserted or deleted are decided without a look at the target.
-H2  Rows that were written again with equal values count as unchanged, so that a merge writes changed rows
-    only, and a table whose content ends equal is not written.
+H1  The work depends on what the two sides changed: ids that only the target changed are not read, ids that
+    only the source inserted or deleted are decided without a look at the target.
+H2  Rows that were written again with equal values count as unchanged, so that a merge writes only changed
+    rows, and a table whose content ends up equal is not written.
 H3  A row id of the base names the same row in the target, with the same values, if the target's history goes
     through the base and the target has not touched the row: such rows are compared where the base has them.
     Elsewhere rows are found by id.
-H4  Where the base is not one version, every row that the source has otherwise than one of its versions is
-    decided by itself.
+H4  If the base is not one version, every row in which the source differs from one of its versions is decided
+    individually.
 """
 
 from collections.abc import Iterator
@@ -39,7 +39,7 @@ _compute: Any = pc  # the stubs know too little of arrays of text
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """One table in the three snapshots of a merge; a base that does not have it is none."""
+    """One table in the three snapshots of a merge; the base is None if it does not have the table."""
 
     table_key: str
     base: TableBase
@@ -48,7 +48,7 @@ class Points:
 
     @property
     def is_target_unchanged(self) -> bool:
-        """Whether the target shows the very version of the base."""
+        """Whether the target shows exactly the version of the base."""
         return self.base == self.target
 
 
@@ -69,7 +69,7 @@ class TableDelta:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the target's content stays as it is."""
+        """Whether the target's content stays the same."""
         return not len(self.inserted) and not len(self.changed) and not len(self.deleted)
 
     def written_chunks(self) -> Iterator[pa.Table]:
@@ -116,7 +116,7 @@ class _Touched(NamedTuple):
         return not (len(self.inserted) or len(self.updated) or len(self.deleted))
 
     def parted(self, elsewhere: TouchedRows) -> "tuple[_Touched, _Touched]":
-        """Return those that were touched elsewhere, too, and the others."""
+        """Return those that were also touched elsewhere, and the others."""
         inserted = _compute.is_in(self.inserted.ids, value_set=elsewhere.ids)
         updated, deleted = self.before.are_in(elsewhere), self.deleted.are_in(elsewhere)
         invert = _compute.invert
@@ -140,7 +140,7 @@ _NOTHING = _Touched(NOWHERE, NOWHERE, NOWHERE, NOWHERE)
 
 
 def _touched_since_any(reader: RowReader, points: Points) -> _Touched:
-    """Return the ids that the source has otherwise than a version of the base, or not at all (H4)."""
+    """Return the ids in which the source differs from a version of the base, or which it lacks (H4)."""
     at_source: dict[str, int] = {}
     gone: set[str] = set()
     for point in points_of(points.base):
@@ -180,7 +180,7 @@ class _Both(NamedTuple):
 
 
 def _delta(reader: RowReader, points: Points, ours: _Touched, both: _Both) -> TableDelta:
-    """Put together what the source did to entities that the target left alone, and what both did."""
+    """Combine what the source did to entities that the target left alone with what both did."""
     deleted = ours.deleted.with_others(PlacedIds.of(list(both.deleted), [-1] * len(both.deleted)))
     return TableDelta(
         points,
@@ -212,7 +212,7 @@ def _changed(reader: RowReader, points: Points, ours: _Touched, others: PlacedId
 
 
 def _as_base(reader: RowReader, points: Points) -> PinnedTable | None:
-    """Return the base if rows of the target can be told by it: by its row ids, in its columns (H3)."""
+    """Return the base if it can stand for rows of the target: by its row ids, in its columns (H3)."""
     base = points.base
     if not isinstance(base, PinnedTable):
         return None
@@ -281,7 +281,7 @@ def _verdicts(
 def _without_base(
     in_source: bool, in_target: bool, is_equal: bool
 ) -> tuple[SideChange, Verdict | MergeConflictKind]:
-    """Decide about an entity that the commits in common disagree about: only two sides that agree do."""
+    """Decide about an entity on which the common commits disagree: possible only if both sides agree."""
     change = SideChange.CHANGED if in_source else SideChange.DELETED
     if is_equal or not (in_source or in_target):
         return change, Verdict.KEEP

@@ -1,7 +1,7 @@
 """What becomes of one entity that either side may have changed: a pure function.
 
-T1  The table of the engine specification, 9.3, is `judge`: every pair of changes has one row here, and a pair
-    that contradicts itself about the base is a mistake of ours.
+T1  `judge` is the table in 9.3 of the engine specification: every pair of changes has one row here, and a
+    pair that contradicts itself about the base is a mistake of ours.
 """
 
 from enum import StrEnum
@@ -19,7 +19,7 @@ class SideChange(StrEnum):
 
 
 class Verdict(StrEnum):
-    """What the merge does to the target's entity."""
+    """What the merge does with the target's entity."""
 
     KEEP = "keep"
     TAKE_SOURCE = "take_source"

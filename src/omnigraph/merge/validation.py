@@ -1,6 +1,6 @@
-"""What both sides leave together must fit the schema: the merged delta, checked against the target.
+"""The combined result of both sides must fit the schema: the merged delta, checked against the target.
 
-L1  The one validator decides; here its violations become conflicts, every one of them.
+L1  The one validator decides; here each of its violations becomes a conflict.
 L2  A row in conflict is not part of the delta: it stays as the target has it while the rest is checked.
 """
 
@@ -25,7 +25,7 @@ _KINDS = {
 
 
 class CountedView:
-    """A committed view that counts the rows it gives."""
+    """A committed view that counts the rows it returns."""
 
     def __init__(self, view: CommittedView) -> None:
         """Take the view."""
@@ -43,7 +43,7 @@ class CountedView:
         return found
 
     def edges_by_endpoint(self, table_key: str, column: str, ids: Column) -> pa.Table:
-        """Return `id`, `src` and `dst` of the edges at these ends."""
+        """Return `id`, `src` and `dst` of the edges with these ends."""
         return self._counted(self._view.edges_by_endpoint(table_key, column, ids))
 
     def ids_with_value(self, table_key: str, ids: Column, column: str) -> Column:
