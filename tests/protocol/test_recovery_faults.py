@@ -233,7 +233,7 @@ def _publish_heads(
     expected = {}
     for table in sidecar.tables:
         if only in {None, table.table_key}:
-            handle = parts.store.open_head(parts.address_of(table.table_path, table.table_branch))
+            handle = parts.store.open_head(parts.address_of(table.table_path, table.ref))
             pin = PublishedPin(handle.version, None, handle.row_count, handle.transaction_uuid, None)
             changes.append(UpdateTable(table.identity, table.table_key, pin))
             expected[table.identity] = Expectation(table.table_key, table.expected_version)

@@ -38,5 +38,5 @@ class Doubts:
             RecoveryRequired: a person must decide first; the message says how.
         """
         for sidecar, reason in tuple(self._kept.values()):
-            if sidecar.names(entry.identity, entry.owner):
+            if sidecar.names(entry.identity, entry.pin.ref):
                 raise RecoveryRequired(sidecar.operation_id, reason)

@@ -61,7 +61,7 @@ def _explain(
             f"{entry.table_key} is at {head}, published at {entry.version}: repair or recovery could apply"
         )
         raise ConflictError(f"{message}, but the pending sidecars cannot be listed ({error})") from error
-    naming = [found for found in pending if found.sidecar.names(entry.identity, entry.owner)]
+    naming = [found for found in pending if found.sidecar.names(entry.identity, entry.pin.ref)]
     for sidecar in naming:
         if sidecar.is_alive:
             raise ExpectedVersionMismatch(

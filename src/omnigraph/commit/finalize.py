@@ -97,7 +97,7 @@ def finalize_staged(
 ) -> PublishOutcome:
     """Publish a write that is already staged, whoever wrote its files; of the set only its tables are used.
 
-    An entry whose owner is not that of the snapshot is on a fork that the caller has made. `made` is
+    An entry whose ref is not that of the snapshot is on a fork that the caller has made. `made` is
     everything that the caller itself removes if there is no commit.
 
     Raises:

@@ -24,7 +24,7 @@ def owns(branch: str | None, entry: TableEntry) -> bool:
     """Return whether a branch writes a table where it is pinned; otherwise it only inherits it."""
     if branch is None:
         return True
-    return entry.owner is not None and entry.pin.branch == branch
+    return entry.pin.ref is not None and entry.pin.branch == branch
 
 
 @dataclass(slots=True)

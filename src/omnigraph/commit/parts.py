@@ -66,7 +66,7 @@ class Parts:
 
     def address(self, entry: TableEntry) -> TableAddress:
         """Return the address of the pinned version of a table."""
-        return TableAddress(self.root.child(entry.location), entry.owner)
+        return TableAddress(self.root.child(entry.location), entry.pin.ref)
 
     def pinned(self, entry: TableEntry) -> PinnedTable:
         """Return the address and version of a table at its pin."""

@@ -24,7 +24,7 @@ ORPHAN_GRACE_S = 7 * 24 * 3600  # as long as the library keeps files that no ver
 
 def drop_unpublished_forks(parts: Parts, sidecar: Sidecar) -> None:
     """Drop the forks of a write that came to nothing; a failure is a warning, and leaves them to cleanup."""
-    forks = [table for table in sidecar.tables if table.table_branch is not None]
+    forks = [table for table in sidecar.tables if table.ref is not None]
     if not forks:
         return
     try:
@@ -33,8 +33,8 @@ def drop_unpublished_forks(parts: Parts, sidecar: Sidecar) -> None:
         parts.warn(f"forks of {sidecar.operation_id} are left for cleanup: {error}")
         return
     for table in forks:
-        if table.table_branch not in named:
-            drop_refs(parts, [parts.address_of(table.table_path, table.table_branch)])
+        if table.ref not in named:
+            drop_refs(parts, [parts.address_of(table.table_path, table.ref)])
 
 
 def reclaim_orphaned_forks(parts: Parts, entry: TableEntry) -> None:
@@ -66,7 +66,7 @@ def _named_refs(parts: Parts, but: str | None = None) -> frozenset[str]:
         named |= parts.coordinator.state(branch.name, branch.ref).pinned_refs()
     for pending in list_pending(parts):
         if pending.operation_id != but:
-            named.update(table.table_branch for table in pending.sidecar.tables if table.table_branch)
+            named.update(table.ref for table in pending.sidecar.tables if table.ref)
     return frozenset(named)
 
 

@@ -63,7 +63,7 @@ class TableCommit:
     """One table of a write: how its HEAD will move.
 
     `run` makes the commit (or commits) and returns the outcome, or None if there was nothing to do after all.
-    The entry's owner is the ref that is written on; on a first touch, a fork that only this write knows.
+    The entry's ref is the one that is written on; on a first touch, a fork that only this write knows.
     """
 
     entry: TableEntry
@@ -361,6 +361,6 @@ def _sidecar_pointer(pointer: UpdateTable) -> PointerUpdate:
         stable_table_id=pointer.identity.stable_table_id,
         table_incarnation_id=pointer.identity.table_incarnation_id,
         version=pointer.pin.version,
-        table_branch=pointer.pin.ref,
+        ref=pointer.pin.ref,
         row_count=pointer.pin.row_count,
     )

@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
+from typing import Any
 
 from omnigraph.commit.recovery.kinds import RecoveryKind
 from omnigraph.history.fold import TableEntry
@@ -16,6 +17,7 @@ from omnigraph.history.identity import TableIdentity
 
 RECOVERY_DIR = "__recovery"
 FORMAT = 2  # the first one that a release wrote
+SPELLINGS = {"ref": "table_branch"}  # members whose name in the file is another one
 
 
 class WriterKind(StrEnum):
@@ -43,7 +45,7 @@ class SidecarTable:
     stable_table_id: int
     table_incarnation_id: int
     table_path: str
-    table_branch: str | None
+    ref: str | None
     expected_version: int
     post_commit_pin: int
     transaction_uuid: str | None = None
@@ -57,7 +59,7 @@ class SidecarTable:
             stable_table_id=entry.identity.stable_table_id,
             table_incarnation_id=entry.identity.table_incarnation_id,
             table_path=entry.location,
-            table_branch=entry.owner,
+            ref=entry.pin.ref,
             expected_version=entry.version,
             post_commit_pin=entry.version + 1,
             transaction_uuid=transaction_uuid,
@@ -92,7 +94,7 @@ class PointerUpdate:
     stable_table_id: int
     table_incarnation_id: int
     version: int
-    table_branch: str | None
+    ref: str | None
     row_count: int
 
     @property
@@ -145,9 +147,9 @@ class Sidecar:
         """The graph-relative name of the file."""
         return f"{RECOVERY_DIR}/{self.operation_id}.json"
 
-    def names(self, identity: TableIdentity, owner: str | None) -> bool:
+    def names(self, identity: TableIdentity, ref: str | None) -> bool:
         """Return whether a table's HEAD on a ref is one that advances."""
-        return any((table.identity, table.table_branch) == (identity, owner) for table in self.tables)
+        return any((table.identity, table.ref) == (identity, ref) for table in self.tables)
 
     def with_plan(self, plan: RecoveryPlan) -> "Sidecar":
         """Return the sidecar with what recovery is about to do."""
@@ -160,8 +162,12 @@ class Sidecar:
 
     def to_text(self) -> str:
         """Return the file's text."""
-        document = {"schema_version": FORMAT} | asdict(self) | OF_SCHEMA_APPLIES
+        document = {"schema_version": FORMAT} | asdict(self, dict_factory=_spelled) | OF_SCHEMA_APPLIES
         return json.dumps(document, indent=1, ensure_ascii=False)
+
+
+def _spelled(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    return {SPELLINGS.get(name, name): value for name, value in members}
 
 
 # The other members of a file, with the values that every writer of this build leaves in them.

@@ -15,6 +15,7 @@ from omnigraph.commit.recovery.kinds import RecoveryKind
 from omnigraph.commit.sidecar import (
     FORMAT,
     OF_SCHEMA_APPLIES,
+    SPELLINGS,
     Outcome,
     PointerUpdate,
     ReadTable,
@@ -33,6 +34,7 @@ _NUMBER_MAX = 2**64 - 1  # versions, identities and times are stored in 64 bits
 _UNSET = OF_SCHEMA_APPLIES
 _PLANS = set(RecoveryKind) - {RecoveryKind.VERSION_QUARANTINED}
 Parsed = TypeVar("Parsed")
+_Kind = type[Sidecar | SidecarTable | ReadTable | PointerUpdate | RecoveryPlan | Outcome]
 
 
 class _Mistake(Exception):
@@ -76,8 +78,7 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _sidecar(document: dict[str, Any]) -> Sidecar:
-    names = {field.name for field in fields(Sidecar)}
-    _exactly("the file", document, names | {"schema_version"} | _UNSET.keys())
+    _exactly("the file", document, _members_of(Sidecar) | {"schema_version"} | _UNSET.keys())
     for key, unset in _UNSET.items():
         if document[key] != unset or type(document[key]) is not type(unset):
             raise _Mistake(f"no writer of this build sets {key}")
@@ -103,13 +104,13 @@ def _sidecar(document: dict[str, Any]) -> Sidecar:
 
 
 def _table(place: str, value: object) -> SidecarTable:
-    entry = _exactly(place, value, {field.name for field in fields(SidecarTable)})
+    entry = _exactly(place, value, _members_of(SidecarTable))
     return SidecarTable(
         table_key=_table_key(f"{place}.table_key", entry["table_key"]),
         stable_table_id=_identity(f"{place}.stable_table_id", entry["stable_table_id"]),
         table_incarnation_id=_identity(f"{place}.table_incarnation_id", entry["table_incarnation_id"]),
         table_path=_text(f"{place}.table_path", entry["table_path"]),
-        table_branch=_or_none(_ref, f"{place}.table_branch", entry["table_branch"]),
+        ref=_or_none(_ref, f"{place}.table_branch", entry["table_branch"]),
         expected_version=_number(f"{place}.expected_version", entry["expected_version"]),
         post_commit_pin=_number(f"{place}.post_commit_pin", entry["post_commit_pin"]),
         transaction_uuid=_or_none(_text, f"{place}.transaction_uuid", entry["transaction_uuid"]),
@@ -118,7 +119,7 @@ def _table(place: str, value: object) -> SidecarTable:
 
 
 def _read_table(place: str, value: object) -> ReadTable:
-    entry = _exactly(place, value, {field.name for field in fields(ReadTable)})
+    entry = _exactly(place, value, _members_of(ReadTable))
     return ReadTable(
         table_key=_table_key(f"{place}.table_key", entry["table_key"]),
         stable_table_id=_identity(f"{place}.stable_table_id", entry["stable_table_id"]),
@@ -128,19 +129,19 @@ def _read_table(place: str, value: object) -> ReadTable:
 
 
 def _pointer(place: str, value: object) -> PointerUpdate:
-    entry = _exactly(place, value, {field.name for field in fields(PointerUpdate)})
+    entry = _exactly(place, value, _members_of(PointerUpdate))
     return PointerUpdate(
         table_key=_table_key(f"{place}.table_key", entry["table_key"]),
         stable_table_id=_identity(f"{place}.stable_table_id", entry["stable_table_id"]),
         table_incarnation_id=_identity(f"{place}.table_incarnation_id", entry["table_incarnation_id"]),
         version=_number(f"{place}.version", entry["version"]),
-        table_branch=_or_none(_ref, f"{place}.table_branch", entry["table_branch"]),
+        ref=_or_none(_ref, f"{place}.table_branch", entry["table_branch"]),
         row_count=_number(f"{place}.row_count", entry["row_count"]),
     )
 
 
 def _plan(place: str, value: object) -> RecoveryPlan:
-    entry = _exactly(place, value, {field.name for field in fields(RecoveryPlan)})
+    entry = _exactly(place, value, _members_of(RecoveryPlan))
     kind = _text(f"{place}.kind", entry["kind"])
     if kind not in _PLANS:
         raise _Mistake(f"{place}.kind is not one of {', '.join(sorted(_PLANS))}")
@@ -148,7 +149,7 @@ def _plan(place: str, value: object) -> RecoveryPlan:
 
 
 def _outcome(place: str, value: object) -> Outcome:
-    entry = _exactly(place, value, {field.name for field in fields(Outcome)})
+    entry = _exactly(place, value, _members_of(Outcome))
     return Outcome(
         table_key=_table_key(f"{place}.table_key", entry["table_key"]),
         from_version=_number(f"{place}.from_version", entry["from_version"]),
@@ -163,6 +164,10 @@ def _object(place: str, value: object) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise _Mistake(f"{place} is not an object")
     return value
+
+
+def _members_of(kind: _Kind) -> set[str]:
+    return {SPELLINGS.get(field.name, field.name) for field in fields(kind)}
 
 
 def _exactly(place: str, value: object, names: set[str]) -> dict[str, Any]:

@@ -119,7 +119,7 @@ class Attempt:
 
     def is_first_touch(self, entry: TableEntry) -> bool:
         """Return whether a table is written on a fork that the branch does not show yet."""
-        return entry.owner != self._change.snapshot.entry(entry.table_key).owner
+        return entry.pin.ref != self._change.snapshot.entry(entry.table_key).pin.ref
 
     def new_files(self, entry: TableEntry) -> tuple[str, ...]:
         """Return the files of a table that is written on a fork of this attempt."""

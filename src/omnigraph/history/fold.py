@@ -46,7 +46,10 @@ class TableEntry:
 
     @property
     def owner(self) -> str | None:
-        """The Lance ref that holds the pinned version; None is main."""
+        """The Lance ref that holds the pinned version; None is main's.
+
+        Snapshots show it under this name. Inside the engine a ref is called `ref`, as in `pin.ref`.
+        """
         return self.pin.ref
 
     @property

@@ -57,7 +57,7 @@ def check_files_at_open(parts: Parts, snapshot: Snapshot) -> None:
 
 
 def _check_lengths(files: GraphFiles, entry: TableEntry) -> None:
-    dataset = ref_path(entry.location, entry.owner)
+    dataset = ref_path(entry.location, entry.pin.ref)
     for file in _named(files, dataset, entry.version, fragments_max=FRAGMENTS_COMPARED_MAX):
         _check_length(files, f"{dataset}/{file.path}", file.size)
 

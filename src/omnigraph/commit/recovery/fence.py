@@ -54,8 +54,8 @@ def fence(parts: Parts, sidecar: Sidecar, state: ManifestState) -> None:
     assert parts.lease is not None, "a local disk needs no fence"
     for table in sidecar.tables:
         pin = state.tables.pins.get(table.identity)
-        if pin is not None and pin.ref == table.table_branch:
-            address = parts.address_of(table.table_path, table.table_branch)
+        if pin is not None and pin.ref == table.ref:
+            address = parts.address_of(table.table_path, table.ref)
             _fence(parts, address, sidecar.operation_id, parts.lease.epoch)
 
 
@@ -101,9 +101,9 @@ def fenced_tables(parts: Parts, sidecar: Sidecar, state: ManifestState) -> list[
     moved = []
     for table in sidecar.tables:
         pin = state.tables.pins.get(table.identity)
-        if pin is None or pin.ref != table.table_branch:
+        if pin is None or pin.ref != table.ref:
             continue
-        address = parts.address_of(table.table_path, table.table_branch)
+        address = parts.address_of(table.table_path, table.ref)
         made = _made_since(parts, address, pin.version)
         if made and all(is_fence(version) for version in made):
             moved.append(UpdateTable(table.identity, table.table_key, _pin(parts, address, pin, made)))
@@ -139,9 +139,9 @@ def _changes_no_row(made: TransactionInfo) -> bool:
 
 
 def _is_named(parts: Parts, entry: TableEntry) -> bool:
-    place = (entry.identity, entry.owner)
+    place = (entry.identity, entry.pin.ref)
     named = (table for pending in list_pending(parts) for table in pending.sidecar.tables)
-    return any((table.identity, table.table_branch) == place for table in named)
+    return any((table.identity, table.ref) == place for table in named)
 
 
 def _made_since(parts: Parts, address: TableAddress, version: int) -> list[TransactionInfo]:

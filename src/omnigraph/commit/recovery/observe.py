@@ -45,7 +45,7 @@ class ObservedTable:
     @property
     def is_first_touch(self) -> bool:
         """Whether the writer worked on a fork that no pin shows: dropping it undoes everything."""
-        return self.pin is not None and self.pin.ref != self.table.table_branch
+        return self.pin is not None and self.pin.ref != self.table.ref
 
 
 def observe(parts: Parts, sidecar: Sidecar, state: ManifestState) -> tuple[ObservedTable, ...]:
@@ -54,10 +54,10 @@ def observe(parts: Parts, sidecar: Sidecar, state: ManifestState) -> tuple[Obser
 
 
 def _observe(parts: Parts, sidecar: Sidecar, table: SidecarTable, state: ManifestState) -> ObservedTable:
-    address = parts.address_of(table.table_path, table.table_branch)
+    address = parts.address_of(table.table_path, table.ref)
     pin = state.tables.pins.get(table.identity)
     pinned = 0 if pin is None else pin.version
-    if pin is not None and pin.ref != table.table_branch:
+    if pin is not None and pin.ref != table.ref:
         if not _is_ref(parts, address):
             return ObservedTable(table, address, pin, pinned, pinned, Classification.NO_MOVEMENT)
         if pinned != table.expected_version:  # the branch went on without this fork

@@ -291,9 +291,9 @@ def _update(parts: Parts, sidecar: Sidecar, found: ObservedTable, version: int) 
 def _repoint(parts: Parts, sidecar: Sidecar, pointer: PointerUpdate) -> UpdateTable:
     """Return the pin of a table that a merge only points at; its path is that of its identity."""
     path = pointer.identity.location(pointer.table_key)
-    handle = parts.store.open_at(parts.address_of(path, pointer.table_branch), pointer.version)
+    handle = parts.store.open_at(parts.address_of(path, pointer.ref), pointer.version)
     pin = PublishedPin(
-        pointer.version, pointer.table_branch, pointer.row_count, handle.transaction_uuid, sidecar.branch
+        pointer.version, pointer.ref, pointer.row_count, handle.transaction_uuid, sidecar.branch
     )
     return UpdateTable(pointer.identity, pointer.table_key, pin)
 

@@ -144,7 +144,7 @@ def record_missing_rows(parts: Parts) -> None:
 
 
 def _dataset(table: SidecarTable) -> str:
-    return ref_path(table.table_path, table.table_branch)
+    return ref_path(table.table_path, table.ref)
 
 
 def _published(state: ManifestState, table: SidecarTable) -> int:
@@ -152,7 +152,7 @@ def _published(state: ManifestState, table: SidecarTable) -> int:
     pin = state.tables.pins.get(table.identity)
     if pin is None:
         return 0
-    return pin.version if pin.ref == table.table_branch else min(pin.version, table.expected_version)
+    return pin.version if pin.ref == table.ref else min(pin.version, table.expected_version)
 
 
 def _labels(parts: Parts) -> dict[str, str]:

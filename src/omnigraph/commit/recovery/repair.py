@@ -127,7 +127,7 @@ def plan_repair(parts: Parts, to_version: int, branch: str | None) -> RepairPlan
     )
     untold = tuple(version for version in range(to_version + 1, newest + 1) if version not in told)
     loss = Loss(branch, to_version, newest, commits, untold, losses)
-    refs = {pin.ref for pin in after.pins.values() if pin.ref} - {entry.owner for entry in entries}
+    refs = {pin.ref for pin in after.pins.values() if pin.ref} - {entry.pin.ref for entry in entries}
     return RepairPlan(
         loss,
         ref,
@@ -190,7 +190,7 @@ def _go_back(parts: Parts, root: Path, plan: RepairPlan, operation_id: str, acto
     for table in plan.tables:
         if table.is_damaged:  # the library could not build on it
             write_restored(
-                root / ref_path(table.entry.location, table.entry.owner), table.entry.version, table.newest
+                root / ref_path(table.entry.location, table.entry.pin.ref), table.entry.version, table.newest
             )
 
 
@@ -232,7 +232,7 @@ def _state_at(parts: Parts, branch: str | None, ref: str | None, version: int) -
 def _refuse_damaged_tables(root: Path, state: ManifestState) -> None:
     """Refuse a version whose tables cannot be read."""
     for entry in state.tables.entries():
-        dataset = ref_path(entry.location, entry.owner)
+        dataset = ref_path(entry.location, entry.pin.ref)
         damage = _damage(root / dataset, entry.version)
         if damage is not None:
             raise GraphDamaged(
@@ -251,12 +251,12 @@ def _moved(
     states = [after, *(parts.coordinator.state(other.name, other.ref).tables for other in branches)]
     for entry in (entry for entry in entries if owns(branch, entry)):
         pins = [pin for tables in states if (pin := tables.pins.get(entry.identity)) is not None]
-        named = [pin.version for pin in pins if pin.ref == entry.owner]
-        folder = root / ref_path(entry.location, entry.owner)
+        named = [pin.version for pin in pins if pin.ref == entry.pin.ref]
+        folder = root / ref_path(entry.location, entry.pin.ref)
         newest = max([*list_versions(folder)[:1], *named])
         if newest > entry.version:
             yield MovedTable(
-                entry, newest, _damage(root / ref_path(entry.location, entry.owner), newest) is not None
+                entry, newest, _damage(root / ref_path(entry.location, entry.pin.ref), newest) is not None
             )
 
 

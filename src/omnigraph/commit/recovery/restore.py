@@ -147,7 +147,7 @@ def _is_named(parts: Parts, part: QuarantinedVersions) -> bool:
     branches, _ = parts.branches.readable()
     for name, at in [(None, None), *((branch.name, branch.ref) for branch in branches)]:
         for entry in parts.coordinator.state(name, at).tables.entries():
-            is_it = (entry.location, entry.owner or "") == (place, ref)
+            is_it = (entry.location, entry.pin.ref or "") == (place, ref)
             if is_it and entry.version >= part.versions[-1]:
                 return True
     return False

@@ -138,7 +138,7 @@ def _is_shared_with_the_living(parts: Parts, pending: PendingSidecar) -> bool:
 
 def _share_a_table(one: PendingSidecar, other: PendingSidecar) -> bool:
     ours, theirs = (
-        {(table.identity, table.table_branch) for table in pending.sidecar.tables} for pending in (one, other)
+        {(table.identity, table.ref) for table in pending.sidecar.tables} for pending in (one, other)
     )
     return not ours.isdisjoint(theirs)
 

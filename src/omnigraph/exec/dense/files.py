@@ -25,7 +25,7 @@ from omnigraph.storage.versions.difference import FragmentState, Layout
 
 def file_name(kind: str, *lineages: TableLineage) -> str:
     """Return the name of a file: one for each structure of a lineage, whatever its version."""
-    parts = [f"{lineage.identity.object_part}@{lineage.owner or ''}" for lineage in lineages]
+    parts = [f"{lineage.identity.object_part}@{lineage.ref or ''}" for lineage in lineages]
     return f"{kind}-{'-'.join(parts)}"
 
 

@@ -15,7 +15,7 @@ class TableLineage:
     """
 
     identity: TableIdentity
-    owner: str | None
+    ref: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class OpenTable:
     @property
     def lineage(self) -> TableLineage:
         """The lineage that the pin belongs to."""
-        return TableLineage(self.entry.identity, self.entry.owner)
+        return TableLineage(self.entry.identity, self.entry.pin.ref)
 
     @property
     def pin(self) -> TablePin:

@@ -122,7 +122,7 @@ def _looked_at(graph: OpenGraph, plan: MergePlan) -> frozenset[str]:
 def _pointer(entry: TableEntry, branch: str | None) -> UpdateTable:
     pin = PublishedPin(
         entry.version,
-        entry.owner,
+        entry.pin.ref,
         entry.row_count,
         entry.pin.transaction_uuid,
         branch,
