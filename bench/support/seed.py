@@ -4,6 +4,7 @@ from pathlib import Path
 
 from omnigraph.core.ids import new_ulid
 from omnigraph.graph.graph import Graph
+from omnigraph.history.identity import MAIN, MAIN_BRANCH
 from omnigraph.history.manifest_rows import (
     ManifestRow,
     PublishedPin,
@@ -27,18 +28,18 @@ def seed_commits(graph: Graph, table_key: str, count: int) -> None:
     parts = graph._graph.parts
     coordinator = parts.coordinator
     handle = coordinator.manifest.open_fresh(coordinator.address())
-    state = coordinator.advance(None, None, handle)
+    state = coordinator.advance(MAIN_BRANCH, handle)
     entry = state.snapshot().entry(table_key)
     first = handle.version + 1
     parent = state.head.graph_commit_id
     rows: list[ManifestRow] = []
     for at in range(first, first + count):
         commit_id = new_ulid()
-        pin = PublishedPin(entry.version, entry.owner, entry.row_count, entry.pin.transaction_uuid, None)
+        pin = PublishedPin(entry.version, entry.pin.ref, entry.row_count, entry.pin.transaction_uuid, MAIN)
         metadata = {"parent_commit_id": parent, "actor_id": "seed", "created_at": parts.clock()}
-        rows += [pin_row(entry.identity, table_key, pin, at=at), commit_row(commit_id, None, metadata, at=at)]
+        rows += [pin_row(entry.identity, table_key, pin, at=at), commit_row(commit_id, MAIN, metadata, at=at)]
         parent = commit_id
-    rows.append(head_row(None, parent, str(rows[-1]["object_id"])))
+    rows.append(head_row(MAIN, parent, str(rows[-1]["object_id"])))
     coordinator.manifest.merge(handle, rows_table(rows))
     folded = coordinator.manifest.compact(coordinator.address())
     _renumber(Path(graph.uri, "__manifest", "_versions"), folded, first + count - 1)

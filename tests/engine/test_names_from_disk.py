@@ -158,9 +158,9 @@ def sidecar_document() -> dict[str, object]:
 def test_the_sidecar_that_these_tests_start_from_is_one() -> None:
     document = sidecar_document()
 
-    assert (
-        read_sidecar(f"__recovery/{document['operation_id']}.json", json.dumps(document)).branch == "review"
-    )
+    sidecar = read_sidecar(f"__recovery/{document['operation_id']}.json", json.dumps(document))
+
+    assert sidecar.branch.name == "review"
 
 
 @pytest.mark.case("engine", 399)

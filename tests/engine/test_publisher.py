@@ -23,7 +23,7 @@ from omnigraph.core.errors import (
 from omnigraph.core.failpoint import InjectedFault, failpoint
 from omnigraph.graph.graph import Graph
 from omnigraph.history.fold import TableEntry
-from omnigraph.history.identity import TableIdentity
+from omnigraph.history.identity import MAIN_BRANCH, TableIdentity
 from tests.support.engine import (
     Publisher,
     assert_settled,
@@ -319,7 +319,7 @@ class _Rivals:
             local_root=None,
             warn=print,
         )
-        outcome = unlocked.publish(None, None, [], {}, intent())
+        outcome = unlocked.publish(MAIN_BRANCH, [], {}, intent())
         self.published.append(outcome.commit.graph_commit_id)
         self._is_inside = False
 

@@ -87,6 +87,6 @@ def test_a_write_that_left_something_for_recovery_is_not_tried_again(
         raise conflict
 
     with pytest.raises(ExpectedVersionMismatch):
-        retry_on_conflict(internals(graph), None, attempt, budget=3)
+        retry_on_conflict(internals(graph), "main", attempt, budget=3)
 
     assert len(made) == attempts

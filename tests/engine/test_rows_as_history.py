@@ -23,7 +23,7 @@ from omnigraph.graph.graph import Graph
 from omnigraph.history import commits as commits_module
 from omnigraph.history.commits import GraphCommit
 from omnigraph.history.fold import TableEntry
-from omnigraph.history.identity import TableIdentity
+from omnigraph.history.identity import MAIN_BRANCH, TableIdentity
 from omnigraph.history.manifest_rows import commit_row, rows_table
 from omnigraph.operations.load.load import LoadMode
 from omnigraph.storage.tables.handle import TableAddress
@@ -238,7 +238,7 @@ def _add_commits(graph: Graph, count: int) -> None:
     for number in range(count):
         commit_id = f"01ARZ3NDEKTSV4RRFFQ{number:07d}"
         metadata = {"parent_commit_id": parent, "created_at": number + 1}
-        rows.append(commit_row(commit_id, None, metadata, at=number + 2))
+        rows.append(commit_row(commit_id, "main", metadata, at=number + 2))
         parent = commit_id
     coordinator.manifest.merge(handle, rows_table(rows))
 
@@ -300,7 +300,7 @@ def test_a_handle_that_grew_old_is_not_published_on(graph: Graph, monkeypatch: p
             now[0] += 1_801
 
     with failpoint("publish.post_open_pre_merge", call=sleep_through_half_the_horizon):
-        outcome = publisher.publish(None, None, [], {}, intent())
+        outcome = publisher.publish(MAIN_BRANCH, [], {}, intent())
 
     assert outcome.attempts == len(opened) == 3
     assert merged == [handles[2]]  # one for each attempt; the last one, which is young, is published on

@@ -25,7 +25,7 @@ WAYS_IN: dict[str, Callable[[Graph], object]] = {
 }
 
 
-def force_stamp(graph: Graph, stamp: str, branch: str | None = None) -> None:
+def force_stamp(graph: Graph, stamp: str, branch: str = "main") -> None:
     """Give a branch's manifest a stamp, as another build would."""
     coordinator = internals(graph).parts.coordinator
     ref = internals(graph).state(branch).ref

@@ -256,7 +256,7 @@ def _busy_queue(graph: Graph) -> Iterator[None]:
     held, done = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with internals(graph).parts.queues.acquire_many([("node:Person", None)]):
+        with internals(graph).parts.queues.acquire_many([("node:Person", "main")]):
             held.set()
             done.wait(20)
 

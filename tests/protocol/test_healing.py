@@ -372,7 +372,7 @@ def test_opposite_orders_never_deadlock() -> None:
         random = Random(seed)
         for _ in range(200):
             keys = random.sample(TABLE_KEYS, random.randint(1, len(TABLE_KEYS)))
-            with manager.acquire_many((key, None) for key in keys):
+            with manager.acquire_many((key, "main") for key in keys):
                 for key in keys:
                     holders[key] += 1
                     assert holders[key] == 1

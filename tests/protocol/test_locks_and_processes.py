@@ -175,7 +175,7 @@ def test_a_reader_does_not_wait_for_a_writer_of_this_process_that_holds_every_lo
 
     def meanwhile() -> None:
         for table_key in TABLE_KEYS:
-            with internals(writer).parts.queues.try_one((table_key, None)) as is_free:
+            with internals(writer).parts.queues.try_one((table_key, "main")) as is_free:
                 assert not is_free
         with ThreadPoolExecutor(1) as pool:
             pool.submit(assert_reads_take_no_lock, root, opened, monkeypatch).result(timeout=60)

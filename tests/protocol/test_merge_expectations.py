@@ -45,7 +45,7 @@ def test_a_merge_holds_the_queues_of_every_table_of_its_target(branched: Path) -
 
         def look() -> None:
             for table_key in keys:
-                with internals(graph).parts.queues.try_one((table_key, None)) as is_held:
+                with internals(graph).parts.queues.try_one((table_key, "main")) as is_held:
                     free.update({table_key} if is_held else ())
 
         with paused_at("branch_merge.post_sidecar_pre_commit", "call", look):

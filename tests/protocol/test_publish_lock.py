@@ -68,7 +68,7 @@ def graph(root: Path) -> Iterator[Graph]:
 @pytest.fixture
 def held(root: Path) -> Iterator[Script]:
     """A stopped process that holds the publish lock of main."""
-    with Script(HOLDER, root / publish_lock_file(None)) as holder:
+    with Script(HOLDER, root / publish_lock_file("main")) as holder:
         assert holder.read_line() == "True"
         holder.stop()
         yield holder

@@ -10,6 +10,7 @@ import omnigraph
 from omnigraph.commit.drift import refuse_drift
 from omnigraph.core.errors import InvariantViolation, ReadSetChanged, RecoveryRequired
 from omnigraph.core.failpoint import InjectedFault
+from omnigraph.history.identity import MAIN_BRANCH
 from tests.support.books import assert_reopening_changes_nothing, assert_settled
 from tests.support.engine import foreign
 from tests.support.protocol import (
@@ -56,9 +57,9 @@ def test_a_table_behind_its_published_version_is_a_loud_error(root: Path) -> Non
         entry = graph.snapshot().entry("node:Person")
         ahead = replace(entry, pin=replace(entry.pin, version=entry.version + 1))
 
-        refuse_drift(internals(graph).parts, [entry], None, None)
+        refuse_drift(internals(graph).parts, [entry], MAIN_BRANCH)
         with pytest.raises(InvariantViolation, match="behind its published version"):
-            refuse_drift(internals(graph).parts, [ahead], None, None)
+            refuse_drift(internals(graph).parts, [ahead], MAIN_BRANCH)
 
 
 def test_a_table_that_was_only_read_and_moved_ends_the_write_before_any_effect(root: Path) -> None:
@@ -85,7 +86,7 @@ def test_a_write_holds_the_queues_of_the_tables_that_it_reads(root: Path) -> Non
 
         def look() -> None:
             for table_key in TABLE_KEYS:
-                with internals(graph).parts.queues.try_one((table_key, None)) as is_held:
+                with internals(graph).parts.queues.try_one((table_key, "main")) as is_held:
                     free[table_key] = is_held
 
         with paused_at("write.post_gate_pre_sidecar", "call", look):

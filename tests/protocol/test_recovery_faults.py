@@ -14,6 +14,7 @@ from omnigraph.core.failpoint import ENVIRONMENT, EXIT_STATUS, InjectedFault, fa
 from omnigraph.core.ids import new_ulid
 from omnigraph.graph.graph import Graph
 from omnigraph.history.commits import RECOVERY_ACTOR
+from omnigraph.history.identity import MAIN, MAIN_BRANCH
 from omnigraph.history.manifest_rows import PublishedPin
 from tests.support.books import assert_reopening_changes_nothing, assert_settled, books
 from tests.support.protocol import BEFORE, WRITERS, give_up, killed, sidecars, with_extra, write_everywhere
@@ -234,9 +235,9 @@ def _publish_heads(
     for table in sidecar.tables:
         if only in {None, table.table_key}:
             handle = parts.store.open_head(parts.address_of(table.table_path, table.ref))
-            pin = PublishedPin(handle.version, None, handle.row_count, handle.transaction_uuid, None)
+            pin = PublishedPin(handle.version, None, handle.row_count, handle.transaction_uuid, MAIN)
             changes.append(UpdateTable(table.identity, table.table_key, pin))
             expected[table.identity] = Expectation(table.table_key, table.expected_version)
-    lineage = LineageIntent(new_ulid(), None, actor, parts.clock())
-    internals(graph).publisher.publish(None, None, changes, expected, lineage)
+    lineage = LineageIntent(new_ulid(), actor, parts.clock())
+    internals(graph).publisher.publish(MAIN_BRANCH, changes, expected, lineage)
     return lineage.graph_commit_id

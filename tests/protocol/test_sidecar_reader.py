@@ -22,7 +22,7 @@ from omnigraph.commit.sidecar import (
 )
 from omnigraph.commit.sidecar_reader import read_sidecar
 from omnigraph.core.errors import SidecarCorrupt, SidecarTooNew
-from omnigraph.history.identity import TableIdentity
+from omnigraph.history.identity import MAIN_BRANCH, BranchIdentity, TableIdentity
 
 OPERATION = "01J00000000000000000000000"
 NAME = f"__recovery/{OPERATION}.json"
@@ -33,8 +33,7 @@ SIDECAR = Sidecar(
     operation_id=OPERATION,
     writer_kind=WriterKind.MUTATION,
     started_at=5,
-    branch=None,
-    branch_ref=None,
+    branch=MAIN_BRANCH,
     actor_id=None,
     graph_commit_id="01J00000000000000000000001",
     recovery_commit_id="01J00000000000000000000002",
@@ -46,8 +45,7 @@ SIDECAR = Sidecar(
 )
 PLANNED = replace(
     SIDECAR,
-    branch="review/june",
-    branch_ref="b-01",
+    branch=BranchIdentity("review/june", "b-01"),
     actor_id="mira",
     writer_epoch=3,
     recovery_plan=RecoveryPlan(RecoveryKind.ROLLED_BACK, (Outcome("node:Person", 8, 7),)),
@@ -179,6 +177,7 @@ def test_no_member_takes_a_value_of_another_type(path: tuple[str | int, ...], wr
         ),
         (written(pointer_updates=[{}], writer_kind="BranchMerge"), "missing or unknown members"),
         (written(renames=[{}], writer_kind="SchemaApply"), "sets renames"),
+        (written(branch="main", branch_ref=None), "main is null"),
     ],
 )
 def test_what_is_no_sidecar_is_corrupt_and_says_why(text: str, reason: str) -> None:

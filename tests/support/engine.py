@@ -27,7 +27,7 @@ from omnigraph.graph.opening import open as open_graph
 from omnigraph.history.commits import GraphCommit
 from omnigraph.history.coordinator import Coordinator
 from omnigraph.history.fold import TableEntry
-from omnigraph.history.identity import TableIdentity
+from omnigraph.history.identity import MAIN, MAIN_BRANCH, TableIdentity
 from omnigraph.history.manifest_rows import COMMIT, HEAD, MANIFEST_DIR, PublishedPin
 from omnigraph.history.state import ManifestState, Snapshot
 from omnigraph.storage.tables.manifest_table import ManifestTable
@@ -303,17 +303,17 @@ class Publisher:
         lineage: LineageIntent | None = None,
     ) -> PublishOutcome:
         """Publish; without a lineage of the caller's a new one is made."""
-        return self._publisher.publish(None, None, changes, expected or {}, lineage or intent())
+        return self._publisher.publish(MAIN_BRANCH, changes, expected or {}, lineage or intent())
 
 
 def intent(actor: str | None = None, message: str | None = None, created_at: int = 1) -> LineageIntent:
     """Return a new commit's id and time."""
-    return LineageIntent(new_ulid(), None, actor, created_at, message=message)
+    return LineageIntent(new_ulid(), actor, created_at, message=message)
 
 
 def pin(version: int, row_count: int = 0, *, ref: str | None = None, uuid: str | None = None) -> PublishedPin:
     """Return a pin that names no real version: manifests do not look."""
-    return PublishedPin(version, ref, row_count, uuid or f"uuid-{ref}-{version}", None)
+    return PublishedPin(version, ref, row_count, uuid or f"uuid-{ref}-{version}", MAIN)
 
 
 def expecting(*entries: TableEntry, version: int | None = None) -> dict[TableIdentity, Expectation]:

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from omnigraph.history.commits import GraphCommit
-from omnigraph.history.coordinator import MAIN
-from omnigraph.history.identity import TableIdentity
+from omnigraph.history.identity import TableIdentity, branch_name
 
 KINDS = ("node", "edge")  # in the order in which changes come
 
@@ -75,7 +74,7 @@ class ChangeCause:
             commit.graph_commit_id,
             commit.parent_commit_id,
             commit.merged_parent_commit_id,
-            commit.manifest_branch or MAIN,
+            branch_name(commit.manifest_branch),
             commit.actor_id,
             commit.created_at,
         )

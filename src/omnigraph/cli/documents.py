@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from omnigraph import INTERNAL_SCHEMA_VERSION
 from omnigraph.cli.error_document import cleared_document, conflict_document
 from omnigraph.core.json_text import Json
-from omnigraph.history.coordinator import MAIN
+from omnigraph.history.identity import branch_name, stored_name
 
 if TYPE_CHECKING:
     from omnigraph.commit.recovery.audit import RecoveryRecord
@@ -47,7 +47,7 @@ def commit_document(commit: "GraphCommit") -> Json:
 def loss_document(loss: "Loss") -> Json:
     """Return what a repair gives up."""
     return {
-        "branch": loss.branch or MAIN,
+        "branch": branch_name(loss.branch),
         "to_version": loss.to_version,
         "newest_version": loss.newest_version,
         "commits": [commit_document(commit) for commit in loss.commits],
@@ -72,7 +72,7 @@ def quarantined_document(found: "Quarantined") -> Json:
 def mutation_document(result: "MutationResult", actor: str | None) -> Json:
     """Return what a mutation did."""
     return {
-        "branch": result.branch or MAIN,
+        "branch": branch_name(result.branch),
         "query_name": result.query_name,
         "affected_nodes": result.affected_nodes,
         "affected_edges": result.affected_edges,
@@ -85,7 +85,7 @@ def load_document(result: "LoadResult", uri: str) -> Json:
     """Return what a load did; rows left out, cleared properties and a dry run only where they occur."""
     document: Json = {
         "uri": uri,
-        "branch": result.branch or MAIN,
+        "branch": branch_name(result.branch),
         "mode": result.mode,
         "base_branch": result.base_branch,
         "branch_created": result.branch_created,
@@ -108,7 +108,7 @@ def embed_document(result: "EmbedResult", uri: str) -> Json:
     """Return which rows of a graph got vectors."""
     return {
         "uri": uri,
-        "branch": result.branch or MAIN,
+        "branch": branch_name(result.branch),
         "mode": result.mode,
         "model": result.model,
         "engine": result.engine,
@@ -130,13 +130,13 @@ def snapshot_document(snapshot: "Snapshot") -> Json:
             "table_key": entry.table_key,
             "table_path": entry.location,
             "table_version": entry.version,
-            "table_branch": entry.pin.branch,
+            "table_branch": stored_name(entry.pin.branch),
             "row_count": entry.row_count,
         }
         for entry in snapshot.entries.values()
     ]
     return {
-        "branch": snapshot.branch or MAIN,
+        "branch": branch_name(snapshot.branch),
         "manifest_version": snapshot.head.manifest_version,
         "internal_schema_version": INTERNAL_SCHEMA_VERSION,
         "tables": tables,
@@ -207,14 +207,14 @@ def recovery_document(record: "RecoveryRecord") -> Json:
 
 def index_status_document(tables: "Iterable[TableIndexes]", *, uri: str, branch: str | None) -> Json:
     """Return every declared index with what it covers."""
-    return {"uri": uri, "branch": branch or MAIN, "tables": [_table_indexes(table) for table in tables]}
+    return {"uri": uri, "branch": branch_name(branch), "tables": [_table_indexes(table) for table in tables]}
 
 
 def index_result_document(result: "IndexResult", *, uri: str, branch: str | None) -> Json:
     """Return what an index build did, and what it could not do."""
     return {
         "uri": uri,
-        "branch": branch or MAIN,
+        "branch": branch_name(branch),
         "pending": _pending(result.pending),
         "commit": _commit_or_null(result.commit),
     }
@@ -232,7 +232,7 @@ def _table_indexes(table: "TableIndexes") -> Json:
 
 def _target(snapshot: "Snapshot") -> Json:
     return {
-        "branch": snapshot.branch or MAIN,
+        "branch": branch_name(snapshot.branch),
         "snapshot": snapshot.head.graph_commit_id,
         "manifest_version": snapshot.head.manifest_version,
     }

@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, time, timedelta
 import click
 
 from omnigraph.history.commits import GraphCommit
-from omnigraph.history.coordinator import MAIN
+from omnigraph.history.identity import branch_name
 
 CommitCondition = Callable[[GraphCommit], bool]
 
@@ -33,7 +33,7 @@ def _condition(text: str) -> CommitCondition:
         case "actor":
             return lambda commit: commit.actor_id == value
         case "branch":
-            return lambda commit: (commit.manifest_branch or MAIN) == value
+            return lambda commit: branch_name(commit.manifest_branch) == value
         case "since":
             first = _micros(text, value, time.min)
             return lambda commit: commit.created_at >= first

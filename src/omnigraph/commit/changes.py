@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from omnigraph.core.errors import ExpectedVersionMismatch, InvariantViolation
 from omnigraph.history.fold import TableEntry, TableStates
-from omnigraph.history.identity import TableIdentity
+from omnigraph.history.identity import MAIN, TableIdentity
 from omnigraph.history.manifest_rows import (
     TOMBSTONE,
     ManifestRow,
@@ -93,7 +93,6 @@ class LineageIntent:
     """The commit that a publish will add: its id and time are minted once, before the first attempt."""
 
     graph_commit_id: str
-    branch: str | None
     actor_id: str | None
     created_at: int
     merged_parent_commit_id: str | None = None
@@ -177,7 +176,7 @@ def _update_rows(tables: TableStates, change: UpdateTable, at: int) -> list[Mani
 
 
 def _tombstone_row(identity: TableIdentity, table_key: str, version: int, at: int) -> ManifestRow:
-    row = pin_row(identity, table_key, PublishedPin(version, None, 0, None, None), at=at)
+    row = pin_row(identity, table_key, PublishedPin(version, None, 0, None, MAIN), at=at)
     return row | {
         "object_id": f"{TOMBSTONE}:{identity.object_part}:{version}",
         "object_type": TOMBSTONE,

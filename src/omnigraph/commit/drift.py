@@ -17,6 +17,7 @@ from omnigraph.core.errors import (
     RecoveryRequired,
 )
 from omnigraph.history.fold import TableEntry
+from omnigraph.history.identity import BranchIdentity
 
 _ROLLBACK = "a pending recovery sidecar requires rollback — reopen the graph read-write"
 
@@ -24,8 +25,7 @@ _ROLLBACK = "a pending recovery sidecar requires rollback — reopen the graph r
 def refuse_drift(
     parts: Parts,
     entries: Iterable[TableEntry],
-    branch: str | None,
-    ref: str | None,
+    branch: BranchIdentity,
     *,
     has_swept: bool = True,
 ) -> None:
@@ -48,12 +48,10 @@ def refuse_drift(
                 f"{entry.table_key} is at {head}, behind its published version {entry.version}"
             )
         if head > entry.version:
-            _explain(parts, entry, head, branch, ref, has_swept=has_swept)
+            _explain(parts, entry, head, branch, has_swept=has_swept)
 
 
-def _explain(
-    parts: Parts, entry: TableEntry, head: int, branch: str | None, ref: str | None, *, has_swept: bool
-) -> None:
+def _explain(parts: Parts, entry: TableEntry, head: int, branch: BranchIdentity, *, has_swept: bool) -> None:
     try:
         pending = list_pending(parts)
     except OmnigraphError as error:
@@ -70,7 +68,7 @@ def _explain(
                 actual=head,
                 in_flight_operation_id=sidecar.operation_id,
             )
-    published = parts.coordinator.state(branch, ref).tables.pins.get(entry.identity)
+    published = parts.coordinator.state(branch).tables.pins.get(entry.identity)
     if published is not None and published.version != entry.version:
         raise ExpectedVersionMismatch(
             table_key=entry.table_key, expected=entry.version, actual=published.version

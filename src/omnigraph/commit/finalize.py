@@ -12,7 +12,6 @@ from omnigraph.commit.sidecar import WriterKind
 from omnigraph.commit.write import Change, entered
 from omnigraph.core.errors import PreconditionFailed
 from omnigraph.core.failpoint import hit
-from omnigraph.history.coordinator import MAIN
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.state import ManifestState, Snapshot
 from omnigraph.staging.stage import stage_all
@@ -34,7 +33,6 @@ class WriteRequest:
 
     kind: WriterKind
     snapshot: Snapshot
-    branch_ref: str | None
     actor: str | None
     message: str | None = None
     if_commit: str | None = None
@@ -44,7 +42,6 @@ class WriteRequest:
         return Change(
             self.kind,
             self.snapshot,
-            self.branch_ref,
             frozenset(write_set.touched),
             WRITE_FAILPOINTS,
             read=frozenset(write_set.read),
@@ -71,7 +68,7 @@ def finalize(
         PreconditionFailed: the branch is not at the commit that the caller requires.
         RecoveryRequired: another write is unfinished, or this one ended unfinished.
     """
-    branch = request.snapshot.branch
+    branch = request.snapshot.branch_identity
     work = list(work_of(write_set, rows, request.snapshot.entries))
     owned = [item for item in work if owns(branch, item.entry)]
     inherited = [item for item in work if not owns(branch, item.entry)]
@@ -103,9 +100,8 @@ def finalize_staged(
     Raises:
         ExpectedVersionMismatch, ReadSetChanged, PreconditionFailed, RecoveryRequired: as `finalize`.
     """
-    owned = [
-        entry for entry, _ in staged if owns(request.snapshot.branch, request.snapshot.entry(entry.table_key))
-    ]
+    snapshot = request.snapshot
+    owned = [entry for entry, _ in staged if owns(snapshot.branch_identity, snapshot.entry(entry.table_key))]
     hit("write.post_stage_pre_gate")
     with entered(parts, publisher, request.change(write_set), moved=owned) as attempt:
         hit("write.post_gate_pre_sidecar")
@@ -124,8 +120,7 @@ def check_if_commit(state: ManifestState, if_commit: str | None) -> None:
     head = state.head
     effective = state.commits.effective
     if required is None or effective(required) != effective(head):
-        branch = state.branch or MAIN
-        raise PreconditionFailed(branch=branch, expected=if_commit, actual=head.graph_commit_id)
+        raise PreconditionFailed(branch=state.branch.name, expected=if_commit, actual=head.graph_commit_id)
 
 
 def _stage(parts: Parts, work: Sequence[TableWork], concurrency: int) -> list[tuple[TableEntry, StagedWrite]]:

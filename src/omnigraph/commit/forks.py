@@ -18,13 +18,12 @@ from omnigraph.core.failpoint import hit
 from omnigraph.core.shield import delivering_behind
 from omnigraph.history.branches import mint_ref
 from omnigraph.history.fold import TableEntry
+from omnigraph.history.identity import BranchIdentity
 
 
-def owns(branch: str | None, entry: TableEntry) -> bool:
+def owns(branch: BranchIdentity, entry: TableEntry) -> bool:
     """Return whether a branch writes a table where it is pinned; otherwise it only inherits it."""
-    if branch is None:
-        return True
-    return entry.pin.ref is not None and entry.pin.branch == branch
+    return branch.is_main or (entry.pin.ref is not None and entry.pin.branch == branch.name)
 
 
 @dataclass(slots=True)
@@ -67,7 +66,7 @@ class Forks:
 
 
 @contextmanager
-def forked(parts: Parts, branch: str | None, entries: Iterable[TableEntry]) -> Iterator[Forks]:
+def forked(parts: Parts, branch: BranchIdentity, entries: Iterable[TableEntry]) -> Iterator[Forks]:
     """Yield tables as this branch writes them: its own as they are, others on fresh forks.
 
     The caller holds the queues of the tables. What is still the attempt's own at the end is dropped; signals
@@ -83,8 +82,7 @@ def forked(parts: Parts, branch: str | None, entries: Iterable[TableEntry]) -> I
                 if owns(branch, entry):
                     forks.tables[entry.table_key] = entry
                 else:
-                    assert branch is not None, "main owns what it shows"
-                    forks._add(branch, entry)
+                    forks._add(branch.name, entry)
             yield forks
         finally:
             forks._end()

@@ -41,8 +41,8 @@ from omnigraph.core.errors import (
 )
 from omnigraph.core.failpoint import hit
 from omnigraph.history.commits import MAINTENANCE_ACTOR, GraphCommit
-from omnigraph.history.coordinator import MAIN, Coordinator
-from omnigraph.history.identity import TableIdentity
+from omnigraph.history.coordinator import Coordinator
+from omnigraph.history.identity import BranchIdentity, TableIdentity
 from omnigraph.history.lineage import MERGED_HISTORY
 from omnigraph.history.manifest_rows import commit_row, head_row, rows_table
 from omnigraph.history.state import ManifestState
@@ -76,9 +76,9 @@ class PublishUnknown(StorageError):
 class PublishLockHeld(ConflictError):
     """Another process holds the publish lock of a branch; retrying is safe."""
 
-    def __init__(self, branch: str | None) -> None:
-        """Take the graph branch; None is main."""
-        self.branch = branch or MAIN
+    def __init__(self, branch: str) -> None:
+        """Take the name of the branch."""
+        self.branch = branch
         super().__init__(
             f"another process holds the publish lock of branch '{self.branch}' and is not releasing it:"
             " try again, or end that process"
@@ -98,16 +98,15 @@ class PublishOutcome:
 class _PublishBatch:
     """What one publish makes visible, the same in every attempt (P3)."""
 
-    branch: str | None
-    ref: str | None
+    branch: BranchIdentity
     changes: tuple[ManifestChange, ...]
     expected: Mapping[TableIdentity, Expectation]
     lineage: LineageIntent
 
 
-def publish_lock_file(branch: str | None) -> str:
+def publish_lock_file(branch: str) -> str:
     """Return the graph-relative name of the file on which the publishers of a branch take turns."""
-    return f"{LOCKS_DIR}/publish-{quote(branch or MAIN, safe='')}.lock"
+    return f"{LOCKS_DIR}/publish-{quote(branch, safe='')}.lock"
 
 
 class ManifestPublisher:
@@ -121,7 +120,7 @@ class ManifestPublisher:
         *,
         local_root: Path | None,
         warn: Callable[[str], None],
-        check_branch: Callable[[str, str | None], object] = lambda _branch, _ref: None,
+        check_branch: Callable[[BranchIdentity], object] = lambda _branch: None,
         boot_clock: Callable[[], float] = boot_clock,
         horizon_s: float = HORIZON_S,
         lock_wait_s: float = PUBLISH_LOCK_WAIT_S,
@@ -129,7 +128,7 @@ class ManifestPublisher:
     ) -> None:
         """Take the manifest's reader and writer; the clock must count sleep.
 
-        `check_branch` raises for a branch that no longer exists.
+        `check_branch` raises for a branch that no longer exists; main always does.
         """
         self._coordinator = coordinator
         self._manifest = coordinator.manifest
@@ -143,14 +142,13 @@ class ManifestPublisher:
         self._lock_wait_s = lock_wait_s
         self._own_sums = ManifestSums(store, summer, warn)
         self._synced: dict[str | None, int] = {}  # by ref, the newest manifest version synced here
-        self._turns: dict[str | None, threading.Lock] = {}
+        self._turns: dict[str, threading.Lock] = {}
         self._random = random.Random()  # noqa: S311 - pauses, not secrets
         self._pause = threading.Event()
 
     def publish(
         self,
-        branch: str | None,
-        ref: str | None,
+        branch: BranchIdentity,
         changes: Iterable[ManifestChange],
         expected: Mapping[TableIdentity, Expectation],
         lineage: LineageIntent,
@@ -165,7 +163,7 @@ class ManifestPublisher:
             StorageError: the store failed and the commit did not land.
             PublishUnknown: the store failed and cannot be asked.
         """
-        batch = _PublishBatch(branch, ref, tuple(changes), expected, lineage)
+        batch = _PublishBatch(branch, tuple(changes), expected, lineage)
         for attempt in range(1, PUBLISHER_RETRY_BUDGET + 2):
             try:
                 outcome = self._attempt(batch, attempt)
@@ -174,25 +172,25 @@ class ManifestPublisher:
                 continue
             except PublishLockHeld as held:
                 raise self._landed_all_the_same(batch, held) from held
-            self._compact_if_due(branch, ref, outcome)
+            self._compact_if_due(branch, outcome)
             return outcome
         raise self._landed_all_the_same(batch, PublishRetriesExhausted(PUBLISHER_RETRY_BUDGET + 1))
 
     def _landed_all_the_same(self, batch: _PublishBatch, error: ConflictError) -> PublishUnknown:
         """Raise the error if nothing landed, else return another: an answer may have been lost (P4)."""
-        self._settle(batch.branch, batch.ref, batch.lineage.graph_commit_id, error)
+        self._settle(batch.branch, batch.lineage.graph_commit_id, error)
         return PublishUnknown(f"the publish landed and may not be on the disk: {error}", kind="unknown")
 
     def _attempt(self, batch: _PublishBatch, attempt: int) -> PublishOutcome:
-        branch, ref, lineage = batch.branch, batch.ref, batch.lineage
-        with self.turn(branch):
-            if branch is not None:
-                self._check_branch(branch, ref)  # whoever deletes it takes this lock before its rows go
+        branch, ref, lineage = batch.branch, batch.branch.ref, batch.lineage
+        with self.turn(branch.name):
+            if not branch.is_main:
+                self._check_branch(branch)  # whoever deletes it takes this lock before its rows go
             self.supersede_unsynced(ref)
             opened_at = self._boot_clock()
             handle = self._manifest.open_fresh(self._coordinator.address(ref))
             hit("publish.load_state_retryable_contention")
-            state = self._coordinator.advance(branch, ref, handle)
+            state = self._coordinator.advance(branch, handle)
             landed = state.commits.find(lineage.graph_commit_id)
             if landed is not None:  # P4
                 self._sync(ref, state.version)
@@ -204,8 +202,8 @@ class ManifestPublisher:
             sums = (*lineage.sums, *self._own_sums.of_predecessor(handle, state.sequence))
             metadata = _commit_metadata(lineage, state.head) | {"synced_version": synced}
             rows += [
-                commit_row(lineage.graph_commit_id, branch, metadata, at=at, sums=sums),
-                head_row(branch, lineage.graph_commit_id, state.head.graph_commit_id),
+                commit_row(lineage.graph_commit_id, branch.name, metadata, at=at, sums=sums),
+                head_row(branch.name, lineage.graph_commit_id, state.head.graph_commit_id),
             ]
             table = rows_table(rows)
             folded = state.with_rows(table, version=at, fragments=state.fragments)
@@ -214,7 +212,7 @@ class ManifestPublisher:
             if self._boot_clock() - opened_at > self._horizon_s / 2:
                 raise RowLevelCasContention("the manifest handle grew too old to publish on")
             hit("publish.before_merge")
-            version = self._merge(branch, ref, handle, table, lineage.graph_commit_id)
+            version = self._merge(branch, handle, table, lineage.graph_commit_id)
             self._sync_or_take_back(ref, handle.version, version)
             fragments = self._fragments(ref, version, handle) or state.fragments
         published = state.with_rows(table, version=version, fragments=fragments)
@@ -222,9 +220,7 @@ class ManifestPublisher:
         assert commit is not None, "the commit is among the rows just folded"
         return PublishOutcome(self._coordinator.adopt(published), commit, attempt)
 
-    def _merge(
-        self, branch: str | None, ref: str | None, handle: ManifestHandle, rows: pa.Table, commit_id: str
-    ) -> int:
+    def _merge(self, branch: BranchIdentity, handle: ManifestHandle, rows: pa.Table, commit_id: str) -> int:
         """Write the rows; an error that is not a conflict is settled by looking for the commit (P4)."""
         try:
             version = self._manifest.merge(handle, rows)
@@ -232,12 +228,12 @@ class ManifestPublisher:
         except RowLevelCasContention:
             raise
         except Exception as error:  # noqa: BLE001 - whatever failed, the question is whether it landed
-            return self._settle(branch, ref, commit_id, error)
+            return self._settle(branch, commit_id, error)
         return version
 
-    def _settle(self, branch: str | None, ref: str | None, commit_id: str, error: Exception) -> int:
+    def _settle(self, branch: BranchIdentity, commit_id: str, error: Exception) -> int:
         try:
-            state = self._coordinator.state(branch, ref)
+            state = self._coordinator.state(branch)
         except OmnigraphError as unreadable:
             message = f"the publish of {commit_id} was not answered, and the manifest cannot be read"
             raise PublishUnknown(message, kind="unknown") from unreadable
@@ -313,7 +309,7 @@ class ManifestPublisher:
             self._undo(ref, before, version, failed)
             raise
 
-    def take_back(self, branch: str | None, ref: str | None, commit_id: str) -> bool:
+    def take_back(self, branch: BranchIdentity, commit_id: str) -> bool:
         """Undo the newest publish of a branch, which could not be synced and was not taken back then (P5).
 
         Returns false if others have built on it: then nothing was done.
@@ -322,12 +318,12 @@ class ManifestPublisher:
             SyncFailed: the system fails again.
             PublishLockHeld: another process on this host does not release the publish lock.
         """
-        with self.turn(branch):
-            state = self._coordinator.state(branch, ref)
+        with self.turn(branch.name):
+            state = self._coordinator.state(branch)
             if state.head.graph_commit_id != commit_id or state.version != state.sequence:
                 return False
             failed = SyncFailed(f"commit {commit_id} could not be synced", kind="permanent")
-            self._undo(ref, state.version - 1, state.version, failed)
+            self._undo(branch.ref, state.version - 1, state.version, failed)
             return True
 
     def _undo(self, ref: str | None, before: int, version: int, failed: SyncFailed) -> None:
@@ -366,7 +362,7 @@ class ManifestPublisher:
         return frozenset(handle.fragment_ids)
 
     @contextmanager
-    def turn(self, branch: str | None) -> Iterator[None]:
+    def turn(self, branch: str) -> Iterator[None]:
         """Keep every other process on this host from publishing on a branch, and from building on it (P5).
 
         On an object store one process writes, nothing is taken back, and the compare-and-swap is enough.
@@ -380,7 +376,7 @@ class ManifestPublisher:
             yield
 
     @contextmanager
-    def publish_lock(self, branch: str | None, wait_s: float | None = None) -> Iterator[bool]:
+    def publish_lock(self, branch: str, wait_s: float | None = None) -> Iterator[bool]:
         """Take turns with other writers on this host.
 
         Yields whether the lock is held. On an object store one process writes, and its threads take turns.
@@ -398,16 +394,16 @@ class ManifestPublisher:
         with PublishLock(self._local_root / publish_lock_file(branch), wait_s) as is_obtained:
             yield is_obtained
 
-    def _compact_if_due(self, branch: str | None, ref: str | None, outcome: PublishOutcome) -> None:
+    def _compact_if_due(self, branch: BranchIdentity, outcome: PublishOutcome) -> None:
         """Fold the manifest's fragments; a failure is a warning, and the next publish retries."""
         is_upkeep = outcome.commit.actor_id == MAINTENANCE_ACTOR
         if len(outcome.state.fragments) < (FRAGMENTS_WORTH_FOLDING if is_upkeep else FRAGMENTS_MAX):
             return
         try:
             hit("publish.before_auto_compaction")
-            with self.publish_lock(branch, wait_s=0) as is_obtained:
+            with self.publish_lock(branch.name, wait_s=0) as is_obtained:
                 if is_obtained:
-                    self._compact(ref)
+                    self._compact(branch.ref)
         except Exception as error:  # noqa: BLE001 - upkeep never makes the publish before it fail
             self._warn(f"the manifest could not be compacted: {error}")
 

@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 
-QueueKey = tuple[str, str | None]  # table key and graph branch; none is main
+QueueKey = tuple[str, str]  # table key and name of the branch
 
 _managers: "weakref.WeakValueDictionary[str, WriteQueueManager]" = weakref.WeakValueDictionary()
 _managers_lock = threading.Lock()
@@ -25,7 +25,7 @@ class WriteQueueManager:
         self.schema_gate = threading.RLock()
         self._lock = threading.Lock()
         self._queues: dict[QueueKey, threading.Lock] = {}
-        self._branch_gates: dict[str | None, threading.Lock] = {}
+        self._branch_gates: dict[str, threading.Lock] = {}
 
     @classmethod
     def for_root(cls, identity: str) -> "WriteQueueManager":
@@ -37,11 +37,10 @@ class WriteQueueManager:
             return manager
 
     @contextmanager
-    def branch_gates(self, branches: Iterable[str | None]) -> Iterator[None]:
-        """Hold the gates of branches, None being main, in sorted order (W1)."""
+    def branch_gates(self, branches: Iterable[str]) -> Iterator[None]:
+        """Hold the gates of branches, by name, in sorted order (W1)."""
         with self._lock:
-            ordered = sorted(set(branches), key=lambda name: name or "")
-            gates = [self._branch_gates.setdefault(name, threading.Lock()) for name in ordered]
+            gates = [self._branch_gates.setdefault(name, threading.Lock()) for name in sorted(set(branches))]
         with ExitStack() as held:
             for gate in gates:
                 held.enter_context(gate)
@@ -67,6 +66,5 @@ class WriteQueueManager:
                 queue.release()
 
     def _sorted(self, keys: Iterable[QueueKey]) -> list[threading.Lock]:
-        ordered = sorted(set(keys), key=lambda key: (key[0], key[1] or ""))
         with self._lock:
-            return [self._queues.setdefault(key, threading.Lock()) for key in ordered]
+            return [self._queues.setdefault(key, threading.Lock()) for key in sorted(set(keys))]

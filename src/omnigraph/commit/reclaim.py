@@ -63,7 +63,7 @@ def _named_refs(parts: Parts, but: str | None = None) -> frozenset[str]:
     named: set[str] = set(parts.coordinator.state().pinned_refs()) | refs_given_up(parts)
     for branch in parts.branches.all():
         named.add(branch.ref)
-        named |= parts.coordinator.state(branch.name, branch.ref).pinned_refs()
+        named |= parts.coordinator.state(branch.identity).pinned_refs()
     for pending in list_pending(parts):
         if pending.operation_id != but:
             named.update(table.ref for table in pending.sidecar.tables if table.ref)

@@ -50,7 +50,7 @@ from omnigraph.core.errors import (
 )
 from omnigraph.core.failpoint import hit
 from omnigraph.history.fold import TableEntry
-from omnigraph.history.identity import TableIdentity
+from omnigraph.history.identity import BranchIdentity, TableIdentity
 from omnigraph.history.manifest_rows import PublishedPin
 from omnigraph.storage.control.durability import SyncFailed
 from omnigraph.storage.control.locks import WriterLock
@@ -92,8 +92,7 @@ class WriteIntent:
     """
 
     kind: WriterKind
-    branch: str | None
-    branch_ref: str | None
+    branch: BranchIdentity
     lineage: LineageIntent
     requested_by: str | None
     expected: Mapping[TableIdentity, Expectation]
@@ -205,7 +204,6 @@ class _Section:
             writer_kind=intent.kind,
             started_at=self.parts.clock(),
             branch=intent.branch,
-            branch_ref=intent.branch_ref,
             actor_id=intent.requested_by,
             graph_commit_id=intent.lineage.graph_commit_id,
             recovery_commit_id=self.parts.new_id(),
@@ -311,7 +309,7 @@ class _Section:
                     result.address.ref,
                     result.row_count,
                     result.transaction_uuid,
-                    intent.branch,
+                    intent.branch.name,
                     upkeep_version=result.version if is_upkeep else 0,
                 ),
             )
@@ -319,7 +317,6 @@ class _Section:
         ]
         return self.publisher.publish(
             intent.branch,
-            intent.branch_ref,
             [*changes, *intent.pointers],
             intent.expected,
             replace(intent.lineage, sums=self.sums()),

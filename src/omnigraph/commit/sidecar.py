@@ -13,7 +13,7 @@ from typing import Any
 
 from omnigraph.commit.recovery.kinds import RecoveryKind
 from omnigraph.history.fold import TableEntry
-from omnigraph.history.identity import TableIdentity
+from omnigraph.history.identity import BranchIdentity, TableIdentity, stored_name
 
 RECOVERY_DIR = "__recovery"
 FORMAT = 2  # the first one that a release wrote
@@ -127,8 +127,7 @@ class Sidecar:
     operation_id: str
     writer_kind: WriterKind
     started_at: int
-    branch: str | None
-    branch_ref: str | None
+    branch: BranchIdentity
     actor_id: str | None
     graph_commit_id: str
     recovery_commit_id: str
@@ -162,8 +161,12 @@ class Sidecar:
 
     def to_text(self) -> str:
         """Return the file's text."""
-        document = {"schema_version": FORMAT} | asdict(self, dict_factory=_spelled) | OF_SCHEMA_APPLIES
-        return json.dumps(document, indent=1, ensure_ascii=False)
+        document: dict[str, object] = {"schema_version": FORMAT}
+        for name, value in asdict(self, dict_factory=_spelled).items():
+            document[name] = value
+            if name == "branch":
+                document |= {"branch": stored_name(self.branch.name), "branch_ref": self.branch.ref}
+        return json.dumps(document | OF_SCHEMA_APPLIES, indent=1, ensure_ascii=False)
 
 
 def _spelled(members: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from omnigraph.commit.sidecar import (
     WriterKind,
 )
 from omnigraph.core.errors import InvariantViolation, SidecarCorrupt, SidecarTooNew
+from omnigraph.history.identity import MAIN, BranchIdentity, branch_name
 from omnigraph.storage.files.relative_path import check_ref
 
 _ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
@@ -78,7 +79,7 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _sidecar(document: dict[str, Any]) -> Sidecar:
-    _exactly("the file", document, _members_of(Sidecar) | {"schema_version"} | _UNSET.keys())
+    _exactly("the file", document, _members_of(Sidecar) | {"schema_version", "branch_ref"} | _UNSET.keys())
     for key, unset in _UNSET.items():
         if document[key] != unset or type(document[key]) is not type(unset):
             raise _Mistake(f"no writer of this build sets {key}")
@@ -86,8 +87,7 @@ def _sidecar(document: dict[str, Any]) -> Sidecar:
         operation_id=_ulid("operation_id", document["operation_id"]),
         writer_kind=_kind(document["writer_kind"]),
         started_at=_number("started_at", document["started_at"]),
-        branch=_or_none(_text, "branch", document["branch"]),
-        branch_ref=_or_none(_ref, "branch_ref", document["branch_ref"]),
+        branch=_branch(document["branch"], document["branch_ref"]),
         actor_id=_or_none(_text, "actor_id", document["actor_id"]),
         graph_commit_id=_ulid("graph_commit_id", document["graph_commit_id"]),
         recovery_commit_id=_ulid("recovery_commit_id", document["recovery_commit_id"]),
@@ -101,6 +101,12 @@ def _sidecar(document: dict[str, Any]) -> Sidecar:
         pointer_updates=_each(_pointer, "pointer_updates", document["pointer_updates"]),
         merge_source_commit_id=_or_none(_ulid, "merge_source_commit_id", document["merge_source_commit_id"]),
     )
+
+
+def _branch(name: object, ref: object) -> BranchIdentity:
+    if name == MAIN:
+        raise _Mistake("branch is spelled out where main is null")
+    return BranchIdentity(branch_name(_or_none(_text, "branch", name)), _or_none(_ref, "branch_ref", ref))
 
 
 def _table(place: str, value: object) -> SidecarTable:

@@ -27,7 +27,7 @@ from omnigraph.core.errors import ExpectedVersionMismatch, ReadSetChanged
 from omnigraph.core.shield import remark, shielded
 from omnigraph.history.commits import MAINTENANCE_ACTOR
 from omnigraph.history.fold import TableEntry
-from omnigraph.history.identity import TableIdentity
+from omnigraph.history.identity import BranchIdentity, TableIdentity
 from omnigraph.history.state import ManifestState, Snapshot
 from omnigraph.storage.tables.staged import StagedWrite
 
@@ -50,7 +50,6 @@ class Change:
 
     kind: WriterKind
     snapshot: Snapshot
-    branch_ref: str | None
     moved: frozenset[str]
     names: FailpointNames
     read: frozenset[str] = frozenset()
@@ -62,9 +61,9 @@ class Change:
     has_swept: bool = True
 
     @property
-    def branch(self) -> str | None:
-        """The branch that is written; None is main."""
-        return self.snapshot.branch
+    def branch(self) -> BranchIdentity:
+        """The branch that is written."""
+        return self.snapshot.branch_identity
 
     @property
     def author(self) -> str | None:
@@ -97,9 +96,8 @@ class Attempt:
         """
         change, parts = self._change, self._parts
         if state is None:
-            if change.branch is not None:
-                parts.branches.require(change.branch, change.branch_ref)
-            state = parts.coordinator.state(change.branch, change.branch_ref)
+            parts.branches.confirm(change.branch)
+            state = parts.coordinator.state(change.branch)
         if change.requires is not None:
             change.requires(state)
         for entry in change.rests_on:
@@ -111,7 +109,7 @@ class Attempt:
                     table_key=entry.table_key, expected=entry.version, actual=actual
                 )
             raise ReadSetChanged(member=entry.table_key, expected=entry.version, actual=actual)
-        refuse_drift(parts, moved, change.branch, change.branch_ref, has_swept=change.has_swept)
+        refuse_drift(parts, moved, change.branch, has_swept=change.has_swept)
 
     def forked(self, entries: Iterable[TableEntry]) -> AbstractContextManager[Forks]:
         """Yield tables as the branch writes them: what is staged for a fork goes to the fork's own folder."""
@@ -148,7 +146,6 @@ class Attempt:
         parts, change = self._parts, self._change
         lineage = LineageIntent(
             parts.new_id(),
-            change.branch,
             change.author,
             parts.clock(),
             merged_parent_commit_id=None if change.merged is None else change.merged.commit_id,
@@ -161,7 +158,6 @@ class Attempt:
         intent = WriteIntent(
             change.kind,
             change.branch,
-            change.branch_ref,
             lineage,
             change.actor,
             expected,
@@ -176,7 +172,7 @@ class Attempt:
         """Publish other versions of tables that stay where they are (W4)."""
         change = self._change
         self._parts.check_lease()
-        return self._publisher.publish(change.branch, change.branch_ref, change.pointers, expected, lineage)
+        return self._publisher.publish(change.branch, change.pointers, expected, lineage)
 
 
 @contextmanager
@@ -196,7 +192,7 @@ def entered(
         ConflictError, RecoveryRequired, BranchNotFound, DriftNeedsRepair: as `Attempt.look_again`.
     """
     keys = change.moved | change.read if held is None else held
-    with parts.queues.acquire_many((table_key, change.branch) for table_key in keys):
+    with parts.queues.acquire_many((table_key, change.branch.name) for table_key in keys):
         attempt = Attempt(parts, publisher, change)
         attempt.look_again(moved)
         yield attempt

@@ -20,7 +20,7 @@ from omnigraph.core.values import named
 from omnigraph.graph.source import query_name, text_source
 from omnigraph.history.branches import trimmed_name
 from omnigraph.history.commits import GraphCommit
-from omnigraph.history.coordinator import MAIN
+from omnigraph.history.identity import MAIN
 from omnigraph.history.state import Snapshot
 from omnigraph.operations.context import OpenGraph
 from omnigraph.operations.open import close, refresh
@@ -311,7 +311,9 @@ class Graph:
         from omnigraph.operations.pin import resolve_snapshot
 
         self._graph.enter(self._actor, "read", None)
-        return SnapshotView(self._graph, resolve_snapshot(self._graph, self._branch, snapshot), self._actor)
+        return SnapshotView(
+            self._graph, resolve_snapshot(self._graph, self._branch or MAIN, snapshot), self._actor
+        )
 
     def export(
         self, *, branch: str | None = None, types: Sequence[str] | None = None, actor: str | None = None

@@ -21,6 +21,7 @@ import orjson
 import pyarrow as pa
 
 from omnigraph.core.errors import InvariantViolation
+from omnigraph.history.identity import MAIN
 from omnigraph.history.lineage import Chain, ChainedLog, ChainPlace, Lineage
 from omnigraph.history.select import descending, where_in, where_not_in
 from omnigraph.history.state import ManifestState
@@ -123,9 +124,9 @@ class Ancestry:
         """
         lineage, (one, other), source = self._learned(), self._chains(), self._states[0]
         for chain in one.chains:
-            if chain.branch is not None:
+            if chain.branch != MAIN:
                 # Its own manifest is the one that was read, whatever has become of the name since.
-                ref = source.ref if chain.branch == source.branch else ref_of(chain.branch)
+                ref = source.ref if chain.branch == source.branch.name else ref_of(chain.branch)
                 lineage.learn_chain(replace(chain, ref=ref))
         place = one.find(merged)
         assert place is not None, "the first branch has the commit"
@@ -170,7 +171,7 @@ class Ancestry:
 
 
 def _chained(state: ManifestState) -> ChainedLog:
-    return ChainedLog(state.commits, branch=state.branch)
+    return ChainedLog(state.commits, branch=state.branch.name)
 
 
 def _newest(rows: pa.Table) -> tuple[str, int]:

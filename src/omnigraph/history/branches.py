@@ -29,7 +29,7 @@ from omnigraph.core.errors import (
 from omnigraph.core.failpoint import hit
 from omnigraph.core.json_text import read_json
 from omnigraph.history.branch_copies import BranchCopies
-from omnigraph.history.coordinator import MAIN
+from omnigraph.history.identity import MAIN, MAIN_BRANCH, BranchIdentity
 from omnigraph.storage.control.object_store import StorageAdapter
 from omnigraph.storage.files.relative_path import check_ref
 
@@ -60,7 +60,7 @@ _ALL = _MEMBERS | _OPTIONAL
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A live branch: its ref on the manifest, and what it was created from (None is main)."""
+    """What the control object of a live branch says: its ref, and what it was created from (None is main)."""
 
     name: str
     ref: str
@@ -69,6 +69,11 @@ class Branch:
     created_at: int
     actor_id: str | None
     writer_epoch: int | None = None  # of the last lease under which it was written; on object stores (N4)
+
+    @property
+    def identity(self) -> BranchIdentity:
+        """The branch without its origin."""
+        return BranchIdentity(self.name, self.ref)
 
     @property
     def file(self) -> str:
@@ -97,6 +102,15 @@ def trimmed_name(name: object) -> str:
         what = "None" if name is None else f"{name!r:.60} ({type(name).__name__})"
         raise BadRequest(f"the name of a branch must be a text, not {what}")
     return name.strip()
+
+
+def given_name(branch: object) -> str:
+    """Return the name of the branch that a call means: the one that it gives, or main.
+
+    Raises:
+        BadRequest: it gives something that is no text.
+    """
+    return MAIN if branch is None else trimmed_name(branch)
 
 
 def check_branch_name(name: str) -> str:
@@ -153,6 +167,30 @@ class Branches:
         found = self.find(name)
         return None if found is None else found.ref
 
+    def resolve(self, name: str) -> BranchIdentity:
+        """Return which branch a name means now.
+
+        Raises:
+            BranchNotFound: there is none of that name.
+        """
+        return MAIN_BRANCH if name == MAIN else self.require(name).identity
+
+    def confirm(self, branch: BranchIdentity) -> None:
+        """Make sure that a branch is still there; main always is.
+
+        Raises:
+            BranchNotFound: it is gone, or another one of its name is there.
+        """
+        if not self.is_live(branch):
+            raise BranchNotFound(branch.name)
+
+    def is_live(self, branch: BranchIdentity) -> bool:
+        """Return whether a branch is there, in this very incarnation (N2); main always is."""
+        if branch.is_main:
+            return True
+        found = self.find(branch.name)
+        return found is not None and found.ref == branch.ref
+
     def require(self, name: str, ref: str | None = None) -> Branch:
         """Return a live branch; with a ref, only the incarnation that has it (N2).
 
@@ -188,6 +226,14 @@ class Branches:
     def names(self) -> list[str]:
         """Return the names of all branches, including main, sorted; from one listing."""
         return sorted({MAIN, *self._listed()})
+
+    def live(self) -> tuple[BranchIdentity, ...]:
+        """Return every branch, main first, then by name.
+
+        Raises:
+            StorageError: as `all`.
+        """
+        return MAIN_BRANCH, *(branch.identity for branch in self.all())
 
     def all(self) -> tuple[Branch, ...]:
         """Return every branch except main, by name.
@@ -231,7 +277,7 @@ class Branches:
             hit("branch_create.control_ack_lost")
         except Exception:  # noqa: BLE001 - whatever failed, the question is whose object exists
             is_new = self.find(branch.name) is None and self._write_new(branch)
-        return is_new or self._is_ours(branch)
+        return is_new or self.is_live(branch.identity)  # a store may repeat a request
 
     def _write_new(self, branch: Branch) -> bool:
         """Create the control object, or replace an ended one."""
@@ -257,7 +303,7 @@ class Branches:
             self._adapter.delete(branch.file)
             hit("branch_delete.control_ack_lost")
         except Exception:
-            if self._is_ours(branch):
+            if self.is_live(branch.identity):
                 self.copies.revive(branch.ref)
                 raise
 
@@ -273,10 +319,10 @@ class Branches:
                 is_same = self._adapter.write_text_if_match(branch.file, branch.to_ended_text(), found[1])
                 hit("branch_delete.control_ack_lost")
             except Exception:
-                if self._is_ours(branch):
+                if self.is_live(branch.identity):
                     raise
                 return
-        if not is_same and self._is_ours(branch):  # a repeated request is refused, and has landed
+        if not is_same and self.is_live(branch.identity):  # a repeated request is refused, and has landed
             raise BranchInUse(branch.name, "another writer is using it")
 
     def remove_ended(self, branch: Branch) -> None:
@@ -300,11 +346,6 @@ class Branches:
         """
         self.copies.end_of(control_file(name))
         self._adapter.delete(control_file(name))
-
-    def _is_ours(self, branch: Branch) -> bool:
-        """Return whether the existing object is this very branch (a store may repeat a request)."""
-        found = self.find(branch.name)
-        return found is not None and found.ref == branch.ref
 
     def is_schema_apply_running(self) -> bool:
         """Return whether a schema change holds its lock."""

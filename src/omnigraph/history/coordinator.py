@@ -9,14 +9,13 @@ G3  Fragments disappear when the manifest is folded, and when a publish that cou
 import threading
 
 from omnigraph.history.damage import damage_explained
+from omnigraph.history.identity import MAIN_BRANCH, BranchIdentity
 from omnigraph.history.manifest_rows import MANIFEST_DIR, READ_COLUMNS
 from omnigraph.history.stamp import read_stamp, refuse_if_stamp_unsupported
 from omnigraph.history.state import ManifestState
 from omnigraph.storage.control.uri import GraphRoot
 from omnigraph.storage.tables.handle import TableAddress
 from omnigraph.storage.tables.manifest_table import ManifestHandle, ManifestTable
-
-MAIN = "main"
 
 
 class Coordinator:
@@ -26,44 +25,45 @@ class Coordinator:
         """Take the graph and the raw access to its manifest."""
         self._root = root
         self.manifest = manifest
-        self._states: dict[str | None, ManifestState] = {}
+        self._states: dict[str, ManifestState] = {}
         self._lock = threading.Lock()
 
     def address(self, ref: str | None = None) -> TableAddress:
         """Return the address of the manifest of a ref; None is main."""
         return TableAddress(self._root.child(MANIFEST_DIR), ref)
 
-    def state(self, branch: str | None = None, ref: str | None = None) -> ManifestState:
+    def state(self, branch: BranchIdentity = MAIN_BRANCH) -> ManifestState:
         """Return the newest state of a branch: the warm one if nothing moved, else with the new rows (G1).
 
         Raises:
             GraphDamaged: a file that it needs is missing or hollow.
         """
-        warm = self._warm(branch, ref)
-        if warm is not None and self.manifest.latest_version(self.address(ref)) == warm.version:
+        address = self.address(branch.ref)
+        warm = self._warm(branch)
+        if warm is not None and self.manifest.latest_version(address) == warm.version:
             return warm
-        with damage_explained(self.address(ref), branch):
-            return self.advance(branch, ref, self.manifest.open_fresh(self.address(ref)))
+        with damage_explained(address, branch.name):
+            return self.advance(branch, self.manifest.open_fresh(address))
 
-    def read_apart(self, branch: str | None, ref: str) -> ManifestState:
-        """Return the state of a ref that no longer belongs to a branch; it is not kept.
+    def read_apart(self, branch: BranchIdentity) -> ManifestState:
+        """Return the state of a branch that was deleted; it is not kept.
 
         Raises:
             StorageError: the ref is gone (kind `not_found`), or the store failed.
             FormatVersionError: this build does not read that format.
         """
-        handle = self.manifest.open_fresh(self.address(ref))
+        handle = self.manifest.open_fresh(self.address(branch.ref))
         refuse_if_stamp_unsupported(read_stamp(handle.schema_metadata))
-        return self._read_all(branch, ref, handle)
+        return self._read_all(branch, handle)
 
-    def advance(self, branch: str | None, ref: str | None, handle: ManifestHandle) -> ManifestState:
+    def advance(self, branch: BranchIdentity, handle: ManifestHandle) -> ManifestState:
         """Return the state of a manifest that was just opened, reading the fragments not seen yet.
 
         Raises:
             FormatVersionError: this build does not read that format.
         """
         refuse_if_stamp_unsupported(read_stamp(handle.schema_metadata))
-        warm = self._warm(branch, ref) or ManifestState(branch, ref, 0)
+        warm = self._warm(branch) or ManifestState(branch, 0)
         if warm.version >= handle.version:  # another thread may have looked after this handle was opened
             return warm
         present = frozenset(handle.fragment_ids)
@@ -71,15 +71,15 @@ class Coordinator:
         rows = self.manifest.read(handle, fragment_ids=unseen, columns=READ_COLUMNS)
         advanced = warm.with_rows(rows, version=handle.version, fragments=present)
         if not warm.fragments <= present and not (unseen and advanced.continues(warm)):  # G3
-            advanced = self._read_all(branch, ref, handle)
+            advanced = self._read_all(branch, handle)
         return self.adopt(advanced)
 
     def adopt(self, state: ManifestState) -> ManifestState:
         """Keep a state as the warm one, unless there is already a newer one, and return it."""
         with self._lock:
-            warm = self._states.get(state.branch)
-            if warm is None or warm.ref != state.ref or warm.version < state.version:
-                self._states[state.branch] = state
+            warm = self._states.get(state.branch.name)
+            if warm is None or warm.branch != state.branch or warm.version < state.version:
+                self._states[state.branch.name] = state
         return state
 
     def forget(self) -> None:
@@ -92,12 +92,12 @@ class Coordinator:
         with self._lock:
             self._states.pop(branch, None)
 
-    def _read_all(self, branch: str | None, ref: str | None, handle: ManifestHandle) -> ManifestState:
+    def _read_all(self, branch: BranchIdentity, handle: ManifestHandle) -> ManifestState:
         rows = self.manifest.read(handle, columns=READ_COLUMNS)
         fragments = frozenset(handle.fragment_ids)
-        return ManifestState(branch, ref, 0).with_rows(rows, version=handle.version, fragments=fragments)
+        return ManifestState(branch, 0).with_rows(rows, version=handle.version, fragments=fragments)
 
-    def _warm(self, branch: str | None, ref: str | None) -> ManifestState | None:
+    def _warm(self, branch: BranchIdentity) -> ManifestState | None:
         with self._lock:
-            state = self._states.get(branch)
-        return state if state is not None and state.ref == ref else None
+            state = self._states.get(branch.name)
+        return state if state is not None and state.branch == branch else None

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from omnigraph.core.damage import GraphDamaged
 from omnigraph.core.errors import StorageError
-from omnigraph.history.identity import TableIdentity
+from omnigraph.history.identity import MAIN, TableIdentity
 from omnigraph.history.manifest_rows import COMMIT
 from omnigraph.history.select import where_above, where_equal
 from omnigraph.history.state import ManifestState
@@ -14,7 +14,7 @@ from omnigraph.storage.tables.handle import TableAddress
 
 
 @contextmanager
-def damage_explained(address: TableAddress, branch: str | None) -> Iterator[None]:
+def damage_explained(address: TableAddress, branch: str) -> Iterator[None]:
     """Add to the error of a damaged manifest the commits that need the file, and the way out."""
     try:
         yield
@@ -39,11 +39,11 @@ def table_damage_explained(uri: str, state: ManifestState, identity: TableIdenti
             versions=error.versions,
             commits=(commit.graph_commit_id,),
             readable=pin.published_at - 1,
-            remedy=_remedy(uri, pin.published_at - 1, state.branch),
+            remedy=_remedy(uri, pin.published_at - 1, state.branch.name),
         ) from error
 
 
-def explained(error: GraphDamaged, address: TableAddress, branch: str | None) -> GraphDamaged:
+def explained(error: GraphDamaged, address: TableAddress, branch: str) -> GraphDamaged:
     """Return the error with everything that the manifest's files still reveal."""
     if address.local_path is None:
         return error
@@ -73,7 +73,7 @@ def _commits(address: TableAddress, found: ManifestSurvey) -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(commit_id) for commit_id in ids))
 
 
-def _way_out(address: TableAddress, found: ManifestSurvey, branch: str | None) -> str:
+def _way_out(address: TableAddress, found: ManifestSurvey, branch: str) -> str:
     if found.readable is None:
         return "put the file back from a copy; no older version is whole"
     root = TableAddress(address.uri).local_path
@@ -81,8 +81,8 @@ def _way_out(address: TableAddress, found: ManifestSurvey, branch: str | None) -
     return _remedy(str(root.parent), found.readable, branch)
 
 
-def _remedy(uri: str, version: int, branch: str | None) -> str:
-    where = f"{uri} --to {version}" + (f" --branch {branch}" if branch else "")
+def _remedy(uri: str, version: int, branch: str) -> str:
+    where = f"{uri} --to {version}" + ("" if branch == MAIN else f" --branch {branch}")
     return (
         f"put the file back from a copy; or give up what needs it with 'omnigraph repair {where}', "
         "which first says what would be lost"

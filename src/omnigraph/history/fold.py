@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from omnigraph.core.errors import InvariantViolation
-from omnigraph.history.identity import TableIdentity
+from omnigraph.history.identity import TableIdentity, branch_name
 from omnigraph.history.manifest_rows import TABLE, TABLE_KINDS, TABLE_VERSION, ManifestRow, PublishedPin
 from omnigraph.history.select import where_at_most, where_null, where_one_of
 from omnigraph.storage.files.relative_path import check_ref
@@ -141,7 +141,7 @@ def _pin(row: ManifestRow) -> PublishedPin:
         ref=row["table_branch"],
         row_count=row["row_count"] or 0,
         transaction_uuid=metadata.get("transaction_uuid"),
-        branch=metadata.get("branch"),
+        branch=branch_name(metadata.get("branch")),
         published_at=row["published_at"],
         upkeep_version=metadata.get("upkeep_version", 0),
     )

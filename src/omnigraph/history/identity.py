@@ -1,8 +1,43 @@
-"""Table lifetimes: two numbers of the accepted schema, never a name."""
+"""What a table and a branch are besides their names: lifetimes of the one, incarnations of the other.
+
+I1  The lifetime of a table is two numbers of the accepted schema.
+I2  A branch is its name and the Lance ref of its manifest. A name says which branch is meant, be it main;
+    `Branches.resolve` looks up which incarnation that is, and from there on the value is passed.
+I3  Main is null where branches are stored (rows of the manifest, sidecars, control objects), and none in the
+    results of calls. Whoever reads or writes those calls `branch_name` or `stored_name`; nobody else does.
+"""
 
 from dataclasses import dataclass
 
 from omnigraph.catalog.model import EdgeType, NodeType
+
+MAIN = "main"
+
+
+@dataclass(frozen=True, slots=True)
+class BranchIdentity:
+    """One incarnation of a branch: a name that was deleted and made again has another ref (I2)."""
+
+    name: str
+    ref: str | None  # of its manifest; none is that of main
+
+    @property
+    def is_main(self) -> bool:
+        """Whether it is the branch that every graph has."""
+        return self.name == MAIN
+
+
+MAIN_BRANCH = BranchIdentity(MAIN, None)
+
+
+def branch_name(stored: str | None) -> str:
+    """Return the name of a branch that is stored, or shown by a result (I3)."""
+    return MAIN if stored is None else stored
+
+
+def stored_name(name: str) -> str | None:
+    """Return the name of a branch as it is stored, and shown by results (I3)."""
+    return None if name == MAIN else name
 
 
 @dataclass(frozen=True, slots=True, order=True)

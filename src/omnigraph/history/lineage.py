@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 
 from omnigraph.core.errors import InvariantViolation
 from omnigraph.history.commits import CommitLog
+from omnigraph.history.identity import MAIN, branch_name, stored_name
 from omnigraph.history.select import position_of
 
 MERGED_HISTORY = "merged_history"  # the member of a merge commit's metadata
@@ -46,7 +47,7 @@ class Chain:
     """
 
     chain_id: str
-    branch: str | None
+    branch: str
     start: ChainPlace | None
     ref: str | None = None
 
@@ -57,23 +58,23 @@ Reach = Mapping[str, ChainPlace]  # by chain, the last commit of it among someth
 class ChainedLog:
     """The commits that one branch shows, as chains (C1, C4)."""
 
-    def __init__(self, log: CommitLog, *, branch: str | None = None) -> None:
+    def __init__(self, log: CommitLog, *, branch: str = MAIN) -> None:
         """Take a branch's log and its name."""
         rows = log.rows()
         self._rows = rows.take(_compute.sort_indices(rows, sort_keys=[("table_version", "ascending")]))
         self._versions = self._rows["table_version"].to_numpy()
-        branches = self._rows["table_branch"].combine_chunks().fill_null("")
+        branches = self._rows["table_branch"].combine_chunks().fill_null(MAIN)
         turns = _compute.not_equal(branches.slice(1), branches.slice(0, max(len(branches) - 1, 0)))
         is_turn = np.asarray(turns, dtype=bool)
         is_left_out = np.diff(self._versions) > 1  # C4
         starts = [0, *_after(is_turn | is_left_out)] if len(branches) else []
         self._starts = np.array(starts, dtype=np.int64)
         last_run = [0, *_after(is_turn)][-1]
-        self.chains = [self._chain(start, branches[start].as_py() or None) for start in starts]
+        self.chains = [self._chain(start, branches[start].as_py()) for start in starts]
         last = [chain for start, chain in zip(starts, self.chains, strict=True) if start >= last_run]
         self.own = frozenset(chain.chain_id for chain in last if chain.branch == branch)
 
-    def _chain(self, start: int, branch: str | None) -> Chain:
+    def _chain(self, start: int, branch: str) -> Chain:
         return Chain(self._text("object_id", start), branch, self.place(start - 1) if start else None)
 
     def place(self, position: int) -> ChainPlace:
@@ -257,7 +258,7 @@ class Lineage:
 
     def _learn_record(self, record: Mapping[str, Any]) -> None:
         for chain_id, branch, ref, *start in record.get("chains", ()):
-            self.learn_chain(Chain(chain_id, branch, ChainPlace(*start) if start else None, ref))
+            self.learn_chain(Chain(chain_id, branch_name(branch), ChainPlace(*start) if start else None, ref))
         for chain, version, *merged in record.get("merges", ()):
             self._add_merge(chain, version, ChainPlace(*merged))
         for chain, version, commit_id in record.get("unplaced", ()):
@@ -287,7 +288,7 @@ def _covers(line: Mapping[str, int], taken: Mapping[str, int]) -> bool:
 def _chain_document(chain: Chain) -> list[object]:
     start = chain.start
     place = [] if start is None else [start.chain, start.version, start.commit_id]
-    return [chain.chain_id, chain.branch, chain.ref, *place]
+    return [chain.chain_id, stored_name(chain.branch), chain.ref, *place]
 
 
 def _earlier(one: ChainPlace, other: ChainPlace) -> ChainPlace:

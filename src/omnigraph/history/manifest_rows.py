@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from omnigraph.core.regular_file import GRAPH_MARK
-from omnigraph.history.identity import TableIdentity
+from omnigraph.history.identity import TableIdentity, stored_name
 from omnigraph.storage.files.sums import FileSum, encode_sums
 
 MANIFEST_DIR = GRAPH_MARK
@@ -53,7 +53,7 @@ class PublishedPin:
     ref: str | None
     row_count: int
     transaction_uuid: str | None
-    branch: str | None
+    branch: str
     published_at: int = 0
     upkeep_version: int = 0  # where small fragments were last folded; 0 is never, or as in the previous pin
 
@@ -83,7 +83,7 @@ def registration_row(identity: TableIdentity, table_key: str, *, at: int) -> Man
 def pin_row(identity: TableIdentity, table_key: str, pin: PublishedPin, *, at: int) -> ManifestRow:
     """Return the row that pins a table to a version."""
     metadata = {
-        "branch": pin.branch,
+        "branch": stored_name(pin.branch),
         "manifest_path": None,
         "manifest_size": None,
         "e_tag": None,
@@ -111,7 +111,7 @@ def schema_row(ir_text: str, *, at: int) -> ManifestRow:
 
 def commit_row(
     commit_id: str,
-    branch: str | None,
+    branch: str,
     metadata: dict[str, Any],
     *,
     at: int,
@@ -128,17 +128,17 @@ def commit_row(
         metadata=_json(kept),
         base_objects=encode_sums(sums),
         table_version=at,
-        table_branch=branch,
+        table_branch=stored_name(branch),
         published_at=at,
     )
 
 
-def head_row(branch: str | None, commit_id: str, parent_id: str | None) -> ManifestRow:
+def head_row(branch: str, commit_id: str, parent_id: str | None) -> ManifestRow:
     """Return the one mutable row of a branch: its current head."""
     metadata = {"head_commit_id": commit_id}
     if parent_id is not None:
         metadata["parent_commit_id"] = parent_id
-    return _row(f"{HEAD}:{branch or 'main'}", HEAD, metadata=_json(metadata))
+    return _row(f"{HEAD}:{branch}", HEAD, metadata=_json(metadata))
 
 
 def rows_table(rows: list[ManifestRow]) -> pa.Table:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from omnigraph.core.errors import InvariantViolation, VersionNotFound
 from omnigraph.history.commits import CommitLog, GraphCommit
 from omnigraph.history.fold import TableEntry, TableStates, fold
-from omnigraph.history.identity import TableIdentity
+from omnigraph.history.identity import BranchIdentity, TableIdentity, stored_name
 from omnigraph.history.manifest_rows import HEAD, READ_COLUMNS, SCHEMA, TABLE_KINDS, TABLE_VERSION
 from omnigraph.history.select import where_above_or_equal_to, where_equal, where_one_of
 from omnigraph.storage.files.relative_path import check_ref
@@ -26,10 +26,15 @@ _LOG_CHUNKS_MAX = 64
 class Snapshot:
     """One immutable view of the graph: a branch at a manifest version."""
 
-    branch: str | None
+    branch_identity: BranchIdentity
     manifest_version: int
     entries: Mapping[str, TableEntry]
     head: GraphCommit
+
+    @property
+    def branch(self) -> str | None:
+        """The name of the branch; none is main."""
+        return stored_name(self.branch_identity.name)
 
     def showing(self, entries: Mapping[str, TableEntry]) -> "Snapshot":
         """Return the same view with some tables at other versions that hold the same rows."""
@@ -47,14 +52,18 @@ class Snapshot:
 class ManifestState:
     """Everything that the rows of a branch's manifest say, as of one of its Lance versions."""
 
-    branch: str | None
-    ref: str | None
+    branch: BranchIdentity
     version: int
     fragments: frozenset[int] = frozenset()
     tables: TableStates = field(default_factory=TableStates)
     commits: CommitLog = field(default_factory=CommitLog)
     heads: Mapping[str, str] = field(default_factory=dict)
     log: tuple[pa.Table, ...] = ()
+
+    @property
+    def ref(self) -> str | None:
+        """The Lance ref of the manifest."""
+        return self.branch.ref
 
     @property
     def head(self) -> GraphCommit:
@@ -102,17 +111,18 @@ class ManifestState:
             )
         )
 
-    def forks_of(self, branch: str | None) -> frozenset[tuple[TableIdentity, str]]:
+    def forks_of(self, branch: str) -> frozenset[tuple[TableIdentity, str]]:
         """Return the forks that a branch published, past ones included: which table, and which ref."""
         rows = where_equal(self._table_rows(), "object_type", TABLE_VERSION)
         columns = ["stable_table_id", "table_incarnation_id", "table_branch", "metadata"]
+        stored = stored_name(branch)
         return frozenset(
             (
                 TableIdentity(row["stable_table_id"], row["table_incarnation_id"]),
                 check_ref(row["table_branch"], "a pin"),
             )
             for row in rows.select(columns).to_pylist()
-            if row["table_branch"] is not None and json.loads(row["metadata"])["branch"] == branch
+            if row["table_branch"] is not None and json.loads(row["metadata"])["branch"] == stored
         )
 
     def snapshots_of(self, commits: Sequence[GraphCommit]) -> Iterator[Snapshot]:
@@ -133,9 +143,7 @@ class ManifestState:
         known = [text for at, text in texts if at <= version]
         return str(known[-1] if known else texts[0][1])
 
-    def with_rows(
-        self, rows: pa.Table, *, version: int, fragments: frozenset[int], ref: str | None = None
-    ) -> "ManifestState":
+    def with_rows(self, rows: pa.Table, *, version: int, fragments: frozenset[int]) -> "ManifestState":
         """Return the state with further rows; those that it already has are skipped (S1, S2)."""
         rows = self._unseen(rows.select(READ_COLUMNS))
         heads = dict(self.heads)
@@ -147,7 +155,6 @@ class ManifestState:
             log = (pa.concat_tables(log).combine_chunks(),)
         return ManifestState(
             self.branch,
-            ref if ref is not None else self.ref,
             version,
             fragments,
             fold(self.tables, rows),

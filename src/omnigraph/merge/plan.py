@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from omnigraph.catalog.model import Catalog
 from omnigraph.core.errors import ReadSetChanged
+from omnigraph.history.identity import BranchIdentity
 from omnigraph.history.state import Snapshot
 from omnigraph.merge.base import Base, PinnedOf, table_base
 from omnigraph.merge.three_way import Points
@@ -33,9 +34,9 @@ def tables_to_merge(base: Base, source: Snapshot, target: Snapshot, pinned: Pinn
             yield Points(table_key, known, pinned(ours), pinned(theirs))
 
 
-def can_repoint(points: Points, target_branch: str | None) -> bool:
+def can_repoint(points: Points, target: BranchIdentity) -> bool:
     """Return whether the target can show exactly the source's version (N2, N3)."""
-    return target_branch is not None and points.is_target_unchanged and points.source.address.ref is None
+    return not target.is_main and points.is_target_unchanged and points.source.address.ref is None
 
 
 def tables_read(catalog: Catalog, changed: Iterable[str], losing: Iterable[str]) -> frozenset[str]:

@@ -33,9 +33,9 @@ from omnigraph.core.errors import (
     StorageError,
 )
 from omnigraph.core.failpoint import hit
-from omnigraph.history.branches import Branch, check_branch_name, control_file, mint_ref, trimmed_name
+from omnigraph.history.branches import Branch, check_branch_name, control_file, given_name, mint_ref
 from omnigraph.history.commits import GraphCommit
-from omnigraph.history.coordinator import MAIN
+from omnigraph.history.identity import MAIN, stored_name
 from omnigraph.history.state import ManifestState
 from omnigraph.operations.context import OpenGraph
 
@@ -72,7 +72,7 @@ def create_branch(
     name = check_branch_name(name)
     graph.enter(actor, "branch_create", name)
     graph.require_writable()
-    source = None if from_ is None or trimmed_name(from_) == MAIN else trimmed_name(from_)
+    source = given_name(from_)
     graph.heal()
     parts = graph.parts
     with parts.queues.schema_gate, parts.queues.branch_gates([source, name]):
@@ -81,13 +81,13 @@ def create_branch(
             raise _taken(name)
         parts.branches.copies.refuse_lost(control_file(name))
         with graph.publisher.turn(source):
-            graph.publisher.supersede_unsynced(graph.require_branch(source))
+            graph.publisher.supersede_unsynced(graph.require_branch(source).ref)
             state = graph.state(source)
             _refuse_name_in_history(state, name)
             graph.publisher.make_durable(state.ref, state.version)  # J5
             epoch = None if parts.lease is None else parts.lease.epoch
             ref = mint_ref(name, parts.new_id())
-            branch = Branch(name, ref, source, state.version, parts.clock(), actor, epoch)
+            branch = Branch(name, ref, stored_name(source), state.version, parts.clock(), actor, epoch)
             address = parts.coordinator.address(branch.ref)
             parts.check_lease()
             parts.refs.create(parts.coordinator.address(state.ref), state.version, branch.ref)
@@ -97,7 +97,7 @@ def create_branch(
         if not parts.branches.create(branch):
             drop_refs(parts, [address])
             raise _taken(name)
-        if source is not None and not _is_live(parts, source, state.ref):
+        if not parts.branches.is_live(state.branch):
             # The source was deleted by another process in the meantime: its storage may already be going.
             parts.branches.delete(branch)
             drop_refs(parts, [address])
@@ -126,7 +126,7 @@ def delete_branch(
     """
     branch = graph.enter(actor, "branch_delete", name)
     graph.require_writable()
-    if branch is None:
+    if branch == MAIN:
         raise BadRequest("branch 'main' cannot be deleted")
     graph.heal()
     parts = graph.parts
@@ -148,7 +148,7 @@ def delete_branch(
                 captured = parts.branches.require(branch, captured.ref)
                 _refuse_later_writer(parts, captured)
                 if state is not None:
-                    state = parts.coordinator.state(branch, captured.ref)
+                    state = parts.coordinator.state(captured.identity)
                 if head is not None:
                     assert state is not None, "it was read for the comparison"
                     _refuse_newer(state, branch, head, is_alone=is_held)
@@ -165,7 +165,7 @@ def delete_branch(
 def _keep_copy(parts: Parts, branch: Branch) -> None:
     try:
         parts.branches.copies.keep(branch.ref, branch.file, branch.to_text())
-        if not _is_live(parts, branch.name, branch.ref):
+        if not parts.branches.is_live(branch.identity):
             parts.branches.copies.end(branch.ref)  # deleted by another process before there was a copy
     except OmnigraphError as error:
         parts.warn(f"no copy of the control object of branch '{branch.name}' could be kept: {error}")
@@ -194,7 +194,7 @@ def _refuse_name_in_history(state: ManifestState, name: str) -> None:
     only if the earlier one was lost: a branch that another was created from is never deleted.
     """
     if name in state.commits.branch_names():
-        source = state.branch or MAIN
+        source = state.branch.name
         raise BadRequest(f"'{source}' has commits of an earlier branch '{name}': choose another name")
 
 
@@ -253,13 +253,13 @@ def _refuse_use(parts: Parts, branch: Branch, state: ManifestState | None) -> bo
 
 
 def _needs(parts: Parts, other: Branch, state: ManifestState) -> bool:
-    theirs = parts.coordinator.state(other.name, other.ref)
+    theirs = parts.coordinator.state(other.identity)
     return not theirs.pinned_refs().isdisjoint(_own_refs(state))
 
 
 def _own_refs(state: ManifestState) -> frozenset[str]:
     """Return the forks that a branch made, all of which are removed with it."""
-    return frozenset(ref for _, ref in state.forks_of(state.branch))
+    return frozenset(ref for _, ref in state.forks_of(state.branch.name))
 
 
 def _let_go(parts: Parts, publisher: "ManifestPublisher", branch: Branch, state: ManifestState) -> None:
@@ -295,15 +295,10 @@ def _is_meeting_place(parts: Parts, branch: Branch, state: ManifestState) -> boo
     log = ChainedLog(state.commits, branch=branch.name)
     if not log.own:
         return False  # it never wrote
-    states = [parts.coordinator.state()]
-    states += [parts.coordinator.state(other.name, other.ref) for other in parts.branches.all()]
-    lineage = Lineage(ChainedLog(other.commits, branch=other.branch) for other in states)
+    states = [parts.coordinator.state(other) for other in parts.branches.live()]
+    lineage = Lineage(ChainedLog(other.commits, branch=other.branch.name) for other in states)
     lineage.place_merges(log)
     return lineage.is_meeting_place(log.own)
-
-
-def _is_live(parts: Parts, name: str, ref: str | None) -> bool:
-    return ref is not None and parts.branches.ref_of(name) == ref
 
 
 def _taken(name: str) -> AlreadyExistsError:

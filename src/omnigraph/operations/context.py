@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from omnigraph.catalog.model import Catalog
 from omnigraph.commit.parts import Parts
 from omnigraph.core.errors import BadRequest, HandleClosed, HandleForked, OmnigraphError, StorageError
-from omnigraph.history.branches import SCHEMA_APPLY_LOCK, trimmed_name
+from omnigraph.history.branches import SCHEMA_APPLY_LOCK, given_name
 from omnigraph.history.commits import RESERVED_ACTOR_PREFIX
-from omnigraph.history.coordinator import MAIN
+from omnigraph.history.identity import MAIN, BranchIdentity
 from omnigraph.history.state import ManifestState
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class OpenGraph:
                     self._reading = Reading.of(self.parts, state, self.embedding)
         return self._reading
 
-    def follow_write(self, branch: str | None = None) -> None:
+    def follow_write(self, branch: str) -> None:
         """Bring what queries of this handle have cached up to date with what was just written.
 
         The write pays for this, not the next query. It has landed: an error here is a warning.
@@ -89,8 +89,8 @@ class OpenGraph:
         if reading is not None:
             reading.close()
 
-    def enter(self, actor: str | None, action: str, branch: str | None) -> str | None:
-        """Check a call before any I/O: process, actor, branch name, policy. Return the branch; None is main.
+    def enter(self, actor: str | None, action: str, branch: str | None) -> str:
+        """Check a call before any I/O: process, actor, branch, policy. Return the name of the branch.
 
         Raises:
             HandleClosed: the handle was closed.
@@ -101,11 +101,11 @@ class OpenGraph:
         self.require_open()
         if actor is not None:
             check_actor(actor)
-        name = MAIN if branch is None else trimmed_name(branch)
+        name = given_name(branch)
         if name == SCHEMA_APPLY_LOCK:
             raise BadRequest(f"branch name {name!r} is reserved for the engine")
         self.authorize(actor, action, name)
-        return None if name == MAIN else name
+        return name
 
     def require_open(self) -> None:
         """Refuse a handle that can no longer be used, or not in this process.
@@ -119,13 +119,13 @@ class OpenGraph:
         if self.is_closed:
             raise HandleClosed
 
-    def require_branch(self, branch: str | None) -> str | None:
-        """Return the manifest ref of a branch; main has none.
+    def require_branch(self, name: str) -> BranchIdentity:
+        """Return which branch a name means now.
 
         Raises:
             BranchNotFound: there is no branch of that name.
         """
-        return None if branch is None else self.parts.branches.require(branch).ref
+        return self.parts.branches.resolve(name)
 
     def require_writable(self) -> None:
         """Refuse a write on a handle that was opened for reading.
@@ -142,18 +142,18 @@ class OpenGraph:
 
         sweep(self.parts, self.publisher, SweepMode.HEAL)
 
-    def state(self, branch: str | None = None) -> ManifestState:
+    def state(self, name: str = MAIN) -> ManifestState:
         """Return the newest state of a branch.
 
         Raises:
             BranchNotFound: there is no branch of that name.
         """
-        ref = self.require_branch(branch)
+        branch = self.require_branch(name)
         try:
-            return self.parts.coordinator.state(branch, ref)
+            return self.parts.coordinator.state(branch)
         except StorageError as error:
-            if branch is not None and error.kind == "not_found":
-                self.parts.branches.require(branch, ref)  # deleted since we looked: say so
+            if error.kind == "not_found":
+                self.parts.branches.confirm(branch)  # deleted since we looked: say so
             raise
 
 
@@ -172,12 +172,12 @@ def make_publisher(parts: Parts) -> "ManifestPublisher":
     )
 
 
-def _branch_check(parts: Parts) -> Callable[[str, str | None], object]:
+def _branch_check(parts: Parts) -> Callable[[BranchIdentity], object]:
     """Return how a publish looks for its branch: on an object store it claims it for this writer."""
     lease = parts.lease
     if lease is None:
-        return parts.branches.require
-    return lambda branch, ref: parts.branches.claim(branch, ref, lease.epoch)
+        return parts.branches.confirm
+    return lambda branch: parts.branches.claim(branch.name, branch.ref, lease.epoch)
 
 
 def check_actor(actor: str) -> None:
@@ -213,7 +213,7 @@ def _check_text(text: str, what: str) -> None:
         raise BadRequest(f"the {what} is not valid text: {error.reason}") from error
 
 
-def refresh_coordinator_only(graph: OpenGraph, branch: str | None = None) -> ManifestState:
+def refresh_coordinator_only(graph: OpenGraph, name: str = MAIN) -> ManifestState:
     """Drop what is cached and read the manifest afresh; no sidecar is listed, read or touched.
 
     For code that holds a sidecar itself: `refresh` heals, and would finish the caller's own unfinished work.
@@ -222,4 +222,4 @@ def refresh_coordinator_only(graph: OpenGraph, branch: str | None = None) -> Man
         BranchNotFound: there is no branch of that name.
     """
     graph.parts.coordinator.forget()
-    return graph.state(branch)
+    return graph.state(name)

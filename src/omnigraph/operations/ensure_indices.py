@@ -58,14 +58,12 @@ def ensure_indices(
         DriftNeedsRepair, RecoveryRequired: a table is ahead of its pin; nothing is healed here.
         ConflictError: another writer was first.
     """
-    branch = graph.enter(actor, "admin", branch)
+    name = graph.enter(actor, "admin", branch)
     graph.require_writable()
-    return build_missing_indices(graph, branch, tables)
+    return build_missing_indices(graph, name, tables)
 
 
-def build_missing_indices(
-    graph: OpenGraph, branch: str | None, tables: Iterable[str] | None = None
-) -> IndexResult:
+def build_missing_indices(graph: OpenGraph, branch: str, tables: Iterable[str] | None = None) -> IndexResult:
     """Build what is missing, for a caller that has already passed the entry checks."""
     state = graph.state(branch)
     chosen = None if tables is None else set(tables)
@@ -74,8 +72,8 @@ def build_missing_indices(
         for entry in state.tables.entries()
         if entry.row_count and (chosen is None or entry.table_key in chosen)
     ]
-    owned = [entry for entry in entries if owns(branch, entry)]
-    inherited = [entry for entry in entries if not owns(branch, entry) and _lacks_some(graph, entry)]
+    owned = [entry for entry in entries if owns(state.branch, entry)]
+    inherited = [entry for entry in entries if not owns(state.branch, entry) and _lacks_some(graph, entry)]
     staged, pending = _stage(graph, owned)
     hit("ensure_indices.post_stage_pre_commit")
     if not staged and not inherited:
@@ -84,7 +82,6 @@ def build_missing_indices(
     change = Change(
         WriterKind.ENSURE_INDICES,
         state.snapshot(),
-        state.ref,
         frozenset(entry.table_key for entry in (*moved, *inherited)),
         _FAILPOINTS,
         has_swept=False,
@@ -103,9 +100,7 @@ def build_missing_indices(
     return IndexResult(outcome.commit, tuple(pending))
 
 
-def build_behind(
-    graph: OpenGraph, branch: str | None, tables: Sequence[str]
-) -> tuple[IndexResult, tuple[str, ...]]:
+def build_behind(graph: OpenGraph, branch: str, tables: Sequence[str]) -> tuple[IndexResult, tuple[str, ...]]:
     """Build what tables lack after a write to them; a failure is a warning: the write has succeeded."""
     try:
         hit("load.post_publish_pre_index")
@@ -138,9 +133,7 @@ def _lacks_some(graph: OpenGraph, entry: TableEntry) -> bool:
     return any(request.name not in built for request in _requests(graph, entry.table_key))
 
 
-def _missing(
-    graph: OpenGraph, branch: str | None, tables: Iterable[str], reason: str
-) -> tuple[PendingIndex, ...]:
+def _missing(graph: OpenGraph, branch: str, tables: Iterable[str], reason: str) -> tuple[PendingIndex, ...]:
     """Return what is not built on some tables after a failed build; where that cannot be read, everything."""
     try:
         entries = {entry.table_key: entry for entry in graph.state(branch).tables.entries()}

@@ -129,7 +129,7 @@ class ReadChecks:
     def _learn(self) -> None:
         """Read the checksums that were recorded since the last time, on every branch."""
         coordinator = self._parts.coordinator
-        for ref in (None, *(branch.ref for branch in self._parts.branches.all())):
+        for ref in (branch.ref for branch in self._parts.branches.live()):
             handle = coordinator.manifest.open_fresh(coordinator.address(ref))
             known = self._read_at.get(ref)
             if known != handle.version:

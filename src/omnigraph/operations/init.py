@@ -25,8 +25,7 @@ from omnigraph.core.failpoint import hit
 from omnigraph.core.shield import shielded
 from omnigraph.core.span import Source
 from omnigraph.history.contract import SCHEMA_FILES, SCHEMA_IR, Contract
-from omnigraph.history.coordinator import MAIN
-from omnigraph.history.identity import identity_of
+from omnigraph.history.identity import MAIN, identity_of
 from omnigraph.history.manifest_rows import (
     MANIFEST_DIR,
     STAMP_KEY,
@@ -138,8 +137,8 @@ def _create_physically(parts: Parts, contract: Contract, genesis: str) -> None:
         rows, sums = _table_rows(parts, contract)
         rows += [
             schema_row(contract.texts[SCHEMA_IR], at=1),
-            commit_row(genesis, None, {"created_at": parts.clock()}, at=1, sums=sums),
-            head_row(None, genesis, None),
+            commit_row(genesis, MAIN, {"created_at": parts.clock()}, at=1, sums=sums),
+            head_row(MAIN, genesis, None),
         ]
         stamp = {STAMP_KEY: str(INTERNAL_SCHEMA_VERSION)}
         address = parts.coordinator.address()
@@ -183,7 +182,7 @@ def _table_rows(parts: Parts, contract: Contract) -> tuple[list[ManifestRow], li
         parts.syncer.sync(table.files, stage="table")
         sums += parts.summer.sum(table.files)
         hit("init.after_table_create")
-        pin = PublishedPin(table.version, None, table.row_count, table.transaction_uuid, None)
+        pin = PublishedPin(table.version, None, table.row_count, table.transaction_uuid, MAIN)
         rows += [
             registration_row(identity, type_.table_key, at=1),
             pin_row(identity, type_.table_key, pin, at=1),

@@ -59,11 +59,11 @@ def mutate(
         ConflictError: another writer was first; nothing of this mutation is visible.
         PreconditionFailed: the branch is not at `if_commit`.
     """
-    branch = graph.enter(actor, "change", branch)
+    target = graph.enter(actor, "change", branch)
     graph.require_writable()
     check_message(message)
     query = _pick(parse_queries(source), name)
-    graph.require_branch(branch)
+    graph.require_branch(target)
     graph.heal()
     bound = bind(query, graph.catalog, source)
     assert isinstance(bound, BoundMutation)
@@ -72,7 +72,7 @@ def mutate(
     make_id = _Ids(graph.parts.new_id)
 
     def attempt() -> tuple[MutationResult, Snapshot]:
-        state = graph.state(branch)
+        state = graph.state(target)
         snapshot = state.snapshot()
         check_if_commit(state, if_commit)
         committed = CommittedTables(snapshot, graph.parts.store, graph.parts.pinned)
@@ -81,18 +81,18 @@ def mutate(
             plan, parameters, graph.catalog, committed, make_id=make_id.again(), log=log
         )
         if effect.write_set.is_empty and not log.total:
-            return _result(query, branch, effect, None), snapshot
+            return _result(query, snapshot.branch, effect, None), snapshot
         changes = effect.write_set.changes
         rows = validate_changeset(changes, graph.catalog, KeyOps(committed, changes), log)
         log.raise_if_any()
         check_ceilings(list(work_of(effect.write_set, rows, snapshot.entries)))
-        request = WriteRequest(WriterKind.MUTATION, snapshot, state.ref, actor, message, if_commit)
+        request = WriteRequest(WriterKind.MUTATION, snapshot, actor, message, if_commit)
         outcome = finalize(graph.parts, graph.publisher, request, effect.write_set, rows)
-        return _result(query, branch, effect, outcome.commit), snapshot
+        return _result(query, snapshot.branch, effect, outcome.commit), snapshot
 
     is_replayable = all(isinstance(operation, InsertOp) for operation in plan.operations)
     budget = retries if is_replayable else 0
-    result, before = retry_on_conflict(graph, branch, attempt, budget=budget)
+    result, before = retry_on_conflict(graph, target, attempt, budget=budget)
     if result.commit is not None:
         with noting(f"the mutation had already landed, as commit {result.commit.graph_commit_id}"):
             after_write(graph, before, result.commit)

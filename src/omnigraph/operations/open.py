@@ -19,6 +19,7 @@ from omnigraph.core.failpoint import hit
 from omnigraph.history.branches import Branches
 from omnigraph.history.contract import check_against_manifest, read_contract
 from omnigraph.history.coordinator import Coordinator
+from omnigraph.history.identity import MAIN
 from omnigraph.history.manifest_rows import MANIFEST_DIR
 from omnigraph.operations.context import OpenGraph, make_publisher
 from omnigraph.operations.file_checks import check_files_at_open
@@ -126,7 +127,7 @@ def _prove_newest(parts: Parts, publisher: "ManifestPublisher") -> None:
     try:
         if parts.coordinator.manifest.synced_version(address) >= parts.store.latest_version(address):
             return  # without taking a lock needlessly
-        with publisher.publish_lock(None, wait_s=0) as is_held:
+        with publisher.publish_lock(MAIN, wait_s=0) as is_held:
             if is_held:
                 publisher.supersede_unsynced(None)
                 publisher.make_durable(None, parts.store.latest_version(address))

@@ -10,7 +10,7 @@ from omnigraph.catalog.scope import nearest_name
 from omnigraph.core.errors import BadRequest, BranchNotFound, CommitNotFound, NotFoundError
 from omnigraph.history.branches import trimmed_name
 from omnigraph.history.commits import GraphCommit
-from omnigraph.history.coordinator import MAIN
+from omnigraph.history.identity import MAIN
 from omnigraph.history.state import ManifestState, Snapshot
 from omnigraph.operations.context import OpenGraph
 from omnigraph.storage.tables.pinned import PinnedTable
@@ -29,11 +29,11 @@ def resolve(graph: OpenGraph, target: Target) -> Snapshot:
         return target
     name = trimmed_name(target)
     try:
-        return graph.state(None if name == MAIN else name).snapshot()
+        return graph.state(name).snapshot()
     except BranchNotFound:
         pass
     try:
-        return resolve_snapshot(graph, None, name)
+        return resolve_snapshot(graph, MAIN, name)
     except CommitNotFound:
         raise NotFoundError(f"there is neither a branch nor a commit '{name}'") from None
 
@@ -58,7 +58,7 @@ def _branch_named(graph: OpenGraph, target: Target) -> str | None:
     return name if graph.parts.branches.find(name) is not None else None
 
 
-def resolve_snapshot(graph: OpenGraph, branch: str | None, snapshot: SnapshotLike) -> Snapshot:
+def resolve_snapshot(graph: OpenGraph, branch: str, snapshot: SnapshotLike) -> Snapshot:
     """Return a past state; versions and times are those of the branch.
 
     Raises:
@@ -78,9 +78,7 @@ def resolve_snapshot(graph: OpenGraph, branch: str | None, snapshot: SnapshotLik
             return state.snapshot_at(commit.manifest_version)
 
 
-def find_commit(
-    graph: OpenGraph, commit_id: str, branch: str | None = None
-) -> tuple[ManifestState, GraphCommit]:
+def find_commit(graph: OpenGraph, commit_id: str, branch: str = MAIN) -> tuple[ManifestState, GraphCommit]:
     """Return a commit and the state of a branch that shows it, the given branch first.
 
     Raises:
@@ -91,11 +89,10 @@ def find_commit(
     if commit is not None:
         return state, commit
     for name in graph.parts.branches.names():
-        other = None if name == MAIN else name
-        if other == branch:
+        if name == branch:
             continue
         try:
-            state = graph.state(other)
+            state = graph.state(name)
         except BranchNotFound:  # deleted since it was listed
             continue
         commit = state.commits.find(commit_id)
@@ -119,10 +116,10 @@ def pin_snapshot(
         NotFoundError: the moment is before the first commit.
     """
     assert commit_id is None or before_micros is None, "one of them says when"
-    branch = graph.enter(None, "read", branch)
+    name = graph.enter(None, "read", branch)
     if commit_id is not None:
-        return resolve_snapshot(graph, branch, commit_id)
-    state = graph.state(branch)
+        return resolve_snapshot(graph, name, commit_id)
+    state = graph.state(name)
     if before_micros is not None:
         return state.snapshot_at(_commit_at(state, before_micros).manifest_version)
     return state.snapshot()
@@ -144,7 +141,7 @@ def pin_table(graph: OpenGraph, snapshot: Snapshot, name: str) -> PinnedTable:
     raise BadRequest(f"unknown type '{name}'{f'; {help}' if help else ''}")
 
 
-def _version_at(graph: OpenGraph, branch: str | None, moment: datetime) -> int:
+def _version_at(graph: OpenGraph, branch: str, moment: datetime) -> int:
     """Return the manifest version of a branch at a time; one without a zone is in UTC."""
     from datetime import UTC
 

@@ -131,22 +131,20 @@ def explain(
     return describe(_planned(prepared, view))  # not from the cache: its estimates must be current
 
 
-def _enter(
-    graph: OpenGraph, actor: str | None, branch: str | None, snapshot: SnapshotLike | None
-) -> str | None:
+def _enter(graph: OpenGraph, actor: str | None, branch: str | None, snapshot: SnapshotLike | None) -> str:
     if branch is not None and snapshot is not None:
         raise BadRequest("a branch and a snapshot cannot be combined: a snapshot implies its branch")
     return graph.enter(actor, "read", branch)
 
 
-def _view(graph: OpenGraph, branch: str | None, snapshot: SnapshotLike | None) -> GraphView:
+def _view(graph: OpenGraph, branch: str, snapshot: SnapshotLike | None) -> GraphView:
     if snapshot is None:
         return graph.reading.newest(graph.state(branch), graph.catalog)
     return graph.reading.view(resolve_snapshot(graph, branch, snapshot), graph.catalog)
 
 
-def _target(branch: str | None, snapshot: SnapshotLike | None, commit_id: str) -> ReadTarget:
-    return ReadTarget(branch or "main", None) if snapshot is None else ReadTarget(None, commit_id)
+def _target(branch: str, snapshot: SnapshotLike | None, commit_id: str) -> ReadTarget:
+    return ReadTarget(branch, None) if snapshot is None else ReadTarget(None, commit_id)
 
 
 # Plans

@@ -72,19 +72,19 @@ class Reading:
 
     def newest(self, state: ManifestState, catalog: Catalog) -> GraphView:
         """Return the view of a branch's newest snapshot; the same one as long as nothing has moved."""
-        newest = self._newest.get(state.branch)
+        newest = self._newest.get(state.branch.name)
         if newest is not None and newest[0] is state and newest[1] is catalog:
             return newest[2]
         view = self.view(state.snapshot(), catalog)
         with self._lock:
             while len(self._newest) >= VIEWS_MAX:
                 self._newest.pop(next(iter(self._newest)))
-            self._newest[state.branch] = (state, catalog, view)
+            self._newest[state.branch.name] = (state, catalog, view)
         return view
 
     def follow(self, state: ManifestState, catalog: Catalog) -> None:
         """Bring what recent queries used up to a newer state; nothing happens if there were none since."""
-        newest = self._newest.get(state.branch)
+        newest = self._newest.get(state.branch.name)
         if newest is None or newest[0] is state or newest[1] is not catalog or not newest[2].was_asked:
             return
         self.newest(state, catalog).follow(newest[2])

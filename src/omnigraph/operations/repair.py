@@ -9,8 +9,8 @@ from omnigraph.commit.recovery.repair import Loss, carry_out, plan_repair
 from omnigraph.commit.recovery.restore import Quarantined, list_quarantined, restore_quarantined
 from omnigraph.commit.recovery.sweep import SweepMode, sweep
 from omnigraph.core.errors import ConflictError, GraphNotFound, OmnigraphError
-from omnigraph.history.branches import trimmed_name
-from omnigraph.history.coordinator import MAIN
+from omnigraph.history.branches import given_name
+from omnigraph.history.identity import MAIN
 from omnigraph.history.manifest_rows import MANIFEST_DIR
 from omnigraph.operations.context import check_actor, make_publisher
 from omnigraph.storage.control.locks import PublishLock
@@ -33,7 +33,7 @@ def foresee(parts: Parts, to_version: int, branch: str | None) -> Loss:
         ConflictError: a writer is active.
     """
     _require_graph(parts)
-    return plan_repair(parts, to_version, _name(branch)).loss
+    return plan_repair(parts, to_version, given_name(branch)).loss
 
 
 def repair(parts: Parts, loss: Loss, *, actor: str | None = None) -> RepairResult:
@@ -77,18 +77,13 @@ def put_back(parts: Parts, quarantine_id: str) -> Quarantined:
     root = parts.local_root
     with ExitStack() as held:
         held.enter_context(parts.queues.schema_gate)
-        for name in [None, *(branch.name for branch in branches)] if root is not None else []:
+        for name in [MAIN, *(branch.name for branch in branches)] if root is not None else []:
             assert root is not None, "only a folder has lock files"
             if not held.enter_context(PublishLock(root / publish_lock_file(name))):
-                raise ConflictError(f"a writer is publishing on branch '{name or MAIN}': try again")
+                raise ConflictError(f"a writer is publishing on branch '{name}': try again")
         return restore_quarantined(parts, quarantine_id)
 
 
 def _require_graph(parts: Parts) -> None:
     if not parts.adapter.exists(MANIFEST_DIR):
         raise GraphNotFound(f"no graph at {parts.root.uri}: create one with init")
-
-
-def _name(branch: str | None) -> str | None:
-    name = MAIN if branch is None else trimmed_name(branch)
-    return None if name == MAIN else name

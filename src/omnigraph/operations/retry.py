@@ -32,7 +32,7 @@ Attempted = TypeVar("Attempted")
 
 
 def retry_on_conflict(
-    graph: OpenGraph, branch: str | None, attempt: Callable[[], Attempted], *, budget: int = 0
+    graph: OpenGraph, branch: str, attempt: Callable[[], Attempted], *, budget: int = 0
 ) -> Attempted:
     """Run an attempt, and again from a fresh base where that is safe; nothing is replayed after phase A.
 
@@ -82,7 +82,7 @@ def _is_maintenance(
     operation_id = getattr(conflict, "in_flight_operation_id", None)
     if operation_id is not None:
         return _awaited_layout_write(graph, operation_id)
-    return _only_maintenance_since(base, graph.state(base.branch))
+    return _only_maintenance_since(base, graph.state(base.branch.name))
 
 
 def _awaited_layout_write(graph: OpenGraph, operation_id: str) -> bool:

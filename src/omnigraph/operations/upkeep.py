@@ -33,12 +33,12 @@ def after_write(graph: OpenGraph, before: Snapshot, commit: GraphCommit) -> None
     """Do what a landed write pays for: upkeep of its tables, then what queries derive from them."""
     if graph.parts.upkeep:
         _run(graph, before, commit)
-    graph.follow_write(before.branch)
+    graph.follow_write(before.branch_identity.name)
 
 
 def _run(graph: OpenGraph, before: Snapshot, commit: GraphCommit) -> None:
     """Maintain the tables that a commit took to the end of an interval (K1, K2)."""
-    branch = before.branch
+    branch = before.branch_identity.name
     try:
         hit("upkeep.post_write_pre_plan")
         state = graph.state(branch)
@@ -53,13 +53,13 @@ def _is_due(entry: TableEntry, before: Snapshot, commit: GraphCommit) -> bool:
     former = before.entries.get(entry.table_key)
     if former is None or entry.pin.published_at != commit.manifest_version:
         return False
-    if not owns(before.branch, entry):  # a merge may have set a branch on versions of main
+    if not owns(before.branch_identity, entry):  # a merge may have set a branch on versions of main
         return False
     start = entry.pin.upkeep_version
     return (former.version - start) // UPKEEP_INTERVAL != (entry.version - start) // UPKEEP_INTERVAL
 
 
-def _run_one(graph: OpenGraph, branch: str | None, due: TableEntry) -> None:
+def _run_one(graph: OpenGraph, branch: str, due: TableEntry) -> None:
     parts = graph.parts
     with parts.queues.try_one((due.table_key, branch)) as is_held:
         if not is_held:
@@ -69,7 +69,7 @@ def _run_one(graph: OpenGraph, branch: str | None, due: TableEntry) -> None:
         if entry is None:
             return
         moved = frozenset({entry.table_key})
-        change = Change(WriterKind.OPTIMIZE, state.snapshot(), state.ref, moved, _FAILPOINTS)
+        change = Change(WriterKind.OPTIMIZE, state.snapshot(), moved, _FAILPOINTS)
         attempt = Attempt(parts, graph.publisher, change)
         attempt.look_again([entry], state)
         attempt.commit([TableCommit(entry, None, (), lambda _operation_id: _fold(graph, entry))])

@@ -14,7 +14,7 @@ from enum import StrEnum
 
 from omnigraph.commit.parts import Parts
 from omnigraph.core.errors import GraphNotFound, OmnigraphError
-from omnigraph.history.coordinator import MAIN
+from omnigraph.history.identity import BranchIdentity
 from omnigraph.history.manifest_rows import MANIFEST_DIR
 from omnigraph.history.recorded_sums import recorded_sums
 from omnigraph.operations.open import make_parts
@@ -133,16 +133,16 @@ def _looked_at_again(
 
 def _look(
     parts: Parts, files: GraphFiles, branch: str | None
-) -> tuple[dict[str, str | None], dict[str, _Needs], dict[str, str]]:
+) -> tuple[list[str], dict[str, _Needs], dict[str, str]]:
     """Return the branches, what they need, and why some of them cannot be followed."""
-    chosen = _branches(parts, branch)
+    chosen = parts.branches.live() if branch is None else (parts.branches.resolve(branch),)
     needs: dict[str, _Needs] = {}
     unread: dict[str, str] = {}
-    for name, ref in chosen.items():
-        reason = _follow(parts, files, name, ref, needs)
+    for found in chosen:
+        reason = _follow(parts, files, found, needs)
         if reason is not None:
-            unread[name] = reason
-    return chosen, needs, unread
+            unread[found.name] = reason
+    return [found.name for found in chosen], needs, unread
 
 
 def verify_place(uri: str, *, branch: str | None = None, progress: Progress = lambda _: None) -> VerifyReport:
@@ -159,29 +159,20 @@ def verify_place(uri: str, *, branch: str | None = None, progress: Progress = la
     return verify(parts, branch=branch, progress=progress)
 
 
-def _branches(parts: Parts, branch: str | None) -> dict[str, str | None]:
-    """Return the branches to look at with their refs, main first."""
-    if branch is None:
-        return {MAIN: None} | {found.name: found.ref for found in parts.branches.all()}
-    return {branch: None if branch == MAIN else parts.branches.require(branch).ref}
-
-
-def _follow(
-    parts: Parts, files: GraphFiles, branch: str, ref: str | None, needs: dict[str, _Needs]
-) -> str | None:
+def _follow(parts: Parts, files: GraphFiles, branch: BranchIdentity, needs: dict[str, _Needs]) -> str | None:
     """Add what a branch needs; return why its manifest cannot be followed, if it cannot (V3)."""
-    dataset = ref_path(MANIFEST_DIR, ref)
+    dataset = ref_path(MANIFEST_DIR, branch.ref)
     newest = files.newest_version(dataset)
     if newest is not None:
         _add_version(files, dataset, newest, needs)
     try:
-        handle = parts.coordinator.manifest.open_fresh(parts.coordinator.address(ref))
+        handle = parts.coordinator.manifest.open_fresh(parts.coordinator.address(branch.ref))
         for path, item in recorded_sums(parts.coordinator.manifest, handle).items():
             needs.setdefault(path, _Needs()).sum = item
-        state = parts.coordinator.advance(None if branch == MAIN else branch, ref, handle)
+        state = parts.coordinator.advance(branch, handle)
         pinned = state.pinned_versions()
     except (OmnigraphError, ValueError) as error:  # damaged rows may not be JSON, or not text
-        return f"{branch}: {error}"
+        return f"{branch.name}: {error}"
     for place, table_ref, version in sorted(pinned, key=str):
         _add_version(files, ref_path(place, table_ref), version, needs)
     return None

@@ -17,6 +17,7 @@ from omnigraph.core.ids import new_ulid
 from omnigraph.graph.graph import Graph
 from omnigraph.history.branches import control_file, mint_ref
 from omnigraph.history.fold import TableEntry
+from omnigraph.history.identity import MAIN_BRANCH
 from omnigraph.storage.control.local_files import LocalFiles
 from tests.engine.branches.steps import insert, manifest_refs, names, refs
 from tests.engine.branches.test_forks import FIRST_WRITE
@@ -207,7 +208,7 @@ def test_a_sidecar_of_a_branch_changes_no_advice_for_main(graph: Graph) -> None:
     drift(parts, entry)
 
     with pytest.raises(DriftNeedsRepair, match="repair"):
-        refuse_drift(parts, [entry], None, None)
+        refuse_drift(parts, [entry], MAIN_BRANCH)
 
 
 def drift(parts: Parts, entry: TableEntry) -> None:
@@ -324,9 +325,9 @@ def test_a_branch_set_on_a_version_it_had_before_keeps_its_commits_apart(graph: 
     state = internals(graph).state("june")
     entry = state.snapshot().entry("node:Person")
     change = UpdateTable(entry.identity, entry.table_key, replace(first, branch="june"))
-    lineage = LineageIntent(new_ulid(), "june", None, internals(graph).parts.clock())
+    lineage = LineageIntent(new_ulid(), None, internals(graph).parts.clock())
     expected = {entry.identity: Expectation.of(entry)}
-    internals(graph).publisher.publish("june", state.ref, [change], expected, lineage)
+    internals(graph).publisher.publish(state.branch, [change], expected, lineage)
     shown[graph.commits(branch="june")[0].graph_commit_id] = ["ann", "bob", "eve"]
     insert(graph, "again", "june")
     shown[graph.commits(branch="june")[0].graph_commit_id] = ["again", "ann", "bob", "eve"]

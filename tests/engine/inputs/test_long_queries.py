@@ -63,7 +63,7 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Graph:
 def test_every_stage_before_the_run_looks_at_the_clock(graph: Graph) -> None:
     source = conditions(2_000)
     parsed, asked, followed = parse_queries(source).queries[0], bound_read(source), bound_read(hops(3))
-    view = internals(graph).reading.newest(internals(graph).state(None), graph.catalog)
+    view = internals(graph).reading.newest(internals(graph).state(), graph.catalog)
     way, estimator = pattern_of(followed), Estimator(view.catalog, view)
     stages: list[Callable[[], object]] = [
         lambda: tokenize(source),

@@ -195,11 +195,10 @@ def smuggle(graph: Graph, branch: str, change: Callable[[pa.Table], pa.Table]) -
     done = parts.stager.commit_staged(staged, operation_id=new_ulid(), writer_kind="Load")
     pin = PublishedPin(done.version, entry.owner, done.row_count, done.transaction_uuid, branch)
     opened.publisher.publish(
-        branch,
-        state.ref,
+        state.branch,
         [UpdateTable(entry.identity, entry.table_key, pin)],
         {},
-        LineageIntent(new_ulid(), branch, None, parts.clock()),
+        LineageIntent(new_ulid(), None, parts.clock()),
     )
 
 

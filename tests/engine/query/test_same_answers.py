@@ -76,7 +76,7 @@ def test_the_same_bytes_before_and_after_compaction(people: Graph) -> None:
     first, then = answers(people), people.snapshot()
 
     for entry in then.entries.values():
-        _run_one(internals(people), None, entry)
+        _run_one(internals(people), "main", entry)
 
     assert people.snapshot().entries != then.entries
     assert answers(people) == first

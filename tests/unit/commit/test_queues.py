@@ -4,7 +4,7 @@ from itertools import permutations
 
 from omnigraph.commit.queues import QueueKey, WriteQueueManager
 
-KEYS: list[QueueKey] = [("edge:Knows", None), ("node:Person", "june"), ("node:Person", None)]
+KEYS: list[QueueKey] = [("edge:Knows", "main"), ("node:Person", "june"), ("node:Person", "main")]
 
 
 def test_queues_are_taken_in_one_order() -> None:

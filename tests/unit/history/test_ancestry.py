@@ -11,6 +11,7 @@ import pytest
 from omnigraph.core.errors import InvariantViolation
 from omnigraph.history.ancestry import Ancestor, Ancestry, HistoryUnknown, Meeting, MergedBase
 from omnigraph.history.commits import MAINTENANCE_ACTOR
+from omnigraph.history.identity import MAIN_BRANCH, BranchIdentity, branch_name
 from omnigraph.history.lineage import MERGED_HISTORY, ChainedLog, Lineage
 from omnigraph.history.manifest_rows import commit_row, rows_table
 from omnigraph.history.state import ManifestState
@@ -22,7 +23,7 @@ class History:
 
     def __init__(self, *, is_recorded: bool = True) -> None:
         """Begin with main; `is_recorded` says whether merges record what they bring."""
-        self.states: dict[str, ManifestState] = {"main": ManifestState(None, None, 0)}
+        self.states: dict[str, ManifestState] = {"main": ManifestState(MAIN_BRANCH, 0)}
         self.parents: dict[str, tuple[str, ...]] = {}
         self.is_recorded = is_recorded
         self.commit("main", "r")
@@ -30,16 +31,16 @@ class History:
     def fork(self, name: str, source: str) -> None:
         """Make a branch."""
         state = self.states[source]
-        self.states[name] = self._copied(name, f"{name}-ref", state, state.version)
+        self.states[name] = self._copied(BranchIdentity(name, f"{name}-ref"), state, state.version)
 
     def give_up(self, branch: str, to: ManifestState) -> None:
         """Let a branch show again, as a new version, what it showed in an older state."""
         state = self.states[branch]
-        self.states[branch] = self._copied(state.branch, state.ref, to, state.version + 1)
+        self.states[branch] = self._copied(state.branch, to, state.version + 1)
 
-    def _copied(self, name: str | None, ref: str | None, state: ManifestState, version: int) -> ManifestState:
-        rows = rows_table([commit_row(i, b, m, at=v) for i, b, m, v in self._rows_of(state)])
-        return ManifestState(name, ref, 0).with_rows(rows, version=version, fragments=frozenset())
+    def _copied(self, branch: BranchIdentity, state: ManifestState, version: int) -> ManifestState:
+        rows = rows_table([commit_row(i, branch_name(b), m, at=v) for i, b, m, v in self._rows_of(state)])
+        return ManifestState(branch, 0).with_rows(rows, version=version, fragments=frozenset())
 
     def commit(
         self, branch: str, commit_id: str, *, merged: str | None = None, is_upkeep: bool = False
@@ -57,7 +58,7 @@ class History:
         if merged is not None and self.is_recorded:
             ancestry = Ancestry(self.states[merged], state)
             metadata[MERGED_HISTORY] = ancestry.record(str(second), self._ref_of)
-        row = commit_row(commit_id, state.branch, metadata, at=state.version + 1)
+        row = commit_row(commit_id, state.branch.name, metadata, at=state.version + 1)
         self.states[branch] = state.with_rows(
             rows_table([row]), version=state.version + 1, fragments=frozenset()
         )
@@ -294,7 +295,7 @@ def test_what_is_unknown_behind_several_meetings_does() -> None:
 
 def test_histories_that_never_met_are_refused() -> None:
     one, other = History(), History()
-    other.states["main"] = ManifestState(None, None, 0)
+    other.states["main"] = ManifestState(MAIN_BRANCH, 0)
     other.commit("main", "s")
 
     with pytest.raises(InvariantViolation, match="no common ancestor"):
@@ -332,13 +333,13 @@ def test_maintenance_counts_as_its_parent(history: History) -> None:
 @pytest.mark.case("engine", 376)
 def test_old_history_is_not_decoded(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [
-        commit_row(f"c{n:05d}", None, {"parent_commit_id": f"c{n - 1:05d}", "created_at": n}, at=n)
+        commit_row(f"c{n:05d}", "main", {"parent_commit_id": f"c{n - 1:05d}", "created_at": n}, at=n)
         for n in range(1, 5_001)
     ]
-    history.states["main"] = ManifestState(None, None, 0).with_rows(
+    history.states["main"] = ManifestState(MAIN_BRANCH, 0).with_rows(
         rows_table(rows), version=5_000, fragments=frozenset()
     )
-    history.states["june"] = ManifestState("june", "june-ref", 0).with_rows(
+    history.states["june"] = ManifestState(BranchIdentity("june", "june-ref"), 0).with_rows(
         rows_table(rows), version=5_000, fragments=frozenset()
     )
     history.commit("june", "j1")
@@ -560,7 +561,7 @@ def meets_in_fix(history: History) -> bool:
     """Say whether the storage of `fix` is to stay when it goes."""
     fix = ChainedLog(history.states["fix"].commits, branch="fix")
     others = [state for name, state in history.states.items() if name != "fix"]
-    lineage = Lineage(ChainedLog(state.commits, branch=state.branch) for state in others)
+    lineage = Lineage(ChainedLog(state.commits, branch=state.branch.name) for state in others)
     return lineage.is_meeting_place(fix.own)
 
 

@@ -17,7 +17,7 @@ PERSON = TableIdentity(7, 1)
 def test_the_order_of_rows_does_not_matter(seed: int) -> None:
     rows = [registration_row(PERSON, "node:Person", at=1), registration_row(PERSON, "node:Human", at=4)]
     rows += [
-        pin_row(PERSON, "node:Person", PublishedPin(at + 1, None, at, f"uuid-{at}", None), at=at)
+        pin_row(PERSON, "node:Person", PublishedPin(at + 1, None, at, f"uuid-{at}", "main"), at=at)
         for at in (1, 2, 3, 5)
     ]
     random.Random(seed).shuffle(rows)
@@ -50,7 +50,7 @@ def test_a_row_that_contradicts_itself_is_named(change: dict[str, object], said:
 def test_the_head_is_the_newest_commit_however_rows_arrive(versions: tuple[int, int]) -> None:
     log = CommitLog()
     for version in versions:
-        rows = rows_table([commit_row(f"commit-{version}", None, {"created_at": 1}, at=version)])
+        rows = rows_table([commit_row(f"commit-{version}", "main", {"created_at": 1}, at=version)])
         log = log.with_rows(rows)
 
     assert log.head is not None
@@ -58,7 +58,7 @@ def test_the_head_is_the_newest_commit_however_rows_arrive(versions: tuple[int, 
 
 
 def test_of_two_commits_of_one_version_the_later_one_is_the_head() -> None:
-    rows = [commit_row(f"commit-{at}", None, {"created_at": at}, at=2) for at in (7, 9, 8)]
+    rows = [commit_row(f"commit-{at}", "main", {"created_at": at}, at=2) for at in (7, 9, 8)]
 
     head = CommitLog().with_rows(rows_table(rows)).head
 

@@ -49,11 +49,12 @@ def create(
     positional, name = graph_and_name(words, "create")
     target = resolve(positional, uris, stores)
     from omnigraph.cli.access import open_for_writing
+    from omnigraph.history.identity import branch_name
 
     announce("branch create", target, quiet=quiet)
     with open_for_writing(target) as graph:
         made = graph.create_branch(name, from_, actor=actor)
-    source = made.parent_branch or "main"
+    source = branch_name(made.parent_branch)
     if as_json:
         print_document({"uri": target.uri, "from": source, "name": made.name})
     else:

@@ -6,7 +6,7 @@ from omnigraph.cli.render.columns import columns, count, moment
 from omnigraph.cli.render.history import render_commits
 from omnigraph.commit.recovery.repair import Loss
 from omnigraph.commit.recovery.restore import Quarantined
-from omnigraph.history.coordinator import MAIN
+from omnigraph.history.identity import branch_name
 
 
 def render_loss(loss: Loss) -> str:
@@ -17,7 +17,7 @@ def render_loss(loss: Loss) -> str:
 def _loss_lines(loss: Loss) -> Iterator[str]:
     yield (
         f"going back from version {loss.newest_version} to {loss.to_version} of branch "
-        f"{loss.branch or MAIN} gives up {count(len(loss.commits), 'commit')} that can be read:"
+        f"{branch_name(loss.branch)} gives up {count(len(loss.commits), 'commit')} that can be read:"
     )
     if loss.commits:
         yield render_commits(loss.commits)

@@ -1,14 +1,14 @@
 """What `embed` did, as text."""
 
 from omnigraph.cli.render.columns import columns, count
-from omnigraph.history.coordinator import MAIN
+from omnigraph.history.identity import branch_name
 from omnigraph.operations.embed.file import FileSummary
 from omnigraph.operations.embed.model import EmbedResult
 
 
 def render_embed(result: EmbedResult) -> str:
     """Return the rows of each table that got vectors, and the commits."""
-    branch = result.branch or MAIN
+    branch = branch_name(result.branch)
     if result.commit is None:
         return f"nothing to embed on {branch}"
     total = count(sum(table.vectors for table in result.tables), "vector")

@@ -7,7 +7,7 @@ import click
 
 from omnigraph.cli.render.columns import columns, count, moment
 from omnigraph.cli.steering import on_lines, on_one_line
-from omnigraph.history.coordinator import MAIN
+from omnigraph.history.identity import branch_name
 
 if TYPE_CHECKING:
     from omnigraph.commit.recovery.audit import RecoveryRecord
@@ -26,7 +26,7 @@ def render_commits(commits: "Sequence[GraphCommit]") -> str:
             commit.graph_commit_id,
             str(commit.manifest_version),
             moment(commit.created_at),
-            commit.manifest_branch or MAIN,
+            branch_name(commit.manifest_branch),
             commit.actor_id or _NOBODY,
             commit.message or "",
         ]
@@ -40,7 +40,7 @@ def render_commit(commit: "GraphCommit") -> str:
     """Return every field of one commit, and its message in full."""
     fields = {
         "commit": commit.graph_commit_id,
-        "branch": commit.manifest_branch or MAIN,
+        "branch": branch_name(commit.manifest_branch),
         "version": str(commit.manifest_version),
         "parent": commit.parent_commit_id,
         "merged": commit.merged_parent_commit_id,
@@ -60,11 +60,10 @@ def render_commit(commit: "GraphCommit") -> str:
 def render_snapshot(snapshot: "Snapshot", stamp: int) -> str:
     """Return the version, and one line per table."""
     head = snapshot.head
-    title = (
-        f"branch {snapshot.branch or MAIN} at version {head.manifest_version}, commit {head.graph_commit_id}"
-    )
+    branch = branch_name(snapshot.branch)
+    title = f"branch {branch} at version {head.manifest_version}, commit {head.graph_commit_id}"
     rows = [
-        [entry.table_key, str(entry.version), entry.pin.branch or MAIN, str(entry.row_count)]
+        [entry.table_key, str(entry.version), entry.pin.branch, str(entry.row_count)]
         for entry in snapshot.entries.values()
     ]
     table = columns(["table", "version", "branch", "rows"], rows, numbers=frozenset({1, 3}))

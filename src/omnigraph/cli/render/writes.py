@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from omnigraph.cli.render.columns import columns, count
 from omnigraph.cli.render.errors import causes_of
-from omnigraph.history.coordinator import MAIN
+from omnigraph.history.identity import branch_name
 from omnigraph.operations.ensure_indices import IndexResult, PendingIndex
 from omnigraph.operations.index_status import TableIndexes
 from omnigraph.operations.load.load import LoadResult
@@ -17,7 +17,7 @@ REASONS_MAX = 10  # of rows that were left out; all of them go to the file of --
 def render_mutation(result: MutationResult) -> str:
     """Return the counts and the commit."""
     counts = f"{count(result.affected_nodes, 'node')} and {count(result.affected_edges, 'edge')} affected"
-    where = f"{result.query_name} on {result.branch or MAIN}"
+    where = f"{result.query_name} on {branch_name(result.branch)}"
     if result.commit is None:
         return f"{where}: {counts}, nothing to commit"
     return f"{where}: {counts}\ncommit {result.commit.graph_commit_id}"
@@ -25,7 +25,7 @@ def render_mutation(result: MutationResult) -> str:
 
 def render_load(result: LoadResult) -> str:
     """Return the rows of each table, and the commits."""
-    branch = result.branch or MAIN
+    branch = branch_name(result.branch)
     if result.commit is None and not result.is_dry_run:
         what = "every row was left out" if result.rejected_rows else "no records in the input"
         return f"{what}: nothing loaded into {branch}"

@@ -5,6 +5,7 @@ main, or with the disk or the store itself, stops every operation that meets it.
 """
 
 from omnigraph.core.errors import FormatVersionError, InvariantViolation, StorageError
+from omnigraph.history.identity import BranchIdentity
 from omnigraph.storage.control.durability import SyncFailed
 
 # What reading a damaged branch raises; damaged rows may not be JSON, or not text: a ValueError.
@@ -12,8 +13,8 @@ UNREADABLE = (StorageError, InvariantViolation, FormatVersionError, ValueError)
 _OF_THE_STORE = frozenset({"transient", "configuration", "precondition"})
 
 
-def is_its_own(branch: str | None, error: Exception) -> bool:
+def is_its_own(branch: BranchIdentity, error: Exception) -> bool:
     """Return whether an error met in something that belongs to a branch affects that branch alone."""
-    if branch is None or isinstance(error, SyncFailed):
+    if branch.is_main or isinstance(error, SyncFailed):
         return False
     return not (isinstance(error, StorageError) and error.kind in _OF_THE_STORE)

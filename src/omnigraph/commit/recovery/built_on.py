@@ -12,17 +12,16 @@ from omnigraph.commit.parts import Parts
 from omnigraph.commit.publish import ManifestPublisher
 from omnigraph.commit.recovery.outcome import SweepResult, finish
 from omnigraph.commit.sidecar import Sidecar
-from omnigraph.history.coordinator import MAIN
 
 KEEP = 'open the graph once with durability="process" to keep it'
 
 
 def settle_built_on(parts: Parts, publisher: ManifestPublisher, sidecar: Sidecar) -> SweepResult:
     """Finish the sidecar of a commit that has landed after all, or leave it with a warning (R1, R2)."""
-    state = parts.coordinator.state(sidecar.branch, sidecar.branch_ref)
+    state = parts.coordinator.state(sidecar.branch)
     commit = state.commits.find(sidecar.graph_commit_id)
     assert commit is not None, "it was found before, and what others have built on is never taken back"
-    name = f"commit {commit.graph_commit_id} on branch '{sidecar.branch or MAIN}'"
+    name = f"commit {commit.graph_commit_id} on branch '{sidecar.branch.name}'"
     if state.commits.is_known_synced(commit):
         parts.warn(f"{name} stands: its writer could not sync it, but the writers that built on it did")
         return finish(parts, publisher, sidecar, state)

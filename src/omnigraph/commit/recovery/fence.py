@@ -110,7 +110,7 @@ def fenced_tables(parts: Parts, sidecar: Sidecar, state: ManifestState) -> list[
     return moved
 
 
-def adopt(parts: Parts, publisher: ManifestPublisher, branch: str | None, table_key: str) -> bool:
+def adopt(parts: Parts, publisher: ManifestPublisher, branch: str, table_key: str) -> bool:
     """Publish what a writer that lost its lease did to a table too late, if that changes no row.
 
     Returns whether there was: indexes, layout or fences, and no sidecar that names the table.
@@ -118,8 +118,8 @@ def adopt(parts: Parts, publisher: ManifestPublisher, branch: str | None, table_
     if parts.lease is None:
         return False
     with parts.queues.acquire_many([(table_key, branch)]):
-        ref = None if branch is None else parts.branches.require(branch).ref
-        entry = parts.coordinator.state(branch, ref).snapshot().entries.get(table_key)
+        found = parts.branches.resolve(branch)
+        entry = parts.coordinator.state(found).snapshot().entries.get(table_key)
         if entry is None or _is_named(parts, entry):
             return False
         address = parts.address(entry)
@@ -128,8 +128,8 @@ def adopt(parts: Parts, publisher: ManifestPublisher, branch: str | None, table_
             return False
         parts.check_lease()
         change = UpdateTable(entry.identity, table_key, _pin(parts, address, entry.pin, made))
-        lineage = LineageIntent(parts.new_id(), branch, MAINTENANCE_ACTOR, parts.clock())
-        publisher.publish(branch, ref, [change], {entry.identity: Expectation.of(entry)}, lineage)
+        lineage = LineageIntent(parts.new_id(), MAINTENANCE_ACTOR, parts.clock())
+        publisher.publish(found, [change], {entry.identity: Expectation.of(entry)}, lineage)
     return True
 
 

@@ -29,8 +29,7 @@ from omnigraph.core.errors import CommitConflict, ExpectedVersionMismatch, Omnig
 from omnigraph.core.failpoint import hit
 from omnigraph.history.ancestry import Ancestry
 from omnigraph.history.commits import RECOVERY_ACTOR
-from omnigraph.history.coordinator import MAIN
-from omnigraph.history.identity import TableIdentity
+from omnigraph.history.identity import MAIN_BRANCH, TableIdentity
 from omnigraph.history.manifest_rows import PublishedPin
 from omnigraph.history.state import ManifestState
 from omnigraph.storage.control.durability import SyncFailed
@@ -83,8 +82,8 @@ def discard(parts: Parts, publisher: ManifestPublisher, sidecar: Sidecar) -> Swe
     """Finish a sidecar whose branch is gone: nothing of it can become visible; main's history says so."""
     sidecar = _plan(parts, sidecar, RecoveryKind.ORPHANED_BRANCH_DISCARDED, [])
     if parts.coordinator.state().commits.find(sidecar.recovery_commit_id) is None:
-        lineage = LineageIntent(sidecar.recovery_commit_id, None, RECOVERY_ACTOR, parts.clock())
-        publisher.publish(None, None, (), {}, lineage)
+        lineage = LineageIntent(sidecar.recovery_commit_id, RECOVERY_ACTOR, parts.clock())
+        publisher.publish(MAIN_BRANCH, (), {}, lineage)
     return complete(parts, sidecar)
 
 
@@ -238,7 +237,6 @@ def _publish(
 ) -> None:
     lineage = LineageIntent(
         sidecar.recovery_commit_id,
-        sidecar.branch,
         RECOVERY_ACTOR,
         parts.clock(),
         merged_parent_commit_id=merged_parent,
@@ -247,9 +245,9 @@ def _publish(
     )
     parts.check_lease()
     try:
-        publisher.publish(sidecar.branch, sidecar.branch_ref, changes, expected, lineage)
+        publisher.publish(sidecar.branch, changes, expected, lineage)
     except ExpectedVersionMismatch:
-        state = parts.coordinator.state(sidecar.branch, sidecar.branch_ref)
+        state = parts.coordinator.state(sidecar.branch)
         if state.commits.find(sidecar.recovery_commit_id) is None:
             raise
         # Another healer on an object store, which had stalled after checking the lease, was faster.
@@ -269,13 +267,14 @@ def _fenced(
 
 def _merged_history(parts: Parts, sidecar: Sidecar, merged_parent: str) -> dict[str, object] | None:
     """Return what the dead writer's merge records of its source; None if no branch shows the commit."""
-    target = parts.coordinator.state(sidecar.branch, sidecar.branch_ref)
-    refs = {None: None} | {branch.name: branch.ref for branch in parts.branches.all()}
-    for branch, ref in refs.items():
+    target = parts.coordinator.state(sidecar.branch)
+    branches = parts.branches.live()
+    refs = {branch.name: branch.ref for branch in branches}
+    for branch in branches:
         try:
-            state = parts.coordinator.state(branch, ref)
+            state = parts.coordinator.state(branch)
         except OmnigraphError as error:  # the merge goes forward without it: later ones ask the branch itself
-            parts.warn(f"branch '{branch or MAIN}' cannot be read while a merge is recovered: {error}")
+            parts.warn(f"branch '{branch.name}' cannot be read while a merge is recovered: {error}")
             continue
         if state.commits.has(merged_parent):
             return Ancestry(state, target).record(merged_parent, refs.get)
@@ -284,7 +283,9 @@ def _merged_history(parts: Parts, sidecar: Sidecar, merged_parent: str) -> dict[
 
 def _update(parts: Parts, sidecar: Sidecar, found: ObservedTable, version: int) -> UpdateTable:
     handle = parts.store.open_at(found.address, version)
-    pin = PublishedPin(version, found.address.ref, handle.row_count, handle.transaction_uuid, sidecar.branch)
+    pin = PublishedPin(
+        version, found.address.ref, handle.row_count, handle.transaction_uuid, sidecar.branch.name
+    )
     return UpdateTable(found.table.identity, found.table.table_key, pin)
 
 
@@ -293,7 +294,7 @@ def _repoint(parts: Parts, sidecar: Sidecar, pointer: PointerUpdate) -> UpdateTa
     path = pointer.identity.location(pointer.table_key)
     handle = parts.store.open_at(parts.address_of(path, pointer.ref), pointer.version)
     pin = PublishedPin(
-        pointer.version, pointer.ref, pointer.row_count, handle.transaction_uuid, sidecar.branch
+        pointer.version, pointer.ref, pointer.row_count, handle.transaction_uuid, sidecar.branch.name
     )
     return UpdateTable(pointer.identity, pointer.table_key, pin)
 
@@ -308,7 +309,7 @@ def _converge(
 ) -> SweepResult:
     """Settle a roll-forward that was refused: another healer did it first, or the tables have moved."""
     moved = [found for found in observed if found.classification is Classification.ROLLED_PAST_EXPECTED]
-    state = parts.coordinator.state(sidecar.branch, sidecar.branch_ref)
+    state = parts.coordinator.state(sidecar.branch)
     if state.commits.find(sidecar.graph_commit_id) is not None:
         return finish(parts, publisher, sidecar, state)  # its writer was alive, and faster
     pins = state.tables.pins

@@ -20,6 +20,7 @@ from omnigraph.core.damage import GraphDamaged
 from omnigraph.core.failpoint import hit
 from omnigraph.history.branches import Branch
 from omnigraph.history.damage import damage_explained, table_damage_explained
+from omnigraph.history.identity import MAIN_BRANCH, BranchIdentity, branch_name
 from omnigraph.history.manifest_rows import MANIFEST_DIR
 from omnigraph.history.state import ManifestState
 from omnigraph.storage.damage.manifest_survey import proven
@@ -51,12 +52,12 @@ def quarantine_manifest(parts: Parts) -> None:
         parts.branches.copies.refuse_lost()
     except GraphDamaged as error:
         parts.warn(str(error))
-    _move_manifest(parts, None, branches)
+    _move_manifest(parts, MAIN_BRANCH, branches)
     for branch in branches:
         try:
-            _move_manifest(parts, branch, branches)
+            _move_manifest(parts, branch.identity, branches)
         except UNREADABLE as error:
-            if not is_its_own(branch.name, error):
+            if not is_its_own(branch.identity, error):
                 raise
             parts.warn(f"branch '{branch.name}' cannot be read: {error}")  # A4
 
@@ -79,30 +80,30 @@ def quarantine_tables(parts: Parts) -> None:
     for found in pending:
         sidecar = found.sidecar
         try:
-            branch = None if sidecar.branch is None else parts.branches.find(sidecar.branch)
-            if sidecar.branch is not None and (branch is None or branch.ref != sidecar.branch_ref):
+            if not parts.branches.is_live(sidecar.branch):
                 continue  # nothing of a deleted branch is looked at again; that of a lost one waits
-            state = parts.coordinator.state(sidecar.branch, sidecar.branch_ref)
+            state = parts.coordinator.state(sidecar.branch)
             for table in sidecar.tables:
                 _move_table(parts, root, table, state)
         except UNREADABLE as error:
             if not is_its_own(sidecar.branch, error):
                 raise
-            parts.warn(f"branch '{sidecar.branch}' cannot be read: {error}")  # A4
+            parts.warn(f"branch '{sidecar.branch.name}' cannot be read: {error}")  # A4
     record_missing_rows(parts)
 
 
-def _move_manifest(parts: Parts, branch: Branch | None, branches: Sequence[Branch]) -> None:
+def _move_manifest(parts: Parts, branch: BranchIdentity, branches: Sequence[Branch]) -> None:
     root = parts.local_root
     assert root is not None, "the caller has looked"
-    dataset = ref_path(MANIFEST_DIR, None if branch is None else branch.ref)
-    name = None if branch is None else branch.name
+    dataset = ref_path(MANIFEST_DIR, branch.ref)
     # A branch that begins at a version has synced it first; so has this one with the version it began at.
-    begun = [other.parent_manifest_version for other in branches if other.parent_branch == name]
-    begun += [] if branch is None else [branch.parent_manifest_version]
+    begun = [
+        other.parent_manifest_version
+        for other in branches
+        if branch_name(other.parent_branch) == branch.name or other.identity == branch
+    ]
     durable = proven(root / dataset, *begun)
-    address = parts.coordinator.address(None if branch is None else branch.ref)
-    with damage_explained(address, name):
+    with damage_explained(parts.coordinator.address(branch.ref), branch.name):
         _move(parts, dataset, lambda: find_hollow(str(root), dataset, durable=durable))
 
 

@@ -32,8 +32,8 @@ from omnigraph.core.errors import BadRequest, ConflictError, UnsupportedError, V
 from omnigraph.core.failpoint import hit
 from omnigraph.core.shield import shielded
 from omnigraph.history.commits import CommitLog, GraphCommit
-from omnigraph.history.coordinator import MAIN
 from omnigraph.history.fold import TableEntry, TableStates, fold
+from omnigraph.history.identity import BranchIdentity, branch_name, stored_name
 from omnigraph.history.manifest_rows import MANIFEST_DIR
 from omnigraph.history.state import ManifestState
 from omnigraph.storage.control.locks import PublishLock, WriterLock
@@ -86,13 +86,13 @@ class RepairPlan:
     """
 
     loss: Loss
-    ref: str | None
+    branch: BranchIdentity
     tables: tuple[MovedTable, ...]
     sidecars: tuple[PendingSidecar, ...]
     refs: tuple[str, ...]
 
 
-def plan_repair(parts: Parts, to_version: int, branch: str | None) -> RepairPlan:
+def plan_repair(parts: Parts, to_version: int, name: str) -> RepairPlan:
     """Return what going back would give up; nothing is changed.
 
     Raises:
@@ -105,16 +105,17 @@ def plan_repair(parts: Parts, to_version: int, branch: str | None) -> RepairPlan
     root = parts.local_root
     if root is None:
         raise UnsupportedError("repair --to needs a local disk: an object store keeps its own versions")
-    ref = None if branch is None else parts.branches.require(branch).ref
-    folder = root / ref_path(MANIFEST_DIR, ref)
-    newest = survey(parts.coordinator.address(ref)).newest
+    branch = parts.branches.resolve(name)
+    address = parts.coordinator.address(branch.ref)
+    folder = root / ref_path(MANIFEST_DIR, branch.ref)
+    newest = survey(address).newest
     if to_version not in list_versions(folder) or to_version > newest:
-        raise VersionNotFound(f"branch '{branch or MAIN}' has no version {to_version} on this disk")
+        raise VersionNotFound(f"branch '{name}' has no version {to_version} on this disk")
     if to_version == newest:
-        raise BadRequest(f"branch '{branch or MAIN}' is at version {to_version}: there is nothing to repair")
-    state = _state_at(parts, branch, ref, to_version)
+        raise BadRequest(f"branch '{name}' is at version {to_version}: there is nothing to repair")
+    state = _state_at(parts, branch, to_version)
     _refuse_damaged_tables(root, state)
-    above = rows_above(parts.coordinator.address(ref), to_version)
+    above = rows_above(address, to_version)
     commits = () if above is None else tuple(CommitLog().with_rows(above).newest_first())
     commits = tuple(commit for commit in commits if commit.manifest_version > to_version)
     told = {commit.manifest_version for commit in commits}
@@ -126,13 +127,13 @@ def plan_repair(parts: Parts, to_version: int, branch: str | None) -> RepairPlan
         if not after.pins[entry.identity].names_same(entry.pin)
     )
     untold = tuple(version for version in range(to_version + 1, newest + 1) if version not in told)
-    loss = Loss(branch, to_version, newest, commits, untold, losses)
+    loss = Loss(stored_name(name), to_version, newest, commits, untold, losses)
     refs = {pin.ref for pin in after.pins.values() if pin.ref} - {entry.pin.ref for entry in entries}
     return RepairPlan(
         loss,
-        ref,
+        branch,
         tuple(_moved(parts, root, entries, branch, after)),
-        _dead_sidecars(parts, branch),
+        _dead_sidecars(parts, name),
         tuple(sorted(ref for ref in refs if ref)),
     )
 
@@ -146,7 +147,7 @@ def carry_out(parts: Parts, loss: Loss, actor: str | None) -> str:
     """
     root = parts.local_root
     assert root is not None, "a loss is only reported for a local graph"
-    branch = loss.branch
+    branch = branch_name(loss.branch)
     with (
         shielded(),
         parts.queues.schema_gate,
@@ -155,7 +156,7 @@ def carry_out(parts: Parts, loss: Loss, actor: str | None) -> str:
     ):
         plan = plan_repair(parts, loss.to_version, branch)
         if not is_held or plan.loss != loss:
-            raise ConflictError(f"branch '{branch or MAIN}' moved since the loss was reported: look again")
+            raise ConflictError(f"branch '{branch}' moved since the loss was reported: look again")
         lock = WriterLock.acquire(root / RECOVERY_DIR, parts.new_id)
         try:
             _go_back(parts, root, plan, lock.operation_id, actor)
@@ -166,7 +167,7 @@ def carry_out(parts: Parts, loss: Loss, actor: str | None) -> str:
 
 
 def _go_back(parts: Parts, root: Path, plan: RepairPlan, operation_id: str, actor: str | None) -> None:
-    loss, folder = plan.loss, root / ref_path(MANIFEST_DIR, plan.ref)
+    loss, folder = plan.loss, root / ref_path(MANIFEST_DIR, plan.branch.ref)
     write_note(
         parts,
         operation_id,
@@ -203,8 +204,7 @@ def _sidecar(parts: Parts, plan: RepairPlan, operation_id: str, actor: str | Non
         operation_id=operation_id,
         writer_kind=WriterKind.REPAIR,
         started_at=parts.clock(),
-        branch=plan.loss.branch,
-        branch_ref=plan.ref,
+        branch=plan.branch,
         actor_id=actor,
         graph_commit_id=parts.new_id(),
         recovery_commit_id=parts.new_id(),
@@ -216,17 +216,17 @@ def _sidecar(parts: Parts, plan: RepairPlan, operation_id: str, actor: str | Non
     )
 
 
-def _state_at(parts: Parts, branch: str | None, ref: str | None, version: int) -> ManifestState:
-    address = parts.coordinator.address(ref)
+def _state_at(parts: Parts, branch: BranchIdentity, version: int) -> ManifestState:
+    address = parts.coordinator.address(branch.ref)
     damage = damage_at(address, version)
     if damage is not None:
-        dataset = ref_path(MANIFEST_DIR, ref)
+        dataset = ref_path(MANIFEST_DIR, branch.ref)
         raise GraphDamaged(
             file=f"{dataset}/{damage[0]}", reason=damage[1], dataset=dataset, versions=[version]
         )
     handle = parts.coordinator.manifest.open_at(address, version)
     rows = parts.coordinator.manifest.read(handle)
-    return ManifestState(branch, ref, 0).with_rows(rows, version=version, fragments=frozenset())
+    return ManifestState(branch, 0).with_rows(rows, version=version, fragments=frozenset())
 
 
 def _refuse_damaged_tables(root: Path, state: ManifestState) -> None:
@@ -241,14 +241,14 @@ def _refuse_damaged_tables(root: Path, state: ManifestState) -> None:
 
 
 def _moved(
-    parts: Parts, root: Path, entries: tuple[TableEntry, ...], branch: str | None, after: TableStates
+    parts: Parts, root: Path, entries: tuple[TableEntry, ...], branch: BranchIdentity, after: TableStates
 ) -> Iterator[MovedTable]:
     """Yield every table that the branch itself writes and that had versions above the chosen one.
 
     One that is gone from the disk is known from the pins that name it, and its number is not reused (B3).
     """
     branches, _ = parts.branches.readable()
-    states = [after, *(parts.coordinator.state(other.name, other.ref).tables for other in branches)]
+    states = [after, *(parts.coordinator.state(other.identity).tables for other in branches)]
     for entry in (entry for entry in entries if owns(branch, entry)):
         pins = [pin for tables in states if (pin := tables.pins.get(entry.identity)) is not None]
         named = [pin.version for pin in pins if pin.ref == entry.pin.ref]
@@ -267,9 +267,9 @@ def _damage(folder: Path, version: int) -> tuple[str, str] | None:
         return version_file_name(version), "is missing"
 
 
-def _dead_sidecars(parts: Parts, branch: str | None) -> tuple[PendingSidecar, ...]:
-    found = tuple(pending for pending in list_pending(parts) if pending.sidecar.branch == branch)
+def _dead_sidecars(parts: Parts, branch: str) -> tuple[PendingSidecar, ...]:
+    found = tuple(pending for pending in list_pending(parts) if pending.sidecar.branch.name == branch)
     alive = [pending.operation_id for pending in found if pending.is_alive]
     if alive:
-        raise ConflictError(f"operation {alive[0]} is active on branch '{branch or MAIN}': wait for its end")
+        raise ConflictError(f"operation {alive[0]} is active on branch '{branch}': wait for its end")
     return found

@@ -15,6 +15,7 @@ from omnigraph.commit.parts import RECOVERIES_DATASET, Parts
 from omnigraph.core.damage import GraphDamaged
 from omnigraph.core.errors import AlreadyExistsError, ConflictError, NotFoundError, UnsupportedError
 from omnigraph.core.ids import ulid_millis
+from omnigraph.history.identity import MAIN_BRANCH
 from omnigraph.history.manifest_rows import MANIFEST_DIR
 from omnigraph.storage.control.durability import sync_path
 from omnigraph.storage.damage.quarantine import QUARANTINE_DIR, hollow_file, list_versions, translated
@@ -145,8 +146,8 @@ def _is_named(parts: Parts, part: QuarantinedVersions) -> bool:
     """Return whether the newest manifest of some branch pins a table at the version or above it."""
     place, _, ref = part.dataset.partition("/tree/")
     branches, _ = parts.branches.readable()
-    for name, at in [(None, None), *((branch.name, branch.ref) for branch in branches)]:
-        for entry in parts.coordinator.state(name, at).tables.entries():
+    for branch in (MAIN_BRANCH, *(found.identity for found in branches)):
+        for entry in parts.coordinator.state(branch).tables.entries():
             is_it = (entry.location, entry.pin.ref or "") == (place, ref)
             if is_it and entry.version >= part.versions[-1]:
                 return True

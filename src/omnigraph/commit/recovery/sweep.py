@@ -150,7 +150,7 @@ def _pause() -> None:
 def _process_under_queues(
     parts: Parts, publisher: ManifestPublisher, sidecar: Sidecar, mode: SweepMode
 ) -> SweepResult:
-    keys = [(table.table_key, sidecar.branch) for table in sidecar.tables]
+    keys = [(table.table_key, sidecar.branch.name) for table in sidecar.tables]
     with parts.queues.acquire_many(keys):
         try:
             return _process(parts, publisher, sidecar, mode)
@@ -163,7 +163,9 @@ def _process_under_queues(
         except UNREADABLE as error:
             if not is_its_own(sidecar.branch, error):
                 raise
-            waits = f"sidecar {sidecar.operation_id} waits until its branch '{sidecar.branch}' can be read"
+            waits = (
+                f"sidecar {sidecar.operation_id} waits until its branch '{sidecar.branch.name}' can be read"
+            )
             parts.warn(f"{waits}: {error}")  # Z7
             return SweepResult.UNRESOLVED
 
@@ -172,22 +174,22 @@ def _process(parts: Parts, publisher: ManifestPublisher, listed: Sidecar, mode: 
     sidecar = reread(parts, listed.name)
     if sidecar is None:
         return SweepResult.DONE
-    if (sidecar.writer_kind, sidecar.branch) != (listed.writer_kind, listed.branch):
+    if (sidecar.writer_kind, sidecar.branch.name) != (listed.writer_kind, listed.branch.name):
         raise InvariantViolation(f"sidecar {listed.operation_id} changed while it was recovered")
     if not _is_branch_live(parts, sidecar):
         return discard(parts, publisher, sidecar)
-    state = parts.coordinator.state(sidecar.branch, sidecar.branch_ref)
+    state = parts.coordinator.state(sidecar.branch)
     if is_of_another_writer(parts, sidecar) and not _is_published(sidecar, state):
         fence(parts, sidecar, state)  # Z5
-        state = parts.coordinator.state(sidecar.branch, sidecar.branch_ref)
+        state = parts.coordinator.state(sidecar.branch)
     if state.commits.find(sidecar.recovery_commit_id) is not None:
         return complete(parts, sidecar)
     if state.commits.find(sidecar.graph_commit_id) is not None:
         if not (_goes_back(sidecar) and parts.syncer.is_active):
             return finish(parts, publisher, sidecar, state)
-        if not publisher.take_back(sidecar.branch, sidecar.branch_ref, sidecar.graph_commit_id):
+        if not publisher.take_back(sidecar.branch, sidecar.graph_commit_id):
             return settle_built_on(parts, publisher, sidecar)
-        state = parts.coordinator.state(sidecar.branch, sidecar.branch_ref)
+        state = parts.coordinator.state(sidecar.branch)
     observed = observe(parts, sidecar, state)
     decision = decide(sidecar.writer_kind, tuple(found.classification for found in observed))
     if decision is Decision.ROLL_FORWARD and _goes_back(sidecar):
@@ -222,18 +224,16 @@ def _is_branch_live(parts: Parts, sidecar: Sidecar) -> bool:
     Raises:
         GraphDamaged: it is missing, and was never deleted (Z7).
     """
-    if sidecar.branch is None or sidecar.branch_ref is None:
+    branch = sidecar.branch
+    if branch.ref is None or parts.branches.is_live(branch):
         return True
-    found = parts.branches.find(sidecar.branch)
-    if found is not None and found.ref == sidecar.branch_ref:
-        return True
-    parts.branches.copies.refuse_unended(sidecar.branch_ref, control_file(sidecar.branch))
+    parts.branches.copies.refuse_unended(branch.ref, control_file(branch.name))
     return False
 
 
 def _abort(parts: Parts, sidecar: Sidecar, observed: Sequence[ObservedTable], mode: SweepMode) -> SweepResult:
     error = _behind(parts, sidecar, observed)
-    if mode is SweepMode.FULL or sidecar.branch is not None:
+    if mode is SweepMode.FULL or not sidecar.branch.is_main:
         raise error
     parts.warn(str(error))
     return SweepResult.UNRESOLVED

@@ -104,8 +104,7 @@ def baseline(
         BranchNotFound: there is no such branch.
         PolicyDenied: the actor may not export.
     """
-    branch = graph.enter(actor, "export", branch)
-    state = graph.state(branch)
+    state = graph.state(graph.enter(actor, "export", branch))
     snapshot = state.snapshot()
     domain = graph.contract.accepted.domain
     types = tuple(

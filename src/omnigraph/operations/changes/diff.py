@@ -73,5 +73,5 @@ def diff(
 
 def _side(graph: OpenGraph, target: Target, actor: str | None) -> Side:
     snapshot = read_target(graph, target, actor)
-    state, _ = find_commit(graph, snapshot.head.graph_commit_id, snapshot.branch)
+    state, _ = find_commit(graph, snapshot.head.graph_commit_id, snapshot.branch_identity.name)
     return Sides(graph, state).of(snapshot)

@@ -32,7 +32,7 @@ from omnigraph.core.errors import (
     InvariantViolation,
 )
 from omnigraph.history.commits import GraphCommit
-from omnigraph.history.coordinator import MAIN
+from omnigraph.history.identity import stored_name
 from omnigraph.history.state import ManifestState
 from omnigraph.operations.changes.commit_changes import changes_between
 from omnigraph.operations.changes.sides import Sides
@@ -90,8 +90,7 @@ def poll(
         ChangeSchemaBoundary: the next commit changed the schema of rows.
         BranchNotFound, CommitNotFound: there is no such branch, or no such commit to start after.
     """
-    branch = graph.enter(actor, "read", branch)
-    state = graph.state(branch)
+    state = graph.state(graph.enter(actor, "read", branch))
     size = size or PageSize()
     scope = feed_scope(graph, state, wanted)
     begun = _begun(state, scope, position, size)
@@ -111,14 +110,14 @@ def follow(
     Raises:
         PolicyDenied: the actor may not read the branch.
     """
-    return ChangeFeed(graph, position, wanted, graph.enter(actor, "read", branch), actor)
+    return ChangeFeed(graph, position, wanted, stored_name(graph.enter(actor, "read", branch)), actor)
 
 
 def feed_scope(graph: OpenGraph, state: ManifestState, wanted: ChangeFilter) -> TokenScope:
     """Return what the cursors of a branch's feed belong to."""
     domain, genesis = graph.contract.accepted.domain, state.commits.genesis_id
     incarnation = hashlib.sha256((state.ref or "").encode()).hexdigest()[:32]  # a ref is nobody's business
-    return TokenScope(domain, genesis, state.branch or MAIN, incarnation, wanted.digest)
+    return TokenScope(domain, genesis, state.branch.name, incarnation, wanted.digest)
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,19 +42,19 @@ def embed(
         ConflictError: another writer was first; nothing of this run is visible.
         SparkUnavailable: the run needs Spark, which is not available.
     """
-    branch = graph.enter(actor, "change", branch)
+    name = graph.enter(actor, "change", branch)
     graph.require_writable()
     check_message(message)
-    graph.require_branch(branch)
+    graph.require_branch(name)
     config = graph.embedding or EmbeddingConfig.from_environment()
     provider = open_provider(config)
     try:
         found = targets(graph.catalog, options, provider.model)
         graph.heal()
-        run = EmbedRun(graph, options, found, config, provider, branch=branch, actor=actor, message=message)
+        run = EmbedRun(graph, options, found, config, provider, branch=name, actor=actor, message=message)
         with delivering_behind():
             try:
-                result, before = retry_on_conflict(graph, branch, run.attempt, budget=run.retries)
+                result, before = retry_on_conflict(graph, name, run.attempt, budget=run.retries)
             finally:
                 run.discard()
     finally:
@@ -65,7 +65,7 @@ def embed(
     with noting(f"the vectors had already landed, as commit {commit.graph_commit_id}"):
         if index:
             with told(options.progress, Stage.INDEX):
-                built, warnings = build_behind(graph, branch, [table.table_key for table in result.tables])
+                built, warnings = build_behind(graph, name, [table.table_key for table in result.tables])
             result = replace(
                 result, index_commit=built.commit, pending_indexes=built.pending, warnings=warnings
             )

@@ -55,7 +55,7 @@ class EmbedRun:
         config: EmbeddingConfig,
         provider: Provider,
         *,
-        branch: str | None,
+        branch: str,
         actor: str | None,
         message: str | None,
     ) -> None:
@@ -89,18 +89,18 @@ class EmbedRun:
         if self._counted[0].manifest_version != snapshot.manifest_version:
             self._counted = (snapshot, self._count(snapshot))
         work = self._counted[1]
-        result = EmbedResult(self._branch, self._options.mode, self._model, (), None, self.engine)
+        result = EmbedResult(snapshot.branch, self._options.mode, self._model, (), None, self.engine)
         if not work:
             return result, snapshot
-        with forked(self._graph.parts, self._branch, [item.entry for item in work]) as forks:
+        with forked(self._graph.parts, state.branch, [item.entry for item in work]) as forks:
             work = [self._on(item, forks.tables[item.entry.table_key]) for item in work]
             with self._workers() as workers:
                 reports = self._reports(state, work, workers)
                 replaced = workers.delete(work)
-            if any(not owns(self._branch, item.entry) for item in self._counted[1]):
+            if any(not owns(state.branch, item.entry) for item in self._counted[1]):
                 self._made = None  # what was written to this attempt's forks goes with them
             staged = [self._staged(item, reports, replaced) for item in work]
-            request = WriteRequest(WriterKind.MUTATION, snapshot, state.ref, self._actor, self._message)
+            request = WriteRequest(WriterKind.MUTATION, snapshot, self._actor, self._message)
             commit = self._published(request, staged, [forks, _Used(self, reports)])
         tables = tuple(
             EmbeddedTable(key, item.rows, sum(report.vectors for report in reports if _key(report) == key))

@@ -15,6 +15,7 @@ from omnigraph.bulk.files import file_exists, file_size
 from omnigraph.bulk.sources.sources import SourceInput
 from omnigraph.core.errors import AlreadyExistsError, BadRequest
 from omnigraph.core.shield import noting
+from omnigraph.history.identity import MAIN, stored_name
 from omnigraph.history.state import Snapshot
 from omnigraph.operations.branches import create_branch
 from omnigraph.operations.context import OpenGraph, check_message
@@ -83,15 +84,15 @@ def load(
         ConflictError: another writer was first; nothing of this load is visible.
         SparkUnavailable: the load needs Spark, which is not available.
     """
-    branch = graph.enter(actor, "change", branch)
+    name = graph.enter(actor, "change", branch)
     graph.require_writable()
     check_message(message)
     if not isinstance(options, LoadOptions):
         options = LoadOptions(options)
-    if options.is_dry_run and from_ is not None and not _is_there(graph, branch):
-        branch = graph.enter(actor, "change", from_)  # what would be made shows what this one shows
-    is_created = not options.is_dry_run and _create_missing(graph, branch, from_, actor)
-    graph.require_branch(branch)
+    if options.is_dry_run and from_ is not None and not _is_there(graph, name):
+        name = graph.enter(actor, "change", from_)  # what would be made shows what this one shows
+    is_created = not options.is_dry_run and _create_missing(graph, name, from_, actor)
+    graph.require_branch(name)
     graph.heal()
     given = list(inputs)
     if options.rejects is not None:
@@ -99,11 +100,11 @@ def load(
         names = (item.path if isinstance(item, SourceInput) else item.name for item in given)
         options = replace(options, input_names=tuple(names))
     engine = choose_engine(given, options)
-    begun = _begin(engine, graph, given, options, branch=branch, actor=actor, message=message)
+    begun = _begin(engine, graph, given, options, branch=name, actor=actor, message=message)
     base = (None if from_ is None else from_.strip()) if is_created else None
     if begun.is_empty:
         return LoadResult(
-            branch,
+            stored_name(name),
             options.mode,
             (),
             None,
@@ -113,7 +114,7 @@ def load(
             branch_created=is_created,
         )
     budget = 0 if options.mode == "overwrite" else retries
-    result, before = retry_on_conflict(graph, branch, begun.attempt, budget=budget)
+    result, before = retry_on_conflict(graph, name, begun.attempt, budget=budget)
     result = replace(result, engine=engine, base_branch=base, branch_created=is_created)
     commit = result.commit
     if commit is None:
@@ -121,7 +122,7 @@ def load(
     with noting(f"the load had already landed, as commit {commit.graph_commit_id}"):
         if index:
             with told(options.progress if engine == "spark" else silent, Stage.INDEX):
-                built, warnings = build_behind(graph, branch, [key for key, _ in result.tables])
+                built, warnings = build_behind(graph, name, [key for key, _ in result.tables])
             result = replace(
                 result, index_commit=built.commit, pending_indexes=built.pending, warnings=warnings
             )
@@ -129,17 +130,16 @@ def load(
     return result
 
 
-def _is_there(graph: OpenGraph, branch: str | None) -> bool:
-    return branch is None or graph.parts.branches.find(branch) is not None
+def _is_there(graph: OpenGraph, name: str) -> bool:
+    return name == MAIN or graph.parts.branches.find(name) is not None
 
 
-def _create_missing(graph: OpenGraph, branch: str | None, from_: str | None, actor: str | None) -> bool:
+def _create_missing(graph: OpenGraph, name: str, from_: str | None, actor: str | None) -> bool:
     """Create the branch of a load that names the one to start from; otherwise a typo would create one."""
-    if from_ is None or _is_there(graph, branch):
+    if from_ is None or _is_there(graph, name):
         return False
-    assert branch is not None, "main is always there"
     try:
-        create_branch(graph, branch, from_=from_, actor=actor)
+        create_branch(graph, name, from_=from_, actor=actor)
     except AlreadyExistsError:  # another process just created it
         return False
     return True
@@ -180,7 +180,7 @@ def _begin(
     inputs: Sequence[LoadInput],
     options: LoadOptions,
     *,
-    branch: str | None,
+    branch: str,
     actor: str | None,
     message: str | None,
 ) -> _Load:

@@ -45,7 +45,7 @@ class LocalLoad:
         inputs: Sequence[LoadInput],
         options: LoadOptions,
         *,
-        branch: str | None,
+        branch: str,
         actor: str | None,
         message: str | None,
     ) -> None:
@@ -83,7 +83,7 @@ class LocalLoad:
             lambda key, names: cleared_rows(folded[key], names, ops),
         )
         result = LoadResult(
-            self._branch,
+            snapshot.branch,
             mode,
             counts,
             None,
@@ -95,7 +95,7 @@ class LocalLoad:
         if self._options.is_dry_run or write_set.is_empty:
             return result, snapshot
         check_ceilings(list(work_of(write_set, folded, snapshot.entries)))
-        request = WriteRequest(WriterKind.LOAD, snapshot, state.ref, self._actor, self._message)
+        request = WriteRequest(WriterKind.LOAD, snapshot, self._actor, self._message)
         outcome = finalize(
             graph.parts, graph.publisher, request, write_set, folded, concurrency=load_concurrency()
         )

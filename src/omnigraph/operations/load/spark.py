@@ -51,7 +51,7 @@ class BulkLoad:
         inputs: Sequence[LoadInput],
         options: LoadOptions,
         *,
-        branch: str | None,
+        branch: str,
         actor: str | None,
         message: str | None,
     ) -> None:
@@ -84,15 +84,15 @@ class BulkLoad:
             spool = held.enter_context(Spool(jobs, parts.root))
             slices = self._slices(jobs, spool)
             # Before any task: what tasks write for a fork goes to the fork's own folder.
-            forks = held.enter_context(forked(parts, self._branch, self._first_touched(snapshot, spool)))
+            forks = held.enter_context(forked(parts, state.branch, self._first_touched(snapshot, spool)))
             run = BulkRun(self._graph, options, jobs, snapshot.showing(forks.tables), slices, spool.notes())
             held.callback(run.discard_files)
-            result = replace(run.validated(), branch=self._branch)
+            result = replace(run.validated(), branch=snapshot.branch)
             forks.keep(run.rows)
             if options.is_dry_run or not run.has_work:
                 return result, snapshot
             staged = run.staged()
-            request = WriteRequest(WriterKind.LOAD, snapshot, state.ref, self._actor, self._message)
+            request = WriteRequest(WriterKind.LOAD, snapshot, self._actor, self._message)
             with jobs.stage(Stage.COMMIT):
                 outcome = finalize_staged(
                     parts, self._graph.publisher, request, run.write_set, staged, made=[forks, run]
@@ -107,7 +107,7 @@ class BulkLoad:
         return [
             entry
             for key, entry in snapshot.entries.items()
-            if (None in named or key in named) and not owns(self._branch, entry)
+            if (None in named or key in named) and not owns(snapshot.branch_identity, entry)
         ]
 
     def _slices(self, jobs: Jobs, spool: Spool) -> tuple[Slice, ...]:

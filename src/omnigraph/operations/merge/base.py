@@ -13,7 +13,7 @@ from itertools import chain
 from omnigraph.core.damage import GraphDamaged
 from omnigraph.core.errors import AmbiguousMergeBase, StorageError
 from omnigraph.history.ancestry import Ancestor, Ancestry, HistoryUnknown, Meeting, MergedBase
-from omnigraph.history.coordinator import MAIN
+from omnigraph.history.identity import MAIN, BranchIdentity
 from omnigraph.history.state import ManifestState, Snapshot
 from omnigraph.merge.base import Base
 from omnigraph.operations.context import OpenGraph
@@ -66,12 +66,12 @@ class MergeBase:
 
     def _others(self, first: str | None = None) -> Iterator[ManifestState]:
         """Yield the other branches, each read when its turn comes; the first to look at may be named."""
-        parts, known = self._graph.parts, {self._source.branch, self._target.branch}
-        if None not in known:
+        parts, known = self._graph.parts, {self._source.branch.name, self._target.branch.name}
+        if MAIN not in known:
             yield parts.coordinator.state()
         for branch in sorted(parts.branches.all(), key=lambda branch: (branch.name != first, branch.name)):
             if branch.name not in known:
-                yield parts.coordinator.state(branch.name, branch.ref)
+                yield parts.coordinator.state(branch.identity)
 
     def _deleted(self, ancestor: Ancestor) -> Iterator[ManifestState]:
         """Yield the deleted branch that made a commit, if its manifest is still there (M1)."""
@@ -79,7 +79,7 @@ class MergeBase:
         if made_on is None or made_on.ref is None:
             return
         try:
-            yield self._graph.parts.coordinator.read_apart(made_on.branch, made_on.ref)
+            yield self._graph.parts.coordinator.read_apart(BranchIdentity(made_on.branch, made_on.ref))
         except StorageError as error:
             # Nothing keeps what a deleted branch left behind: that a part of it is gone is not damage.
             if error.kind != "not_found" and not isinstance(error, GraphDamaged):
@@ -87,8 +87,8 @@ class MergeBase:
 
     def _refusal(self, ancestors: Iterable[str], reason: str) -> AmbiguousMergeBase:
         return AmbiguousMergeBase(
-            source=self._source.branch or MAIN,
-            target=self._target.branch or MAIN,
+            source=self._source.branch.name,
+            target=self._target.branch.name,
             ancestors=tuple(ancestors),
             reason=reason,
         )

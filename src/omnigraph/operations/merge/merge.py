@@ -32,7 +32,6 @@ from omnigraph.exec.committed import CommittedTables
 from omnigraph.history.ancestry import Ancestor, Ancestry, Meeting
 from omnigraph.history.branches import trimmed_name
 from omnigraph.history.commits import GraphCommit
-from omnigraph.history.coordinator import MAIN
 from omnigraph.history.state import ManifestState
 from omnigraph.merge.base import Base
 from omnigraph.merge.plan import can_repoint, tables_to_merge
@@ -118,13 +117,12 @@ def merge(
     target = graph.enter(actor, "branch_merge", into)
     name = trimmed_name(source)
     check_message(message)
-    if name == (target or MAIN):
+    if name == target:
         raise BadRequest(f"branch '{name}' cannot be merged into itself")
     if not dry_run:
         graph.require_writable()
         graph.heal()
-    origin = None if name == MAIN else name
-    request = MergeRequest(origin, target, actor, message)
+    request = MergeRequest(name, target, actor, message)
 
     def attempt() -> tuple[MergeResult, _Heads]:
         return _merge_once(graph, request, dry_run=dry_run)
@@ -143,10 +141,10 @@ def _merge_once(graph: OpenGraph, request: MergeRequest, *, dry_run: bool) -> tu
     with queues.schema_gate, queues.branch_gates([request.source, request.target]):
         heads = _capture(graph, request, dry_run=dry_run)
         hit("branch_merge.post_capture")
-        result = MergeResult(request.source or MAIN, request.target or MAIN, heads.outcome, None)
+        result = MergeResult(request.source, request.target, heads.outcome, None)
         if heads.outcome is MergeOutcome.ALREADY_UP_TO_DATE:
             return result, heads
-        plan, conflicts = _plan_of_live_branches(graph, request, heads)
+        plan, conflicts = _plan_of_live_branches(graph, heads)
         result = replace(result, conflicts=conflicts, rows_read=plan.rows_read)
         if dry_run:
             return result, heads
@@ -175,9 +173,9 @@ def _capture(graph: OpenGraph, request: MergeRequest, *, dry_run: bool) -> _Head
     return _Heads(source, target, base.ancestry, base.read(meeting), outcome)
 
 
-def _durable(graph: OpenGraph, branch: str | None) -> ManifestState:
+def _durable(graph: OpenGraph, branch: str) -> ManifestState:
     """Return the newest state of a branch once it can no longer be taken back (B1)."""
-    ref = graph.require_branch(branch)  # before a lock file is made for its name
+    ref = graph.require_branch(branch).ref  # before a lock file is made for its name
     with graph.publisher.turn(branch):
         graph.publisher.supersede_unsynced(ref)
         state = graph.state(branch)
@@ -194,22 +192,17 @@ def _outcome(ancestry: Ancestry, meeting: Meeting, ours: GraphCommit, theirs: Gr
     return MergeOutcome.FAST_FORWARD if target == base else MergeOutcome.MERGED
 
 
-def _plan_of_live_branches(
-    graph: OpenGraph, request: MergeRequest, heads: _Heads
-) -> tuple[MergePlan, tuple[MergeConflict, ...]]:
+def _plan_of_live_branches(graph: OpenGraph, heads: _Heads) -> tuple[MergePlan, tuple[MergeConflict, ...]]:
     """Plan the merge; if rows are missing because a branch was deleted meanwhile, the error says so."""
     try:
-        return _plan(graph, request, heads)
+        return _plan(graph, heads)
     except (StorageError, HistoricalVersionReclaimed):
-        for branch, state in ((request.source, heads.source), (request.target, heads.target)):
-            if branch is not None:
-                graph.parts.branches.require(branch, state.ref)
+        for state in (heads.source, heads.target):
+            graph.parts.branches.confirm(state.branch)
         raise
 
 
-def _plan(
-    graph: OpenGraph, request: MergeRequest, heads: _Heads
-) -> tuple[MergePlan, tuple[MergeConflict, ...]]:
+def _plan(graph: OpenGraph, heads: _Heads) -> tuple[MergePlan, tuple[MergeConflict, ...]]:
     """Return what the target takes from the source, and all conflicts (B2)."""
     parts, target = graph.parts, heads.target.snapshot()
     reader = RowReader(parts.store)
@@ -217,7 +210,7 @@ def _plan(
     is_fast_forward = heads.outcome is MergeOutcome.FAST_FORWARD
     source = heads.source.snapshot()
     looked_at = list(tables_to_merge(heads.base, source, target, parts.pinned))
-    pointed = {points.table_key for points in looked_at if can_repoint(points, request.target)}
+    pointed = {points.table_key for points in looked_at if can_repoint(points, heads.target.branch)}
     deltas = [
         table_delta(reader, points)
         for points in looked_at

@@ -16,7 +16,6 @@ from omnigraph.commit.sidecar import WriterKind
 from omnigraph.commit.write import Attempt, Change, MergedCommit, entered
 from omnigraph.core.errors import ReadSetChanged
 from omnigraph.history.commits import GraphCommit
-from omnigraph.history.coordinator import MAIN
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.manifest_rows import PublishedPin
 from omnigraph.history.state import ManifestState
@@ -36,10 +35,10 @@ _FAILPOINTS = FailpointNames(
 
 @dataclass(frozen=True, slots=True)
 class MergeRequest:
-    """Who merges what into what; None is main."""
+    """Who merges what into what."""
 
-    source: str | None
-    target: str | None
+    source: str
+    target: str
     actor: str | None
     message: str | None
 
@@ -74,7 +73,7 @@ def publish_merge(
         ConflictError: another writer was first; with `recovery_operation_id` where effects wait for recovery.
         RecoveryRequired: the outcome is unknown or unfinished.
     """
-    parts, branch = graph.parts, request.target
+    parts, branch = graph.parts, captured.branch
     snapshot = captured.snapshot()
     entries = snapshot.entries
     written = [entries[delta.table_key] for delta in plan.deltas]
@@ -83,14 +82,13 @@ def publish_merge(
     change = Change(
         WriterKind.BRANCH_MERGE,
         snapshot,
-        captured.ref,
         moved,
         _FAILPOINTS,
         read=_looked_at(graph, plan) - moved,
         actor=request.actor,
         message=request.message,
         merged=MergedCommit(source_head.graph_commit_id, source_history),
-        pointers=tuple(_pointer(entry, branch) for entry in plan.repointed),
+        pointers=tuple(_pointer(entry, branch.name) for entry in plan.repointed),
         requires=lambda state: _refuse_other_head(captured, state),
     )
     owned = [entry for entry in (*written, *pointed) if owns(branch, entry)]
@@ -106,7 +104,7 @@ def _refuse_other_head(captured: ManifestState, now: ManifestState) -> None:
     """Refuse a target that is not where it was captured, before the first effect (G1)."""
     if now.head != captured.head:
         raise ReadSetChanged(
-            member=f"branch '{captured.branch or MAIN}'",
+            member=f"branch '{captured.branch.name}'",
             expected=captured.head.graph_commit_id,
             actual=now.head.graph_commit_id,
         )
@@ -119,7 +117,7 @@ def _looked_at(graph: OpenGraph, plan: MergePlan) -> frozenset[str]:
     return frozenset(plan.looked_at) | frozenset(tables_read(graph.catalog, plan.looked_at, losing))
 
 
-def _pointer(entry: TableEntry, branch: str | None) -> UpdateTable:
+def _pointer(entry: TableEntry, branch: str) -> UpdateTable:
     pin = PublishedPin(
         entry.version,
         entry.pin.ref,
