@@ -8,7 +8,8 @@ import pytest
 import omnigraph
 from omnigraph import ColumnsLeftOut
 from omnigraph.core.cleared_property import ClearedProperty
-from omnigraph.operations.load.model import Engine, OnError
+from omnigraph.operations.engine import Engine
+from omnigraph.operations.load.model import OnError
 from omnigraph.operations.settings import KEY_ROWS
 from tests.support.spark import spark_session
 

@@ -10,7 +10,7 @@ import omnigraph
 from omnigraph import ValidationError
 from omnigraph.cli.render.errors import render_error
 from omnigraph.cli.render.writes import render_rejected
-from omnigraph.operations.load.model import Engine
+from omnigraph.operations.engine import Engine
 from omnigraph.operations.settings import KEY_ROWS
 from omnigraph.validate.violations import REFUSED_MAX, Consequence, Violation
 from tests.support.spark import spark_session

@@ -20,7 +20,7 @@ from omnigraph.core.errors import KeyConflict, OmnigraphError, ValidationError
 from omnigraph.graph.graph import Graph
 from omnigraph.graph.opening import init
 from omnigraph.graph.opening import open as open_graph
-from omnigraph.operations.load.model import Engine
+from omnigraph.operations.engine import Engine
 from omnigraph.operations.settings import KEY_ROWS, MERGE_BYTES
 from tests.spark.case_files import write_case
 from tests.spark.cases import BASE, SCHEMA, Case, random_case

@@ -17,7 +17,7 @@ from omnigraph.core.limits import MAX_FRAGMENT_ROWS
 from omnigraph.graph.graph import Graph
 from omnigraph.graph.opening import init
 from omnigraph.graph.opening import open as open_graph
-from omnigraph.operations.load.load import LoadOptions, choose_engine
+from omnigraph.operations.load.load import LoadOptions, engine_of
 from omnigraph.operations.settings import KEY_ROWS, MERGE_BYTES
 from omnigraph.staging.fragments import StagedFragments, fingerprint, stage_written
 from tests.support.engine import PEOPLE, edge, ndjson, node
@@ -223,11 +223,11 @@ def test_auto_chooses_by_what_is_loaded(tmp_path: Path, monkeypatch: pytest.Monk
     path.write_text("{}\n")
     one = SourceInput(str(path), Format.NDJSON)
 
-    assert choose_engine([one], LoadOptions("append")) == "local"
-    assert choose_engine([one] * 7, LoadOptions("append")) == "local"
-    assert choose_engine([one], LoadOptions("append", master="local[1]")) == "spark"
-    assert choose_engine([one, one], LoadOptions("append", engine="local")) == "local"
+    assert engine_of([one], LoadOptions("append")) == "local"
+    assert engine_of([one] * 7, LoadOptions("append")) == "local"
+    assert engine_of([one], LoadOptions("append", master="local[1]")) == "spark"
+    assert engine_of([one, one], LoadOptions("append", engine="local")) == "local"
     monkeypatch.setenv("OMNIGRAPH_LOAD_SPARK_BYTES", "6")
-    assert choose_engine([one], LoadOptions("append")) == "local"
-    assert choose_engine([one, one], LoadOptions("append")) == "spark"
-    assert choose_engine([one, one], LoadOptions("append", engine="local")) == "local"
+    assert engine_of([one], LoadOptions("append")) == "local"
+    assert engine_of([one, one], LoadOptions("append")) == "spark"
+    assert engine_of([one, one], LoadOptions("append", engine="local")) == "local"

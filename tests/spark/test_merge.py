@@ -8,8 +8,8 @@ import pytest
 from omnigraph.core.errors import ResourceLimit
 from omnigraph.graph.graph import Graph
 from omnigraph.graph.opening import init
+from omnigraph.operations.engine import Engine
 from omnigraph.operations.load.load import MODES, LoadMode
-from omnigraph.operations.load.model import Engine
 from omnigraph.operations.settings import KEYED_MAX_BYTES, KEYED_MAX_ROWS, MERGE_BYTES
 from tests.support.engine import PEOPLE, edge, ndjson, node
 from tests.support.seam import internals

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from datetime import date
 from typing import NoReturn
 
-from omnigraph.catalog.scope import nearest_name
+from omnigraph.catalog.scope import hinting
 from omnigraph.core.errors import ExecutionError, ParameterError
 from omnigraph.core.limits import I32_MAX, I32_MIN, I64_MAX, I64_MIN, U32_MAX
 from omnigraph.core.temporal import days_of, millis_of, parse_date, parse_datetime
-from omnigraph.core.values import FLOATS, INTEGERS, Scalar, ValueType, is_text
+from omnigraph.core.values import FLOATS, INTEGERS, Scalar, ValueType, is_text, json_name
 
 ParameterInput = str | int | float | bool | list[str | int | float | bool] | None
 _DECIMAL_INTEGER = re.compile(r"-?[0-9]{1,20}")
@@ -21,7 +21,6 @@ _RANGES = {
     Scalar.U64: (0, I64_MAX),  # the languages' integers are signed: the upper half of U64 cannot be written
 }
 _HALF_A_PAIR = "the text is not valid Unicode: it has half of a surrogate pair"
-_JSON_NAMES = {str: "string", bool: "boolean", int: "number", float: "number", list: "array", dict: "object"}
 
 
 def bind_parameters(declared: Mapping[str, ValueType], given: object) -> dict[str, ParameterInput]:
@@ -35,11 +34,10 @@ def bind_parameters(declared: Mapping[str, ValueType], given: object) -> dict[st
     if given is None:
         given = {}
     if not isinstance(given, Mapping):
-        raise ParameterError(f"params must be an object, got {_json_name(given)}")
+        raise ParameterError(f"params must be an object, got {json_name(given)}")
     for name in given:
         if name not in declared:
-            help = nearest_name(str(name), declared)
-            hint = f"; {help}" if help else ""
+            hint = hinting(str(name), declared)
             raise ParameterError(f"param '{name}': not declared by the query{hint}", name=str(name))
     return {name: _bind(name, type_, given) for name, type_ in declared.items()}
 
@@ -61,7 +59,7 @@ def _bind(name: str, type_: ValueType, given: Mapping[str, object]) -> Parameter
 
 def _bind_items(name: str, type_: ValueType, value: object) -> list[str | int | float | bool]:
     if not isinstance(value, list | tuple):
-        _fail(name, f"expected {_expected(type_)}, got {_json_name(value)}")
+        _fail(name, f"expected {_expected(type_)}, got {json_name(value)}")
     if type_.dimension is not None and len(value) != type_.dimension:
         _fail(name, f"expected {_numbers(type_.dimension)}, got {len(value)}")
     scalar = Scalar.F32 if type_.is_vector else type_.scalar
@@ -86,7 +84,7 @@ def _bind_scalar(
         return _moment(where, scalar, value, name)
     wanted = bool if scalar is Scalar.BOOL else str
     if not isinstance(value, wanted):
-        _fail(where, f"expected {_json_name(wanted())}, got {_json_name(value)}", name)
+        _fail(where, f"expected {json_name(wanted())}, got {json_name(value)}", name)
     if isinstance(value, str) and not is_text(value):
         _fail(where, _HALF_A_PAIR, name)
     return value
@@ -96,7 +94,7 @@ def _moment(where: str, scalar: Scalar, value: object, name: str) -> int:
     """Return a `Date` as days and a `DateTime` as milliseconds, from a text or from Python's own type."""
     parse, number = (parse_date, days_of) if scalar is Scalar.DATE else (parse_datetime, millis_of)
     if not isinstance(value, str | date):
-        _fail(where, f"expected string, got {_json_name(value)}", name)
+        _fail(where, f"expected string, got {json_name(value)}", name)
     try:
         return parse(value) if isinstance(value, str) else number(value)
     except ExecutionError as error:
@@ -107,7 +105,7 @@ def _integer(where: str, scalar: Scalar, value: object, name: str) -> int:
     if isinstance(value, str) and _DECIMAL_INTEGER.fullmatch(value):
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):
-        shown = f"{_json_name(value)} {value!r:.40}" if isinstance(value, str | float) else _json_name(value)
+        shown = f"{json_name(value)} {value!r:.40}" if isinstance(value, str | float) else json_name(value)
         _fail(where, f"expected {scalar}: an integer or a string of digits, got {shown}", name)
     low, high = _RANGES[scalar]
     if not low <= value <= high:
@@ -117,7 +115,7 @@ def _integer(where: str, scalar: Scalar, value: object, name: str) -> int:
 
 def _float(where: str, value: object, name: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        _fail(where, f"expected number, got {_json_name(value)}", name)
+        _fail(where, f"expected number, got {json_name(value)}", name)
     try:
         number = float(value)
     except OverflowError:
@@ -144,7 +142,3 @@ def _numbers(count: int) -> str:
 def _clipped(value: int) -> str:
     """Return an integer without the interpreter's limit on printing very large ones."""
     return str(value) if value.bit_length() <= 128 else "an integer of more than 128 bits"
-
-
-def _json_name(value: object) -> str:
-    return "null" if value is None else _JSON_NAMES.get(type(value), type(value).__name__)

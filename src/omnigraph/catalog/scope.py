@@ -68,3 +68,9 @@ def nearest_name(name: str, known: Iterable[str], prefix: str = "") -> str | Non
         other for other in known if other.lower() == name.lower()
     ]
     return f"did you mean '{prefix}{matches[0]}'?" if matches else None
+
+
+def hinting(name: str, known: Iterable[str]) -> str:
+    """Return the end of a message about a wrong name: the known one that is most like it, if there is any."""
+    help = nearest_name(name, known)
+    return f"; {help}" if help else ""

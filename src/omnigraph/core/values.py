@@ -90,6 +90,14 @@ def is_text(value: str) -> bool:
     return True
 
 
+_JSON_NAMES = {str: "string", bool: "boolean", int: "number", float: "number", list: "array", dict: "object"}
+
+
+def json_name(value: object) -> str:
+    """Return what JSON calls the type of a value."""
+    return "null" if value is None else _JSON_NAMES.get(type(value), type(value).__name__)
+
+
 def named(value: object) -> str:
     """Return what kind of thing a Python value is, for a message."""
     if value is None:

@@ -38,11 +38,12 @@ if TYPE_CHECKING:
     from omnigraph.operations.changes.diff import Diff
     from omnigraph.operations.changes.feed import ChangeFeed, ChangeFeedPage
     from omnigraph.operations.embed.model import EmbedKeywords, EmbedResult
+    from omnigraph.operations.engine import Engine
     from omnigraph.operations.ensure_indices import IndexResult
     from omnigraph.operations.export import Export
     from omnigraph.operations.index_status import TableIndexes
     from omnigraph.operations.load.load import LoadInput, LoadMode, LoadResult
-    from omnigraph.operations.load.model import Engine, LoadKeywords, OnError
+    from omnigraph.operations.load.model import LoadKeywords, OnError
     from omnigraph.operations.merge.merge import MergeResult
     from omnigraph.operations.mutate import MutationResult
     from omnigraph.operations.pin import SnapshotLike, Target
@@ -334,14 +335,9 @@ class Graph:
             BadRequest: there is no such type.
             HistoricalVersionReclaimed: the table's version was cleaned up.
         """
-        from omnigraph.catalog.moments import with_moments
+        from omnigraph.operations.pin import read_table
 
-        snapshot = self.snapshot(branch)
-        for table_key in (f"node:{type_name}", f"edge:{type_name}"):
-            if table_key in snapshot.entries:
-                parts = self._graph.parts
-                return with_moments(parts.store.scan(parts.open(snapshot.entry(table_key))).sort_by("id"))
-        raise BadRequest(f"unknown type '{type_name}'")
+        return read_table(self._graph, type_name, branch=self._on(branch), actor=self._actor)
 
     def snapshot(self, branch: str | None = None) -> Snapshot:
         """Return the newest view of a branch."""

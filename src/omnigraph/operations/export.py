@@ -7,15 +7,12 @@ H3  Loading an export in mode overwrite gives an equal graph.
 Files and folders are paths, or addresses `s3://bucket/key` in a store.
 """
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 
-from omnigraph.bulk.connect.jobs import Jobs
-from omnigraph.bulk.connect.session import open_session, settings_from
 from omnigraph.bulk.export.export import ExportTask, run_export
 from omnigraph.bulk.export.files import ExportFormat, write_rows
 from omnigraph.bulk.export.sort import sorted_by_id
@@ -24,11 +21,12 @@ from omnigraph.bulk.files import is_object, objects_below, require_outside_graph
 from omnigraph.catalog.arrow_schema import arrow_schema
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType
 from omnigraph.catalog.moments import with_moments
-from omnigraph.catalog.scope import nearest_name
+from omnigraph.catalog.scope import hinting
 from omnigraph.core.errors import BadRequest
 from omnigraph.core.limits import MAX_FRAGMENT_ROWS
 from omnigraph.history.state import Snapshot
 from omnigraph.operations.context import OpenGraph
+from omnigraph.operations.engine import start_spark
 from omnigraph.storage.tables.pinned import pieces
 
 TASK_ROWS = 4 * MAX_FRAGMENT_ROWS  # of one file that a Spark task writes; small fragments share one
@@ -105,8 +103,7 @@ class Export:
         """
         place = _empty_folder(folder, self.types)
         tasks = [task for type_ in self.types for task in self._tasks(type_, place, format_)]
-        spark = open_session(settings_from(os.environ, master=master))
-        rows = run_export(Jobs(spark, self.graph.parts.new_id()), tasks)
+        rows = run_export(start_spark(self.graph, master), tasks)
         return tuple(
             ExportedFile(task.type.table_key, task.path, count)
             for task, count in zip(tasks, rows, strict=True)
@@ -153,8 +150,8 @@ def _types(catalog: Catalog, names: Iterable[str] | None) -> tuple[NodeType | Ed
         node = catalog.nodes.get(word) if kind in {"", "node"} else None
         edge = catalog.edge(word) if kind in {"", "edge"} else None
         if node is None and edge is None:
-            help = nearest_name(word, [*catalog.nodes, *catalog.edges])
-            raise BadRequest(f"unknown type '{name}'{f'; {help}' if help else ''}")
+            hint = hinting(word, [*catalog.nodes, *catalog.edges])
+            raise BadRequest(f"unknown type '{name}'{hint}")
         chosen.update(found.table_key for found in (node, edge) if found is not None)
     return tuple(type_ for type_ in catalog.types if type_.table_key in chosen)
 

@@ -6,7 +6,10 @@ the same state. What only a deleted branch had is gone.
 
 from datetime import datetime
 
-from omnigraph.catalog.scope import nearest_name
+import pyarrow as pa
+
+from omnigraph.catalog.moments import with_moments
+from omnigraph.catalog.scope import hinting
 from omnigraph.core.errors import BadRequest, BranchNotFound, CommitNotFound, NotFoundError
 from omnigraph.history.branches import trimmed_name
 from omnigraph.history.commits import GraphCommit
@@ -137,8 +140,19 @@ def pin_table(graph: OpenGraph, snapshot: Snapshot, name: str) -> PinnedTable:
         if entry is not None:
             return graph.parts.pinned(entry)
     known = [*snapshot.entries] if ":" in name else [key.split(":", 1)[1] for key in snapshot.entries]
-    help = nearest_name(name, known)
-    raise BadRequest(f"unknown type '{name}'{f'; {help}' if help else ''}")
+    raise BadRequest(f"unknown type '{name}'{hinting(name, known)}")
+
+
+def read_table(graph: OpenGraph, name: str, *, branch: str | None, actor: str | None) -> pa.Table:
+    """Return all rows of a type on a branch now, by id; a `DateTime` is a timestamp in UTC.
+
+    Raises:
+        BadRequest: there is no such type.
+        HistoricalVersionReclaimed: the table's version was cleaned up.
+    """
+    branch = graph.enter(actor, "read", branch)
+    handle = pin_table(graph, graph.state(branch).snapshot(), name).open(graph.parts.store)
+    return with_moments(graph.parts.store.scan(handle).sort_by("id"))
 
 
 def _version_at(graph: OpenGraph, branch: str, moment: datetime) -> int:

@@ -27,7 +27,7 @@ from omnigraph.core.arrays import Positions
 from omnigraph.core.errors import ExecutionError
 from omnigraph.core.limits import I32_MAX, I32_MIN, I64_MAX, I64_MIN
 from omnigraph.core.temporal import days_of, millis_of, parse_date, parse_datetime
-from omnigraph.core.values import FLOATS, INTEGERS, Scalar, ValueType
+from omnigraph.core.values import FLOATS, INTEGERS, Scalar, ValueType, json_name
 from omnigraph.validate.columns import Column
 from omnigraph.validate.values import INTEGER_WIDTHS, quote
 
@@ -44,17 +44,6 @@ class BeyondPython:
     """Represents an Arrow value that Python has no object for; it fits no type."""
 
 
-_JSON_NAMES = {
-    str: "string",
-    bool: "boolean",
-    int: "number",
-    float: "number",
-    list: "array",
-    dict: "object",
-    BeyondPython: "a point in time outside of the years 1 to 9999",
-}
-
-
 class _Refusal(Exception):
     """Why one value does not fit."""
 
@@ -69,11 +58,6 @@ def coerce_column(values: Sequence[object], item: Property, where: str) -> tuple
     else:
         column, problems = _scalars(values, item.type.scalar)
     return column, [(row, f"{where}: {reason}") for row, reason in problems]
-
-
-def json_name(value: object) -> str:
-    """Return what JSON calls the type of a value."""
-    return "null" if value is None else _JSON_NAMES.get(type(value), type(value).__name__)
 
 
 def _scalars(values: Sequence[object], scalar: Scalar) -> tuple[Column, Problems]:
@@ -234,7 +218,9 @@ def _blob(value: object) -> bytes:
 
 def _refuse(expected: Scalar | ValueType, value: object) -> NoReturn:
     shown = f" {quote(value)}" if isinstance(value, str) else f" {value}" if isinstance(value, float) else ""
-    raise _Refusal(f"expected {expected}, got {json_name(value)}{shown}")
+    is_beyond = isinstance(value, BeyondPython)
+    found = "a point in time outside of the years 1 to 9999" if is_beyond else json_name(value)
+    raise _Refusal(f"expected {expected}, got {found}{shown}")
 
 
 def _lists(values: Sequence[object], type_: ValueType) -> tuple[Column, Problems]:

@@ -16,10 +16,11 @@ import orjson
 import pyarrow as pa
 
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType
-from omnigraph.catalog.scope import nearest_name
+from omnigraph.catalog.scope import hinting
 from omnigraph.core.errors import ResourceLimit
+from omnigraph.core.values import json_name
 from omnigraph.validate.assemble import Converted, Flaw, assemble
-from omnigraph.validate.coerce import coerce_column, json_name
+from omnigraph.validate.coerce import coerce_column
 from omnigraph.validate.columns import Column, TypedRows, concat_rows
 from omnigraph.validate.values import quote
 from omnigraph.validate.violations import Violation, ViolationKind, ViolationLog
@@ -223,8 +224,7 @@ class _Reader:
         if not self._log.has_room(file=self._file, line=number):
             self._log.extend((), more=1)
             return
-        help = nearest_name(bad.name, bad.known)
-        message = f"{bad}; {help}" if help else str(bad)
+        message = f"{bad}{hinting(bad.name, bad.known)}"
         place = (self._file, number, self._file_name)
         self._log.add(Violation(ViolationKind.RECORD, message, bad.table_key, None, *place))
 

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from omnigraph.catalog.arrow_schema import arrow_type
 from omnigraph.catalog.model import EdgeType, NodeType, Property
 from omnigraph.catalog.moments import with_moments
-from omnigraph.catalog.scope import nearest_name
+from omnigraph.catalog.scope import hinting
 from omnigraph.core.arrays import Mask, Positions
 from omnigraph.core.limits import DIAGNOSTIC_EXCERPT_MAX
 from omnigraph.core.temporal import time_of_day
@@ -106,8 +106,7 @@ def wrong_column(schema: pa.Schema, type_: NodeType | EdgeType) -> str | None:
         if name in seen:
             return f"column {quote(name)} appears twice in the table for {type_.name}"
         if name not in known:
-            help = nearest_name(name, known)
-            return f"{type_.name} has no property {quote(name)}{f'; {help}' if help else ''}"
+            return f"{type_.name} has no property {quote(name)}{hinting(name, known)}"
         seen.add(name)
     ends = _text_columns(type_)
     for name in ends:

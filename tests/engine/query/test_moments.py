@@ -10,7 +10,7 @@ import pytest
 
 import omnigraph
 from omnigraph import ParameterError, ValidationError
-from omnigraph.operations.load.model import Engine
+from omnigraph.operations.engine import Engine
 from tests.support.spark import spark_session
 
 SCHEMA = """\

@@ -28,7 +28,7 @@ from tests.support.spark import spark_session
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
-    from omnigraph.operations.load.model import Engine
+    from omnigraph.operations.engine import Engine
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from tests.support.seam import patched
 from tests.support.spark import spark_session
 
 if TYPE_CHECKING:
-    from omnigraph.operations.load.model import Engine
+    from omnigraph.operations.engine import Engine
 
 SCHEMA = """\
 node Person {

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from omnigraph.bulk.sources.model import ColumnMap, EndColumns
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType, Property
-from omnigraph.catalog.scope import nearest_name
+from omnigraph.catalog.scope import hinting
 from omnigraph.core.arrays import Mask, Positions
 from omnigraph.core.errors import BadRequest
 from omnigraph.validate.coerce import coerce_column
@@ -43,8 +43,7 @@ def needed_columns(
         named.update(() if end is None else end.columns)
     for name in sorted(named):
         if name not in present:
-            help = nearest_name(name, present)
-            raise BadRequest(f"{path} has no column '{name}'{f'; {help}' if help else ''}")
+            raise BadRequest(f"{path} has no column '{name}'{hinting(name, present)}")
     own = {"id", *type_.properties} - mapping.columns.keys() - mapping.constants.keys()
     if isinstance(type_, EdgeType):
         own |= {"from", "to"}

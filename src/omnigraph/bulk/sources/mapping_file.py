@@ -27,7 +27,7 @@ from omnigraph.bulk.files import is_object
 from omnigraph.bulk.sources.model import ColumnMap, EndColumns, SourceInput
 from omnigraph.bulk.sources.names import find_type, resolve_name, typed_files
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType
-from omnigraph.catalog.scope import nearest_name
+from omnigraph.catalog.scope import hinting, nearest_name
 from omnigraph.core.errors import BadRequest
 from omnigraph.core.yaml_text import read_yaml
 from omnigraph.validate.coerce import coerce_column
@@ -167,6 +167,6 @@ class _Place:
             self.fail(f"'{name}' must be an object keyed by property")
         for key in given:
             if key not in type_.properties:
-                help = nearest_name(str(key), type_.properties)
-                self.fail(f"{type_.name} has no property '{key}'{f'; {help}' if help else ''}")
+                hint = hinting(str(key), type_.properties)
+                self.fail(f"{type_.name} has no property '{key}'{hint}")
         return dict(given)

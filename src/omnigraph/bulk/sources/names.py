@@ -19,7 +19,7 @@ from pathlib import Path, PurePosixPath
 from omnigraph.bulk.files import is_folder, is_object, objects_below, objects_like
 from omnigraph.bulk.sources.model import Compression, Format, SourceInput
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType
-from omnigraph.catalog.scope import nearest_name
+from omnigraph.catalog.scope import hinting
 from omnigraph.core.errors import BadRequest
 
 FORMATS = {
@@ -127,8 +127,8 @@ def find_type(type_name: str, catalog: Catalog, where: str) -> NodeType | EdgeTy
     """
     found = catalog.nodes.get(type_name) or catalog.edge(type_name)
     if found is None:
-        help = nearest_name(type_name, [*catalog.nodes, *catalog.edges])
-        raise BadRequest(f"{where}: unknown type '{type_name}'{f'; {help}' if help else ''}")
+        hint = hinting(type_name, [*catalog.nodes, *catalog.edges])
+        raise BadRequest(f"{where}: unknown type '{type_name}'{hint}")
     return found
 
 

@@ -24,7 +24,7 @@ from omnigraph.cli.target import announce, resolve
 if TYPE_CHECKING:
     from omnigraph.operations.embed.file import EmbedFile
     from omnigraph.operations.embed.select import Selector
-    from omnigraph.operations.load.model import Engine
+    from omnigraph.operations.engine import Engine
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 _EXISTING = click.Path(exists=True, dir_okay=False, path_type=Path)

@@ -26,8 +26,9 @@ from omnigraph.cli.sources import STDIN, refuse_second_stdin
 from omnigraph.cli.target import announce, require_consent, resolve
 
 if TYPE_CHECKING:
+    from omnigraph.operations.engine import Engine
     from omnigraph.operations.load.load import LoadMode
-    from omnigraph.operations.load.model import Engine, OnError
+    from omnigraph.operations.load.model import OnError
 
 MODES = ("append", "merge", "overwrite")
 _REFUSED = {

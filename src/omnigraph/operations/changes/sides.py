@@ -7,7 +7,7 @@ import pyarrow as pa
 from omnigraph.bulk.export.values import json_records
 from omnigraph.catalog.build import build_catalog
 from omnigraph.catalog.ir import read_ir
-from omnigraph.catalog.scope import nearest_name
+from omnigraph.catalog.scope import hinting
 from omnigraph.changes.model import (
     KINDS,
     ChangeFilter,
@@ -141,6 +141,5 @@ def _named(graph: OpenGraph, name: str) -> list[EntityType]:
     found = [type_ for type_ in graph.catalog.types if name in {type_.name, type_.table_key}]
     if not found:
         known = [type_.table_key if ":" in name else type_.name for type_ in graph.catalog.types]
-        help = nearest_name(name, known)
-        raise BadRequest(f"unknown type '{name}'{f'; {help}' if help else ''}")
+        raise BadRequest(f"unknown type '{name}'{hinting(name, known)}")
     return found

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypedDict
+from typing import TypedDict
 
 from omnigraph.bulk.connect.progress import ProgressCallback, silent
 from omnigraph.bulk.embed import VectorColumn
@@ -11,8 +11,8 @@ from omnigraph.core.errors import BadRequest
 from omnigraph.embedding.provider import TEXTS_MAX
 from omnigraph.history.commits import GraphCommit
 from omnigraph.operations.embed.select import EmbedMode, Selector, mode_of, parse_selector
+from omnigraph.operations.engine import ChosenEngine, Engine, check_engine
 from omnigraph.operations.ensure_indices import PendingIndex
-from omnigraph.operations.load.model import ENGINES, Engine
 from omnigraph.storage.tables.filter import RowFilter
 
 BATCH_DEFAULT = TEXTS_MAX  # one request of a remote provider
@@ -41,8 +41,7 @@ class EmbedOptions:
         Raises:
             BadRequest: the engine is unknown, or a batch is empty.
         """
-        if self.engine not in ENGINES:
-            raise BadRequest(f"engine {self.engine!r} is not one of {', '.join(ENGINES)}")
+        check_engine(self.engine)
         if self.batch < 1:
             raise BadRequest(f"a batch has at least one text, not {self.batch}")
 
@@ -89,7 +88,7 @@ class EmbedResult:
     model: str
     tables: tuple[EmbeddedTable, ...]
     commit: GraphCommit | None
-    engine: Literal["spark", "local"] = "local"
+    engine: ChosenEngine = "local"
     index_commit: GraphCommit | None = None
     pending_indexes: tuple[PendingIndex, ...] = ()
     warnings: tuple[str, ...] = ()

@@ -11,10 +11,8 @@ R3  Files that did not become part of a commit are removed when the run ends, as
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from typing import Literal
 
 from omnigraph.bulk.connect.progress import ProgressEvent, Stage, told
-from omnigraph.bulk.connect.session import settings_from
 from omnigraph.bulk.embed import Filling, FillReport
 from omnigraph.catalog.arrow_schema import arrow_schema
 from omnigraph.commit.finalize import WriteRequest, finalize_staged
@@ -31,17 +29,16 @@ from omnigraph.history.state import ManifestState, Snapshot
 from omnigraph.operations.context import OpenGraph
 from omnigraph.operations.embed.model import EmbeddedTable, EmbedOptions, EmbedResult, EmbedTarget
 from omnigraph.operations.embed.work import EmbedWork, Here, Workers, executors
-from omnigraph.operations.settings import check_ceiling, embed_spark_rows, environment
+from omnigraph.operations.engine import ChosenEngine, choose_engine, task_table
+from omnigraph.operations.settings import check_ceiling, embed_spark_rows
 from omnigraph.staging.fragments import Replaced, StagedFragments, stage_written
 from omnigraph.staging.write_set import WriteSet
-from omnigraph.storage.control.durability import Durability
-from omnigraph.storage.tables.fragments import TaskTable, data_path
+from omnigraph.storage.tables.fragments import data_path
 from omnigraph.storage.tables.handle import TableAddress
 from omnigraph.storage.tables.pinned import pieces
 from omnigraph.storage.tables.staged import StagedWrite
 
 RETRIES_HERE = 8  # cheap in process: rows are read again, and computed vectors are remembered
-EmbedEngine = Literal["spark", "local"]
 
 
 class EmbedRun:
@@ -127,24 +124,15 @@ class EmbedRun:
     def _count(self, snapshot: Snapshot) -> list[EmbedWork]:
         """Return what there is to fill, by table; tables without such rows are left out."""
         parts = self._graph.parts
-        durability = Durability.FULL if parts.syncer.is_active else Durability.PROCESS
         work = []
         for target in self._targets:
             entry = snapshot.entry(target.type.table_key)
             found = pieces(parts.open(entry), target.where)
             if not found:
                 continue
-            schema = arrow_schema(target.type).serialize().to_pybytes()
             filling = Filling(
                 entry.table_key,
-                TaskTable(
-                    parts.pinned(entry),
-                    parts.root.uri,
-                    schema,
-                    "append",
-                    durability,
-                    is_summed=parts.summer.is_active,
-                ),
+                task_table(self._graph, entry, "append"),
                 target.columns,
                 target.where,
                 self._options.is_again,
@@ -159,20 +147,18 @@ class EmbedRun:
         table = replace(item.filling.table, pinned=self._graph.parts.pinned(entry))
         return replace(item, entry=entry, filling=replace(item.filling, table=table))
 
-    def _choose(self, rows: int) -> EmbedEngine:
+    def _choose(self, rows: int) -> ChosenEngine:
         """Return where vectors are computed: where the options say, else by their number."""
-        if self._options.engine != "auto":
-            return self._options.engine
-        is_given = settings_from(environment(), master=self._options.master).is_given
-        return "spark" if rows and (is_given or rows >= embed_spark_rows()) else "local"
+        if not rows and self._options.engine == "auto":
+            return "local"
+        return choose_engine(self._options.engine, self._options.master, lambda: rows >= embed_spark_rows())
 
     def _workers(self) -> AbstractContextManager[Workers]:
         progress = self._options.progress
         if self.engine == "local":
             self._vectors_done = 0
             return nullcontext(Here(self._provider, self._config, progress))
-        settings = settings_from(environment(), master=self._options.master)
-        return executors(self._graph.parts, settings, self._config, progress)
+        return executors(self._graph, self._options.master, self._config, progress)
 
     def _reports(
         self, state: ManifestState, work: Sequence[EmbedWork], workers: Workers

@@ -8,7 +8,7 @@ from typing import Literal
 import pyarrow as pa
 
 from omnigraph.catalog.model import NodeType, Property
-from omnigraph.catalog.scope import nearest_name
+from omnigraph.catalog.scope import hinting, nearest_name
 from omnigraph.core.errors import BadRequest
 from omnigraph.core.json_text import read_json
 from omnigraph.core.values import Scalar
@@ -95,8 +95,8 @@ def selected_filter(selectors: Sequence[Selector], type_: NodeType) -> RowFilter
         elif selector.field == "id":
             found.append(Compare("id", "eq", selector.value))
         elif selector.type is not None:
-            help = nearest_name(selector.field, type_.properties)
-            raise BadRequest(f"{type_.name} has no property '{selector.field}'{f'; {help}' if help else ''}")
+            hint = hinting(selector.field, type_.properties)
+            raise BadRequest(f"{type_.name} has no property '{selector.field}'{hint}")
     return Or(tuple(found)) if found else None
 
 

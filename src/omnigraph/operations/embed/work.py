@@ -8,7 +8,6 @@ from typing import Protocol
 from omnigraph.bulk.connect.jobs import TASKS_PER_CORE, Jobs
 from omnigraph.bulk.connect.probe import probed
 from omnigraph.bulk.connect.progress import ProgressCallback, Stage, told
-from omnigraph.bulk.connect.session import SparkSettings, open_session
 from omnigraph.bulk.embed import (
     DeleteTask,
     Filling,
@@ -21,11 +20,12 @@ from omnigraph.bulk.embed import (
     fill_on_executors,
     for_executors,
 )
-from omnigraph.commit.parts import Parts
 from omnigraph.core.limits import MAX_FRAGMENT_ROWS
 from omnigraph.embedding.config import EmbeddingConfig
 from omnigraph.embedding.provider import Provider
 from omnigraph.history.fold import TableEntry
+from omnigraph.operations.context import OpenGraph
+from omnigraph.operations.engine import start_spark
 from omnigraph.staging.fragments import Replaced
 from omnigraph.storage.tables.pinned import Piece
 
@@ -132,7 +132,7 @@ class Executors:
 
 @contextmanager
 def executors(
-    parts: Parts, settings: SparkSettings, config: EmbeddingConfig, progress: ProgressCallback
+    graph: OpenGraph, master: str | None, config: EmbeddingConfig, progress: ProgressCallback
 ) -> Iterator[Executors]:
     """Yield the executors of the session, each of which sees the graph.
 
@@ -141,8 +141,8 @@ def executors(
     """
     with ExitStack() as held:
         with told(progress, Stage.START):
-            started = Jobs(open_session(settings), parts.new_id(), progress)
-            jobs = held.enter_context(probed(started, parts.root, parts.adapter))
+            started = start_spark(graph, master, progress)
+            jobs = held.enter_context(probed(started, graph.parts.root, graph.parts.adapter))
         yield Executors(jobs, for_executors(config, jobs))
 
 

@@ -6,11 +6,10 @@ E1  Both engines give the same content, the same counts and the same first error
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import accumulate
-from typing import Literal, Protocol
+from typing import Protocol
 
 from omnigraph.bulk.connect.java import require_pyspark
 from omnigraph.bulk.connect.progress import Stage, silent, told
-from omnigraph.bulk.connect.session import settings_from
 from omnigraph.bulk.files import file_exists, file_size
 from omnigraph.bulk.sources.sources import SourceInput
 from omnigraph.core.errors import AlreadyExistsError, BadRequest
@@ -19,6 +18,7 @@ from omnigraph.history.identity import MAIN, stored_name
 from omnigraph.history.state import Snapshot
 from omnigraph.operations.branches import create_branch
 from omnigraph.operations.context import OpenGraph, check_message
+from omnigraph.operations.engine import ChosenEngine, choose_engine
 from omnigraph.operations.ensure_indices import build_behind
 from omnigraph.operations.load.local import LocalLoad
 from omnigraph.operations.load.model import (
@@ -33,7 +33,7 @@ from omnigraph.operations.load.model import (
 )
 from omnigraph.operations.load.rejects import refuse_input
 from omnigraph.operations.retry import retry_on_conflict
-from omnigraph.operations.settings import environment, spark_bytes
+from omnigraph.operations.settings import spark_bytes
 from omnigraph.operations.upkeep import after_write
 
 __all__ = [
@@ -45,7 +45,7 @@ __all__ = [
     "LoadResult",
     "RecordInput",
     "TableInput",
-    "choose_engine",
+    "engine_of",
     "load",
 ]
 
@@ -99,7 +99,7 @@ def load(
         refuse_input(options.rejects, [item for item in given if isinstance(item, SourceInput)])
         names = (item.path if isinstance(item, SourceInput) else item.name for item in given)
         options = replace(options, input_names=tuple(names))
-    engine = choose_engine(given, options)
+    engine = engine_of(given, options)
     begun = _begin(engine, graph, given, options, branch=name, actor=actor, message=message)
     base = (None if from_ is None else from_.strip()) if is_created else None
     if begun.is_empty:
@@ -145,20 +145,18 @@ def _create_missing(graph: OpenGraph, name: str, from_: str | None, actor: str |
     return True
 
 
-def choose_engine(inputs: Sequence[LoadInput], options: LoadOptions) -> Literal["spark", "local"]:
+def engine_of(inputs: Sequence[LoadInput], options: LoadOptions) -> ChosenEngine:
     """Return where a load runs: where the options say, else by what it reads.
 
     Spark takes DataFrames, files above a total size, in one folder or many, and everything while a master or
     a Connect server is set.
     """
-    if options.engine != "auto":
-        return options.engine
-    is_bulk = (
-        any(isinstance(item, FrameInput) for item in inputs)
-        or settings_from(environment(), master=options.master).is_given
-        or _reaches(spark_bytes(), (item for item in inputs if isinstance(item, SourceInput)))
-    )
-    return "spark" if is_bulk else "local"
+
+    def is_large() -> bool:
+        files = (item for item in inputs if isinstance(item, SourceInput))
+        return any(isinstance(item, FrameInput) for item in inputs) or _reaches(spark_bytes(), files)
+
+    return choose_engine(options.engine, options.master, is_large)
 
 
 def _reaches(size: int, files: Iterable[SourceInput]) -> bool:
@@ -175,7 +173,7 @@ def _size(source: SourceInput) -> int:
 
 
 def _begin(
-    engine: Literal["spark", "local"],
+    engine: ChosenEngine,
     graph: OpenGraph,
     inputs: Sequence[LoadInput],
     options: LoadOptions,

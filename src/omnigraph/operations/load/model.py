@@ -11,13 +11,12 @@ from omnigraph.bulk.sources.sources import SourceInput
 from omnigraph.core.cleared_property import ClearedProperty
 from omnigraph.core.errors import BadRequest
 from omnigraph.history.commits import GraphCommit
+from omnigraph.operations.engine import ChosenEngine, Engine, check_engine
 from omnigraph.operations.ensure_indices import PendingIndex
 from omnigraph.validate.violations import Violation
 
 LoadMode = Literal["append", "merge", "overwrite"]
 MODES: tuple[LoadMode, ...] = ("append", "merge", "overwrite")
-Engine = Literal["auto", "spark", "local"]
-ENGINES: tuple[Engine, ...] = ("auto", "spark", "local")
 OnError = Literal["fail", "skip"]
 ON_ERROR: tuple[OnError, ...] = ("fail", "skip")
 
@@ -78,8 +77,7 @@ class LoadOptions:
         """
         if self.mode not in MODES:
             raise BadRequest(f"mode {self.mode!r} is not one of {', '.join(MODES)}")
-        if self.engine not in ENGINES:
-            raise BadRequest(f"engine {self.engine!r} is not one of {', '.join(ENGINES)}")
+        check_engine(self.engine)
         if self.on_error not in ON_ERROR:
             raise BadRequest(f"on_error {self.on_error!r} is not one of {', '.join(ON_ERROR)}")
 
@@ -121,7 +119,7 @@ class LoadResult:
     index_commit: GraphCommit | None = None
     pending_indexes: tuple[PendingIndex, ...] = ()
     warnings: tuple[str, ...] = ()
-    engine: Literal["spark", "local"] = "local"
+    engine: ChosenEngine = "local"
     is_dry_run: bool = False
     rejected_rows: int = 0
     violations: tuple[Violation, ...] = field(default=(), repr=False)

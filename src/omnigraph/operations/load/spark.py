@@ -17,7 +17,6 @@ from omnigraph.bulk.connect.jobs import TASKS_PER_CORE, Jobs
 from omnigraph.bulk.connect.leftovers import remove_leftovers
 from omnigraph.bulk.connect.probe import probed
 from omnigraph.bulk.connect.progress import Stage, told
-from omnigraph.bulk.connect.session import open_session, settings_from
 from omnigraph.bulk.load.spool import Spool
 from omnigraph.bulk.sources.sources import WHOLE, Slice, SourceInput, needs_survey, place, plan_slices, survey
 from omnigraph.commit.finalize import WriteRequest, finalize_staged
@@ -27,6 +26,7 @@ from omnigraph.core.shield import delivering_behind
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.state import Snapshot
 from omnigraph.operations.context import OpenGraph
+from omnigraph.operations.engine import start_spark
 from omnigraph.operations.load.model import (
     FrameInput,
     LoadInput,
@@ -36,7 +36,7 @@ from omnigraph.operations.load.model import (
     TableInput,
 )
 from omnigraph.operations.load.spark_run import BulkRun
-from omnigraph.operations.settings import environment, read_limits
+from omnigraph.operations.settings import read_limits
 
 SLICE_BYTES_MAX = 64 * 1024 * 1024  # what one task reads: enough to fill fragments, cheap enough to repeat
 SLICE_BYTES_MIN = 1024 * 1024  # below this, starting a task costs more than its work
@@ -75,8 +75,7 @@ class BulkLoad:
         parts, options = self._graph.parts, self._options
         with delivering_behind(), ExitStack() as held:
             with told(options.progress, Stage.START):
-                spark = open_session(settings_from(environment(), master=options.master))
-                started = Jobs(spark, parts.new_id(), options.progress)
+                started = start_spark(self._graph, options.master, options.progress)
                 state = self._graph.state(self._branch)
                 snapshot = state.snapshot()
                 remove_leftovers(parts.root, now_micros=parts.clock(), warn=parts.warn)

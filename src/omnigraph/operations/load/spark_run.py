@@ -25,6 +25,7 @@ from omnigraph.exec.committed import CommittedTables
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.state import Snapshot
 from omnigraph.operations.context import OpenGraph
+from omnigraph.operations.engine import task_table
 from omnigraph.operations.load.cleared import cleared_properties
 from omnigraph.operations.load.local import looked_at
 from omnigraph.operations.load.model import LoadOptions, LoadResult
@@ -33,7 +34,6 @@ from omnigraph.operations.load.spark_keys import arrow_questions, sliced_keys, w
 from omnigraph.operations.settings import check_ceiling, key_rows, merge_bytes, read_limits
 from omnigraph.staging.fragments import StagedFragments, fingerprint, stage_written
 from omnigraph.staging.write_set import WriteSet
-from omnigraph.storage.control.durability import Durability
 from omnigraph.storage.tables.fragments import (
     FragmentMode,
     TaskTable,
@@ -342,20 +342,8 @@ class BulkRun:
         return {type_.table_key: self._table(type_.table_key) for type_ in self.graph.catalog.types}
 
     def _table(self, table_key: str) -> TaskTable:
-        parts = self.graph.parts
-        entry = self.snapshot.entry(table_key)
-        schema = arrow_schema(self.graph.catalog.type_of(table_key)).serialize().to_pybytes()
         mode: FragmentMode = "overwrite" if self.options.mode == "overwrite" else "append"
-        durability = Durability.FULL if parts.syncer.is_active else Durability.PROCESS
-        return TaskTable(
-            parts.pinned(entry),
-            parts.root.uri,
-            schema,
-            mode,
-            durability,
-            self.notes,
-            parts.summer.is_active,
-        )
+        return task_table(self.graph, self.snapshot.entry(table_key), mode, self.notes)
 
     def _committed(self, table_key: str) -> tuple[KeyPiece, ...]:
         """Return the committed rows of a table, as tasks read them."""

@@ -1,0 +1,68 @@
+"""Where the work of a load, an embedding or an export is done: in this process, or by the tasks of Spark."""
+
+from collections.abc import Callable
+from typing import Literal
+
+from omnigraph.bulk.connect.jobs import Jobs
+from omnigraph.bulk.connect.progress import ProgressCallback, silent
+from omnigraph.bulk.connect.session import open_session, settings_from
+from omnigraph.catalog.arrow_schema import arrow_schema
+from omnigraph.core.errors import BadRequest
+from omnigraph.history.fold import TableEntry
+from omnigraph.operations.context import OpenGraph
+from omnigraph.operations.settings import environment
+from omnigraph.storage.control.durability import Durability
+from omnigraph.storage.tables.fragments import FragmentMode, TaskTable
+from omnigraph.storage.tables.task_notes import TaskNotes
+
+Engine = Literal["auto", "spark", "local"]
+ENGINES: tuple[Engine, ...] = ("auto", "spark", "local")
+ChosenEngine = Literal["spark", "local"]
+
+
+def check_engine(engine: str) -> None:
+    """Refuse a word that names no engine.
+
+    Raises:
+        BadRequest: it names none.
+    """
+    if engine not in ENGINES:
+        raise BadRequest(f"engine {engine!r} is none of {', '.join(ENGINES)}")
+
+
+def choose_engine(asked: Engine, master: str | None, is_large: Callable[[], bool]) -> ChosenEngine:
+    """Return where work is done: where the caller says, else on Spark if it is set up or the work is large.
+
+    Raises:
+        SparkUnavailable: the settings of Spark are malformed.
+    """
+    if asked != "auto":
+        return asked
+    is_set_up = settings_from(environment(), master=master).is_given
+    return "spark" if is_set_up or is_large() else "local"
+
+
+def start_spark(graph: OpenGraph, master: str | None, progress: ProgressCallback = silent) -> Jobs:
+    """Return the jobs of a new operation in the session of this process, which is started if need be.
+
+    Raises:
+        SparkUnavailable: there is no Java, or Spark did not start.
+    """
+    session = open_session(settings_from(environment(), master=master))
+    return Jobs(session, graph.parts.new_id(), progress)
+
+
+def task_table(
+    graph: OpenGraph, entry: TableEntry, mode: FragmentMode, notes: TaskNotes | None = None
+) -> TaskTable:
+    """Return what a task is told to write rows of a table."""
+    parts = graph.parts
+    return TaskTable(
+        parts.pinned(entry),
+        parts.root.uri,
+        arrow_schema(graph.catalog.type_of(entry.table_key)).serialize().to_pybytes(),
+        mode,
+        Durability.FULL if parts.syncer.is_active else Durability.PROCESS,
+        notes,
+        parts.summer.is_active,
+    )
