@@ -1,15 +1,25 @@
 """The flags that choose changes, shared by the commands that print them."""
 
 from collections.abc import Sequence
-from typing import TypedDict
+from functools import wraps
+from typing import Any, TypedDict
 
 import click
 
-from omnigraph.cli.options import Decorated
+from omnigraph.cli.options import Decorated, with_options
 
 KINDS = ("node", "edge")
 OPS = ("insert", "update", "delete")
 
+_OPTIONS = (
+    click.option(
+        "--kind", "kinds", multiple=True, type=click.Choice(KINDS), help="Only nodes, or only edges."
+    ),
+    click.option("--type", "types", multiple=True, metavar="TYPE", help="Only this type; may be repeated."),
+    click.option(
+        "--op", "ops", multiple=True, type=click.Choice(OPS), help="Only this operation; may be repeated."
+    ),
+)
 limit_option = click.option(
     "--limit", type=click.IntRange(min=1), metavar="N", help="Changes per page; 1000 if not given."
 )
@@ -24,18 +34,16 @@ class Chosen(TypedDict):
 
 
 def change_options(command: Decorated) -> Decorated:
-    """Add the flags that filter changes."""
-    command = click.option(
-        "--op", "ops", multiple=True, type=click.Choice(OPS), help="Only this operation; may be repeated."
-    )(command)
-    command = click.option(
-        "--type", "types", multiple=True, metavar="TYPE", help="Only this type; may be repeated."
-    )(command)
-    return click.option(
-        "--kind", "kinds", multiple=True, type=click.Choice(KINDS), help="Only nodes, or only edges."
-    )(command)
+    """Add the filters of changes; the command takes them as one value, `chosen`."""
 
+    @wraps(command)
+    def collected(
+        *,
+        kinds: Sequence[str],
+        types: Sequence[str],
+        ops: Sequence[str],
+        **others: Any,  # noqa: ANN401 - what click takes
+    ) -> object:
+        return command(chosen=Chosen(kinds=list(kinds), types=list(types), ops=list(ops)), **others)
 
-def chosen(kinds: Sequence[str], types: Sequence[str], ops: Sequence[str]) -> Chosen:
-    """Return the filters of a call."""
-    return {"kinds": list(kinds), "types": list(types), "ops": list(ops)}
+    return with_options(collected, _OPTIONS)

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import click
 
-from omnigraph.cli.options import Decorated
+from omnigraph.cli.options import Decorated, with_options
 from omnigraph.cli.sources import read_source, refuse_second_stdin
 from omnigraph.core.errors import BadRequest
 from omnigraph.core.json_text import read_json
@@ -106,10 +106,7 @@ def query_options(command: Decorated) -> Decorated:
         given = GivenQuery(name, query_path, query_text, params_text, params_path)
         return command(given=given, **others)
 
-    decorated: Decorated = collected
-    for option in reversed(_OPTIONS):
-        decorated = option(decorated)
-    return decorated
+    return with_options(collected, _OPTIONS)
 
 
 def _refuse_graph_as_name(name: str | None) -> None:

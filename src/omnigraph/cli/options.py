@@ -20,7 +20,7 @@ _NOT_YET = {
     "--policy": "is not in this version: no policy applies where a graph's storage is opened directly",
     "--yes": "applies to commands that ask before they destroy something; this one does not ask",
 }
-READS_HAVE_NO_ACTOR = "applies to writes: a read is not recorded"
+_READS_HAVE_NO_ACTOR = "applies to writes: a read is not recorded"
 
 
 class GraphCommand(click.Command):
@@ -48,6 +48,20 @@ class GraphCommand(click.Command):
             raise click.UsageError(f"{error.option_name} {reason}", ctx) from error
 
 
+class ReadCommand(GraphCommand):
+    """A command that only looks at a graph."""
+
+    def __init__(
+        self,
+        name: str | None,
+        *,
+        refuses: Mapping[str, str] | None = None,
+        **settings: Any,  # noqa: ANN401 - what click takes
+    ) -> None:
+        """Take what every command on a graph takes."""
+        super().__init__(name, refuses={"--as": _READS_HAVE_NO_ACTOR, **(refuses or {})}, **settings)
+
+
 def _note_json(ctx: click.Context, _parameter: click.Parameter, value: bool) -> bool:
     ctx.ensure_object(Invocation).is_json |= value
     return value
@@ -61,7 +75,6 @@ json_option = click.option(
     callback=_note_json,
     help="Print a JSON document; errors become documents too.",
 )
-uri_argument = click.argument("uri", required=False)
 branch_option = click.option("--branch", metavar="NAME", help="The branch; main if not given.")
 actor_option = click.option("--as", "actor", metavar="ACTOR", help="Who to record as the author.")
 message_option = click.option("--message", metavar="TEXT", help="A note to keep with the commit.")
@@ -70,25 +83,19 @@ yes_option = click.option(
 )
 
 
-def address_options(command: Decorated) -> Decorated:
-    """Add the ways to name a graph besides a positional argument, and `--quiet`."""
-    command = click.option(
-        "--quiet", is_flag=True, help="Do not announce or show progress on standard error."
-    )(command)
-    command = click.option("--store", "stores", multiple=True, metavar="URI", help="The same as --uri.")(
-        command
-    )
-    return click.option(
-        "--uri", "uris", multiple=True, metavar="URI", help="The graph: a path, file:// or s3:// URI."
-    )(command)
+def with_options(command: Decorated, options: Sequence[Callable[[Decorated], Decorated]]) -> Decorated:
+    """Return a command with more options, in the given order."""
+    for option in reversed(options):
+        command = option(command)
+    return command
 
 
-def graph_and_name(words: Sequence[str], command: str) -> tuple[str | None, str]:
-    """Return the positional graph, if there is one, and the branch name after it."""
+def graph_and_word(words: Sequence[str], takes: str) -> tuple[str | None, str]:
+    """Return the positional graph, if there is one, and the word after it; `takes` says what that is."""
     match words:
-        case [name]:
-            return None, name
-        case [uri, name]:
-            return uri, name
+        case [word]:
+            return None, word
+        case [uri, word]:
+            return uri, word
         case _:
-            raise click.UsageError(f"branch {command} takes a branch name, optionally preceded by a graph")
+            raise click.UsageError(f"{takes}, optionally preceded by a graph")

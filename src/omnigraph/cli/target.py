@@ -4,13 +4,23 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import wraps
+from typing import Any
 
 import click
 
+from omnigraph.cli.options import Decorated, with_options
 from omnigraph.cli.printing import tell
 from omnigraph.core.errors import BadRequest, UnsupportedError
 from omnigraph.storage.control.uri import GraphRoot
 
+_OPTIONS = (
+    click.option(
+        "--uri", "uris", multiple=True, metavar="URI", help="The graph: a path, file:// or s3:// URI."
+    ),
+    click.option("--store", "stores", multiple=True, metavar="URI", help="The same as --uri."),
+    click.option("--quiet", is_flag=True, help="Do not announce or show progress on standard error."),
+)
 _SERVED = re.compile(r"https?://", re.IGNORECASE)
 
 
@@ -27,34 +37,68 @@ class GraphAddress:
         return f"direct, {'local' if self.is_local else 'remote'}"
 
 
-def resolve(positional: str | None, uris: Sequence[str], stores: Sequence[str]) -> GraphAddress:
-    """Return the one graph that is named.
+@dataclass(frozen=True, slots=True)
+class Addressed:
+    """What was typed about the graph, and whether to be quiet about it."""
 
-    Raises:
-        click.UsageError: it is named more than once.
-        BadRequest: it is not named at all, or by something that is not an address.
-        UnsupportedError: the address is that of a server.
-    """
-    given = [("URI", positional)] if positional is not None else []
-    given += [("--uri", uri) for uri in uris] + [("--store", uri) for uri in stores]
-    if not given:
-        raise BadRequest("no graph given: name it with a positional URI, --uri or --store")
-    if len(given) > 1:
-        names = " and ".join(name for name, _ in given)
-        raise click.UsageError(f"the graph is given more than once, by {names}: give one of them")
-    uri = str(given[0][1])
-    if _SERVED.match(uri):
-        raise UnsupportedError(
-            "graphs behind a server are not in this version: "
-            "name the graph's storage by its path, file:// or s3:// URI"
-        )
-    return GraphAddress(uri, GraphRoot.parse(uri).is_local)
+    positional: str | None
+    uris: Sequence[str]
+    stores: Sequence[str]
+    quiet: bool
+
+    @property
+    def by_flag(self) -> bool:
+        """Whether a flag names a graph."""
+        return bool(self.uris or self.stores)
+
+    def resolve(self, positional: str | None = None) -> GraphAddress:
+        """Return the one graph that is named.
+
+        Raises:
+            click.UsageError: it is named more than once.
+            BadRequest: it is not named at all, or by something that is not an address.
+            UnsupportedError: the address is that of a server.
+        """
+        word = self.positional if positional is None else positional
+        given = [("URI", word)] if word is not None else []
+        given += [("--uri", uri) for uri in self.uris] + [("--store", uri) for uri in self.stores]
+        if not given:
+            raise BadRequest("no graph given: name it with a positional URI, --uri or --store")
+        if len(given) > 1:
+            names = " and ".join(name for name, _ in given)
+            raise click.UsageError(f"the graph is given more than once, by {names}: give one of them")
+        uri = str(given[0][1])
+        if _SERVED.match(uri):
+            raise UnsupportedError(
+                "graphs behind a server are not in this version: "
+                "name the graph's storage by its path, file:// or s3:// URI"
+            )
+        return GraphAddress(uri, GraphRoot.parse(uri).is_local)
+
+    def announce(self, command: str, target: GraphAddress) -> None:
+        """Say on standard error what a command is about to work on."""
+        if not self.quiet:
+            tell(f"omnigraph {command} → {target.uri} ({target.access})")
 
 
-def announce(command: str, target: GraphAddress, *, quiet: bool) -> None:
-    """Say on standard error what a command is about to work on."""
-    if not quiet:
-        tell(f"omnigraph {command} → {target.uri} ({target.access})")
+uri_argument = click.argument("uri", required=False)
+
+
+def address_options(command: Decorated) -> Decorated:
+    """Add the flags that name a graph, and `--quiet`; the command takes them as one value, `addressed`."""
+
+    @wraps(command)
+    def collected(
+        *,
+        uri: str | None = None,
+        uris: Sequence[str],
+        stores: Sequence[str],
+        quiet: bool,
+        **others: Any,  # noqa: ANN401 - what click takes
+    ) -> object:
+        return command(addressed=Addressed(uri, uris, stores, quiet), **others)
+
+    return with_options(collected, _OPTIONS)
 
 
 def require_consent(what: str, target: GraphAddress, *, yes: bool, may_ask: bool) -> None:

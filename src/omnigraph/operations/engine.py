@@ -27,7 +27,7 @@ def check_engine(engine: str) -> None:
         BadRequest: it names none.
     """
     if engine not in ENGINES:
-        raise BadRequest(f"engine {engine!r} is none of {', '.join(ENGINES)}")
+        raise BadRequest(f"engine {engine!r} is not one of {', '.join(ENGINES)}")
 
 
 def choose_engine(asked: Engine, master: str | None, is_large: Callable[[], bool]) -> ChosenEngine:

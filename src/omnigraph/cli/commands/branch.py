@@ -7,17 +7,9 @@ import click
 from omnigraph.cli.commands.branch_merge import merge
 from omnigraph.cli.commands.diff import diff
 from omnigraph.cli.global_flags import ForwardingGroup
-from omnigraph.cli.options import (
-    READS_HAVE_NO_ACTOR,
-    GraphCommand,
-    actor_option,
-    address_options,
-    graph_and_name,
-    json_option,
-    uri_argument,
-)
+from omnigraph.cli.options import GraphCommand, ReadCommand, actor_option, graph_and_word, json_option
 from omnigraph.cli.printing import print_document, say
-from omnigraph.cli.target import announce, resolve
+from omnigraph.cli.target import Addressed, address_options, uri_argument
 
 
 @click.group(cls=ForwardingGroup, no_args_is_help=True)
@@ -40,18 +32,16 @@ def create(
     words: Sequence[str],
     from_: str | None,
     actor: str | None,
-    uris: Sequence[str],
-    stores: Sequence[str],
-    quiet: bool,
+    addressed: Addressed,
     as_json: bool,
 ) -> None:
     """Create the branch NAME in the graph at URI; no data is copied."""
-    positional, name = graph_and_name(words, "create")
-    target = resolve(positional, uris, stores)
+    positional, name = graph_and_word(words, "branch create takes the name of a branch")
+    target = addressed.resolve(positional)
     from omnigraph.cli.access import open_for_writing
     from omnigraph.history.identity import branch_name
 
-    announce("branch create", target, quiet=quiet)
+    addressed.announce("branch create", target)
     with open_for_writing(target) as graph:
         made = graph.create_branch(name, from_, actor=actor)
     source = branch_name(made.parent_branch)
@@ -61,20 +51,13 @@ def create(
         say(f"created branch {made.name} from {source}")
 
 
-@branch.command("list", cls=GraphCommand, refuses={"--as": READS_HAVE_NO_ACTOR})
+@branch.command("list", cls=ReadCommand)
 @uri_argument
 @address_options
 @json_option
-def list_branches(
-    *,
-    uri: str | None,
-    uris: Sequence[str],
-    stores: Sequence[str],
-    quiet: bool,  # noqa: ARG001 - accepted everywhere; there is no line to leave out
-    as_json: bool,
-) -> None:
+def list_branches(*, addressed: Addressed, as_json: bool) -> None:
     """List the branches of the graph at URI, one name per line."""
-    target = resolve(uri, uris, stores)
+    target = addressed.resolve()
     from omnigraph.cli.access import open_for_reading
 
     with open_for_reading(target) as graph:
@@ -90,21 +73,13 @@ def list_branches(
 @actor_option
 @address_options
 @json_option
-def delete(
-    *,
-    words: Sequence[str],
-    actor: str | None,
-    uris: Sequence[str],
-    stores: Sequence[str],
-    quiet: bool,
-    as_json: bool,
-) -> None:
+def delete(*, words: Sequence[str], actor: str | None, addressed: Addressed, as_json: bool) -> None:
     """Delete the branch NAME of the graph at URI and the commits only it has."""
-    positional, name = graph_and_name(words, "delete")
-    target = resolve(positional, uris, stores)
+    positional, name = graph_and_word(words, "branch delete takes the name of a branch")
+    target = addressed.resolve(positional)
     from omnigraph.cli.access import open_for_writing
 
-    announce("branch delete", target, quiet=quiet)
+    addressed.announce("branch delete", target)
     with open_for_writing(target) as graph:
         graph.delete_branch(name, actor=actor)
     if as_json:

@@ -7,14 +7,13 @@ import click
 from omnigraph.cli.options import (
     GraphCommand,
     actor_option,
-    address_options,
-    graph_and_name,
+    graph_and_word,
     json_option,
     message_option,
     yes_option,
 )
 from omnigraph.cli.printing import print_document, say, tell
-from omnigraph.cli.target import announce, require_consent, resolve
+from omnigraph.cli.target import Addressed, address_options, require_consent
 
 
 @click.command("merge", cls=GraphCommand)
@@ -35,9 +34,7 @@ def merge(
     dry_run: bool,
     message: str | None,
     actor: str | None,
-    uris: Sequence[str],
-    stores: Sequence[str],
-    quiet: bool,
+    addressed: Addressed,
     yes: bool,
     as_json: bool,
 ) -> None:
@@ -46,8 +43,8 @@ def merge(
     Where both sides changed the same entity differently, or where the combined result would break the schema,
     every conflict is listed and nothing is written. Resolve each on one side and merge again.
     """
-    positional, source = graph_and_name(words, "merge")
-    target = resolve(positional, uris, stores)
+    positional, source = graph_and_word(words, "branch merge takes the name of a branch")
+    target = addressed.resolve(positional)
     if delete_branch and not dry_run:
         what = "branch merge --delete-branch deletes a branch"
         require_consent(what, target, yes=yes, may_ask=not as_json)
@@ -55,7 +52,7 @@ def merge(
     from omnigraph.cli.documents import merge_document
     from omnigraph.cli.render.merge import render_merge
 
-    announce("branch merge", target, quiet=quiet)
+    addressed.announce("branch merge", target)
     with (open_for_reading if dry_run else open_for_writing)(target) as graph:
         result = graph.merge(
             source, into, message=message, delete_branch=delete_branch, dry_run=dry_run, actor=actor

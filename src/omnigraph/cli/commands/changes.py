@@ -1,23 +1,12 @@
 """`omnigraph changes`: the commits of a branch in order, for programs that follow a graph."""
 
-from collections.abc import Sequence
-
 import click
 
-from omnigraph.cli.change_options import change_options, chosen, limit_option
+from omnigraph.cli.change_options import Chosen, change_options, limit_option
 from omnigraph.cli.global_flags import ForwardingGroup
-from omnigraph.cli.options import (
-    READS_HAVE_NO_ACTOR,
-    GraphCommand,
-    address_options,
-    branch_option,
-    json_option,
-    uri_argument,
-)
+from omnigraph.cli.options import ReadCommand, branch_option, json_option
 from omnigraph.cli.printing import print_document, print_lines
-from omnigraph.cli.target import resolve
-
-_REFUSED = {"--as": READS_HAVE_NO_ACTOR}
+from omnigraph.cli.target import Addressed, address_options, uri_argument
 
 
 @click.group(cls=ForwardingGroup, no_args_is_help=True)
@@ -25,7 +14,7 @@ def changes() -> None:
     """Follow the changes of a graph."""
 
 
-@changes.command(cls=GraphCommand, refuses=_REFUSED)
+@changes.command(cls=ReadCommand)
 @uri_argument
 @click.option("--cursor", metavar="CURSOR", help="Continue where an earlier poll ended.")
 @click.option("--start", metavar="WHERE", help="Start at now, beginning or after:<commit id>.")
@@ -37,35 +26,29 @@ def changes() -> None:
 @json_option
 def poll(
     *,
-    uri: str | None,
     cursor: str | None,
     start: str | None,
     page_token: str | None,
     limit: int | None,
     branch: str | None,
-    kinds: Sequence[str],
-    types: Sequence[str],
-    ops: Sequence[str],
-    uris: Sequence[str],
-    stores: Sequence[str],
-    quiet: bool,  # noqa: ARG001 - accepted everywhere; there is no line to leave out
+    chosen: Chosen,
+    addressed: Addressed,
     as_json: bool,
 ) -> None:
     """Print what was committed to the graph at URI since a cursor, then the next cursor.
 
     Pages are printed as they arrive; with --json, each is one document. Only the last one has the cursor.
     """
-    target = resolve(uri, uris, stores)
+    target = addressed.resolve()
     from omnigraph.changes.documents import feed_document
     from omnigraph.cli.access import open_for_reading
     from omnigraph.cli.render.changes import feed_lines
     from omnigraph.core.limits import PAGE_CHANGES
 
     size = PAGE_CHANGES if limit is None else limit
-    filters = chosen(kinds, types, ops)
     with open_for_reading(target) as graph:
         page = graph.poll_changes(
-            cursor=cursor, start=start, page_token=page_token, branch=branch, limit=size, **filters
+            cursor=cursor, start=start, page_token=page_token, branch=branch, limit=size, **chosen
         )
         while True:
             if as_json:
@@ -74,35 +57,23 @@ def poll(
                 print_lines(feed_lines(page))
             if page.next_page_token is None or page_token is not None:
                 break
-            page = graph.poll_changes(page_token=page.next_page_token, branch=branch, limit=size, **filters)
+            page = graph.poll_changes(page_token=page.next_page_token, branch=branch, limit=size, **chosen)
 
 
-@changes.command(cls=GraphCommand, refuses=_REFUSED)
+@changes.command(cls=ReadCommand)
 @uri_argument
 @click.option("--out", required=True, metavar="FILE", help="The NDJSON file to write.")
 @branch_option
 @change_options
 @address_options
 @json_option
-def baseline(
-    *,
-    uri: str | None,
-    out: str,
-    branch: str | None,
-    kinds: Sequence[str],
-    types: Sequence[str],
-    ops: Sequence[str],
-    uris: Sequence[str],
-    stores: Sequence[str],
-    quiet: bool,  # noqa: ARG001 - accepted everywhere; there is no line to leave out
-    as_json: bool,
-) -> None:
+def baseline(*, out: str, branch: str | None, chosen: Chosen, addressed: Addressed, as_json: bool) -> None:
     """Write every entity of the graph at URI to a file, and print the cursor to continue from."""
-    target = resolve(uri, uris, stores)
+    target = addressed.resolve()
     from omnigraph.cli.access import open_for_reading
 
     with open_for_reading(target) as graph:
-        taken = graph.baseline(branch=branch, **chosen(kinds, types, ops))
+        taken = graph.baseline(branch=branch, **chosen)
         taken.to_file(out)
     end = {"snapshot_commit_id": taken.snapshot_commit_id, "resume_cursor": taken.resume_cursor}
     if as_json:

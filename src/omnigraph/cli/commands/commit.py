@@ -4,20 +4,11 @@ from collections.abc import Sequence
 
 import click
 
-from omnigraph.cli.change_options import change_options, chosen, limit_option
+from omnigraph.cli.change_options import Chosen, change_options, limit_option
 from omnigraph.cli.global_flags import ForwardingGroup
-from omnigraph.cli.options import (
-    READS_HAVE_NO_ACTOR,
-    GraphCommand,
-    address_options,
-    branch_option,
-    json_option,
-    uri_argument,
-)
+from omnigraph.cli.options import ReadCommand, branch_option, graph_and_word, json_option
 from omnigraph.cli.printing import print_document, print_lines
-from omnigraph.cli.target import resolve
-
-_REFUSED = {"--as": READS_HAVE_NO_ACTOR}
+from omnigraph.cli.target import Addressed, address_options, uri_argument
 
 
 @click.group(cls=ForwardingGroup, no_args_is_help=True)
@@ -25,7 +16,7 @@ def commit() -> None:
     """List the commits of a graph, or show one and what it changed."""
 
 
-@commit.command("list", cls=GraphCommand, refuses=_REFUSED)
+@commit.command("list", cls=ReadCommand)
 @uri_argument
 @click.option(
     "--filter",
@@ -40,13 +31,10 @@ def commit() -> None:
 @json_option
 def list_commits(
     *,
-    uri: str | None,
     filters: Sequence[str],
     limit: int | None,
     branch: str | None,
-    uris: Sequence[str],
-    stores: Sequence[str],
-    quiet: bool,  # noqa: ARG001 - accepted everywhere; there is no line to leave out
+    addressed: Addressed,
     as_json: bool,
 ) -> None:
     """List the commits of the graph at URI, newest first."""
@@ -56,7 +44,7 @@ def list_commits(
     from omnigraph.cli.render.history import render_commits
 
     condition = all_of(filters)
-    target = resolve(uri, uris, stores)
+    target = addressed.resolve()
     with open_for_reading(target) as graph:
         commits = graph.commits(branch=branch, limit=limit, where=condition)
     if as_json:
@@ -65,23 +53,15 @@ def list_commits(
         click.echo(render_commits(commits))
 
 
-@commit.command("show", cls=GraphCommand, refuses=_REFUSED)
+@commit.command("show", cls=ReadCommand)
 @click.argument("words", nargs=-1, metavar="[URI] ID")
 @branch_option
 @address_options
 @json_option
-def show(
-    *,
-    words: Sequence[str],
-    branch: str | None,
-    uris: Sequence[str],
-    stores: Sequence[str],
-    quiet: bool,  # noqa: ARG001 - accepted everywhere; there is no line to leave out
-    as_json: bool,
-) -> None:
+def show(*, words: Sequence[str], branch: str | None, addressed: Addressed, as_json: bool) -> None:
     """Show the commit ID of the graph at URI."""
-    positional, commit_id = _graph_and_id(words, "show")
-    target = resolve(positional, uris, stores)
+    positional, commit_id = graph_and_word(words, "commit show takes the id of a commit")
+    target = addressed.resolve(positional)
     from omnigraph.cli.access import open_for_reading
     from omnigraph.cli.documents import commit_document
     from omnigraph.cli.render.history import render_commit
@@ -94,7 +74,7 @@ def show(
         click.echo(render_commit(found))
 
 
-@commit.command("changes", cls=GraphCommand, refuses=_REFUSED)
+@commit.command("changes", cls=ReadCommand)
 @click.argument("words", nargs=-1, metavar="[URI] ID")
 @change_options
 @limit_option
@@ -104,22 +84,18 @@ def show(
 def changes(
     *,
     words: Sequence[str],
-    kinds: Sequence[str],
-    types: Sequence[str],
-    ops: Sequence[str],
+    chosen: Chosen,
     limit: int | None,
     page_token: str | None,
-    uris: Sequence[str],
-    stores: Sequence[str],
-    quiet: bool,  # noqa: ARG001 - accepted everywhere; there is no line to leave out
+    addressed: Addressed,
     as_json: bool,
 ) -> None:
     """Print what the commit ID of the graph at URI changed, compared with its first parent.
 
     Pages are printed as they arrive; with --json, each is one document.
     """
-    positional, commit_id = _graph_and_id(words, "changes")
-    target = resolve(positional, uris, stores)
+    positional, commit_id = graph_and_word(words, "commit changes takes the id of a commit")
+    target = addressed.resolve(positional)
     from omnigraph.changes.documents import commit_changes_document
     from omnigraph.cli.access import open_for_reading
     from omnigraph.cli.render.changes import change_lines
@@ -128,9 +104,7 @@ def changes(
     size, token = PAGE_CHANGES if limit is None else limit, page_token
     with open_for_reading(target) as graph:
         while True:
-            page = graph.commit_changes_page(
-                commit_id, limit=size, page_token=token, **chosen(kinds, types, ops)
-            )
+            page = graph.commit_changes_page(commit_id, limit=size, page_token=token, **chosen)
             if as_json:
                 print_document(commit_changes_document(page.cause, page.changes, page.next_page_token))
             else:
@@ -138,13 +112,3 @@ def changes(
             token = page.next_page_token
             if token is None or page_token is not None:
                 break
-
-
-def _graph_and_id(words: Sequence[str], command: str) -> tuple[str | None, str]:
-    match words:
-        case [commit_id]:
-            return None, commit_id
-        case [positional, commit_id]:
-            return positional, commit_id
-        case _:
-            raise click.UsageError(f"commit {command} takes a commit id, optionally preceded by a graph")

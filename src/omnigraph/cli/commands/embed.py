@@ -8,18 +8,10 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from omnigraph.cli.load_progress import load_progress
-from omnigraph.cli.options import (
-    GraphCommand,
-    actor_option,
-    address_options,
-    branch_option,
-    json_option,
-    message_option,
-    uri_argument,
-)
+from omnigraph.cli.options import GraphCommand, actor_option, branch_option, json_option, message_option
 from omnigraph.cli.printing import print_document, say, tell
 from omnigraph.cli.progress import working
-from omnigraph.cli.target import announce, resolve
+from omnigraph.cli.target import Addressed, address_options, uri_argument
 
 if TYPE_CHECKING:
     from omnigraph.operations.embed.file import EmbedFile
@@ -72,7 +64,6 @@ def _warn_of_old_spelling(_ctx: click.Context, _parameter: click.Parameter, valu
 @json_option
 def embed(
     *,
-    uri: str | None,
     seed: Path | None,
     input_: Path | None,
     output: Path | None,
@@ -89,9 +80,7 @@ def embed(
     no_index: bool,
     message: str | None,
     actor: str | None,
-    uris: Sequence[str],
-    stores: Sequence[str],
-    quiet: bool,
+    addressed: Addressed,
     as_json: bool,
 ) -> None:
     """Compute vectors from texts: in the graph at URI, as one commit, or from one NDJSON file into another.
@@ -102,7 +91,7 @@ def embed(
     selectors = _selectors(selects)
     anew = reembed_all or old_reembed_all
     of_files = {"--seed": seed, "--input": input_, "--output": output, "--spec": spec, "--clean": clean}
-    if uri is None and not uris and not stores:
+    if addressed.positional is None and not addressed.by_flag:
         of_graphs = {
             "--branch": branch,
             "--engine": engine,
@@ -121,20 +110,22 @@ def embed(
             reembed_all=anew,
             clean=clean,
         )
-        _embed_file(job if batch is None else replace(job, batch=batch), quiet=quiet, as_json=as_json)
+        _embed_file(
+            job if batch is None else replace(job, batch=batch), quiet=addressed.quiet, as_json=as_json
+        )
         return
     _refuse(of_files, "applies to files, and a graph is given")
-    target = resolve(uri, uris, stores)
+    target = addressed.resolve()
     from omnigraph.cli.access import open_for_writing
     from omnigraph.cli.documents import embed_document
     from omnigraph.cli.render.embed import render_embed
     from omnigraph.cli.render.writes import render_pending
     from omnigraph.operations.embed.model import BATCH_DEFAULT
 
-    announce("embed", target, quiet=quiet)
+    addressed.announce("embed", target)
     with (
         open_for_writing(target) as graph,
-        load_progress(quiet=quiet, as_json=as_json, what="embedding") as progress,
+        load_progress(quiet=addressed.quiet, as_json=as_json, what="embedding") as progress,
     ):
         result = graph.embed(
             types,

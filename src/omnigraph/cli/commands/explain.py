@@ -1,29 +1,20 @@
 """`omnigraph explain`: how a read would be carried out."""
 
-from collections.abc import Sequence
-
 import click
 
 from omnigraph.cli.given_query import NO_ALIAS, GivenQuery, query_options
-from omnigraph.cli.options import (
-    READS_HAVE_NO_ACTOR,
-    GraphCommand,
-    address_options,
-    branch_option,
-    json_option,
-)
+from omnigraph.cli.options import ReadCommand, branch_option, json_option
 from omnigraph.cli.printing import print_document, say
 from omnigraph.cli.reading import check_reading, snapshot_of, snapshot_option
-from omnigraph.cli.target import resolve
+from omnigraph.cli.target import Addressed, address_options
 
 _REFUSED = {
-    "--as": READS_HAVE_NO_ACTOR,
     "--format": "applies to the rows of a query: a plan is text, or a document with --json",
     "--alias": NO_ALIAS,
 }
 
 
-@click.command(cls=GraphCommand, refuses=_REFUSED)
+@click.command(cls=ReadCommand, refuses=_REFUSED)
 @query_options
 @branch_option
 @snapshot_option
@@ -34,9 +25,7 @@ def explain(
     given: GivenQuery,
     branch: str | None,
     snapshot: str | None,
-    uris: Sequence[str],
-    stores: Sequence[str],
-    quiet: bool,  # noqa: ARG001 - accepted everywhere; there is no line to leave out
+    addressed: Addressed,
     as_json: bool,
 ) -> None:
     """Show the plan of the read NAME of a query file, without running it.
@@ -44,7 +33,7 @@ def explain(
     Parameters are optional; those given are checked.
     """
     check_reading(given, branch, snapshot)
-    target = resolve(None, uris, stores)
+    target = addressed.resolve()
     source, params = given.source(), given.params()
     from omnigraph.cli.access import open_for_reading
 

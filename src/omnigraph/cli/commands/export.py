@@ -5,24 +5,17 @@ from collections.abc import Sequence
 
 import click
 
-from omnigraph.cli.options import (
-    READS_HAVE_NO_ACTOR,
-    GraphCommand,
-    address_options,
-    branch_option,
-    uri_argument,
-)
+from omnigraph.cli.options import ReadCommand, branch_option
 from omnigraph.cli.progress import working
-from omnigraph.cli.target import resolve
+from omnigraph.cli.target import Addressed, address_options, uri_argument
 
 FORMATS = ("ndjson", "csv", "parquet")
 _REFUSED = {
-    "--as": READS_HAVE_NO_ACTOR,
     "--json": "does not apply to export, which prints NDJSON",
 }
 
 
-@click.command(cls=GraphCommand, refuses=_REFUSED)
+@click.command(cls=ReadCommand, refuses=_REFUSED)
 @uri_argument
 @branch_option
 @click.option("--type", "types", multiple=True, metavar="TYPE", help="Only this type; may be repeated.")
@@ -50,22 +43,19 @@ _REFUSED = {
 @address_options
 def export(
     *,
-    uri: str | None,
     branch: str | None,
     types: Sequence[str],
     format_name: str,
     out: str | None,
     engine: str,
     master: str | None,
-    uris: Sequence[str],
-    stores: Sequence[str],
-    quiet: bool,
+    addressed: Addressed,
 ) -> None:
     """Print the data of the graph at URI as NDJSON, or write it to files.
 
     Nodes come before edges, each type in order of id. `load --mode overwrite` can load all of it again.
     """
-    target = resolve(uri, uris, stores)
+    target = addressed.resolve()
     is_spark = engine == "spark" or master is not None
     if out is None and (is_spark or format_name != "ndjson"):
         what = "--engine spark" if is_spark else f"--format {format_name}"
@@ -73,7 +63,7 @@ def export(
     from omnigraph.bulk.export.files import ExportFormat
     from omnigraph.cli.access import open_for_reading
 
-    with open_for_reading(target) as graph, working("exporting", quiet=quiet or out is None):
+    with open_for_reading(target) as graph, working("exporting", quiet=addressed.quiet or out is None):
         wanted = graph.export(branch=branch, types=list(types) or None)
         format_ = ExportFormat(format_name)
         if out is None:

@@ -14,16 +14,14 @@ from omnigraph.cli.load_progress import load_progress
 from omnigraph.cli.options import (
     GraphCommand,
     actor_option,
-    address_options,
     branch_option,
     json_option,
     message_option,
-    uri_argument,
     yes_option,
 )
 from omnigraph.cli.printing import print_document, tell
 from omnigraph.cli.sources import STDIN, refuse_second_stdin
-from omnigraph.cli.target import announce, require_consent, resolve
+from omnigraph.cli.target import Addressed, address_options, require_consent, uri_argument
 
 if TYPE_CHECKING:
     from omnigraph.operations.engine import Engine
@@ -96,7 +94,6 @@ _REFUSED = {
 @json_option
 def load(
     *,
-    uri: str | None,
     names: Sequence[str],
     mode: str,
     branch: str | None,
@@ -111,9 +108,7 @@ def load(
     no_index: bool,
     message: str | None,
     actor: str | None,
-    uris: Sequence[str],
-    stores: Sequence[str],
-    quiet: bool,
+    addressed: Addressed,
     yes: bool,
     as_json: bool,
 ) -> None:
@@ -123,7 +118,7 @@ def load(
     warning lists the pending indexes.
     """
     refuse_second_stdin(*names)
-    target = resolve(uri, uris, stores)
+    target = addressed.resolve()
     if not names and mapping is None:
         raise click.UsageError("nothing to load: name files with --data, or a mapping with --mapping")
     if mode == "overwrite":
@@ -136,9 +131,9 @@ def load(
     from omnigraph.operations.load.inputs import read_inputs
 
     with unless_noted("nothing was loaded"), ExitStack() as held:
-        announce("load", target, quiet=quiet)
+        addressed.announce("load", target)
         graph = held.enter_context(open_for_writing(target))
-        progress = held.enter_context(load_progress(quiet=quiet, as_json=as_json))
+        progress = held.enter_context(load_progress(quiet=addressed.quiet, as_json=as_json))
         result = graph.load(
             read_inputs(names, graph.catalog, sys.stdin.buffer, mapping=mapping, rejects=rejects),
             cast("LoadMode", mode),

@@ -1,21 +1,12 @@
 """`omnigraph mutate`: one mutation of a query text, as one commit."""
 
-from collections.abc import Sequence
-
 import click
 
 from omnigraph.cli.given_query import NO_ALIAS, GivenQuery, query_options
 from omnigraph.cli.interrupt import unless_noted
-from omnigraph.cli.options import (
-    GraphCommand,
-    actor_option,
-    address_options,
-    branch_option,
-    json_option,
-    message_option,
-)
+from omnigraph.cli.options import GraphCommand, actor_option, branch_option, json_option, message_option
 from omnigraph.cli.printing import print_document, say
-from omnigraph.cli.target import resolve
+from omnigraph.cli.target import Addressed, address_options
 
 _REFUSED = {
     "--snapshot": "applies to reads: a mutation changes the newest state of a branch",
@@ -41,9 +32,7 @@ def mutate(
     branch: str | None,
     message: str | None,
     actor: str | None,
-    uris: Sequence[str],
-    stores: Sequence[str],
-    quiet: bool,  # noqa: ARG001 - accepted everywhere; there is no line to leave out
+    addressed: Addressed,
     as_json: bool,
 ) -> None:
     """Run the mutation NAME of a query file, as one commit; without NAME, the only one in the file.
@@ -53,7 +42,7 @@ def mutate(
     given.check_usage()
     if not given.has_source:
         raise click.UsageError("give the mutation with either --query FILE or -e TEXT")
-    target = resolve(None, uris, stores)
+    target = addressed.resolve()
     source, params = given.source(), given.params()
     from omnigraph.cli.access import open_for_writing
     from omnigraph.cli.documents import mutation_document

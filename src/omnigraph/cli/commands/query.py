@@ -1,33 +1,24 @@
 """`omnigraph query`: one read of a query text, at one snapshot."""
 
-from collections.abc import Sequence
-
 import click
 
 from omnigraph.cli.given_query import NO_ALIAS, GivenQuery, query_options
 from omnigraph.cli.invocation import Invocation
-from omnigraph.cli.options import (
-    READS_HAVE_NO_ACTOR,
-    GraphCommand,
-    address_options,
-    branch_option,
-    json_option,
-)
+from omnigraph.cli.options import ReadCommand, branch_option, json_option
 from omnigraph.cli.printing import print_data, print_document
 from omnigraph.cli.reading import check_reading, snapshot_of, snapshot_option
-from omnigraph.cli.target import resolve
+from omnigraph.cli.target import Addressed, address_options
 
 JSON = "json"
 FORMATS = ("table", "kv", "csv", "jsonl", JSON)
 _REFUSED = {
-    "--as": READS_HAVE_NO_ACTOR,
     "--if-commit": "applies to writes: a read is pinned to a commit with --snapshot",
     "--message": "applies to writes: a read makes no commit",
     "--alias": NO_ALIAS,
 }
 
 
-@click.command(cls=GraphCommand, refuses=_REFUSED)
+@click.command(cls=ReadCommand, refuses=_REFUSED)
 @query_options
 @branch_option
 @snapshot_option
@@ -47,9 +38,7 @@ def query(
     branch: str | None,
     snapshot: str | None,
     format_name: str | None,
-    uris: Sequence[str],
-    stores: Sequence[str],
-    quiet: bool,  # noqa: ARG001 - accepted everywhere; there is no line to leave out
+    addressed: Addressed,
     as_json: bool,
 ) -> None:
     """Run the read NAME of a query file and print its rows; without NAME, the only one in the file.
@@ -61,7 +50,7 @@ def query(
     check_reading(given, branch, snapshot)
     chosen = JSON if as_json else format_name or "table"
     ctx.ensure_object(Invocation).is_json |= chosen == JSON
-    target = resolve(None, uris, stores)
+    target = addressed.resolve()
     source, params = given.source(), given.params()
     from omnigraph.cli.access import open_for_reading
     from omnigraph.cli.render.answer import ReadAnswer

@@ -1,20 +1,12 @@
 """`omnigraph repair`: going back to an older version of a graph whose newer ones are damaged."""
 
 import sys
-from collections.abc import Sequence
 
 import click
 
-from omnigraph.cli.options import (
-    GraphCommand,
-    actor_option,
-    address_options,
-    branch_option,
-    json_option,
-    uri_argument,
-)
+from omnigraph.cli.options import GraphCommand, actor_option, branch_option, json_option
 from omnigraph.cli.printing import print_document
-from omnigraph.cli.target import announce, resolve
+from omnigraph.cli.target import Addressed, address_options, uri_argument
 from omnigraph.core.errors import BadRequest
 
 
@@ -35,14 +27,11 @@ from omnigraph.core.errors import BadRequest
 @json_option
 def repair(
     *,
-    uri: str | None,
     to_version: int,
     branch: str | None,
     yes: bool,
     actor: str | None,
-    uris: Sequence[str],
-    stores: Sequence[str],
-    quiet: bool,
+    addressed: Addressed,
     as_json: bool,
 ) -> None:
     """Go back to an older VERSION of the graph at URI, after listing what that gives up.
@@ -50,13 +39,13 @@ def repair(
     First try to put the damaged file back: then nothing is lost. Nothing is deleted here either: what is
     given up stays where it is, and a repair to its version brings it back.
     """
-    target = resolve(uri, uris, stores)
+    target = addressed.resolve()
     from omnigraph.cli.documents import loss_document
     from omnigraph.cli.render.damage import render_loss
     from omnigraph.operations import repair as verbs
     from omnigraph.operations.open import make_parts
 
-    announce("repair", target, quiet=quiet)
+    addressed.announce("repair", target)
     parts = make_parts(target.uri)
     loss = verbs.foresee(parts, to_version, branch)
     if not as_json:

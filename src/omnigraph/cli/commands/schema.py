@@ -1,7 +1,5 @@
 """`omnigraph schema`: the schema of a graph, and what changing it would do."""
 
-from collections.abc import Sequence
-
 import click
 
 from omnigraph.catalog.build import read_schema
@@ -9,17 +7,11 @@ from omnigraph.catalog.identity import accept_first
 from omnigraph.catalog.migrate import plan_migration
 from omnigraph.catalog.migration_steps import step_json
 from omnigraph.cli.global_flags import ForwardingGroup
-from omnigraph.cli.options import (
-    READS_HAVE_NO_ACTOR,
-    GraphCommand,
-    address_options,
-    json_option,
-    uri_argument,
-)
+from omnigraph.cli.options import ReadCommand, json_option
 from omnigraph.cli.printing import print_data, print_document, tell
 from omnigraph.cli.render.migration import render_plan
 from omnigraph.cli.sources import read_source, refuse_second_stdin
-from omnigraph.cli.target import resolve
+from omnigraph.cli.target import Addressed, address_options, uri_argument
 from omnigraph.core.diagnostics import render
 
 
@@ -28,20 +20,13 @@ def schema() -> None:
     """Show the schema of a graph, or plan changes to it."""
 
 
-@schema.command(cls=GraphCommand, refuses={"--as": READS_HAVE_NO_ACTOR})
+@schema.command(cls=ReadCommand)
 @uri_argument
 @address_options
 @json_option
-def show(
-    *,
-    uri: str | None,
-    uris: Sequence[str],
-    stores: Sequence[str],
-    quiet: bool,  # noqa: ARG001 - accepted everywhere; there is no line to leave out
-    as_json: bool,
-) -> None:
+def show(*, addressed: Addressed, as_json: bool) -> None:
     """Print the schema of the graph at URI, as it was given."""
-    target = resolve(uri, uris, stores)
+    target = addressed.resolve()
     from omnigraph.cli.access import open_for_reading
 
     with open_for_reading(target) as graph:

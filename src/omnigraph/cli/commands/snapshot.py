@@ -1,38 +1,21 @@
 """`omnigraph snapshot`: what the newest view of a graph consists of."""
 
-from collections.abc import Sequence
-
 import click
 
 from omnigraph import INTERNAL_SCHEMA_VERSION
-from omnigraph.cli.options import (
-    READS_HAVE_NO_ACTOR,
-    GraphCommand,
-    address_options,
-    branch_option,
-    json_option,
-    uri_argument,
-)
+from omnigraph.cli.options import ReadCommand, branch_option, json_option
 from omnigraph.cli.printing import print_document
-from omnigraph.cli.target import resolve
+from omnigraph.cli.target import Addressed, address_options, uri_argument
 
 
-@click.command(cls=GraphCommand, refuses={"--as": READS_HAVE_NO_ACTOR})
+@click.command(cls=ReadCommand)
 @uri_argument
 @branch_option
 @address_options
 @json_option
-def snapshot(
-    *,
-    uri: str | None,
-    branch: str | None,
-    uris: Sequence[str],
-    stores: Sequence[str],
-    quiet: bool,  # noqa: ARG001 - accepted everywhere; there is no line to leave out
-    as_json: bool,
-) -> None:
+def snapshot(*, branch: str | None, addressed: Addressed, as_json: bool) -> None:
     """Show the version of the graph at URI, and every table with its version and rows."""
-    target = resolve(uri, uris, stores)
+    target = addressed.resolve()
     from omnigraph.cli.access import open_for_reading
     from omnigraph.cli.documents import snapshot_document
     from omnigraph.cli.render.history import render_snapshot
