@@ -13,7 +13,7 @@ from omnigraph.core.failpoint import failpoint
 from omnigraph.graph.graph import Graph
 from omnigraph.graph.opening import init
 from omnigraph.graph.opening import open as open_graph
-from omnigraph.operations.settings import LINE_MAX_BYTES
+from omnigraph.validate.records import LINE_BYTES_SETTING
 from tests.support.engine import PEOPLE, head, ndjson, new_graph, node, reopen, table_path
 from tests.support.queries import mutation, read
 from tests.support.seam import internals
@@ -79,7 +79,7 @@ def ask_for_the_changes_of_genesis(graph: Graph) -> None:
 
 def exceed_a_limit(graph: Graph) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(LINE_MAX_BYTES, "10")
+        patch.setenv(LINE_BYTES_SETTING, "10")
         graph.load(ndjson([node("Person", name="ann")]), "append")
 
 

@@ -21,9 +21,9 @@ from omnigraph.core.errors import (
 from omnigraph.core.limits import MAX_FRAGMENT_ROWS
 from omnigraph.graph.graph import Graph
 from omnigraph.operations.load.load import MODES, LoadMode
-from omnigraph.operations.settings import LINE_MAX_BYTES, LINE_MAX_TOKENS
 from omnigraph.storage.tables.handle import SnapshotHandle
 from omnigraph.storage.tables.stage import CommittedTable, StagedWrite, TableStager
+from omnigraph.validate.records import LINE_BYTES_SETTING, LINE_TOKENS_SETTING
 from tests.support.engine import (
     LIBRARY,
     assert_settled,
@@ -266,8 +266,8 @@ def test_a_record_is_as_large_as_it_wants_unless_a_limit_is_set(
     assert len(raw) == 40 * 1024 * 1024
 
     for setting, name, resource in (
-        (LINE_MAX_BYTES, "large", "bytes of line 2"),
-        (LINE_MAX_TOKENS, "many", "structural tokens of line 2"),
+        (LINE_BYTES_SETTING, "large", "bytes of line 2"),
+        (LINE_TOKENS_SETTING, "many", "structural tokens of line 2"),
     ):
         with monkeypatch.context() as patch:
             patch.setenv(setting, "1000")

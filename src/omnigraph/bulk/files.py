@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from omnigraph.core.errors import BadRequest
 from omnigraph.core.regular_file import GRAPH_MARK, refuse_inside_graph, require_regular, require_replaceable
+from omnigraph.storage.control.durability import sync_path
 from omnigraph.storage.control.uri import GraphRoot
 
 if TYPE_CHECKING:
@@ -187,6 +188,7 @@ def _whole_path(path: Path) -> Iterator[IO[bytes]]:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
+        sync_path(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
 

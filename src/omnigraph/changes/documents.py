@@ -36,18 +36,15 @@ def commit_changes_document(
     cause: ChangeCause, changes: Iterable[EntityChange], next_page_token: str | None
 ) -> Json:
     """Return one page of a commit's changes."""
-    document: Json = {"cause": cause_document(cause), "changes": [change_document(item) for item in changes]}
+    document = block_document(cause, changes)
     if next_page_token is not None:
         document["next_page_token"] = next_page_token
     return document
 
 
-def block_document(block: ChangeBlock) -> Json:
-    """Return the changes of one commit in a feed."""
-    return {
-        "cause": cause_document(block.cause),
-        "changes": [change_document(change) for change in block.changes],
-    }
+def block_document(cause: ChangeCause, changes: Iterable[EntityChange]) -> Json:
+    """Return changes of one commit."""
+    return {"cause": cause_document(cause), "changes": [change_document(item) for item in changes]}
 
 
 def feed_document(
@@ -56,7 +53,7 @@ def feed_document(
     """Return one page of a feed; missing parts are left out."""
     ends: Json = {"next_page_token": next_page_token, "cursor": cursor, "caught_up": caught_up}
     given = {name: value for name, value in ends.items() if value is not None}
-    return {"blocks": [block_document(block) for block in blocks], **given}
+    return {"blocks": [block_document(block.cause, block.changes) for block in blocks], **given}
 
 
 def _image(image: Image) -> Json:

@@ -1,7 +1,7 @@
 """The questions of the set checks, answered from rows in memory and lookups at the pins of a snapshot."""
 
 import functools
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -84,19 +84,11 @@ class ArrowQuestions:
 
     def missing(self, edge: EdgeType, refused: Refused = NONE_REFUSED) -> tuple[FoundRows, FoundRows]:
         """Return the edges with an end that is neither written nor committed and kept, nor refused."""
-        source, target = self._missing(edge, "src", edge.source), self._missing(edge, "dst", edge.target)
-        return (
-            self._ending(edge, "src", source, is_not_among, refused.get(f"node:{edge.source}", ())),
-            self._ending(edge, "dst", target, is_not_among, refused.get(f"node:{edge.target}", ())),
-        )
+        return self._without_ends(edge, is_not_among, refused)
 
     def following(self, edge: EdgeType, refused: Refused) -> tuple[FoundRows, FoundRows]:
         """Return the edges with an end that is missing because the node was refused."""
-        source, target = self._missing(edge, "src", edge.source), self._missing(edge, "dst", edge.target)
-        return (
-            self._ending(edge, "src", source, is_among, refused.get(f"node:{edge.source}", ())),
-            self._ending(edge, "dst", target, is_among, refused.get(f"node:{edge.target}", ())),
-        )
+        return self._without_ends(edge, is_among, refused)
 
     def retained(self, edge: EdgeType) -> tuple[FoundRows, FoundRows]:
         """Return committed edges outside the write with an end that it removes."""
@@ -157,21 +149,23 @@ class ArrowQuestions:
             self._missing_ids[edge.table_key, column] = known
         return known
 
-    def _ending(
-        self,
-        edge: EdgeType,
-        column: str,
-        missing: Column,
-        chosen: Callable[[Column, Column], Column],
-        refused: Collection[str],
-    ) -> FoundRows:
+    def _without_ends(
+        self, edge: EdgeType, chosen: Callable[[Column, Column], Column], refused: Refused
+    ) -> tuple[FoundRows, FoundRows]:
         """Return the edges that end at missing nodes, either those that were refused or the others."""
-        if len(missing):
-            missing = missing.filter(chosen(missing, pa.array(refused, pa.utf8())))
-        if len(missing) == 0:
-            return NOTHING
-        rows = self._deltas[edge.table_key].folded
-        return self._found(rows, true_positions(is_among(rows.table.column(column), missing)), [column])
+
+        def ending(column: str, node: str) -> FoundRows:
+            missing = self._missing(edge, column, node)
+            if len(missing):
+                missing = missing.filter(
+                    chosen(missing, pa.array(refused.get(f"node:{node}", ()), pa.utf8()))
+                )
+            if len(missing) == 0:
+                return NOTHING
+            rows = self._deltas[edge.table_key].folded
+            return self._found(rows, true_positions(is_among(rows.table.column(column), missing)), [column])
+
+        return ending("src", edge.source), ending("dst", edge.target)
 
     def _retained(self, edge: EdgeType, column: str, node: str) -> FoundRows:
         gone = self._removed(node)

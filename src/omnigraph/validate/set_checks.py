@@ -118,41 +118,25 @@ def _check_unique(
     key = type_.key if isinstance(type_, NodeType) else None
     if key is not None and not traits.is_strict:
         # Equal keys have equal ids, and a committed row with the same key is the one that is replaced.
-        _charge_repeated(type_, key, ask.duplicates(type_.table_key, [ID], key), 0, log)
+        _charge_values(type_, key, ask.duplicates(type_.table_key, [ID], key), 0, log)
     for constraint, columns in enumerate(type_.unique, 1):
-        _charge_repeated(type_, columns, ask.duplicates(type_.table_key, columns), constraint, log)
-        _charge_held(type_, columns, ask.existing(type_.table_key, columns), constraint, log)
+        _charge_values(type_, columns, ask.duplicates(type_.table_key, columns), constraint, log)
+        _charge_values(type_, columns, ask.existing(type_.table_key, columns), constraint, log)
 
 
-def _charge_repeated(
+def _charge_values(
     type_: NodeType | EdgeType, columns: Sequence[str], found: FoundRows, constraint: int, log: ViolationLog
 ) -> None:
-    where = _where(type_, columns)
-
-    def message(row: int) -> str:
-        return f"{where}: {_shown(found, columns, row)} appears twice in this write"
-
-    _charge(found, type_.table_key, log, kind=ViolationKind.UNIQUE, message=message, constraint=constraint)
-
-
-def _charge_held(
-    type_: NodeType | EdgeType, columns: Sequence[str], found: FoundRows, constraint: int, log: ViolationLog
-) -> None:
-    where = _where(type_, columns)
-
-    def message(row: int) -> str:
-        return f"{where}: {_shown(found, columns, row)} is held by {quote(found.rows[HOLDER][row])}"
-
-    _charge(found, type_.table_key, log, kind=ViolationKind.UNIQUE, message=message, constraint=constraint)
-
-
-def _where(type_: NodeType | EdgeType, columns: Sequence[str]) -> str:
+    """Report values that a committed row holds, where the answer names holders, or that appear twice."""
     named = columns[0] if len(columns) == 1 else f"({', '.join(columns)})"
-    return f"@unique violation on {type_.name}.{named}"
+    holders = found.rows[HOLDER] if HOLDER in found.rows.column_names else None
 
+    def message(row: int) -> str:
+        shown = ", ".join(quote(show(found.rows[name][row])) for name in columns)
+        why = "appears twice in this write" if holders is None else f"is held by {quote(holders[row])}"
+        return f"@unique violation on {type_.name}.{named}: {shown} {why}"
 
-def _shown(found: FoundRows, columns: Sequence[str], row: int) -> str:
-    return ", ".join(quote(show(found.rows[name][row])) for name in columns)
+    _charge(found, type_.table_key, log, kind=ViolationKind.UNIQUE, message=message, constraint=constraint)
 
 
 def _charge_ends(

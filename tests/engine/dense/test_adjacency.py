@@ -10,6 +10,7 @@ import pytest
 
 from omnigraph.catalog.bound import Direction
 from omnigraph.exec.dense import Derived
+from omnigraph.exec.dense.arrays import linked
 from omnigraph.graph.graph import Graph
 from tests.engine.dense.graphs import DIRECTIONS, SCHEMA, Reader, check_adjacency, derived_of, reader
 from tests.engine.dense.unchecked import publish_delete, publish_rows
@@ -176,7 +177,8 @@ def test_both_ways_of_asking_for_pairs_agree(graph: Graph) -> None:
 
     by_pairs = adjacency.contains(left, right)
 
-    by_rows = adjacency._contains_by_rows(left, right)
+    place, nodes, _ = adjacency.expand(left)
+    by_rows = linked(place, nodes, right)
     assert 0 < by_rows.sum() < len(left)
     assert np.array_equal(by_pairs, by_rows)
 

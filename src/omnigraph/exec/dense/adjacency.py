@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from omnigraph.core.arrays import Mask, Positions, SlotArray
-from omnigraph.exec.dense.arrays import check_slots
+from omnigraph.exec.dense.arrays import check_slots, linked
 from omnigraph.exec.dense.pins import TablePin
 from omnigraph.exec.dense.slots import Slots
 
@@ -236,13 +236,8 @@ class Adjacency:
         begin, end = self.overlay.added(left)
         is_touched = (end > begin) | (found & (self.overlay.lost(left) > 0))
         if is_touched.any():
-            found[is_touched] = self._contains_by_rows(left[is_touched], right[is_touched])
-        return found
-
-    def _contains_by_rows(self, left: SlotArray, right: SlotArray) -> Mask:
-        index, neighbours, _ = self.expand(left)
-        found = np.zeros(len(left), np.bool_)
-        found[index[neighbours == right[index]]] = True
+            index, neighbours, _ = self.expand(left[is_touched])
+            found[is_touched] = linked(index, neighbours, right[is_touched])
         return found
 
     def _expand_one(self, node: int) -> tuple[Positions, SlotArray, SlotArray]:

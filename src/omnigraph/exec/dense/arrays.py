@@ -18,6 +18,7 @@ __all__ = [
     "Values",
     "check_slots",
     "empty_slots",
+    "linked",
     "plain",
     "taken",
     "words",
@@ -34,6 +35,13 @@ def empty_slots() -> SlotArray:
 def check_slots(count: int) -> None:
     """Make sure that slots fit their 32 bits."""
     assert count <= I32_MAX, f"{count} rows of one table do not fit 32-bit slots"
+
+
+def linked(place: Ints, nodes: SlotArray, right: SlotArray) -> Mask:
+    """Return for each place whether one of the nodes that were found for it is the right one."""
+    found = np.zeros(len(right), np.bool_)
+    found[place[nodes == right[place]]] = True
+    return found
 
 
 def plain(values: "pa.ChunkedArray[Any] | Values") -> Values:

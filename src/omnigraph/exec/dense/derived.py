@@ -8,7 +8,7 @@ V4  While a query reads with the slots of a version, no other slots are given ou
 """
 
 import threading
-from typing import TypeVar, cast, final
+from typing import cast, final
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -30,7 +30,7 @@ from omnigraph.exec.dense.counts import Counter, DerivedCounts
 from omnigraph.exec.dense.disk import DiskCache
 from omnigraph.exec.dense.ids import ID, IdIndex, advance_ids, build_ids
 from omnigraph.exec.dense.pins import OpenTable, TableLineage, TablePin
-from omnigraph.exec.dense.resident import DeltaMemo, Family, ResidentKey, Residents, View, derive
+from omnigraph.exec.dense.resident import DeltaMemo, Family, ResidentKey, Residents, derive
 from omnigraph.exec.dense.settings import CacheSettings
 from omnigraph.exec.dense.slots import Slots, advance_slots, build_slots
 from omnigraph.exec.dense.vector_blocks import VectorBlocks
@@ -44,8 +44,6 @@ SMALL_TABLE = 20_000  # rows up to which building anything takes milliseconds
 LOOKUPS_PER_ROWS = 1_250  # a lookup by B-tree costs as much as indexing this many ids
 LOOKUPS_MAX = 300
 FEW_IDS = 64  # up to this many ids of edge ends are looked up one by one while they have no index
-
-V = TypeVar("V", bound=View)
 
 
 @final
@@ -107,7 +105,7 @@ class Derived:
             return built
 
         self._see(table)
-        family = self._family(ResidentKey("slots", ((lineage, None),)), Slots)
+        family = cast("Family[Slots]", self._residents.family(ResidentKey("slots", ((lineage, None),))))
         view = family.get((table.pin,))
         if view is not None:
             return view
@@ -155,12 +153,8 @@ class Derived:
             if self._is_for_disk(table) and index.is_folded:
                 self._disk.save(name, *files.ids_file(index))
 
-        family = self._family(self._ids_key(table, slots), IdIndex)
-        view = family.get(slots.pins)
-        if view is None:
-            view = derive(family, slots.pins, advance=advance, load=load, build=build)
-            self._residents.trim()
-        return view
+        key = self._ids_key(table, slots)
+        return self._residents.view(key, slots.pins, advance=advance, load=load, build=build)
 
     def find(self, table: OpenTable, id: str) -> int:
         """Return the slot of one id, or -1: by index if there is one, else by B-tree until an index pays."""
@@ -246,13 +240,9 @@ class Derived:
             kept = None if family is None else family.get((views[0].pin, views[2].pin, views[1].pin))
             return kept if isinstance(kept, Adjacency) and not kept.overlay.size else None
 
-        family = self._family(self._adjacency_key((edges, near, far), views, direction), Adjacency)
+        key = self._adjacency_key((edges, near, far), views, direction)
         pins = tuple(view.pin for view in views)
-        found = family.get(pins)
-        if found is None:
-            found = derive(family, pins, advance=advance, load=load, build=build)
-            self._residents.trim()
-        return found
+        return self._residents.view(key, pins, advance=advance, load=load, build=build)
 
     def adjacency_is_cheap(
         self, edges: OpenTable, src: OpenTable, dst: OpenTable, direction: Direction
@@ -338,12 +328,8 @@ class Derived:
             self._counter.add("column_builds")
             return build_column(table, view, name)
 
-        family = self._family(self._column_key(table, view, name), DenseColumn)
-        found = family.get(view.pins)
-        if found is None:
-            found = derive(family, view.pins, advance=advance, load=lambda: None, build=build)
-            self._residents.trim()
-        return found
+        key = self._column_key(table, view, name)
+        return self._residents.view(key, view.pins, advance=advance, build=build)
 
     def _column_key(self, table: OpenTable, view: Slots, name: str) -> ResidentKey:
         return ResidentKey("column", ((table.lineage, view.generation),), field_id(table.handle, name))
@@ -358,9 +344,6 @@ class Derived:
             return VersionDelta(since=since.version, before=before, handle=table.handle, along=along)
 
         return self._deltas.get((table.lineage, since, table.pin), make)
-
-    def _family(self, key: ResidentKey, _kind: type[V]) -> Family[V]:
-        return cast("Family[V]", self._residents.family(key))
 
     def _see(self, table: OpenTable) -> None:
         with self._lock:

@@ -9,7 +9,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, Literal, Protocol, TypeAlias, TypeVar, final
+from typing import Generic, Literal, Protocol, TypeAlias, TypeVar, cast, final
 
 from omnigraph.core.recent import Recent
 from omnigraph.exec.dense.pins import TableLineage, TablePin
@@ -107,6 +107,23 @@ class Residents:
                 family = self._families[key] = Family(self._views_max)
             self._families.move_to_end(key)
             return family
+
+    def view(
+        self,
+        key: ResidentKey,
+        pins: Pins,
+        *,
+        advance: Callable[[V], V | None],
+        build: Callable[[], V],
+        load: Callable[[], V | None] = lambda: None,
+    ) -> V:
+        """Return the view of a family at some pins, kept or derived; what is too much then goes (M3)."""
+        family = cast("Family[V]", self.family(key))
+        found = family.get(pins)
+        if found is None:
+            found = derive(family, pins, advance=advance, load=load, build=build)
+            self.trim()
+        return found
 
     def known(self, key: ResidentKey) -> Family[View] | None:
         """Return a family if it is there."""

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from omnigraph.exec.dense.counts import Counter
 from omnigraph.exec.dense.pins import OpenTable, TablePin
-from omnigraph.exec.dense.resident import Family, ResidentKey, Residents, derive
+from omnigraph.exec.dense.resident import ResidentKey, Residents
 from omnigraph.exec.dense.slots import Slots
 from omnigraph.exec.dense.vectors import VectorBlock, advance_vectors, build_vectors
 from omnigraph.exec.dense.worth import Worth
@@ -70,12 +70,8 @@ class VectorBlocks:
             self._counter.add("vector_builds")
             return build_vectors(table, slots, name)
 
-        family = cast("Family[VectorBlock]", self._residents.family(self._key(table, slots, name)))
-        found = family.get(slots.pins)
-        if found is None:
-            found = derive(family, slots.pins, advance=advance, load=lambda: None, build=build)
-            self._residents.trim()
-        return found
+        key = self._key(table, slots, name)
+        return self._residents.view(key, slots.pins, advance=advance, build=build)
 
     def resident(self, table: OpenTable, name: str) -> VectorBlock | None:
         """Return the vectors of a column if a version of them is in memory."""

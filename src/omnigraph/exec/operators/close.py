@@ -5,6 +5,7 @@ import numpy as np
 from omnigraph.core.arrays import Mask, SlotArray
 from omnigraph.exec.budget import SLOT_BYTES
 from omnigraph.exec.context import QueryContext
+from omnigraph.exec.dense.arrays import linked
 from omnigraph.exec.operators.condition import holds
 from omnigraph.exec.operators.hop import Hop, hop_along, hops_ahead
 from omnigraph.exec.operators.reach import reach
@@ -44,9 +45,7 @@ def _is_linked(hop: Hop, left: SlotArray, right: SlotArray) -> Mask:
     if len(left) > EXPAND_UP_TO or hops_ahead(hop, left) > EXPAND_UP_TO:
         return hop.contains(left, right)
     place, nodes, _ = hop.expand(left)
-    linked = np.zeros(len(left), np.bool_)
-    linked[place[nodes == right[place]]] = True
-    return linked
+    return linked(place, nodes, right)
 
 
 def _several_hops(context: QueryContext, operator: Close, left: SlotArray, right: SlotArray) -> Mask:

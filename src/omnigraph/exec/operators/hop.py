@@ -16,6 +16,7 @@ from omnigraph.catalog.bound import Direction
 from omnigraph.catalog.model import EdgeType
 from omnigraph.core.arrays import Ints, Mask, SlotArray, Values
 from omnigraph.exec.context import QueryContext
+from omnigraph.exec.dense.arrays import linked
 from omnigraph.exec.operators.hop_costs import build_ms, predicted_ms
 from omnigraph.exec.rows import distinct
 from omnigraph.exec.settings import TraversalMode
@@ -161,10 +162,8 @@ class IndexedHop:
 
     def contains(self, left: SlotArray, right: SlotArray) -> Mask:
         """Return for each pair whether an edge links it."""
-        place, node, _ = self.expand(left)
-        linked = np.zeros(len(left), np.bool_)
-        linked[place[node == right[place]]] = True
-        return linked
+        place, nodes, _ = self.expand(left)
+        return linked(place, nodes, right)
 
     def _far_slots(self, ids: Values) -> SlotArray:
         """Return the slots of nodes by id, -1 for a missing one."""

@@ -21,7 +21,6 @@ from omnigraph.history.identity import identity_of
 from omnigraph.operations.changes.feed import feed_scope
 from omnigraph.operations.context import OpenGraph
 from omnigraph.operations.export import Export
-from omnigraph.storage.control.durability import sync_path
 from omnigraph.storage.control.locks import try_lock
 
 
@@ -66,10 +65,8 @@ class Baseline:
             BadRequest: it cannot be written, or another process is writing it.
         """
         place = Path(path)
-        with _alone(place):
-            with whole_file(str(place)) as file:
-                file.writelines(self.lines())
-            _sync_folder(place)
+        with _alone(place), whole_file(str(place)) as file:
+            file.writelines(self.lines())
 
 
 @contextmanager
@@ -85,14 +82,6 @@ def _alone(path: Path) -> Iterator[None]:
         yield
     finally:
         lock.release(remove=True)
-
-
-def _sync_folder(path: Path) -> None:
-    """Make the name of a new file durable; its content already is."""
-    try:
-        sync_path(path.absolute().parent)
-    except OSError as error:
-        raise BadRequest(f"cannot write {path}: {error.strerror or error}") from error
 
 
 def baseline(

@@ -8,14 +8,13 @@ F2  A line that is not changed is written as it was read, byte for byte. A recor
 F3  However long the input is, only some of its records are in memory.
 """
 
-import os
-import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, NoReturn
 
+from omnigraph.bulk.files import whole_file
 from omnigraph.core.errors import BadRequest
 from omnigraph.core.regular_file import open_regular, require_replaceable
 from omnigraph.embedding.config import EmbeddingConfig
@@ -223,28 +222,15 @@ def _lines(file: IO[bytes], path: Path) -> Iterator[bytes]:
 
 @contextmanager
 def _replaced(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file next to the path, which replaces it if the block succeeds and is removed otherwise (F1).
-
-    Its name is unpredictable, and the file is new: a link that someone planted there is not followed.
+    """Open a file that replaces the one at this path if the block succeeds, and is removed otherwise (F1).
 
     Raises:
         BadRequest: it cannot be written.
     """
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
         require_replaceable(path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
     except OSError as error:
         raise BadRequest(f"cannot write {path}: {error.strerror}") from error
-    finally:
-        temporary.unlink(missing_ok=True)
+    with whole_file(str(path)) as file:
+        yield file

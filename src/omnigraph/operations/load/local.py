@@ -173,15 +173,21 @@ def _rows_of(graph: OpenGraph, item: LoadInput, file: int, log: ViolationLog) ->
 def _write_set(
     catalog: Catalog, rows: Mapping[str, TypedRows], mode: LoadMode, committed: CommittedTables
 ) -> WriteSet:
-    changes = {
-        key: TableChange(found.type, found, removed_ids(key, mode, committed), mode)
+    keys = frozenset(rows)
+    return WriteSet(changes_of(rows, mode, committed), keys, looked_at(catalog, keys, mode))
+
+
+def changes_of(
+    rows: Mapping[str, TypedRows], mode: LoadMode, committed: CommittedTables
+) -> dict[str, TableChange]:
+    """Return what a load does to each table."""
+    return {
+        key: TableChange(found.type, found, _removed_ids(key, mode, committed), mode)
         for key, found in rows.items()
     }
-    keys = frozenset(rows)
-    return WriteSet(changes, keys, looked_at(catalog, keys, mode))
 
 
-def removed_ids(table_key: str, mode: LoadMode, committed: CommittedTables) -> Column:
+def _removed_ids(table_key: str, mode: LoadMode, committed: CommittedTables) -> Column:
     """Return the committed ids, which an overwrite removes except for those it writes again."""
     if mode != "overwrite":
         return NO_IDS

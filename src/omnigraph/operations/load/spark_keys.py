@@ -9,12 +9,12 @@ from omnigraph.bulk.load.tasks import ReadPlan, SliceWork, passing_rows
 from omnigraph.catalog.arrow_schema import arrow_schema
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType
 from omnigraph.exec.committed import CommittedTables
-from omnigraph.operations.load.local import removed_ids
+from omnigraph.operations.load.local import changes_of
 from omnigraph.operations.load.model import LoadMode
 from omnigraph.storage.tables.fragments import TaskTable, WrittenFragment, read_written
 from omnigraph.validate.arrow_questions import ArrowQuestions
 from omnigraph.validate.changeset import delta_of
-from omnigraph.validate.columns import TableChange, TypedRows, concat_rows
+from omnigraph.validate.columns import TypedRows, concat_rows
 from omnigraph.validate.questions import FILE, LINE, null_of
 from omnigraph.validate.sets import KeyOps
 from omnigraph.validate.violations import ViolationLog
@@ -24,10 +24,7 @@ def arrow_questions(
     rows: Mapping[str, TypedRows], mode: LoadMode, committed: CommittedTables, limit: int
 ) -> ArrowQuestions:
     """Return answers from these rows, which have at least their key columns."""
-    changes = {
-        key: TableChange(found.type, found, removed_ids(key, mode, committed), mode)
-        for key, found in rows.items()
-    }
+    changes = changes_of(rows, mode, committed)
     deltas = {key: delta_of(change, rows[key].in_order()) for key, change in changes.items()}
     return ArrowQuestions(deltas, KeyOps(committed, changes), limit)
 

@@ -1,8 +1,8 @@
 """The files of a graph by their paths below the root, for comparing them: on a disk or in a store."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from omnigraph.core.regular_file import open_regular
 from omnigraph.storage.control.object_store import list_sizes, read_bytes
@@ -11,6 +11,8 @@ from omnigraph.storage.control.uri import GraphRoot
 from omnigraph.storage.files.relative_path import check_relative_path
 from omnigraph.storage.files.sums import sum_file
 from omnigraph.storage.files.version_file import VERSIONS_DIR, version_of_file_name
+
+Found = TypeVar("Found")
 
 
 class GraphFiles(Protocol):
@@ -41,38 +43,22 @@ class _DiskFiles:
         self._root = root
 
     def length(self, path: str) -> int | None:
-        try:
-            return self._at(path).stat().st_size
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise storage_error(f"look at '{path}'", error) from error
+        return _if_there(f"look at '{path}'", lambda: self._at(path).stat().st_size)
 
     def read(self, path: str) -> bytes | None:
-        try:
+        def content() -> bytes:
             with open_regular(self._at(path)) as file:
                 return file.read()
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise storage_error(f"read '{path}'", error) from error
+
+        return _if_there(f"read '{path}'", content)
 
     def checksum(self, path: str) -> str | None:
-        try:
-            return sum_file(self._at(path))[1]
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise storage_error(f"read '{path}'", error) from error
+        return _if_there(f"read '{path}'", lambda: sum_file(self._at(path))[1])
 
     def newest_version(self, dataset: str) -> int | None:
-        try:
-            names = [path.name for path in (self._root / dataset / VERSIONS_DIR).iterdir()]
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise storage_error(f"list the versions of '{dataset}'", error) from error
-        return _newest(names)
+        folder = self._root / dataset / VERSIONS_DIR
+        names = _if_there(f"list the versions of '{dataset}'", lambda: list(folder.iterdir()))
+        return None if names is None else _newest(path.name for path in names)
 
     def _at(self, path: str) -> Path:
         """Return the path of a file; its name may come from a version file, so it is checked first."""
@@ -103,6 +89,16 @@ class _StoreFiles:
         if self._sizes is None:
             self._sizes = list_sizes(self._root)
         return self._sizes
+
+
+def _if_there(what: str, look: Callable[[], Found]) -> Found | None:
+    """Return what is found in a file or folder; none where there is none."""
+    try:
+        return look()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise storage_error(what, error) from error
 
 
 def _newest(names: Iterable[str]) -> int | None:
