@@ -21,6 +21,7 @@ from omnigraph.bulk.connect.jobs import Jobs, TaskFailure
 from omnigraph.bulk.load.tasks import FRAGMENT_BYTES_MAX
 from omnigraph.core.errors import EmbeddingError, OmnigraphError
 from omnigraph.core.limits import MAX_FRAGMENT_ROWS
+from omnigraph.core.runs import runs
 from omnigraph.embedding.config import DEFAULTS, EmbeddingConfig
 from omnigraph.embedding.embedder import open_provider
 from omnigraph.embedding.provider import Provider
@@ -274,18 +275,9 @@ def with_vectors(
 
 def _chunks(parts: Iterable[_Rows]) -> Iterator[_Rows]:
     """Yield rows in pieces that each fit in one fragment."""
-    held: list[_Rows] = []
-    count = size = 0
-    for part in parts:
-        rows = part[0]
-        if held and (count + rows.num_rows > MAX_FRAGMENT_ROWS or size + rows.nbytes > FRAGMENT_BYTES_MAX):
-            yield _joined(held)
-            held, count, size = [], 0, 0
-        held.append(part)
-        count += rows.num_rows
-        size += rows.nbytes
-    if held:
-        yield _joined(held)
+    rows_max = (lambda part: part[0].num_rows, MAX_FRAGMENT_ROWS)
+    bytes_max = (lambda part: part[0].nbytes, FRAGMENT_BYTES_MAX)
+    return map(_joined, runs(parts, rows_max, bytes_max))
 
 
 def _joined(held: Sequence[_Rows]) -> _Rows:

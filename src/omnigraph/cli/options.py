@@ -1,7 +1,7 @@
 """The flags and arguments that commands share, and the refusal of those that do not fit a command."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import click
 
@@ -20,11 +20,12 @@ _NOT_YET = {
     "--policy": "is not in this version: no policy applies where a graph's storage is opened directly",
     "--yes": "applies to commands that ask before they destroy something; this one does not ask",
 }
-_READS_HAVE_NO_ACTOR = "applies to writes: a read is not recorded"
 
 
 class GraphCommand(click.Command):
     """A command on a graph: for a flag it cannot use, it says why and what to use instead."""
+
+    always_refused: ClassVar[Mapping[str, str]] = _NOT_YET
 
     def __init__(
         self,
@@ -35,7 +36,7 @@ class GraphCommand(click.Command):
     ) -> None:
         """Take the settings of any command, and the flags that this one refuses, each with a reason."""
         super().__init__(name, **settings)
-        self._refused = {**_NOT_YET, **(refuses or {})}
+        self._refused = {**self.always_refused, **(refuses or {})}
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the command line; a refused flag is a mistake in usage that names the alternative."""
@@ -51,15 +52,7 @@ class GraphCommand(click.Command):
 class ReadCommand(GraphCommand):
     """A command that only looks at a graph."""
 
-    def __init__(
-        self,
-        name: str | None,
-        *,
-        refuses: Mapping[str, str] | None = None,
-        **settings: Any,  # noqa: ANN401 - what click takes
-    ) -> None:
-        """Take what every command on a graph takes."""
-        super().__init__(name, refuses={"--as": _READS_HAVE_NO_ACTOR, **(refuses or {})}, **settings)
+    always_refused: ClassVar = {**_NOT_YET, "--as": "applies to writes: a read is not recorded"}
 
 
 def _note_json(ctx: click.Context, _parameter: click.Parameter, value: bool) -> bool:

@@ -16,6 +16,7 @@ from omnigraph.commit.section import TableCommit
 from omnigraph.commit.sidecar import WriterKind
 from omnigraph.core.failpoint import hit
 from omnigraph.core.limits import MAX_FRAGMENT_ROWS, MERGE_CHUNK_BYTES
+from omnigraph.core.runs import runs
 from omnigraph.history.fold import TableEntry
 from omnigraph.storage.files.sums import FileSum
 from omnigraph.storage.tables.handle import SnapshotHandle
@@ -101,19 +102,16 @@ def _staging(
 
 def _gathered(chunks: Iterable[Chunk]) -> Iterator[Chunk]:
     """Yield rows in chunks of the size that is written at a time: a fragment, or the memory bound (M2)."""
-    held: list[Chunk] = []
-    rows = size = 0
-    for number, chunk in enumerate(chunks):
-        if number:
-            hit("branch_merge.between_chunks")
-        table, _ = chunk
-        if held and (rows + table.num_rows > MAX_FRAGMENT_ROWS or size + table.nbytes > MERGE_CHUNK_BYTES):
-            yield _joined(held)
-            held, rows, size = [], 0, 0
-        held.append(chunk)
-        rows, size = rows + table.num_rows, size + table.nbytes
-    if held:
-        yield _joined(held)
+
+    def coming() -> Iterator[Chunk]:
+        for number, chunk in enumerate(chunks):
+            if number:
+                hit("branch_merge.between_chunks")
+            yield chunk
+
+    rows_max = (lambda chunk: chunk[0].num_rows, MAX_FRAGMENT_ROWS)
+    bytes_max = (lambda chunk: chunk[0].nbytes, MERGE_CHUNK_BYTES)
+    return map(_joined, runs(coming(), rows_max, bytes_max))
 
 
 def _joined(chunks: Sequence[Chunk]) -> Chunk:

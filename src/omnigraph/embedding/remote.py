@@ -12,14 +12,22 @@ from omnigraph.embedding.unit_vector import unit_vector
 _TASKS: dict[Role, str] = {"query": "RETRIEVAL_QUERY", "document": "RETRIEVAL_DOCUMENT"}
 
 
-class OpenAiProvider:
-    """`POST {base}/embeddings` with a bearer key; many texts per request. It has no roles."""
+class _RemoteProvider:
+    """A provider behind a connection."""
 
     def __init__(self, config: EmbeddingConfig, timing: Timing | None = None) -> None:
         """Take the settings; the key is looked up when a text is embedded."""
         self.model = config.model_name
         self._config = config
         self._transport = Transport(config, timing)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._transport.close()
+
+
+class OpenAiProvider(_RemoteProvider):
+    """`POST {base}/embeddings` with a bearer key; many texts per request. It has no roles."""
 
     def embed(self, texts: Sequence[str], role: Role, dimension: int) -> list[list[float]]:  # noqa: ARG002
         """Return one vector per text, in order.
@@ -37,19 +45,9 @@ class OpenAiProvider:
             vectors += [unit_vector(item, dimension, self._config.kind) for item in found]
         return vectors
 
-    def close(self) -> None:
-        """Close the connections."""
-        self._transport.close()
 
-
-class GeminiProvider:
+class GeminiProvider(_RemoteProvider):
     """`POST {base}/models/{model}:embedContent` with the key in its own header; one text per request."""
-
-    def __init__(self, config: EmbeddingConfig, timing: Timing | None = None) -> None:
-        """Take the settings; the key is looked up when a text is embedded."""
-        self.model = config.model_name
-        self._config = config
-        self._transport = Transport(config, timing)
 
     def embed(self, texts: Sequence[str], role: Role, dimension: int) -> list[list[float]]:
         """Return one vector per text, in order.
@@ -70,10 +68,6 @@ class GeminiProvider:
             reply = self._transport.post(url, body, headers)
             vectors.append(unit_vector(_member(_member(reply, "embedding"), "values"), dimension, kind))
         return vectors
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._transport.close()
 
 
 def required_key(config: EmbeddingConfig) -> str:

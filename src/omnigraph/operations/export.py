@@ -24,6 +24,7 @@ from omnigraph.catalog.moments import with_moments
 from omnigraph.catalog.scope import hinting
 from omnigraph.core.errors import BadRequest
 from omnigraph.core.limits import MAX_FRAGMENT_ROWS
+from omnigraph.core.runs import runs
 from omnigraph.history.state import Snapshot
 from omnigraph.operations.context import OpenGraph
 from omnigraph.operations.engine import start_spark
@@ -114,10 +115,10 @@ class Export:
         self.graph.require_open()
         parts = self.graph.parts
         pinned = parts.pinned(self.snapshot.entry(type_.table_key))
-        shares = _shares([(piece.number, piece.rows) for piece in pieces(pinned.open(parts.store))])
-        for number, fragments in enumerate(shares):
+        shares = list(runs(pieces(pinned.open(parts.store)), (lambda piece: piece.rows, TASK_ROWS))) or [[]]
+        for number, share in enumerate(shares):
             path = f"{folder}/{type_.name}/part-{number:05d}{format_.suffix}"
-            yield ExportTask(pinned, type_, fragments, format_, path)
+            yield ExportTask(pinned, type_, tuple(piece.number for piece in share), format_, path)
 
 
 def export(
@@ -178,16 +179,3 @@ def _has_content(folder: str) -> bool:
         return bool(objects_below(folder))
     Path(folder).mkdir(parents=True, exist_ok=True)
     return any(Path(folder).iterdir())
-
-
-def _shares(fragments: Sequence[tuple[int, int]]) -> Iterator[tuple[int, ...]]:
-    """Yield runs of fragments with about as many rows as a task writes; at least one run."""
-    share: list[int] = []
-    rows = 0
-    for number, count in fragments:
-        if share and rows + count > TASK_ROWS:
-            yield tuple(share)
-            share, rows = [], 0
-        share.append(number)
-        rows += count
-    yield tuple(share)

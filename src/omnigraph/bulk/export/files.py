@@ -1,6 +1,6 @@
 """Rows into files: NDJSON, CSV or Parquet."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import IO
 
@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from omnigraph.bulk.export.values import csv_batch, json_lines, parquet_batch
 from omnigraph.catalog.arrow_schema import arrow_schema
 from omnigraph.catalog.model import EdgeType, NodeType
+from omnigraph.core.runs import runs
 
 ROW_GROUP_ROWS = 131_072  # as large as a fragment; a load takes row groups as pieces
 
@@ -63,24 +64,11 @@ def _write_parquet(batches: Iterable[pa.RecordBatch], type_: NodeType | EdgeType
     rows = 0
     schema = parquet_batch(_no_rows(type_), type_).schema
     with pq.ParquetWriter(file, schema) as writer:
-        for group in _groups(batches):
+        for group in runs(batches, (lambda batch: batch.num_rows, ROW_GROUP_ROWS)):
             converted = [parquet_batch(batch, type_) for batch in group]
             writer.write_table(pa.Table.from_batches(converted, schema), row_group_size=ROW_GROUP_ROWS)
             rows += sum(batch.num_rows for batch in group)
     return rows
-
-
-def _groups(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
-    group: list[pa.RecordBatch] = []
-    rows = 0
-    for batch in batches:
-        if group and rows + batch.num_rows > ROW_GROUP_ROWS:
-            yield group
-            group, rows = [], 0
-        group.append(batch)
-        rows += batch.num_rows
-    if group:
-        yield group
 
 
 def _no_rows(type_: NodeType | EdgeType) -> pa.RecordBatch:

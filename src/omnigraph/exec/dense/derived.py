@@ -8,7 +8,8 @@ V4  While a query reads with the slots of a version, no other slots are given ou
 """
 
 import threading
-from typing import cast, final
+from collections.abc import Iterable
+from typing import assert_never, cast, final
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -22,6 +23,7 @@ from omnigraph.exec.dense.adjacency_build import (
     Resolve,
     advance_adjacency,
     build_adjacency,
+    ends_of,
     turned_round,
 )
 from omnigraph.exec.dense.arrays import plain
@@ -34,7 +36,6 @@ from omnigraph.exec.dense.resident import DeltaMemo, Family, ResidentKey, Reside
 from omnigraph.exec.dense.settings import CacheSettings
 from omnigraph.exec.dense.slots import Slots, advance_slots, build_slots
 from omnigraph.exec.dense.vector_blocks import VectorBlocks
-from omnigraph.exec.dense.wanted import columns_wanted
 from omnigraph.exec.dense.worth import Worth
 from omnigraph.storage.tables.rows import field_id, row_ids_of, take_rows
 from omnigraph.storage.tables.table import TableStore
@@ -340,7 +341,7 @@ class Derived:
         """Return what changed since a pin; one object for all structures that are advanced by it."""
 
         def make() -> VersionDelta:
-            along = columns_wanted(self._residents.all_keys(), table, generation)
+            along = _columns_wanted(self._residents.all_keys(), table, generation)
             return VersionDelta(since=since.version, before=before, handle=table.handle, along=along)
 
         return self._deltas.get((table.lineage, since, table.pin), make)
@@ -364,3 +365,27 @@ class Derived:
             return handle.transaction_uuid == pin.uuid
         except StorageError:
             return False
+
+
+def _columns_wanted(keys: Iterable[ResidentKey], table: OpenTable, generation: TablePin) -> list[str]:
+    """Return the columns of changed rows that structures of a generation want: one read serves them all."""
+    wanted: set[str] = set()
+    fields: set[str | int] = set()
+    for key in keys:
+        if not key.is_about(table.lineage, generation):
+            continue
+        match key.kind:
+            case "ids":
+                wanted.add(ID)
+            case "column" | "vectors":
+                fields.add(key.part)
+            case "adjacency":
+                wanted.update(ends_of(Direction.OUT))
+            case "slots":
+                pass
+            case _:
+                assert_never(key.kind)
+    names = table.handle.schema.names
+    if fields:
+        wanted.update(name for name in names if field_id(table.handle, name) in fields)
+    return [name for name in names if name in wanted]

@@ -6,7 +6,7 @@ E1  Both engines give the same content, the same counts and the same first error
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import accumulate
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from omnigraph.bulk.connect.java import require_pyspark
 from omnigraph.bulk.connect.progress import Stage, silent, told
@@ -48,6 +48,9 @@ __all__ = [
     "engine_of",
     "load",
 ]
+
+if TYPE_CHECKING:
+    from omnigraph.operations.load.spark import BulkLoad
 
 
 class _Load(Protocol):
@@ -100,7 +103,8 @@ def load(
         names = (item.path if isinstance(item, SourceInput) else item.name for item in given)
         options = replace(options, input_names=tuple(names))
     engine = engine_of(given, options)
-    begun = _begin(engine, graph, given, options, branch=name, actor=actor, message=message)
+    begin = LocalLoad if engine == "local" else _spark_load()
+    begun: _Load = begin(graph, given, options, branch=name, actor=actor, message=message)
     base = (None if from_ is None else from_.strip()) if is_created else None
     if begun.is_empty:
         return LoadResult(
@@ -172,19 +176,8 @@ def _size(source: SourceInput) -> int:
         raise BadRequest(f"cannot read {source.path}: {error.strerror or error}") from error
 
 
-def _begin(
-    engine: ChosenEngine,
-    graph: OpenGraph,
-    inputs: Sequence[LoadInput],
-    options: LoadOptions,
-    *,
-    branch: str,
-    actor: str | None,
-    message: str | None,
-) -> _Load:
-    if engine == "local":
-        return LocalLoad(graph, inputs, options, branch=branch, actor=actor, message=message)
+def _spark_load() -> "type[BulkLoad]":
     require_pyspark()
     from omnigraph.operations.load.spark import BulkLoad
 
-    return BulkLoad(graph, inputs, options, branch=branch, actor=actor, message=message)
+    return BulkLoad
