@@ -1,5 +1,8 @@
 """What a power cut leaves of a file that was never synced."""
 
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from omnigraph.storage.files.synced_mark import MARK
@@ -27,3 +30,15 @@ def lose_notes(root: Path) -> None:
     """Lose the notes of what was synced, as a power cut does: only then may a newest version be hollow."""
     for note in root.rglob(MARK):
         note.unlink()
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Leave warnings out: each damaged version is one or several."""
+    logger = logging.getLogger("omnigraph")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)

@@ -334,7 +334,6 @@ class _Arrangement:
         self.operators.append(
             Expand(
                 way.start,
-                traversal.left_type if is_forward else traversal.right_type,
                 way.end,
                 traversal.right_type if is_forward else traversal.left_type,
                 traversal.edge_type,

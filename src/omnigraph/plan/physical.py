@@ -72,7 +72,6 @@ class Expand:
     """
 
     src_var: str
-    src_type: str
     dst_var: str
     dst_type: str
     edge_type: str

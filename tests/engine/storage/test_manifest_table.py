@@ -231,7 +231,7 @@ def test_a_reader_takes_only_the_fragments_it_has_not_seen(manifest: Manifest) -
     assert manifest.table.read(handle, fragment_ids=[]).num_rows == 0
     empty = manifest.table.read(handle, fragment_ids=[], columns=["object_id"])
     assert (empty.num_rows, empty.column_names) == (0, ["object_id"])
-    assert manifest.table.live_fragments(handle) == len(handle.fragment_ids) == 3
+    assert len(handle.fragment_ids) == 3
 
 
 def test_after_a_compaction_a_reader_asks_for_what_was_published_since(manifest: Manifest) -> None:
@@ -244,7 +244,7 @@ def test_after_a_compaction_a_reader_asks_for_what_was_published_since(manifest:
 
     handle = manifest.open()
     assert version == known + 2
-    assert manifest.table.live_fragments(handle) == 2
+    assert len(handle.fragment_ids) == 2
     new = manifest.table.read(handle, published_after=known)
     assert sorted(map(str, new["object_id"].to_pylist())) == ["fourth", "graph_head:main"]
     assert manifest.object_ids() == ["first", "fourth", "genesis", "graph_head:main", "second", "third"]

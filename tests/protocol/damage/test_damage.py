@@ -1,11 +1,8 @@
 """Every kind of file below a graph's root is damaged: nothing acknowledged goes without a word."""
 
-import logging
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,6 +12,7 @@ import omnigraph
 from omnigraph.core.errors import OmnigraphError
 from tests.protocol.damage.cases import DAMAGES, Case, cases, one_of_each
 from tests.protocol.damage.graph import View, build, insert, look, reset
+from tests.support.hollow import quiet
 
 NEW = "written after the damage"
 
@@ -110,18 +108,6 @@ def holds(found: object, expected: object) -> bool:
     if isinstance(found, list) and isinstance(expected, list):
         return not Counter(expected) - Counter(found)
     return found == expected
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Leave warnings out: each damage is several."""
-    logger = logging.getLogger("omnigraph")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
 
 
 def report(bench: Bench) -> None:

@@ -1,10 +1,8 @@
 """Cutting the power at every sync of a piece of work, and looking at what is left."""
 
 import json
-import logging
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,6 +12,7 @@ from tests.models.histories.contents import SCHEMA, Contents, difference
 from tests.models.histories.operations import PutNote, apply, perform
 from tests.models.histories.reading import check_whole, read_contents
 from tests.protocol.powercut.disk import VARIANTS, Disk
+from tests.support.hollow import quiet
 
 
 @dataclass(slots=True)
@@ -122,15 +121,3 @@ class Bench:
         assert sorted(name for name, _ in moved) == sorted(row.operation_id for row in rows)
         names = [outcome.table_key for row in rows for outcome in row.outcomes]
         assert len(names) == len(rows), json.dumps(names)
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Leave warnings out: each hollow version is one."""
-    logger = logging.getLogger("omnigraph")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)

@@ -93,10 +93,6 @@ class ManifestTable:
         """
         return self._store.latest_version(address)
 
-    def live_fragments(self, handle: ManifestHandle) -> int:
-        """Return how many fragments a publish on this version has to read."""
-        return len(handle.fragment_ids)
-
     def read(
         self,
         handle: ManifestHandle,
