@@ -31,7 +31,7 @@ from omnigraph.catalog.bound import (
 from omnigraph.catalog.model import Catalog
 from omnigraph.catalog.plan_rules import check_executable
 from omnigraph.catalog.scope import Scope
-from omnigraph.core.errors import QueryNotFound
+from omnigraph.core.errors import BadRequest, QueryNotFound
 from omnigraph.core.span import Source
 from omnigraph.core.values import Scalar
 from omnigraph.language import query_ast as ast
@@ -54,12 +54,18 @@ def bind(query: ast.Query, catalog: Catalog, source: Source) -> BoundQuery:
     return read
 
 
-def find_query(file: ast.QueryFile, name: str) -> ast.Query:
-    """Return the first query with a given name.
+def find_query(file: ast.QueryFile, name: str | None) -> ast.Query:
+    """Return the first query with a given name; without a name, the only one.
 
     Raises:
         QueryNotFound: there is no such query.
+        BadRequest: no name is given, and there are several queries, or none.
     """
+    if name is None:
+        if len(file.queries) == 1:
+            return file.queries[0]
+        names = ", ".join(query.name.text for query in file.queries)
+        raise BadRequest(f"the source declares {len(file.queries)} queries; name one of: {names}")
     for query in file.queries:
         if query.name.text == name:
             return query

@@ -312,9 +312,7 @@ class Graph:
         from omnigraph.operations.pin import resolve_snapshot
 
         self._graph.enter(self._actor, "read", None)
-        return SnapshotView(
-            self._graph, resolve_snapshot(self._graph, self._branch or MAIN, snapshot), self._actor
-        )
+        return SnapshotView(self, resolve_snapshot(self._graph, self._branch or MAIN, snapshot))
 
     def export(
         self, *, branch: str | None = None, types: Sequence[str] | None = None, actor: str | None = None

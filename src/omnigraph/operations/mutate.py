@@ -101,13 +101,7 @@ def mutate(
 
 def _pick(file: ast.QueryFile, name: str | None) -> ast.Query:
     """Return the mutation that is meant: by name, or the only one in the source."""
-    if name is None:
-        names = ", ".join(query.name.text for query in file.queries)
-        if len(file.queries) != 1:
-            raise BadRequest(f"the source declares {len(file.queries)} queries; name one of: {names}")
-        query = file.queries[0]
-    else:
-        query = find_query(file, name)
+    query = find_query(file, name)
     if not isinstance(query.body, ast.Mutation):
         raise BadRequest(f"'{query.name.text}' is a read: use query, not mutate")
     return query

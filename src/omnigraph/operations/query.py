@@ -176,13 +176,7 @@ def _planned(prepared: PreparedRead, view: GraphView) -> PhysicalPlan:
 
 def _pick(file: ast.QueryFile, name: str | None) -> ast.Query:
     """Return the read that is meant: by name, or the only one in the source."""
-    if name is not None:
-        query = find_query(file, name)
-    elif len(file.queries) == 1:
-        query = file.queries[0]
-    else:
-        names = ", ".join(query.name.text for query in file.queries)
-        raise BadRequest(f"the source declares {len(file.queries)} queries; name one of: {names}")
+    query = find_query(file, name)
     if isinstance(query.body, ast.Mutation):
         raise BadRequest(f"'{query.name.text}' is a mutation: use mutate, not query")
     return query

@@ -39,7 +39,7 @@ def test_a_branch_is_made_once(folder: Path) -> None:
     assert branch(folder, "list").stdout == "june\nmain\n"
 
     again = branch(folder, "create", "june")
-    assert (again.code, again.stderr) == (1, "error: branch 'june' exists already\n")
+    assert (again.code, again.stderr) == (1, "error: branch 'june' already exists\n")
     taken = branch(folder, "create", "main")
     assert (taken.code, "reserved" in taken.stderr) == (1, True)
     assert document("branch", "list", "--store", GRAPH, cwd=folder) == {"branches": ["june", "main"]}

@@ -414,7 +414,7 @@ def test_strict_columns_refuse_a_merge_that_clears(tmp_path: Path) -> None:
     outcome = load(tmp_path, "merge", "--strict-columns", data=lines(craft("VGR-1")))
 
     assert (outcome.code, outcome.stdout) == (1, "")
-    assert "it would clear Craft.mass_kg of 1 row" in outcome.stderr
+    assert "would clear Craft.mass_kg of 1 row" in outcome.stderr
     assert commits(tmp_path) == before
 
 
