@@ -79,7 +79,7 @@ def test_what_is_not_there_has_its_name_in_the_error(people: Graph) -> None:
         people.at("nope")
     with pytest.raises(BranchNotFound, match="review"):
         people.query(COUNT, branch="review")
-    with pytest.raises(BadRequest, match="exclude"):
+    with pytest.raises(BadRequest, match="cannot be combined"):
         people.query(COUNT, branch="main", snapshot=1)
     with pytest.raises(QueryNotFound, match="other"):
         people.query(COUNT, "other")
