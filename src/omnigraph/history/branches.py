@@ -168,24 +168,24 @@ class Branches:
         return None if found is None else found.ref
 
     def resolve(self, name: str) -> BranchIdentity:
-        """Return which branch a name means now.
+        """Return the branch that a name currently means.
 
         Raises:
-            BranchNotFound: there is none of that name.
+            BranchNotFound: there is no such branch.
         """
         return MAIN_BRANCH if name == MAIN else self.require(name).identity
 
     def confirm(self, branch: BranchIdentity) -> None:
-        """Make sure that a branch is still there; main always is.
+        """Make sure that a branch still exists; main always does.
 
         Raises:
-            BranchNotFound: it is gone, or another one of its name is there.
+            BranchNotFound: it is gone, or was replaced by another of the same name.
         """
         if not self.is_live(branch):
             raise BranchNotFound(branch.name)
 
     def is_live(self, branch: BranchIdentity) -> bool:
-        """Return whether a branch is there, in this very incarnation (N2); main always is."""
+        """Return whether this very incarnation of a branch exists (N2); main always does."""
         if branch.is_main:
             return True
         found = self.find(branch.name)

@@ -1,10 +1,10 @@
-"""What a table and a branch are besides their names: lifetimes of the one, incarnations of the other.
+"""What tables and branches are besides their names: a table has lifetimes, a branch has incarnations.
 
 I1  The lifetime of a table is two numbers of the accepted schema.
-I2  A branch is its name and the Lance ref of its manifest. A name says which branch is meant, be it main;
-    `Branches.resolve` looks up which incarnation that is, and from there on the value is passed.
-I3  Main is null where branches are stored (rows of the manifest, sidecars, control objects), and none in the
-    results of calls. Whoever reads or writes those calls `branch_name` or `stored_name`; nobody else does.
+I2  A branch is its name and the Lance ref of its manifest. A name says which branch is meant, main included;
+    `Branches.resolve` looks up which incarnation that is, and from then on the value is passed around.
+I3  Main is null where branches are stored (manifest rows, sidecars, control objects), and None in the results
+    of calls. Only code that reads or writes those converts names, with `branch_name` and `stored_name`.
 """
 
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ MAIN = "main"
 
 @dataclass(frozen=True, slots=True)
 class BranchIdentity:
-    """One incarnation of a branch: a name that was deleted and made again has another ref (I2)."""
+    """One incarnation of a branch: a name that was deleted and created again has another ref (I2)."""
 
     name: str
-    ref: str | None  # of its manifest; none is that of main
+    ref: str | None  # of its manifest; None for main
 
     @property
     def is_main(self) -> bool:

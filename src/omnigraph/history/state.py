@@ -33,7 +33,7 @@ class Snapshot:
 
     @property
     def branch(self) -> str | None:
-        """The name of the branch; none is main."""
+        """The name of the branch; None is main."""
         return stored_name(self.branch_identity.name)
 
     def showing(self, entries: Mapping[str, TableEntry]) -> "Snapshot":

@@ -21,10 +21,10 @@ ChosenEngine = Literal["spark", "local"]
 
 
 def check_engine(engine: str) -> None:
-    """Refuse a word that names no engine.
+    """Refuse a word that does not name an engine.
 
     Raises:
-        BadRequest: it names none.
+        BadRequest: it does not.
     """
     if engine not in ENGINES:
         raise BadRequest(f"engine {engine!r} is not one of {', '.join(ENGINES)}")
@@ -43,7 +43,7 @@ def choose_engine(asked: Engine, master: str | None, is_large: Callable[[], bool
 
 
 def start_spark(graph: OpenGraph, master: str | None, progress: ProgressCallback = silent) -> Jobs:
-    """Return the jobs of a new operation in the session of this process, which is started if need be.
+    """Return the jobs of a new operation in the session of this process, which is started if necessary.
 
     Raises:
         SparkUnavailable: there is no Java, or Spark did not start.
