@@ -69,7 +69,7 @@ class Forks:
 def forked(parts: Parts, branch: BranchIdentity, entries: Iterable[TableEntry]) -> Iterator[Forks]:
     """Yield tables as this branch writes them: its own as they are, others on fresh forks.
 
-    The caller holds the queues of the tables. What is still the attempt's own at the end is dropped; signals
+    What is still the attempt's own at the end is dropped; signals
     that a commit inside the block held back are delivered after it.
 
     Raises:

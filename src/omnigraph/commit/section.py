@@ -103,7 +103,7 @@ class WriteIntent:
 def run_commit_section(
     parts: Parts, publisher: ManifestPublisher, intent: WriteIntent, commits: Sequence[TableCommit]
 ) -> SectionOutcome:
-    """Carry out phases A to D and say how they ended; called by `commit_write`, which shields it."""
+    """Carry out phases A to D and say how they ended; called by `commit/write.py`, which shields it."""
     return _Section(parts, publisher, intent, commits).run()
 
 

@@ -8,7 +8,7 @@ from omnigraph.core.errors import EmbeddingError
 
 
 def unit_vector(reply: object, dimension: int, provider: str) -> list[float]:
-    """Return a reply as a vector of length 1 (E1).
+    """Return a reply as a vector of length 1.
 
     Raises:
         EmbeddingError: it is not that many numbers, one of them is not finite, or all are zero.

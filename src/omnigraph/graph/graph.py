@@ -52,7 +52,11 @@ if TYPE_CHECKING:
 
 
 class Graph:
-    """One open graph. A call that names no branch means the one the handle is bound to; at first, main."""
+    """One open graph.
+
+    A call that names no branch means the one the handle is bound to; at first, main. `merge` and `diff` take
+    main as their other side unless told otherwise.
+    """
 
     def __init__(self, graph: OpenGraph, actor: str | None = None, branch: str | None = None) -> None:
         """Wrap what `open` made; users call `omnigraph.open`."""
@@ -203,9 +207,10 @@ class Graph:
     ) -> "EmbedResult":
         """Compute the missing vectors of `@embed` properties from their texts, as one commit.
 
-        `type` names types, or one vector of a type as `Type.property`. `select` is `[Type:]field=value`:
-        rows that any of them selects get new vectors. With `reembed_all`, so does every row. `batch` is how
-        many texts the provider is given at a time; `engine` and `master` say where the work is done.
+        `type` names types, or one vector of a type as `Type.property`. `select` is `[Type:]property=value`:
+        rows that any of them selects get new vectors. With `reembed_all`, so does every row that has a text.
+        `batch` is how many texts the provider is given at a time; `engine` and `master` say where the work
+        is done.
 
         Raises:
             BadRequest: a type, property or value is invalid.

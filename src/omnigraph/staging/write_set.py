@@ -1,7 +1,6 @@
 """What a write should change, per table, before anything touches a disk.
 
-U1  A table's expected version is its pin at the first touch, read or write; later touches do not move it.
-U2  One write either writes to a table or deletes from it, never both.
+U1  One write either writes to a table or deletes from it, never both.
 """
 
 from collections.abc import Iterable, Mapping

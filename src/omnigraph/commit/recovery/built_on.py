@@ -1,7 +1,7 @@
 """A publish that should have been taken back because it could not be synced, but that others have built on.
 
 This cannot happen with writers of this build, because a process that builds on a branch holds its publish
-lock (P5). Graphs that older builds wrote may show it.
+lock (P5 of `commit/publish.py`). Graphs that older builds wrote may show it.
 
 R1  What a later commit recorded as synced before building on it has landed, whatever its own writer found.
 R2  If no commit says so, it is unknown what a power cut would leave of it: its tables are not written until a
