@@ -11,7 +11,7 @@ W4  A write that moves no HEAD, because it only repoints tables, needs no sideca
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from omnigraph.commit.changes import Expectation, LineageIntent, UpdateTable, published_version
@@ -110,6 +110,10 @@ class Attempt:
                 )
             raise ReadSetChanged(member=entry.table_key, expected=entry.version, actual=actual)
         refuse_drift(parts, moved, change.branch, has_swept=change.has_swept)
+
+    def narrowed(self, moved: Iterable[str]) -> "Attempt":
+        """Return an attempt that moves only some of the tables, and does not depend on the others."""
+        return Attempt(self._parts, self._publisher, replace(self._change, moved=frozenset(moved)))
 
     def forked(self, entries: Iterable[TableEntry]) -> AbstractContextManager[Forks]:
         """Yield tables as the branch writes them: what is staged for a fork goes to the fork's own folder."""

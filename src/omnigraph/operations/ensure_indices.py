@@ -96,7 +96,9 @@ def build_missing_indices(graph: OpenGraph, branch: str, tables: Iterable[str] |
         writes = [*staged, *on_forks]
         if not writes:
             return IndexResult(None, tuple(pending))
-        outcome = attempt.commit([attempt.staged(*write) for write in writes], [forks])
+        # A table on which nothing could be built is left alone: others may write it meanwhile.
+        building = attempt.narrowed(entry.table_key for entry, _ in writes)
+        outcome = building.commit([building.staged(*write) for write in writes], [forks])
     return IndexResult(outcome.commit, tuple(pending))
 
 

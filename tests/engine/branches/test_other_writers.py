@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from omnigraph.commit.recovery.pending import list_pending
 from omnigraph.core.errors import BranchNotFound
 from omnigraph.core.failpoint import failpoint
 from omnigraph.core.ids import new_ulid
@@ -102,6 +103,26 @@ def test_indexes_are_built_on_what_a_branch_writes(tmp_path: Path) -> None:
         main = {index.coverage for table in graph.index_status() for index in table.indexes}
         assert main == {"missing"}
         assert graph.ensure_indices(branch="june").commit is None
+
+
+def test_a_build_of_indexes_does_not_depend_on_tables_that_it_leaves_alone(tmp_path: Path) -> None:
+    schema = "node Doc { name: String @key  place: Vector(2)? @index }\nnode Task { name: String @key }\n"
+    with new_graph(tmp_path / "indexed", schema) as graph, foreign(graph) as other:
+        graph.load(ndjson([node("Doc", name="ann")]), "append")  # its vector index waits for a vector
+        graph.create_branch("june")
+        graph.load(ndjson([node("Task", name="x")]), "append", branch="june", index=False)
+
+        def write() -> None:
+            other.load(ndjson([node("Doc", name="bob")]), "append", branch="june", index=False)
+
+        with failpoint("ensure_indices.post_sidecar_pre_commit", call=write):
+            result = graph.ensure_indices(branch="june")
+
+        assert result.commit is not None
+        assert [pending.table_key for pending in result.pending] == ["node:Doc"]
+        assert list_pending(internals(graph).parts) == []
+        assert graph.table("Doc", branch="june")["name"].to_pylist() == ["ann", "bob"]
+        graph.mutate('query q() { insert Task { name: "y" } }', branch="june")
 
 
 def everything_of(graph: Graph, branch: str) -> list[object]:
