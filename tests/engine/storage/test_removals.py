@@ -84,7 +84,6 @@ ALLOWED = {
     "bulk/connect/leftovers.py _remove_folder": "what a dead driver left",
     "cli/commands/fmt.py _replace": "a temporary file",
     "exec/dense/disk.py _remove": "a cache",
-    "operations/embed/file.py _replaced": "a temporary file",
     "storage/control/locks.py FileLock._unlink": "a lock file",
     "storage/control/locks.py WriterLock._discard": "a lock file",
     "storage/control/locks.py probe_flock": "a probe",
