@@ -74,7 +74,7 @@ def test_parameters_in_the_place_of_the_name_on_a_snapshot(graph: omnigraph.Grap
         ([{"name": "x"}], "a dict among the data is not a path; a load takes paths"),
         (
             {"Person": [{"name": "x"}]},
-            "the table for Person is a list, not a table .* pyarrow.Table.from_pylist",
+            "the table for Person is a list of .*, not a table .* pyarrow.Table.from_pylist",
         ),
         (42, "an int cannot be loaded; a load takes paths"),
         (None, "None cannot be loaded"),
@@ -162,3 +162,16 @@ def test_a_folder_that_may_not_be_written(open_folder: Path) -> None:
 def test_a_durability_that_there_is_not(graph: omnigraph.Graph) -> None:
     with pytest.raises(BadRequest, match="durability 'maybe' is not one of full, process"):
         omnigraph.open(graph.uri, durability="maybe")
+
+
+@pytest.mark.parametrize("name", [None, b"Person", [], 7], ids=repr)
+def test_a_table_is_named_by_a_text(graph: omnigraph.Graph, name: object) -> None:
+    with pytest.raises(BadRequest, match="the name of a type must be a text, not "):
+        graph.table(name)  # type: ignore[arg-type]
+
+    assert graph.table("node:Person").num_rows == graph.table("Person").num_rows
+
+
+def test_an_empty_name_is_not_the_current_folder(graph: omnigraph.Graph) -> None:
+    with pytest.raises(BadRequest, match="the name of a file to load is empty"):
+        graph.load("", "append")

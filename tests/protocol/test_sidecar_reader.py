@@ -177,7 +177,9 @@ def test_no_member_takes_a_value_of_another_type(path: tuple[str | int, ...], wr
         ),
         (written(pointer_updates=[{}], writer_kind="BranchMerge"), "missing or unknown members"),
         (written(renames=[{}], writer_kind="SchemaApply"), "sets renames"),
-        (written(branch="main", branch_ref=None), "main is null"),
+        (written(branch="main", branch_ref=None), "null for main"),
+        (written(branch="june", branch_ref=None), "both be given"),
+        (written(branch=None, branch_ref="june-01ARZ3NDEKTSV4RRFFQ69G5FAV"), "both be null"),
     ],
 )
 def test_what_is_no_sidecar_is_corrupt_and_says_why(text: str, reason: str) -> None:

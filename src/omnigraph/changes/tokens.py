@@ -137,9 +137,10 @@ def _open(text: str, kind: TokenKind, scope: TokenScope) -> dict[str, object]:
     members = _decode(text)
     if members.get("format") != FORMAT:
         raise ChangeCursorRejected("this build cannot read its version")
-    if members.get("kind") != kind:
-        found = _NAMES.get(members.get("kind"), "something else")
-        raise ChangeCursorRejected(f"expected {_NAMES[kind]}, and this is {found}")
+    found = members.get("kind")
+    if found != kind:
+        known = _NAMES.get(found, "something else") if isinstance(found, str) else "something else"
+        raise ChangeCursorRejected(f"expected {_NAMES[kind]}, and this is {known}")
     expected = {
         "graph": (scope.graph, "graph"),
         "genesis": (scope.genesis, "graph"),

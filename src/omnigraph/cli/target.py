@@ -63,7 +63,7 @@ class Addressed:
         given = [("URI", word)] if word is not None else []
         given += [("--uri", uri) for uri in self.uris] + [("--store", uri) for uri in self.stores]
         if not given:
-            raise BadRequest("no graph given: name it with a positional URI, --uri or --store")
+            raise BadRequest("no graph given: name it with --store or --uri")
         if len(given) > 1:
             names = " and ".join(name for name, _ in given)
             raise click.UsageError(f"the graph is given more than once, by {names}: give one of them")

@@ -74,7 +74,7 @@ def _document(text: str) -> dict[str, Any]:
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        raise _Mistake("a key is there twice")
+        raise _Mistake("a key appears twice")
     return members
 
 
@@ -105,7 +105,9 @@ def _sidecar(document: dict[str, Any]) -> Sidecar:
 
 def _branch(name: object, ref: object) -> BranchIdentity:
     if name == MAIN:
-        raise _Mistake("branch is spelled out where main is null")
+        raise _Mistake("branch must be null for main, not 'main'")
+    if (name is None) != (ref is None):
+        raise _Mistake("branch and branch_ref must both be null, for main, or both be given")
     return BranchIdentity(branch_name(_or_none(_text, "branch", name)), _or_none(_ref, "branch_ref", ref))
 
 

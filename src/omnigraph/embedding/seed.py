@@ -127,7 +127,7 @@ class _SeedPlace:
             if not isinstance(name, str):
                 self.fail(f"a name must be a text, not {name!r}")
             if known is not None and name not in known:
-                self.fail(f"unknown member '{name}'; there are {', '.join(known)}")
+                self.fail(f"unknown member '{name}'; the members are {', '.join(known)}")
         return given
 
     def path(self, document: Mapping[str, object], section: str, name: str) -> str | None:

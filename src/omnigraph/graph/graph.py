@@ -334,6 +334,8 @@ class Graph:
     def table(self, type_name: str, *, branch: str | None = None) -> pa.Table:
         """Return all rows of a type, by id; a `DateTime` is a timestamp in UTC.
 
+        A table key, such as `node:Person`, names a type as well.
+
         Raises:
             BadRequest: there is no such type.
             HistoricalVersionReclaimed: the table's version was cleaned up.

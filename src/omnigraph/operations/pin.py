@@ -11,6 +11,7 @@ import pyarrow as pa
 from omnigraph.catalog.moments import with_moments
 from omnigraph.catalog.scope import hinting
 from omnigraph.core.errors import BadRequest, BranchNotFound, CommitNotFound, NotFoundError
+from omnigraph.core.values import named
 from omnigraph.history.branches import trimmed_name
 from omnigraph.history.commits import GraphCommit
 from omnigraph.history.identity import MAIN
@@ -134,6 +135,8 @@ def pin_table(graph: OpenGraph, snapshot: Snapshot, name: str) -> PinnedTable:
     Raises:
         BadRequest: the snapshot has no such table.
     """
+    if not isinstance(name, str):
+        raise BadRequest(f"the name of a type must be a text, not {named(name)}")
     keys = [name] if ":" in name else [f"node:{name}", f"edge:{name}"]
     for key in keys:
         entry = snapshot.entries.get(key)

@@ -71,7 +71,7 @@ def test_filters_choose_kinds_types_and_operations(graph: Graph) -> None:
     assert short(graph.diff("june", types=["Empty"])) == ["+Empty e1"]
     assert short(graph.diff("june", types=["edge:Knows", "Empty"], ops=["insert"])) == ["+Empty e1"]
     assert short(graph.diff("june", ops=["update"])) == []
-    with pytest.raises(BadRequest, match="unknown kind 'nodes': it is one of node, edge"):
+    with pytest.raises(BadRequest, match="unknown kind 'nodes': use one of node, edge"):
         graph.diff("june", kinds=["nodes"])
     with pytest.raises(BadRequest, match="unknown type 'Knot'"):
         graph.diff("june", types=["Knot"])

@@ -109,6 +109,7 @@ def test_what_is_no_token_is_rejected(text: str, reason: str) -> None:
     [
         ({"format": tokens.FORMAT + 1, "kind": "cursor"}, "version"),
         ({"format": tokens.FORMAT, "kind": "new"}, "something else"),
+        ({"format": tokens.FORMAT, "kind": []}, "something else"),
         ({}, "version"),
         ([1], "not a cursor"),
         ("text", "not a cursor"),

@@ -207,7 +207,7 @@ def test_a_line_that_is_no_record_is_named_by_file_and_line(place: Path, line: b
         ('{"dimension": 4,\n "types": }', "spec.json:2: "),
         ('{"dimension": 0, "types": {}}', "'dimension' must be a number from 1"),
         ('{"dimension": 4, "types": {}}', "'types' must have at least one type"),
-        ('{"dimension": 4, "typ": {}}', "unknown member 'typ'; there are dimension, types"),
+        ('{"dimension": 4, "typ": {}}', "unknown member 'typ'; the members are dimension, types"),
         (
             '{"dimension": 4, "types": {"Craft": {"target": "v"}}}',
             "spec.json: Craft: 'fields' must be a list",

@@ -115,7 +115,7 @@ def test_what_is_selected_is_embedded_anew(graph: Graph, select: str | list[str]
     ("arguments", "message"),
     [
         (("Crafft", ()), "type 'Crafft' is not one with an @embed property; did you mean 'Craft'"),
-        (("Craft.name", ()), "Craft has no @embed property 'name'; there are name_vector, purpose_vector"),
+        (("Craft.name", ()), "Craft has no @embed property 'name'; use one of name_vector, purpose_vector"),
         (((), "Craft:cod=x"), "Craft has no property 'cod'; did you mean 'code'"),
         (((), "nothing=x"), "no embedded type has a property 'nothing'"),
         (((), "code"), "write \\[Type:\\]field=value"),

@@ -46,7 +46,7 @@ def test_a_command_without_an_address_names_the_ways_to_give_one(words: list[str
     outcome = invoke(*words, cwd=tmp_path)
 
     assert (outcome.code, outcome.stdout) == (1, "")
-    assert "no graph given: name it with a positional URI, --uri or --store" in outcome.stderr
+    assert "no graph given: name it with --store or --uri" in outcome.stderr
 
 
 @pytest.mark.case("surfaces", 243)

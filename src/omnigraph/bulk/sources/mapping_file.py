@@ -155,7 +155,9 @@ class _Place:
     def text(self, members: Mapping[str, object], name: str) -> str:
         value = members.get(name)
         if not isinstance(value, str) or not value:
-            self.fail(f"'{name}' must be a text" if name in members else f"'{name}' is missing")
+            self.fail(
+                f"'{name}' must be a text that is not empty" if name in members else f"'{name}' is missing"
+            )
         return value
 
     def properties(

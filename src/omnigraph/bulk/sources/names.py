@@ -49,6 +49,8 @@ def resolve_name(name: str, catalog: Catalog) -> Iterator[SourceInput]:
     Raises:
         BadRequest: the name matches nothing, or the type of a file is not given or not in the schema.
     """
+    if not name:
+        raise BadRequest("the name of a file to load is empty")
     typed = None if _is_there(name) else _TYPED.fullmatch(name)
     if typed is not None:
         yield from typed_files(typed["path"], find_type(typed["type"], catalog, name))

@@ -133,7 +133,7 @@ def _images(rows: pa.Table, type_: EntityType) -> Iterator[Image]:
 def _check(given: Iterable[str], known: Iterable[str], what: str) -> None:
     for word in given:
         if word not in known:
-            raise BadRequest(f"unknown {what} '{word}': it is one of {', '.join(known)}")
+            raise BadRequest(f"unknown {what} '{word}': use one of {', '.join(known)}")
 
 
 def _named(graph: OpenGraph, name: str) -> list[EntityType]:

@@ -111,7 +111,7 @@ def _chosen(catalog: Catalog, options: EmbedOptions) -> list[tuple[NodeType, tup
         only = tuple(column for column in known[name] if column.target == property_)
         if not only:
             there = ", ".join(column.target for column in known[name])
-            raise BadRequest(f"{name} has no @embed property '{property_}'; there are {there}")
+            raise BadRequest(f"{name} has no @embed property '{property_}'; use one of {there}")
         chosen[name] = only
     return [(catalog.nodes[name], columns) for name, columns in chosen.items()]
 

@@ -43,7 +43,7 @@ class EmbedOptions:
         """
         check_engine(self.engine)
         if self.batch < 1:
-            raise BadRequest(f"a batch has at least one text, not {self.batch}")
+            raise BadRequest(f"a batch must have at least one text, not {self.batch}")
 
     @property
     def mode(self) -> EmbedMode:

@@ -67,7 +67,7 @@ def check_types(given: Iterable[str], selectors: Sequence[Selector], known: Iter
     for name in [*given, *(selector.type for selector in selectors if selector.type is not None)]:
         if name not in names:
             help = nearest_name(name, names) or (
-                f"there are {', '.join(names)}" if names else "there is none"
+                f"use one of {', '.join(names)}" if names else "there is none"
             )
             raise BadRequest(f"type '{name}' is not {of}; {help}")
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType
 from omnigraph.core.errors import BadRequest
-from omnigraph.core.values import INTEGERS, Scalar
+from omnigraph.core.values import INTEGERS, Scalar, named
 from omnigraph.operations.load.model import FrameInput, TableInput
 
 FloatColumn: TypeAlias = "pa.ChunkedArray[Any]"
@@ -54,7 +54,7 @@ def to_arrow(table: object, type_: NodeType | EdgeType) -> pa.Table:
         is_list = isinstance(table, list | tuple)
         hint = ": pyarrow.Table.from_pylist turns a list of dicts into one" if is_list else ""
         kinds = "a table of pyarrow, pandas, polars or Spark"
-        raise BadRequest(f"the table for {type_name} is a {type(table).__name__}, not {kinds}{hint}")
+        raise BadRequest(f"the table for {type_name} is {named(table)}, not {kinds}{hint}")
     return found
 
 
