@@ -21,6 +21,7 @@ from omnigraph.core.failpoint import failpoint
 from omnigraph.graph.graph import Graph
 from omnigraph.operations.open import open_graph
 from omnigraph.storage.control.lease import WriterLease
+from tests.support.seam import internals
 
 lease_s, graph = float(sys.argv[1]), None
 
