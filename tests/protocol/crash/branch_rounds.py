@@ -20,6 +20,7 @@ from tests.models.dag.program import Program
 from tests.models.dag.reading import stored_rows
 from tests.models.dag.schema import RULES, SCHEMA
 from tests.models.dag.steps import Create, Delete, Merge, Step, Write, branch_of, written
+from tests.protocol.crash.successors import Successors
 from tests.protocol.crash.writer import (
     Acknowledged,
     Failed,
@@ -35,8 +36,6 @@ ACKNOWLEDGED_MAX = 6  # steps before the one that is cut off
 FIRST_GUESS_S = 0.1  # how long a step takes, until some of its kind were seen
 LATER = 1.15  # a step that left nothing was cut off early: the next of its kind gets more time
 TRIES_MAX = 6  # steps that may answer before their time has come
-KILL_OPEN_WITHIN_S = 0.06
-OPEN_KILLS = 0.3  # of the rounds, the next open is killed as well
 DRAWS_MAX = 80  # steps drawn in the hope of one of the kind that is aimed at
 KINDS = ("create", "delete", "first write", "later write", "merge into main", "merge into a branch")
 REFUSALS = {"ValidationError", "MergeConflicts", "AlreadyExistsError", "BranchInUse", "BadRequest"}
@@ -61,10 +60,8 @@ class Tally:
     acknowledged: int = 0
     refused: int = 0
     idle: int = 0
-    opens_killed: int = 0
     landed: Counter[str] = field(default_factory=Counter)
     vanished: Counter[str] = field(default_factory=Counter)
-    sidecars: set[str] = field(default_factory=set)
 
 
 class BranchRun:
@@ -81,29 +78,20 @@ class BranchRun:
         with omnigraph.init(root, SCHEMA) as graph:
             genesis = graph.commits()[-1]
         self.model.start(genesis.graph_commit_id, genesis.manifest_version)
-        self.next_writer = WriterProcess(root)
+        self.writers = Successors(root, self.random)
 
     def round(self) -> None:
         """Let a writer work, kill it, kill perhaps the next one while it opens, look at what is there."""
         self.tally.rounds += 1
-        doubtful = self._work_and_kill(self._writer())
-        self._note_sidecars()
-        while self.random.random() < OPEN_KILLS:
-            self._open_and_kill(self._writer())
-            self._note_sidecars()
+        doubtful = self._work_and_kill(self.writers.next())
+        self.writers.kill_opens()
         with omnigraph.open(self.root) as graph:
             self._check(graph, doubtful)
 
     def close(self) -> None:
-        self.next_writer.kill()
+        self.writers.close()
 
     # Writers
-
-    def _writer(self) -> WriterProcess:
-        """Return a writer that is about to open; the one after it starts meanwhile."""
-        writer, self.next_writer = self.next_writer, WriterProcess(self.root)
-        writer.begin()
-        return writer
 
     def _work_and_kill(self, writer: WriterProcess) -> Asked | None:
         """Return the step that was cut off, if one was."""
@@ -138,12 +126,6 @@ class BranchRun:
         if asked.rows is not None:
             self.usual_s[asked.kind] += ((monotonic() - started) - self.usual_s[asked.kind]) / 4
         return True
-
-    def _open_and_kill(self, writer: WriterProcess) -> None:
-        deadline = monotonic() + self.random.random() * KILL_OPEN_WITHIN_S
-        assert writer.receive_until(deadline) in {None, Opened()}
-        assert set(writer.kill()) <= {Opened()}
-        self.tally.opens_killed += 1
 
     def _draw(self, kind: str | None) -> Asked:
         """Return a step, if possible one of a kind that has something to do."""
@@ -220,9 +202,6 @@ class BranchRun:
             case _:
                 pass
 
-    def _note_sidecars(self) -> None:
-        self.tally.sidecars |= {path.stem for path in (self.root / "__recovery").glob("*.json")}
-
     # Looks
 
     def _check(self, graph: Graph, doubtful: Asked | None) -> None:
@@ -241,7 +220,7 @@ class BranchRun:
         assert left == [], f"left in __recovery: {left}"
         audited = [record.operation_id for record in graph.recoveries()]
         assert len(audited) == len(set(audited))
-        assert set(audited) == self.tally.sidecars
+        assert set(audited) == self.writers.sidecars
 
     def _settle_branches(self, graph: Graph, doubtful: Asked | None) -> bool:
         """Find out whether a branch was made or removed; no other has come or gone (R2)."""

@@ -35,7 +35,7 @@ def run(root: Path, rounds: int, seed: int) -> None:
     cut = ", ".join(f"{kind} {tally.landed[kind]}/{tally.vanished[kind]}" for kind in KINDS)
     sys.stdout.write(
         f"branches: {tally.rounds} rounds, {tally.acknowledged} acknowledged steps, {tally.refused} refused, "
-        f"{len(crash.model.commits)} commits ({merges} merges), {tally.opens_killed} opens killed, "
+        f"{len(crash.model.commits)} commits ({merges} merges), {crash.writers.opens_killed} opens killed, "
         f"{monotonic() - started:.0f} s\n"
         f"branches: steps cut off, landed/not: {cut}; {tally.idle} kills came after the answer\n"
         f"branches: {len(records)} recoveries; 0 acknowledged steps lost, 0 half visible, 0 failed opens, "

@@ -7,7 +7,7 @@ the graph and compares everything; of the one write that was cut off it accepts 
 import os
 import random
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 
@@ -19,13 +19,12 @@ from tests.models.histories.contents import SCHEMA, Contents, difference
 from tests.models.histories.operations import Operation, apply
 from tests.models.histories.programs import Program
 from tests.models.histories.reading import check_whole, read_contents
+from tests.protocol.crash.successors import Successors
 from tests.protocol.crash.writer import Acknowledged, Opened, Request, Started, WriterProcess
 from tests.support.seeds import fixed_seed, fresh_seed
 
 ACKNOWLEDGED_MAX = 8  # writes before the clock of a kill starts
 KILL_WITHIN_S = 0.12  # a write takes 30 to 100 ms
-KILL_OPEN_WITHIN_S = 0.06
-OPEN_KILLS = 0.3  # of the rounds, the next open is killed as well
 
 
 @dataclass(slots=True)
@@ -37,8 +36,6 @@ class Tally:
     landed: int = 0
     vanished: int = 0
     idle: int = 0
-    opens_killed: int = 0
-    sidecars: set[str] = field(default_factory=set)
 
 
 class Run:
@@ -53,26 +50,17 @@ class Run:
         self.tally = Tally()
         self.number = 0
         omnigraph.init(root, SCHEMA).close()
-        self.next_writer = WriterProcess(root)
+        self.writers = Successors(root, self.random)
 
     def round(self) -> None:
         """Let a writer work, kill it, kill perhaps the next one while it opens, look at what is there."""
         self.tally.rounds += 1
-        doubtful = self._write_and_kill(self._writer())
-        self._note_sidecars()
-        while self.random.random() < OPEN_KILLS:
-            self._open_and_kill(self._writer())
-            self._note_sidecars()
+        doubtful = self._write_and_kill(self.writers.next())
+        self.writers.kill_opens()
         self._check(doubtful)
 
     def close(self) -> None:
-        self.next_writer.kill()
-
-    def _writer(self) -> WriterProcess:
-        """Return a writer that is about to open; the one after it starts meanwhile."""
-        writer, self.next_writer = self.next_writer, WriterProcess(self.root)
-        writer.begin()
-        return writer
+        self.writers.close()
 
     def _write_and_kill(self, writer: WriterProcess) -> Operation | None:
         """Return the write that was cut off, if one was."""
@@ -96,12 +84,6 @@ class Run:
                 return None
         return operation
 
-    def _open_and_kill(self, writer: WriterProcess) -> None:
-        deadline = monotonic() + self.random.random() * KILL_OPEN_WITHIN_S
-        assert writer.receive_until(deadline) in {None, Opened()}
-        assert set(writer.kill()) <= {Opened()}
-        self.tally.opens_killed += 1
-
     @property
     def _name(self) -> str:
         return f"write-{self.number}"
@@ -122,9 +104,6 @@ class Run:
         if message.commit_id is not None:
             self.commit_ids.append(message.commit_id)
 
-    def _note_sidecars(self) -> None:
-        self.tally.sidecars |= {path.stem for path in (self.root / "__recovery").glob("*.json")}
-
     def _check(self, doubtful: Operation | None) -> None:
         with omnigraph.open(self.root) as graph:
             found = read_contents(graph)
@@ -140,7 +119,7 @@ class Run:
             assert places == sorted(places), "acknowledged commits stand in the order of their answers"
             audited = [record.operation_id for record in graph.recoveries()]
             assert len(audited) == len(set(audited))
-            assert set(audited) == self.tally.sidecars
+            assert set(audited) == self.writers.sidecars
 
 
 def run(root: Path, rounds: int, seed: int) -> None:
@@ -166,7 +145,7 @@ def run(root: Path, rounds: int, seed: int) -> None:
     tally = crash.tally
     sys.stdout.write(
         f"crash: {tally.rounds} rounds, {tally.acknowledged} acknowledged writes, {len(commits)} commits "
-        f"({maintenance} of maintenance), {tally.opens_killed} opens killed, "
+        f"({maintenance} of maintenance), {crash.writers.opens_killed} opens killed, "
         f"{monotonic() - started:.0f} s\n"
         f"crash: writes cut off: {tally.landed} landed, {tally.vanished} did not; "
         f"{tally.idle} kills came after the answer\n"
