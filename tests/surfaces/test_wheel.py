@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from omnigraph import __version__
+from tests.support.pages import REPOSITORY
 
-REPOSITORY = Path(__file__).parents[2]
 PACKAGE = REPOSITORY / "src" / "omnigraph"
 BANK = REPOSITORY / "examples" / "seedbank"
 

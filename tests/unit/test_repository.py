@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-REPOSITORY = Path(__file__).parents[2]
+from tests.support.pages import REPOSITORY
+
 PACKAGE = REPOSITORY / "src" / "omnigraph"
 LINES_MAX = 700  # a file this long holds a second idea
 

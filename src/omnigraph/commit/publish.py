@@ -185,7 +185,7 @@ class ManifestPublisher:
         branch, ref, lineage = batch.branch, batch.branch.ref, batch.lineage
         with self.turn(branch.name):
             if not branch.is_main:
-                self._check_branch(branch)  # whoever deletes it takes this lock before its rows go
+                self._check_branch(branch)  # a deletion takes this lock before its rows go
             self.supersede_unsynced(ref)
             opened_at = self._boot_clock()
             handle = self._manifest.open_fresh(self._coordinator.address(ref))

@@ -645,7 +645,7 @@ class Graph:
                 self._delete_branch(name, self._actor, ref=made.ref)
             raise
         if merge_on_exit:
-            self.merge(name, into=from_ or "main")
+            self.merge(name, into=from_ or MAIN)
 
     def _who(self, actor: str | None) -> str | None:
         """Return the actor: the one a call names, else the one the handle was opened for."""

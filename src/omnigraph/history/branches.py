@@ -202,19 +202,20 @@ class Branches:
             raise BranchNotFound(name)
         return found
 
-    def claim(self, name: str, ref: str | None, epoch: int) -> Branch:
+    def claim(self, wanted: BranchIdentity, epoch: int) -> Branch:
         """Return a live branch that processes which looked at it before this writer can no longer end (N4).
 
         Raises:
             BranchNotFound: there is no such branch, or it has been replaced by another.
             StorageError: its control object changes too often.
         """
+        name = wanted.name
         for _ in range(CLAIMS_MAX):
             found = self._adapter.read_text_versioned(control_file(name)) if _is_encodable(name) else None
             if found is None or _ended_ref(found[0]) is not None:
                 raise BranchNotFound(name)
             branch = _decode(name, found[0])
-            if ref is not None and branch.ref != ref:
+            if branch.identity != wanted:
                 raise BranchNotFound(name)
             if (branch.writer_epoch or 0) >= epoch:
                 return branch

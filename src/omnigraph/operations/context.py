@@ -177,7 +177,7 @@ def _branch_check(parts: Parts) -> Callable[[BranchIdentity], object]:
     lease = parts.lease
     if lease is None:
         return parts.branches.confirm
-    return lambda branch: parts.branches.claim(branch.name, branch.ref, lease.epoch)
+    return lambda branch: parts.branches.claim(branch, lease.epoch)
 
 
 def check_actor(actor: str) -> None:

@@ -35,7 +35,7 @@ def test_an_ended_branch_is_in_no_list_and_its_name_is_free(branches: Branches) 
     assert branches.names() == ["july", "main"]
     assert [branch.name for branch in branches.all()] == ["july"]
     with pytest.raises(BranchNotFound):
-        branches.claim("june", "june-1", 2)
+        branches.claim(JUNE.identity, 2)
     again = replace(JUNE, ref="june-2")
     assert branches.create(again)
     assert not branches.create(replace(JUNE, ref="june-3"))
@@ -59,12 +59,12 @@ def test_only_what_is_left_of_the_branch_itself_is_removed(branches: Branches, s
 def test_a_claim_keeps_whoever_looked_before_it_from_ending_the_branch(branches: Branches) -> None:
     looked = branches.require("june")
 
-    claimed = branches.claim("june", "june-1", 2)
+    claimed = branches.claim(JUNE.identity, 2)
     with pytest.raises(BranchInUse):
         branches.delete(looked)
 
     assert branches.require("june") == claimed == replace(JUNE, writer_epoch=2)
-    assert branches.claim("june", "june-1", 1) == claimed, "an earlier writer takes nothing from a later one"
+    assert branches.claim(JUNE.identity, 1) == claimed, "an earlier writer takes nothing from a later one"
     branches.delete(claimed)
     assert branches.names() == ["main"]
 

@@ -293,7 +293,7 @@ def test_a_branch_that_a_later_writer_has_claimed_is_not_deleted(root: GraphRoot
     with omnigraph.open(root.uri) as graph:
         parts = internals(graph).parts
         assert parts.lease is not None
-        parts.branches.claim("side", None, parts.lease.epoch + 1)
+        parts.branches.claim(parts.branches.resolve("side"), parts.lease.epoch + 1)
 
         with pytest.raises(BranchInUse):
             graph.delete_branch("side")

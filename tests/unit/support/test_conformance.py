@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.conformance import Case, Section, compact, read_sections, table
+from tests.support.pages import REPOSITORY
 
 pytest_plugins = ["pytester"]
 
-REPOSITORY = Path(__file__).parents[3]
 
 LANGUAGES = """\
 # Languages
