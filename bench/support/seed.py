@@ -13,8 +13,14 @@ from omnigraph.history.manifest_rows import (
     pin_row,
     rows_table,
 )
-from omnigraph.storage.files.protobuf import encode, fields
-from omnigraph.storage.files.version_file import FOOTER, LENGTH, manifest_message, version_file_name
+from omnigraph.storage.files.version_file import (
+    FOOTER,
+    LENGTH,
+    encode,
+    fields,
+    manifest_message,
+    version_file_name,
+)
 
 _VERSION_FIELD = 3
 

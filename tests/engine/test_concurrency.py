@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.catalog.moments import with_moments
+from omnigraph.catalog.arrow_schema import with_moments
 from omnigraph.core.errors import (
     ConflictError,
     ExpectedVersionMismatch,

@@ -9,8 +9,8 @@ import pytest
 from omnigraph import INTERNAL_SCHEMA_VERSION
 from omnigraph.core.errors import FormatVersionError
 from omnigraph.graph.graph import Graph
+from omnigraph.history.coordinator import read_stamp
 from omnigraph.history.manifest_rows import STAMP_KEY
-from omnigraph.history.stamp import read_stamp
 from tests.support.engine import manifest_path, new_graph, reopen
 from tests.support.queries import mutation
 

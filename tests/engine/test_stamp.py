@@ -9,8 +9,8 @@ import pytest
 from omnigraph import INTERNAL_SCHEMA_VERSION
 from omnigraph.core.errors import FormatVersionError
 from omnigraph.graph.graph import Graph
+from omnigraph.history.coordinator import MIN_SUPPORTED_INTERNAL_SCHEMA_VERSION, refuse_if_stamp_unsupported
 from omnigraph.history.manifest_rows import STAMP_KEY
-from omnigraph.history.stamp import MIN_SUPPORTED_INTERNAL_SCHEMA_VERSION, refuse_if_stamp_unsupported
 from tests.support.engine import Publisher, reopen
 from tests.support.queries import mutation
 from tests.support.seam import internals
@@ -91,9 +91,8 @@ def test_a_stamp_that_is_no_number_is_quoted(graph: Graph, way_in: str, stamp: s
 @pytest.mark.case("engine", 28)
 @pytest.mark.parametrize("ceiling", [3, 4, 5])
 def test_a_build_whose_steps_do_not_reach_its_floor_cannot_start(ceiling: int) -> None:
-    program = (
-        f"import omnigraph; omnigraph.INTERNAL_SCHEMA_VERSION = {ceiling}; import omnigraph.history.stamp"
-    )
+    imported = "import omnigraph.history.coordinator"
+    program = f"import omnigraph; omnigraph.INTERNAL_SCHEMA_VERSION = {ceiling}; {imported}"
 
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
 

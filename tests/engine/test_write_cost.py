@@ -13,7 +13,7 @@ from omnigraph.core.failpoint import failpoint
 from omnigraph.graph.graph import Graph
 from omnigraph.graph.opening import init
 from omnigraph.graph.opening import open as open_graph
-from omnigraph.history.select import where_equal
+from omnigraph.history.fold import where_equal
 from tests.engine.counting import Scans, listings
 from tests.support.engine import PEOPLE, Counts, counts, ndjson, node, people, reopen
 from tests.support.queries import mutation

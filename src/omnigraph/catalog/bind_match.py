@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from typing import NoReturn
 
-from omnigraph.catalog.bind_expression import bind_expression
-from omnigraph.catalog.bind_value import bind_match
+from omnigraph.catalog.bind_expression import bind_expression, bind_match
 from omnigraph.catalog.bound import (
     AggregateValue,
     BoundBinding,
@@ -23,7 +22,7 @@ from omnigraph.catalog.bound import (
 )
 from omnigraph.catalog.model import EdgeType, NodeType
 from omnigraph.catalog.scope import Scope, nearest_name
-from omnigraph.core.deadline import look_at_deadline
+from omnigraph.core.clock import look_at_deadline
 from omnigraph.core.values import Scalar, ValueType
 from omnigraph.language import query_ast as ast
 

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import NoReturn
 
-from omnigraph.catalog.bind_match import COMPARISONS, check_comparable
-from omnigraph.catalog.bind_value import (
+from omnigraph.catalog.bind_expression import (
     NOW,
     BoundValue,
     bind_assigned,
@@ -12,6 +11,7 @@ from omnigraph.catalog.bind_value import (
     bind_parameter,
     bind_text,
 )
+from omnigraph.catalog.bind_match import COMPARISONS, check_comparable
 from omnigraph.catalog.bound import (
     BoundAssignment,
     BoundDelete,

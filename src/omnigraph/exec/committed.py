@@ -8,8 +8,8 @@ from omnigraph.history.fold import TableEntry
 from omnigraph.history.state import Snapshot
 from omnigraph.storage.tables.filter import And, IsIn, IsNull, Not, RowFilter
 from omnigraph.storage.tables.handle import SnapshotHandle
-from omnigraph.storage.tables.lookup import FEW_VALUES, ROWS_PER_VALUE
 from omnigraph.storage.tables.pinned import PinnedTable
+from omnigraph.storage.tables.rows import FEW_VALUES, ROWS_PER_VALUE
 from omnigraph.storage.tables.table import TableStore
 from omnigraph.validate.columns import Column
 from omnigraph.validate.sets import is_among

@@ -5,6 +5,7 @@ V2  A view is a function of the snapshot; what it keeps is shared by threads and
 """
 
 import math
+import threading
 import time
 import weakref
 from collections.abc import Callable, Sequence
@@ -22,8 +23,7 @@ from omnigraph.exec.dense import Adjacency, Derived, IdIndex, OpenTable, Slots
 from omnigraph.exec.dense.arrays import plain
 from omnigraph.exec.dense.columns import DenseColumn
 from omnigraph.exec.dense.vectors import VectorBlock
-from omnigraph.exec.operators.hop_costs import HopCosts
-from omnigraph.exec.result_schema import result_schema
+from omnigraph.exec.operators.operand import result_schema
 from omnigraph.exec.settings import QuerySettings
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.state import Snapshot
@@ -31,8 +31,44 @@ from omnigraph.storage.tables.pinned import PinnedTable
 from omnigraph.storage.tables.rows import take_rows
 from omnigraph.storage.tables.table import TableStore
 
+BUILD_MS_PER_EDGE = 0.000_2
+BUILD_MS_PER_EDGE_LARGE = 0.000_4  # once the ids of the nodes no longer fit the processor's caches
+PATIENCE = 0.25  # the share: sessions in between are rare, people look once or stay
+LARGE_NODE_TABLE = 500_000
+CostKey = tuple[object, ...]
+
+
 SCHEMAS_MAX = 256
 REMEMBERED_S = 1.0  # how long a view keeps what it was given without asking again
+
+
+def predicted_ms(frontier: int) -> float:
+    """Return what one hop through an index will take."""
+    return 1 + 0.35 * min(frontier, 100) + 0.07 * max(0, frontier - 100)
+
+
+def build_ms(edges: int, nodes: int) -> float:
+    """Return what building the arrays will take."""
+    return edges * (BUILD_MS_PER_EDGE_LARGE if nodes > LARGE_NODE_TABLE else BUILD_MS_PER_EDGE)
+
+
+class HopCosts:
+    """Milliseconds spent per edge table; safe to share between threads."""
+
+    def __init__(self) -> None:
+        """Start with nothing spent."""
+        self._lock = threading.Lock()
+        self._spent: dict[CostKey, float] = {}
+
+    def is_worth_building(self, lineage: CostKey, next_ms: float, price_ms: float) -> bool:
+        """Return whether the next hop would bring what was spent above the share of the price."""
+        with self._lock:
+            return self._spent.get(lineage, 0.0) + next_ms > price_ms * PATIENCE
+
+    def spend(self, lineage: CostKey, ms: float) -> None:
+        """Add what a hop took."""
+        with self._lock:
+            self._spent[lineage] = self._spent.get(lineage, 0.0) + ms
 
 
 class GraphView:

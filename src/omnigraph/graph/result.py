@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from omnigraph.catalog.moments import with_moments
+from omnigraph.catalog.arrow_schema import with_moments
 from omnigraph.core.errors import BadRequest, UnsupportedError
 from omnigraph.graph.encode import json_rows, python_rows
 from omnigraph.operations.query import QueryAnswer

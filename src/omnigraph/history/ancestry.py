@@ -21,9 +21,9 @@ import orjson
 import pyarrow as pa
 
 from omnigraph.core.errors import InvariantViolation
+from omnigraph.history.fold import descending, where_in, where_not_in
 from omnigraph.history.identity import MAIN
 from omnigraph.history.lineage import Chain, ChainedLog, ChainPlace, Lineage
-from omnigraph.history.select import descending, where_in, where_not_in
 from omnigraph.history.state import ManifestState
 
 

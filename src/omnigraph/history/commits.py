@@ -11,8 +11,7 @@ from itertools import groupby
 
 import pyarrow as pa
 
-from omnigraph.history.manifest_rows import COMMIT
-from omnigraph.history.select import (
+from omnigraph.history.fold import (
     ascending,
     descending,
     greatest,
@@ -22,6 +21,7 @@ from omnigraph.history.select import (
     where_at_most,
     where_equal,
 )
+from omnigraph.history.manifest_rows import COMMIT
 
 MAINTENANCE_ACTOR = "omnigraph:maintenance"
 RECOVERY_ACTOR = "omnigraph:recovery"

@@ -1,21 +1,68 @@
-"""The warm state of every branch that a handle has looked at.
+"""The warm state of every branch that a handle has looked at, of graphs whose format this build reads.
 
 G1  A probe of the newest manifest version comes before every use of a warm state; equal means current.
 G2  States are values: a holder keeps its state, whatever the coordinator learns meanwhile.
 G3  Fragments disappear when the manifest is folded, and when a publish that could not be synced is taken
     back: then the new commits do not follow the known ones, and everything is read again.
+G4  The stamp says which storage format a graph has. Floor and ceiling are checked together, at every place
+    that reads a stamp.
 """
 
 import threading
+from collections.abc import Callable, Mapping
 
+from omnigraph import INTERNAL_SCHEMA_VERSION
+from omnigraph.core.errors import FormatVersionError
 from omnigraph.history.damage import damage_explained
 from omnigraph.history.identity import MAIN_BRANCH, BranchIdentity
-from omnigraph.history.manifest_rows import MANIFEST_DIR, READ_COLUMNS
-from omnigraph.history.stamp import read_stamp, refuse_if_stamp_unsupported
+from omnigraph.history.manifest_rows import MANIFEST_DIR, READ_COLUMNS, STAMP_KEY
 from omnigraph.history.state import ManifestState
 from omnigraph.storage.control.uri import GraphRoot
 from omnigraph.storage.tables.handle import TableAddress
 from omnigraph.storage.tables.manifest_table import ManifestHandle, ManifestTable
+
+MIN_SUPPORTED_INTERNAL_SCHEMA_VERSION = 4
+Migration = Callable[[], None]
+MIGRATIONS: Mapping[int, Migration] = {}  # source stamp to the step that raises it by one
+LOWEST_REGISTERED_MIGRATION_SOURCE = min(MIGRATIONS, default=INTERNAL_SCHEMA_VERSION)
+
+assert LOWEST_REGISTERED_MIGRATION_SOURCE == MIN_SUPPORTED_INTERNAL_SCHEMA_VERSION, (
+    "floor and steps go together"
+)
+
+
+def read_stamp(metadata: Mapping[str, str]) -> int:
+    """Return the stamp of a manifest; one without a stamp has the oldest, implicit shape.
+
+    Raises:
+        FormatVersionError: the stamp is not a number.
+    """
+    raw = metadata.get(STAMP_KEY)
+    if raw is None:
+        return 1
+    if not raw.isdecimal():
+        raise _refusal(f"the format stamp {raw!r} is not a number", raw)
+    return int(raw)
+
+
+def refuse_if_stamp_unsupported(stamp: int) -> None:
+    """Refuse a graph that this build cannot serve (G4).
+
+    Raises:
+        FormatVersionError: the stamp is above the ceiling or below the floor.
+    """
+    reads = f"this build reads {MIN_SUPPORTED_INTERNAL_SCHEMA_VERSION} to {INTERNAL_SCHEMA_VERSION}"
+    if stamp > INTERNAL_SCHEMA_VERSION:
+        raise _refusal(f"graph format {stamp}, {reads}: upgrade omnigraph", stamp)
+    if stamp < MIN_SUPPORTED_INTERNAL_SCHEMA_VERSION:
+        route = "export it with the build that wrote it, init a new graph and load the export"
+        raise _refusal(f"graph format {stamp}, {reads}: {route}", stamp)
+
+
+def _refusal(message: str, found: object) -> FormatVersionError:
+    return FormatVersionError(
+        message, found=found, floor=MIN_SUPPORTED_INTERNAL_SCHEMA_VERSION, ceiling=INTERNAL_SCHEMA_VERSION
+    )
 
 
 class Coordinator:

@@ -5,9 +5,9 @@ from contextlib import contextmanager
 
 from omnigraph.core.damage import GraphDamaged
 from omnigraph.core.errors import StorageError
+from omnigraph.history.fold import where_above, where_equal
 from omnigraph.history.identity import MAIN, TableIdentity
 from omnigraph.history.manifest_rows import COMMIT
-from omnigraph.history.select import where_above, where_equal
 from omnigraph.history.state import ManifestState
 from omnigraph.storage.damage.manifest_survey import ManifestSurvey, rows_above, survey
 from omnigraph.storage.tables.handle import TableAddress

@@ -23,8 +23,8 @@ import pyarrow.compute as pc
 
 from omnigraph.core.errors import InvariantViolation
 from omnigraph.history.commits import CommitLog
+from omnigraph.history.fold import position_of
 from omnigraph.history.identity import MAIN, branch_name, stored_name
-from omnigraph.history.select import position_of
 
 MERGED_HISTORY = "merged_history"  # the member of a merge commit's metadata
 _compute: Any = pc

@@ -5,8 +5,8 @@ They are in the column `base_objects` of the commit rows, which nothing else rea
 
 import pyarrow as pa
 
+from omnigraph.history.fold import where_equal
 from omnigraph.history.manifest_rows import COMMIT
-from omnigraph.history.select import where_equal
 from omnigraph.storage.files.sums import FileSum, decode_sums
 from omnigraph.storage.tables.manifest_table import ManifestHandle, ManifestTable
 

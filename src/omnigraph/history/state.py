@@ -13,10 +13,16 @@ import pyarrow as pa
 
 from omnigraph.core.errors import InvariantViolation, VersionNotFound
 from omnigraph.history.commits import CommitLog, GraphCommit
-from omnigraph.history.fold import TableEntry, TableStates, fold
+from omnigraph.history.fold import (
+    TableEntry,
+    TableStates,
+    fold,
+    where_above_or_equal_to,
+    where_equal,
+    where_one_of,
+)
 from omnigraph.history.identity import BranchIdentity, TableIdentity, stored_name
 from omnigraph.history.manifest_rows import HEAD, READ_COLUMNS, SCHEMA, TABLE_KINDS, TABLE_VERSION
-from omnigraph.history.select import where_above_or_equal_to, where_equal, where_one_of
 from omnigraph.storage.files.relative_path import check_ref
 
 _LOG_CHUNKS_MAX = 64

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from omnigraph.core.deadline import LOOK_EVERY, look_at_deadline
+from omnigraph.core.clock import LOOK_EVERY, look_at_deadline
 from omnigraph.core.diagnostics import Diagnostic
 from omnigraph.core.errors import ParseError
 from omnigraph.core.limits import SOURCE_BYTES_MAX

@@ -4,7 +4,7 @@ A rule that meets something else raises `SyntaxFailure`. A caller that can conti
 it, keeps its diagnostic and skips to where a new item starts; at the end all diagnostics are raised together.
 """
 
-from omnigraph.core.deadline import LOOK_EVERY, look_at_deadline
+from omnigraph.core.clock import LOOK_EVERY, look_at_deadline
 from omnigraph.core.diagnostics import Diagnostic
 from omnigraph.core.errors import ParseError
 from omnigraph.core.limits import DIAGNOSTICS_MAX, NESTING_MAX, NUMBER_DIGITS_MAX

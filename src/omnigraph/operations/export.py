@@ -18,9 +18,8 @@ from omnigraph.bulk.export.files import ExportFormat, write_rows
 from omnigraph.bulk.export.sort import sorted_by_id
 from omnigraph.bulk.export.values import json_lines, json_records
 from omnigraph.bulk.files import is_object, objects_below, require_outside_graphs, whole_file
-from omnigraph.catalog.arrow_schema import arrow_schema
+from omnigraph.catalog.arrow_schema import arrow_schema, with_moments
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType
-from omnigraph.catalog.moments import with_moments
 from omnigraph.catalog.scope import hinting
 from omnigraph.core.errors import BadRequest
 from omnigraph.core.limits import MAX_FRAGMENT_ROWS

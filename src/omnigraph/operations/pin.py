@@ -8,7 +8,7 @@ from datetime import datetime
 
 import pyarrow as pa
 
-from omnigraph.catalog.moments import with_moments
+from omnigraph.catalog.arrow_schema import with_moments
 from omnigraph.catalog.scope import hinting
 from omnigraph.core.errors import BadRequest, BranchNotFound, CommitNotFound, NotFoundError
 from omnigraph.core.values import named

@@ -13,7 +13,7 @@ from omnigraph.catalog.bind import bind, find_query
 from omnigraph.catalog.bound import NOW_PARAMETER, BoundRead
 from omnigraph.catalog.model import Catalog
 from omnigraph.catalog.params import bind_parameters
-from omnigraph.core.deadline import deadline
+from omnigraph.core.clock import deadline
 from omnigraph.core.errors import BadRequest
 from omnigraph.core.span import Source
 from omnigraph.exec.budget import Budget
@@ -25,9 +25,8 @@ from omnigraph.language.query_parser import parse_queries
 from omnigraph.operations.context import OpenGraph
 from omnigraph.operations.pin import SnapshotLike, resolve_snapshot
 from omnigraph.plan.cache import PhysicalKey
-from omnigraph.plan.mentions import tables_of
 from omnigraph.plan.optimize import plan_read
-from omnigraph.plan.pattern import Pattern, pattern_of
+from omnigraph.plan.pattern import Pattern, pattern_of, tables_of
 from omnigraph.plan.physical import PhysicalPlan
 
 if TYPE_CHECKING:

@@ -13,9 +13,8 @@ from omnigraph.commit.parts import Parts
 from omnigraph.core.environment import number_setting, word_setting
 from omnigraph.core.recent import Recent
 from omnigraph.exec.dense import CacheSettings, Derived
-from omnigraph.exec.operators.hop_costs import HopCosts
 from omnigraph.exec.settings import QuerySettings, TraversalMode
-from omnigraph.exec.view import GraphView
+from omnigraph.exec.view import GraphView, HopCosts
 from omnigraph.history.state import ManifestState, Snapshot
 from omnigraph.plan.cache import PlanCache
 

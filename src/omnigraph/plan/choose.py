@@ -1,4 +1,4 @@
-"""The order of a pattern's operators: where to start, and what to follow next.
+"""The order of a pattern's operators: where to start, what to follow next, and where conditions belong.
 
 O1  Every variable is introduced once, before anything mentions it. Every traversal, condition and negation of
     the pattern is in the pipeline once.
@@ -6,16 +6,17 @@ O2  A traversal that is not reversible is followed from its left end, or closed.
 O3  The order is a function of pattern, catalog and statistics: ties go to what comes first in the query.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 from itertools import chain
 from math import prod
 
-from omnigraph.catalog.bound import Condition
+from omnigraph.catalog.bound import Comparison, Condition, Operator, PropertyValue
 from omnigraph.catalog.model import EdgeType, NodeType
-from omnigraph.core.deadline import look_at_deadline
+from omnigraph.core.clock import look_at_deadline
+from omnigraph.core.values import FLOATS
 from omnigraph.plan.estimate import Estimator
-from omnigraph.plan.pattern import Pattern, PatternTraversal, is_anonymous, reach
+from omnigraph.plan.pattern import Pattern, PatternTraversal, is_anonymous, reach, variables_of
 from omnigraph.plan.physical import (
     AntiJoin,
     Close,
@@ -27,13 +28,59 @@ from omnigraph.plan.physical import (
     PlanOperator,
     Scan,
 )
-from omnigraph.plan.place import Placed, join_key, place
 
 ROOTS_TRIED_MAX = 3  # the smallest scans and the first one in the query: more are rarely better
 REROOTING_COST_MAX = (
     0.8  # estimates are rough: a root other than the query's first must promise to save a fifth
 )
 ESTIMATE_MAX = 1e300  # products of products stay numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Conditions by what they need: nothing, one variable of the pattern, or rows with several."""
+
+    constant: tuple[Condition, ...]
+    own: Mapping[str, tuple[Condition, ...]]
+    shared: tuple[tuple[frozenset[str], Condition], ...]
+
+
+def place(conditions: Iterable[Condition], introduced: Set[str]) -> Placed:
+    """Return conditions sorted by where they can be tested first, each in the order given.
+
+    A condition on one variable that is already bound is shared: no operator of this pattern introduces it.
+    """
+    constant: list[Condition] = []
+    own: dict[str, list[Condition]] = {}
+    shared: list[tuple[frozenset[str], Condition]] = []
+    for condition in conditions:
+        names = variables_of(condition)
+        if not names:
+            constant.append(condition)
+        elif len(names) == 1 and names <= introduced:
+            (name,) = names
+            own.setdefault(name, []).append(condition)
+        else:
+            shared.append((names, condition))
+    return Placed(tuple(constant), {name: tuple(own[name]) for name in own}, tuple(shared))
+
+
+def join_key(condition: Condition, variable: str, bound: Collection[str]) -> JoinKey | None:
+    """Return a condition as the key that joins a variable to bound ones, or `None` if it must stay a filter.
+
+    Two numbers of different types are equal by value, and two floats may be equal with different bits (`0.0`
+    and `-0.0`): keys, which are compared by their bits, have the same type, which is not a float.
+    """
+    if not isinstance(condition, Comparison) or condition.operator is not Operator.EQ:
+        return None
+    left, right = condition.left, condition.right
+    if not isinstance(left, PropertyValue) or not isinstance(right, PropertyValue):
+        return None
+    if right.variable == variable:
+        left, right = right, left
+    is_between = left.variable == variable and right.variable in bound
+    is_one_type = left.type.scalar is right.type.scalar and left.type.scalar not in FLOATS
+    return JoinKey(left, right) if is_between and is_one_type else None
 
 
 def pipeline_of(

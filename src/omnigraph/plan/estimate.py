@@ -9,8 +9,7 @@ from collections.abc import Iterable
 from omnigraph.catalog.bound import BoundExpression, Comparison, Condition, Direction, Operator, PropertyValue
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType
 from omnigraph.core.values import Scalar, ValueType
-from omnigraph.plan.mentions import variables_of
-from omnigraph.plan.pattern import PatternTraversal
+from omnigraph.plan.pattern import PatternTraversal, variables_of
 from omnigraph.plan.statistics import Statistics
 
 EQUAL_SHARE = 0.1  # an equality about which nothing is known: a column has a few values

@@ -18,8 +18,7 @@ from omnigraph.catalog.bound import (
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType
 from omnigraph.plan.choose import pipeline_of
 from omnigraph.plan.estimate import Estimator
-from omnigraph.plan.mentions import variables_of
-from omnigraph.plan.pattern import Pattern, pattern_of
+from omnigraph.plan.pattern import Pattern, pattern_of, variables_of
 from omnigraph.plan.physical import Close, Expand, Join, Keep, PhysicalPlan, PlanOperator, PlanVariable, Scan
 from omnigraph.plan.statistics import Statistics
 

@@ -1,4 +1,4 @@
-"""What a read asks for, without an order.
+"""What a read asks for, without an order; and which variables and tables its parts mention.
 
 G1  A pattern has the variables, traversals, conditions and negations of the clauses that it is made from, and
     nothing else except a variable for each `$_`.
@@ -14,8 +14,12 @@ from itertools import count
 from typing import TypeVar
 
 from omnigraph.catalog.bound import (
+    AggregateValue,
+    AliasValue,
+    Bm25Value,
     BoundBinding,
     BoundClause,
+    BoundExpression,
     BoundFilter,
     BoundNegation,
     BoundRead,
@@ -23,10 +27,17 @@ from omnigraph.catalog.bound import (
     Comparison,
     Condition,
     Direction,
+    EntityValue,
+    LiteralValue,
+    NearestValue,
+    ParameterValue,
+    PropertyValue,
+    RrfValue,
     TextMatchValue,
 )
-from omnigraph.core.deadline import look_at_deadline
-from omnigraph.plan.mentions import variables_of
+from omnigraph.catalog.describe import describe
+from omnigraph.catalog.model import Catalog
+from omnigraph.core.clock import look_at_deadline
 
 _NAMES = frozenset({"variable", "left", "right", "edge_variable"})
 BoundPart = TypeVar("BoundPart")
@@ -296,3 +307,28 @@ def renamed(clause: BoundPart, names: Mapping[str, str]) -> BoundPart:
         elif isinstance(value, tuple) or is_dataclass(value):
             changes[field.name] = renamed(value, names)
     return replace(clause, **changes)
+
+
+def variables_of(value: BoundExpression | Condition) -> frozenset[str]:
+    """Return the variables of nodes and edges that a value is made from, without parameters."""
+    match value:
+        case PropertyValue(variable=name) | EntityValue(variable=name):
+            return frozenset((name,))
+        case LiteralValue() | ParameterValue():
+            return frozenset()
+        case Comparison(left=left, right=right) | RrfValue(first=left, second=right):
+            return variables_of(left) | variables_of(right)
+        case AggregateValue(argument=argument):
+            return variables_of(argument)
+        case AliasValue(projection=projection):
+            return frozenset() if projection is None else variables_of(projection)
+        case TextMatchValue() | NearestValue() | Bm25Value():
+            return variables_of(value.field) | variables_of(value.query)
+
+
+def tables_of(read: BoundRead, catalog: Catalog) -> tuple[str, ...]:
+    """Return the keys of the tables that a read uses, sorted.
+
+    Only the pins of these decide what a physical plan looks like.
+    """
+    return tuple(sorted(f"{fact.kind}:{fact.type_name}" for fact in describe(read, catalog).reads))

@@ -12,9 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.catalog.arrow_schema import arrow_type
+from omnigraph.catalog.arrow_schema import arrow_type, with_moments
 from omnigraph.catalog.model import EdgeType, NodeType, Property
-from omnigraph.catalog.moments import with_moments
 from omnigraph.catalog.scope import hinting
 from omnigraph.core.arrays import Mask, Positions
 from omnigraph.core.limits import DIAGNOSTIC_EXCERPT_MAX

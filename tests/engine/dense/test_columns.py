@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.exec.dense import Derived
-from omnigraph.exec.dense.hashing import hash_strings, hash_text
+from omnigraph.exec.dense.ids import hash_strings, hash_text
 from omnigraph.graph.graph import Graph
 from tests.engine.dense.graphs import derived_of, pinned
 from tests.support.engine import copy_of, ndjson, new_graph, node, reopen

@@ -9,8 +9,7 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.exec.dense import Derived, OpenTable, Slots
-from omnigraph.exec.dense.pins import TablePin
-from omnigraph.exec.dense.slots import SlotBase
+from omnigraph.exec.dense.slots import SlotBase, TablePin
 from omnigraph.graph.graph import Graph
 from tests.engine.dense.graphs import SCHEMA, check, check_table, derived_of, pinned, reader
 from tests.engine.dense.unchecked import publish_compaction, publish_restore

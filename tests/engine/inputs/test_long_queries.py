@@ -7,7 +7,7 @@ import pytest
 import omnigraph
 from omnigraph.catalog.bind import bind
 from omnigraph.catalog.bound import BoundRead
-from omnigraph.core.deadline import deadline
+from omnigraph.core.clock import deadline
 from omnigraph.core.errors import QueryTimeout
 from omnigraph.core.span import Source
 from omnigraph.exec.budget import Budget

@@ -13,8 +13,8 @@ from lance.commit import CommitConflictError
 from lance.fragment import FragmentMetadata, write_fragments
 
 from omnigraph.core.errors import CommitConflict
-from omnigraph.storage.files.protobuf import fields
 from omnigraph.storage.files.transactions import transaction_file
+from omnigraph.storage.files.version_file import fields
 from omnigraph.storage.tables.handle import TableAddress
 from tests.support.raw_lance import anchored, append, fragments_of, ids_of, new_dataset, publish, reopened
 from tests.support.shapes import SHAPES

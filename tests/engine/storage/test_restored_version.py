@@ -9,9 +9,8 @@ import pytest
 from omnigraph.core.errors import StorageError
 from omnigraph.storage.damage.quarantine import list_versions
 from omnigraph.storage.damage.restored_version import write_restored
-from omnigraph.storage.files.protobuf import fields
 from omnigraph.storage.files.transactions import read_transaction
-from omnigraph.storage.files.version_file import manifest_message, version_file_name
+from omnigraph.storage.files.version_file import fields, manifest_message, version_file_name
 from tests.support.hollow import empty
 from tests.support.tables import Workbench, names, rows
 

@@ -9,7 +9,7 @@ from lance import LanceDataset
 
 from omnigraph.core.errors import StorageError
 from omnigraph.storage.files.transactions import UNREADABLE
-from omnigraph.storage.tables import lookup
+from omnigraph.storage.tables import rows as lookup
 from omnigraph.storage.tables.filter import Compare, FilterValue
 from omnigraph.storage.tables.residual import InlineCommitResidual
 from omnigraph.storage.tables.stage import IndexRequest
@@ -116,7 +116,7 @@ def test_rows_are_found_by_id(
     if indexed:
         bench.index(IndexRequest("id", "btree"))
     bench.upsert(rows(["n000007", "new"], 2))
-    patched(monkeypatch, "omnigraph.storage.tables.lookup.FEW_VALUES", few_values)
+    patched(monkeypatch, "omnigraph.storage.tables.rows.FEW_VALUES", few_values)
     head = bench.head()
     wanted = ["n000003", "n000007", "absent", "new", "n000003", "it's"]
 
@@ -147,7 +147,7 @@ def test_tuples_are_found_as_a_whole(
         "weight": [0.1, 0.5, 0.1, 0.5, 0.1, None],
     }
     bench.append(pa.table(columns, schema=PAIRS))
-    patched(monkeypatch, "omnigraph.storage.tables.lookup.FEW_VALUES", few_values)
+    patched(monkeypatch, "omnigraph.storage.tables.rows.FEW_VALUES", few_values)
     values: list[tuple[FilterValue, ...]] = [(1, 0.1), (2, 0.5), (None, 0.1), (1, None), (7, 0.1)]
 
     found = bench.store.values_in(bench.head(), ("day", "weight"), values, ["id"])
@@ -159,7 +159,7 @@ def test_tuples_are_found_as_a_whole(
 
 def test_long_lists_are_cut(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
     bench.append(rows(names(20)))
-    patched(monkeypatch, "omnigraph.storage.tables.lookup.LIST_VALUES_MAX", 3)
+    patched(monkeypatch, "omnigraph.storage.tables.rows.LIST_VALUES_MAX", 3)
 
     assert bench.store.existing_ids(bench.head(), names(25)) == set(names(20))
 

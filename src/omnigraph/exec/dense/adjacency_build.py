@@ -9,8 +9,7 @@ from omnigraph.catalog.bound import Direction
 from omnigraph.core.arrays import Positions, SlotArray, Values
 from omnigraph.exec.dense.adjacency import NO_OVERLAY, Adjacency, Csr, Overlay
 from omnigraph.exec.dense.arrays import plain
-from omnigraph.exec.dense.pins import OpenTable
-from omnigraph.exec.dense.slots import Slots
+from omnigraph.exec.dense.slots import OpenTable, Slots
 from omnigraph.storage.tables.rows import read_rows, row_ids_of
 from omnigraph.storage.versions.difference import VersionDelta
 

@@ -16,10 +16,8 @@ from omnigraph.exec.dense.adjacency import NO_OVERLAY, Adjacency, Csr
 from omnigraph.exec.dense.arrays import RowIds, empty_slots, words
 from omnigraph.exec.dense.columns import DenseColumn
 from omnigraph.exec.dense.disk import Arrays, Stored
-from omnigraph.exec.dense.hashing import Hashes
-from omnigraph.exec.dense.ids import ID, HashTable, IdIndex, restored
-from omnigraph.exec.dense.pins import TableLineage, TablePin
-from omnigraph.exec.dense.slots import SlotBase, Slots
+from omnigraph.exec.dense.ids import ID, Hashes, HashTable, IdIndex, restored
+from omnigraph.exec.dense.slots import SlotBase, Slots, TableLineage, TablePin
 from omnigraph.storage.versions.difference import FragmentState, Layout
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Generic, Literal, Protocol, TypeAlias, TypeVar, cast, final
 
 from omnigraph.core.recent import Recent
-from omnigraph.exec.dense.pins import TableLineage, TablePin
+from omnigraph.exec.dense.slots import TableLineage, TablePin
 from omnigraph.storage.versions.difference import VersionDelta
 
 DELTAS_MAX, DELTAS_BYTES_MAX = 32, 64 * 1024 * 1024

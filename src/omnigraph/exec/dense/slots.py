@@ -6,6 +6,8 @@ S2  Updates, compaction and index builds keep slots. A delete leaves a tombstone
     at a pin is one as well.
 S3  A view is immutable; advancing gives another view that shares the base.
 S4  After every advance there are as many live slots as rows of the version. Any doubt is a new generation.
+S5  A version of a table is named by its lineage, its number and the transaction that made it: a number alone
+    does not name it for good.
 """
 
 from dataclasses import dataclass
@@ -16,7 +18,9 @@ import numpy as np
 from omnigraph.core.arrays import Ints, Mask, SlotArray
 from omnigraph.core.errors import StorageError
 from omnigraph.exec.dense.arrays import RowIds, check_slots, empty_slots
-from omnigraph.exec.dense.pins import OpenTable, TablePin
+from omnigraph.history.fold import TableEntry
+from omnigraph.history.identity import TableIdentity
+from omnigraph.storage.tables.handle import SnapshotHandle
 from omnigraph.storage.tables.rows import CREATED_AT, read_rows, row_ids_of
 from omnigraph.storage.tables.table import TableStore
 from omnigraph.storage.versions.difference import Layout, VersionDelta, layout_of
@@ -25,6 +29,48 @@ TOMBSTONES_MAX_SHARE = 0.25  # above this, scans of slots cost more than a new d
 TOMBSTONES_FREE = 1_024
 DIRECT_FROM = 64  # rows per question up to which that array is made
 DIRECT_SPAN_MAX = 4  # row ids per row up to which an array by row id is small enough
+
+
+@dataclass(frozen=True, slots=True)
+class TableLineage:
+    """The versions that follow one another: one lifetime of a table on one Lance ref.
+
+    Two forks go on with the same version numbers and the same row ids; nothing is shared between them.
+    """
+
+    identity: TableIdentity
+    ref: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TablePin:
+    """One version of a lineage, and the transaction that made it."""
+
+    version: int
+    uuid: str
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTable:
+    """One table of a snapshot, held open at its pin, with what the snapshot says about it.
+
+    A `PinnedTable` says where it is. Derived structures are kept under its lineage and pin instead: their
+    files outlive the process, and the graph may have moved by then.
+    """
+
+    entry: TableEntry
+    handle: SnapshotHandle
+
+    @property
+    def lineage(self) -> TableLineage:
+        """The lineage that the pin belongs to."""
+        return TableLineage(self.entry.identity, self.entry.pin.ref)
+
+    @property
+    def pin(self) -> TablePin:
+        """The version and its transaction."""
+        uuid = self.entry.pin.transaction_uuid or self.handle.transaction_uuid
+        return TablePin(self.entry.version, uuid or "")
 
 
 @dataclass(frozen=True, eq=False)

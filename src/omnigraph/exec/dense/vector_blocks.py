@@ -10,9 +10,8 @@ from typing import Any, TypeAlias, cast, final
 import pyarrow as pa
 
 from omnigraph.exec.dense.counts import Counter
-from omnigraph.exec.dense.pins import OpenTable, TablePin
 from omnigraph.exec.dense.resident import ResidentKey, Residents
-from omnigraph.exec.dense.slots import Slots
+from omnigraph.exec.dense.slots import OpenTable, Slots, TablePin
 from omnigraph.exec.dense.vectors import VectorBlock, advance_vectors, build_vectors
 from omnigraph.exec.dense.worth import Worth
 from omnigraph.storage.tables.rows import field_id

@@ -11,9 +11,8 @@ from typing import final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.exec.dense.pins import OpenTable
 from omnigraph.exec.dense.resident import ResidentKey
-from omnigraph.exec.dense.slots import Slots
+from omnigraph.exec.dense.slots import OpenTable, Slots
 from omnigraph.storage.tables.rows import take_rows
 
 COLUMN_SHARE = 4  # of the memory that one column may take: a quarter

@@ -11,7 +11,7 @@ from omnigraph.exec.operators.comparison import compare, compare_constants
 from omnigraph.exec.operators.operand import Constant, constant
 from omnigraph.exec.operators.text import text_matches
 from omnigraph.exec.rows import BindingTable
-from omnigraph.plan.mentions import variables_of
+from omnigraph.plan.pattern import variables_of
 
 ColumnOf = Callable[[BoundExpression], Values]
 

@@ -14,8 +14,7 @@ from omnigraph.exec.budget import SLOT_BYTES
 from omnigraph.exec.context import QueryContext
 from omnigraph.exec.dense import Adjacency
 from omnigraph.exec.operators.condition import holds, never_true
-from omnigraph.exec.operators.distinct_hops import distinct_degrees, once_each
-from omnigraph.exec.operators.hop import Hop, hop_along, hops_ahead
+from omnigraph.exec.operators.hop import Hop, distinct_degrees, hop_along, hops_ahead, once_each
 from omnigraph.exec.operators.reach import reach
 from omnigraph.exec.operators.scan import passing
 from omnigraph.exec.rows import NO_SLOTS, BindingTable, distinct

@@ -15,7 +15,7 @@ from omnigraph.exec.operators.hop import repeated
 from omnigraph.exec.operators.operand import constant
 from omnigraph.exec.operators.scan import select
 from omnigraph.exec.rows import BindingTable
-from omnigraph.plan.mentions import variables_of
+from omnigraph.plan.pattern import variables_of
 from omnigraph.plan.physical import Join, JoinKey, Scan
 
 

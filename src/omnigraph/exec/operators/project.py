@@ -15,8 +15,7 @@ from omnigraph.catalog.bound import (
 )
 from omnigraph.core.arrays import SlotArray, Values
 from omnigraph.exec.context import QueryContext
-from omnigraph.exec.operators.operand import constant_column
-from omnigraph.exec.result_schema import entity_type
+from omnigraph.exec.operators.operand import constant_column, entity_type
 from omnigraph.exec.rows import BindingTable
 
 if TYPE_CHECKING:

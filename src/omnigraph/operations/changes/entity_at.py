@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from omnigraph.catalog.moments import with_moments
+from omnigraph.catalog.arrow_schema import with_moments
 from omnigraph.core.errors import EntityNotFound
 from omnigraph.core.values import is_text
 from omnigraph.operations.context import OpenGraph

@@ -19,12 +19,13 @@ from pathlib import Path
 from omnigraph.core.errors import StorageError
 from omnigraph.storage.control.durability import sync_path
 from omnigraph.storage.damage.quarantine import translated
-from omnigraph.storage.files.protobuf import encode, fields
 from omnigraph.storage.files.version_file import (
     FOOTER,
     LENGTH,
     MAGIC,
     HollowContent,
+    encode,
+    fields,
     manifest_message,
     version_file_name,
 )

@@ -11,8 +11,13 @@ from lance import LanceDataset, LanceOperation
 
 from omnigraph.core.errors import StorageError
 from omnigraph.storage.files.dataset_file import read_file
-from omnigraph.storage.files.protobuf import fields, text
-from omnigraph.storage.files.version_file import HollowContent, decode_version, version_file_name
+from omnigraph.storage.files.version_file import (
+    HollowContent,
+    decode_version,
+    fields,
+    text,
+    version_file_name,
+)
 from omnigraph.storage.tables.handle import TableAddress
 from omnigraph.storage.tables.lance_errors import classify, translate
 

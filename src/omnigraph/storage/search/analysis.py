@@ -20,7 +20,7 @@ from omnigraph.core.arrays import RowIds
 from omnigraph.storage.search.search import ANALYSIS
 from omnigraph.storage.search.words import AnalysedRows, AnalysisCache
 from omnigraph.storage.tables.handle import SnapshotHandle
-from omnigraph.storage.tables.table import translated
+from omnigraph.storage.tables.lance_errors import translated
 
 BATCH_CHARACTERS = 1_000_000  # of one call of the analyser, so that its tokens stay within some tens of MB
 

@@ -20,7 +20,7 @@ from lance.query import MatchQuery
 from omnigraph.core.arrays import Floats, RowIds
 from omnigraph.storage.tables.handle import SnapshotHandle
 from omnigraph.storage.tables.index import TEXT_ANALYSIS, TEXT_SUFFIX, VECTOR_SUFFIX
-from omnigraph.storage.tables.table import translated
+from omnigraph.storage.tables.lance_errors import translated
 
 TOKEN_CHARACTERS_MAX = 40  # of the language specification, 3.9; longer ones are not words
 FUZZY_EDITS_MAX = 2  # of the library's automaton; more edits are looked for by a scan

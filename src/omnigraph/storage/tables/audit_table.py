@@ -8,7 +8,8 @@ from lance import write_dataset
 from omnigraph.core.errors import AlreadyExistsError, StorageError
 from omnigraph.storage.tables.create import create_dataset
 from omnigraph.storage.tables.handle import TableAddress
-from omnigraph.storage.tables.table import TableStore, translated
+from omnigraph.storage.tables.lance_errors import translated
+from omnigraph.storage.tables.table import TableStore
 
 
 @final

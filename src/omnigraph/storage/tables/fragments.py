@@ -25,9 +25,9 @@ from omnigraph.storage.control.durability import Durability, Syncer
 from omnigraph.storage.files.sums import FileSum, Summer
 from omnigraph.storage.tables import shapes
 from omnigraph.storage.tables.handle import TableAddress
+from omnigraph.storage.tables.lance_errors import translated
 from omnigraph.storage.tables.pinned import PinnedTable, own_store
 from omnigraph.storage.tables.staged import fragment_files
-from omnigraph.storage.tables.table import translated
 from omnigraph.storage.tables.task_notes import TaskNotes
 
 READ_ROWS = 65_536  # what is held as columns at a time

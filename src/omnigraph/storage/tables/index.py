@@ -10,7 +10,7 @@ from lance.dataset import Index
 
 from omnigraph.core.errors import InvariantViolation
 from omnigraph.storage.tables.handle import SnapshotHandle
-from omnigraph.storage.tables.table import translated
+from omnigraph.storage.tables.lance_errors import translated
 
 IndexForm = Literal["btree", "fulltext", "vector"]
 

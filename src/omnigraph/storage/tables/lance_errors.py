@@ -5,6 +5,8 @@ ends in a location in its source. The texts are pinned by `tests/engine/storage/
 """
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Literal
 
 from lance.commit import CommitConflictError
@@ -41,6 +43,19 @@ _KINDS: tuple[tuple[str, str], ...] = (
     ("Invalid user input", "permanent"),
     ("LanceError(", "permanent"),
 )
+
+
+@contextmanager
+def translated(what: str) -> Iterator[None]:
+    """Turn library errors of a block into ours; `what` says what was being done."""
+    try:
+        yield
+    except LANCE_ERRORS as error:
+        raise translate(error, what) from error
+    except BaseException as error:
+        if not is_panic(error):
+            raise
+        raise StorageError(f"{what}: the library cannot make sense of the data", kind="permanent") from error
 
 
 def is_panic(error: BaseException) -> bool:

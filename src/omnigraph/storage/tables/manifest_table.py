@@ -21,9 +21,9 @@ from omnigraph.storage.files.synced_mark import read_mark, write_mark
 from omnigraph.storage.tables.create import create_dataset
 from omnigraph.storage.tables.filter import Compare, IsNull, Or, to_lance
 from omnigraph.storage.tables.handle import TableAddress
-from omnigraph.storage.tables.lance_errors import LANCE_ERRORS, classify, translate
+from omnigraph.storage.tables.lance_errors import LANCE_ERRORS, classify, translate, translated
 from omnigraph.storage.tables.staged import files_added
-from omnigraph.storage.tables.table import TableStore, translated
+from omnigraph.storage.tables.table import TableStore
 
 KEY = "object_id"
 

@@ -18,8 +18,9 @@ from omnigraph.core.errors import HistoricalVersionReclaimed, StorageError
 from omnigraph.storage.control.uri import GraphRoot
 from omnigraph.storage.tables.filter import RowFilter, to_lance
 from omnigraph.storage.tables.handle import SnapshotHandle, TableAddress
+from omnigraph.storage.tables.lance_errors import translated
 from omnigraph.storage.tables.rows import ROW_ADDRESS, row_ids_of
-from omnigraph.storage.tables.table import TableStore, translated
+from omnigraph.storage.tables.table import TableStore
 
 BATCH_ROWS = 8_192  # what is held as columns at a time; a vector makes a row several kilobytes
 

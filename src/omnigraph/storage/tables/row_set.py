@@ -15,7 +15,7 @@ import numpy as np
 from omnigraph.core.arrays import RowIds
 from omnigraph.storage.search.words import AnalysisCache
 from omnigraph.storage.tables.handle import SnapshotHandle
-from omnigraph.storage.tables.table import translated
+from omnigraph.storage.tables.lance_errors import translated
 
 _COOKIE = 12346  # a bitmap without run containers
 _ARRAY_MAX = 4096  # values of a container that are listed; more are a bitmap of 65,536 bits

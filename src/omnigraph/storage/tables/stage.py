@@ -22,10 +22,10 @@ from omnigraph.core.limits import MAX_FRAGMENT_ROWS, SMALL_DELTA_ROWS
 from omnigraph.storage.tables import index, shapes
 from omnigraph.storage.tables.create import commit_first_version
 from omnigraph.storage.tables.index import IndexRequest, PendingColumn
-from omnigraph.storage.tables.lance_errors import LANCE_ERRORS, classify, translate
+from omnigraph.storage.tables.lance_errors import LANCE_ERRORS, classify, translate, translated
 from omnigraph.storage.tables.rows import ReplacedRows, row_addresses
 from omnigraph.storage.tables.staged import CommittedTable, StagedWrite, index_files, new_files, version_files
-from omnigraph.storage.tables.table import SnapshotHandle, TableAddress, TableStore, translated
+from omnigraph.storage.tables.table import SnapshotHandle, TableAddress, TableStore
 
 __all__ = ["CommittedTable", "IndexRequest", "PendingColumn", "StagedWrite", "TableStager"]
 

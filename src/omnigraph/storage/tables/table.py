@@ -25,8 +25,8 @@ from omnigraph.storage.files.transactions import UNREADABLE, TransactionInfo, re
 from omnigraph.storage.search.words import AnalysisCache
 from omnigraph.storage.tables.filter import FilterValue, RowFilter, to_lance
 from omnigraph.storage.tables.handle import SnapshotHandle, TableAddress
-from omnigraph.storage.tables.lance_errors import LANCE_ERRORS, is_panic, translate
-from omnigraph.storage.tables.lookup import find_rows
+from omnigraph.storage.tables.lance_errors import translated
+from omnigraph.storage.tables.rows import find_rows
 from omnigraph.storage.versions.newest import NewestVersions
 from omnigraph.storage.versions.ref_starts import RefStart, RefStarts
 from omnigraph.storage.versions.row_sequences import RowSequences
@@ -395,19 +395,6 @@ class _IoCounter:
             while self._finished:
                 self._total += self._finished.popleft()
             return self._total
-
-
-@contextmanager
-def translated(what: str) -> Iterator[None]:
-    """Turn library errors of a block into ours; `what` says what was being done."""
-    try:
-        yield
-    except LANCE_ERRORS as error:
-        raise translate(error, what) from error
-    except BaseException as error:
-        if not is_panic(error):
-            raise
-        raise StorageError(f"{what}: the library cannot make sense of the data", kind="permanent") from error
 
 
 @contextmanager

@@ -30,6 +30,7 @@ from omnigraph.core.errors import InvariantViolation, StorageError
 from omnigraph.core.limits import MERGE_CHUNK_BYTES, MERGE_CHUNK_ROWS
 from omnigraph.storage.files.deletions import deleted_places
 from omnigraph.storage.tables.handle import SnapshotHandle
+from omnigraph.storage.tables.lance_errors import translated
 from omnigraph.storage.tables.rows import (
     CREATED_AT,
     ROW_ADDRESS,
@@ -39,7 +40,7 @@ from omnigraph.storage.tables.rows import (
     row_ids_of,
     take_rows,
 )
-from omnigraph.storage.tables.table import TableStore, translated
+from omnigraph.storage.tables.table import TableStore
 from omnigraph.storage.versions.row_sequences import RowSequences
 
 ALONG_ROWS_MAX = 65_536  # rows of whole fragments up to which columns are read with the row ids, in one scan
