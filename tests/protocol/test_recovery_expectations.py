@@ -7,7 +7,7 @@ import lance
 import pytest
 
 import omnigraph
-from omnigraph.commit.drift import refuse_drift
+from omnigraph.commit.write import refuse_drift
 from omnigraph.core.errors import InvariantViolation, ReadSetChanged, RecoveryRequired
 from omnigraph.core.failpoint import InjectedFault
 from omnigraph.history.identity import MAIN_BRANCH

@@ -1,8 +1,10 @@
 """From validated rows to a published write: stage what the branch owns, enter, stage the rest, commit."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
+from omnigraph.catalog.arrow_schema import arrow_schema
 from omnigraph.commit.forks import owns
 from omnigraph.commit.outcome import Made
 from omnigraph.commit.parts import Parts
@@ -14,8 +16,9 @@ from omnigraph.core.errors import PreconditionFailed
 from omnigraph.core.failpoint import hit
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.state import ManifestState, Snapshot
-from omnigraph.staging.stage import stage_all
 from omnigraph.staging.write_set import TableWork, WriteSet, work_of
+from omnigraph.storage.tables.handle import SnapshotHandle
+from omnigraph.storage.tables.stage import TableStager
 from omnigraph.storage.tables.staged import StagedWrite
 from omnigraph.validate.columns import TypedRows
 
@@ -126,3 +129,38 @@ def check_if_commit(state: ManifestState, if_commit: str | None) -> None:
 def _stage(parts: Parts, work: Sequence[TableWork], concurrency: int) -> list[tuple[TableEntry, StagedWrite]]:
     staged = stage_all(work, parts.stager, lambda item: parts.open(item.entry), concurrency=concurrency)
     return [(item.entry, write) for item, write in staged]
+
+
+def stage_all(
+    work: Sequence[TableWork],
+    stager: TableStager,
+    open_table: Callable[[TableWork], SnapshotHandle],
+    *,
+    concurrency: int = 1,
+) -> list[tuple[TableWork, StagedWrite]]:
+    """Stage every table at its captured pin; a table that turns out to need nothing is left out."""
+
+    def stage(item: TableWork) -> StagedWrite | None:
+        return _stage_one(item, stager, open_table(item))
+
+    if concurrency == 1 or len(work) == 1:
+        staged = [stage(item) for item in work]
+    else:
+        with ThreadPoolExecutor(max_workers=concurrency) as pool:
+            staged = list(pool.map(stage, work))
+    return [(item, write) for item, write in zip(work, staged, strict=True) if write is not None]
+
+
+def _stage_one(item: TableWork, stager: TableStager, handle: SnapshotHandle) -> StagedWrite | None:
+    rows = None if item.rows is None else item.rows.table
+    match item.change.mode:
+        case "delete":
+            return stager.stage_delete(handle, item.change.removed_ids.to_pylist())
+        case "overwrite":
+            return stager.stage_overwrite(handle, arrow_schema(item.change.type), rows)
+        case "append":
+            assert rows is not None
+            return stager.stage_append(handle, rows)
+        case "merge":
+            assert rows is not None
+            return stager.stage_upsert(handle, rows)

@@ -7,6 +7,9 @@ W2  Under the gates the branch must still exist, every table that the write depe
 W3  What an attempt made goes to the commit section, and is the attempt's again only if that ended without
     effect. A signal waits until the section has ended, and every block around it that may remove things.
 W4  A write that moves no HEAD, because it only repoints tables, needs no sidecar: it is one publish.
+W5  The last look at a table that moves is at HEAD, then at the sidecars, then at the pin: a sidecar is
+    durable before HEAD moves and is deleted only after the pin has moved, so one of the last two looks always
+    sees a live writer.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,21 +18,31 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from omnigraph.commit.changes import Expectation, LineageIntent, UpdateTable, published_version
-from omnigraph.commit.drift import refuse_drift
 from omnigraph.commit.forks import Forks, fork_files, forked
 from omnigraph.commit.outcome import Landed, Made, NoEffect, Pending
 from omnigraph.commit.parts import Parts
 from omnigraph.commit.publish import ManifestPublisher, PublishOutcome
 from omnigraph.commit.recovery.classify import is_layout_only
+from omnigraph.commit.recovery.pending import list_pending
 from omnigraph.commit.section import FailpointNames, TableCommit, WriteIntent, run_commit_section
 from omnigraph.commit.sidecar import WriterKind
-from omnigraph.core.errors import ExpectedVersionMismatch, ReadSetChanged
+from omnigraph.core.errors import (
+    ConflictError,
+    DriftNeedsRepair,
+    ExpectedVersionMismatch,
+    InvariantViolation,
+    OmnigraphError,
+    ReadSetChanged,
+    RecoveryRequired,
+)
 from omnigraph.core.shield import remark, shielded
 from omnigraph.history.commits import MAINTENANCE_ACTOR
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.identity import BranchIdentity, TableIdentity
 from omnigraph.history.state import ManifestState, Snapshot
 from omnigraph.storage.tables.staged import StagedWrite
+
+_ROLLBACK = "a pending recovery sidecar requires rollback — reopen the graph read-write"
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,3 +240,63 @@ def _through_the_section(
                 raise error
             case _:
                 assert_never(outcome)
+
+
+def refuse_drift(
+    parts: Parts,
+    entries: Iterable[TableEntry],
+    branch: BranchIdentity,
+    *,
+    has_swept: bool = True,
+) -> None:
+    """Compare HEAD with the pin of every table that is about to be written.
+
+    `has_swept` says that the caller heals at its entry, and will do so again if told to retry.
+
+    Raises:
+        ExpectedVersionMismatch: a live writer is between its commit and its publish, or has just finished.
+        RecoveryRequired: a dead writer's movement must be undone by a read-write open, or it is unknown
+            whether the table's newest commit is on the disk.
+        DriftNeedsRepair: it is unknown why the table moved.
+        InvariantViolation: HEAD is behind the pin.
+    """
+    for entry in entries:
+        parts.doubts.refuse(entry)
+        head = parts.store.latest_version(parts.address(entry))
+        if head < entry.version:
+            raise InvariantViolation(
+                f"{entry.table_key} is at {head}, behind its published version {entry.version}"
+            )
+        if head > entry.version:
+            _explain(parts, entry, head, branch, has_swept=has_swept)
+
+
+def _explain(parts: Parts, entry: TableEntry, head: int, branch: BranchIdentity, *, has_swept: bool) -> None:
+    try:
+        pending = list_pending(parts)
+    except OmnigraphError as error:
+        message = (
+            f"{entry.table_key} is at {head}, published at {entry.version}: repair or recovery could apply"
+        )
+        raise ConflictError(f"{message}, but the pending sidecars cannot be listed ({error})") from error
+    naming = [found for found in pending if found.sidecar.names(entry.identity, entry.pin.ref)]
+    for sidecar in naming:
+        if sidecar.is_alive:
+            raise ExpectedVersionMismatch(
+                table_key=entry.table_key,
+                expected=entry.version,
+                actual=head,
+                in_flight_operation_id=sidecar.operation_id,
+            )
+    published = parts.coordinator.state(branch).tables.pins.get(entry.identity)
+    if published is not None and published.version != entry.version:
+        raise ExpectedVersionMismatch(
+            table_key=entry.table_key, expected=entry.version, actual=published.version
+        )
+    for sidecar in naming:
+        if sidecar.operation_id in parts.doubts.waiting or not has_swept:
+            raise RecoveryRequired(sidecar.operation_id, _ROLLBACK)
+    if naming:
+        # Its writer, or one that shared its tables, has ended since the sweep: the next write heals it.
+        raise ExpectedVersionMismatch(table_key=entry.table_key, expected=entry.version, actual=head)
+    raise DriftNeedsRepair(table_key=entry.table_key, pin=entry.version, head=head)

@@ -24,7 +24,7 @@ from omnigraph.language import query_ast as ast
 from omnigraph.language.query_parser import parse_queries
 from omnigraph.operations.context import OpenGraph
 from omnigraph.operations.pin import SnapshotLike, resolve_snapshot
-from omnigraph.plan.cache import PhysicalKey
+from omnigraph.operations.reading import PhysicalKey
 from omnigraph.plan.optimize import plan_read
 from omnigraph.plan.pattern import Pattern, pattern_of, tables_of
 from omnigraph.plan.physical import PhysicalPlan

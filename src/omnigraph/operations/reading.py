@@ -1,12 +1,20 @@
 """What the queries of one open graph share: derived structures, plans, costs and settings.
 
 D1  All of it may be dropped at any time without changing any answer.
+
+Plans made earlier are kept for reuse:
+
+C1  What depends on the text and the schema is keyed by these; what depends on data, by the pins as well.
+    Parameters are in no key.
+C2  A cached plan is determined by its key: nothing needs to be invalidated, old entries are only evicted.
+C3  Thread-safe. No thread waits while a plan is made; two may make the same one, and both use the first.
 """
 
 import os
 import threading
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from omnigraph.catalog.model import Catalog
 from omnigraph.commit.parts import Parts
@@ -16,19 +24,59 @@ from omnigraph.exec.dense import CacheSettings, Derived
 from omnigraph.exec.settings import QuerySettings, TraversalMode
 from omnigraph.exec.view import GraphView, HopCosts
 from omnigraph.history.state import ManifestState, Snapshot
-from omnigraph.plan.cache import PlanCache
+from omnigraph.plan.physical import PhysicalPlan
 
 if TYPE_CHECKING:
     from omnigraph.embedding import Embedder, EmbeddingConfig
 
 
+PLANS_MAX = 512  # of each kind: an application has tens of queries, a console makes new ones all day
+CACHED_TEXT_MAX = 65_536  # characters: larger texts are generated, rarely twice, and would fill memory
+
+Cached = TypeVar("Cached")
+
+
 VIEWS_MAX = 8  # snapshots whose tables stay open; each holds no rows of its own
-
-
 MEMORY_BYTES, TIMEOUT_MS = "OMNIGRAPH_QUERY_MEMORY_BYTES", "OMNIGRAPH_QUERY_TIMEOUT_MS"
 FRONTIER_MAX, HOPS_MAX = "OMNIGRAPH_EXPAND_INDEXED_MAX_FRONTIER", "OMNIGRAPH_EXPAND_INDEXED_MAX_HOPS"
 TRAVERSAL_MODE = "OMNIGRAPH_TRAVERSAL_MODE"
 MEMORY_SHARE = 4  # a query may take the machine's memory divided by this
+
+
+@dataclass(frozen=True, slots=True)
+class PhysicalKey:
+    """What decides a physical plan; `pins` are those of the tables that the query reads."""
+
+    text: str
+    name: str | None
+    schema_hash: str
+    pins: Hashable
+
+
+class PlanCache:
+    """The plans of one process; the least recently used is evicted first."""
+
+    def __init__(self, plans_max: int = PLANS_MAX) -> None:
+        self._logical: Recent[tuple[str, str | None, str], object] = Recent(plans_max)
+        self._physical: Recent[PhysicalKey, PhysicalPlan] = Recent(plans_max)
+
+    def logical(self, text: str, name: str | None, schema_hash: str, make: Callable[[], Cached]) -> Cached:
+        """Return what was made from a query's text under a schema, making it if it is not cached.
+
+        An error from `make` is raised and not remembered. One cache holds one kind of value.
+        """
+        if len(text) > CACHED_TEXT_MAX:
+            return make()
+        return cast("Cached", self._logical.made((text, name, schema_hash), make))
+
+    def physical(self, key: PhysicalKey, make: Callable[[], PhysicalPlan]) -> PhysicalPlan:
+        """Return the plan of a query for pinned versions, making it if it is not cached.
+
+        An error from `make` is raised and not remembered.
+        """
+        if len(key.text) > CACHED_TEXT_MAX:
+            return make()
+        return self._physical.made(key, make)
 
 
 def query_settings() -> QuerySettings:

@@ -8,8 +8,8 @@ import lance
 import pytest
 
 from omnigraph.commit.changes import Expectation, LineageIntent, UpdateTable
-from omnigraph.commit.drift import refuse_drift
 from omnigraph.commit.parts import Parts
+from omnigraph.commit.write import refuse_drift
 from omnigraph.core.damage import GraphDamaged
 from omnigraph.core.errors import BadRequest, ConflictError, DriftNeedsRepair, StorageError
 from omnigraph.core.failpoint import EXIT_STATUS, InjectedFault, failpoint

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 import pyarrow as pa
 import pytest
 
-from omnigraph.exec.dense.settings import DISK_ROWS_MIN
+from omnigraph.exec.dense.disk import DISK_ROWS_MIN
 from tests.support.engine import new_graph, reopen
 from tests.support.queries import read
 from tests.support.system import unprivileged
