@@ -28,7 +28,7 @@ import omnigraph
 from bench.support.ours import TEXTS, Ours
 from bench.support.report import verdict
 from bench.support.social import SEED, SIZES, Size, handles_of, make_social
-from omnigraph.exec.dense.counts import DerivedCounts
+from omnigraph.exec.dense.resident import DerivedCounts
 from omnigraph.graph.graph import Graph
 
 EDGE = "query m($a: String, $b: String) { insert Knows { from: $a, to: $b, since: 2026 } }"

@@ -19,7 +19,7 @@ from omnigraph.catalog.build import compile_schema
 from omnigraph.catalog.lint import lint
 from omnigraph.core.span import Source
 from omnigraph.language.format import format_queries, format_schema
-from omnigraph.language.lexer import tokenize
+from omnigraph.language.parser import tokenize
 from omnigraph.language.query_parser import parse_queries
 
 HERE = Path(__file__).parent

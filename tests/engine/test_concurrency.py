@@ -17,7 +17,7 @@ from omnigraph.core.errors import (
     ValidationError,
 )
 from omnigraph.core.failpoint import failpoint
-from omnigraph.exec.committed import CommittedTables
+from omnigraph.exec.mutation import CommittedTables
 from omnigraph.graph.graph import Graph
 from omnigraph.history.commits import MAINTENANCE_ACTOR
 from omnigraph.operations.mutate import MutationResult

@@ -13,7 +13,7 @@ from omnigraph import INTERNAL_SCHEMA_VERSION
 from omnigraph.catalog.build import read_schema
 from omnigraph.catalog.identity import accept_first
 from omnigraph.commit.changes import RegisterTable, TombstoneTable
-from omnigraph.commit.queues import WriteQueueManager
+from omnigraph.commit.parts import WriteQueueManager
 from omnigraph.core.errors import (
     AlreadyInitialized,
     GraphNotFound,

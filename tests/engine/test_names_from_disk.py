@@ -12,7 +12,7 @@ from omnigraph.history.branches import control_file
 from omnigraph.history.manifest_rows import rows_table
 from omnigraph.storage.control.graph_files import graph_files
 from omnigraph.storage.control.uri import GraphRoot
-from omnigraph.storage.files.relative_path import check_ref, check_relative_path
+from omnigraph.storage.files.version_file import check_ref, check_relative_path
 from omnigraph.storage.tables.task_notes import TaskNotes
 from tests.support.engine import contents, new_graph, reopen
 from tests.support.seam import internals

@@ -11,7 +11,7 @@ import pytest
 import omnigraph
 from omnigraph.catalog.build import read_schema
 from omnigraph.catalog.identity import accept_first
-from omnigraph.commit.queues import WriteQueueManager
+from omnigraph.commit.parts import WriteQueueManager
 from omnigraph.core.errors import (
     CommitConflict,
     ConflictError,

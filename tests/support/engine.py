@@ -17,10 +17,10 @@ import pyarrow as pa
 
 from omnigraph.commit.changes import Expectation, LineageIntent, ManifestChange
 from omnigraph.commit.publish import ManifestPublisher, PublishOutcome
-from omnigraph.commit.queues import WriteQueueManager
+from omnigraph.commit.parts import WriteQueueManager
 from omnigraph.core.errors import ValidationError
 from omnigraph.core.ids import new_ulid
-from omnigraph.exec.committed import CommittedTables
+from omnigraph.exec.mutation import CommittedTables
 from omnigraph.graph.graph import Graph
 from omnigraph.graph.opening import init
 from omnigraph.graph.opening import open as open_graph

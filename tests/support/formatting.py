@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from omnigraph.core.span import Source
 from omnigraph.language.format import format_queries, format_schema
-from omnigraph.language.lexer import Token, tokenize
+from omnigraph.language.parser import Token, tokenize
 from omnigraph.language.query_parser import parse_queries
 from omnigraph.language.schema_parser import parse_schema
 

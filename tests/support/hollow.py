@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from omnigraph.storage.files.synced_mark import MARK
+from omnigraph.storage.versions.newest import MARK
 
 
 def empty(path: Path) -> None:

@@ -21,7 +21,7 @@ from omnigraph.catalog.bound import (
     PropertyValue,
     TextMatchValue,
 )
-from omnigraph.catalog.describe import describe
+from omnigraph.catalog.params import describe
 from omnigraph.catalog.lint import lint
 from omnigraph.catalog.model import Catalog
 from omnigraph.core.errors import ExecutionError, ParseError, PlanError, TypeCheckError

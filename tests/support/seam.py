@@ -25,7 +25,7 @@ LIMITS = frozenset(
         "omnigraph.exec.dense.derived.SMALL_TABLE",
         "omnigraph.exec.dense.ids.TAIL_FREE",
         "omnigraph.exec.dense.ids.TAIL_MAX_SHARE",
-        "omnigraph.exec.dense.vector_blocks.NUMBERS_MAX",
+        "omnigraph.exec.dense.columns.NUMBERS_MAX",
         "omnigraph.exec.dense.vectors.PATCHES_MAX",
         "omnigraph.exec.operators.scan.TAKE_SHARE",
         "omnigraph.exec.search.vectors.FIXED_PARTITIONS",
@@ -50,7 +50,7 @@ LIMITS = frozenset(
 # Time as the engine sees it.
 CLOCKS = frozenset(
     {
-        "omnigraph.exec.budget.monotonic",
+        "omnigraph.exec.rows.monotonic",
         "omnigraph.storage.versions.newest.boot_clock",
         "omnigraph.commit.recovery.sweep._pause",
     }
@@ -59,7 +59,7 @@ CLOCKS = frozenset(
 CALLS = frozenset(
     {
         "omnigraph.bulk.connect.java._bundled_java",
-        "omnigraph.exec.budget.Budget.check",
+        "omnigraph.exec.rows.Budget.check",
         "omnigraph.exec.dense.derived.Derived.cached_column",
         "omnigraph.exec.dense.ids.hash_strings",
         "omnigraph.exec.dense.ids.hash_text",

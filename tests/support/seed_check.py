@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.catalog.entity_id import derive_id
+from omnigraph.catalog.model import derive_id
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType, Property
 from omnigraph.core.errors import ExecutionError
 from omnigraph.core.temporal import parse_date, parse_datetime

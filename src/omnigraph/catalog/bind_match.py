@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import NoReturn
 
-from omnigraph.catalog.bind_expression import bind_expression, bind_match
+from omnigraph.catalog.bind_expression import Scope, bind_expression, bind_match, nearest_name
 from omnigraph.catalog.bound import (
     AggregateValue,
     BoundBinding,
@@ -21,7 +21,6 @@ from omnigraph.catalog.bound import (
     type_of,
 )
 from omnigraph.catalog.model import EdgeType, NodeType
-from omnigraph.catalog.scope import Scope, nearest_name
 from omnigraph.core.clock import look_at_deadline
 from omnigraph.core.values import Scalar, ValueType
 from omnigraph.language import query_ast as ast

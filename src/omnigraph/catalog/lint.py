@@ -6,8 +6,8 @@ from typing import Any
 
 from omnigraph.catalog.bind import bind
 from omnigraph.catalog.bound import BoundMutation, BoundQuery, BoundUpdate
-from omnigraph.catalog.describe import Operation, describe
 from omnigraph.catalog.model import Catalog, NodeType
+from omnigraph.catalog.params import Operation, describe
 from omnigraph.core.diagnostics import Severity
 from omnigraph.core.errors import BadRequest, ParseError
 from omnigraph.core.span import Source

@@ -28,7 +28,7 @@ from omnigraph.catalog.shape import DeclarationKind, DesiredSchema, PropertyShap
 from omnigraph.core.diagnostics import Diagnostic
 from omnigraph.core.errors import SchemaError
 from omnigraph.core.values import ValueType
-from omnigraph.language.annotations import Embed, Note
+from omnigraph.language.schema_ast import Embed, Note
 
 _FREE_NOTES = frozenset({"description", "instruction"})  # texts for readers: they may change at any time
 

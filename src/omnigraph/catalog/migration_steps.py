@@ -6,7 +6,7 @@ from typing import Any
 
 from omnigraph.catalog.shape import DeclarationKind, type_json
 from omnigraph.core.values import ValueType
-from omnigraph.language.annotations import Note
+from omnigraph.language.schema_ast import Note
 
 
 class DropMode(StrEnum):

@@ -13,27 +13,25 @@ from typing import Any
 
 from omnigraph.core.span import Span
 from omnigraph.core.values import ValueType
-from omnigraph.language.annotations import (
+from omnigraph.language.schema_ast import (
     COLUMN_ANNOTATIONS,
+    Constraint,
+    Edge,
     Embed,
+    Interface,
+    LiteralArgument,
+    NameArgument,
+    Node,
     Note,
     OwnedProperty,
+    PropertyDeclaration,
+    RangeArgument,
+    SchemaFile,
     embed_of,
     notes_of,
     owned_properties,
     rename_hint,
     written_columns,
-)
-from omnigraph.language.schema_ast import (
-    Constraint,
-    Edge,
-    Interface,
-    LiteralArgument,
-    NameArgument,
-    Node,
-    PropertyDeclaration,
-    RangeArgument,
-    SchemaFile,
 )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from omnigraph.changes.model import ChangeBlock, ChangeCause, EntityChange, Image
-from omnigraph.core.json_text import Json
+from omnigraph.core.values import Json
 
 
 def change_document(change: EntityChange) -> Json:

@@ -16,7 +16,7 @@ from typing import Literal
 
 from omnigraph.changes.position import Position
 from omnigraph.core.errors import ChangeCursorRejected
-from omnigraph.core.json_text import read_json
+from omnigraph.core.values import read_json
 
 TOKEN_BYTES_MAX = 4_096
 FORMAT = 1

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from omnigraph import INTERNAL_SCHEMA_VERSION
 from omnigraph.cli.error_document import cleared_document, conflict_document
-from omnigraph.core.json_text import Json
+from omnigraph.core.values import Json
 from omnigraph.history.identity import branch_name, stored_name
 
 if TYPE_CHECKING:

@@ -2,8 +2,8 @@
 
 from omnigraph.core.cleared_property import ClearedProperty
 from omnigraph.core.errors import ColumnsLeftOut, MergeConflicts, OmnigraphError
-from omnigraph.core.json_text import Json
 from omnigraph.core.merge_conflict import MergeConflict
+from omnigraph.core.values import Json
 
 _FIELDS = {
     "manifest_conflict": ("table_key", "expected", "actual"),

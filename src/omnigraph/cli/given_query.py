@@ -11,8 +11,8 @@ import click
 from omnigraph.cli.options import Decorated, with_options
 from omnigraph.cli.sources import read_source, refuse_second_stdin
 from omnigraph.core.errors import BadRequest
-from omnigraph.core.json_text import read_json
 from omnigraph.core.span import Source
+from omnigraph.core.values import read_json
 from omnigraph.language.query_parser import parse_queries
 
 NO_ALIAS = "is not in this version: give the text with --query or -e"

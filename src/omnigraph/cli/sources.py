@@ -11,7 +11,7 @@ from omnigraph.core.errors import BadRequest
 from omnigraph.core.limits import SOURCE_BYTES_MAX
 from omnigraph.core.regular_file import open_regular
 from omnigraph.core.span import Source
-from omnigraph.language.lexer import decode_source
+from omnigraph.language.parser import decode_source
 
 STDIN = "-"
 

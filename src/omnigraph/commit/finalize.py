@@ -5,13 +5,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from omnigraph.catalog.arrow_schema import arrow_schema
-from omnigraph.commit.forks import owns
 from omnigraph.commit.outcome import Made
 from omnigraph.commit.parts import Parts
 from omnigraph.commit.publish import ManifestPublisher, PublishOutcome
 from omnigraph.commit.section import FailpointNames
 from omnigraph.commit.sidecar import WriterKind
-from omnigraph.commit.write import Change, entered
+from omnigraph.commit.write import Change, entered, owns
 from omnigraph.core.errors import PreconditionFailed
 from omnigraph.core.failpoint import hit
 from omnigraph.history.fold import TableEntry

@@ -1,8 +1,15 @@
-"""What the commit protocol works with: the stores, clocks and locks of one open graph.
+"""What the commit protocol works with: the stores, clocks, locks and queues of one open graph.
 
 `Doubts` is what the last sweep had to leave, so that the drift guard can refuse the tables concerned. Some
 sidecars belong to commits that may or may not be on the disk; others wait for the restore that only a
 read-write open makes. Every other one is settled by another process, or by the next sweep.
+
+Queues say who in this process may write what, and in which order locks are taken:
+
+W1  The order is always: schema gate, branch gates, table queues, writer lock, coordinator lock, publish lock.
+    No thread takes an earlier class while holding a later one.
+W2  Queues serialise one process. The correctness of the data never depends on them: strict shapes, the
+    publisher's fence, sidecars and their locks ensure that.
 """
 
 import os
@@ -12,7 +19,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from omnigraph.commit.queues import WriteQueueManager
 from omnigraph.core.clock import now_micros
 from omnigraph.core.errors import RecoveryRequired
 from omnigraph.core.ids import new_ulid
@@ -34,6 +40,69 @@ from omnigraph.storage.tables.table import TableStore
 if TYPE_CHECKING:
     from omnigraph.commit.sidecar import Sidecar
     from omnigraph.history.fold import TableEntry
+
+import threading
+import weakref
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+
+QueueKey = tuple[str, str]  # table key and name of the branch
+
+_managers: "weakref.WeakValueDictionary[str, WriteQueueManager]" = weakref.WeakValueDictionary()
+_managers_lock = threading.Lock()
+
+
+class WriteQueueManager:
+    """The queues of one graph root; every handle of this process on that root shares them."""
+
+    def __init__(self) -> None:
+        """Start with no queues; each is created when first asked for."""
+        self.schema_gate = threading.RLock()
+        self._lock = threading.Lock()
+        self._queues: dict[QueueKey, threading.Lock] = {}
+        self._branch_gates: dict[str, threading.Lock] = {}
+
+    @classmethod
+    def for_root(cls, identity: str) -> "WriteQueueManager":
+        """Return the manager of a root, however it is spelled."""
+        with _managers_lock:
+            manager = _managers.get(identity)
+            if manager is None:
+                manager = _managers[identity] = cls()
+            return manager
+
+    @contextmanager
+    def branch_gates(self, branches: Iterable[str]) -> Iterator[None]:
+        """Hold the gates of branches, by name, in sorted order (W1)."""
+        with self._lock:
+            gates = [self._branch_gates.setdefault(name, threading.Lock()) for name in sorted(set(branches))]
+        with ExitStack() as held:
+            for gate in gates:
+                held.enter_context(gate)
+            yield
+
+    @contextmanager
+    def acquire_many(self, keys: Iterable[QueueKey]) -> Iterator[None]:
+        """Hold several queues, taken in sorted order (W1)."""
+        with ExitStack() as held:
+            for queue in self._sorted(keys):
+                held.enter_context(queue)
+            yield
+
+    @contextmanager
+    def try_one(self, key: QueueKey) -> Iterator[bool]:
+        """Hold one queue if it is free; yield whether it is held."""
+        (queue,) = self._sorted([key])
+        is_held = queue.acquire(blocking=False)
+        try:
+            yield is_held
+        finally:
+            if is_held:
+                queue.release()
+
+    def _sorted(self, keys: Iterable[QueueKey]) -> list[threading.Lock]:
+        with self._lock:
+            return [self._queues.setdefault(key, threading.Lock()) for key in sorted(set(keys))]
 
 
 RECOVERIES_DATASET = "_graph_commit_recoveries.lance"
@@ -74,11 +143,8 @@ class Parts:
     root: GraphRoot
     adapter: StorageAdapter
     store: TableStore
-    stager: TableStager
-    refs: RefStore
     branches: Branches
     coordinator: Coordinator
-    audit: AuditTable
     syncer: Syncer
     queues: WriteQueueManager
     clock: Callable[[], int] = now_micros
@@ -97,6 +163,21 @@ class Parts:
         """
         if self.lease is not None:
             self.lease.check()
+
+    @property
+    def stager(self) -> TableStager:
+        """How rows are staged."""
+        return TableStager(self.store)
+
+    @property
+    def refs(self) -> RefStore:
+        """How refs are made and dropped."""
+        return RefStore(self.store)
+
+    @property
+    def audit(self) -> AuditTable:
+        """The audit of finished recoveries."""
+        return AuditTable(self.store)
 
     @property
     def local_root(self) -> Path | None:

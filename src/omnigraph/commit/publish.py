@@ -27,10 +27,10 @@ from omnigraph.commit.changes import (
     Expectation,
     LineageIntent,
     ManifestChange,
+    ManifestSums,
     change_rows,
     check_expectations,
 )
-from omnigraph.commit.manifest_sums import ManifestSums
 from omnigraph.core.clock import boot_clock
 from omnigraph.core.errors import (
     ConflictError,

@@ -29,8 +29,7 @@ from omnigraph.commit.publish import ManifestPublisher, PublishOutcome
 from omnigraph.commit.recovery.classify import is_layout_only
 from omnigraph.commit.recovery.kinds import RecoveryKind
 from omnigraph.commit.recovery.observe import ours
-from omnigraph.commit.recovery.pending import bind_to_go_back, rewrite
-from omnigraph.commit.running import running
+from omnigraph.commit.recovery.pending import bind_to_go_back, rewrite, running
 from omnigraph.commit.sidecar import (
     RECOVERY_DIR,
     Outcome,

@@ -26,7 +26,7 @@ from omnigraph.commit.sidecar import (
 )
 from omnigraph.core.errors import InvariantViolation, SidecarCorrupt, SidecarTooNew
 from omnigraph.history.identity import MAIN, BranchIdentity, branch_name
-from omnigraph.storage.files.relative_path import check_ref
+from omnigraph.storage.files.version_file import check_ref
 
 _ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
 _TABLE_KEY = re.compile(r"(?:node|edge):\S+")

@@ -1,7 +1,10 @@
-"""The types of the two languages, and how they compare with each other."""
+"""The types of the two languages, how they compare with each other, and JSON that may come from elsewhere."""
 
+import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 
 class Scalar(StrEnum):
@@ -106,3 +109,23 @@ def named(value: object) -> str:
         return f"a {type(value).__name__} of {type(value[0]).__name__}"
     name = type(value).__name__
     return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+
+
+Json = dict[str, object]  # a document to write
+
+
+def read_json(
+    text: str | bytes,
+    *,
+    members: Callable[[list[tuple[str, Any]]], Any] | None = None,
+    constant: Callable[[str], Any] | None = None,
+) -> Any:  # noqa: ANN401 - whatever the text says
+    """Return the value of a text; `members` makes objects, `constant` is for `NaN` and the like.
+
+    Raises:
+        ValueError: it is not JSON, is nested too deeply, or has a number with too many digits.
+    """
+    try:
+        return json.loads(text, object_pairs_hook=members, parse_constant=constant)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None

@@ -8,7 +8,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from omnigraph.core.json_text import read_json
+from omnigraph.core.values import read_json
 
 
 def text_of(type_name: str, fields: Sequence[str], data: Mapping[str, object]) -> str | None:

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import NoReturn
 
 from omnigraph.core.errors import BadRequest
-from omnigraph.core.json_text import read_json
 from omnigraph.core.limits import VECTOR_DIMENSION_MAX
+from omnigraph.core.values import read_json
 from omnigraph.core.yaml_text import read_text, read_yaml
 
 DEFAULT_OUTPUT = "./build/seed.embedded.jsonl"

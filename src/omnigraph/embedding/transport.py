@@ -18,7 +18,7 @@ import httpx
 
 from omnigraph.core.clock import now_micros
 from omnigraph.core.errors import EmbeddingError
-from omnigraph.core.json_text import read_json
+from omnigraph.core.values import read_json
 from omnigraph.embedding.config import EmbeddingConfig
 
 REPLY_BYTES_MAX = 64 * 1024 * 1024  # 256 vectors of 3,072 numbers written out take 20 MB

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from omnigraph.exec.budget import Budget
 from omnigraph.exec.operators.operand import Parameters
+from omnigraph.exec.rows import Budget
 from omnigraph.exec.view import GraphView
 
 # The text, the dimension, the model recorded for the property if any, and the name of the property.

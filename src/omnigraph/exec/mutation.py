@@ -1,33 +1,192 @@
-"""Turns the statements of a mutation into a write set: nothing is written here.
+"""From a bound mutation to its write set: nothing is written here.
+
+The plan is the statements over physical column names, in order; `CommittedRows` answers what they and the
+validator ask of one snapshot.
 
 J1  Statements run in order over committed rows shadowed by the rows that earlier statements made.
 J2  Deletes act on the state before the mutation; overlapping ones remove, cascade and count each row once.
 J3  `now()` and generated ids are resolved once: running the statements again gives the same write.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.catalog.bound import BoundExpression, LiteralValue, Operator, ParameterValue
-from omnigraph.catalog.entity_id import lookup_column
-from omnigraph.catalog.model import Catalog, EdgeType, NodeType
+from omnigraph.catalog.bound import (
+    BoundAssignment,
+    BoundDelete,
+    BoundExpression,
+    BoundInsert,
+    BoundMutation,
+    BoundPredicate,
+    BoundStatement,
+    BoundUpdate,
+    LiteralValue,
+    Operator,
+    ParameterValue,
+)
+from omnigraph.catalog.model import Catalog, EdgeType, NodeType, lookup_column
 from omnigraph.catalog.params import ParameterInput
 from omnigraph.core.failpoint import hit
-from omnigraph.exec.committed import CommittedTables
-from omnigraph.plan.mutation import ColumnPredicate, DeleteOp, InsertOp, MutationPlan, UpdateOp
+from omnigraph.core.values import ValueType
+from omnigraph.history.fold import TableEntry
+from omnigraph.history.state import Snapshot
 from omnigraph.staging.write_set import WriteSet
-from omnigraph.storage.tables.filter import Compare, RowFilter, to_arrow_mask
+from omnigraph.storage.tables.filter import And, Compare, IsIn, IsNull, Not, RowFilter, to_arrow_mask
 from omnigraph.storage.tables.filter import LeafOperator as Comparison
+from omnigraph.storage.tables.handle import SnapshotHandle
+from omnigraph.storage.tables.pinned import PinnedTable
+from omnigraph.storage.tables.rows import FEW_VALUES, ROWS_PER_VALUE
+from omnigraph.storage.tables.table import TableStore
 from omnigraph.validate.assemble import Converted, assemble
-from omnigraph.validate.changeset import fold_by_id
 from omnigraph.validate.coerce import coerce_column
 from omnigraph.validate.columns import Column, TableChange, TypedRows, WriteMode, charge, concat_rows
-from omnigraph.validate.sets import NO_IDS, is_not_among
+from omnigraph.validate.set_checks import fold_by_id
+from omnigraph.validate.sets import NO_IDS, is_among, is_not_among
 from omnigraph.validate.violations import ViolationKind, ViolationLog
+
+_ENDPOINT_COLUMNS = {"from": "src", "to": "dst"}
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnPredicate:
+    """One comparison of a column with a value."""
+
+    column: str
+    operator: Operator
+    value: BoundExpression
+
+
+@dataclass(frozen=True, slots=True)
+class InsertOp:
+    """One pending row."""
+
+    type_name: str
+    is_edge: bool
+    assignments: tuple[tuple[str, BoundExpression], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateOp:
+    """Pending rows for every node that the predicate selects."""
+
+    type_name: str
+    assignments: tuple[tuple[str, BoundExpression], ...]
+    predicate: ColumnPredicate
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteOp:
+    """Removal of what the predicate selects, with the edges of removed nodes."""
+
+    type_name: str
+    is_edge: bool
+    predicate: ColumnPredicate
+
+
+MutationOp = InsertOp | UpdateOp | DeleteOp
+
+
+@dataclass(frozen=True, slots=True)
+class MutationPlan:
+    """A mutation: operations in order."""
+
+    name: str
+    parameters: Mapping[str, ValueType]
+    operations: tuple[MutationOp, ...]
+
+
+def plan_mutation(bound: BoundMutation) -> MutationPlan:
+    """Return the plan of a checked mutation."""
+    operations = tuple(_statement(statement) for statement in bound.statements)
+    return MutationPlan(bound.name, bound.parameters, operations)
+
+
+def _statement(statement: BoundStatement) -> MutationOp:
+    name, is_edge = statement.type.name, isinstance(statement.type, EdgeType)
+    match statement:
+        case BoundInsert(assignments=assignments):
+            return InsertOp(name, is_edge, _columns(assignments, is_edge))
+        case BoundUpdate(assignments=assignments, predicate=predicate):
+            return UpdateOp(name, _columns(assignments, is_edge), _predicate(predicate, is_edge))
+        case BoundDelete(predicate=predicate):
+            return DeleteOp(name, is_edge, _predicate(predicate, is_edge))
+
+
+def _columns(
+    assignments: tuple[BoundAssignment, ...], is_edge: bool
+) -> tuple[tuple[str, BoundExpression], ...]:
+    return tuple((_column(assignment.name, is_edge), assignment.value) for assignment in assignments)
+
+
+def _predicate(predicate: BoundPredicate, is_edge: bool) -> ColumnPredicate:
+    return ColumnPredicate(_column(predicate.name, is_edge), predicate.operator, predicate.value)
+
+
+def _column(name: str, is_edge: bool) -> str:
+    return _ENDPOINT_COLUMNS.get(name, name) if is_edge else name
+
+
+class CommittedTables:
+    """Reads of one snapshot: every table at its pin, opened once, never at HEAD."""
+
+    def __init__(
+        self, snapshot: Snapshot, store: TableStore, pinned: Callable[[TableEntry], PinnedTable]
+    ) -> None:
+        """Take the snapshot and how its tables are found."""
+        self.snapshot = snapshot
+        self._store = store
+        self._pinned = pinned
+
+    def handle(self, table_key: str) -> SnapshotHandle:
+        """Return a table at its pin.
+
+        Raises:
+            HistoricalVersionReclaimed: the version was cleaned up.
+            StorageError: it cannot be read.
+        """
+        return self._pinned(self.snapshot.entry(table_key)).open(self._store)
+
+    def scan(
+        self, table_key: str, *, columns: Sequence[str] | None = None, where: RowFilter | None = None
+    ) -> pa.Table:
+        """Return rows that a filter selects."""
+        return self._store.scan(self.handle(table_key), columns=columns, filter=where)
+
+    def rows_by_values(self, table_key: str, column: str, values: Column, columns: Sequence[str]) -> pa.Table:
+        """Return these columns of the rows whose `column` is one of the distinct values."""
+        return self._store.values_in(self.handle(table_key), column, _plain(values), list(columns))
+
+    def ids_present(self, table_key: str, ids: Column) -> Column:
+        """Return those ids that exist in the table."""
+        found = self._store.existing_ids(self.handle(table_key), ids.to_pylist())
+        return pa.array(sorted(found), pa.utf8())
+
+    def edges_by_endpoint(self, table_key: str, column: str, ids: Column) -> pa.Table:
+        """Return `id`, `src` and `dst` of the edges at these ends."""
+        return self.rows_by_values(table_key, column, ids, ["id", "src", "dst"])
+
+    def ids_with_value(self, table_key: str, ids: Column, column: str) -> Column:
+        """Return those ids whose row has a value in a column: few by index, many by one pass."""
+        handle, has_value = self.handle(table_key), Not(IsNull(column))
+        wanted: list[str] = ids.to_pylist()
+        if len(wanted) > max(FEW_VALUES, handle.row_count // ROWS_PER_VALUE):
+            found = self._store.scan(handle, columns=["id"], filter=has_value)["id"]
+            return found.filter(is_among(found, ids)).combine_chunks()
+        where = And((IsIn("id", tuple(wanted)), has_value))
+        return self._store.scan(handle, columns=["id"], filter=where)["id"].combine_chunks()
+
+
+def _plain(values: Column) -> list[str | int | float | bool]:
+    """Return values as filters take them: numbers, because Arrow's dates drop the time of day."""
+    if pa.types.is_date(values.type):
+        values = values.cast(pa.int32() if pa.types.is_date32(values.type) else pa.int64())
+    plain: list[str | int | float | bool] = values.to_pylist()
+    return plain
+
 
 _COMPARISONS: dict[Operator, Comparison] = {
     Operator.EQ: "eq",

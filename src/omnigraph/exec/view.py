@@ -20,8 +20,8 @@ from omnigraph.catalog.index_kind import IndexKind, index_specs
 from omnigraph.catalog.model import Catalog, EdgeType
 from omnigraph.core.arrays import SlotArray, Values
 from omnigraph.exec.dense import Adjacency, Derived, IdIndex, OpenTable, Slots
-from omnigraph.exec.dense.arrays import plain
 from omnigraph.exec.dense.columns import DenseColumn
+from omnigraph.exec.dense.slots import plain
 from omnigraph.exec.dense.vectors import VectorBlock
 from omnigraph.exec.operators.operand import result_schema
 from omnigraph.exec.settings import QuerySettings

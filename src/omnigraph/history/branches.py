@@ -27,11 +27,11 @@ from omnigraph.core.errors import (
     StorageError,
 )
 from omnigraph.core.failpoint import hit
-from omnigraph.core.json_text import read_json
+from omnigraph.core.values import read_json
 from omnigraph.history.branch_copies import BranchCopies
 from omnigraph.history.identity import MAIN, MAIN_BRANCH, BranchIdentity
 from omnigraph.storage.control.object_store import StorageAdapter
-from omnigraph.storage.files.relative_path import check_ref
+from omnigraph.storage.files.version_file import check_ref
 
 BRANCHES_DIR = "__branches"
 SCHEMA_APPLY_LOCK = "__schema_apply_lock__"  # a control object next to those of branches, never a branch
@@ -150,8 +150,12 @@ class Branches:
 
     def __init__(self, adapter: StorageAdapter, root: Path | None = None) -> None:
         """Take the graph's control files, and its folder if it is on a disk."""
-        self._adapter, self._is_local = adapter, root is not None
-        self.copies = BranchCopies(adapter, root)
+        self._adapter, self._root = adapter, root
+
+    @property
+    def copies(self) -> BranchCopies:
+        """The copies of the control objects."""
+        return BranchCopies(self._adapter, self._root)
 
     def find(self, name: str) -> Branch | None:
         """Return a live branch, or None.
@@ -296,7 +300,7 @@ class Branches:
             BranchInUse: another writer is using it.
             StorageError: it may still exist.
         """
-        if not self._is_local:
+        if not self._root is not None:
             self._end(branch)
             return
         self.copies.end(branch.ref)
@@ -332,7 +336,7 @@ class Branches:
         Raises:
             StorageError: the store failed; what is left is not a branch.
         """
-        if self._is_local:
+        if self._root is not None:
             return
         text = self._adapter.read_text_if_exists(branch.file)
         if text is not None and _ended_ref(text) == branch.ref:

@@ -7,14 +7,21 @@ import json
 from dataclasses import dataclass
 from functools import lru_cache
 
-from omnigraph.catalog.build import build_catalog, read_schema, written_keys
+from omnigraph.catalog.build import (
+    IDENTITY_VERSION,
+    build_catalog,
+    ir_hash,
+    ir_text,
+    read_ir,
+    read_schema,
+    written_keys,
+)
 from omnigraph.catalog.identity import AcceptedSchema
-from omnigraph.catalog.ir import IDENTITY_VERSION, ir_hash, ir_text, read_ir
 from omnigraph.catalog.model import Catalog
 from omnigraph.catalog.shape import DesiredSchema
 from omnigraph.core.errors import NotFoundError, SchemaContractConflict
-from omnigraph.core.json_text import read_json
 from omnigraph.core.span import Source
+from omnigraph.core.values import read_json
 from omnigraph.history.identity import TableIdentity, identity_of
 from omnigraph.history.state import Snapshot
 from omnigraph.storage.control.object_store import StorageAdapter

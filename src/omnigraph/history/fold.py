@@ -20,7 +20,7 @@ from omnigraph.core.errors import InvariantViolation
 from omnigraph.core.values import is_text
 from omnigraph.history.identity import TableIdentity, branch_name
 from omnigraph.history.manifest_rows import TABLE, TABLE_KINDS, TABLE_VERSION, ManifestRow, PublishedPin
-from omnigraph.storage.files.relative_path import check_ref
+from omnigraph.storage.files.version_file import check_ref
 
 _ROWS_TO_GROUP = 256  # below this, looking at every row is cheaper than grouping them
 

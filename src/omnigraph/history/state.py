@@ -23,7 +23,7 @@ from omnigraph.history.fold import (
 )
 from omnigraph.history.identity import BranchIdentity, TableIdentity, stored_name
 from omnigraph.history.manifest_rows import HEAD, READ_COLUMNS, SCHEMA, TABLE_KINDS, TABLE_VERSION
-from omnigraph.storage.files.relative_path import check_ref
+from omnigraph.storage.files.version_file import check_ref
 
 _LOG_CHUNKS_MAX = 64
 

@@ -20,7 +20,7 @@ from omnigraph.language.format_layout import Sheet
 from omnigraph.language.format_page import render
 from omnigraph.language.format_query import query_lines
 from omnigraph.language.format_schema import schema_lines
-from omnigraph.language.lexer import tokenize
+from omnigraph.language.parser import tokenize
 from omnigraph.language.query_parser import parse_queries
 from omnigraph.language.schema_parser import parse_schema
 

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from omnigraph.core.span import Span
 from omnigraph.language.format_spacing import spell
-from omnigraph.language.lexer import Token, Tokens
+from omnigraph.language.parser import Token, Tokens
 
 INDENT = "    "
 WIDTH_MAX = 100  # columns: two files side by side on a laptop's screen

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from omnigraph.core.span import Span
 from omnigraph.language.format_layout import INDENT, Blank, Line, Sheet
-from omnigraph.language.lexer import Token
+from omnigraph.language.parser import Token
 
 _BLANK_LINE = re.compile(r"\n[ \t\r]*\n")
 _WHITE_SPACE = " \t\r"

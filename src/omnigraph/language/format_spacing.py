@@ -5,7 +5,7 @@ Two tokens that were apart are joined only where the lexer separates them again:
 
 from collections.abc import Sequence
 
-from omnigraph.language.lexer import Token
+from omnigraph.language.parser import Token
 
 _TIGHT_BEHIND = frozenset({"(", "[", "{", "@", ".", "..", "-"})
 _TIGHT_BEFORE = frozenset({"(", ")", "]", "}", ",", ":", "?", ".", "..", "-"})

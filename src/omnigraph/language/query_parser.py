@@ -9,8 +9,7 @@ from omnigraph.core.limits import I64_MAX, U64_MAX
 from omnigraph.core.span import Source
 from omnigraph.core.values import SCALAR_WORDS, Scalar, ValueType
 from omnigraph.language.clause_parser import COMPARISONS, ClauseParser
-from omnigraph.language.lexer import Token, tokenize
-from omnigraph.language.parser import SyntaxFailure
+from omnigraph.language.parser import SyntaxFailure, Token, tokenize
 from omnigraph.language.query_ast import (
     Assignment,
     Delete,

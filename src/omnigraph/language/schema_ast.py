@@ -1,9 +1,11 @@
-"""What a schema file says, as written.
+"""What a schema file says, as written, and what its annotations mean.
 
 Trees compare by content: spans are ignored, so a formatted file has the tree of the original.
 """
 
+import json
 from dataclasses import dataclass, field
+from typing import Any
 
 from omnigraph.core.span import Source, Span
 from omnigraph.core.values import Scalar, ValueType
@@ -170,3 +172,132 @@ class SchemaFile:
     def edges(self) -> tuple[Edge, ...]:
         """The edge types, in the order written."""
         return tuple(d for d in self.declarations if isinstance(d, Edge))
+
+
+COLUMN_ANNOTATIONS = ("key", "unique", "index")  # the same as a one-column constraint in the body
+TYPED_ANNOTATIONS = frozenset({*COLUMN_ANNOTATIONS, "embed", "rename_from"})
+
+
+@dataclass(frozen=True, slots=True)
+class Embed:
+    """Where the vectors of a property come from."""
+
+    source: str
+    model: str | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Note:
+    """An annotation that the catalog only carries along.
+
+    Notes compare by their JSON, in which 1, 1.0 and true are three things.
+    """
+
+    name: str
+    value: AnnotationValue | None
+    keywords: tuple[tuple[str, AnnotationValue], ...] = ()
+
+    @property
+    def canonical(self) -> str:
+        """The text that distinguishes this note from others."""
+        return json.dumps([self.name, self.value, sorted(json.dumps(pair) for pair in self.keywords)])
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether both are the same note."""
+        return isinstance(other, Note) and self.canonical == other.canonical
+
+    def __hash__(self) -> int:
+        """Return a hash that fits the comparison."""
+        return hash(self.canonical)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return `{"name", "value"}`, with `kwargs` where there are any."""
+        document: dict[str, Any] = {"name": self.name, "value": self.value}
+        if self.keywords:
+            document["kwargs"] = dict(self.keywords)
+        return document
+
+
+def written_columns(item: PropertyDeclaration) -> tuple[str, ...]:
+    """Return which of key, unique and index are written on a property."""
+    names = {annotation.name for annotation in item.annotations}
+    return tuple(name for name in COLUMN_ANNOTATIONS if name in names)
+
+
+def embed_of(item: PropertyDeclaration) -> Embed | None:
+    """Return the embed source of a property.
+
+    An interface that no node implements may hold an annotation without a source, which has no effect.
+    """
+    annotation = find(item.annotations, "embed")
+    if annotation is None:
+        return None
+    source = argument_text(annotation)
+    if source is None:
+        return None
+    model = dict(annotation.keywords).get("model")
+    return Embed(source, model if isinstance(model, str) else None)
+
+
+def rename_hint(annotations: tuple[Annotation, ...]) -> str | None:
+    """Return the name given by `@rename_from`."""
+    annotation = find(annotations, "rename_from")
+    return None if annotation is None else argument_text(annotation)
+
+
+def notes_of(annotations: tuple[Annotation, ...]) -> tuple[Note, ...]:
+    """Return the annotations that mean nothing to the catalog, in a canonical order."""
+    notes = {_note(annotation) for annotation in annotations if annotation.name not in TYPED_ANNOTATIONS}
+    return tuple(sorted(notes, key=lambda note: note.canonical))
+
+
+def _note(annotation: Annotation) -> Note:
+    argument = annotation.argument
+    value = argument.value if isinstance(argument, LiteralArgument) else argument_text(annotation)
+    return Note(annotation.name, value, tuple(sorted(annotation.keywords, key=json.dumps)))
+
+
+def find(annotations: tuple[Annotation, ...], name: str) -> Annotation | None:
+    """Return the first annotation with a given name."""
+    return next((annotation for annotation in annotations if annotation.name == name), None)
+
+
+def argument_text(annotation: Annotation) -> str | None:
+    """Return the positional argument where it is a name or a string."""
+    match annotation.argument:
+        case NameArgument(name):
+            return name
+        case LiteralArgument(str() as text):
+            return text
+        case _:
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class OwnedProperty:
+    """A property that a node has: declared by itself, or injected by interfaces."""
+
+    item: PropertyDeclaration
+    is_declared: bool
+    interfaces: tuple[str, ...]
+
+
+def owned_properties(node: Node, interfaces: dict[str, Interface]) -> dict[str, OwnedProperty]:
+    """Return every property of a node by name: its own as written, then the injected ones.
+
+    Unknown interfaces are skipped, and the first of two different declarations wins; the rules and the
+    catalog report both.
+    """
+    suppliers: dict[str, list[str]] = {}
+    injected: dict[str, PropertyDeclaration] = {}
+    for name in sorted({implemented.text for implemented in node.implements}):
+        for item in interfaces[name].properties if name in interfaces else ():
+            suppliers.setdefault(item.name.text, []).append(name)
+            injected.setdefault(item.name.text, item)
+    owned: dict[str, OwnedProperty] = {}
+    for item in node.properties:
+        name = item.name.text
+        owned.setdefault(name, OwnedProperty(item, True, tuple(suppliers.get(name, ()))))
+    for name, item in injected.items():
+        owned.setdefault(name, OwnedProperty(item, False, tuple(suppliers[name])))
+    return owned

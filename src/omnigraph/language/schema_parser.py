@@ -4,8 +4,7 @@ import re
 
 from omnigraph.core.span import Source, Span
 from omnigraph.core.values import SCALAR_WORDS, Scalar
-from omnigraph.language.lexer import tokenize
-from omnigraph.language.parser import SyntaxFailure, TokenCursor, clip
+from omnigraph.language.parser import SyntaxFailure, TokenCursor, clip, tokenize
 from omnigraph.language.schema_ast import (
     Annotation,
     AnnotationValue,

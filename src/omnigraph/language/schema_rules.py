@@ -17,14 +17,8 @@ from omnigraph.core.limits import (
 )
 from omnigraph.core.span import Span
 from omnigraph.core.values import Scalar, ValueType
-from omnigraph.language.annotations import (
-    COLUMN_ANNOTATIONS,
-    OwnedProperty,
-    argument_text,
-    find,
-    owned_properties,
-)
 from omnigraph.language.schema_ast import (
+    COLUMN_ANNOTATIONS,
     Annotation,
     Cardinality,
     Constraint,
@@ -33,9 +27,13 @@ from omnigraph.language.schema_ast import (
     LiteralArgument,
     NameArgument,
     Node,
+    OwnedProperty,
     PropertyDeclaration,
     RangeArgument,
     SchemaFile,
+    argument_text,
+    find,
+    owned_properties,
 )
 
 _STORAGE_COLUMNS = frozenset(

@@ -12,8 +12,8 @@ import pyarrow as pa
 from omnigraph.catalog.model import Catalog
 from omnigraph.core.merge_conflict import MergeConflict, MergeConflictKind
 from omnigraph.merge.three_way import TableDelta
-from omnigraph.validate.changeset import ChunkedChange, validate_chunks
 from omnigraph.validate.columns import Column
+from omnigraph.validate.set_checks import ChunkedChange, validate_chunks
 from omnigraph.validate.sets import CommittedView
 from omnigraph.validate.violations import Violation, ViolationKind, ViolationLog
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from omnigraph.commit.publish import ManifestPublisher
     from omnigraph.embedding import EmbeddingConfig
     from omnigraph.history.contract import Contract
-    from omnigraph.operations.reading import Reading
+    from omnigraph.operations.query import Reading
 
 
 MESSAGE_BYTES_MAX = 4_096  # a commit message is a note, not a document: every listing reads it
@@ -61,7 +61,7 @@ class OpenGraph:
     def reading(self) -> "Reading":
         """What queries share; created for the first one."""
         if self._reading is None:
-            from omnigraph.operations.reading import Reading
+            from omnigraph.operations.query import Reading
 
             state = self.state()
             with self.lock:

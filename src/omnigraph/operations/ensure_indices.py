@@ -8,10 +8,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from omnigraph.catalog.index_kind import index_specs
-from omnigraph.commit.forks import owns
 from omnigraph.commit.section import FailpointNames
 from omnigraph.commit.sidecar import WriterKind
-from omnigraph.commit.write import Change, entered
+from omnigraph.commit.write import Change, entered, owns
 from omnigraph.core.errors import OmnigraphError
 from omnigraph.core.failpoint import hit
 from omnigraph.history.commits import GraphCommit

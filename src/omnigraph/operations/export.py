@@ -19,8 +19,8 @@ from omnigraph.bulk.export.sort import sorted_by_id
 from omnigraph.bulk.export.values import json_lines, json_records
 from omnigraph.bulk.files import is_object, objects_below, require_outside_graphs, whole_file
 from omnigraph.catalog.arrow_schema import arrow_schema, with_moments
+from omnigraph.catalog.bind_expression import hinting
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType
-from omnigraph.catalog.scope import hinting
 from omnigraph.core.errors import BadRequest
 from omnigraph.core.limits import MAX_FRAGMENT_ROWS
 from omnigraph.core.runs import runs

@@ -40,8 +40,7 @@ from omnigraph.history.manifest_rows import (
 )
 from omnigraph.operations.context import Authorize, allow_everything
 from omnigraph.storage.control.durability import Durability
-from omnigraph.storage.control.object_store import open_adapter
-from omnigraph.storage.control.probe import probe_store, refuse_file
+from omnigraph.storage.control.object_store import open_adapter, probe_store, refuse_file
 from omnigraph.storage.control.uri import GraphRoot
 from omnigraph.storage.files.sums import FileSum
 from omnigraph.storage.tables.refs import refuse_without_refs

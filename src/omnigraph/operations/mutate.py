@@ -11,8 +11,7 @@ from omnigraph.commit.sidecar import WriterKind
 from omnigraph.core.errors import BadRequest
 from omnigraph.core.shield import noting
 from omnigraph.core.span import Source
-from omnigraph.exec.committed import CommittedTables
-from omnigraph.exec.mutation import MutationEffect, execute_mutation
+from omnigraph.exec.mutation import CommittedTables, InsertOp, MutationEffect, execute_mutation, plan_mutation
 from omnigraph.history.commits import GraphCommit
 from omnigraph.history.state import Snapshot
 from omnigraph.language import query_ast as ast
@@ -21,9 +20,8 @@ from omnigraph.operations.context import OpenGraph, check_message
 from omnigraph.operations.retry import retry_on_conflict
 from omnigraph.operations.settings import check_ceilings
 from omnigraph.operations.upkeep import after_write
-from omnigraph.plan.mutation import InsertOp, plan_mutation
 from omnigraph.staging.write_set import work_of
-from omnigraph.validate.changeset import validate_changeset
+from omnigraph.validate.set_checks import validate_changeset
 from omnigraph.validate.sets import KeyOps
 from omnigraph.validate.violations import ViolationLog
 

@@ -9,7 +9,7 @@ from datetime import datetime
 import pyarrow as pa
 
 from omnigraph.catalog.arrow_schema import with_moments
-from omnigraph.catalog.scope import hinting
+from omnigraph.catalog.bind_expression import hinting
 from omnigraph.core.errors import BadRequest, BranchNotFound, CommitNotFound, NotFoundError
 from omnigraph.core.values import named
 from omnigraph.history.branches import trimmed_name

@@ -7,11 +7,10 @@ K3  One sidecar per table: what moved can always go forward.
 """
 
 from omnigraph.commit.changes import published_version
-from omnigraph.commit.forks import owns
 from omnigraph.commit.publish import UPKEEP_INTERVAL
 from omnigraph.commit.section import FailpointNames, TableCommit
 from omnigraph.commit.sidecar import WriterKind
-from omnigraph.commit.write import Attempt, Change
+from omnigraph.commit.write import Attempt, Change, owns
 from omnigraph.core.failpoint import hit
 from omnigraph.core.limits import SMALL_FRAGMENT_ROWS
 from omnigraph.history.commits import GraphCommit

@@ -35,8 +35,8 @@ from omnigraph.catalog.bound import (
     RrfValue,
     TextMatchValue,
 )
-from omnigraph.catalog.describe import describe
 from omnigraph.catalog.model import Catalog
+from omnigraph.catalog.params import describe
 from omnigraph.core.clock import look_at_deadline
 
 _NAMES = frozenset({"variable", "left", "right", "edge_variable"})

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.catalog.entity_id import KeyValue, derive_id
-from omnigraph.catalog.model import NodeType
+from omnigraph.catalog.model import KeyValue, NodeType, derive_id
 from omnigraph.core.values import FLOATS, Scalar
 from omnigraph.validate.columns import Column
 

@@ -15,8 +15,8 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
+from omnigraph.catalog.bind_expression import hinting
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType
-from omnigraph.catalog.scope import hinting
 from omnigraph.core.errors import ResourceLimit
 from omnigraph.core.values import json_name
 from omnigraph.validate.assemble import Converted, Flaw, assemble

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog.arrow_schema import arrow_type, with_moments
+from omnigraph.catalog.bind_expression import hinting
 from omnigraph.catalog.model import EdgeType, NodeType, Property
-from omnigraph.catalog.scope import hinting
 from omnigraph.core.arrays import Mask, Positions
 from omnigraph.core.limits import DIAGNOSTIC_EXCERPT_MAX
 from omnigraph.core.temporal import time_of_day

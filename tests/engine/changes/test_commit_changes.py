@@ -8,7 +8,7 @@ import pytest
 
 from omnigraph.catalog.build import read_schema
 from omnigraph.catalog.identity import inherit, resolve
-from omnigraph.catalog.ir import ir_text
+from omnigraph.catalog.build import ir_text
 from omnigraph.changes.model import EntityChange
 from omnigraph.commit.changes import SetSchema, TombstoneTable
 from omnigraph.core.errors import (

@@ -10,7 +10,7 @@ import pytest
 
 from omnigraph.catalog.bound import Direction
 from omnigraph.exec.dense import Derived
-from omnigraph.exec.dense.arrays import linked
+from omnigraph.exec.dense.slots import linked
 from omnigraph.graph.graph import Graph
 from tests.engine.dense.graphs import DIRECTIONS, SCHEMA, Reader, check_adjacency, derived_of, reader
 from tests.engine.dense.unchecked import publish_delete, publish_rows

@@ -176,7 +176,7 @@ def test_few_rows_are_fetched_until_a_block_pays(tmp_path: Path) -> None:
 def test_a_column_of_many_numbers_stays_in_its_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     matrix = np.zeros((50, DIMENSION), np.float32)
     with graph_of(tmp_path / "graph", matrix) as graph:
-        patched(monkeypatch, "omnigraph.exec.dense.vector_blocks.NUMBERS_MAX", matrix.size - 1)
+        patched(monkeypatch, "omnigraph.exec.dense.columns.NUMBERS_MAX", matrix.size - 1)
         derived, table = derived_of(graph), pinned(graph, KEY)
 
         assert all(derived.vectors.for_search(table, "vector", rows, few=FEW) is None for rows in (1, 50, 60))

@@ -10,10 +10,10 @@ from omnigraph.catalog.bound import BoundRead
 from omnigraph.core.clock import deadline
 from omnigraph.core.errors import QueryTimeout
 from omnigraph.core.span import Source
-from omnigraph.exec.budget import Budget
+from omnigraph.exec.rows import Budget
 from omnigraph.exec.operators import scan
 from omnigraph.graph.graph import Graph
-from omnigraph.language.lexer import tokenize
+from omnigraph.language.parser import tokenize
 from omnigraph.language.query_parser import parse_queries
 from omnigraph.plan.choose import pipeline_of
 from omnigraph.plan.estimate import Estimator
@@ -114,7 +114,7 @@ def test_conditions_on_rows_and_on_columns_that_are_read_look_at_the_clock(
         nonlocal looks
         looks += 1
 
-    patched(monkeypatch, "omnigraph.exec.budget.Budget.check", count)
+    patched(monkeypatch, "omnigraph.exec.rows.Budget.check", count)
     text = conditions(500).text
     for change in ("$p: P", '$p: P { name: "a" }'):
         looks = 0

@@ -10,7 +10,7 @@ from omnigraph.catalog.bound import BoundRead
 from omnigraph.catalog.model import Catalog
 from omnigraph.core.span import Source
 from omnigraph.language.query_parser import parse_queries
-from omnigraph.operations.reading import CACHED_TEXT_MAX, PhysicalKey, PlanCache
+from omnigraph.operations.query import CACHED_TEXT_MAX, PhysicalKey, PlanCache
 from omnigraph.plan.optimize import plan_read
 from omnigraph.plan.physical import PhysicalPlan
 from tests.engine.plan.planning import ROWS, Counts

@@ -9,7 +9,7 @@ import pytest
 from omnigraph import CartesianProductRefused, Graph, QueryMemoryExceeded, QueryTimeout, ResourceLimit
 from omnigraph import open as open_graph
 from omnigraph.exec.settings import TraversalMode
-from omnigraph.operations.reading import machine_memory, query_settings
+from omnigraph.operations.query import machine_memory, query_settings
 from tests.support.engine import new_graph
 from tests.support.queries import read
 from tests.support.reading import values
@@ -59,7 +59,7 @@ def test_memory_is_asked_for_before_it_is_taken(ring: Graph) -> None:
 def test_a_search_through_the_whole_graph_ends_in_time(ring: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     looks = count()
     patched(
-        monkeypatch, "omnigraph.exec.budget.monotonic", lambda: next(looks) / 1_000
+        monkeypatch, "omnigraph.exec.rows.monotonic", lambda: next(looks) / 1_000
     )  # a millisecond from look to look
 
     with pytest.raises(QueryTimeout) as caught:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from omnigraph.catalog.bound import Operator
 from omnigraph.core.arrays import Values
-from omnigraph.exec.operators.aggregate import _exact_sums
+from omnigraph.exec.operators.tail import _exact_sums
 from omnigraph.exec.operators.comparison import compare
 from omnigraph.exec.operators.operand import Constant
 from omnigraph.exec.operators.order import SortKey, sorted_positions

@@ -74,7 +74,7 @@ def test_memory_and_table_answer_alike(graph: Graph, monkeypatch: pytest.MonkeyP
     kept = [asked(graph, number, size) for number in range(8)]
     assert builds(graph)[0] <= 1
 
-    patched(monkeypatch, "omnigraph.exec.dense.vector_blocks.NUMBERS_MAX", 0)
+    patched(monkeypatch, "omnigraph.exec.dense.columns.NUMBERS_MAX", 0)
     with reopen(graph, upkeep=False) as cold:
         fetched = [asked(cold, number, size, exact=True) for number in range(8)]
         assert builds(cold) == (0, 0)

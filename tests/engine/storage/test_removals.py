@@ -37,7 +37,7 @@ IN_MEMORY = frozenset(
         "bulk/load/questions.py SparkQuestions._later",
         "changes/changed_ids.py _without_moved",
         "changes/changed_ids.py _paired",
-        "commit/running.py running",
+        "commit/recovery/pending.py running",
         "exec/mutation.py execute_mutation",
         "operations/embed/run.py EmbedRun.attempt",
         "plan/choose.py _Arrangement.exclude",
@@ -46,7 +46,7 @@ IN_MEMORY = frozenset(
 )
 ALLOWED = {
     # What an attempt made and never handed over, or has back with a `NoEffect`.
-    "commit/forks.py _drop": "forks that are the attempt's own",
+    "commit/write.py _drop": "forks that are the attempt's own",
     "operations/load/spark_run.py BulkRun.discard_files": "files less those that were handed over",
     "operations/embed/run.py EmbedRun.discard": "files less those that were handed over",
     "operations/embed/embed.py embed": "calls the one above, behind the run",
@@ -87,7 +87,7 @@ ALLOWED = {
     "storage/control/locks.py FileLock._unlink": "a lock file",
     "storage/control/locks.py WriterLock._discard": "a lock file",
     "storage/control/locks.py probe_flock": "a probe",
-    "storage/control/probe.py probe_store": "a probe",
+    "storage/control/object_store.py probe_store": "a probe",
     # The stores themselves.
     "storage/control/local_files.py LocalFiles.delete": "carries it out",
     "storage/control/local_files.py LocalFiles.discard": "carries it out",

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from omnigraph.storage.versions.row_sequences import RowSequences
+from omnigraph.storage.versions.newest import RowSequences
 from tests.support.tables import Workbench, names, rows
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.storage.files.synced_mark import MARK, Mark, read_mark, write_mark
+from omnigraph.storage.versions.newest import MARK, Mark, read_mark, write_mark
 
 
 @pytest.fixture

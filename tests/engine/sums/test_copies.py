@@ -13,7 +13,7 @@ from omnigraph.core.damage import GraphDamaged
 from omnigraph.core.errors import OmnigraphError
 from omnigraph.graph.graph import Graph
 from omnigraph.graph.opening import open as open_graph
-from omnigraph.storage.files.synced_mark import MARK
+from omnigraph.storage.versions.newest import MARK
 from tests.support.engine import copy_of, ids, new_graph, reopen
 
 SCHEMA = "node Person { name: String @key }\nedge Knows: Person -> Person\n"

@@ -7,7 +7,7 @@ import pytest
 from omnigraph.core.damage import GraphDamaged
 from omnigraph.core.errors import StorageError
 from omnigraph.graph.opening import open as open_graph
-from omnigraph.operations.file_checks import FRAGMENTS_COMPARED_MAX, TABLES_COMPARED_MAX
+from omnigraph.operations.open import FRAGMENTS_COMPARED_MAX, TABLES_COMPARED_MAX
 from tests.support.engine import copy_of, ids, ndjson, new_graph, node
 
 INSERT = "query m($n: String) { insert Person { name: $n } }"

@@ -28,7 +28,7 @@ from omnigraph.catalog.build import compile_schema
 from omnigraph.core.errors import CatalogError, ParseError, SourceError
 from omnigraph.core.limits import DIAGNOSTICS_MAX, SOURCE_BYTES_MAX
 from omnigraph.core.span import Source
-from omnigraph.language.lexer import decode_source
+from omnigraph.language.parser import decode_source
 from omnigraph.language.query_parser import parse_queries
 from tests.models.language.generate import (
     LANGUAGES,

@@ -109,7 +109,7 @@ ROOTS = (DOCS / "internals", REPOSITORY, PACKAGE)
     "stale",
     [
         "`history/migrations.py`",
-        "`commit/forks.py`, `commit/knives.py`",
+        "`commit/write.py`, `commit/knives.py`",
         "`server/`",
         "`storage/manifest`",
         "`src/omnigraph/storage/table.py`",

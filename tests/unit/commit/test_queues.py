@@ -2,7 +2,7 @@
 
 from itertools import permutations
 
-from omnigraph.commit.queues import QueueKey, WriteQueueManager
+from omnigraph.commit.parts import QueueKey, WriteQueueManager
 
 KEYS: list[QueueKey] = [("edge:Knows", "main"), ("node:Person", "june"), ("node:Person", "main")]
 

@@ -4,7 +4,7 @@ import pytest
 
 from omnigraph.catalog.model import Bounds
 from omnigraph.core.errors import ParseError
-from omnigraph.language.annotations import Embed
+from omnigraph.language.schema_ast import Embed
 from tests.support.library import compile_item, compile_text, parse_failure, pointed_at, wrap
 
 NODE = "node N { k: String @key }\n"

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from omnigraph.catalog.entity_id import KeyValue, derive_id
+from omnigraph.catalog.model import KeyValue, derive_id
 from omnigraph.catalog.index_kind import IndexKind, IndexSpec, index_specs
 from omnigraph.core.errors import ExecutionError
 from omnigraph.core.temporal import parse_date, parse_datetime

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from omnigraph.core.errors import ParseError
 from omnigraph.core.limits import SOURCE_BYTES_MAX
 from omnigraph.core.span import Source
-from omnigraph.language.lexer import Token, decode_source, tokenize
+from omnigraph.language.parser import Token, decode_source, tokenize
 from tests.support.library import compile_item, parse_failure, pointed_at, wrap
 
 

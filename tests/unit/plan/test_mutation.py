@@ -2,7 +2,7 @@
 
 from omnigraph.catalog.bound import NOW_PARAMETER, LiteralValue, Operator, ParameterValue
 from omnigraph.core.values import Scalar, ValueType
-from omnigraph.plan.mutation import (
+from omnigraph.exec.mutation import (
     ColumnPredicate,
     DeleteOp,
     InsertOp,

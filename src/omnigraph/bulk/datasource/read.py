@@ -20,7 +20,7 @@ from pyspark.sql.types import StructType
 from omnigraph.bulk.datasource.filters import to_filter
 from omnigraph.bulk.datasource.sink import TableWriter, WriteOptions, write_options
 from omnigraph.bulk.datasource.types import chosen_columns, spark_batch, spark_schema
-from omnigraph.catalog.scope import nearest_name
+from omnigraph.catalog.bind_expression import nearest_name
 from omnigraph.core.errors import BadRequest
 from omnigraph.core.limits import MAX_FRAGMENT_ROWS
 

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.bulk.sources.model import ColumnMap, EndColumns
+from omnigraph.catalog.bind_expression import hinting
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType, Property
-from omnigraph.catalog.scope import hinting
 from omnigraph.core.arrays import Mask, Positions
 from omnigraph.core.errors import BadRequest
 from omnigraph.validate.coerce import coerce_column

@@ -26,8 +26,8 @@ from typing import NoReturn
 from omnigraph.bulk.files import is_object
 from omnigraph.bulk.sources.model import ColumnMap, EndColumns, SourceInput
 from omnigraph.bulk.sources.names import find_type, resolve_name, typed_files
+from omnigraph.catalog.bind_expression import hinting, nearest_name
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType
-from omnigraph.catalog.scope import hinting, nearest_name
 from omnigraph.core.errors import BadRequest
 from omnigraph.core.yaml_text import read_yaml
 from omnigraph.validate.coerce import coerce_column

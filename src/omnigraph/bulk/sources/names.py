@@ -18,8 +18,8 @@ from pathlib import Path, PurePosixPath
 
 from omnigraph.bulk.files import is_folder, is_object, objects_below, objects_like
 from omnigraph.bulk.sources.model import Compression, Format, SourceInput
+from omnigraph.catalog.bind_expression import hinting
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType
-from omnigraph.catalog.scope import hinting
 from omnigraph.core.errors import BadRequest
 
 FORMATS = {

@@ -22,7 +22,7 @@ from omnigraph.catalog.migration_steps import (
     UpdateTypeMetadata,
 )
 from omnigraph.cli.steering import in_json, on_one_line
-from omnigraph.language.annotations import Note
+from omnigraph.language.schema_ast import Note
 
 
 def render_plan(plan: MigrationPlan) -> str:

@@ -12,7 +12,7 @@ from omnigraph.commit.recovery.kinds import RecoveryKind
 from omnigraph.commit.sidecar import Outcome, Sidecar
 from omnigraph.core.failpoint import hit
 from omnigraph.storage.files.added_files import files_between
-from omnigraph.storage.files.synced_mark import write_mark
+from omnigraph.storage.versions.newest import write_mark
 
 _FIELDS: "list[pa.Field[pa.DataType]]" = [
     pa.field("graph_commit_id", pa.utf8()),

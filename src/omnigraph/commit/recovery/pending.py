@@ -3,19 +3,45 @@
 V1  A taken writer lock means alive: nothing of its owner is recovered, repaired or removed.
 V2  A failure to list or read is loud; silence is never taken for absence. A file that is gone when it is read
     was finished by its writer.
+
+On an object store no lock tells whether a writer is alive; one process writes there, and it knows which of
+its operations are inside their commit section.
 """
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from omnigraph.commit.parts import Parts
-from omnigraph.commit.running import is_running
 from omnigraph.commit.sidecar import RECOVERY_DIR, Sidecar
 from omnigraph.commit.sidecar_reader import read_sidecar
 from omnigraph.core.errors import RecoveryRequired, StorageError
 from omnigraph.core.failpoint import hit
 from omnigraph.storage.control.local_files import LocalFiles
 from omnigraph.storage.control.locks import HeldLock, is_taken, try_lock
+
+_running: set[str] = set()
+_lock = threading.Lock()
+
+
+@contextmanager
+def running(operation_id: str) -> Iterator[None]:
+    """Count an operation as alive for the duration of a block."""
+    with _lock:
+        _running.add(operation_id)
+    try:
+        yield
+    finally:
+        with _lock:
+            _running.discard(operation_id)
+
+
+def is_running(operation_id: str) -> bool:
+    """Return whether an operation of this process is inside its commit section."""
+    with _lock:
+        return operation_id in _running
 
 
 class SidecarChanged(RecoveryRequired):

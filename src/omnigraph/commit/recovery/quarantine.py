@@ -19,7 +19,7 @@ from omnigraph.commit.sidecar import Outcome, SidecarTable
 from omnigraph.core.damage import GraphDamaged
 from omnigraph.core.failpoint import hit
 from omnigraph.history.branches import Branch
-from omnigraph.history.damage import damage_explained, table_damage_explained
+from omnigraph.history.coordinator import damage_explained, table_damage_explained
 from omnigraph.history.identity import MAIN_BRANCH, BranchIdentity, branch_name
 from omnigraph.history.manifest_rows import MANIFEST_DIR
 from omnigraph.history.state import ManifestState
@@ -31,9 +31,9 @@ from omnigraph.storage.damage.quarantine import (
     find_unpublished,
     move_to_quarantine,
 )
-from omnigraph.storage.files.synced_mark import read_mark
 from omnigraph.storage.files.version_file import version_of_file_name
 from omnigraph.storage.tables.handle import ref_path
+from omnigraph.storage.versions.newest import read_mark
 
 
 def quarantine_manifest(parts: Parts) -> None:

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from omnigraph.commit.forks import owns
 from omnigraph.commit.parts import Parts, boot_id, host_name, process_id
 from omnigraph.commit.publish import publish_lock_file
 from omnigraph.commit.recovery.kinds import RecoveryKind
@@ -27,6 +26,7 @@ from omnigraph.commit.sidecar import (
     SidecarTable,
     WriterKind,
 )
+from omnigraph.commit.write import owns
 from omnigraph.core.damage import GraphDamaged
 from omnigraph.core.errors import BadRequest, ConflictError, UnsupportedError, VersionNotFound
 from omnigraph.core.failpoint import hit
@@ -40,9 +40,9 @@ from omnigraph.storage.control.locks import PublishLock, WriterLock
 from omnigraph.storage.damage.manifest_survey import damage_at, rows_above, survey
 from omnigraph.storage.damage.quarantine import QUARANTINE_DIR, VersionGone, list_versions, version_damage
 from omnigraph.storage.damage.restored_version import write_restored
-from omnigraph.storage.files.synced_mark import write_mark
 from omnigraph.storage.files.version_file import version_file_name
 from omnigraph.storage.tables.handle import ref_path
+from omnigraph.storage.versions.newest import write_mark
 
 
 @dataclass(frozen=True, slots=True)

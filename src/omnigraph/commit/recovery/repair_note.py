@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 from omnigraph.commit.parts import Parts
-from omnigraph.core.json_text import read_json
 from omnigraph.core.regular_file import read_control_file
+from omnigraph.core.values import read_json
 from omnigraph.storage.damage.quarantine import QUARANTINE_DIR
 
 NOTE = "repair.json"

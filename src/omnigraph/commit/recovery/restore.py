@@ -19,7 +19,6 @@ from omnigraph.history.identity import MAIN_BRANCH
 from omnigraph.history.manifest_rows import MANIFEST_DIR
 from omnigraph.storage.control.durability import sync_path
 from omnigraph.storage.damage.quarantine import QUARANTINE_DIR, hollow_file, list_versions, translated
-from omnigraph.storage.files.synced_mark import write_mark
 from omnigraph.storage.files.version_file import (
     VERSIONS_DIR,
     HollowContent,
@@ -27,6 +26,7 @@ from omnigraph.storage.files.version_file import (
     version_file_name,
     version_of_file_name,
 )
+from omnigraph.storage.versions.newest import write_mark
 
 
 @dataclass(frozen=True, slots=True)

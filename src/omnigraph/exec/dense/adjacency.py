@@ -11,8 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from omnigraph.core.arrays import Mask, Positions, SlotArray
-from omnigraph.exec.dense.arrays import check_slots, linked
-from omnigraph.exec.dense.slots import Slots, TablePin
+from omnigraph.exec.dense.slots import Slots, TablePin, check_slots, linked
 
 _MASK_FROM = 4_096  # from this many positions, a flag for each position of the base beats a search
 _EDGES_BY_PASS_MAX = 8  # up to this many edges are found by a pass over all of them

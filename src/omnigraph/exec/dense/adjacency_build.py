@@ -8,8 +8,7 @@ import numpy as np
 from omnigraph.catalog.bound import Direction
 from omnigraph.core.arrays import Positions, SlotArray, Values
 from omnigraph.exec.dense.adjacency import NO_OVERLAY, Adjacency, Csr, Overlay
-from omnigraph.exec.dense.arrays import plain
-from omnigraph.exec.dense.slots import OpenTable, Slots
+from omnigraph.exec.dense.slots import OpenTable, Slots, plain
 from omnigraph.storage.tables.rows import read_rows, row_ids_of
 from omnigraph.storage.versions.difference import VersionDelta
 

@@ -1,20 +1,96 @@
-"""Whole columns in memory, indexed by slot: a base array and the values written since.
+"""Whole columns in memory, indexed by slot: which are worth it, and what they hold.
+
+A column is a base array and the values written since.
 
 C1  A view is immutable and right for its pin; advancing shares the base, so that older snapshots stay right.
 C2  The cost of advancing a view depends on the rows that changed.
+
+Z1  What a search finds does not depend on what is kept. A column that is small enough is always compared in
+    memory, unless so few rows are asked for that their vectors are fetched and compared in the same way.
+
+H1  A column is read whole once fetching parts of it has cost as much: at worst twice the least is spent.
+H2  A table whose ids are in memory will be asked for more rows: a quarter of that is enough.
+H3  What is kept never decides an answer, only how quickly it comes.
 """
 
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, TypeAlias, cast, final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph.core.arrays import SlotArray, Values
-from omnigraph.exec.dense.arrays import empty_slots, plain, taken
-from omnigraph.exec.dense.slots import OpenTable, Slots, TablePin
-from omnigraph.storage.tables.rows import read_rows, row_ids_of
+from omnigraph.exec.dense.resident import Counter, ResidentKey, Residents
+from omnigraph.exec.dense.slots import OpenTable, Slots, TablePin, empty_slots, plain, taken
+from omnigraph.exec.dense.vectors import VectorBlock, advance_vectors, build_vectors
+from omnigraph.storage.tables.rows import field_id, read_rows, row_ids_of, take_rows
 from omnigraph.storage.versions.difference import Layout, VersionDelta
+
+COLUMN_SHARE = 4  # of the memory that one column may take: a quarter
+IN_USE_SHARE = 4  # of the cost of a read, for a table that is in constant use (H2)
+SAMPLE_ROWS = 512
+TEXT_BYTES_MAX = 128  # mean length of strings that are worth keeping
+
+# Milliseconds; only their ratios matter.
+_FETCH_MS, _FETCH_ROW_MS, _READ_MS, _READ_ROW_MS = 0.5, 0.001, 3.0, 0.00003
+_FETCH_NUMBER_MS, _READ_NUMBER_MS = 0.0002, 0.000004  # of vectors
+
+
+@final
+class Worth:
+    """What was spent on columns that are not kept; safe for threads."""
+
+    def __init__(self, memory_bytes: int) -> None:
+        """Take the memory that all derived structures may use."""
+        self._column_bytes_max = memory_bytes // COLUMN_SHARE
+        self._lock = threading.Lock()
+        self._spent_ms: dict[ResidentKey, float] = {}
+        self._is_short: dict[ResidentKey, bool] = {}
+
+    def is_due(self, key: ResidentKey, *, fetched: int, rows: int, is_in_use: bool) -> bool:
+        """Count a fetch of some rows; say whether reading a column of `rows` rows has become cheaper."""
+        spent_ms = self._spend(key, _FETCH_MS + _FETCH_ROW_MS * fetched)
+        return spent_ms * (IN_USE_SHARE if is_in_use else 1) >= _READ_MS + _READ_ROW_MS * rows
+
+    def are_vectors_due(self, key: ResidentKey, *, fetched: int, numbers: int) -> bool:
+        """Count a fetch of some numbers of vectors; say whether reading all of them has become cheaper."""
+        spent_ms = self._spend(key, _FETCH_MS + _FETCH_NUMBER_MS * fetched)
+        return spent_ms >= _READ_MS + _READ_NUMBER_MS * numbers
+
+    def fits(self, size: float) -> bool:
+        """Say whether a column of this many bytes may be kept."""
+        return size <= self._column_bytes_max
+
+    def is_short(self, key: ResidentKey, table: OpenTable, slots: Slots, name: str) -> bool:
+        """Say whether a column is short enough to be kept: fixed-width always, strings by a sample."""
+        known = self._is_short.get(key)
+        if known is None:
+            known = self._is_short[key] = self._has_short_values(table, slots, name)
+        return known
+
+    def _spend(self, key: ResidentKey, ms: float) -> float:
+        with self._lock:
+            spent = self._spent_ms[key] = self._spent_ms.get(key, 0.0) + ms
+        return spent
+
+    def _has_short_values(self, table: OpenTable, slots: Slots, name: str) -> bool:
+        type_ = table.handle.schema.field(name).type
+        if pa.types.is_primitive(type_):
+            return self.fits(slots.size * 8)
+        if not (pa.types.is_string(type_) or pa.types.is_large_string(type_)):
+            return False
+        live = slots.all()
+        if not len(live):
+            return True
+        sample = live[:: max(1, len(live) // SAMPLE_ROWS)][:SAMPLE_ROWS]
+        taken = take_rows(table.handle, slots.row_ids(sample), [name])
+        mean = (pc.sum(pc.binary_length(taken[name])).as_py() or 0) / len(sample)
+        return mean <= TEXT_BYTES_MAX and self.fits(mean * slots.size)
+
 
 PATCHES_MAX = 4_096  # values beside the base; more are folded into a new one
 REPEATS_SAMPLE = 8_192
@@ -154,3 +230,72 @@ def _joined(base: Values, patch: Values) -> Values:
         return pa.concat_arrays([base, patch])
     pieces = pa.chunked_array([base, patch.dictionary_encode()]).unify_dictionaries()
     return pa.concat_arrays(pieces.chunks)
+
+
+NUMBERS_MAX = 16_000_000  # of one column: comparing them all takes about as long as a search by index
+NUMBER_BYTES = 4
+
+DeltaSince: TypeAlias = Callable[[OpenTable, TablePin, Layout, TablePin], VersionDelta]
+
+
+@final
+class VectorBlocks:
+    """The vectors that are in memory; safe to share between threads."""
+
+    def __init__(
+        self,
+        residents: Residents,
+        counter: Counter,
+        worth: Worth,
+        slots: Callable[[OpenTable], Slots],
+        delta: DeltaSince,
+    ) -> None:
+        """Take what all derived structures share: memory, counts, costs, slots and changes."""
+        self._residents = residents
+        self._counter = counter
+        self._worth = worth
+        self._slots = slots
+        self._delta = delta
+
+    def for_search(self, table: OpenTable, name: str, rows: int, *, few: int) -> VectorBlock | None:
+        """Return the block to search some rows of a column in, or `None` where the table must be asked (Z1).
+
+        The vectors of `few` rows are fetched until reading the block pays.
+        """
+        dimension = cast("pa.FixedSizeListType[Any]", table.handle.schema.field(name).type).list_size
+        numbers = table.handle.row_count * dimension
+        if numbers > NUMBERS_MAX or not self._worth.fits(numbers * NUMBER_BYTES):
+            return None
+        if rows <= few and not self._is_due(table, name, rows * dimension, numbers):
+            return None
+        return self.get(table, name)
+
+    def get(self, table: OpenTable, name: str) -> VectorBlock:
+        """Return the vectors of a column: kept, advanced or read."""
+        slots = self._slots(table)
+
+        def advance(block: VectorBlock) -> VectorBlock:
+            before = block.slots
+            self._counter.add("vector_advances")
+            delta = self._delta(table, before.pin, before.layout, slots.generation)
+            return advance_vectors(block, slots, delta, name)
+
+        def build() -> VectorBlock:
+            self._counter.add("vector_builds")
+            return build_vectors(table, slots, name)
+
+        key = self._key(table, slots, name)
+        return self._residents.view(key, slots.pins, advance=advance, build=build)
+
+    def resident(self, table: OpenTable, name: str) -> VectorBlock | None:
+        """Return the vectors of a column if a version of them is in memory."""
+        known = self._residents.known(self._key(table, self._slots(table), name))
+        return None if known is None else self.get(table, name)
+
+    def _is_due(self, table: OpenTable, name: str, asked: int, numbers: int) -> bool:
+        key = self._key(table, self._slots(table), name)
+        is_kept = self._residents.known(key) is not None
+        return is_kept or self._worth.are_vectors_due(key, fetched=asked, numbers=numbers)
+
+    def _key(self, table: OpenTable, slots: Slots, name: str) -> ResidentKey:
+        return ResidentKey("vectors", ((table.lineage, slots.generation),), field_id(table.handle, name))

@@ -26,15 +26,27 @@ from omnigraph.exec.dense.adjacency_build import (
     ends_of,
     turned_round,
 )
-from omnigraph.exec.dense.arrays import plain
-from omnigraph.exec.dense.columns import DenseColumn, advance_column, build_column
-from omnigraph.exec.dense.counts import Counter, DerivedCounts
+from omnigraph.exec.dense.columns import DenseColumn, VectorBlocks, Worth, advance_column, build_column
 from omnigraph.exec.dense.disk import CacheSettings, DiskCache
 from omnigraph.exec.dense.ids import ID, IdIndex, advance_ids, build_ids
-from omnigraph.exec.dense.resident import DeltaMemo, Family, ResidentKey, Residents, derive
-from omnigraph.exec.dense.slots import OpenTable, Slots, TableLineage, TablePin, advance_slots, build_slots
-from omnigraph.exec.dense.vector_blocks import VectorBlocks
-from omnigraph.exec.dense.worth import Worth
+from omnigraph.exec.dense.resident import (
+    Counter,
+    DeltaMemo,
+    DerivedCounts,
+    Family,
+    ResidentKey,
+    Residents,
+    derive,
+)
+from omnigraph.exec.dense.slots import (
+    OpenTable,
+    Slots,
+    TableLineage,
+    TablePin,
+    advance_slots,
+    build_slots,
+    plain,
+)
 from omnigraph.storage.tables.rows import field_id, row_ids_of, take_rows
 from omnigraph.storage.tables.table import TableStore
 from omnigraph.storage.versions.difference import Layout, VersionDelta

@@ -13,11 +13,10 @@ import pyarrow as pa
 
 from omnigraph.core.arrays import Positions, SlotArray, Values
 from omnigraph.exec.dense.adjacency import NO_OVERLAY, Adjacency, Csr
-from omnigraph.exec.dense.arrays import RowIds, empty_slots, words
 from omnigraph.exec.dense.columns import DenseColumn
 from omnigraph.exec.dense.disk import Arrays, Stored
 from omnigraph.exec.dense.ids import ID, Hashes, HashTable, IdIndex, restored
-from omnigraph.exec.dense.slots import SlotBase, Slots, TableLineage, TablePin
+from omnigraph.exec.dense.slots import RowIds, SlotBase, Slots, TableLineage, TablePin, empty_slots, words
 from omnigraph.storage.versions.difference import FragmentState, Layout
 
 

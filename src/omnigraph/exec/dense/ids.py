@@ -17,9 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.core.arrays import Positions, SlotArray, Values
-from omnigraph.exec.dense.arrays import empty_slots, plain, words
 from omnigraph.exec.dense.columns import DenseColumn, build_column, patched_column
-from omnigraph.exec.dense.slots import OpenTable, Slots, TablePin
+from omnigraph.exec.dense.slots import OpenTable, Slots, TablePin, empty_slots, plain, words
 from omnigraph.storage.versions.difference import VersionDelta
 
 Hashes: TypeAlias = npt.NDArray[np.uint64]

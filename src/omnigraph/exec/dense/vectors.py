@@ -15,8 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from omnigraph.core.arrays import Floats, Mask, SlotArray, Values
-from omnigraph.exec.dense.arrays import empty_slots, plain
-from omnigraph.exec.dense.slots import OpenTable, Slots, TablePin
+from omnigraph.exec.dense.slots import OpenTable, Slots, TablePin, empty_slots, plain
 from omnigraph.storage.tables.rows import read_rows, row_ids_of
 from omnigraph.storage.versions.difference import VersionDelta
 

@@ -3,13 +3,12 @@
 import numpy as np
 
 from omnigraph.core.arrays import Mask, SlotArray
-from omnigraph.exec.budget import SLOT_BYTES
 from omnigraph.exec.context import QueryContext
-from omnigraph.exec.dense.arrays import linked
+from omnigraph.exec.dense.slots import linked
 from omnigraph.exec.operators.condition import holds
 from omnigraph.exec.operators.hop import Hop, hop_along, hops_ahead
 from omnigraph.exec.operators.reach import reach
-from omnigraph.exec.rows import NO_SLOTS, BindingTable, distinct
+from omnigraph.exec.rows import NO_SLOTS, SLOT_BYTES, BindingTable, distinct
 from omnigraph.plan.physical import Close
 
 EXPAND_UP_TO = 65_536  # up to this many hops, following them is cheaper than ordering all edges once

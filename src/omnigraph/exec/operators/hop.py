@@ -19,7 +19,7 @@ from omnigraph.core.arrays import Ints, Mask, SlotArray, Values
 from omnigraph.exec.context import QueryContext
 from omnigraph.exec.dense import Adjacency
 from omnigraph.exec.dense.adjacency import Csr
-from omnigraph.exec.dense.arrays import linked
+from omnigraph.exec.dense.slots import linked
 from omnigraph.exec.rows import distinct
 from omnigraph.exec.settings import TraversalMode
 from omnigraph.exec.view import build_ms, predicted_ms

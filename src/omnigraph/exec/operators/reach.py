@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from omnigraph.core.arrays import Ints, SlotArray
-from omnigraph.exec.budget import SLOT_BYTES, Budget
 from omnigraph.exec.operators.hop import Hop, repeated
+from omnigraph.exec.rows import SLOT_BYTES, Budget
 
 PAIRS_REACH_MAX = 64.0  # up to this many nodes per start, all starts advance together
 PAIRS_STARTS_MIN = 16

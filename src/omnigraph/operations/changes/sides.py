@@ -5,9 +5,8 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 
 from omnigraph.bulk.export.values import json_records
-from omnigraph.catalog.build import build_catalog
-from omnigraph.catalog.ir import read_ir
-from omnigraph.catalog.scope import hinting
+from omnigraph.catalog.bind_expression import hinting
+from omnigraph.catalog.build import build_catalog, read_ir
 from omnigraph.changes.model import (
     KINDS,
     ChangeFilter,

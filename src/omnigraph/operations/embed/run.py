@@ -16,9 +16,9 @@ from omnigraph.bulk.connect.progress import ProgressEvent, Stage, told
 from omnigraph.bulk.embed import Filling, FillReport
 from omnigraph.catalog.arrow_schema import arrow_schema
 from omnigraph.commit.finalize import WriteRequest, finalize_staged
-from omnigraph.commit.forks import forked, owns
 from omnigraph.commit.outcome import Made, NoEffect
 from omnigraph.commit.sidecar import WriterKind
+from omnigraph.commit.write import forked, owns
 from omnigraph.core.errors import StorageError
 from omnigraph.embedding.config import EmbeddingConfig
 from omnigraph.embedding.provider import Provider

@@ -7,11 +7,10 @@ from typing import Literal
 
 import pyarrow as pa
 
+from omnigraph.catalog.bind_expression import hinting, nearest_name
 from omnigraph.catalog.model import NodeType, Property
-from omnigraph.catalog.scope import hinting, nearest_name
 from omnigraph.core.errors import BadRequest
-from omnigraph.core.json_text import read_json
-from omnigraph.core.values import Scalar
+from omnigraph.core.values import Scalar, read_json
 from omnigraph.storage.tables.filter import Compare, FilterValue, Or, RowFilter
 from omnigraph.validate.coerce import coerce_column
 

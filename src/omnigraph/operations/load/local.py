@@ -10,7 +10,7 @@ from omnigraph.catalog.model import Catalog
 from omnigraph.commit.finalize import WriteRequest, finalize
 from omnigraph.commit.sidecar import WriterKind
 from omnigraph.core.errors import BadRequest
-from omnigraph.exec.committed import CommittedTables
+from omnigraph.exec.mutation import CommittedTables
 from omnigraph.history.state import Snapshot
 from omnigraph.operations.context import OpenGraph
 from omnigraph.operations.load.cleared import cleared_properties
@@ -26,10 +26,10 @@ from omnigraph.operations.load.rejects import Rejection, new_log
 from omnigraph.operations.settings import check_ceilings, load_concurrency, read_limits
 from omnigraph.staging.write_set import WriteSet, work_of
 from omnigraph.validate.arrow_questions import cleared_rows
-from omnigraph.validate.changeset import validate_changeset
 from omnigraph.validate.columns import Column, TableChange, TypedRows, concat_rows, null_properties
 from omnigraph.validate.expansion import within_memory
 from omnigraph.validate.records import read_ndjson
+from omnigraph.validate.set_checks import validate_changeset
 from omnigraph.validate.sets import NO_IDS, KeyOps
 from omnigraph.validate.soundness import sound_rows
 from omnigraph.validate.tables import read_table, wrong_column

@@ -20,8 +20,8 @@ from omnigraph.bulk.connect.progress import Stage, told
 from omnigraph.bulk.load.spool import Spool
 from omnigraph.bulk.sources.sources import WHOLE, Slice, SourceInput, needs_survey, place, plan_slices, survey
 from omnigraph.commit.finalize import WriteRequest, finalize_staged
-from omnigraph.commit.forks import forked, owns
 from omnigraph.commit.sidecar import WriterKind
+from omnigraph.commit.write import forked, owns
 from omnigraph.core.shield import delivering_behind
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.state import Snapshot

@@ -8,14 +8,14 @@ import pyarrow as pa
 from omnigraph.bulk.load.tasks import ReadPlan, SliceWork, passing_rows
 from omnigraph.catalog.arrow_schema import arrow_schema
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType
-from omnigraph.exec.committed import CommittedTables
+from omnigraph.exec.mutation import CommittedTables
 from omnigraph.operations.load.local import changes_of
 from omnigraph.operations.load.model import LoadMode
 from omnigraph.storage.tables.fragments import TaskTable, WrittenFragment, read_written
 from omnigraph.validate.arrow_questions import ArrowQuestions
-from omnigraph.validate.changeset import delta_of
 from omnigraph.validate.columns import TypedRows, concat_rows
 from omnigraph.validate.questions import FILE, LINE, null_of
+from omnigraph.validate.set_checks import delta_of
 from omnigraph.validate.sets import KeyOps
 from omnigraph.validate.violations import ViolationLog
 

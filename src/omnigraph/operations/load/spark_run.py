@@ -21,7 +21,7 @@ from omnigraph.catalog.arrow_schema import arrow_schema
 from omnigraph.catalog.model import EdgeType, NodeType
 from omnigraph.commit.outcome import NoEffect
 from omnigraph.core.errors import InvariantViolation, StorageError
-from omnigraph.exec.committed import CommittedTables
+from omnigraph.exec.mutation import CommittedTables
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.state import Snapshot
 from omnigraph.operations.context import OpenGraph
@@ -45,10 +45,15 @@ from omnigraph.storage.tables.fragments import (
 from omnigraph.storage.tables.pinned import pieces
 from omnigraph.storage.tables.staged import StagedWrite
 from omnigraph.storage.tables.task_notes import TaskNotes
-from omnigraph.validate.changeset import fold_by_id
 from omnigraph.validate.columns import TypedRows
 from omnigraph.validate.questions import FILE, LINE, KeyQuestions
-from omnigraph.validate.set_checks import TableTraits, check_cardinality, check_endpoints, check_keys
+from omnigraph.validate.set_checks import (
+    TableTraits,
+    check_cardinality,
+    check_endpoints,
+    check_keys,
+    fold_by_id,
+)
 from omnigraph.validate.violations import ViolationLog
 
 

@@ -28,7 +28,7 @@ from omnigraph.core.errors import (
 )
 from omnigraph.core.failpoint import hit
 from omnigraph.core.merge_conflict import MergeConflict
-from omnigraph.exec.committed import CommittedTables
+from omnigraph.exec.mutation import CommittedTables
 from omnigraph.history.ancestry import Ancestor, Ancestry, Meeting
 from omnigraph.history.branches import trimmed_name
 from omnigraph.history.commits import GraphCommit

@@ -8,12 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from omnigraph.commit.changes import UpdateTable
-from omnigraph.commit.forks import owns
 from omnigraph.commit.multi_step import Steps, table_commit
 from omnigraph.commit.publish import PublishOutcome
 from omnigraph.commit.section import FailpointNames, TableCommit
 from omnigraph.commit.sidecar import WriterKind
-from omnigraph.commit.write import Attempt, Change, MergedCommit, entered
+from omnigraph.commit.write import Attempt, Change, MergedCommit, entered, owns
 from omnigraph.core.errors import ReadSetChanged
 from omnigraph.history.commits import GraphCommit
 from omnigraph.history.fold import TableEntry

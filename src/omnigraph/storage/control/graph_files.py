@@ -8,9 +8,8 @@ from omnigraph.core.regular_file import open_regular
 from omnigraph.storage.control.object_store import list_sizes, read_bytes
 from omnigraph.storage.control.os_errors import storage_error
 from omnigraph.storage.control.uri import GraphRoot
-from omnigraph.storage.files.relative_path import check_relative_path
 from omnigraph.storage.files.sums import sum_file
-from omnigraph.storage.files.version_file import VERSIONS_DIR, version_of_file_name
+from omnigraph.storage.files.version_file import VERSIONS_DIR, check_relative_path, version_of_file_name
 
 Found = TypeVar("Found")
 

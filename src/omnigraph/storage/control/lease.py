@@ -22,7 +22,7 @@ from pathlib import Path
 from omnigraph.core.errors import StorageError, WriterLeaseHeld
 from omnigraph.core.failpoint import hit
 from omnigraph.core.ids import new_ulid
-from omnigraph.core.json_text import read_json
+from omnigraph.core.values import read_json
 from omnigraph.storage.control.object_store import StorageAdapter
 
 WRITER_LEASE = "__writer_lease.json"

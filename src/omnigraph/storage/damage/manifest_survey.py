@@ -19,10 +19,10 @@ from omnigraph.storage.damage.quarantine import (
     list_versions,
     read_version,
 )
-from omnigraph.storage.files.synced_mark import read_mark
 from omnigraph.storage.files.version_file import HollowContent, NamedFile, version_file_name
 from omnigraph.storage.tables.handle import TableAddress
 from omnigraph.storage.tables.lance_errors import LANCE_ERRORS
+from omnigraph.storage.versions.newest import read_mark
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,12 @@ from omnigraph.core.environment import word_setting
 from omnigraph.core.errors import InvariantViolation
 from omnigraph.core.regular_file import open_regular
 from omnigraph.storage.control.os_errors import storage_error
-from omnigraph.storage.files.relative_path import check_relative_path
-from omnigraph.storage.files.version_file import VERSIONS_DIR, version_file_name, version_of_file_name
+from omnigraph.storage.files.version_file import (
+    VERSIONS_DIR,
+    check_relative_path,
+    version_file_name,
+    version_of_file_name,
+)
 
 ENVIRONMENT = "OMNIGRAPH_CHECKSUMS"
 ALGORITHM = "xxh3"

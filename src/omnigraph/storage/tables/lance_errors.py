@@ -1,4 +1,6 @@
-"""What the library's errors mean: the only place that reads their texts.
+"""What the library's errors mean, and which of them come from a file that is gone or hollow.
+
+Nothing else reads the texts of these errors.
 
 Lance raises one typed error, and only from one call; everything else is a builtin exception with a text that
 ends in a location in its source. The texts are pinned by `tests/engine/storage/test_guard_error_texts.py`.
@@ -6,14 +8,18 @@ ends in a location in its source. The texts are pinned by `tests/engine/storage/
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Literal
 
 from lance.commit import CommitConflictError
 
+from omnigraph.core.damage import GraphDamaged
 from omnigraph.core.errors import OmnigraphError, StorageError
 from omnigraph.storage.control.os_errors import kind_of
 from omnigraph.storage.control.s3_errors import read_answer
+from omnigraph.storage.damage.quarantine import VersionGone, version_damage
+from omnigraph.storage.tables.handle import TableAddress
 
 ErrorClass = Literal["conflict", "incompatible", "key_exists", "exists", "not_found", "other"]
 
@@ -95,3 +101,52 @@ def _kind(error: BaseException, text: str) -> str:
 def _without_source_location(text: str) -> str:
     """Cut the locations in the library's own source, which name its build machine."""
     return text.split(", /", 1)[0]
+
+
+_REMEDY = (
+    "put the file back from a copy; or go back to a version of the branch that does not need it with "
+    "'omnigraph repair --to VERSION', which first says what would be lost"
+)
+
+
+@contextmanager
+def damage_told(address: TableAddress, version: int) -> Iterator[None]:
+    """Name the file if a version of a table cannot be read because one of its files is gone or hollow.
+
+    Raises:
+        GraphDamaged: a file of the version is gone or hollow.
+        StorageError: whatever the block raised, where the files do not explain it.
+    """
+    try:
+        yield
+    except StorageError as error:
+        folder = address.local_path
+        is_explained = isinstance(error, GraphDamaged) or error.kind in {"transient", "configuration"}
+        if folder is None or is_explained:
+            raise
+        found = None
+        with suppress(StorageError):  # what cannot be read is not hollow: the first error says more
+            found = _damage(folder, version)
+        if found is None:
+            raise
+        dataset = _dataset(address, folder)
+        raise GraphDamaged(
+            file=f"{dataset}/{found[0]}",
+            reason=found[1],
+            dataset=dataset,
+            versions=[version],
+            remedy=_REMEDY,
+        ) from error
+
+
+def _damage(folder: Path, version: int) -> tuple[str, str] | None:
+    try:
+        return version_damage(folder, version)
+    except VersionGone:
+        return None  # there is no such version, or it was cleaned up: the error says so
+
+
+def _dataset(address: TableAddress, folder: Path) -> str:
+    """Return the path of a table inside its graph, which is two folders above every table."""
+    table = TableAddress(address.uri).local_path
+    return folder.name if table is None else str(folder.relative_to(table.parents[1]))

@@ -17,13 +17,13 @@ from lance import LanceDataset
 from omnigraph.core.clock import boot_clock
 from omnigraph.core.errors import RowLevelCasContention, StorageError
 from omnigraph.storage.damage.manifest_survey import refuse_damage, refuse_missing
-from omnigraph.storage.files.synced_mark import read_mark, write_mark
 from omnigraph.storage.tables.create import create_dataset
 from omnigraph.storage.tables.filter import Compare, IsNull, Or, to_lance
 from omnigraph.storage.tables.handle import TableAddress
 from omnigraph.storage.tables.lance_errors import LANCE_ERRORS, classify, translate, translated
 from omnigraph.storage.tables.staged import files_added
 from omnigraph.storage.tables.table import TableStore
+from omnigraph.storage.versions.newest import read_mark, write_mark
 
 KEY = "object_id"
 

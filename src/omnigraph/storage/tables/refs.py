@@ -18,7 +18,7 @@ from omnigraph.storage.files.added_files import files_between
 from omnigraph.storage.tables.handle import TableAddress
 from omnigraph.storage.tables.lance_errors import LANCE_ERRORS, classify, translate, translated
 from omnigraph.storage.tables.table import TableStore
-from omnigraph.storage.versions.ref_starts import RefStart
+from omnigraph.storage.versions.newest import RefStart
 
 # Characters that the library's paths spell with a percent sign.
 _ENCODED = re.compile(r"""[^ -~]|[\\{^}%`\]">\[~<#|*?]""")

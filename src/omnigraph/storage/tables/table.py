@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, cast, final
 
 import lance
@@ -20,16 +21,13 @@ from lance.lance import _Session as Session
 
 from omnigraph.core.errors import StorageError
 from omnigraph.core.recent import Recent
-from omnigraph.storage.damage.table_damage import damage_told
 from omnigraph.storage.files.transactions import UNREADABLE, TransactionInfo, read_transaction
 from omnigraph.storage.search.words import AnalysisCache
 from omnigraph.storage.tables.filter import FilterValue, RowFilter, to_lance
 from omnigraph.storage.tables.handle import SnapshotHandle, TableAddress
-from omnigraph.storage.tables.lance_errors import translated
+from omnigraph.storage.tables.lance_errors import damage_told, translated
 from omnigraph.storage.tables.rows import find_rows
-from omnigraph.storage.versions.newest import NewestVersions
-from omnigraph.storage.versions.ref_starts import RefStart, RefStarts
-from omnigraph.storage.versions.row_sequences import RowSequences
+from omnigraph.storage.versions.newest import NewestVersions, RefStart, RefStarts, RowSequences
 
 __all__ = [
     "Coverage",
@@ -83,7 +81,6 @@ class TableStore:
         """Take the options of the object store; none for a local disk."""
         self._storage_options = storage_options
         self._session = Session()
-        self.analyses = AnalysisCache()  # words of texts that are searched without an index
         self._lock = threading.Lock()
         self._handles: Recent[tuple[TableAddress, int], SnapshotHandle] = Recent(HANDLES_MAX)
         self._probes: Recent[str, SnapshotHandle] = Recent(HANDLES_MAX)  # any version can find the newest
@@ -93,6 +90,11 @@ class TableStore:
         self._live: weakref.WeakSet[SnapshotHandle] = weakref.WeakSet()
         self._counter = _IoCounter()
         self.before_open: Callable[[TableAddress, int], None] | None = None  # may raise: nothing is read then
+
+    @cached_property
+    def analyses(self) -> AnalysisCache:
+        """The words of texts that are searched without an index."""
+        return AnalysisCache()
 
     def open_at(self, address: TableAddress, version: int) -> SnapshotHandle:
         """Return a table at a version.

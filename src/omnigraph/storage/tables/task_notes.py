@@ -21,13 +21,13 @@ from pathlib import Path
 
 from omnigraph.core.clock import boot_clock
 from omnigraph.core.errors import InvariantViolation, SparkUnavailable, StorageError
-from omnigraph.core.json_text import read_json
+from omnigraph.core.values import read_json
 from omnigraph.storage.control.durability import Durability
 from omnigraph.storage.control.locks import wait_for_lock, wait_until_free
 from omnigraph.storage.control.object_store import StorageAdapter, open_adapter
 from omnigraph.storage.control.os_errors import storage_error
 from omnigraph.storage.control.uri import GraphRoot
-from omnigraph.storage.files.relative_path import check_ref, check_relative_path
+from omnigraph.storage.files.version_file import check_ref, check_relative_path
 
 STOP = "stop"
 WAIT_S = 10.0  # a cancelled task has ended by itself or is killed by then; a file takes less than a second

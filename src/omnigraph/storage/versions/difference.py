@@ -41,7 +41,7 @@ from omnigraph.storage.tables.rows import (
     take_rows,
 )
 from omnigraph.storage.tables.table import TableStore
-from omnigraph.storage.versions.row_sequences import RowSequences
+from omnigraph.storage.versions.newest import RowSequences
 
 ALONG_ROWS_MAX = 65_536  # rows of whole fragments up to which columns are read with the row ids, in one scan
 ROWS_PER_TAKE = 64  # rows of an id scan that cost as much as fetching one row by its row id

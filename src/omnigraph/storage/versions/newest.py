@@ -1,4 +1,4 @@
-"""The newest version of a dataset on a local disk, found without listing all of them.
+"""What is known of a dataset's versions without asking the library: newest, synced, starts, row ids.
 
 N1  A commit takes the number after the newest one, so versions have no gap. From a version that is there, the
     newest is found by asking for the following ones.
@@ -9,18 +9,46 @@ N3  A folder whose modification time is unchanged has the same newest version, i
     one or two seconds) and if the version after it is not there (the file system's clock need not be ours).
 
 A directory of 5,000 versions takes milliseconds to list, and every write looks at least five times.
+
+Where the refs of a table start is remembered: it never changes, because a ref name is never used again, and
+asking for it again costs a read for every ref of the table, however many branches there are.
+
+The row ids of places in fragments are remembered where a single number gives them all:
+
+Q1  The rows of a fragment are named when it is committed, and keep their names: under one data file there is
+    one sequence of row ids for good.
+Q2  Rows that were loaded together have row ids that follow each other, so the first one gives all. Only such
+    sequences are kept: writing one out costs most of a millisecond, and comparing two versions of a large
+    table asks for one in every fragment.
+
+Up to which version a dataset was acknowledged, and up to which it is synced, is noted beside its versions:
+
+W1  The note is written after what it describes, so what it says is true whenever it can be read. It is not
+    synced itself: a power cut may lose it, which leaves less proven and nothing wrong.
+W2  A note that is torn, damaged or of another dataset says nothing.
+
+Without it, a version that a power cut left hollow before it was acknowledged would look like one that was
+acknowledged and rotted afterwards.
 """
 
 import os
 import threading
 import time
+import zlib
 from dataclasses import dataclass
 from itertools import count
+from pathlib import Path
+from typing import NamedTuple, final
 
+import numpy as np
+from lance.fragment import FragmentMetadata, RowIdSequence
+
+from omnigraph.core.arrays import RowIds
 from omnigraph.core.clock import boot_clock
-from omnigraph.core.json_text import read_json
 from omnigraph.core.recent import Recent
 from omnigraph.core.regular_file import read_control_file
+from omnigraph.core.values import read_json
+from omnigraph.storage.control.os_errors import storage_error
 from omnigraph.storage.files.version_file import VERSIONS_DIR, version_file_name
 from omnigraph.storage.tables.handle import TableAddress
 
@@ -113,3 +141,115 @@ def _hinted(root: str) -> int:
         return int(read_json(read_control_file(f"{root}/{HINT}"))["version"])
     except (OSError, ValueError, KeyError, TypeError):
         return 0
+
+
+class RefStart(NamedTuple):
+    """The ref, or main, that a ref was forked from, and at which version."""
+
+    parent: str | None
+    version: int
+
+
+@final
+class RefStarts:
+    """Starts of refs by their addresses; safe to share between threads."""
+
+    def __init__(self) -> None:
+        """Know none."""
+        self._lock = threading.Lock()
+        self._starts: dict[TableAddress, RefStart] = {}
+
+    def find(self, address: TableAddress) -> RefStart | None:
+        """Return where a ref starts, if that is known."""
+        return self._starts.get(address)
+
+    def learn(self, address: TableAddress, start: RefStart) -> None:
+        """Keep where a ref starts."""
+        with self._lock:
+            self._starts[address] = start
+
+    def forget(self, address: TableAddress) -> None:
+        """Drop what is kept about a ref that is gone."""
+        with self._lock:
+            self._starts.pop(address, None)
+
+
+KNOWN_MAX = 65_536  # fragments; a few million rows take about 30
+
+
+@final
+class RowSequences:
+    """Remembers first row ids by data file; safe to share between threads."""
+
+    def __init__(self) -> None:
+        """Know none."""
+        self._first: Recent[str, int] = Recent(KNOWN_MAX)
+
+    def row_ids_at(self, fragment: FragmentMetadata, places: RowIds) -> RowIds | None:
+        """Return the row ids of places of a fragment, or `None` if the version does not say them."""
+        path = fragment.files[0].path
+        first = self._first.get(path)
+        if first is not None:
+            return first + places
+        if fragment.row_id_meta is None:
+            return None
+        try:
+            sequence = RowIdSequence.from_inline_metadata(fragment.row_id_meta)
+        except (ValueError, OSError, NotImplementedError):  # kept in its own file
+            return None
+        row_ids: RowIds = sequence.to_pyarrow().to_numpy().astype(np.int64)
+        if len(row_ids) and (np.diff(row_ids) == 1).all():
+            self._first.put(path, int(row_ids[0]))
+        return row_ids[places]
+
+
+MARK = "_acknowledged"
+_TEMPORARY = f"{MARK}.new"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The newest version that was acknowledged, and the newest one that is certainly on the disk."""
+
+    acknowledged: int = 0
+    synced: int = 0
+
+
+def read_mark(folder: Path) -> Mark:
+    """Return what is noted about a dataset; zeros where nothing is (W2).
+
+    Raises:
+        StorageError: the note is there and cannot be read.
+    """
+    try:
+        text = read_control_file(folder / MARK)
+    except (FileNotFoundError, NotADirectoryError):
+        return Mark()
+    except OSError as error:
+        raise storage_error(f"read '{folder.name}/{MARK}'", error) from error
+    numbers, _, check = text.strip().rpartition(b" ")
+    versions = numbers.split()
+    is_whole = len(versions) == 2 and all(number.isdigit() for number in versions)
+    return Mark(*map(int, versions)) if is_whole and check == _check(folder, numbers) else Mark()
+
+
+def write_mark(folder: Path, version: int, *, is_synced: bool) -> None:
+    """Note that every version up to this one is acknowledged, and perhaps synced (W1).
+
+    The caller holds the dataset's publish lock.
+
+    Raises:
+        StorageError: the system failed; less is proven than is true.
+    """
+    synced = version if is_synced else min(version, read_mark(folder).synced)
+    numbers = f"{version} {synced}".encode()
+    try:
+        temporary = folder / _TEMPORARY
+        temporary.write_bytes(numbers + b" " + _check(folder, numbers) + b"\n")
+        os.replace(temporary, folder / MARK)  # noqa: PTH105 - on the path of every commit
+    except OSError as error:
+        raise storage_error(f"write '{folder.name}/{MARK}'", error) from error
+
+
+def _check(folder: Path, numbers: bytes) -> bytes:
+    return f"{zlib.crc32(folder.name.encode() + b' ' + numbers):08x}".encode()
