@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import omnigraph
-from omnigraph import BadRequest, StorageError
+from omnigraph import BadRequest, ChangeCursorRejected, StorageError
 from tests.support.system import unprivileged
 
 SCHEMA = """\
@@ -175,3 +175,36 @@ def test_a_table_is_named_by_a_text(graph: omnigraph.Graph, name: object) -> Non
 def test_an_empty_name_is_not_the_current_folder(graph: omnigraph.Graph) -> None:
     with pytest.raises(BadRequest, match="the name of a file to load is empty"):
         graph.load("", "append")
+
+
+@pytest.mark.parametrize(
+    ("verb", "arguments", "said"),
+    [
+        ("query", {"source": FIND, "params": {"name": "ann"}, "snapshot": True}, "not a bool"),
+        ("query", {"source": FIND, "params": {"name": "ann"}, "snapshot": 1.5}, "not a float"),
+        ("at", {"snapshot": None}, "expected a snapshot, the id of a commit, .* or a time, not None"),
+        ("poll_changes", {"limit": None}, "number of changes of a page must be a whole number, not None"),
+        ("poll_changes", {"commits": "1"}, "number of commits of a page must be a whole number, not a str"),
+        ("poll_changes", {"start": ["now"]}, "is invalid: use now, beginning or after"),
+        ("load", {"data": [], "mode": "append", "mapping": 0}, "a mapping is the path of a file, not an int"),
+        ("commits", {"limit": -1}, "must be a whole number from 0 on, not -1"),
+        ("commits", {"limit": "2"}, "must be a whole number from 0 on, not '2'"),
+    ],
+)
+def test_an_argument_of_another_kind(
+    graph: omnigraph.Graph, verb: str, arguments: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(BadRequest, match=said):
+        getattr(graph, verb)(**arguments)
+
+
+@pytest.mark.parametrize("name", ["cursor", "page_token"])
+def test_a_cursor_is_a_text(graph: omnigraph.Graph, name: str) -> None:
+    wrong: Any = {name: 0}
+
+    with pytest.raises(ChangeCursorRejected, match="it is an int, not a text"):
+        graph.poll_changes(**wrong)
+
+
+def test_blanks_around_the_name_of_a_branch_to_verify(graph: omnigraph.Graph) -> None:
+    assert graph.verify(branch=" main ").branches == ("main",)

@@ -16,8 +16,8 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from omnigraph.commit.changes import Expectation, LineageIntent, ManifestChange
-from omnigraph.commit.publish import ManifestPublisher, PublishOutcome
 from omnigraph.commit.parts import WriteQueueManager
+from omnigraph.commit.publish import ManifestPublisher, PublishOutcome
 from omnigraph.core.errors import ValidationError
 from omnigraph.core.ids import new_ulid
 from omnigraph.exec.mutation import CommittedTables

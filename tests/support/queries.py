@@ -21,9 +21,9 @@ from omnigraph.catalog.bound import (
     PropertyValue,
     TextMatchValue,
 )
-from omnigraph.catalog.params import describe
 from omnigraph.catalog.lint import lint
 from omnigraph.catalog.model import Catalog
+from omnigraph.catalog.params import describe
 from omnigraph.core.errors import ExecutionError, ParseError, PlanError, TypeCheckError
 from omnigraph.core.span import Source
 from omnigraph.language.query_ast import Clause, Mutation, Query, QueryFile, Read

@@ -7,8 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.catalog.model import derive_id
-from omnigraph.catalog.model import Catalog, EdgeType, NodeType, Property
+from omnigraph.catalog.model import Catalog, EdgeType, NodeType, Property, derive_id
 from omnigraph.core.errors import ExecutionError
 from omnigraph.core.temporal import parse_date, parse_datetime
 from omnigraph.core.values import FLOATS, INTEGERS, Scalar, ValueType

@@ -21,6 +21,7 @@ from omnigraph.core.limits import (
     POLL_COMMITS,
     POLL_COMMITS_MAX,
 )
+from omnigraph.core.values import named
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +36,16 @@ class PageSize:
         """Refuse impossible sizes.
 
         Raises:
-            BadRequest: a part is below one.
+            BadRequest: a part is not a number, or below one.
             ResourceLimit: a part is above its ceiling.
         """
         ceilings = {"changes": PAGE_CHANGES_MAX, "bytes": PAGE_BYTES_MAX, "commits": POLL_COMMITS_MAX}
         for name, ceiling in ceilings.items():
             wanted = getattr(self, name)
+            if type(wanted) is not int:
+                raise BadRequest(
+                    f"the number of {name} of a page must be a whole number, not {named(wanted)}"
+                )
             if wanted < 1:
                 raise BadRequest(f"the number of {name} of a page must be at least 1, not {wanted}")
             if wanted > ceiling:

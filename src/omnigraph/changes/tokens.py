@@ -16,7 +16,7 @@ from typing import Literal
 
 from omnigraph.changes.position import Position
 from omnigraph.core.errors import ChangeCursorRejected
-from omnigraph.core.values import read_json
+from omnigraph.core.values import named, read_json
 
 TOKEN_BYTES_MAX = 4_096
 FORMAT = 1
@@ -154,7 +154,9 @@ def _open(text: str, kind: TokenKind, scope: TokenScope) -> dict[str, object]:
     return members
 
 
-def _decode(text: str) -> dict[str, object]:
+def _decode(text: object) -> dict[str, object]:
+    if not isinstance(text, str):
+        raise ChangeCursorRejected(f"it is {named(text)}, not a text")
     if len(text) > TOKEN_BYTES_MAX:
         raise ChangeCursorRejected(f"it has more than {TOKEN_BYTES_MAX} bytes")
     try:

@@ -36,12 +36,14 @@ class GraphDamaged(StorageError):
             kind="permanent",
         )
         self.file, self.reason, self.dataset = file, reason, dataset
-        self.versions, self.commits, self.readable = tuple(versions), tuple(commits), readable
+        self.versions, self.commits, self.readable = versions, tuple(commits), readable
 
 
 def _span(versions: Sequence[int]) -> str:
     """Name versions by the first and last; they have no gaps."""
-    low, high = min(versions), max(versions)
+    low, high = sorted(
+        (versions[0], versions[-1])
+    )  # the number in a damaged file may be any: none is counted
     return f"version {low}" if low == high else f"versions {low} to {high}"
 
 

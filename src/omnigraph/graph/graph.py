@@ -356,7 +356,15 @@ class Graph:
         limit: int | None = None,
         where: Callable[[GraphCommit], bool] | None = None,
     ) -> list[GraphCommit]:
-        """Return the commits of a branch, or those for which a condition holds, newest first."""
+        """Return the commits of a branch, or those for which a condition holds, newest first.
+
+        Raises:
+            BadRequest: the limit is not a number, or below zero.
+        """
+        if limit is not None and (type(limit) is not int or limit < 0):
+            raise BadRequest(
+                f"the limit of a list of commits must be a whole number from 0 on, not {limit!r}"
+            )
         branch = self._graph.enter(self._actor, "read", self._on(branch))
         return list(islice(filter(where, self._graph.state(branch).commits.newest_first()), limit))
 

@@ -69,17 +69,22 @@ def resolve_snapshot(graph: OpenGraph, branch: str, snapshot: SnapshotLike) -> S
         CommitNotFound: no live branch has a commit with that id.
         VersionNotFound: the branch has no such manifest version.
         NotFoundError: the moment is before the first commit.
+        BadRequest: the value is none of these.
     """
     match snapshot:
+        case bool():
+            pass
         case Snapshot():
             return snapshot
         case datetime():
             return graph.state(branch).snapshot_at(_version_at(graph, branch, snapshot))
         case int():
             return graph.state(branch).snapshot_at(snapshot)
-        case _:
+        case str():
             state, commit = find_commit(graph, snapshot, branch)
             return state.snapshot_at(commit.manifest_version)
+    expected = "a snapshot, the id of a commit, a manifest version or a time"
+    raise BadRequest(f"expected {expected}, not {named(snapshot)}")
 
 
 def find_commit(graph: OpenGraph, commit_id: str, branch: str = MAIN) -> tuple[ManifestState, GraphCommit]:

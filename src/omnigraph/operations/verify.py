@@ -14,6 +14,7 @@ from enum import StrEnum
 
 from omnigraph.commit.parts import Parts
 from omnigraph.core.errors import GraphNotFound, OmnigraphError
+from omnigraph.history.branches import trimmed_name
 from omnigraph.history.identity import BranchIdentity
 from omnigraph.history.manifest_rows import MANIFEST_DIR
 from omnigraph.history.recorded_sums import recorded_sums
@@ -135,7 +136,7 @@ def _look(
     parts: Parts, files: GraphFiles, branch: str | None
 ) -> tuple[list[str], dict[str, _Needs], dict[str, str]]:
     """Return the branches, what they need, and why some of them cannot be followed."""
-    chosen = parts.branches.live() if branch is None else (parts.branches.resolve(branch),)
+    chosen = parts.branches.live() if branch is None else (parts.branches.resolve(trimmed_name(branch)),)
     needs: dict[str, _Needs] = {}
     unread: dict[str, str] = {}
     for found in chosen:

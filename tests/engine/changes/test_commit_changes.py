@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.catalog.build import read_schema
+from omnigraph.catalog.build import ir_text, read_schema
 from omnigraph.catalog.identity import inherit, resolve
-from omnigraph.catalog.build import ir_text
 from omnigraph.changes.model import EntityChange
 from omnigraph.commit.changes import SetSchema, TombstoneTable
 from omnigraph.core.errors import (

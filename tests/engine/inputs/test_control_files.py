@@ -1,5 +1,6 @@
 """Something else in the place of a graph's own files: said at once, by name, and never read without end."""
 
+import json
 import os
 import shutil
 from collections.abc import Callable
@@ -104,3 +105,16 @@ def test_damaged_contents_are_a_typed_error(whole: Path, tmp_path: Path, name: s
 
     with pytest.raises(OmnigraphError):
         write(root, name)
+
+
+@pytest.mark.parametrize("version", [2**62, 2**64, 10**30])
+def test_a_branch_that_starts_at_a_version_beyond_all(whole: Path, tmp_path: Path, version: int) -> None:
+    """The numbers up to it are never counted, one by one or at all."""
+    root = tmp_path / "graph"
+    shutil.copytree(whole, root)
+    control = root / "__branches" / "side.json"
+    wrong = json.loads(control.read_text()) | {"parent_manifest_version": version}
+    control.write_text(json.dumps(wrong))
+
+    with pytest.raises(OmnigraphError, match=f"{version}|damaged"), omnigraph.open(root) as graph:
+        graph.mutate('query add() { insert P { name: "a" } }', branch="side")

@@ -10,8 +10,8 @@ from omnigraph.catalog.bound import BoundRead
 from omnigraph.core.clock import deadline
 from omnigraph.core.errors import QueryTimeout
 from omnigraph.core.span import Source
-from omnigraph.exec.rows import Budget
 from omnigraph.exec.operators import scan
+from omnigraph.exec.rows import Budget
 from omnigraph.graph.graph import Graph
 from omnigraph.language.parser import tokenize
 from omnigraph.language.query_parser import parse_queries

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from omnigraph.catalog.bound import Operator
 from omnigraph.core.arrays import Values
-from omnigraph.exec.operators.tail import _exact_sums
 from omnigraph.exec.operators.comparison import compare
 from omnigraph.exec.operators.operand import Constant
 from omnigraph.exec.operators.order import SortKey, sorted_positions
+from omnigraph.exec.operators.tail import _exact_sums
 from omnigraph.graph.encode import json_values, python_values
 
 INTEGERS = [0, 1, -1, 2**31, 2**53, 2**53 + 1, -(2**53) - 1, 2**63 - 1, -(2**63)]

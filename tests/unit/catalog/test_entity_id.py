@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.catalog.model import KeyValue, derive_id
-from omnigraph.catalog.model import NodeType
+from omnigraph.catalog.model import KeyValue, NodeType, derive_id
 from omnigraph.core.errors import ExecutionError
 from tests.support.library import compile_text, evolved_catalog
 

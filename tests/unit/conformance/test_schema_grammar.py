@@ -9,8 +9,8 @@ from omnigraph.catalog.arrow_schema import arrow_schema
 from omnigraph.catalog.model import Property
 from omnigraph.core.span import Source
 from omnigraph.core.values import Scalar, ValueType
-from omnigraph.language.schema_ast import Note
 from omnigraph.language.parser import tokenize
+from omnigraph.language.schema_ast import Note
 from tests.support.library import (
     LIB,
     catalog,

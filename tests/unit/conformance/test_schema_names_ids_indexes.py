@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from omnigraph.catalog.model import KeyValue, derive_id
 from omnigraph.catalog.index_kind import IndexKind, IndexSpec, index_specs
+from omnigraph.catalog.model import KeyValue, derive_id
 from omnigraph.core.errors import ExecutionError
 from omnigraph.core.temporal import parse_date, parse_datetime
 from tests.support.library import catalog, catalog_failure, compile_text, parse_failure, pointed_at

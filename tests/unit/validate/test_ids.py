@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnigraph.catalog.arrow_schema import arrow_type
-from omnigraph.catalog.model import derive_id
-from omnigraph.catalog.model import NodeType
+from omnigraph.catalog.model import NodeType, derive_id
 from omnigraph.validate.columns import Column
 from omnigraph.validate.ids import derive_ids
 from tests.support.library import compile_text

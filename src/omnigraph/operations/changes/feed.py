@@ -58,7 +58,10 @@ class FeedPosition:
         given = [self.cursor, self.start, self.page_token]
         if sum(part is not None for part in given) > 1:
             raise BadRequest("a cursor, a start and a page token cannot be combined: give one of them")
-        is_start = self.start in {None, NOW, BEGINNING} or str(self.start).startswith(AFTER)
+        start = self.start
+        is_start = start is None or (
+            isinstance(start, str) and (start in {NOW, BEGINNING} or start.startswith(AFTER))
+        )
         if not is_start:
             raise BadRequest(f"start '{self.start}' is invalid: use now, beginning or after:<commit id>")
 

@@ -127,6 +127,8 @@ def mapped_sources(path: str | Path, catalog: Catalog, rejects: Path | None = No
     Raises:
         BadRequest: the mapping cannot be read, or names what does not exist.
     """
+    if not isinstance(path, str | Path):
+        raise BadRequest(f"a mapping is the path of a file, not {named(path)}")
     return (replace(source, name=source.path) for source in _mapped(Path(path), catalog, rejects))
 
 
