@@ -143,6 +143,7 @@ class Parts:
     root: GraphRoot
     adapter: StorageAdapter
     store: TableStore
+    stager: TableStager
     branches: Branches
     coordinator: Coordinator
     syncer: Syncer
@@ -163,11 +164,6 @@ class Parts:
         """
         if self.lease is not None:
             self.lease.check()
-
-    @property
-    def stager(self) -> TableStager:
-        """How rows are staged."""
-        return TableStager(self.store)
 
     @property
     def refs(self) -> RefStore:

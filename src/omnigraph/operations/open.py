@@ -33,6 +33,7 @@ from omnigraph.storage.control.object_store import open_adapter, probe_store, re
 from omnigraph.storage.control.uri import GraphRoot
 from omnigraph.storage.files.sums import Summer, is_recording
 from omnigraph.storage.tables.manifest_table import ManifestTable
+from omnigraph.storage.tables.stage import TableStager
 from omnigraph.storage.tables.table import TableStore
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ def make_parts(uri: str, *, durability: Durability | None = None, upkeep: bool =
         root=root,
         adapter=adapter,
         store=store,
+        stager=TableStager(store),
         branches=Branches(adapter, Path(root.uri) if root.is_local else None),
         coordinator=Coordinator(root, ManifestTable(store)),
         syncer=Syncer(durability, root.is_local, root.uri if root.is_local else None),
