@@ -119,3 +119,21 @@ def top_level_types(text: str) -> set[str]:
             case _:
                 pass
     return {name for name in found if not name.startswith("_")}
+
+
+def test_no_module_gives_a_name_twice() -> None:
+    """A second value under one name replaces the first where nobody looks."""
+    twice = []
+    for path in sorted((REPOSITORY / "src").rglob("*.py")):
+        given: list[str] = []
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            targets = node.targets if isinstance(node, ast.Assign) else []
+            targets += [node.target] if isinstance(node, ast.AnnAssign) else []
+            given += [
+                part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)
+            ]
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                given.append(node.name)
+        twice += [f"{path.name}: {name}" for name in sorted({*given}) if given.count(name) > 1]
+
+    assert twice == []

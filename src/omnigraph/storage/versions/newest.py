@@ -174,7 +174,7 @@ class RefStarts:
             self._starts.pop(address, None)
 
 
-KNOWN_MAX = 65_536  # fragments; a few million rows take about 30
+SEQUENCES_MAX = 65_536  # fragments; a few million rows take about 30
 
 
 @final
@@ -183,7 +183,7 @@ class RowSequences:
 
     def __init__(self) -> None:
         """Know none."""
-        self._first: Recent[str, int] = Recent(KNOWN_MAX)
+        self._first: Recent[str, int] = Recent(SEQUENCES_MAX)
 
     def row_ids_at(self, fragment: FragmentMetadata, places: RowIds) -> RowIds | None:
         """Return the row ids of places of a fragment, or `None` if the version does not say them."""
