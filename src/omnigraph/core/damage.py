@@ -1,15 +1,18 @@
 """The error for a damaged graph: the file, what needs it, and the way out."""
 
 from collections.abc import Sequence
+from itertools import islice
 
 from omnigraph.core.errors import StorageError
+
+VERSIONS_MAX = 10_000  # that an error lists; a number in a damaged file may name any
 
 
 class GraphDamaged(StorageError):
     """A file that the graph needs is gone, hollow, or not what its commit wrote. Nothing was changed.
 
     Putting the file back restores everything. `versions` and `commits` are those that need it, as far as can
-    still be determined; `readable` is the newest version that needs nothing damaged.
+    still be determined, and not all of very many; `readable` is the newest version that needs nothing damaged.
     """
 
     code = "graph_damaged"
@@ -36,14 +39,13 @@ class GraphDamaged(StorageError):
             kind="permanent",
         )
         self.file, self.reason, self.dataset = file, reason, dataset
-        self.versions, self.commits, self.readable = versions, tuple(commits), readable
+        self.versions = tuple(islice(versions, VERSIONS_MAX))
+        self.commits, self.readable = tuple(commits), readable
 
 
 def _span(versions: Sequence[int]) -> str:
     """Name versions by the first and last; they have no gaps."""
-    low, high = sorted(
-        (versions[0], versions[-1])
-    )  # the number in a damaged file may be any: none is counted
+    low, high = sorted((versions[0], versions[-1]))
     return f"version {low}" if low == high else f"versions {low} to {high}"
 
 
