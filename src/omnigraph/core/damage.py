@@ -12,7 +12,7 @@ class GraphDamaged(StorageError):
     """A file that the graph needs is gone, hollow, or not what its commit wrote. Nothing was changed.
 
     Putting the file back restores everything. `versions` and `commits` are those that need it, as far as can
-    still be determined, and not all of very many; `readable` is the newest version that needs nothing damaged.
+    still be determined (not all of very many); `readable` is the newest version that needs nothing damaged.
     """
 
     code = "graph_damaged"
