@@ -14,7 +14,10 @@ W2  Queues serialise one process. The correctness of the data never depends on t
 
 import os
 import socket
-from collections.abc import Callable, Collection
+import threading
+import weakref
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,12 +42,6 @@ from omnigraph.storage.tables.table import TableStore
 
 if TYPE_CHECKING:
     from omnigraph.commit.sidecar import Sidecar
-    from omnigraph.history.fold import TableEntry
-
-import threading
-import weakref
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
 
 QueueKey = tuple[str, str]  # table key and name of the branch
 

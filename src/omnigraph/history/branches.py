@@ -300,7 +300,7 @@ class Branches:
             BranchInUse: another writer is using it.
             StorageError: it may still exist.
         """
-        if not self._root is not None:
+        if self._root is None:
             self._end(branch)
             return
         self.copies.end(branch.ref)

@@ -13,25 +13,35 @@ L3  A mismatch is a `GraphDamaged`, and nothing of that version is read.
 
 import logging
 import sys
+import threading
 from dataclasses import replace
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from omnigraph.commit.parts import Parts, WriteQueueManager, boot_id, host_name, process_id
 from omnigraph.core.clock import boot_clock
+from omnigraph.core.damage import GraphDamaged
+from omnigraph.core.environment import word_setting
 from omnigraph.core.errors import GraphNotFound, StorageError, UnsupportedError
 from omnigraph.core.failpoint import hit
 from omnigraph.history.branches import Branches
 from omnigraph.history.contract import check_against_manifest, read_contract
 from omnigraph.history.coordinator import Coordinator
+from omnigraph.history.fold import TableEntry
 from omnigraph.history.identity import MAIN
 from omnigraph.history.manifest_rows import MANIFEST_DIR
+from omnigraph.history.recorded_sums import recorded_sums
+from omnigraph.history.state import Snapshot
 from omnigraph.operations.context import OpenGraph, make_publisher
 from omnigraph.storage.control.durability import Durability, Syncer, setting_from_environment
+from omnigraph.storage.control.graph_files import GraphFiles, graph_files
 from omnigraph.storage.control.lease import LEASE_LIFETIME, WriterLease
 from omnigraph.storage.control.object_store import open_adapter, probe_store, refuse_file
 from omnigraph.storage.control.uri import GraphRoot
-from omnigraph.storage.files.sums import Summer, is_recording
+from omnigraph.storage.files.sums import FileSum, Summer, is_recording
+from omnigraph.storage.files.version_file import HollowContent, NamedFile, decode_version, version_file_name
+from omnigraph.storage.tables.handle import TableAddress, ref_path
 from omnigraph.storage.tables.manifest_table import ManifestTable
 from omnigraph.storage.tables.stage import TableStager
 from omnigraph.storage.tables.table import TableStore
@@ -39,19 +49,6 @@ from omnigraph.storage.tables.table import TableStore
 if TYPE_CHECKING:
     from omnigraph.commit.publish import ManifestPublisher
     from omnigraph.embedding import EmbeddingConfig
-
-import threading
-from enum import StrEnum
-
-from omnigraph.core.damage import GraphDamaged
-from omnigraph.core.environment import word_setting
-from omnigraph.history.fold import TableEntry
-from omnigraph.history.recorded_sums import recorded_sums
-from omnigraph.history.state import Snapshot
-from omnigraph.storage.control.graph_files import GraphFiles, graph_files
-from omnigraph.storage.files.sums import FileSum
-from omnigraph.storage.files.version_file import HollowContent, NamedFile, decode_version, version_file_name
-from omnigraph.storage.tables.handle import TableAddress, ref_path
 
 _log = logging.getLogger("omnigraph")
 

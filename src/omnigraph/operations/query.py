@@ -13,8 +13,11 @@ C2  A cached plan is determined by its key: nothing needs to be invalidated, old
 C3  Thread-safe. No thread waits while a plan is made; two may make the same one, and both use the first.
 """
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+import os
+import threading
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import pyarrow as pa
 
@@ -22,13 +25,19 @@ from omnigraph.catalog.bind import bind, find_query
 from omnigraph.catalog.bound import NOW_PARAMETER, BoundRead
 from omnigraph.catalog.model import Catalog
 from omnigraph.catalog.params import bind_parameters
+from omnigraph.commit.parts import Parts
 from omnigraph.core.clock import deadline
+from omnigraph.core.environment import number_setting, word_setting
 from omnigraph.core.errors import BadRequest
+from omnigraph.core.recent import Recent
 from omnigraph.core.span import Source
 from omnigraph.exec.context import QueryContext
+from omnigraph.exec.dense import CacheSettings, Derived
 from omnigraph.exec.rows import Budget
 from omnigraph.exec.run import execute
-from omnigraph.exec.view import GraphView
+from omnigraph.exec.settings import QuerySettings, TraversalMode
+from omnigraph.exec.view import GraphView, HopCosts
+from omnigraph.history.state import ManifestState, Snapshot
 from omnigraph.language import query_ast as ast
 from omnigraph.language.query_parser import parse_queries
 from omnigraph.operations.context import OpenGraph
@@ -38,24 +47,8 @@ from omnigraph.plan.pattern import Pattern, pattern_of, tables_of
 from omnigraph.plan.physical import PhysicalPlan
 
 if TYPE_CHECKING:
-    from omnigraph.plan.describe import Explanation
-
-import os
-import threading
-from collections.abc import Callable, Hashable
-from dataclasses import field
-from typing import TYPE_CHECKING, TypeVar, cast
-
-from omnigraph.commit.parts import Parts
-from omnigraph.core.environment import number_setting, word_setting
-from omnigraph.core.recent import Recent
-from omnigraph.exec.dense import CacheSettings, Derived
-from omnigraph.exec.settings import QuerySettings, TraversalMode
-from omnigraph.exec.view import HopCosts
-from omnigraph.history.state import ManifestState, Snapshot
-
-if TYPE_CHECKING:
     from omnigraph.embedding import Embedder, EmbeddingConfig
+    from omnigraph.plan.describe import Explanation
 
 
 PLANS_MAX = 512  # of each kind: an application has tens of queries, a console makes new ones all day

@@ -10,7 +10,7 @@ A2  A sum of floats does not depend on the order of the rows, which no query pro
     parts of fixed magnitude whose sums are exact, and the parts are added in a fixed order.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,33 +22,22 @@ from omnigraph.catalog.bound import (
     BoundExpression,
     BoundOrdering,
     EntityValue,
+    LiteralValue,
     NearestValue,
+    ParameterValue,
     PropertyValue,
     RankValue,
     RrfValue,
     behind_alias,
 )
-from omnigraph.core.arrays import Ints, Values
+from omnigraph.core.arrays import Counts, Floats, Ints, Mask, SlotArray, Values
 from omnigraph.exec.context import QueryContext
+from omnigraph.exec.operators.comparison import one_zero, plain
 from omnigraph.exec.operators.grouping import GroupKey, Groups, group
-from omnigraph.exec.operators.order import OrderCodes, SortKey, sorted_positions
+from omnigraph.exec.operators.operand import column_type, constant_column, entity_type
+from omnigraph.exec.operators.order import OrderCodes, SortKey, sort_codes, sorted_positions
 from omnigraph.exec.rows import BindingTable
 from omnigraph.plan.physical import PhysicalPlan
-
-if TYPE_CHECKING:
-    from omnigraph.exec.operators.rank import Ranking
-
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
-
-from omnigraph.catalog.bound import (
-    LiteralValue,
-    ParameterValue,
-)
-from omnigraph.core.arrays import Counts, Floats, Mask, SlotArray
-from omnigraph.exec.operators.comparison import one_zero, plain
-from omnigraph.exec.operators.operand import column_type, constant_column, entity_type
-from omnigraph.exec.operators.order import sort_codes
 
 if TYPE_CHECKING:
     from omnigraph.exec.operators.rank import Ranking

@@ -8,25 +8,22 @@ A store is probed before anything is written to it: some S3-compatible servers a
 it; some network file systems do so with locks.
 """
 
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from omnigraph.core.errors import StorageError
+from omnigraph.core.errors import BadRequest, StorageError
+from omnigraph.core.ids import new_ulid
 from omnigraph.storage.control.durability import Durability
+from omnigraph.storage.control.locks import probe_flock
 from omnigraph.storage.control.s3_errors import is_missing_bucket, read_answer
 from omnigraph.storage.control.uri import GraphRoot, name_parts
 
 if TYPE_CHECKING:
     from obstore.store import MemoryStore, RetryConfig, S3Config, S3Store
-
-import errno
-
-from omnigraph.core.errors import BadRequest
-from omnigraph.core.ids import new_ulid
-from omnigraph.storage.control.locks import probe_flock
 
 RETRIES_MAX = 4  # of one request, by the client library, with growing pauses
 RETRY_TIMEOUT_S = 30  # a store that does not answer for this long is reported, not waited for
