@@ -20,7 +20,7 @@ from lance import LanceDataset, LanceOperation
 from lance.fragment import FragmentMetadata, write_fragments
 
 from omnigraph.core.limits import MAX_FRAGMENT_ROWS
-from omnigraph.storage.tables.table import translated
+from omnigraph.storage.tables.lance_errors import translated
 
 if TYPE_CHECKING:
     from lance.lance.schema import LanceField  # exists for type checkers only
