@@ -21,7 +21,7 @@ if __package__ in {None, ""}:
 import omnigraph
 from bench.support.report import verdict
 from omnigraph.graph.graph import Graph
-from omnigraph.operations.open import ENVIRONMENT as VERIFY
+from omnigraph.operations.open import VERIFY
 from omnigraph.storage.files.sums import ENVIRONMENT as CHECKSUMS
 
 SCHEMA = "node Person { handle: String @key  age: I64?  note: String? }\n"

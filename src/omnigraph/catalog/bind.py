@@ -61,6 +61,8 @@ from omnigraph.language.tree import Name
 
 RANKS = (NearestValue, Bm25Value, RrfValue)
 
+ENDPOINTS = ("from", "to")
+
 
 def bind(query: ast.Query, catalog: Catalog, source: Source) -> BoundQuery:
     """Return a query that fits the catalog, with everything resolved.
@@ -281,9 +283,6 @@ class _PlanRules:
         for argument in given:
             if argument is not None and not isinstance(argument, LiteralValue | ParameterValue):
                 self.fail("what is searched for must be a literal or a parameter", span)
-
-
-ENDPOINTS = ("from", "to")
 
 
 def bind_statement(statement: ast.Statement, scope: Scope) -> BoundStatement:

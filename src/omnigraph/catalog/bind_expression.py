@@ -43,6 +43,10 @@ from omnigraph.language.query_ast import (
     Variable,
 )
 
+_COUNT = ValueType(Scalar.I64, nullable=True)
+_SUM = ValueType(Scalar.F64, nullable=True)
+NOW = ParameterValue(NOW_PARAMETER, ValueType(Scalar.DATETIME))
+
 
 class Scope:
     """Names and their types; nodes and edges share one table of variables."""
@@ -107,12 +111,7 @@ def hinting(name: str, known: Iterable[str]) -> str:
     return f"; {help}" if help else ""
 
 
-_COUNT = ValueType(Scalar.I64, nullable=True)
-_SUM = ValueType(Scalar.F64, nullable=True)
-
-
 BoundValue = LiteralValue | ParameterValue
-NOW = ParameterValue(NOW_PARAMETER, ValueType(Scalar.DATETIME))
 
 
 def bind_expression(expression: ast.Expression, scope: Scope) -> BoundExpression:

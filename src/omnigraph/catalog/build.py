@@ -52,6 +52,8 @@ NO_KEYS: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 _NODE_COLUMNS = frozenset({"id"})
 _EDGE_COLUMNS = frozenset({"id", "src", "dst", "from", "to"})
 
+IDENTITY_VERSION = 1
+
 
 def compile_schema(source: Source) -> Catalog:
     """Return the catalog of a schema source, numbered as the first of its graph.
@@ -265,9 +267,6 @@ def _same_lower_case(edges: Iterable[Edge]) -> Iterator[Diagnostic]:
         if other != edge.name.text:  # S36
             message = f"edges '{other}' and '{edge.name.text}' differ in case only"
             yield Diagnostic(message, edge.name.span, "queries ignore the case of edge names")
-
-
-IDENTITY_VERSION = 1
 
 
 def ir_text(accepted: AcceptedSchema) -> str:

@@ -41,6 +41,21 @@ _RANGES = {
 }
 _HALF_A_PAIR = "the text is not valid Unicode: it has half of a surrogate pair"
 
+_KINDS = {
+    Scalar.STRING: "string",
+    Scalar.BLOB: "blob",
+    Scalar.BOOL: "bool",
+    Scalar.I32: "int",
+    Scalar.U32: "int",
+    Scalar.I64: "bigint",
+    Scalar.U64: "bigint",
+    Scalar.F32: "float",
+    Scalar.F64: "float",
+    Scalar.DATE: "date",
+    Scalar.DATETIME: "datetime",
+}
+_KIND_ORDER = ("node", "edge")
+
 
 def bind_parameters(declared: Mapping[str, ValueType], given: object) -> dict[str, ParameterInput]:
     """Return a value for every declared parameter; omitted nullable ones are null.
@@ -161,22 +176,6 @@ def _numbers(count: int) -> str:
 def _clipped(value: int) -> str:
     """Return an integer without the interpreter's limit on printing very large ones."""
     return str(value) if value.bit_length() <= 128 else "an integer of more than 128 bits"
-
-
-_KINDS = {
-    Scalar.STRING: "string",
-    Scalar.BLOB: "blob",
-    Scalar.BOOL: "bool",
-    Scalar.I32: "int",
-    Scalar.U32: "int",
-    Scalar.I64: "bigint",
-    Scalar.U64: "bigint",
-    Scalar.F32: "float",
-    Scalar.F64: "float",
-    Scalar.DATE: "date",
-    Scalar.DATETIME: "datetime",
-}
-_KIND_ORDER = ("node", "edge")
 
 
 @dataclass(frozen=True, slots=True)

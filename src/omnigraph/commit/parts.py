@@ -48,6 +48,8 @@ QueueKey = tuple[str, str]  # table key and name of the branch
 _managers: "weakref.WeakValueDictionary[str, WriteQueueManager]" = weakref.WeakValueDictionary()
 _managers_lock = threading.Lock()
 
+RECOVERIES_DATASET = "_graph_commit_recoveries.lance"
+
 
 class WriteQueueManager:
     """The queues of one graph root; every handle of this process on that root shares them."""
@@ -100,9 +102,6 @@ class WriteQueueManager:
     def _sorted(self, keys: Iterable[QueueKey]) -> list[threading.Lock]:
         with self._lock:
             return [self._queues.setdefault(key, threading.Lock()) for key in sorted(set(keys))]
-
-
-RECOVERIES_DATASET = "_graph_commit_recoveries.lance"
 
 
 class Doubts:

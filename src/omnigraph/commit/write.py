@@ -52,6 +52,8 @@ from omnigraph.history.identity import BranchIdentity, TableIdentity
 from omnigraph.history.state import ManifestState, Snapshot
 from omnigraph.storage.tables.staged import StagedWrite
 
+_ROLLBACK = "a pending recovery sidecar requires rollback — reopen the graph read-write"
+
 
 def owns(branch: BranchIdentity, entry: TableEntry) -> bool:
     """Return whether a branch writes a table where it is pinned; otherwise it only inherits it."""
@@ -128,9 +130,6 @@ def fork_files(parts: Parts, entry: TableEntry) -> tuple[str, ...]:
 def _drop(parts: Parts, forks: Iterable[TableEntry]) -> None:
     """Drop forks that nothing was committed on; what cannot be dropped is left for cleanup."""
     drop_refs(parts, (parts.address(fork) for fork in forks))
-
-
-_ROLLBACK = "a pending recovery sidecar requires rollback — reopen the graph read-write"
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,9 @@ from omnigraph.core.errors import CartesianProductRefused, QueryMemoryExceeded, 
 
 NO_SLOTS: SlotArray = np.empty(0, np.int32)
 
+PRODUCT_ROWS_MAX = 10_000_000  # combinations of unconnected parts; more is nearly always a missing clause
+SLOT_BYTES = 4  # a slot of a node or edge in the binding table
+
 
 @dataclass(frozen=True, slots=True)
 class BindingTable:
@@ -81,10 +84,6 @@ def distinct(slots: SlotArray, size: int) -> SlotArray:
     present = np.zeros(size, np.bool_)
     present[slots] = True
     return np.flatnonzero(present).astype(np.int32)
-
-
-PRODUCT_ROWS_MAX = 10_000_000  # combinations of unconnected parts; more is nearly always a missing clause
-SLOT_BYTES = 4  # a slot of a node or edge in the binding table
 
 
 class Budget:

@@ -26,6 +26,8 @@ from omnigraph.storage.damage.manifest_survey import ManifestSurvey, rows_above,
 from omnigraph.storage.tables.handle import TableAddress
 from omnigraph.storage.tables.manifest_table import ManifestHandle, ManifestTable
 
+MIN_SUPPORTED_INTERNAL_SCHEMA_VERSION = 4
+
 
 @contextmanager
 def damage_explained(address: TableAddress, branch: str) -> Iterator[None]:
@@ -103,7 +105,6 @@ def _remedy(uri: str, version: int, branch: str) -> str:
     )
 
 
-MIN_SUPPORTED_INTERNAL_SCHEMA_VERSION = 4
 Migration = Callable[[], None]
 MIGRATIONS: Mapping[int, Migration] = {}  # source stamp to the step that raises it by one
 LOWEST_REGISTERED_MIGRATION_SOURCE = min(MIGRATIONS, default=INTERNAL_SCHEMA_VERSION)

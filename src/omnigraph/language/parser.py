@@ -19,6 +19,31 @@ from omnigraph.core.limits import DIAGNOSTICS_MAX, NESTING_MAX, NUMBER_DIGITS_MA
 from omnigraph.core.span import Source, Span
 from omnigraph.language.tree import Name
 
+_PATTERN = re.compile(
+    r"""[ \t\r\n]*+(?:
+      (?P<name>     [a-z_][A-Za-z0-9_]*+ )
+    | (?P<mark>     -> | \.\. | [<>!]= | [][{}():,@=<>.?*-] )
+    | (?P<variable> \$[a-z_][A-Za-z0-9_]*+ )
+    | (?P<type>     [A-Z][A-Za-z0-9_]*+ )
+    | (?P<string>   "[^"\\]*+(?:\\.[^"\\]*+)*+" )
+    | (?P<decimal>  [0-9]++\.[0-9]++ )
+    | (?P<integer>  [0-9]++ )
+    | (?P<comment>  //[^\n]*+ | /\*.*?\*/ )
+    | (?P<unclosed> " | /\* )
+    | (?P<end>      \Z )
+    | (?P<bad>      . )
+    )""",
+    re.VERBOSE | re.DOTALL,
+)
+_ESCAPES = {'"': '"', "\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
+_CHARACTER_HELP = {
+    "#": "comments start with //",
+    "\N{ZERO WIDTH NO-BREAK SPACE}": "save the file as UTF-8 without a byte order mark",
+    "'": "strings are written in double quotes",
+    ";": "no separator is needed here",
+}
+_FOUND_MAX = 40  # characters of an unexpected token that a message quotes
+
 
 class Token(NamedTuple):
     """A piece of text with its place.
@@ -45,24 +70,6 @@ class Tokens:
     source: Source
     tokens: tuple[Token, ...]
     comments: tuple[Token, ...]
-
-
-_PATTERN = re.compile(
-    r"""[ \t\r\n]*+(?:
-      (?P<name>     [a-z_][A-Za-z0-9_]*+ )
-    | (?P<mark>     -> | \.\. | [<>!]= | [][{}():,@=<>.?*-] )
-    | (?P<variable> \$[a-z_][A-Za-z0-9_]*+ )
-    | (?P<type>     [A-Z][A-Za-z0-9_]*+ )
-    | (?P<string>   "[^"\\]*+(?:\\.[^"\\]*+)*+" )
-    | (?P<decimal>  [0-9]++\.[0-9]++ )
-    | (?P<integer>  [0-9]++ )
-    | (?P<comment>  //[^\n]*+ | /\*.*?\*/ )
-    | (?P<unclosed> " | /\* )
-    | (?P<end>      \Z )
-    | (?P<bad>      . )
-    )""",
-    re.VERBOSE | re.DOTALL,
-)
 
 
 def tokenize(source: Source) -> Tokens:
@@ -125,16 +132,6 @@ def _utf8_size(source: Source) -> int:
     except UnicodeEncodeError as error:
         message = f"the character {source.text[error.start]!a} has no UTF-8 form"
         raise ParseError([Diagnostic(message, Span(error.start, error.start + 1))], source) from None
-
-
-_ESCAPES = {'"': '"', "\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
-_CHARACTER_HELP = {
-    "#": "comments start with //",
-    "\N{ZERO WIDTH NO-BREAK SPACE}": "save the file as UTF-8 without a byte order mark",
-    "'": "strings are written in double quotes",
-    ";": "no separator is needed here",
-}
-_FOUND_MAX = 40  # characters of an unexpected token that a message quotes
 
 
 class SyntaxFailure(Exception):

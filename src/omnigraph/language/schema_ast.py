@@ -13,6 +13,9 @@ from omnigraph.language.tree import Name, span_field
 
 AnnotationValue = str | int | float | bool
 
+COLUMN_ANNOTATIONS = ("key", "unique", "index")  # the same as a one-column constraint in the body
+TYPED_ANNOTATIONS = frozenset({*COLUMN_ANNOTATIONS, "embed", "rename_from"})
+
 
 @dataclass(frozen=True, slots=True)
 class NameArgument:
@@ -172,10 +175,6 @@ class SchemaFile:
     def edges(self) -> tuple[Edge, ...]:
         """The edge types, in the order written."""
         return tuple(d for d in self.declarations if isinstance(d, Edge))
-
-
-COLUMN_ANNOTATIONS = ("key", "unique", "index")  # the same as a one-column constraint in the body
-TYPED_ANNOTATIONS = frozenset({*COLUMN_ANNOTATIONS, "embed", "rename_from"})
 
 
 @dataclass(frozen=True, slots=True)

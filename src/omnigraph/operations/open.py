@@ -52,6 +52,10 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("omnigraph")
 
+VERIFY = "OMNIGRAPH_VERIFY"
+TABLES_COMPARED_MAX = 8  # with the fragments, about a millisecond: a few percent of an open
+FRAGMENTS_COMPARED_MAX = 8
+
 
 def make_parts(uri: str, *, durability: Durability | None = None, upkeep: bool = True) -> Parts:
     """Return the parts of a graph at a place, whether or not it exists."""
@@ -203,11 +207,6 @@ def _refuse_windows() -> None:
         raise UnsupportedError("omnigraph runs on Linux and macOS, not on Windows")
 
 
-ENVIRONMENT = "OMNIGRAPH_VERIFY"
-TABLES_COMPARED_MAX = 8  # with the fragments, about a millisecond: a few percent of an open
-FRAGMENTS_COMPARED_MAX = 8
-
-
 class Level(StrEnum):
     """Which checks happen by themselves."""
 
@@ -218,7 +217,7 @@ class Level(StrEnum):
 
 def level_from_environment() -> Level:
     """Return what `OMNIGRAPH_VERIFY` asks for: lengths if it is unset, or, with a warning, malformed."""
-    return word_setting(ENVIRONMENT, Level.LENGTHS)
+    return word_setting(VERIFY, Level.LENGTHS)
 
 
 def check_files_at_open(parts: Parts, snapshot: Snapshot) -> None:

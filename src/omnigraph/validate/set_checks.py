@@ -256,9 +256,6 @@ def _charge(
     log.extend(charged, more=found.total - len(charged))
 
 
-__all__ = ["ChunkedChange", "TableChange", "fold_by_id", "validate_changeset", "validate_chunks"]
-
-
 @dataclass(frozen=True, slots=True)
 class ChunkedChange:
     """What a write does to one table whose rows are too many to hold: by id, each id once.

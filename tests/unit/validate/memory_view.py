@@ -9,8 +9,8 @@ import pyarrow.compute as pc
 from omnigraph.catalog.arrow_schema import arrow_schema
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType, derive_id
 from omnigraph.validate.coerce import coerce_column
-from omnigraph.validate.columns import Column, TypedRows, WriteMode, make_rows
-from omnigraph.validate.set_checks import TableChange, validate_changeset
+from omnigraph.validate.columns import Column, TableChange, TypedRows, WriteMode, make_rows
+from omnigraph.validate.set_checks import validate_changeset
 from omnigraph.validate.sets import NO_IDS, KeyOps
 from omnigraph.validate.violations import Violation, ViolationLog
 from tests.support.library import catalog

@@ -3,8 +3,8 @@
 import pytest
 
 from omnigraph.core.errors import KeyConflict, ValidationError
-from omnigraph.validate.columns import WriteMode
-from omnigraph.validate.set_checks import TableChange, fold_by_id
+from omnigraph.validate.columns import TableChange, WriteMode
+from omnigraph.validate.set_checks import fold_by_id
 from omnigraph.validate.sets import NO_IDS
 from omnigraph.validate.violations import ViolationLog
 from tests.unit.validate.memory_view import (

@@ -39,6 +39,12 @@ TEXT_BYTES_MAX = 128  # mean length of strings that are worth keeping
 _FETCH_MS, _FETCH_ROW_MS, _READ_MS, _READ_ROW_MS = 0.5, 0.001, 3.0, 0.00003
 _FETCH_NUMBER_MS, _READ_NUMBER_MS = 0.0002, 0.000004  # of vectors
 
+PATCHES_MAX = 4_096  # values beside the base; more are folded into a new one
+REPEATS_SAMPLE = 8_192
+REPEATS_MIN = 4  # from this many rows per distinct string, codes are smaller than strings
+NUMBERS_MAX = 16_000_000  # of one column: comparing them all takes about as long as a search by index
+NUMBER_BYTES = 4
+
 
 @final
 class Worth:
@@ -90,11 +96,6 @@ class Worth:
         taken = take_rows(table.handle, slots.row_ids(sample), [name])
         mean = (pc.sum(pc.binary_length(taken[name])).as_py() or 0) / len(sample)
         return mean <= TEXT_BYTES_MAX and self.fits(mean * slots.size)
-
-
-PATCHES_MAX = 4_096  # values beside the base; more are folded into a new one
-REPEATS_SAMPLE = 8_192
-REPEATS_MIN = 4  # from this many rows per distinct string, codes are smaller than strings
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,9 +232,6 @@ def _joined(base: Values, patch: Values) -> Values:
     pieces = pa.chunked_array([base, patch.dictionary_encode()]).unify_dictionaries()
     return pa.concat_arrays(pieces.chunks)
 
-
-NUMBERS_MAX = 16_000_000  # of one column: comparing them all takes about as long as a search by index
-NUMBER_BYTES = 4
 
 DeltaSince: TypeAlias = Callable[[OpenTable, TablePin, Layout, TablePin], VersionDelta]
 

@@ -18,6 +18,8 @@ from omnigraph.core.recent import Recent
 from omnigraph.exec.dense.slots import TableLineage, TablePin
 from omnigraph.storage.versions.difference import VersionDelta
 
+DELTAS_MAX, DELTAS_BYTES_MAX = 32, 64 * 1024 * 1024
+
 
 @dataclass(frozen=True, slots=True)
 class DerivedCounts:
@@ -59,7 +61,6 @@ class Counter:
             return DerivedCounts(**{field.name: self._tally[field.name] for field in fields(DerivedCounts)})
 
 
-DELTAS_MAX, DELTAS_BYTES_MAX = 32, 64 * 1024 * 1024
 Pins = tuple[TablePin, ...]
 
 

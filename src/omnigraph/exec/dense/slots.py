@@ -45,6 +45,11 @@ __all__ = [
 
 N = TypeVar("N", bound="np.generic[Any]")
 
+TOMBSTONES_MAX_SHARE = 0.25  # above this, scans of slots cost more than a new dictionary
+TOMBSTONES_FREE = 1_024
+DIRECT_FROM = 64  # rows per question up to which that array is made
+DIRECT_SPAN_MAX = 4  # row ids per row up to which an array by row id is small enough
+
 
 def empty_slots() -> SlotArray:
     """Return no slots."""
@@ -80,12 +85,6 @@ def taken(values: Values, index: Positions) -> Values:
 def words(buffer: pa.Buffer | None, dtype: "np.dtype[N]") -> "npt.NDArray[N]":
     """Return the numbers in an Arrow buffer; without one, no numbers."""
     return np.empty(0, dtype) if buffer is None else np.frombuffer(memoryview(buffer), dtype)
-
-
-TOMBSTONES_MAX_SHARE = 0.25  # above this, scans of slots cost more than a new dictionary
-TOMBSTONES_FREE = 1_024
-DIRECT_FROM = 64  # rows per question up to which that array is made
-DIRECT_SPAN_MAX = 4  # row ids per row up to which an array by row id is small enough
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,11 @@ from omnigraph.plan.physical import PhysicalPlan
 if TYPE_CHECKING:
     from omnigraph.exec.operators.rank import Ranking
 
+_EXACT_BELOW = 2.0**52  # whole floats are added exactly, and faster than integers
+NO_PLACE: Values = pa.array([None], pa.int64())  # taking it from a column gives null
+BY_ID_BELOW = 100_000
+RANKS = (NearestValue, Bm25Value, RrfValue)
+
 
 def project(
     context: QueryContext,
@@ -66,10 +71,6 @@ def entities(context: QueryContext, table_key: str, slots: SlotArray) -> Values:
     fields = list(entity_type(context.view.catalog, table_key))
     columns = context.view.columns(table_key, [field.name for field in fields], slots)
     return pa.StructArray.from_arrays(columns, fields=fields)
-
-
-_EXACT_BELOW = 2.0**52  # whole floats are added exactly, and faster than integers
-NO_PLACE: Values = pa.array([None], pa.int64())  # taking it from a column gives null
 
 
 def aggregate(context: QueryContext, value: AggregateValue, rows: BindingTable, groups: Groups) -> Values:
@@ -167,10 +168,6 @@ def _extreme(column: Values, known: Mask | None, groups: Groups, *, is_least: bo
     chosen[of_row[order]] = order
     places: Values = pa.array(chosen, mask=chosen < 0)
     return column.take(places)
-
-
-BY_ID_BELOW = 100_000
-RANKS = (NearestValue, Bm25Value, RrfValue)
 
 
 def finish(context: QueryContext, plan: PhysicalPlan, rows: BindingTable) -> pa.Table:

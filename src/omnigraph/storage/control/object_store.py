@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 RETRIES_MAX = 4  # of one request, by the client library, with growing pauses
 RETRY_TIMEOUT_S = 30  # a store that does not answer for this long is reported, not waited for
 
+_NOT_ALLOWED = {errno.EACCES, errno.EPERM, errno.EROFS}
+
 
 class StorageAdapter(Protocol):
     """Texts under names relative to the graph root; the same promises on a disk and in an object store.
@@ -323,9 +325,6 @@ def _kind(error: Exception) -> str:
             return "transient"  # the server's or the network's, and already repeated by the library
         case _:
             return "unknown"
-
-
-_NOT_ALLOWED = {errno.EACCES, errno.EPERM, errno.EROFS}
 
 
 def probe_store(adapter: StorageAdapter, root: GraphRoot) -> None:

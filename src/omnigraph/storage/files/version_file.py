@@ -24,6 +24,12 @@ from omnigraph.storage.files.roaring import bitmap_values
 _REF = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
 _REF_BYTES_MAX = 200
 
+VERSIONS_DIR = "_versions"
+MAGIC = b"LANC"
+ARROW_MAGIC = b"ARROW1"
+FOOTER = struct.Struct("<QHH4s")
+LENGTH = struct.Struct("<I")
+
 
 def check_ref(ref: str, where: str) -> str:
     """Return the name of a Lance ref: one segment of letters, digits, `.`, `-` and `_`.
@@ -46,13 +52,6 @@ def check_relative_path(path: str, where: str) -> str:
     if not is_plain or any(part in {"", ".", ".."} for part in path.split("/")):
         raise InvariantViolation(f"{where} names {path[:120]!r}, which is not a path inside the graph")
     return path
-
-
-VERSIONS_DIR = "_versions"
-MAGIC = b"LANC"
-ARROW_MAGIC = b"ARROW1"
-FOOTER = struct.Struct("<QHH4s")
-LENGTH = struct.Struct("<I")
 
 
 def fields(message: memoryview) -> Iterator[tuple[int, int | memoryview]]:

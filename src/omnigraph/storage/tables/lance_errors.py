@@ -50,6 +50,11 @@ _KINDS: tuple[tuple[str, str], ...] = (
     ("LanceError(", "permanent"),
 )
 
+_REMEDY = (
+    "put the file back from a copy; or go back to a version of the branch that does not need it with "
+    "'omnigraph repair --to VERSION', which first says what would be lost"
+)
+
 
 @contextmanager
 def translated(what: str) -> Iterator[None]:
@@ -101,12 +106,6 @@ def _kind(error: BaseException, text: str) -> str:
 def _without_source_location(text: str) -> str:
     """Cut the locations in the library's own source, which name its build machine."""
     return text.split(", /", 1)[0]
-
-
-_REMEDY = (
-    "put the file back from a copy; or go back to a version of the branch that does not need it with "
-    "'omnigraph repair --to VERSION', which first says what would be lost"
-)
 
 
 @contextmanager

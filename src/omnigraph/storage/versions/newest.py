@@ -58,6 +58,10 @@ SETTLED_NS = 200_000_000  # many times the tick of a file system that keeps frac
 SETTLED_COARSE_NS = 2_000_000_000 + SETTLED_NS  # FAT counts in two seconds; small inodes of ext4, HFS+ in one
 KNOWN_MAX = 1_024  # datasets
 
+SEQUENCES_MAX = 65_536  # fragments; a few million rows take about 30
+MARK = "_acknowledged"
+_TEMPORARY = f"{MARK}.new"
+
 
 @dataclass(frozen=True, slots=True)
 class _SeenVersion:
@@ -174,9 +178,6 @@ class RefStarts:
             self._starts.pop(address, None)
 
 
-SEQUENCES_MAX = 65_536  # fragments; a few million rows take about 30
-
-
 @final
 class RowSequences:
     """Remembers first row ids by data file; safe to share between threads."""
@@ -201,10 +202,6 @@ class RowSequences:
         if len(row_ids) and (np.diff(row_ids) == 1).all():
             self._first.put(path, int(row_ids[0]))
         return row_ids[places]
-
-
-MARK = "_acknowledged"
-_TEMPORARY = f"{MARK}.new"
 
 
 @dataclass(frozen=True, slots=True)
