@@ -28,7 +28,7 @@ _VERSION_FIELD = 3
 def seed_commits(graph: Graph, table_key: str, count: int) -> None:
     """Give a graph so many commits that each pinned one table, as if all but the newest version were trimmed.
 
-    Pins and commits are rows with rising manifest versions. They are written by one merge and folded; then
+    Pins and commits are rows with rising manifest versions. They are written at once and folded; then
     the number of the manifest's newest version is raised to the last of them. The graph must be opened again.
     """
     parts = graph._graph.parts
@@ -46,7 +46,8 @@ def seed_commits(graph: Graph, table_key: str, count: int) -> None:
         rows += [pin_row(entry.identity, table_key, pin, at=at), commit_row(commit_id, MAIN, metadata, at=at)]
         parent = commit_id
     rows.append(head_row(MAIN, parent, str(rows[-1]["object_id"])))
-    coordinator.manifest.merge(handle, rows_table(rows))
+    replaced = state.replaced_places(rows)
+    coordinator.manifest.publish(handle, rows_table(rows), commit_id=parent, replaced=replaced)
     folded = coordinator.manifest.compact(coordinator.address())
     _renumber(Path(graph.uri, "__manifest", "_versions"), folded, first + count - 1)
     graph.close()

@@ -25,10 +25,19 @@ class Scans:
             *,
             fragment_ids: Sequence[int] | None = None,
             columns: Sequence[str] | None = None,
+            published_after: int | None = None,
+            with_places: bool = False,
         ) -> pa.Table:
             whole = len(handle.fragment_ids)
             self.made.append((whole if fragment_ids is None else len(fragment_ids), whole))
-            return inner(table, handle, fragment_ids=fragment_ids, columns=columns)
+            return inner(
+                table,
+                handle,
+                fragment_ids=fragment_ids,
+                columns=columns,
+                published_after=published_after,
+                with_places=with_places,
+            )
 
         patched(monkeypatch, "omnigraph.storage.tables.manifest_table.ManifestTable.read", read)
 

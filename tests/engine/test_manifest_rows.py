@@ -38,6 +38,7 @@ from tests.support.engine import (
 from tests.support.queries import mutation
 from tests.support.seam import internals
 from tests.support.system import unprivileged
+from tests.support.tables import put_rows
 
 PRIMARY_KEY = b"lance-schema:unenforced-primary-key"
 ANN = mutation('insert Person { name: "ann" }')
@@ -53,7 +54,7 @@ def _manifest(graph: Graph) -> lance.LanceDataset:
 def _write(graph: Graph, rows: list[ManifestRow]) -> None:
     manifest = ManifestTable(TableStore())
     address = TableAddress(f"{graph.uri}/{MANIFEST_DIR}")
-    manifest.merge(manifest.open_fresh(address), rows_table(rows))
+    put_rows(manifest, manifest.open_fresh(address), rows_table(rows))
 
 
 def _tombstone(identity: TableIdentity, at: int) -> ManifestRow:

@@ -16,6 +16,7 @@ from omnigraph.storage.files.version_file import check_ref, check_relative_path
 from omnigraph.storage.tables.task_notes import TaskNotes
 from tests.support.engine import contents, new_graph, reopen
 from tests.support.seam import internals
+from tests.support.tables import put_rows
 
 INSERT = "query m($n: String) { insert Person { name: $n } }"
 ELSEWHERE = ["..", "../x", "a/../../b", "/etc", "a/b", "a//b", "", ".", "a\0b", "a\\b", ".hidden", "x" * 300]
@@ -170,7 +171,7 @@ def test_a_pin_on_a_ref_elsewhere_is_refused(graph: Graph) -> None:
     rows = coordinator.manifest.read(handle).to_pylist()
     pin = next(row for row in rows if row["object_type"] == "table_version")
     pin |= {"table_branch": "../../../../victim/nodes/x"}
-    coordinator.manifest.merge(handle, rows_table([pin]))
+    put_rows(coordinator.manifest, handle, rows_table([pin]))
 
     with pytest.raises(InvariantViolation, match="not a ref"):
         reopen(Path(graph.uri), mode="ro")

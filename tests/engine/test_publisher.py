@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -9,6 +10,7 @@ from omnigraph.commit.changes import (
     ManifestChange,
     RegisterTable,
     RenameTable,
+    SetSchema,
     TombstoneTable,
     UpdateTable,
 )
@@ -21,9 +23,11 @@ from omnigraph.core.errors import (
     RowLevelCasContention,
 )
 from omnigraph.core.failpoint import InjectedFault, failpoint
+from omnigraph.core.ids import new_ulid
 from omnigraph.graph.graph import Graph
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.identity import MAIN_BRANCH, TableIdentity
+from omnigraph.history.manifest_rows import commit_row, head_row, schema_row
 from tests.support.engine import (
     Publisher,
     assert_settled,
@@ -184,11 +188,39 @@ def test_a_rename_names_the_table_as_it_is_called(publisher: Publisher, person: 
     assert "is called node:Human" in refused(publisher, InvariantViolation, stale)
 
     publisher.publish(
-        RegisterTable(NEW, "node:New", pin(1)),
-        RenameTable(NEW, "node:New", "node:Newer"),
-        RenameTable(person.identity, "node:Human", "node:Being"),
+        RegisterTable(NEW, "node:New", pin(1)), RenameTable(person.identity, "node:Human", "node:Being")
     )
-    assert {"node:Newer", "node:Being"} <= publisher.graph.snapshot().entries.keys()
+    assert {"node:New", "node:Being"} <= publisher.graph.snapshot().entries.keys()
+
+
+@pytest.mark.case("engine", 433)
+def test_a_batch_that_writes_a_key_twice_is_refused(publisher: Publisher, person: TableEntry) -> None:
+    changes = RegisterTable(NEW, "node:New", pin(1)), RenameTable(NEW, "node:New", "node:Newer")
+
+    assert "written twice" in refused(publisher, InvariantViolation, *changes)
+    schemas = SetSchema("{}"), SetSchema("{}")
+    assert "'schema:2' would be written twice" in refused(publisher, InvariantViolation, *schemas)
+
+
+@pytest.mark.case("engine", 433)
+def test_a_key_that_the_state_has_is_refused(publisher: Publisher, person: TableEntry) -> None:
+    commit = publisher.publish(TombstoneTable(person.identity, person.table_key, 2)).commit
+    state, at = cold_state(publisher.graph), commit.manifest_version + 1
+    (tombstone,) = [row for row in manifest_rows(publisher.graph) if row["object_type"] == "table_tombstone"]
+    repeated = [
+        commit_row(commit.graph_commit_id, "main", {"created_at": 1}, at=at),
+        tombstone | {"published_at": at},
+        schema_row("{}", at=commit.manifest_version),
+    ]
+
+    for row in repeated:
+        with pytest.raises(InvariantViolation, match=f"'{row['object_id']}' would be written twice"):
+            state.replaced_places([row])
+    head = head_row("main", new_ulid(), commit.graph_commit_id)
+    assert state.replaced_places([head, schema_row("{}", at=at)]) == [state.head_places["main"]]
+    assert state.replaced_places([head_row("june", new_ulid(), None)]) == []
+    with pytest.raises(InvariantViolation, match="'graph_head:main' would be written twice"):
+        replace(state, head_places={}).replaced_places([head])
 
 
 @pytest.mark.case("engine", 130)

@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -27,7 +27,7 @@ from omnigraph.history.identity import MAIN_BRANCH, TableIdentity
 from omnigraph.history.manifest_rows import commit_row, rows_table
 from omnigraph.operations.load.load import LoadMode
 from omnigraph.storage.tables.handle import TableAddress
-from omnigraph.storage.tables.manifest_table import ManifestHandle
+from omnigraph.storage.tables.manifest_table import ManifestHandle, ManifestPlace
 from tests.engine.counting import Scans
 from tests.support.engine import (
     Publisher,
@@ -240,7 +240,7 @@ def _add_commits(graph: Graph, count: int) -> None:
         metadata = {"parent_commit_id": parent, "created_at": number + 1}
         rows.append(commit_row(commit_id, "main", metadata, at=number + 2))
         parent = commit_id
-    coordinator.manifest.merge(handle, rows_table(rows))
+    coordinator.manifest.publish(handle, rows_table(rows), commit_id=parent)
 
 
 @pytest.mark.case("engine", 290)
@@ -270,20 +270,22 @@ def test_a_handle_that_grew_old_is_not_published_on(graph: Graph, monkeypatch: p
     parts, now = internals(graph).parts, [0.0]
     opened: list[int] = []
     handles: list[ManifestHandle] = []
-    merged: list[ManifestHandle] = []
+    published: list[ManifestHandle] = []
     manifest = parts.coordinator.manifest
-    open_fresh, merge = manifest.open_fresh, manifest.merge
+    open_fresh, publish = manifest.open_fresh, manifest.publish
 
     def counted_open(address: TableAddress) -> ManifestHandle:
         handles.append(open_fresh(address))
         return handles[-1]
 
-    def counted_merge(handle: ManifestHandle, rows: pa.Table) -> int:
-        merged.append(handle)
-        return merge(handle, rows)
+    def counted_publish(
+        handle: ManifestHandle, rows: pa.Table, *, commit_id: str, replaced: Sequence[ManifestPlace]
+    ) -> ManifestHandle:
+        published.append(handle)
+        return publish(handle, rows, commit_id=commit_id, replaced=replaced)
 
     monkeypatch.setattr(manifest, "open_fresh", counted_open)
-    monkeypatch.setattr(manifest, "merge", counted_merge)
+    monkeypatch.setattr(manifest, "publish", counted_publish)
     publisher = ManifestPublisher(
         parts.coordinator,
         parts.store,
@@ -303,7 +305,7 @@ def test_a_handle_that_grew_old_is_not_published_on(graph: Graph, monkeypatch: p
         outcome = publisher.publish(MAIN_BRANCH, [], {}, intent())
 
     assert outcome.attempts == len(opened) == 3
-    assert merged == [handles[2]]  # one for each attempt; the last one, which is young, is published on
+    assert published == [handles[2]]  # one for each attempt; the last one, which is young, is published on
     assert len(graph.commits()) == 2
 
 

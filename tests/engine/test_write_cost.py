@@ -18,6 +18,7 @@ from tests.engine.counting import Scans, listings
 from tests.support.engine import PEOPLE, Counts, counts, ndjson, node, people, reopen
 from tests.support.queries import mutation
 from tests.support.seam import internals
+from tests.support.tables import put_rows
 
 
 def insert(graph: Graph, number: int) -> None:
@@ -71,7 +72,7 @@ def test_each_further_attempt_scans_once_and_only_what_is_new(
             return
         handle = coordinator.manifest.open_fresh(coordinator.address())
         rows = where_equal(coordinator.manifest.read(handle), "object_type", "graph_head")
-        coordinator.manifest.merge(handle, rows)  # as a publish on another host would
+        put_rows(coordinator.manifest, handle, rows)  # as a publish on another host would
         scans.taken()
 
     with failpoint("publish.before_merge", call=publish_first):
@@ -169,9 +170,10 @@ def _assert_flat(root: Path, depths: Sequence[int]) -> None:
     # One look for sidecars per write; what upkeep lists besides are the folders of its new index segments.
     assert all(costs.lists - costs.commits <= 8 for costs in spent), spent
     assert {costs.commits for costs in spent} == {UPKEEP_INTERVAL}
-    for name in ("reads", "writes", "fsyncs"):
+    # A version file of the manifest that has outgrown one block takes two reads.
+    for name, allowed in (("reads", UPKEEP_INTERVAL), ("writes", 0), ("fsyncs", 0)):
         found = [getattr(costs, name) for costs in spent]
-        assert max(found) <= min(found) * 1.02, (name, depths, spent)
+        assert max(found) <= min(found) * 1.02 + allowed, (name, depths, spent)
 
 
 def test_a_round_of_upkeep_costs_the_same_at_depth_10_and_140(tmp_path: Path) -> None:

@@ -256,6 +256,7 @@ def verify_document(report: "VerifyReport", uri: str) -> Json:
         "is_whole": report.is_whole,
         "branches": list(report.branches),
         "unread": list(report.unread),
+        "repeated": list(report.repeated),
         "counts": report.counts,
         "files": [
             {

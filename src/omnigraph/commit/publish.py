@@ -1,7 +1,6 @@
 """The publisher: every change to the graph becomes visible here, and only here.
 
-P1  A write is visible when one merge-insert on `__manifest` has landed, and not before: pins and commit
-    together.
+P1  A write is visible when one update of `__manifest` has landed, and not before: pins and commit together.
 P2  A publish that loses the race leaves nothing visible and says who won.
 P3  The id and time of a commit are minted once; its parent is the head of the state it is committed against.
 P4  Three outcomes stay three: it landed (a value), it did not (an error), it is unknown (`PublishUnknown`).
@@ -10,11 +9,13 @@ P5  A publish whose files could not be synced is taken back before anything can 
     no process publishes, branches or merges from a branch without its publish lock.
 P6  In full durability nothing is built on a manifest version that is not on the disk: the base is synced
     first, and the commit records it as `synced_version`. So a whole version proves all versions below it.
+P7  A publish reads only what others have published: its own rows, and the place of the head row that it
+    replaces, are known.
 """
 
 import random
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +38,7 @@ from omnigraph.core.errors import (
     OmnigraphError,
     PublishRetriesExhausted,
     RowLevelCasContention,
+    StaleCommit,
     StorageError,
 )
 from omnigraph.core.failpoint import hit
@@ -51,7 +53,7 @@ from omnigraph.storage.control.locks import PUBLISH_LOCK_WAIT_S, PublishLock
 from omnigraph.storage.files.added_files import manifest_files
 from omnigraph.storage.files.sums import NO_SUMS, Summer
 from omnigraph.storage.tables.handle import TableAddress
-from omnigraph.storage.tables.manifest_table import ManifestHandle
+from omnigraph.storage.tables.manifest_table import ManifestHandle, ManifestPlace
 from omnigraph.storage.tables.stage import OPERATION_ID_PROPERTY, TableStager
 from omnigraph.storage.tables.staged import StagedWrite
 from omnigraph.storage.tables.table import TableStore
@@ -195,16 +197,19 @@ class ManifestPublisher:
             if landed is not None:  # P4
                 self._sync(ref, state.version)
                 return PublishOutcome(state, landed, attempt)
+            if state.version != handle.version:  # read by another thread since: places are of that version
+                raise RowLevelCasContention("the manifest moved on while it was being read")
             check_expectations(state.tables, batch.expected)
             synced = self.make_durable(ref, handle.version)
             at = handle.version + 1
-            rows = change_rows(state.tables, batch.changes, at=at)
             sums = (*lineage.sums, *self._own_sums.of_predecessor(handle, state.sequence))
             metadata = _commit_metadata(lineage, state.head) | {"synced_version": synced}
-            rows += [
-                commit_row(lineage.graph_commit_id, branch.name, metadata, at=at, sums=sums),
+            rows = [
                 head_row(branch.name, lineage.graph_commit_id, state.head.graph_commit_id),
+                *change_rows(state.tables, batch.changes, at=at),
+                commit_row(lineage.graph_commit_id, branch.name, metadata, at=at, sums=sums),
             ]
+            replaced = state.replaced_places(rows)
             table = rows_table(rows)
             folded = state.with_rows(table, version=at, fragments=state.fragments)
             folded.snapshot()  # a batch that contradicts itself fails before it is written
@@ -212,33 +217,46 @@ class ManifestPublisher:
             if self._boot_clock() - opened_at > self._horizon_s / 2:
                 raise RowLevelCasContention("the manifest handle grew too old to publish on")
             hit("publish.before_merge")
-            version = self._merge(branch, handle, table, lineage.graph_commit_id)
-            self._sync_or_take_back(ref, handle.version, version)
-            fragments = self._fragments(ref, version, handle) or state.fragments
-        published = state.with_rows(table, version=version, fragments=fragments)
+            published = self._commit(handle, table, replaced, folded, lineage.graph_commit_id)
+            self._sync_or_take_back(ref, handle.version, published.version)
         commit = published.commits.find(lineage.graph_commit_id)
         assert commit is not None, "the commit is among the rows just folded"
         return PublishOutcome(self._coordinator.adopt(published), commit, attempt)
 
-    def _merge(self, branch: BranchIdentity, handle: ManifestHandle, rows: pa.Table, commit_id: str) -> int:
-        """Write the rows; an error that is not a conflict is settled by looking for the commit (P4)."""
+    def _commit(
+        self,
+        handle: ManifestHandle,
+        rows: pa.Table,
+        replaced: Sequence[ManifestPlace],
+        folded: ManifestState,
+        commit_id: str,
+    ) -> ManifestState:
+        """Write the rows that were folded, and return the state that came out.
+
+        An error that is not a conflict is settled by looking for the commit (P4).
+        """
         try:
-            version = self._manifest.merge(handle, rows)
+            made = self._manifest.publish(handle, rows, commit_id=commit_id, replaced=replaced)
             hit("publish.after_merge_ack_lost")
         except RowLevelCasContention:
             raise
+        except StaleCommit as stale:  # it shows, beside another commit that continues the same one
+            raise PublishUnknown(f"the publish of {commit_id}: {stale}", kind="unknown") from stale
         except Exception as error:  # noqa: BLE001 - whatever failed, the question is whether it landed
-            return self._settle(branch, commit_id, error)
-        return version
+            return self._settle(folded.branch, commit_id, error)
+        self._own_sums.remember(handle, made)
+        if not replaced:  # the first one of a branch: which row id its head row got is not known
+            return self._coordinator.advance(folded.branch, made)
+        return folded.landed(handle, made, replaced[0])
 
-    def _settle(self, branch: BranchIdentity, commit_id: str, error: Exception) -> int:
+    def _settle(self, branch: BranchIdentity, commit_id: str, error: Exception) -> ManifestState:
         try:
             state = self._coordinator.state(branch)
         except OmnigraphError as unreadable:
             message = f"the publish of {commit_id} was not answered, and the manifest cannot be read"
             raise PublishUnknown(message, kind="unknown") from unreadable
         if state.commits.find(commit_id) is not None:
-            return state.version
+            return state
         if isinstance(error, OmnigraphError):
             raise error
         raise StorageError(f"the publish of {commit_id} failed: {error}", kind="unknown") from error
@@ -352,14 +370,6 @@ class ManifestPublisher:
         self._syncer.sync(undone.files, stage="manifest")
         self._synced[ref] = undone.version
         self._note(self._coordinator.address(ref), undone.version)
-
-    def _fragments(self, ref: str | None, version: int, before: ManifestHandle) -> frozenset[int] | None:
-        """Return the fragments of the version just made, unless another writer has already moved on."""
-        handle = self._manifest.open_fresh(self._coordinator.address(ref))
-        if handle.version != version:
-            return None
-        self._own_sums.remember(before, handle)
-        return frozenset(handle.fragment_ids)
 
     @contextmanager
     def turn(self, branch: str) -> Iterator[None]:

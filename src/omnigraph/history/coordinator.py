@@ -198,9 +198,16 @@ class Coordinator:
             return warm
         present = frozenset(handle.fragment_ids)
         unseen = sorted(present - warm.fragments)
-        rows = self.manifest.read(handle, fragment_ids=unseen, columns=READ_COLUMNS)
+        is_folded = not warm.fragments <= present
+        rows = self.manifest.read(
+            handle,
+            fragment_ids=unseen,
+            columns=READ_COLUMNS,
+            published_after=warm.sequence if is_folded else None,
+            with_places=True,
+        )
         advanced = warm.with_rows(rows, version=handle.version, fragments=present)
-        if not warm.fragments <= present and not (unseen and advanced.continues(warm)):  # G3
+        if is_folded and not (unseen and advanced.continues(warm)):  # G3
             advanced = self._read_all(branch, handle)
         return self.adopt(advanced)
 
@@ -223,7 +230,7 @@ class Coordinator:
             self._states.pop(branch, None)
 
     def _read_all(self, branch: BranchIdentity, handle: ManifestHandle) -> ManifestState:
-        rows = self.manifest.read(handle, columns=READ_COLUMNS)
+        rows = self.manifest.read(handle, columns=READ_COLUMNS, with_places=True)
         fragments = frozenset(handle.fragment_ids)
         return ManifestState(branch, 0).with_rows(rows, version=handle.version, fragments=fragments)
 

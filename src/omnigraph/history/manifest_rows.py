@@ -17,8 +17,8 @@ from omnigraph.storage.files.sums import FileSum, encode_sums
 
 MANIFEST_DIR = GRAPH_MARK
 STAMP_KEY = "omnigraph:internal_schema_version"
-# Every publish reads all keys: without compression that takes two thirds of the time.
-PRIMARY_KEY = {b"lance-schema:unenforced-primary-key": b"true", b"lance-encoding:compression": b"none"}
+# Builds that published by merging compared keys by it. Nothing here does; it cannot be taken off a column.
+PRIMARY_KEY = {b"lance-schema:unenforced-primary-key": b"true"}
 
 TABLE, TABLE_VERSION, TOMBSTONE = "table", "table_version", "table_tombstone"
 SCHEMA, COMMIT, HEAD = "schema", "graph_commit", "graph_head"

@@ -3,9 +3,14 @@
 S1  A state never changes; advancing gives a new one.
 S2  An advanced state equals a cold one: rows are written once and publishes are numbered upwards, so it reads
     the fragments it has not seen and keeps the rows above its own newest publish.
+S3  A state knows where the head rows lie in its version, so that a publish can replace one without looking
+    for it. A fold moves them into a fragment that was not seen before: the place comes with its rows.
+S4  No key is in a manifest twice. Nothing but the state is asked for that: keys of table rows and schemas
+    carry the number of their publish, and numbers only grow.
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -22,8 +27,18 @@ from omnigraph.history.fold import (
     where_one_of,
 )
 from omnigraph.history.identity import BranchIdentity, TableIdentity, stored_name
-from omnigraph.history.manifest_rows import HEAD, READ_COLUMNS, SCHEMA, TABLE_KINDS, TABLE_VERSION
+from omnigraph.history.manifest_rows import (
+    COMMIT,
+    HEAD,
+    READ_COLUMNS,
+    SCHEMA,
+    TABLE_KINDS,
+    TABLE_VERSION,
+    TOMBSTONE,
+    ManifestRow,
+)
 from omnigraph.storage.files.version_file import check_ref
+from omnigraph.storage.tables.manifest_table import ROW_ADDRESS, ROW_ID, ManifestHandle, ManifestPlace
 
 _LOG_CHUNKS_MAX = 64
 
@@ -64,6 +79,7 @@ class ManifestState:
     tables: TableStates = field(default_factory=TableStates)
     commits: CommitLog = field(default_factory=CommitLog)
     heads: Mapping[str, str] = field(default_factory=dict)
+    head_places: Mapping[str, ManifestPlace] = field(default_factory=dict)  # as far as known (S3)
     log: tuple[pa.Table, ...] = ()
 
     @property
@@ -151,10 +167,15 @@ class ManifestState:
 
     def with_rows(self, rows: pa.Table, *, version: int, fragments: frozenset[int]) -> "ManifestState":
         """Return the state with further rows; those that it already has are skipped (S1, S2)."""
-        rows = self._unseen(rows.select(READ_COLUMNS))
-        heads = dict(self.heads)
-        for row in where_equal(rows, "object_type", HEAD).select(["object_id", "metadata"]).to_pylist():
-            heads[row["object_id"].removeprefix(f"{HEAD}:")] = json.loads(row["metadata"])["head_commit_id"]
+        rows = self._unseen(rows)
+        heads, places = dict(self.heads), dict(self.head_places)
+        for row in where_equal(rows, "object_type", HEAD).to_pylist():
+            branch = row["object_id"].removeprefix(f"{HEAD}:")
+            heads[branch] = json.loads(row["metadata"])["head_commit_id"]
+            places.pop(branch, None)
+            if ROW_ADDRESS in row:
+                places[branch] = ManifestPlace(row[ROW_ID], row[ROW_ADDRESS])
+        rows = rows.select(READ_COLUMNS)
         kept = where_one_of(rows, "object_type", [*TABLE_KINDS, SCHEMA])
         log = (*self.log, kept) if kept.num_rows else self.log
         if len(log) > _LOG_CHUNKS_MAX:
@@ -166,8 +187,45 @@ class ManifestState:
             fold(self.tables, rows),
             self.commits.with_rows(rows),
             heads,
+            places,
             log,
         )
+
+    def replaced_places(self, rows: Sequence[ManifestRow]) -> list[ManifestPlace]:
+        """Return where the rows lie that a publish replaces: its head row, if there is one (S3).
+
+        Raises:
+            InvariantViolation: a key would be in the manifest twice (S4).
+        """
+        counts = Counter(row["object_id"] for row in rows)
+        for row in rows:
+            if counts[row["object_id"]] > 1 or self._has_key(row):
+                raise InvariantViolation(f"publish: key {row['object_id']!r} would be written twice")
+        branches = [
+            str(row["object_id"]).removeprefix(f"{HEAD}:") for row in rows if row["object_type"] == HEAD
+        ]
+        return [self.head_places[branch] for branch in branches if branch in self.heads]
+
+    def _has_key(self, row: ManifestRow) -> bool:
+        """Return whether a key is there and stays there."""
+        key, kind = row["object_id"], row["object_type"]
+        if kind == HEAD:
+            branch = key.removeprefix(f"{HEAD}:")
+            return branch in self.heads and branch not in self.head_places
+        if kind == COMMIT:
+            return self.commits.has(key)
+        if kind == TOMBSTONE:
+            ended = self.tables.tombstones.get(
+                TableIdentity(row["stable_table_id"], row["table_incarnation_id"])
+            )
+            return ended is not None and ended[0] == row["table_version"]
+        return bool(row["published_at"] <= self.sequence)
+
+    def landed(self, before: ManifestHandle, made: ManifestHandle, former: ManifestPlace) -> "ManifestState":
+        """Return this state, folded from a publish whose first row replaces a head row, as it landed (S3)."""
+        first = min(set(made.fragment_ids) - set(before.fragment_ids))
+        places = {**self.head_places, self.branch.name: ManifestPlace(former.row_id, first << 32)}
+        return replace(self, version=made.version, fragments=frozenset(made.fragment_ids), head_places=places)
 
     def continues(self, former: "ManifestState") -> bool:
         """Return whether what this state has beyond an older one continues from the older one's head."""

@@ -6,10 +6,12 @@ V2  A version is needed while a present or past pin of a live branch names it. W
 V3  One damaged file hides no other: what cannot be followed beyond it is reported, and the rest is compared.
 V4  Others may write meanwhile: what looks damaged is looked at again, by what live branches need then. Only
     what both looks find is damage.
+V5  A key is in a manifest once; nothing but the publisher makes sure of that, so it is counted here.
 """
 
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from omnigraph.commit.parts import Parts
@@ -52,11 +54,16 @@ class FileReport:
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """What a verification found; `unread` gives the branches whose manifest cannot be followed, and why."""
+    """What a verification found.
+
+    `unread` gives the branches whose manifest cannot be followed, and why; `repeated` the keys that a
+    manifest has more than once.
+    """
 
     branches: tuple[str, ...]
     files: tuple[FileReport, ...]
     unread: tuple[str, ...] = ()
+    repeated: tuple[str, ...] = ()
 
     @property
     def damaged(self) -> tuple[FileReport, ...]:
@@ -66,7 +73,7 @@ class VerifyReport:
     @property
     def is_whole(self) -> bool:
         """Whether nothing is wrong."""
-        return not self.damaged and not self.unread
+        return not self.damaged and not self.unread and not self.repeated
 
     @property
     def counts(self) -> dict[str, int]:
@@ -97,6 +104,16 @@ class _Needs:
     is_broken: bool = False  # a version file that does not say what it should
 
 
+@dataclass(slots=True)
+class _Look:
+    """What some branches need, by path; why some cannot be followed, by name; and repeated keys."""
+
+    branches: tuple[str, ...]
+    needs: dict[str, _Needs] = field(default_factory=dict)
+    unread: dict[str, str] = field(default_factory=dict)
+    repeated: list[str] = field(default_factory=list)
+
+
 def verify(parts: Parts, *, branch: str | None = None, progress: Progress = lambda _: None) -> VerifyReport:
     """Compare the files of all branches, or of one, with what is recorded about them (V1, V2).
 
@@ -105,13 +122,14 @@ def verify(parts: Parts, *, branch: str | None = None, progress: Progress = lamb
         StorageError: something cannot be read, which says nothing about what is in it.
     """
     files = graph_files(parts.root)
-    chosen, needs, unread = _look(parts, files, branch)
+    look = _look(parts, files, branch)
     reports = []
-    for number, path in enumerate(sorted(needs), start=1):
-        reports.append(_compare(files, path, needs[path]))
-        progress(VerifyProgress(number, len(needs)))
-    report = VerifyReport(tuple(chosen), tuple(reports), tuple(unread.values()))
-    return report if report.is_whole else _looked_at_again(parts, branch, report, unread)
+    for number, path in enumerate(sorted(look.needs), start=1):
+        reports.append(_compare(files, path, look.needs[path]))
+        progress(VerifyProgress(number, len(look.needs)))
+    unread = tuple(look.unread.values())
+    report = VerifyReport(look.branches, tuple(reports), unread, tuple(look.repeated))
+    return report if report.is_whole else _looked_at_again(parts, branch, report, look.unread)
 
 
 def _looked_at_again(
@@ -119,31 +137,25 @@ def _looked_at_again(
 ) -> VerifyReport:
     """Return a report without what was deleted or folded in the meantime (V4)."""
     files = graph_files(parts.root)
-    chosen, needs, still_unread = _look(parts, files, branch)
+    look = _look(parts, files, branch)
     reports = []
     for file in report.files:
         if not file.status.is_damage:
             reports.append(file)
-        elif file.path in needs:
-            reports.append(_compare(files, file.path, needs[file.path]))
-        elif still_unread:
+        elif file.path in look.needs:
+            reports.append(_compare(files, file.path, look.needs[file.path]))
+        elif look.unread:
             reports.append(file)  # what such a branch needs is unknown: it may be this
-    reasons = tuple(reason for name, reason in still_unread.items() if name in unread)
-    return VerifyReport(tuple(chosen), tuple(reports), reasons)
+    reasons = tuple(reason for name, reason in look.unread.items() if name in unread)
+    return VerifyReport(look.branches, tuple(reports), reasons, tuple(look.repeated))
 
 
-def _look(
-    parts: Parts, files: GraphFiles, branch: str | None
-) -> tuple[list[str], dict[str, _Needs], dict[str, str]]:
-    """Return the branches, what they need, and why some of them cannot be followed."""
+def _look(parts: Parts, files: GraphFiles, branch: str | None) -> _Look:
     chosen = parts.branches.live() if branch is None else (parts.branches.resolve(trimmed_name(branch)),)
-    needs: dict[str, _Needs] = {}
-    unread: dict[str, str] = {}
+    look = _Look(tuple(found.name for found in chosen))
     for found in chosen:
-        reason = _follow(parts, files, found, needs)
-        if reason is not None:
-            unread[found.name] = reason
-    return [found.name for found in chosen], needs, unread
+        _follow(parts, files, found, look)
+    return look
 
 
 def verify_place(uri: str, *, branch: str | None = None, progress: Progress = lambda _: None) -> VerifyReport:
@@ -160,23 +172,27 @@ def verify_place(uri: str, *, branch: str | None = None, progress: Progress = la
     return verify(parts, branch=branch, progress=progress)
 
 
-def _follow(parts: Parts, files: GraphFiles, branch: BranchIdentity, needs: dict[str, _Needs]) -> str | None:
-    """Add what a branch needs; return why its manifest cannot be followed, if it cannot (V3)."""
+def _follow(parts: Parts, files: GraphFiles, branch: BranchIdentity, look: _Look) -> None:
+    """Add what a branch needs, or why its manifest cannot be followed (V3), and keys that it repeats (V5)."""
     dataset = ref_path(MANIFEST_DIR, branch.ref)
     newest = files.newest_version(dataset)
     if newest is not None:
-        _add_version(files, dataset, newest, needs)
+        _add_version(files, dataset, newest, look.needs)
+    manifest = parts.coordinator.manifest
     try:
-        handle = parts.coordinator.manifest.open_fresh(parts.coordinator.address(branch.ref))
-        for path, item in recorded_sums(parts.coordinator.manifest, handle).items():
-            needs.setdefault(path, _Needs()).sum = item
+        handle = manifest.open_fresh(parts.coordinator.address(branch.ref))
+        for path, item in recorded_sums(manifest, handle).items():
+            look.needs.setdefault(path, _Needs()).sum = item
         state = parts.coordinator.advance(branch, handle)
         pinned = state.pinned_versions()
+        keys = Counter(manifest.read(handle, columns=["object_id"])["object_id"].to_pylist())
     except (OmnigraphError, ValueError) as error:  # damaged rows may not be JSON, or not text
-        return f"{branch.name}: {error}"
+        look.unread[branch.name] = f"{branch.name}: {error}"
+        return
+    repeated = sorted((str(key), times) for key, times in keys.items() if times > 1)
+    look.repeated += [f"{branch.name}: {key!r} is in the manifest {times} times" for key, times in repeated]
     for place, table_ref, version in sorted(pinned, key=str):
-        _add_version(files, ref_path(place, table_ref), version, needs)
-    return None
+        _add_version(files, ref_path(place, table_ref), version, look.needs)
 
 
 def _add_version(files: GraphFiles, dataset: str, version: int, needs: dict[str, _Needs]) -> None:

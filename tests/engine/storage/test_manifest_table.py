@@ -1,6 +1,8 @@
 """The manifest's raw operations: one fenced write, and reads of what is new."""
 
+import datetime as dt
 import multiprocessing
+import shutil
 import threading
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -9,12 +11,19 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from lance import LanceDataset, LanceOperation
+from lance.fragment import RowIdSequence
 
 from omnigraph.core.clock import boot_clock
-from omnigraph.core.errors import AlreadyExistsError, RowLevelCasContention, StorageError
-from omnigraph.storage.tables.manifest_table import ManifestHandle, ManifestTable
+from omnigraph.core.errors import AlreadyExistsError, RowLevelCasContention, StaleCommit, StorageError
+from omnigraph.storage.tables.manifest_table import (
+    ROW_ADDRESS,
+    ROW_ID,
+    ManifestHandle,
+    ManifestPlace,
+    ManifestTable,
+)
 from omnigraph.storage.tables.table import TableAddress, TableStore
-from tests.support.tables import PRIMARY_KEY
+from tests.support.tables import PRIMARY_KEY, put_rows
 
 FIELDS: "list[pa.Field[Any]]" = [
     pa.field("object_id", pa.utf8(), nullable=False, metadata=PRIMARY_KEY),
@@ -55,8 +64,10 @@ class Manifest:
         return self.table.open_fresh(self.address)
 
     def publish(self, key: str) -> int:
-        handle = self.open()
-        return self.table.merge(handle, publish_rows(handle.version + 1, key))
+        return self.publish_on(self.open(), key)
+
+    def publish_on(self, handle: ManifestHandle, key: str) -> int:
+        return put_rows(self.table, handle, publish_rows(handle.version + 1, key), key)
 
     def object_ids(self) -> list[str]:
         return sorted(map(str, self.table.read(self.open())["object_id"].to_pylist()))
@@ -88,11 +99,11 @@ def test_a_missing_manifest_is_not_found(tmp_path: Path) -> None:
         assert missing.value.kind == "not_found"
 
 
-def test_a_merge_writes_by_key_and_leaves_the_handle_alone(manifest: Manifest) -> None:
+def test_a_publish_replaces_the_head_row_and_leaves_the_handle_alone(manifest: Manifest) -> None:
     handle = manifest.open()
     before = boot_clock()
 
-    version = manifest.table.merge(handle, publish_rows(2, "first"))
+    version = manifest.publish_on(handle, "first")
 
     assert version == manifest.table.latest_version(manifest.address) == 2
     assert handle.version == handle._dataset.version == 1
@@ -103,51 +114,121 @@ def test_a_merge_writes_by_key_and_leaves_the_handle_alone(manifest: Manifest) -
     assert manifest.open().schema_metadata == STAMP
 
 
+def test_a_publish_reads_no_row(manifest: Manifest) -> None:
+    manifest.publish("first")
+    handle = manifest.open()
+    place = places(manifest)["graph_head:main"]
+    for data in Path(manifest.address.uri).glob("data/*.lance"):
+        data.unlink()
+
+    made = manifest.table.publish(handle, publish_rows(3, "second"), commit_id="second", replaced=[place])
+
+    assert made.version == 3
+    fresh = [number for number in made.fragment_ids if number not in handle.fragment_ids]
+    rows = manifest.table.read(made, fragment_ids=fresh)
+    assert sorted(map(str, rows["object_id"].to_pylist())) == ["graph_head:main", "second"]
+
+
+def test_a_head_row_keeps_its_row_id(manifest: Manifest) -> None:
+    before = places(manifest)["graph_head:main"]
+    for key in ["first", "second"]:
+        manifest.publish(key)
+
+    after = places(manifest)["graph_head:main"]
+    assert after.row_id == before.row_id
+    assert after.address == 2 << 32  # the first place of the newest fragment
+    manifest.table.compact(manifest.address)
+    (folded,) = manifest.open()._dataset.get_fragments()
+    assert folded.metadata.row_id_meta is not None
+    ids = RowIdSequence.from_inline_metadata(folded.metadata.row_id_meta)
+    assert sorted(ids) == list(range(4))  # no gap for a head row that was replaced
+
+
+def places(manifest: Manifest) -> dict[str, ManifestPlace]:
+    """Return where each row lies."""
+    rows = manifest.table.read(manifest.open(), with_places=True).to_pylist()
+    return {row["object_id"]: ManifestPlace(row[ROW_ID], row[ROW_ADDRESS]) for row in rows}
+
+
 def test_two_publishes_on_one_version_have_one_winner(manifest: Manifest) -> None:
     first, second = manifest.open(), manifest.open()
-    manifest.table.merge(first, publish_rows(2, "first"))
+    manifest.publish_on(first, "first")
 
     with pytest.raises(RowLevelCasContention):
-        manifest.table.merge(second, publish_rows(2, "second"))
+        manifest.publish_on(second, "second")
 
     assert manifest.object_ids() == ["first", "genesis", "graph_head:main"]
 
 
-def test_a_merge_that_shares_no_key_lands_higher(manifest: Manifest) -> None:
-    stale = manifest.open()
+def test_two_publishes_that_replace_nothing_have_one_winner(manifest: Manifest) -> None:
     manifest.publish("first")
+    first, second = manifest.open(), manifest.open()
+    manifest.table.publish(first, entries(3, "a"), commit_id="a")
 
-    assert manifest.table.merge(stale, entries(2, "other")) == 3
+    with pytest.raises(RowLevelCasContention):
+        manifest.table.publish(second, entries(3, "b"), commit_id="b")
 
 
-def test_a_restore_below_a_merge_is_contention_too(manifest: Manifest) -> None:
+def test_a_publish_above_a_commit_without_rows_lands_higher(manifest: Manifest) -> None:
+    manifest.publish("first")
+    handle = manifest.open()
+    manifest.table.stamp(manifest.open(), {"note": "somebody was here"})
+
+    assert manifest.publish_on(handle, "second") == 4
+    assert manifest.object_ids() == ["first", "genesis", "graph_head:main", "second"]
+
+
+def test_a_publish_above_rows_of_others_is_not_taken_for_a_success(manifest: Manifest) -> None:
+    """Versions that were trimmed hide from Lance what came in between: the fence is open, and it is said."""
+    stale = manifest.open()
+    for key in ["first", "second"]:
+        manifest.publish(key)
+    manifest.open()._dataset.cleanup_old_versions(older_than=dt.timedelta(0), retain_versions=1)
+
+    with pytest.raises(StaleCommit):
+        manifest.publish_on(stale, "third")
+
+
+def test_a_restore_below_a_publish_is_contention_too(manifest: Manifest) -> None:
     manifest.publish("first")
     stale = manifest.open()
     LanceDataset.commit(manifest.address.uri, LanceOperation.Restore(1))
 
     with pytest.raises(RowLevelCasContention):
-        manifest.table.merge(stale, publish_rows(3, "second"))
+        manifest.publish_on(stale, "second")
 
 
-def test_another_failure_of_a_merge_is_a_storage_error(manifest: Manifest) -> None:
+def test_another_failure_of_a_publish_is_a_storage_error(manifest: Manifest) -> None:
     handle = manifest.open()
-    for data in Path(manifest.address.uri).glob("data/*.lance"):
-        data.unlink()
+    shutil.rmtree(Path(manifest.address.uri) / "data")
+    (Path(manifest.address.uri) / "data").write_text("not a folder")
 
     with pytest.raises(StorageError):
-        ManifestTable(TableStore()).merge(handle, publish_rows(2, "first"))
+        manifest.table.publish(handle, publish_rows(2, "first"), commit_id="first")
 
 
-def test_the_fence_holds_its_four_conditions(manifest: Manifest) -> None:
+def merge(handle: ManifestHandle, rows: pa.Table) -> None:
+    """Publish as builds did that compared keys."""
+    dataset = handle._dataset.checkout_version(handle.version)
+    builder = dataset.merge_insert("object_id").when_matched_update_all().when_not_matched_insert_all()
+    builder.use_index(False).conflict_retries(0).execute(rows)
+
+
+def test_a_publish_and_the_merge_of_an_older_build_exclude_each_other(manifest: Manifest) -> None:
     manifest.publish("first")
-    handle = manifest.open()
+    stale = manifest.open()
+    manifest.publish("second")
+    with pytest.raises(OSError, match="Too many concurrent writers"):
+        merge(stale, publish_rows(3, "older build"))
 
-    assert handle._dataset.schema.field("object_id").metadata == {
-        key.encode(): value.encode() for key, value in PRIMARY_KEY.items()
-    }
-    assert handle._dataset.describe_indices() == []
-    with pytest.raises(AssertionError, match="merge key"):
-        manifest.table.merge(handle, publish_rows(3, "x").select(["metadata", "object_id", "published_at"]))
+    stale = manifest.open()
+    merge(manifest.open(), publish_rows(4, "older build"))
+    with pytest.raises(RowLevelCasContention):
+        manifest.publish_on(stale, "third")
+    manifest.publish("third")
+
+    keys = manifest.object_ids()
+    assert keys == ["first", "genesis", "graph_head:main", "older build", "second", "third"]
 
 
 def race(manifest: Manifest, keys: list[str]) -> list[str]:
@@ -159,7 +240,7 @@ def race(manifest: Manifest, keys: list[str]) -> list[str]:
     def publish(handle: ManifestHandle, key: str) -> None:
         barrier.wait()
         try:
-            manifest.table.merge(handle, publish_rows(handle.version + 1, key))
+            manifest.publish_on(handle, key)
         except RowLevelCasContention:
             return
         landed.append(key)
@@ -190,7 +271,7 @@ def serve(directory: str, connection: Connection) -> None:
         connection.send("ready")
         connection.recv()
         try:
-            manifest.table.merge(handle, publish_rows(handle.version + 1, key))
+            manifest.publish_on(handle, key)
         except RowLevelCasContention:
             connection.send(False)
         else:
@@ -258,7 +339,9 @@ def test_a_compaction_makes_publishes_in_flight_try_again(manifest: Manifest) ->
     manifest.table.compact(manifest.address)
 
     with pytest.raises(RowLevelCasContention):
-        manifest.table.merge(stale, publish_rows(3, "second"))
+        manifest.publish_on(stale, "second")
+    assert manifest.publish("second") == 5  # the head row is found in the fragment that the fold made
+    assert manifest.object_ids() == ["first", "genesis", "graph_head:main", "second"]
 
 
 def test_a_stamp_is_set_once_on_a_version(manifest: Manifest) -> None:
@@ -298,10 +381,19 @@ def test_a_ref_of_the_manifest_is_a_manifest(manifest: Manifest) -> None:
     fork = TableAddress(manifest.address.uri, "fork")
     handle = manifest.table.open_fresh(fork)
 
-    version = manifest.table.merge(handle, publish_rows(3, "on-fork"))
+    rows = pa.concat_tables([entries(None, "graph_head:fork"), entries(3, "on-fork")])
+    second = manifest.table.open_fresh(fork)
+    version = manifest.table.publish(handle, rows, commit_id="on-fork").version
+    with pytest.raises(RowLevelCasContention):  # its anchor is a fragment that it inherited
+        manifest.table.publish(second, rows, commit_id="also-on-fork")
 
     assert (handle.version, version) == (2, 3)
     assert manifest.table.latest_version(fork) == 3
     assert manifest.table.latest_version(manifest.address) == 2
     assert all("tree/fork" in name for name in manifest.table.files_of(fork, 3))
-    assert len(manifest.table.files_of(fork, 3)) == 4
+    assert len(manifest.table.files_of(fork, 3)) == 3
+    head = entries(None, "graph_head:fork", metadata="again")
+    assert (
+        len(manifest.table.files_of(fork, put_rows(manifest.table, manifest.table.open_fresh(fork), head)))
+        == 4
+    )

@@ -12,6 +12,7 @@ from omnigraph.history.manifest_rows import rows_table
 from omnigraph.operations.verify import FileStatus, VerifyProgress, VerifyReport, verify_place
 from tests.support.engine import copy_of, edge, ndjson, new_graph, node
 from tests.support.seam import internals, patched
+from tests.support.tables import put_rows
 
 RENAME = 'query m($n: String) { update Person set { nickName: $n } where name = "ann" }'
 INSERT = "query m($n: String) { insert Person { name: $n } }"
@@ -236,13 +237,30 @@ def test_rows_that_cannot_be_followed_are_said_where_every_file_is_whole(graph: 
     handle = coordinator.manifest.open_fresh(coordinator.address())
     rows = coordinator.manifest.read(handle).to_pylist()
     pin = next(row for row in rows if row["object_type"] == "table_version")
-    coordinator.manifest.merge(handle, rows_table([pin | {"table_branch": "../elsewhere"}]))
+    put_rows(coordinator.manifest, handle, rows_table([pin | {"table_branch": "../elsewhere"}]))
 
     report = verify_place(graph.uri)
 
     assert report.damaged == ()
     assert [reason.partition(":")[0] for reason in report.unread] == ["main"]
     assert not report.is_whole
+
+
+@pytest.mark.case("engine", 434)
+def test_a_key_that_is_there_twice_is_counted(graph: Graph) -> None:
+    coordinator = internals(graph).parts.coordinator
+    handle = coordinator.manifest.open_fresh(coordinator.address())
+    pin = next(
+        row for row in coordinator.manifest.read(handle).to_pylist() if row["object_type"] == "table_version"
+    )
+    coordinator.manifest.publish(handle, rows_table([pin, pin]), commit_id="twice")
+
+    report = verify_place(graph.uri)
+
+    assert (report.damaged, report.unread) == ((), ())
+    assert report.repeated == (f"main: '{pin['object_id']}' is in the manifest 3 times",)
+    assert not report.is_whole
+    assert verify_place(graph.uri, branch="review").repeated == ()
 
 
 def test_what_a_branch_gave_to_main_stays_recorded_when_it_is_deleted(graph: Graph) -> None:

@@ -1,14 +1,24 @@
 """Tables and the manifest on an object store: the same outcomes, and no files to sync."""
 
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
 import pytest
+from moto.server import ThreadedMotoServer
 
 from omnigraph.core.errors import AlreadyExistsError, CommitConflict, RowLevelCasContention, StorageError
 from omnigraph.storage.control.uri import GraphRoot
-from omnigraph.storage.tables.manifest_table import ManifestTable
+from omnigraph.storage.tables.manifest_table import ManifestPlace, ManifestTable
 from omnigraph.storage.tables.residual import InlineCommitResidual
 from omnigraph.storage.tables.stage import IndexRequest, TableStager
 from omnigraph.storage.tables.table import TableAddress, TableStore
-from tests.support.tables import SCHEMA, rows
+from tests.support.s3 import new_root, settings_of
+from tests.support.tables import SCHEMA, put_rows, rows
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
 pytestmark = pytest.mark.slow
 
@@ -73,18 +83,74 @@ def test_a_stale_write_is_refused(root: GraphRoot) -> None:
     assert missing.value.kind == "not_found"
 
 
+def keyed(*keys: str) -> pa.Table:
+    """Return rows of a manifest."""
+    return rows(keys).rename_columns(["object_id", "rank"])
+
+
 def test_the_manifest_is_fenced(root: GraphRoot) -> None:
     manifest = ManifestTable(TableStore(root.storage_options))
     address = TableAddress(f"{root.uri}/__manifest")
-    keyed = rows(["head"]).rename_columns(["object_id", "rank"])
-    manifest.create(address, keyed, {"stamp": "4"})
+    head = keyed("head")
+    manifest.create(address, head, {"stamp": "4"})
     first, second = manifest.open_fresh(address), manifest.open_fresh(address)
-    version = manifest.merge(first, keyed)
+    version = put_rows(manifest, first, head)
 
     with pytest.raises(RowLevelCasContention):
-        manifest.merge(second, keyed)
+        put_rows(manifest, second, head)
     with pytest.raises(AlreadyExistsError):
-        manifest.create(address, keyed, {})
+        manifest.create(address, head, {})
 
     assert version == manifest.latest_version(address) == 2
     assert manifest.files_of(address, 2) == ()
+
+
+class Requests:
+    """What a server is asked, by kind; it stands between the server and its application."""
+
+    def __init__(self, application: "WSGIApplication") -> None:
+        self._application, self._made = application, Counter[str]()
+
+    def __call__(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
+        method, path = environ["REQUEST_METHOD"], environ["PATH_INFO"]
+        kind = "LIST" if method == "GET" and "list-type" in environ["QUERY_STRING"] else method
+        self._made[f"{kind} {'data' if '/data/' in path else 'rest'}"] += 1
+        return self._application(environ, start_response)
+
+    def taken(self) -> dict[str, int]:
+        """Return the requests since the last call."""
+        made, self._made = self._made, Counter[str]()
+        return dict(made)
+
+
+@pytest.mark.case("engine", 435)
+def test_a_publish_asks_the_same_of_a_store_at_any_number_of_fragments(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    endpoint = f"http://{host}:{port}"
+    for name, value in settings_of(endpoint).items():
+        monkeypatch.setenv(name, value)
+    root = new_root(endpoint)
+    manifest, address = (
+        ManifestTable(TableStore(root.storage_options)),
+        TableAddress(f"{root.uri}/__manifest"),
+    )
+    manifest.create(address, keyed("head", "genesis"), {"stamp": "4"})
+    place = ManifestPlace(0, 0)
+    requests = server._server.app = Requests(server._server.app)  # type: ignore[union-attr]
+    asked = []
+    for number in range(32):
+        handle = manifest.open_fresh(address)
+        assert len(handle.fragment_ids) == number + 1
+        requests.taken()
+        rows = keyed("head", f"row {number}")
+        made = manifest.publish(handle, rows, commit_id=f"{number}", replaced=[place])
+        asked.append(requests.taken())
+        place = ManifestPlace(0, max(made.fragment_ids) << 32)
+    server.stop()
+
+    # Rows, deletion, transaction and version; one look for versions in between; the check of what landed.
+    assert asked == [{"PUT data": 1, "PUT rest": 3, "LIST rest": 1, "GET rest": 1}] * 32

@@ -16,18 +16,22 @@ _WORDS = {
     FileStatus.NOT_RECORDED: "not recorded",
 }
 _ADVICE = "put the files back from a copy of the graph, then verify again"
+_REPEATED_ADVICE = "two writers have published at once: compare `commit list` with what they wrote"
 
 
 def render_verify(report: VerifyReport) -> str:
     """Return what is wrong, file by file, and the counts of all files."""
     lines = [on_one_line(f"cannot follow the manifest of branch {reason}") for reason in report.unread]
+    lines += [on_one_line(f"key written twice on branch {reason}") for reason in report.repeated]
     if report.damaged:
         lines.append(columns(["file", "status", "length", "found"], [_row(f) for f in report.damaged]))
     counted = [f"{number} {_WORDS[FileStatus(name)]}" for name, number in report.counts.items() if number]
     branches = count(len(report.branches), "branch", "branches")
     lines.append(f"{count(len(report.files), 'file')} of {branches}: {', '.join(counted) or 'none'}")
-    if not report.is_whole:
+    if report.damaged or report.unread:
         lines.append(_ADVICE)
+    if report.repeated:
+        lines.append(_REPEATED_ADVICE)
     return "\n".join(lines)
 
 

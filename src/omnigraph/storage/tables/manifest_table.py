@@ -1,9 +1,12 @@
 """The `__manifest` dataset: creating it, reading it, and the one fenced write that publishes.
 
-M1  Rows are written by one inline merge-insert on `object_id`, without the library's own retries and without
-    an index: only then does Lance compare the keys of two concurrent writers and refuse the later one.
-M2  An upsert is made on the version that its handle was opened at; each attempt opens a fresh one.
+M1  A publish is one strict update of the shape that tables have: new rows, the rows that they replace deleted
+    by address, and the anchor. Of two on one version Lance refuses the later one; nothing is read for it. A
+    replaced row gives its row id to its successor: otherwise every fold would keep a gap for every publish.
+M2  A publish is made on the version that its handle was opened at; each attempt opens a fresh one. Versions
+    that a trim removed in between would let two publishes pass: nobody publishes on an old handle.
 M3  A reader takes whole fragments: those it has already seen need not be read again.
+M4  Keys are not compared here: whoever publishes knows the state, and refuses a key that it has.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,21 +14,39 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import final
 
+import numpy as np
 import pyarrow as pa
 from lance import LanceDataset
 
 from omnigraph.core.clock import boot_clock
-from omnigraph.core.errors import RowLevelCasContention, StorageError
+from omnigraph.core.errors import (
+    CommitConflict,
+    RecoveryRequired,
+    RowLevelCasContention,
+    StaleCommit,
+    StorageError,
+)
 from omnigraph.storage.damage.manifest_survey import refuse_damage, refuse_missing
+from omnigraph.storage.tables import shapes
 from omnigraph.storage.tables.create import create_dataset
 from omnigraph.storage.tables.filter import Compare, IsNull, Or, to_lance
-from omnigraph.storage.tables.handle import TableAddress
+from omnigraph.storage.tables.handle import SnapshotHandle, TableAddress
 from omnigraph.storage.tables.lance_errors import LANCE_ERRORS, classify, translate, translated
-from omnigraph.storage.tables.staged import files_added
+from omnigraph.storage.tables.stage import TableStager, carry_row_ids, staged_on
+from omnigraph.storage.tables.staged import StagedWrite, files_added, new_files
 from omnigraph.storage.tables.table import TableStore
 from omnigraph.storage.versions.newest import read_mark, write_mark
 
-KEY = "object_id"
+ROW_ID, ROW_ADDRESS = "_rowid", "_rowaddr"  # the further columns of a read with places
+_WITHOUT_ROWS = frozenset({"config", "reserve"})  # commits that a publish may land behind
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestPlace:
+    """A row of one version: its address there, and its row id, which stays the same in all versions."""
+
+    row_id: int
+    address: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +68,7 @@ class ManifestTable:
     def __init__(self, store: TableStore) -> None:
         """Take the store whose options and cache are shared."""
         self._store = store
+        self._stager = TableStager(store)
 
     def create(self, address: TableAddress, rows: pa.Table, schema_metadata: dict[str, str]) -> int:
         """Create a manifest with its first rows and its stamp, in one write; return its version.
@@ -100,10 +122,12 @@ class ManifestTable:
         fragment_ids: Iterable[int] | None = None,
         columns: Sequence[str] | None = None,
         published_after: int | None = None,
+        with_places: bool = False,
     ) -> pa.Table:
         """Return rows: of all fragments or of the given ones, and only what was published after a version.
 
-        Rows without `published_at`, the heads, describe the present and are always included.
+        Rows without `published_at`, the heads, describe the present and are always included. With places
+        there are two further columns, `ROW_ID` and `ROW_ADDRESS`.
         """
         dataset = handle._dataset
         chosen = None
@@ -111,49 +135,71 @@ class ManifestTable:
             wanted = set(fragment_ids)
             chosen = [part for part in dataset.get_fragments() if part.fragment_id in wanted]
             if not chosen:
-                return _empty(dataset.schema, columns)
+                return _empty(dataset.schema, columns, with_places=with_places)
         text = None
         if published_after is not None:
             newer = Or((Compare("published_at", "gt", published_after), IsNull("published_at")))
             text = to_lance(newer, dataset.schema)
         with _damage_is_told(handle.address), translated(f"read {handle.address.open_uri}"):
             rows = dataset.scanner(
-                columns=None if columns is None else list(columns), filter=text, fragments=chosen
+                columns=None if columns is None else list(columns),
+                filter=text,
+                fragments=chosen,
+                with_row_id=with_places,
+                with_row_address=with_places,
             ).to_table()
         self._store.count_io(dataset)
         return rows
 
-    def merge(self, handle: ManifestHandle, rows: pa.Table) -> int:
-        """Write rows by key onto the version of the handle, fenced against every other publish (M1).
+    def publish(
+        self,
+        handle: ManifestHandle,
+        rows: pa.Table,
+        *,
+        commit_id: str,
+        replaced: Sequence[ManifestPlace] = (),
+    ) -> ManifestHandle:
+        """Add rows, the first of which replace others in order, to the version of the handle alone (M1).
 
-        Returns the version that came out, higher than the next one after commits that share no key.
+        Returns the version that came out. It is higher than the next one only above commits without rows: a
+        stamp, or the first half of a fold that this publish has made fail.
 
         Raises:
-            RowLevelCasContention: another publish took one of the keys first; nothing of ours landed.
+            RowLevelCasContention: another commit came first; nothing of ours landed.
+            StaleCommit: it landed, above rows that it was not prepared for (M2).
             StorageError: it failed; whether it landed is unknown.
         """
-        assert rows.schema.names[0] == KEY, "the merge key is exactly the primary key"
-        # An upsert moves its dataset: work on a copy, so that the handle stays what it was (M2).
-        dataset = handle._dataset.checkout_version(handle.version)
+        staged = self._staged(handle, rows, replaced)
         try:
-            # Inline: staged with `execute_uncommitted` the key filter is lost, and with it the fence.
-            (
-                dataset.merge_insert(KEY)
-                .when_matched_update_all()
-                .when_not_matched_insert_all()
-                .use_index(False)
-                .conflict_retries(0)
-                .execute(rows)
-            )
-        except LANCE_ERRORS as error:
-            if classify(error) in {"conflict", "incompatible"}:
-                raise RowLevelCasContention(
-                    f"another publish to {handle.address.open_uri} came first"
-                ) from error
-            raise translate(error, f"publish to {handle.address.open_uri}") from error
+            version = self._stager.commit_staged(
+                staged, operation_id=commit_id, writer_kind="publish"
+            ).version
+        except CommitConflict as error:
+            raise RowLevelCasContention(f"another publish to {handle.address.open_uri} came first") from error
+        except StaleCommit as stale:
+            since = self._store.transactions(handle.address, range(handle.version + 1, stale.actual + 1))
+            if any(passed.operation not in _WITHOUT_ROWS for passed in since[:-1]):
+                raise
+            version = stale.actual
+        except RecoveryRequired as error:
+            raise StorageError(str(error), kind="unknown") from error
         finally:
-            self._store.count_io(dataset)
-        return dataset.version
+            self._store.count_io(handle._dataset)
+        made = self._store.open_at(handle.address, version)  # kept by the commit: nothing is read
+        return self._handle(handle.address, made._dataset, handle.opened_at)
+
+    def _staged(
+        self, handle: ManifestHandle, rows: pa.Table, replaced: Sequence[ManifestPlace]
+    ) -> StagedWrite:
+        dataset = handle._dataset
+        new = shapes.write_rows(dataset, rows.cast(dataset.schema))
+        carry_row_ids(new, np.array([place.row_id for place in replaced], dtype=np.uint64))
+        addresses = np.array([place.address for place in replaced], dtype=np.uint64)
+        removed, updated = shapes.delete_addresses(dataset, addresses)
+        operation = shapes.replacement(dataset, removed=removed, updated=updated, new=new, anchor="newest")
+        files = new_files(handle.address, dataset, new=new, updated=updated)
+        base = SnapshotHandle(handle.address, handle.version, dataset)
+        return staged_on(base, "publish", operation, files, added=rows.num_rows - len(replaced))
 
     def stamp(self, handle: ManifestHandle, schema_metadata: dict[str, str]) -> int:
         """Set keys of the schema metadata; return the version that came out.
@@ -236,6 +282,8 @@ def _damage_is_told(address: TableAddress) -> Iterator[None]:
         raise
 
 
-def _empty(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Table:
-    chosen = schema.names if columns is None else list(columns)
-    return pa.schema([schema.field(name) for name in chosen]).empty_table()
+def _empty(schema: pa.Schema, columns: Sequence[str] | None, *, with_places: bool) -> pa.Table:
+    chosen = [schema.field(name) for name in (schema.names if columns is None else columns)]
+    if with_places:
+        chosen += [pa.field(name, pa.uint64()) for name in (ROW_ID, ROW_ADDRESS)]
+    return pa.schema(chosen).empty_table()

@@ -134,7 +134,7 @@ class TableStager:
             else:
                 carried, places = replaced.row_ids.astype(np.uint64), _places(handle, replaced)
             written = shapes.write_rows(dataset, rows)
-            _carry_row_ids(written, carried)
+            carry_row_ids(written, carried)
             fragments += written
             addresses.append(places)
             added += rows.num_rows - len(places)
@@ -370,7 +370,7 @@ def _numbers(found: pa.Table, column: str) -> RowNumbers:
     return found[column].to_numpy().astype(np.uint64)
 
 
-def _carry_row_ids(fragments: Iterable[FragmentMetadata], row_ids: RowNumbers) -> None:
+def carry_row_ids(fragments: Iterable[FragmentMetadata], row_ids: RowNumbers) -> None:
     """Give the first rows of new fragments the row ids of the rows they replace."""
     start = 0
     for fragment in fragments:
