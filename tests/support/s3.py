@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
+from pathlib import Path
 
 import httpx
 from moto.server import ThreadedMotoServer
@@ -10,6 +11,7 @@ from moto.server import ThreadedMotoServer
 from omnigraph.storage.control.uri import GraphRoot
 
 BUCKETS = count(1)
+PREFIX = "some/graph"  # of every graph in its bucket
 
 
 @contextmanager
@@ -38,4 +40,15 @@ def new_root(endpoint: str) -> GraphRoot:
     """Return a place for a graph in a bucket of its own."""
     bucket = f"bucket-{next(BUCKETS)}"
     httpx.put(f"{endpoint}/{bucket}", timeout=60).raise_for_status()
-    return GraphRoot.parse(f"s3://{bucket}/some/graph")
+    return GraphRoot.parse(f"s3://{bucket}/{PREFIX}")
+
+
+def upload(folder: Path, endpoint: str) -> str:
+    """Put a graph of a local folder into a bucket of its own; return its address."""
+    root = new_root(endpoint)
+    with httpx.Client(base_url=f"{endpoint}/{root.bucket}", timeout=120) as client:
+        for path in folder.rglob("*"):
+            if path.is_file():
+                name = f"/{PREFIX}/{path.relative_to(folder)}"
+                client.put(name, content=path.read_bytes()).raise_for_status()
+    return root.uri
