@@ -14,7 +14,7 @@ from omnigraph.storage.control.object_store import StorageAdapter
 from omnigraph.storage.tables.handle import TableAddress
 from omnigraph.storage.tables.table import TableStore
 
-_READS = ("read_text", "read_text_if_exists", "read_text_versioned", "exists")
+_READS = ("read_text", "read_text_if_exists", "read_texts", "read_text_versioned", "exists")
 _WRITES = (
     "write_text",
     "write_text_if_absent",

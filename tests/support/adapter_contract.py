@@ -27,6 +27,7 @@ class AdapterContract:
         adapter.write_text("there.json", "x")
 
         assert adapter.read_text_if_exists("missing.json") is None
+        assert adapter.read_texts(["missing.json", "there.json"]) == {"missing.json": None, "there.json": "x"}
         assert adapter.read_text_if_exists("no/such/folder.json") is None
         assert adapter.read_text_versioned("missing.json") is None
         with pytest.raises(StorageError, match=r"missing\.json") as raised:

@@ -71,7 +71,7 @@ def read_contract(adapter: StorageAdapter) -> Contract:
         NotFoundError: a file is missing.
         SchemaContractConflict: the files contradict one another (N1).
     """
-    texts = {name: adapter.read_text_if_exists(name) for name in SCHEMA_FILES}
+    texts = adapter.read_texts(SCHEMA_FILES)
     missing = [name for name, text in texts.items() if text is None]
     if missing:
         expected = ", ".join(SCHEMA_FILES)

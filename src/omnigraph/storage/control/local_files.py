@@ -15,7 +15,7 @@ import secrets
 import shutil
 import stat
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -56,6 +56,10 @@ class LocalFiles:
         """
         with _translated("read", name):
             return _decode(name, read_control_file(self._path(name)))
+
+    def read_texts(self, names: Sequence[str]) -> dict[str, str | None]:
+        """Return the texts of several files by name, `None` where there is no such file (L4)."""
+        return {name: self.read_text_if_exists(name) for name in names}
 
     def read_text_if_exists(self, name: str) -> str | None:
         """Return a file's text, or `None` if there is no such file (L4)."""

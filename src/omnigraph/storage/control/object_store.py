@@ -9,7 +9,7 @@ it; some network file systems do so with locks.
 """
 
 import errno
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -42,6 +42,9 @@ class StorageAdapter(Protocol):
 
     def read_text_if_exists(self, name: str) -> str | None:
         """Return a text, or `None` only where the store says that it does not exist."""
+
+    def read_texts(self, names: Sequence[str]) -> dict[str, str | None]:
+        """Return several texts by name, asked for together; `None` as `read_text_if_exists` does."""
 
     def write_text(self, name: str, text: str) -> None:
         """Replace or create; a reader sees the old or the new text, never a part."""
@@ -111,6 +114,13 @@ class ObjectStore:
         found = self.read_text_versioned(name)
         return None if found is None else found[0]
 
+    def read_texts(self, names: Sequence[str]) -> dict[str, str | None]:
+        """Return several texts in the time of one; `None` where the store says that one does not exist."""
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(len(names)) as threads:
+            return dict(zip(names, threads.map(self.read_text_if_exists, names), strict=True))
+
     def write_text(self, name: str, text: str) -> None:
         """Replace or create."""
         import obstore
@@ -136,15 +146,24 @@ class ObjectStore:
 
     def exists(self, name: str) -> bool:
         """Say whether there is such an object, or any object below this prefix."""
+        if self.has(name):
+            return True
         import obstore
 
-        key = self._key(name)
+        with self._translated("look for", name):
+            listed = obstore.list(self._store, prefix=self._key(name), chunk_size=1)
+            return any(len(batch) > 0 for batch in listed)
+
+    def has(self, name: str) -> bool:
+        """Say whether there is such an object, in one request; prefixes do not count."""
+        import obstore
+
         with self._translated("look for", name):
             try:
-                obstore.head(self._store, key)
+                obstore.head(self._store, self._key(name))
             except FileNotFoundError as error:
                 _refuse_missing_bucket(error)
-                return any(len(batch) > 0 for batch in obstore.list(self._store, prefix=key, chunk_size=1))
+                return False
             return True
 
     def rename_text(self, source: str, target: str) -> None:
@@ -338,9 +357,9 @@ def probe_store(adapter: StorageAdapter, root: GraphRoot) -> None:
     name = f"__create_if_absent_probe_{new_ulid()}"
     refuse_file(root)
     try:
-        _probe_create(adapter, root, name)
+        token = _probe_create(adapter, root, name)
         if not root.is_local:
-            _probe_swap(adapter, root, name)
+            _probe_swap(adapter, root, name, token)
     finally:
         adapter.discard(name)
     if root.is_local:
@@ -365,7 +384,8 @@ def refuse_file(root: GraphRoot) -> None:
         raise BadRequest(f"{place} {what}: a graph is a folder")
 
 
-def _probe_create(adapter: StorageAdapter, root: GraphRoot, name: str) -> None:
+def _probe_create(adapter: StorageAdapter, root: GraphRoot, name: str) -> str:
+    """Create twice; return the token of what is there then."""
     try:
         is_made = adapter.write_text_if_absent(name, "first")
     except StorageError as error:
@@ -381,15 +401,17 @@ def _probe_create(adapter: StorageAdapter, root: GraphRoot, name: str) -> None:
         raise StorageError(
             f"{root.uri} refuses to create an object that does not exist", kind="configuration"
         )
-    if adapter.write_text_if_absent(name, "second") or adapter.read_text(name) != "first":
+    is_made_again = adapter.write_text_if_absent(name, "second")
+    found = adapter.read_text_versioned(name)
+    if is_made_again or found is None or found[0] != "first":
         raise StorageError(
             f"{root.uri} overwrites existing objects instead of refusing to create them", kind="configuration"
         )
+    return found[1]
 
 
-def _probe_swap(adapter: StorageAdapter, root: GraphRoot, name: str) -> None:
-    found = adapter.read_text_versioned(name)
-    if found is None or not adapter.write_text_if_match(name, "third", found[1]):
+def _probe_swap(adapter: StorageAdapter, root: GraphRoot, name: str, token: str) -> None:
+    if not adapter.write_text_if_match(name, "third", token):
         raise StorageError(f"{root.uri} refuses to replace an unchanged object", kind="configuration")
-    if adapter.write_text_if_match(name, "fourth", found[1]) or adapter.read_text(name) != "third":
+    if adapter.write_text_if_match(name, "fourth", token) or adapter.read_text(name) != "third":
         raise StorageError(f"{root.uri} replaces objects that have changed", kind="configuration")

@@ -128,7 +128,7 @@ class TableStore:
         if newest is not None:
             return newest
         probe = self._probes.get(address.open_uri)
-        if probe is None:
+        if probe is None or address.local_path is None:  # in a store, opening is one request more, if that
             return self.open_head(address).version
         with translated(f"newest version of {address.open_uri}"):
             version = probe._dataset.latest_version
@@ -331,10 +331,14 @@ class TableStore:
         return self._storage_options
 
     def adopt(self, address: TableAddress, dataset: LanceDataset) -> SnapshotHandle:
-        """Make a handle of a dataset that another module of `storage` has opened or committed."""
+        """Make a handle of a dataset that another module of `storage` has just committed."""
+        if address.local_path is None:
+            self._newest.saw_newest(address, dataset.version)
         return self._keep(address, dataset)
 
     def _open(self, address: TableAddress, version: int | None) -> LanceDataset:
+        if address.local_path is None:
+            return self._open_in_store(address, version)
         newest = self._newest.find(address) if version is None else None
         if newest is not None:
             try:
@@ -345,6 +349,17 @@ class TableStore:
         dataset = self._open_version(address, version)
         self._newest.saw(address, dataset.version)
         return dataset
+
+    def _open_in_store(self, address: TableAddress, version: int | None) -> LanceDataset:
+        """Open with as few requests as possible: what is open already can be had again without any."""
+        if version is not None:
+            return self._open_version(address, version)
+        newest = self._newest.find(address)
+        known = None if newest is None else self._handles.get((address, newest))
+        if known is None:
+            known = self._keep(address, self._open_version(address, None))
+            self._newest.saw_newest(address, known.version)
+        return known._own_dataset()
 
     def _open_version(self, address: TableAddress, version: int | None) -> LanceDataset:
         what = f"{address.open_uri} at version {version}" if version else address.open_uri

@@ -7,8 +7,12 @@ N2  A version seen long ago proves nothing: cleanup may have removed some of tho
 N3  A folder whose modification time is unchanged has the same newest version, if that time was well past
     when the version was looked for (two commits may share one tick of the file system: some milliseconds, or
     one or two seconds) and if the version after it is not there (the file system's clock need not be ours).
+N4  In an object store the version after one that was the newest a while ago is asked for by its name: if it
+    is not there, nothing was committed since. It would be too young for a cleanup. A missing name proves
+    something only where another version was found by such a name.
 
-A directory of 5,000 versions takes milliseconds to list, and every write looks at least five times.
+A directory of 5,000 versions takes milliseconds to list, and every write looks at least five times. A store
+lists a thousand names in a request, and takes several times as long for it as for one name.
 
 Where the refs of a table start is remembered: it never changes, because a ref name is never used again, and
 asking for it again costs a read for every ref of the table, however many branches there are.
@@ -48,7 +52,9 @@ from omnigraph.core.clock import boot_clock
 from omnigraph.core.recent import Recent
 from omnigraph.core.regular_file import read_control_file
 from omnigraph.core.values import read_json
+from omnigraph.storage.control.object_store import ObjectStore
 from omnigraph.storage.control.os_errors import storage_error
+from omnigraph.storage.control.uri import GraphRoot
 from omnigraph.storage.files.version_file import VERSIONS_DIR, version_file_name
 from omnigraph.storage.tables.handle import TableAddress
 
@@ -57,6 +63,7 @@ TRUSTED_S = 1_800.0  # half the shortest age at which cleanup takes a version of
 SETTLED_NS = 200_000_000  # many times the tick of a file system that keeps fractions of a second
 SETTLED_COARSE_NS = 2_000_000_000 + SETTLED_NS  # FAT counts in two seconds; small inodes of ext4, HFS+ in one
 KNOWN_MAX = 1_024  # datasets
+_STORE = "s3://"
 
 SEQUENCES_MAX = 65_536  # fragments; a few million rows take about 30
 MARK = "_acknowledged"
@@ -70,6 +77,7 @@ class _SeenVersion:
     version: int
     at: float
     settled_ns: int | None = None
+    is_named: bool = False  # in a store: a version of this dataset was found by its name
 
 
 class NewestVersions:
@@ -79,22 +87,33 @@ class NewestVersions:
         """Know nothing."""
         self._lock = threading.Lock()
         self._seen: Recent[str, _SeenVersion] = Recent(KNOWN_MAX)
+        self._buckets: dict[str, ObjectStore] = {}
 
     def saw(self, address: TableAddress, version: int) -> None:
         """Remember that a version is there."""
         if address.local_path is not None:
             self._remember(address.open_uri, version, None)
 
+    def saw_newest(self, address: TableAddress, version: int, *, is_named: bool = False) -> None:
+        """Remember that a version was the newest a moment ago; `is_named` if it was read by its name (N4)."""
+        self._remember(address.open_uri, version, None, is_named=is_named)
+
     def forget(self, address: TableAddress) -> None:
         """Know nothing of a place that is gone."""
         self._seen.forget(lambda uri: uri == address.open_uri)
 
     def find(self, address: TableAddress) -> int | None:
-        """Return the newest version, or `None` where only the library can tell."""
+        """Return the newest version, or `None` where only the library can tell.
+
+        Raises:
+            StorageError: an object store failed.
+        """
         uri = address.open_uri
-        seen = self._seen.get(uri)  # what is on an object store was never seen
+        seen = self._seen.get(uri)
         if seen is None or boot_clock() - seen.at > TRUSTED_S:
             return None
+        if uri.startswith(_STORE):
+            return self._find_in_store(uri, seen)
         root = str(address.local_path) if ":" in uri else uri
         try:
             changed_ns = os.stat(f"{root}/{VERSIONS_DIR}").st_mtime_ns  # noqa: PTH116 - asked by every query
@@ -109,13 +128,32 @@ class NewestVersions:
             self._remember(uri, newest, changed_ns if is_settled else None)
         return newest
 
-    def _remember(self, uri: str, version: int, settled_ns: int | None) -> None:
+    def _find_in_store(self, uri: str, seen: _SeenVersion) -> int | None:
+        """Return the version that was the newest, if the next one is not there (N4)."""
+        if not seen.is_named and not self._is_in_store(uri, seen.version):
+            return None
+        if self._is_in_store(uri, seen.version + 1):
+            return None  # how far it moved, one listing tells
+        self._remember(uri, seen.version, None, is_named=True)
+        return seen.version
+
+    def _is_in_store(self, uri: str, version: int) -> bool:
+        bucket, _, key = uri.removeprefix(_STORE).partition("/")
+        with self._lock:
+            store = self._buckets.get(bucket)
+            if store is None:
+                store = self._buckets[bucket] = ObjectStore(GraphRoot(f"{_STORE}{bucket}", is_local=False))
+        return store.has(f"{key}/{version_file_name(version)}")
+
+    def _remember(self, uri: str, version: int, settled_ns: int | None, *, is_named: bool = False) -> None:
         now = boot_clock()
         with self._lock:
             known = self._seen.get(uri)
-            if known is not None and known.version > version:
-                version, settled_ns = known.version, None
-            self._seen.put(uri, _SeenVersion(version, now, settled_ns))
+            if known is not None:
+                is_named = is_named or known.is_named
+                if known.version > version:
+                    version, settled_ns = known.version, None
+            self._seen.put(uri, _SeenVersion(version, now, settled_ns, is_named))
 
 
 def _settles_in(changed_ns: int) -> int:
