@@ -347,7 +347,7 @@ class Graph:
     def snapshot(self, branch: str | None = None) -> Snapshot:
         """Return the newest view of a branch."""
         branch = self._graph.enter(self._actor, "read", self._on(branch))
-        return self._graph.state(branch).snapshot()
+        return self._graph.newest(branch).snapshot()
 
     def commits(
         self,

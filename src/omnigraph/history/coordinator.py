@@ -8,6 +8,8 @@ G3  Fragments disappear when the manifest is folded, and when a publish that cou
     back: then the new commits do not follow the known ones, and everything is read again.
 G4  The stamp says which storage format a graph has. Floor and ceiling are checked together, at every place
     that reads a stamp.
+G5  A state that was made from the head note knows the present and not the past. `newest` may return one,
+    `state` never does.
 """
 
 import threading
@@ -18,6 +20,7 @@ from omnigraph import INTERNAL_SCHEMA_VERSION
 from omnigraph.core.damage import GraphDamaged
 from omnigraph.core.errors import FormatVersionError, StorageError
 from omnigraph.history.fold import where_above, where_equal
+from omnigraph.history.head_note import HeadNotes
 from omnigraph.history.identity import MAIN, MAIN_BRANCH, BranchIdentity, TableIdentity
 from omnigraph.history.manifest_rows import COMMIT, MANIFEST_DIR, READ_COLUMNS, STAMP_KEY
 from omnigraph.history.state import ManifestState
@@ -27,6 +30,7 @@ from omnigraph.storage.tables.handle import TableAddress
 from omnigraph.storage.tables.manifest_table import ManifestHandle, ManifestTable
 
 MIN_SUPPORTED_INTERNAL_SCHEMA_VERSION = 4
+UNSEEN_MAX = 8  # fragments that are read on top of a note; a whole state is worth more than many requests
 
 
 @contextmanager
@@ -151,11 +155,14 @@ def _refusal(message: str, found: object) -> FormatVersionError:
 class Coordinator:
     """Reads the manifests of one graph; safe to share between threads."""
 
-    def __init__(self, root: GraphRoot, manifest: ManifestTable) -> None:
-        """Take the graph and the raw access to its manifest."""
+    def __init__(self, root: GraphRoot, manifest: ManifestTable, notes: HeadNotes | None = None) -> None:
+        """Take the graph, the raw access to its manifest, and the head note of one in an object store."""
         self._root = root
         self.manifest = manifest
+        self.notes = notes
         self._states: dict[str, ManifestState] = {}
+        self._recalled: ManifestState | None = None  # what the note says, not yet compared with the manifest
+        self._noted: ManifestState | None = None  # the newest state that was made from it
         self._lock = threading.Lock()
 
     def address(self, ref: str | None = None) -> TableAddress:
@@ -174,6 +181,56 @@ class Coordinator:
             return warm
         with damage_explained(address, branch.name):
             return self.advance(branch, self.manifest.open_fresh(address))
+
+    def recall(self) -> bool:
+        """Read the head note, for the next call of `newest`; false if there is none.
+
+        Raises:
+            StorageError: the store failed.
+        """
+        self._recalled = None if self.notes is None else self.notes.read()
+        return self._recalled is not None
+
+    def newest(self, branch: BranchIdentity = MAIN_BRANCH) -> ManifestState:
+        """Return a state that shows what a branch shows now, and may know nothing of the past (G1, G5).
+
+        Raises:
+            GraphDamaged: a file that it needs is missing or hollow.
+        """
+        if self.notes is None or not branch.is_main or self._warm(branch) is not None:
+            return self.state(branch)
+        address, noted = self.address(), self._noted
+        if noted is not None and self.manifest.latest_version(address) == noted.version:
+            return noted
+        if noted is None and self._recalled is None:
+            self.recall()
+        with damage_explained(address, branch.name):
+            handle = self.manifest.open_fresh(address)
+            refuse_if_stamp_unsupported(read_stamp(handle.schema_metadata))
+            known, self._recalled = noted or self._recalled, None
+            advanced = None if known is None else self._on_note(known, handle)
+            if advanced is None:
+                return self.advance(branch, handle)
+        self._noted = advanced
+        return advanced
+
+    def known(self) -> ManifestState:
+        """Return some state of main, for what never changes: the one that was looked at last, if any."""
+        return self._warm(MAIN_BRANCH) or self._noted or self.newest()
+
+    def _on_note(self, noted: ManifestState, handle: ManifestHandle) -> ManifestState | None:
+        """Return what a note says together with what was published since; `None` where it is of no use.
+
+        Rows are never changed: all that the note's fragments hold is still there if they are.
+        """
+        present = frozenset(handle.fragment_ids)
+        unseen = sorted(present - noted.fragments)
+        if not noted.fragments <= present or len(unseen) > UNSEEN_MAX:
+            return None
+        if noted.version >= handle.version:
+            return noted if noted.version == handle.version and not unseen else None
+        rows = self.manifest.read(handle, fragment_ids=unseen, columns=READ_COLUMNS)
+        return noted.with_rows(rows, version=handle.version, fragments=present)
 
     def read_apart(self, branch: BranchIdentity) -> ManifestState:
         """Return the state of a branch that was deleted; it is not kept.
@@ -215,14 +272,29 @@ class Coordinator:
         """Keep a state as the warm one, unless there is already a newer one, and return it."""
         with self._lock:
             warm = self._states.get(state.branch.name)
-            if warm is None or warm.branch != state.branch or warm.version < state.version:
+            is_newer = warm is None or warm.branch != state.branch or warm.version < state.version
+            if is_newer:
                 self._states[state.branch.name] = state
+        if is_newer and self.notes is not None:
+            self.notes.leave(state)
         return state
+
+    def leave_notes(self) -> None:
+        """Leave a head note behind every newer state of main from now on: this handle writes."""
+        if self.notes is not None:
+            self.notes.is_kept = True
+
+    def close(self) -> None:
+        """Drop every warm state, and wait for a note that is being written."""
+        self.forget()
+        if self.notes is not None:
+            self.notes.finish()
 
     def forget(self) -> None:
         """Drop every warm state; the next use reads afresh."""
         with self._lock:
             self._states.clear()
+        self._recalled = self._noted = None
 
     def forget_branch(self, branch: str) -> None:
         """Drop the warm state of a branch that is gone."""

@@ -63,10 +63,10 @@ class OpenGraph:
         if self._reading is None:
             from omnigraph.operations.query import Reading
 
-            state = self.state()
+            genesis_id = self.parts.coordinator.known().commits.genesis_id
             with self.lock:
                 if self._reading is None:
-                    self._reading = Reading.of(self.parts, state, self.embedding)
+                    self._reading = Reading.of(self.parts, genesis_id, self.embedding)
         return self._reading
 
     def follow_write(self, branch: str) -> None:
@@ -148,9 +148,20 @@ class OpenGraph:
         Raises:
             BranchNotFound: there is no branch of that name.
         """
+        return self._looked_up(name, self.parts.coordinator.state)
+
+    def newest(self, name: str = MAIN) -> ManifestState:
+        """Return a state that shows what a branch shows now; the past it may not know.
+
+        Raises:
+            BranchNotFound: there is no branch of that name.
+        """
+        return self._looked_up(name, self.parts.coordinator.newest)
+
+    def _looked_up(self, name: str, look: Callable[[BranchIdentity], ManifestState]) -> ManifestState:
         branch = self.require_branch(name)
         try:
-            return self.parts.coordinator.state(branch)
+            return look(branch)
         except StorageError as error:
             if error.kind == "not_found":
                 self.parts.branches.confirm(branch)  # deleted since we looked: say so

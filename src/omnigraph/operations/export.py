@@ -137,7 +137,7 @@ def export(
     branch = graph.enter(actor, "export", branch)
     graph.require_branch(branch)
     chosen = _types(graph.catalog, types)
-    return Export(graph, graph.state(branch).snapshot(), chosen)
+    return Export(graph, graph.newest(branch).snapshot(), chosen)
 
 
 def _types(catalog: Catalog, names: Iterable[str] | None) -> tuple[NodeType | EdgeType, ...]:

@@ -29,6 +29,7 @@ from omnigraph.history.branches import Branches
 from omnigraph.history.contract import check_against_manifest, read_contract
 from omnigraph.history.coordinator import Coordinator
 from omnigraph.history.fold import TableEntry
+from omnigraph.history.head_note import HeadNotes
 from omnigraph.history.identity import MAIN
 from omnigraph.history.manifest_rows import MANIFEST_DIR
 from omnigraph.history.recorded_sums import recorded_sums
@@ -64,13 +65,14 @@ def make_parts(uri: str, *, durability: Durability | None = None, upkeep: bool =
     durability = durability or setting_from_environment()
     store = TableStore(root.storage_options)
     adapter = open_adapter(root, durability)
+    notes = None if root.is_local else HeadNotes(adapter, _log.warning)
     return Parts(
         root=root,
         adapter=adapter,
         store=store,
         stager=TableStager(store),
         branches=Branches(adapter, Path(root.uri) if root.is_local else None),
-        coordinator=Coordinator(root, ManifestTable(store)),
+        coordinator=Coordinator(root, ManifestTable(store), notes),
         syncer=Syncer(durability, root.is_local, root.uri if root.is_local else None),
         queues=WriteQueueManager.for_root(root.identity),
         warn=_log.warning,
@@ -102,11 +104,12 @@ def open_graph(
     """
     parts = make_parts(uri, durability=durability, upkeep=upkeep)
     refuse_file(parts.root)
-    if not parts.adapter.exists(MANIFEST_DIR):
+    if not parts.coordinator.recall() and not parts.adapter.exists(MANIFEST_DIR):
         raise GraphNotFound(f"no graph at {parts.root.uri}: create one with init")
     if is_writable:
         probe_store(parts.adapter, parts.root)
         parts = _with_lease(parts, lease_lifetime_s)
+        parts.coordinator.leave_notes()
     publisher = make_publisher(parts) if is_writable else None
     try:
         with parts.queues.schema_gate:
@@ -120,7 +123,7 @@ def open_graph(
                 sweep(parts, publisher, SweepMode.FULL)
             hit("open.before_schema_contract_read")
             contract = read_contract(parts.adapter)
-            snapshot = parts.coordinator.state().snapshot()
+            snapshot = parts.coordinator.newest().snapshot()
             check_against_manifest(contract, snapshot)
         check_files_at_open(parts, snapshot)
         return OpenGraph(parts, contract, is_writable, publisher, embedding=embedding)
@@ -184,7 +187,7 @@ def close(graph: OpenGraph) -> None:
     """
     graph.is_closed = True
     graph.close_reading()
-    graph.parts.coordinator.forget()
+    graph.parts.coordinator.close()
     if graph.parts.lease is not None:
         graph.parts.lease.close()
 
@@ -198,7 +201,7 @@ def refresh(graph: OpenGraph) -> None:
         hit("refresh.before_schema_reload")
         graph.parts.coordinator.forget()
         contract = read_contract(graph.parts.adapter)
-        check_against_manifest(contract, graph.state().snapshot())
+        check_against_manifest(contract, graph.newest().snapshot())
         graph.contract = contract
 
 

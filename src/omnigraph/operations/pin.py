@@ -33,7 +33,7 @@ def resolve(graph: OpenGraph, target: Target) -> Snapshot:
         return target
     name = trimmed_name(target)
     try:
-        return graph.state(name).snapshot()
+        return graph.newest(name).snapshot()
     except BranchNotFound:
         pass
     try:
@@ -128,10 +128,10 @@ def pin_snapshot(
     name = graph.enter(None, "read", branch)
     if commit_id is not None:
         return resolve_snapshot(graph, name, commit_id)
+    if before_micros is None:
+        return graph.newest(name).snapshot()
     state = graph.state(name)
-    if before_micros is not None:
-        return state.snapshot_at(_commit_at(state, before_micros).manifest_version)
-    return state.snapshot()
+    return state.snapshot_at(_commit_at(state, before_micros).manifest_version)
 
 
 def pin_table(graph: OpenGraph, snapshot: Snapshot, name: str) -> PinnedTable:
@@ -159,7 +159,7 @@ def read_table(graph: OpenGraph, name: str, *, branch: str | None, actor: str | 
         HistoricalVersionReclaimed: the table's version was cleaned up.
     """
     branch = graph.enter(actor, "read", branch)
-    handle = pin_table(graph, graph.state(branch).snapshot(), name).open(graph.parts.store)
+    handle = pin_table(graph, graph.newest(branch).snapshot(), name).open(graph.parts.store)
     return with_moments(graph.parts.store.scan(handle).sort_by("id"))
 
 

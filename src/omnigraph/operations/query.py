@@ -133,9 +133,9 @@ class Reading:
     _newest: dict[str | None, tuple[ManifestState, Catalog, GraphView]] = field(default_factory=dict)
 
     @staticmethod
-    def of(parts: Parts, state: ManifestState, embedding: "EmbeddingConfig | None") -> "Reading":
+    def of(parts: Parts, genesis_id: str, embedding: "EmbeddingConfig | None") -> "Reading":
         """Return what queries of a graph initially share: settings, and nothing derived yet."""
-        derived = Derived(parts.store, state.commits.genesis_id, CacheSettings.from_environment())
+        derived = Derived(parts.store, genesis_id, CacheSettings.from_environment())
         return Reading(parts, derived, embedding)
 
     def newest(self, state: ManifestState, catalog: Catalog) -> GraphView:
@@ -306,7 +306,7 @@ def _enter(graph: OpenGraph, actor: str | None, branch: str | None, snapshot: Sn
 
 def _view(graph: OpenGraph, branch: str, snapshot: SnapshotLike | None) -> GraphView:
     if snapshot is None:
-        return graph.reading.newest(graph.state(branch), graph.catalog)
+        return graph.reading.newest(graph.newest(branch), graph.catalog)
     return graph.reading.view(resolve_snapshot(graph, branch, snapshot), graph.catalog)
 
 

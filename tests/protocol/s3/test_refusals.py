@@ -112,7 +112,7 @@ def test_a_server_that_is_not_there_is_transient_and_its_address_is_not_told(
     patched(monkeypatch, "omnigraph.storage.control.object_store.RETRIES_MAX", 0)
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:9")
 
-    with pytest.raises(StorageError, match="cannot look for '__manifest'") as raised:
+    with pytest.raises(StorageError, match="cannot read '__manifest/_head_note'") as raised:
         omnigraph.open(root.uri)
 
     assert raised.value.kind == "transient"

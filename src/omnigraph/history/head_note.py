@@ -1,0 +1,148 @@
+"""The head note: what an open needs of main's manifest, in one object beside it, in an object store.
+
+Commits are rows in small files until the manifest is folded, and a store is asked for each file. The note has
+the rows that decide what main shows: names and pins of its tables, its newest commit and its first one.
+
+H1  The note is derived and decides nothing. It may be missing, old or damaged; what was published since is
+    read on top of it, and where its fragments are not all in the newest version it is not used.
+H2  Nobody waits for it. A writer leaves it behind a publish, from a thread of its own; of several states that
+    wait, only the newest is written.
+H3  What it lacks is the past: only views of the present are made from it.
+"""
+
+import json
+import threading
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+from omnigraph.core.errors import InvariantViolation, StorageError
+from omnigraph.core.values import read_json
+from omnigraph.history.commits import GraphCommit
+from omnigraph.history.identity import MAIN_BRANCH, branch_name
+from omnigraph.history.manifest_rows import (
+    MANIFEST_DIR,
+    ManifestRow,
+    commit_row,
+    head_row,
+    pin_row,
+    registration_row,
+    rows_table,
+)
+from omnigraph.history.state import ManifestState
+from omnigraph.storage.control.object_store import StorageAdapter
+
+HEAD_NOTE = f"{MANIFEST_DIR}/_head_note"
+FORMAT = 1
+
+
+def note_text(state: ManifestState) -> str:
+    """Return the text of the note for a state of main."""
+    genesis = state.commits.find(state.commits.genesis_id)
+    assert genesis is not None, "it was found by its id"
+    rows: list[ManifestRow] = []
+    for entry in state.tables.entries():
+        registered_at = state.tables.registrations[entry.identity].published_at
+        rows.append(registration_row(entry.identity, entry.table_key, at=registered_at))
+        rows.append(pin_row(entry.identity, entry.table_key, entry.pin, at=entry.pin.published_at))
+    ends = {commit.graph_commit_id: commit for commit in (genesis, state.head)}
+    rows += [_commit_row(commit) for commit in ends.values()]
+    rows += [head_row(name, commit_id, None) for name, commit_id in state.heads.items()]
+    kept = [{name: value for name, value in row.items() if value is not None} for row in rows]
+    document = {
+        "format": FORMAT,
+        "version": state.version,
+        "fragments": sorted(state.fragments),
+        "rows": kept,
+    }
+    text = json.dumps(document, ensure_ascii=False)
+    return f"{zlib.crc32(text.encode()):08x} {text}"
+
+
+def read_note(text: str) -> ManifestState | None:
+    """Return what a note says, as a state without a past; `None` for a text that is no whole note (H1)."""
+    sum_, _, document = text.partition(" ")
+    if sum_ != f"{zlib.crc32(document.encode()):08x}":
+        return None
+    try:
+        return _state(read_json(document))
+    except (ValueError, TypeError, LookupError, InvariantViolation):
+        return None
+
+
+def _state(document: dict[str, Any]) -> ManifestState | None:
+    if document["format"] != FORMAT:
+        return None
+    rows = rows_table(document["rows"])
+    fragments = frozenset(int(number) for number in document["fragments"])
+    state = ManifestState(MAIN_BRANCH, 0).with_rows(
+        rows, version=int(document["version"]), fragments=fragments
+    )
+    return None if state.commits.head is None else state
+
+
+def _commit_row(commit: GraphCommit) -> ManifestRow:
+    metadata = {
+        "parent_commit_id": commit.parent_commit_id,
+        "merged_parent_commit_id": commit.merged_parent_commit_id,
+        "actor_id": commit.actor_id,
+        "created_at": commit.created_at,
+        "message": commit.message,
+    }
+    branch = branch_name(commit.manifest_branch)
+    return commit_row(commit.graph_commit_id, branch, metadata, at=commit.manifest_version)
+
+
+class HeadNotes:
+    """Reads the note of a graph, and leaves new ones; safe to share between threads."""
+
+    def __init__(self, adapter: StorageAdapter, warn: Callable[[str], None]) -> None:
+        """Take the control files of a graph in an object store, and where to say that a note was lost."""
+        self._adapter = adapter
+        self._warn = warn
+        self._lock = threading.Lock()
+        self._waiting: ManifestState | None = None
+        self._thread: threading.Thread | None = None
+        self.is_kept = False  # by a handle that writes
+
+    def read(self) -> ManifestState | None:
+        """Return what the note says; `None` without a whole one.
+
+        Raises:
+            StorageError: the store failed.
+        """
+        try:
+            text = self._adapter.read_text_if_exists(HEAD_NOTE)
+        except StorageError as error:
+            if error.kind != "permanent":  # not even text
+                raise
+            return None
+        return None if text is None else read_note(text)
+
+    def leave(self, state: ManifestState) -> None:
+        """Have a state of main written, if this handle writes; returns at once (H2)."""
+        if not self.is_kept or not state.branch.is_main:
+            return
+        with self._lock:
+            self._waiting = state
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._write, name="omnigraph-head-note", daemon=True)
+                self._thread.start()
+
+    def finish(self) -> None:
+        """Wait until what was left is written."""
+        thread = self._thread
+        if thread is not None:
+            thread.join()
+
+    def _write(self) -> None:
+        while True:
+            with self._lock:
+                state, self._waiting = self._waiting, None
+                if state is None:
+                    self._thread = None
+                    return
+            try:
+                self._adapter.write_text(HEAD_NOTE, note_text(state))
+            except StorageError as error:
+                self._warn(f"the next open will read more: the head note could not be written: {error}")

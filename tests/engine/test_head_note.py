@@ -1,0 +1,261 @@
+"""The head note: an open that uses it sees what one without it sees, whatever the note is like.
+
+The note belongs to object stores; what it says and when it counts is the same on a disk, where this is quick.
+"""
+
+import json
+import zlib
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from omnigraph.core.errors import FormatVersionError, StorageError
+from omnigraph.graph.graph import Graph
+from omnigraph.history.coordinator import UNSEEN_MAX, Coordinator
+from omnigraph.history.head_note import HEAD_NOTE, HeadNotes, note_text, read_note
+from omnigraph.history.manifest_rows import STAMP_KEY
+from omnigraph.history.state import ManifestState
+from omnigraph.storage.tables.manifest_table import ManifestTable
+from omnigraph.storage.tables.table import TableStore
+from tests.support.engine import cold_state, view
+from tests.support.queries import mutation
+from tests.support.seam import internals, patched
+
+Edit = Callable[[str], str]
+
+
+def insert(graph: Graph, *names: str) -> None:
+    """Insert persons, each in a commit of its own."""
+    for name in names:
+        graph.mutate(mutation(f'insert Person {{ name: "{name}" }}'))
+
+
+def with_notes(graph: Graph) -> Coordinator:
+    """Return a fresh look at a graph, with its note."""
+    parts = internals(graph).parts
+    return Coordinator(parts.root, ManifestTable(TableStore()), HeadNotes(parts.adapter, pytest.fail))
+
+
+def leave_note(graph: Graph) -> None:
+    """Leave the note that a writer in a store would have left now."""
+    internals(graph).parts.adapter.write_text(HEAD_NOTE, note_text(cold_state(graph)))
+
+
+def signed(document: str) -> str:
+    """Return a document as the text of a note."""
+    return f"{zlib.crc32(document.encode()):08x} {document}"
+
+
+def edited(**changes: object) -> Edit:
+    """Return how to change members of a note, with a sum that fits."""
+    return lambda text: signed(json.dumps(json.loads(text.partition(" ")[2]) | changes))
+
+
+def reads(coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return a list that grows by the number of fragments of each read."""
+    counted: list[int] = []
+    real = ManifestTable.read
+
+    def read(table: ManifestTable, handle: object, **options: object) -> object:
+        wanted = options.get("fragment_ids")
+        counted.append(-1 if wanted is None else len(list(wanted)))  # type: ignore[call-overload]
+        return real(table, handle, **options)  # type: ignore[arg-type]
+
+    patched(monkeypatch, "omnigraph.storage.tables.manifest_table.ManifestTable.read", read)
+    return counted
+
+
+@pytest.mark.case("engine", 441)
+def test_a_note_shows_the_present_and_nothing_is_read(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    insert(graph, "ann", "bob")
+    leave_note(graph)
+    coordinator = with_notes(graph)
+    read = reads(coordinator, monkeypatch)
+
+    noted = coordinator.newest()
+
+    assert read == []
+    assert noted.snapshot() == cold_state(graph).snapshot()
+    assert coordinator.newest() is noted
+    assert coordinator.known().commits.genesis_id == cold_state(graph).commits.genesis_id
+
+
+@pytest.mark.case("engine", 441)
+def test_what_was_published_since_is_read_on_top(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    insert(graph, "ann")
+    leave_note(graph)
+    insert(graph, "bob", "cas")
+    coordinator = with_notes(graph)
+    read = reads(coordinator, monkeypatch)
+
+    assert coordinator.newest().snapshot() == cold_state(graph).snapshot()
+    assert read[:1] == [2]
+    read.clear()
+    insert(graph, "dan")
+    read.clear()
+    assert coordinator.newest().snapshot() == graph.snapshot()
+    assert read == [1]
+
+
+@pytest.mark.case("engine", 441)
+def test_the_past_is_read_when_it_is_asked_for(graph: Graph) -> None:
+    insert(graph, "ann", "bob")
+    leave_note(graph)
+    coordinator = with_notes(graph)
+    coordinator.newest()
+
+    whole = coordinator.state()
+
+    assert view(whole) == view(cold_state(graph))
+    assert coordinator.newest() is whole
+
+
+def test_a_note_far_behind_is_not_worth_its_requests(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    insert(graph, "ann", "bob")
+    leave_note(graph)
+    insert(graph, *(f"p{number}" for number in range(UNSEEN_MAX + 1)))
+    coordinator = with_notes(graph)
+
+    found = coordinator.newest()
+
+    assert view(found) == view(cold_state(graph))
+
+
+@pytest.mark.case("engine", 442)
+@pytest.mark.parametrize(
+    "damage",
+    [
+        pytest.param(lambda _: "", id="empty"),
+        pytest.param(lambda text: text[:-20], id="cut"),
+        pytest.param(lambda text: text.replace('"row_count": 2', '"row_count": 7'), id="changed"),
+        pytest.param(lambda _: signed("[]"), id="a list"),
+        pytest.param(lambda _: signed("{"), id="no JSON"),
+        pytest.param(edited(format=2), id="another format"),
+        pytest.param(edited(rows=[]), id="no rows"),
+        pytest.param(edited(rows=[{"object_id": 7}]), id="no such row"),
+        pytest.param(edited(fragments=["x"]), id="no fragments"),
+        pytest.param(edited(fragments=[0, 1, 2, 3_000]), id="other fragments"),
+        pytest.param(edited(version=3_000), id="a version to come"),
+    ],
+)
+def test_a_note_that_does_not_fit_is_no_note(graph: Graph, damage: Edit) -> None:
+    insert(graph, "ann", "bob")
+    text = note_text(cold_state(graph))
+    assert damage(text) != text
+    internals(graph).parts.adapter.write_text(HEAD_NOTE, damage(text))
+
+    found = with_notes(graph).newest()
+
+    assert view(found) == view(cold_state(graph))
+
+
+def test_a_note_of_another_format_is_not_read(graph: Graph) -> None:
+    text = note_text(cold_state(graph))
+
+    assert read_note(text) is not None
+    assert read_note(edited(format=2)(text)) is None
+
+
+def test_the_note_is_that_of_main(graph: Graph) -> None:
+    insert(graph, "ann")
+    graph.create_branch("side")
+    graph.mutate(mutation('insert Person { name: "bob" }'), branch="side")
+    parts = internals(graph).parts
+    writer = with_notes(graph)
+    writer.leave_notes()
+
+    writer.state(parts.branches.resolve("side"))
+    writer.close()
+
+    assert parts.adapter.read_text_if_exists(HEAD_NOTE) is None
+
+
+@pytest.mark.case("engine", 442)
+def test_a_note_from_before_a_fold_is_no_note(graph: Graph) -> None:
+    insert(graph, "ann", "bob")
+    leave_note(graph)
+    coordinator = internals(graph).parts.coordinator
+    coordinator.manifest.compact(coordinator.address())
+    insert(graph, "cas")
+
+    found = with_notes(graph).newest()
+
+    assert view(found) == view(cold_state(graph))
+
+
+def test_a_note_does_not_open_a_format_of_the_future(graph: Graph) -> None:
+    insert(graph, "ann")
+    before = cold_state(graph)
+    coordinator = internals(graph).parts.coordinator
+    coordinator.manifest.stamp(coordinator.manifest.open_fresh(coordinator.address()), {STAMP_KEY: "99"})
+    fresh = with_notes(graph)
+    stamped = fresh.manifest.open_fresh(fresh.address())
+    note = note_text(replace(before, version=stamped.version))
+    internals(graph).parts.adapter.write_text(HEAD_NOTE, note)
+
+    with pytest.raises(FormatVersionError):
+        fresh.newest()
+
+
+@pytest.mark.case("engine", 443)
+def test_only_a_handle_that_writes_leaves_notes(graph: Graph) -> None:
+    insert(graph, "ann")
+    adapter = internals(graph).parts.adapter
+    reader, writer = with_notes(graph), with_notes(graph)
+    writer.leave_notes()
+
+    reader.state()
+    reader.close()
+    assert adapter.read_text_if_exists(HEAD_NOTE) is None
+
+    state = writer.state()
+    writer.close()
+    assert read_note(str(adapter.read_text_if_exists(HEAD_NOTE))) is not None
+    assert adapter.read_text(HEAD_NOTE) == note_text(state)
+
+
+@pytest.mark.case("engine", 443)
+def test_a_note_that_cannot_be_written_is_a_warning(graph: Graph) -> None:
+    class Full:
+        """Control files of a store that takes nothing more."""
+
+        def write_text(self, name: str, text: str) -> None:
+            raise StorageError("the bucket is full", kind="permanent")
+
+    said: list[str] = []
+    notes = HeadNotes(Full(), said.append)  # type: ignore[arg-type]
+    notes.is_kept = True
+
+    notes.leave(cold_state(graph))
+    notes.finish()
+
+    assert said == ["the next open will read more: the head note could not be written: the bucket is full"]
+
+
+def test_of_states_that_wait_only_the_newest_is_written(graph: Graph) -> None:
+    written: list[str] = []
+
+    class Slow:
+        """Control files that take the first note only when two more wait."""
+
+        def write_text(self, name: str, text: str) -> None:
+            if not written:
+                written.append(text)
+                for state in later:
+                    notes.leave(state)
+            else:
+                written.append(text)
+
+    states: list[ManifestState] = []
+    for name in ("ann", "bob", "cas"):
+        insert(graph, name)
+        states.append(cold_state(graph))
+    first, *later = states
+    notes = HeadNotes(Slow(), pytest.fail)  # type: ignore[arg-type]
+    notes.is_kept = True
+
+    notes.leave(first)
+    notes.finish()
+
+    assert written == [note_text(first), note_text(later[-1])]

@@ -1,0 +1,199 @@
+"""What opens and reads ask of an object store: counted by a proxy in front of it."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import lance
+import obstore
+import pyarrow as pa
+import pytest
+
+from omnigraph.core.clock import boot_clock
+from omnigraph.graph.graph import Graph
+from omnigraph.graph.opening import init
+from omnigraph.graph.opening import open as open_graph
+from omnigraph.history.head_note import HEAD_NOTE
+from omnigraph.storage.control.object_store import ObjectStore
+from omnigraph.storage.control.uri import GraphRoot
+from omnigraph.storage.files.version_file import version_file_name
+from omnigraph.storage.tables.table import TableAddress, TableStore
+from omnigraph.storage.versions.newest import TRUSTED_S
+from tests.support.proxy import StoreProxy, StoreRequest, longest_chain, store_proxy
+from tests.support.s3 import new_root, settings_of, upload
+from tests.support.seam import internals, patched
+
+pytestmark = pytest.mark.slow  # starts a server
+SCHEMA = """\
+node Person { handle: String @key  age: I64? }
+edge Knows: Person -> Person
+node Filler { name: String @key }
+"""
+TABLES = 3
+INSERT = "query m($h: String) { insert Person { handle: $h } }"
+COUNT = "query q() { match { $p: Person } return { count($p) as n } }"
+
+
+@pytest.fixture
+def proxy(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[StoreProxy]:
+    with store_proxy(endpoint) as proxy:
+        for name, value in settings_of(proxy.endpoint).items():
+            monkeypatch.setenv(name, value)
+        yield proxy
+
+
+@pytest.fixture
+def uri(endpoint: str, proxy: StoreProxy) -> str:
+    """A graph in the store, with one commit."""
+    uri = new_root(endpoint).uri
+    with init(uri, SCHEMA) as graph:
+        insert(graph, "ann")
+    return uri
+
+
+def insert(graph: Graph, handle: str) -> None:
+    """Insert one person."""
+    graph.mutate(INSERT, params={"h": handle})
+
+
+def persons(graph: Graph) -> int:
+    """Return how many persons a query finds."""
+    number = graph.query(COUNT).rows[0]["n"]
+    assert isinstance(number, int)
+    return number
+
+
+def asked(proxy: StoreProxy, work: Callable[[], object]) -> list[StoreRequest]:
+    """Return what a piece of work asked of the store."""
+    proxy.taken()
+    work()
+    return proxy.taken()
+
+
+def written(folder: Path, commits: int, proxy: StoreProxy) -> str:
+    """Return a graph of so many commits, the last of them made in the store."""
+    with init(folder, SCHEMA, durability="process") as graph:
+        for number in range(commits - 1):
+            insert(graph, f"p{number}")
+    uri = upload(folder, proxy.endpoint)
+    with open_graph(uri) as graph:
+        insert(graph, "last")
+    return uri
+
+
+@pytest.mark.case("engine", 440)
+def test_an_open_asks_for_little_however_many_commits_there_are(proxy: StoreProxy, tmp_path: Path) -> None:
+    few, many = (_asked_by_opens(tmp_path / str(commits), commits, proxy) for commits in (2, 30))
+
+    assert few == many
+
+
+def _asked_by_opens(folder: Path, commits: int, proxy: StoreProxy) -> tuple[int, int]:
+    uri, opened = written(folder, commits, proxy), list[Graph]()
+    read_only = asked(proxy, lambda: opened.append(open_graph(uri, mode="ro")))
+    assert persons(opened[0]) == commits
+    warm = asked(proxy, lambda: persons(opened[0]))
+    opened.pop().close()
+    read_write = asked(proxy, lambda: opened.append(open_graph(uri)))
+    opened.pop().close()
+    assert len(read_only) <= 8
+    assert longest_chain(read_only) <= 4
+    assert len(read_write) <= 12 + 2 * TABLES
+    assert [request.kind for request in warm] == ["HEAD"]
+    return len(read_only), len(read_write)
+
+
+@pytest.mark.case("engine", 443)
+def test_a_commit_leaves_a_note_and_a_reader_none(uri: str, proxy: StoreProxy) -> None:
+    store = ObjectStore(GraphRoot.parse(uri))
+    assert store.has(HEAD_NOTE)
+    store.delete(HEAD_NOTE)
+
+    with open_graph(uri, mode="ro") as reader:
+        assert persons(reader) == 1
+    assert not store.has(HEAD_NOTE)
+
+    with open_graph(uri) as writer:
+        insert(writer, "bob")
+    assert store.has(HEAD_NOTE)
+    with open_graph(uri, mode="ro") as reader:
+        assert persons(reader) == 2
+
+
+@pytest.mark.case("engine", 442)
+def test_a_note_that_is_no_text_is_no_note(uri: str) -> None:
+    store = ObjectStore(GraphRoot.parse(uri))
+    obstore.put(store._store, store._key(HEAD_NOTE), b"\xff\xfe")
+
+    with open_graph(uri, mode="ro") as reader:
+        assert persons(reader) == 1
+        assert len(reader.commits()) == 2
+
+
+@pytest.mark.case("engine", 441)
+def test_the_past_is_there_on_a_handle_that_began_with_a_note(uri: str) -> None:
+    with open_graph(uri) as graph:
+        before = graph.snapshot()
+        insert(graph, "bob")
+
+    with open_graph(uri) as graph:
+        assert persons(graph) == 2
+        assert graph.query(COUNT, snapshot=before.head.graph_commit_id).rows[0]["n"] == 1
+        insert(graph, "cas")
+        assert [commit.manifest_version for commit in graph.commits()] == [4, 3, 2, 1]
+
+
+@pytest.mark.case("engine", 444)
+def test_a_warm_handle_sees_every_commit_of_others(uri: str) -> None:
+    with open_graph(uri, mode="ro") as reader, open_graph(uri) as writer:
+        for number in range(3):
+            insert(writer, f"p{number}")
+            assert persons(reader) == 2 + number
+        coordinator = internals(writer).parts.coordinator
+        coordinator.manifest.compact(coordinator.address())
+        assert persons(reader) == 4
+        insert(writer, "folded")
+        assert persons(reader) == 5
+
+
+@pytest.mark.case("engine", 444)
+def test_what_was_seen_long_ago_proves_nothing_in_a_store(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with open_graph(uri, mode="ro") as reader, open_graph(uri) as writer:
+        assert persons(reader) == 1
+        before = internals(reader).parts.coordinator.newest().version
+        insert(writer, "bob")
+        insert(writer, "cas")
+        store = ObjectStore(GraphRoot.parse(uri))
+        store.delete(f"__manifest/{version_file_name(before + 1)}")  # as a cleanup would, some time later
+        later = boot_clock() + TRUSTED_S + 1
+        patched(monkeypatch, "omnigraph.storage.versions.newest.boot_clock", lambda: later)
+
+        assert persons(reader) == 3
+
+
+@pytest.mark.case("engine", 444)
+def test_versions_with_other_names_are_left_to_the_library(endpoint: str, proxy: StoreProxy) -> None:
+    root = new_root(endpoint)
+    address = TableAddress(root.child("nodes/old"))
+    options = root.storage_options
+    rows = pa.table({"x": [1]})
+    lance.write_dataset(rows, address.uri, storage_options=options, enable_v2_manifest_paths=False)
+    store = TableStore(options)
+    assert store.open_head(address).version == 1
+
+    lance.write_dataset(rows, address.uri, storage_options=options, mode="append")
+
+    assert store.latest_version(address) == 2
+    assert store.open_head(address).version == 2
+
+
+def test_a_version_that_is_open_is_not_asked_for_again(endpoint: str, proxy: StoreProxy) -> None:
+    root = new_root(endpoint)
+    address = TableAddress(root.child("nodes/new"))
+    lance.write_dataset(pa.table({"x": [1]}), address.uri, storage_options=root.storage_options)
+    store = TableStore(root.storage_options)
+    store.open_head(address)
+    store.latest_version(address)
+
+    found = asked(proxy, lambda: (store.latest_version(address), store.open_head(address)))
+
+    assert [request.kind for request in found] == ["HEAD", "HEAD"]
