@@ -10,6 +10,7 @@ from omnigraph.core.errors import AlreadyInitialized, BadRequest, ExpectedVersio
 from omnigraph.core.ids import new_ulid
 from omnigraph.core.span import Source
 from omnigraph.graph.graph import Graph
+from omnigraph.history.state import ManifestState
 from omnigraph.operations.init import INIT_CLAIM, init_graph
 from omnigraph.operations.open import make_parts
 from omnigraph.operations.retry import retry_on_conflict
@@ -80,7 +81,7 @@ def test_a_write_that_left_something_for_recovery_is_not_tried_again(
 ) -> None:
     made: list[bool] = []
 
-    def attempt() -> None:
+    def attempt(_state: ManifestState) -> None:
         made.append(True)
         conflict = ExpectedVersionMismatch(table_key="node:Person", expected=1, actual=2)
         conflict.recovery_operation_id = operation_id

@@ -56,10 +56,12 @@ def test_a_table_behind_its_published_version_is_a_loud_error(root: Path) -> Non
     with omnigraph.open(root) as graph:
         entry = graph.snapshot().entry("node:Person")
         ahead = replace(entry, pin=replace(entry.pin, version=entry.version + 1))
+        parts = internals(graph).parts
+        head = parts.store.latest_version(parts.address(entry))
 
-        refuse_drift(internals(graph).parts, [entry], MAIN_BRANCH)
+        refuse_drift(parts, entry, head, MAIN_BRANCH)
         with pytest.raises(InvariantViolation, match="behind its published version"):
-            refuse_drift(internals(graph).parts, [ahead], MAIN_BRANCH)
+            refuse_drift(parts, ahead, head, MAIN_BRANCH)
 
 
 def test_a_table_that_was_only_read_and_moved_ends_the_write_before_any_effect(root: Path) -> None:

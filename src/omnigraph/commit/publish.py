@@ -11,6 +11,8 @@ P6  In full durability nothing is built on a manifest version that is not on the
     first, and the commit records it as `synced_version`. So a whole version proves all versions below it.
 P7  A publish reads only what others have published: its own rows, and the place of the head row that it
     replaces, are known.
+P8  The first attempt in an object store builds on what the last publish of this process made, unless a newer
+    version was seen: if there is one, the update is refused. Every other attempt looks.
 """
 
 import random
@@ -144,6 +146,7 @@ class ManifestPublisher:
         self._lock_wait_s = lock_wait_s
         self._own_sums = ManifestSums(store, summer, warn)
         self._synced: dict[str | None, int] = {}  # by ref, the newest manifest version synced here
+        self._made: dict[str | None, ManifestHandle] = {}  # by ref, what our last publish in a store made
         self._turns: dict[str, threading.Lock] = {}
         self._random = random.Random()  # noqa: S311 - pauses, not secrets
         self._pause = threading.Event()
@@ -189,8 +192,7 @@ class ManifestPublisher:
             if not branch.is_main:
                 self._check_branch(branch)  # a deletion takes this lock before its rows go
             self.supersede_unsynced(ref)
-            opened_at = self._boot_clock()
-            handle = self._manifest.open_fresh(self._coordinator.address(ref))
+            handle, opened_at = self._base(branch, attempt)
             hit("publish.load_state_retryable_contention")
             state = self._coordinator.advance(branch, handle)
             landed = state.commits.find(lineage.graph_commit_id)
@@ -214,7 +216,7 @@ class ManifestPublisher:
             folded = state.with_rows(table, version=at, fragments=state.fragments)
             folded.snapshot()  # a batch that contradicts itself fails before it is written
             hit("publish.post_open_pre_merge")
-            if self._boot_clock() - opened_at > self._horizon_s / 2:
+            if not self._is_young(opened_at):
                 raise RowLevelCasContention("the manifest handle grew too old to publish on")
             hit("publish.before_merge")
             published = self._commit(handle, table, replaced, folded, lineage.graph_commit_id)
@@ -222,6 +224,18 @@ class ManifestPublisher:
         commit = published.commits.find(lineage.graph_commit_id)
         assert commit is not None, "the commit is among the rows just folded"
         return PublishOutcome(self._coordinator.adopt(published), commit, attempt)
+
+    def _base(self, branch: BranchIdentity, attempt: int) -> tuple[ManifestHandle, float]:
+        """Return a manifest to publish on, and when it was opened (P8)."""
+        made, warm = self._made.get(branch.ref), self._coordinator.warm(branch)
+        is_newest = made is not None and warm is not None and made.version == warm.version
+        if made is not None and is_newest and attempt == 1 and self._is_young(made.opened_at):
+            return made, made.opened_at
+        opened_at = self._boot_clock()
+        return self._manifest.open_fresh(self._coordinator.address(branch.ref)), opened_at
+
+    def _is_young(self, opened_at: float) -> bool:
+        return self._boot_clock() - opened_at <= self._horizon_s / 2
 
     def _commit(
         self,
@@ -244,6 +258,8 @@ class ManifestPublisher:
             raise PublishUnknown(f"the publish of {commit_id}: {stale}", kind="unknown") from stale
         except Exception as error:  # noqa: BLE001 - whatever failed, the question is whether it landed
             return self._settle(folded.branch, commit_id, error)
+        if self._local_root is None:
+            self._made[folded.branch.ref] = made
         self._own_sums.remember(handle, made)
         if not replaced:  # the first one of a branch: which row id its head row got is not known
             return self._coordinator.advance(folded.branch, made)
@@ -290,9 +306,11 @@ class ManifestPublisher:
         Raises:
             StorageError: nothing can be synced: nothing may be built.
         """
+        if not self._syncer.is_active:
+            return
         address = self._coordinator.address(ref)
         newest = self._manifest.latest_version(address)
-        if not self._syncer.is_active or self._is_synced(ref, newest):
+        if self._is_synced(ref, newest):
             return
         made = self._store.transaction_info(address, newest)
         if made.properties.get(OPERATION_ID_PROPERTY) == _UNDONE:

@@ -45,6 +45,7 @@ from omnigraph.core.errors import (
 )
 from omnigraph.core.failpoint import hit
 from omnigraph.core.shield import delivering_behind, remark, shielded
+from omnigraph.core.together import both
 from omnigraph.history.branches import mint_ref
 from omnigraph.history.commits import MAINTENANCE_ACTOR
 from omnigraph.history.fold import TableEntry
@@ -194,22 +195,29 @@ class Attempt:
             ReadSetChanged: a table that is only read moved.
             RecoveryRequired, DriftNeedsRepair: a table is ahead of its pin.
         """
-        change, parts = self._change, self._parts
-        if state is None:
-            parts.branches.confirm(change.branch)
-            state = parts.coordinator.state(change.branch)
+        change, parts, moved = self._change, self._parts, list(moved)
+        newest, heads = both(
+            lambda: self._newest() if state is None else state,
+            lambda: parts.store.latest_versions([parts.address(entry) for entry in moved]),
+            at_once=parts.local_root is None,
+        )
         if change.requires is not None:
-            change.requires(state)
+            change.requires(newest)
         for entry in change.rests_on:
-            if Expectation.of(entry).is_met(state.tables, entry.identity):
+            if Expectation.of(entry).is_met(newest.tables, entry.identity):
                 continue
-            actual = published_version(state.tables, entry.identity)
+            actual = published_version(newest.tables, entry.identity)
             if entry.table_key in change.moved:
                 raise ExpectedVersionMismatch(
                     table_key=entry.table_key, expected=entry.version, actual=actual
                 )
             raise ReadSetChanged(member=entry.table_key, expected=entry.version, actual=actual)
-        refuse_drift(parts, moved, change.branch, has_swept=change.has_swept)
+        for entry, head in zip(moved, heads, strict=True):
+            refuse_drift(parts, entry, head, change.branch, has_swept=change.has_swept)
+
+    def _newest(self) -> ManifestState:
+        self._parts.branches.confirm(self._change.branch)
+        return self._parts.coordinator.state(self._change.branch)
 
     def narrowed(self, moved: Iterable[str]) -> "Attempt":
         """Return an attempt that moves only some of the tables, and does not depend on the others."""
@@ -331,12 +339,13 @@ def _through_the_section(
 
 def refuse_drift(
     parts: Parts,
-    entries: Iterable[TableEntry],
+    entry: TableEntry,
+    head: int,
     branch: BranchIdentity,
     *,
     has_swept: bool = True,
 ) -> None:
-    """Compare HEAD with the pin of every table that is about to be written.
+    """Compare HEAD with the pin of a table that is about to be written.
 
     `has_swept` says that the caller heals at its entry, and will do so again if told to retry.
 
@@ -347,15 +356,13 @@ def refuse_drift(
         DriftNeedsRepair: it is unknown why the table moved.
         InvariantViolation: HEAD is behind the pin.
     """
-    for entry in entries:
-        parts.doubts.refuse(entry)
-        head = parts.store.latest_version(parts.address(entry))
-        if head < entry.version:
-            raise InvariantViolation(
-                f"{entry.table_key} is at {head}, behind its published version {entry.version}"
-            )
-        if head > entry.version:
-            _explain(parts, entry, head, branch, has_swept=has_swept)
+    parts.doubts.refuse(entry)
+    if head < entry.version:
+        raise InvariantViolation(
+            f"{entry.table_key} is at {head}, behind its published version {entry.version}"
+        )
+    if head > entry.version:
+        _explain(parts, entry, head, branch, has_swept=has_swept)
 
 
 def _explain(parts: Parts, entry: TableEntry, head: int, branch: BranchIdentity, *, has_swept: bool) -> None:

@@ -176,7 +176,7 @@ class Coordinator:
             GraphDamaged: a file that it needs is missing or hollow.
         """
         address = self.address(branch.ref)
-        warm = self._warm(branch)
+        warm = self.warm(branch)
         if warm is not None and self.manifest.latest_version(address) == warm.version:
             return warm
         with damage_explained(address, branch.name):
@@ -197,7 +197,7 @@ class Coordinator:
         Raises:
             GraphDamaged: a file that it needs is missing or hollow.
         """
-        if self.notes is None or not branch.is_main or self._warm(branch) is not None:
+        if self.notes is None or not branch.is_main or self.warm(branch) is not None:
             return self.state(branch)
         address, noted = self.address(), self._noted
         if noted is not None and self.manifest.latest_version(address) == noted.version:
@@ -216,7 +216,7 @@ class Coordinator:
 
     def known(self) -> ManifestState:
         """Return some state of main, for what never changes: the one that was looked at last, if any."""
-        return self._warm(MAIN_BRANCH) or self._noted or self.newest()
+        return self.warm(MAIN_BRANCH) or self._noted or self.newest()
 
     def _on_note(self, noted: ManifestState, handle: ManifestHandle) -> ManifestState | None:
         """Return what a note says together with what was published since; `None` where it is of no use.
@@ -250,7 +250,7 @@ class Coordinator:
             FormatVersionError: this build does not read that format.
         """
         refuse_if_stamp_unsupported(read_stamp(handle.schema_metadata))
-        warm = self._warm(branch) or ManifestState(branch, 0)
+        warm = self.warm(branch) or ManifestState(branch, 0)
         if warm.version >= handle.version:  # another thread may have looked after this handle was opened
             return warm
         present = frozenset(handle.fragment_ids)
@@ -306,7 +306,8 @@ class Coordinator:
         fragments = frozenset(handle.fragment_ids)
         return ManifestState(branch, 0).with_rows(rows, version=handle.version, fragments=fragments)
 
-    def _warm(self, branch: BranchIdentity) -> ManifestState | None:
+    def warm(self, branch: BranchIdentity) -> ManifestState | None:
+        """Return the state of a branch that was looked at or made last, if any."""
         with self._lock:
             state = self._states.get(branch.name)
         return state if state is not None and state.branch == branch else None

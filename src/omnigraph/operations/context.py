@@ -69,7 +69,7 @@ class OpenGraph:
                     self._reading = Reading.of(self.parts, genesis_id, self.embedding)
         return self._reading
 
-    def follow_write(self, branch: str) -> None:
+    def follow_write(self, branch: BranchIdentity) -> None:
         """Bring what queries of this handle have cached up to date with what was just written.
 
         The write pays for this, not the next query. It has landed: an error here is a warning.
@@ -78,7 +78,7 @@ class OpenGraph:
         if reading is None:
             return
         try:
-            reading.follow(self.state(branch), self.catalog)
+            reading.follow(self.last_seen(branch), self.catalog)
         except OmnigraphError as error:
             self.parts.warn(f"what queries have cached will be updated by the next query: {error}")
 
@@ -149,6 +149,10 @@ class OpenGraph:
             BranchNotFound: there is no branch of that name.
         """
         return self._looked_up(name, self.parts.coordinator.state)
+
+    def last_seen(self, branch: BranchIdentity) -> ManifestState:
+        """Return the state of a branch that this handle saw or made last, without another look."""
+        return self.parts.coordinator.warm(branch) or self.parts.coordinator.state(branch)
 
     def newest(self, name: str = MAIN) -> ManifestState:
         """Return a state that shows what a branch shows now; the past it may not know.

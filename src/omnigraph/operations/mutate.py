@@ -13,7 +13,7 @@ from omnigraph.core.shield import noting
 from omnigraph.core.span import Source
 from omnigraph.exec.mutation import CommittedTables, InsertOp, MutationEffect, execute_mutation, plan_mutation
 from omnigraph.history.commits import GraphCommit
-from omnigraph.history.state import Snapshot
+from omnigraph.history.state import ManifestState, Snapshot
 from omnigraph.language import query_ast as ast
 from omnigraph.language.query_parser import parse_queries
 from omnigraph.operations.context import OpenGraph, check_message
@@ -69,8 +69,7 @@ def mutate(
     parameters = bind_parameters(plan.parameters, params) | {NOW_PARAMETER: graph.parts.clock() // 1_000}
     make_id = _Ids(graph.parts.new_id)
 
-    def attempt() -> tuple[MutationResult, Snapshot]:
-        state = graph.state(target)
+    def attempt(state: ManifestState) -> tuple[MutationResult, Snapshot]:
         snapshot = state.snapshot()
         check_if_commit(state, if_commit)
         committed = CommittedTables(snapshot, graph.parts.store, graph.parts.pinned)

@@ -32,9 +32,11 @@ Attempted = TypeVar("Attempted")
 
 
 def retry_on_conflict(
-    graph: OpenGraph, branch: str, attempt: Callable[[], Attempted], *, budget: int = 0
+    graph: OpenGraph, branch: str, attempt: Callable[[ManifestState], Attempted], *, budget: int = 0
 ) -> Attempted:
-    """Run an attempt, and again from a fresh base where that is safe; nothing is replayed after phase A.
+    """Run an attempt on the newest state, and again on a newer one where that is safe.
+
+    Nothing is replayed after phase A.
 
     Raises:
         BadRequest: the budget is more than a caller may ask for.
@@ -46,7 +48,7 @@ def retry_on_conflict(
     while True:
         base = graph.state(branch)
         try:
-            return attempt()
+            return attempt(base)
         except (ExpectedVersionMismatch, ReadSetChanged) as conflict:
             if conflict.recovery_operation_id is not None:
                 raise

@@ -32,18 +32,17 @@ def after_write(graph: OpenGraph, before: Snapshot, commit: GraphCommit) -> None
     """Do what a landed write pays for: upkeep of its tables, then what queries derive from them."""
     if graph.parts.upkeep:
         _run(graph, before, commit)
-    graph.follow_write(before.branch_identity.name)
+    graph.follow_write(before.branch_identity)
 
 
 def _run(graph: OpenGraph, before: Snapshot, commit: GraphCommit) -> None:
     """Maintain the tables that a commit took to the end of an interval (K1, K2)."""
-    branch = before.branch_identity.name
     try:
         hit("upkeep.post_write_pre_plan")
-        state = graph.state(branch)
+        state = graph.last_seen(before.branch_identity)
         due = [entry for entry in state.tables.entries() if _is_due(entry, before, commit)]
         for entry in due:
-            _run_one(graph, branch, entry)
+            _run_one(graph, before.branch_identity.name, entry)
     except Exception as error:  # noqa: BLE001 - the write has already landed; this is only upkeep
         graph.parts.warn(f"upkeep failed and will be retried later: {error}")
 

@@ -208,7 +208,7 @@ def test_a_sidecar_of_a_branch_changes_no_advice_for_main(graph: Graph) -> None:
     drift(parts, entry)
 
     with pytest.raises(DriftNeedsRepair, match="repair"):
-        refuse_drift(parts, [entry], MAIN_BRANCH)
+        refuse_drift(parts, entry, parts.store.latest_version(parts.address(entry)), MAIN_BRANCH)
 
 
 def drift(parts: Parts, entry: TableEntry) -> None:

@@ -73,15 +73,14 @@ class EmbedRun:
         """How often the run may start over because rows changed: on Spark every vector is recomputed."""
         return RETRIES_HERE if self.engine == "local" else 0
 
-    def attempt(self) -> tuple[EmbedResult, Snapshot]:
-        """Find the rows in the newest snapshot, compute their vectors, and publish (R1).
+    def attempt(self, state: ManifestState) -> tuple[EmbedResult, Snapshot]:
+        """Find the rows in the newest state, compute their vectors, and publish (R1).
 
         Raises:
             EmbeddingError: the provider failed; nothing is visible.
             ConflictError: another writer was first.
             ResourceLimit: a table gets more rows or bytes than a setting allows.
         """
-        state = self._graph.state(self._branch)
         snapshot = state.snapshot()
         if self._counted[0].manifest_version != snapshot.manifest_version:
             self._counted = (snapshot, self._count(snapshot))

@@ -15,7 +15,7 @@ from omnigraph.bulk.sources.sources import SourceInput
 from omnigraph.core.errors import AlreadyExistsError, BadRequest
 from omnigraph.core.shield import noting
 from omnigraph.history.identity import MAIN, stored_name
-from omnigraph.history.state import Snapshot
+from omnigraph.history.state import ManifestState, Snapshot
 from omnigraph.operations.branches import create_branch
 from omnigraph.operations.context import OpenGraph, check_message
 from omnigraph.operations.engine import ChosenEngine, choose_engine
@@ -61,8 +61,8 @@ class _Load(Protocol):
         """Whether there is nothing to do and nothing to report."""
         ...
 
-    def attempt(self) -> tuple[LoadResult, Snapshot]:
-        """Validate against the newest snapshot, and publish."""
+    def attempt(self, state: ManifestState, /) -> tuple[LoadResult, Snapshot]:
+        """Validate against the newest state, which the caller has looked up, and publish."""
         ...
 
 

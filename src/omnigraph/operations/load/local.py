@@ -11,7 +11,7 @@ from omnigraph.commit.finalize import WriteRequest, finalize
 from omnigraph.commit.sidecar import WriterKind
 from omnigraph.core.errors import BadRequest
 from omnigraph.exec.mutation import CommittedTables
-from omnigraph.history.state import Snapshot
+from omnigraph.history.state import ManifestState, Snapshot
 from omnigraph.operations.context import OpenGraph
 from omnigraph.operations.load.cleared import cleared_properties
 from omnigraph.operations.load.model import (
@@ -62,15 +62,14 @@ class LocalLoad:
         has_work = (self._options.mode == "overwrite" and bool(rows)) or any(r.count for r in rows.values())
         return not has_work and not self._log.total
 
-    def attempt(self) -> tuple[LoadResult, Snapshot]:
-        """Validate against the newest snapshot, and publish.
+    def attempt(self, state: ManifestState) -> tuple[LoadResult, Snapshot]:
+        """Validate against the newest state, and publish.
 
         Raises:
             ValidationError, KeyConflict, ColumnsLeftOut: nothing was written.
             ConflictError: another writer was first.
         """
         graph, mode = self._graph, self._options.mode
-        state = graph.state(self._branch)
         snapshot = state.snapshot()
         committed = CommittedTables(snapshot, graph.parts.store, graph.parts.pinned)
         write_set, folded, rejection = self._validated(committed)

@@ -24,7 +24,7 @@ from omnigraph.commit.sidecar import WriterKind
 from omnigraph.commit.write import forked, owns
 from omnigraph.core.shield import delivering_behind
 from omnigraph.history.fold import TableEntry
-from omnigraph.history.state import Snapshot
+from omnigraph.history.state import ManifestState, Snapshot
 from omnigraph.operations.context import OpenGraph
 from omnigraph.operations.engine import start_spark
 from omnigraph.operations.load.model import (
@@ -64,8 +64,8 @@ class BulkLoad:
         """Whether there is nothing to do and nothing to report: a load without inputs."""
         return not self._inputs
 
-    def attempt(self) -> tuple[LoadResult, Snapshot]:
-        """Read, validate against the newest snapshot, write, and publish.
+    def attempt(self, _state: ManifestState) -> tuple[LoadResult, Snapshot]:
+        """Read, validate against the snapshot that is the newest once Spark runs, write, and publish.
 
         Raises:
             ValidationError, KeyConflict: nothing is visible, and nothing is left (H2).

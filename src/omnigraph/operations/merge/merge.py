@@ -124,7 +124,7 @@ def merge(
         graph.heal()
     request = MergeRequest(name, target, actor, message)
 
-    def attempt() -> tuple[MergeResult, _Heads]:
+    def attempt(_target: ManifestState) -> tuple[MergeResult, _Heads]:  # both are looked at behind gates
         return _merge_once(graph, request, dry_run=dry_run)
 
     result, heads = retry_on_conflict(graph, target, attempt)

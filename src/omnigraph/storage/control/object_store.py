@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from omnigraph.core.errors import BadRequest, StorageError
 from omnigraph.core.ids import new_ulid
+from omnigraph.core.together import each
 from omnigraph.storage.control.durability import Durability
 from omnigraph.storage.control.locks import probe_flock
 from omnigraph.storage.control.s3_errors import is_missing_bucket, read_answer
@@ -116,10 +117,7 @@ class ObjectStore:
 
     def read_texts(self, names: Sequence[str]) -> dict[str, str | None]:
         """Return several texts in the time of one; `None` where the store says that one does not exist."""
-        from concurrent.futures import ThreadPoolExecutor
-
-        with ThreadPoolExecutor(len(names)) as threads:
-            return dict(zip(names, threads.map(self.read_text_if_exists, names), strict=True))
+        return dict(zip(names, each(self.read_text_if_exists, names, at_once=True), strict=True))
 
     def write_text(self, name: str, text: str) -> None:
         """Replace or create."""

@@ -53,6 +53,7 @@ _OPERATION_BY_TAG = {
 }
 
 _TRANSACTION_READ_VERSION, _TRANSACTION_UUID, _TRANSACTION_PROPERTIES = 1, 2, 4
+_MANIFEST_TRANSACTION_FILE = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,17 @@ def read_transaction(dataset: LanceDataset, address: TableAddress, version: int)
         return _from_file(dataset, address, version)
     properties = dict(found.transaction_properties or {})
     return TransactionInfo(version, found.uuid, found.read_version, operation, properties)
+
+
+def uuid_in_memory(dataset: LanceDataset) -> str | None:
+    """Return the uuid of the transaction that made an open version, from what the library holds of it.
+
+    It is in the name of the transaction file, `<read version>-<uuid>.txn`. Nothing is read for it.
+    """
+    for number, value in fields(memoryview(dataset._ds.serialized_manifest())):
+        if number == _MANIFEST_TRANSACTION_FILE:
+            return text(value).partition("-")[2].removesuffix(".txn") or None
+    return None
 
 
 def transaction_file(address: TableAddress, version: int) -> str:

@@ -64,8 +64,11 @@ class SnapshotHandle:
     @cached_property
     def transaction_uuid(self) -> str | None:
         """The uuid of the transaction that made the version, or `None` where it cannot be read."""
-        from omnigraph.storage.files.transactions import read_transaction
+        from omnigraph.storage.files.transactions import read_transaction, uuid_in_memory
 
+        known = uuid_in_memory(self._dataset)
+        if known is not None:
+            return known
         return read_transaction(self._own_dataset(), self.address, self.version).uuid
 
     def _own_dataset(self) -> LanceDataset:

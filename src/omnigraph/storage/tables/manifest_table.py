@@ -3,7 +3,7 @@
 M1  A publish is one strict update of the shape that tables have: new rows, the rows that they replace deleted
     by address, and the anchor. Of two on one version Lance refuses the later one; nothing is read for it. A
     replaced row gives its row id to its successor: otherwise every fold would keep a gap for every publish.
-M2  A publish is made on the version that its handle was opened at; each attempt opens a fresh one. Versions
+M2  A publish is made on the version that its handle was opened at, or that the publish before made. Versions
     that a trim removed in between would let two publishes pass: nobody publishes on an old handle.
 M3  A reader takes whole fragments: those it has already seen need not be read again.
 M4  Keys are not compared here: whoever publishes knows the state, and refuses a key that it has.
@@ -26,6 +26,7 @@ from omnigraph.core.errors import (
     StaleCommit,
     StorageError,
 )
+from omnigraph.core.together import both
 from omnigraph.storage.damage.manifest_survey import refuse_damage, refuse_missing
 from omnigraph.storage.tables import shapes
 from omnigraph.storage.tables.create import create_dataset
@@ -192,10 +193,13 @@ class ManifestTable:
         self, handle: ManifestHandle, rows: pa.Table, replaced: Sequence[ManifestPlace]
     ) -> StagedWrite:
         dataset = handle._dataset
-        new = shapes.write_rows(dataset, rows.cast(dataset.schema))
-        carry_row_ids(new, np.array([place.row_id for place in replaced], dtype=np.uint64))
         addresses = np.array([place.address for place in replaced], dtype=np.uint64)
-        removed, updated = shapes.delete_addresses(dataset, addresses)
+        new, (removed, updated) = both(
+            lambda: shapes.write_rows(dataset, rows.cast(dataset.schema)),
+            lambda: shapes.delete_addresses(dataset, addresses),
+            at_once=handle.address.local_path is None,
+        )
+        carry_row_ids(new, np.array([place.row_id for place in replaced], dtype=np.uint64))
         operation = shapes.replacement(dataset, removed=removed, updated=updated, new=new, anchor="newest")
         files = new_files(handle.address, dataset, new=new, updated=updated)
         base = SnapshotHandle(handle.address, handle.version, dataset)

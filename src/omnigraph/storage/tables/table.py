@@ -21,6 +21,7 @@ from lance.lance import _Session as Session
 
 from omnigraph.core.errors import StorageError
 from omnigraph.core.recent import Recent
+from omnigraph.core.together import each
 from omnigraph.storage.files.transactions import UNREADABLE, TransactionInfo, read_transaction
 from omnigraph.storage.search.words import AnalysisCache
 from omnigraph.storage.tables.filter import FilterValue, RowFilter, to_lance
@@ -134,6 +135,15 @@ class TableStore:
             version = probe._dataset.latest_version
         self._newest.saw(address, version)
         return version
+
+    def latest_versions(self, addresses: Sequence[TableAddress]) -> list[int]:
+        """Return the newest version of each of some tables: in an object store in the time of one request.
+
+        Raises:
+            StorageError: a table does not exist (kind `not_found`), or cannot be read.
+        """
+        is_in_store = any(address.local_path is None for address in addresses)
+        return each(self.latest_version, addresses, at_once=is_in_store)
 
     def exists(self, address: TableAddress) -> bool:
         """Say whether there is a table."""

@@ -1,0 +1,33 @@
+"""Calls that wait for a store, made at once instead of one after the other.
+
+On a local disk they are made in turn: a thread costs more than what they wait for.
+"""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+REQUESTS_AT_ONCE = 16
+
+Given = TypeVar("Given")
+Answer = TypeVar("Answer")
+OtherAnswer = TypeVar("OtherAnswer")
+
+
+def each(call: Callable[[Given], Answer], values: Sequence[Given], *, at_once: bool) -> list[Answer]:
+    """Return what a call returns for each value, in their order; the first error of them, once all ended."""
+    if not at_once or len(values) < 2:
+        return [call(value) for value in values]
+    with ThreadPoolExecutor(min(len(values), REQUESTS_AT_ONCE)) as threads:
+        return list(threads.map(call, values))
+
+
+def both(
+    first: Callable[[], Answer], second: Callable[[], OtherAnswer], *, at_once: bool
+) -> tuple[Answer, OtherAnswer]:
+    """Return what two calls return; if both fail, the error of the first."""
+    if not at_once:
+        return first(), second()
+    with ThreadPoolExecutor(1) as thread:
+        pending = thread.submit(second)
+        return first(), pending.result()
