@@ -280,6 +280,7 @@ def test_every_file_of_a_publish_is_synced_and_recorded(graph: Graph) -> None:
     added = {str(path) for path in folder.rglob("*")} - present
     assert {Path(path).parent.name for path in added} == {"data", "_deletions", "_versions", "_transactions"}
     assert set(manifest_files(parts.store, address, synced=before, newest=before + 1)) == added
+    assert sorted(parts.coordinator.manifest.files_of(address, before + 1)) == sorted(added)
     internals(graph).publisher.publish(MAIN_BRANCH, [], {}, intent())
     recorded = recorded_sums(parts.coordinator.manifest, parts.coordinator.manifest.open_fresh(address))
     root = folder.parent

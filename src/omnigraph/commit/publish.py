@@ -219,8 +219,8 @@ class ManifestPublisher:
             if not self._is_young(opened_at):
                 raise RowLevelCasContention("the manifest handle grew too old to publish on")
             hit("publish.before_merge")
-            published = self._commit(handle, table, replaced, folded, lineage.graph_commit_id)
-            self._sync_or_take_back(ref, handle.version, published.version)
+            published, files = self._commit(handle, table, replaced, folded, lineage.graph_commit_id)
+            self._sync_or_take_back(ref, handle.version, published.version, files)
         commit = published.commits.find(lineage.graph_commit_id)
         assert commit is not None, "the commit is among the rows just folded"
         return PublishOutcome(self._coordinator.adopt(published), commit, attempt)
@@ -244,8 +244,8 @@ class ManifestPublisher:
         replaced: Sequence[ManifestPlace],
         folded: ManifestState,
         commit_id: str,
-    ) -> ManifestState:
-        """Write the rows that were folded, and return the state that came out.
+    ) -> tuple[ManifestState, tuple[str, ...]]:
+        """Write the rows that were folded; return the state that came out, and the files if they are known.
 
         An error that is not a conflict is settled by looking for the commit (P4).
         """
@@ -257,13 +257,13 @@ class ManifestPublisher:
         except StaleCommit as stale:  # it shows, beside another commit that continues the same one
             raise PublishUnknown(f"the publish of {commit_id}: {stale}", kind="unknown") from stale
         except Exception as error:  # noqa: BLE001 - whatever failed, the question is whether it landed
-            return self._settle(folded.branch, commit_id, error)
+            return self._settle(folded.branch, commit_id, error), ()
         if self._local_root is None:
             self._made[folded.branch.ref] = made
         self._own_sums.remember(handle, made)
         if not replaced:  # the first one of a branch: which row id its head row got is not known
-            return self._coordinator.advance(folded.branch, made)
-        return folded.landed(handle, made, replaced[0])
+            return self._coordinator.advance(folded.branch, made), made.files
+        return folded.landed(handle, made, replaced[0]), made.files
 
     def _settle(self, branch: BranchIdentity, commit_id: str, error: Exception) -> ManifestState:
         try:
@@ -317,16 +317,18 @@ class ManifestPublisher:
             staged, _ = self._staged_undo(ref, newest, newest)
             self._commit_undo(ref, staged)
 
-    def _sync(self, ref: str | None, version: int) -> None:
+    def _sync(self, ref: str | None, version: int, files: tuple[str, ...] = ()) -> None:
         """Make the new manifest version durable, with all that others have published since our last sync.
 
         A writer that published in between may have died before its own sync, and this version builds on that.
+        Where nobody has, the files of our own publish are all.
         """
         address = self._coordinator.address(ref)
         if not self._syncer.is_active:
             self._note(address, version)
             return
-        files = manifest_files(self._store, address, synced=self._synced.get(ref), newest=version)
+        if not files or self._synced.get(ref) != version - 1:
+            files = manifest_files(self._store, address, synced=self._synced.get(ref), newest=version)
         self._syncer.sync(files, stage="manifest")
         self._synced[ref] = version
         self._note(address, version)
@@ -338,9 +340,9 @@ class ManifestPublisher:
         except StorageError as error:
             self._warn(f"the newest acknowledged version of the manifest could not be noted: {error}")
 
-    def _sync_or_take_back(self, ref: str | None, before: int, version: int) -> None:
+    def _sync_or_take_back(self, ref: str | None, before: int, version: int, files: tuple[str, ...]) -> None:
         try:
-            self._sync(ref, version)
+            self._sync(ref, version, files)
         except SyncFailed as failed:
             self._undo(ref, before, version, failed)
             raise

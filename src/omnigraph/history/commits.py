@@ -27,7 +27,6 @@ MAINTENANCE_ACTOR = "omnigraph:maintenance"
 RECOVERY_ACTOR = "omnigraph:recovery"
 RESERVED_ACTOR_PREFIX = "omnigraph:"
 _COLUMNS = ["object_id", "table_version", "table_branch", "metadata"]
-_CHUNKS_MAX = 64  # advances between two merges of the log
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +60,11 @@ class CommitLog:
         added = where_equal(rows, "object_type", COMMIT).select(_COLUMNS)
         if not added.num_rows:
             return self
-        chunks = (*self.chunks, added)
-        if len(chunks) > _CHUNKS_MAX:
-            chunks = (pa.concat_tables(chunks).combine_chunks(),)
-        return CommitLog(chunks, self._newer(added))
+        chunks = [*self.chunks, added]
+        # Every publish looks for an id in all chunks: they stay few, and a row is copied seldom.
+        while len(chunks) > 1 and chunks[-2].num_rows <= 2 * chunks[-1].num_rows:
+            chunks[-2:] = [pa.concat_tables(chunks[-2:]).combine_chunks()]
+        return CommitLog(tuple(chunks), self._newer(added))
 
     def find(self, commit_id: str) -> GraphCommit | None:
         """Return the commit with an id, or None."""

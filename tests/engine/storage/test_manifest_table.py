@@ -124,6 +124,7 @@ def test_a_publish_reads_no_row(manifest: Manifest) -> None:
     made = manifest.table.publish(handle, publish_rows(3, "second"), commit_id="second", replaced=[place])
 
     assert made.version == 3
+    assert sorted(made.files) == sorted(manifest.table.files_of(manifest.address, 3))
     fresh = [number for number in made.fragment_ids if number not in handle.fragment_ids]
     rows = manifest.table.read(made, fragment_ids=fresh)
     assert sorted(map(str, rows["object_id"].to_pylist())) == ["graph_head:main", "second"]

@@ -11,7 +11,7 @@ M4  Keys are not compared here: whoever publishes knows the state, and refuses a
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import final
 
 import numpy as np
@@ -60,6 +60,7 @@ class ManifestHandle:
     schema_metadata: dict[str, str]
     opened_at: float  # seconds of the boot-time clock, which goes on while the machine sleeps
     _dataset: LanceDataset = field(repr=False)
+    files: tuple[str, ...] = ()  # what a publish wrote that made this version, if local; unknown otherwise
 
 
 @final
@@ -171,6 +172,7 @@ class ManifestTable:
             StorageError: it failed; whether it landed is unknown.
         """
         staged = self._staged(handle, rows, replaced)
+        files = (*staged.files, *staged.commit_files)
         try:
             version = self._stager.commit_staged(
                 staged, operation_id=commit_id, writer_kind="publish"
@@ -181,13 +183,13 @@ class ManifestTable:
             since = self._store.transactions(handle.address, range(handle.version + 1, stale.actual + 1))
             if any(passed.operation not in _WITHOUT_ROWS for passed in since[:-1]):
                 raise
-            version = stale.actual
+            version, files = stale.actual, ()
         except RecoveryRequired as error:
             raise StorageError(str(error), kind="unknown") from error
         finally:
             self._store.count_io(handle._dataset)
         made = self._store.open_at(handle.address, version)  # kept by the commit: nothing is read
-        return self._handle(handle.address, made._dataset, handle.opened_at)
+        return replace(self._handle(handle.address, made._dataset, handle.opened_at), files=files)
 
     def _staged(
         self, handle: ManifestHandle, rows: pa.Table, replaced: Sequence[ManifestPlace]

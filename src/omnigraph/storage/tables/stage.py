@@ -24,7 +24,7 @@ from omnigraph.storage.tables.create import commit_first_version
 from omnigraph.storage.tables.index import IndexRequest, PendingColumn
 from omnigraph.storage.tables.lance_errors import LANCE_ERRORS, classify, translate, translated
 from omnigraph.storage.tables.rows import ReplacedRows, row_addresses
-from omnigraph.storage.tables.staged import CommittedTable, StagedWrite, index_files, new_files, version_files
+from omnigraph.storage.tables.staged import CommittedTable, StagedWrite, index_files, new_files
 from omnigraph.storage.tables.table import SnapshotHandle, TableAddress, TableStore
 
 __all__ = ["CommittedTable", "IndexRequest", "PendingColumn", "StagedWrite", "TableStager"]
@@ -254,9 +254,8 @@ class TableStager:
         expected = staged.read_version + 1
         if committed.version != expected:
             raise _stale(staged, committed.version)
-        files = version_files(staged.address, expected)
         rows, uuid = committed.row_count, staged.transaction_uuid
-        return CommittedTable(staged.address, expected, rows, uuid, files, staged.sums)
+        return CommittedTable(staged.address, expected, rows, uuid, staged.commit_files, staged.sums)
 
     def _after_failure(self, staged: StagedWrite, operation_id: str, error: Exception) -> CommittedTable:
         """Find out what became of a commit that raised (W4).

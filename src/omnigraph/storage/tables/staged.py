@@ -51,6 +51,15 @@ class StagedWrite:
     _once: _Once = field(default_factory=_Once, repr=False)
     sums: tuple[FileSum, ...] = ()
 
+    @property
+    def commit_files(self) -> tuple[str, ...]:
+        """The local files that make it visible: its version and its transaction."""
+        root = self.address.local_path
+        if root is None:
+            return ()
+        transaction = f"_transactions/{self.read_version}-{self.transaction_uuid}.txn"
+        return f"{root}/{version_file_name(self.read_version + 1)}", f"{root}/{transaction}"
+
     def _claim(self) -> None:
         """Take the only right to commit this write.
 
