@@ -27,7 +27,7 @@ from omnigraph.history.recorded_sums import recorded_sums
 from omnigraph.history.state import ManifestState
 from omnigraph.operations.verify import verify_place
 from omnigraph.storage.files.added_files import manifest_files
-from omnigraph.storage.tables.manifest_table import ManifestHandle, ManifestTable
+from omnigraph.storage.tables.manifest_table import ROW_ID, ManifestHandle, ManifestTable
 from omnigraph.storage.tables.table import TableStore
 from tests.support.engine import chain, cold_state, intent, manifest_path, reopen, view
 from tests.support.queries import mutation
@@ -122,6 +122,22 @@ def test_the_first_publish_of_a_branch_has_an_anchor(graph: Graph) -> None:
     publish(graph, 2, "june")
     path = Path(internals(graph).parts.coordinator.address(june.ref).open_uri)
     assert heads(path) == ["graph_head:june", "graph_head:main"]  # main's as of the fork
+
+
+def test_the_first_publish_of_a_branch_learns_where_its_head_row_lies(graph: Graph) -> None:
+    publish(graph, 2)
+    graph.create_branch("june")
+    coordinator = internals(graph).parts.coordinator
+    june = internals(graph).parts.branches.resolve("june")
+
+    for name in ("ann", "ben"):
+        graph.mutate(mutation(f'insert Person {{ name: "{name}" }}'), branch="june")
+        assert view(coordinator.state(june)) == view(coordinator.read_apart(june))
+
+    rows = coordinator.manifest.read(
+        coordinator.manifest.open_fresh(coordinator.address(june.ref)), with_places=True
+    )
+    assert len(set(rows[ROW_ID].to_pylist())) == rows.num_rows
 
 
 @pytest.mark.case("engine", 431)

@@ -93,7 +93,7 @@ def test_an_uncontended_write_stays_within_its_budget(warm: Graph, monkeypatch: 
 
     spent = counts(warm) - before
     assert len(scans.taken()) <= 2
-    assert spent.reads <= 18, spent
+    assert spent.reads <= 8, spent
     assert spent.writes <= 9, spent
     assert [Path(folder).name for folder in listed] == ["__recovery"]
 
