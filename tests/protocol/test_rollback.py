@@ -10,7 +10,6 @@ import pytest
 import omnigraph
 from omnigraph.core.errors import ExpectedVersionMismatch, RecoveryRequired
 from omnigraph.core.failpoint import failpoint
-from omnigraph.core.limits import SMALL_DELTA_ROWS
 from omnigraph.graph.graph import Graph
 from omnigraph.storage.tables.handle import SnapshotHandle
 from tests.support.books import assert_settled, books
@@ -27,11 +26,11 @@ from tests.support.protocol import (
 from tests.support.seam import internals
 
 # Each writes two tables; the first in the order of names is committed when the writer dies.
-MANY = [{"name": f"c{number:04}", "city": None} for number in range(SMALL_DELTA_ROWS)]
+MANY = [{"name": f"c{number:04}", "city": None} for number in range(1_000)]
 SHAPES: dict[str, tuple[str, Callable[[Graph], object]]] = {
     "append": ("edge:Knows", WRITERS["append"].run),
-    "upsert by lookup": ("node:Company", WRITERS["merge"].run),
-    "upsert by merge": (
+    "upsert": ("node:Company", WRITERS["merge"].run),
+    "large upsert": (
         "node:Company",
         lambda graph: graph.load(
             {

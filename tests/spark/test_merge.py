@@ -1,6 +1,7 @@
 """A merge on Spark, on both sides of the setting for it, and the ceilings of a write."""
 
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -79,6 +80,37 @@ def facts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         ({**row, "_rowid": row["_rowid"] if row["id"] < "p60" else None} for row in rows),
         key=lambda row: str(row["id"]),
     )
+
+
+@pytest.mark.case("engine", 450)
+@pytest.mark.case("engine", 451)
+def test_many_replaced_rows_keep_their_ids_in_files_of_the_tasks(
+    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(MERGE_BYTES, "100")
+    chosen = Random(1).sample(range(4_000), 400)
+    found = []
+    engines: tuple[Engine, ...] = ("local", "spark")
+    for engine in engines:
+        graph = init(tmp_path / engine, PEOPLE, durability="process")
+        graph.load(people(*range(2_500)), "append", engine="local", index=False)
+        graph.load(people(*range(2_500, 4_000)), "append", engine="local", index=False)
+
+        graph.load(people(*chosen, 9_999, age=7), "merge", engine=engine, index=False)
+
+        parts = internals(graph).parts
+        dataset = parts.open(graph.snapshot().entry("node:Person"))._dataset
+        replacing = [
+            part for part in dataset.get_fragments() if part.metadata.to_json()["row_id_meta"] == "Column"
+        ]
+        row_ids = [part.to_table(columns=["_rowid"])["_rowid"].to_pylist() for part in replacing]
+        assert row_ids == [sorted(chosen)]
+        named = {file.path for part in dataset.get_fragments() for file in part.metadata.files}
+        assert named == {path.name for path in Path(dataset.uri, "data").iterdir()}, "and nothing else"
+        assert graph.verify().is_whole
+        rows = [row for part in fragments(graph, "node:Person") for row in part]
+        found.append(sorted(rows, key=lambda row: str(row["id"])))
+    assert found[0] == found[1]
 
 
 @pytest.mark.case("engine", 122)

@@ -158,7 +158,7 @@ def fill(task: FillTask, provider: Provider) -> FillReport:
     try:
         writer = FragmentWriter(table)
         for rows, row_ids, made in _chunks(_filled(task, schema, provider)):
-            fragments.append(writer.write(rows, row_ids=row_ids.tolist()))
+            fragments.append(writer.write(rows, row_ids=row_ids))
             vectors += made
         writer.sync()
     except OmnigraphError as error:

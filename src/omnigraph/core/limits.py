@@ -28,7 +28,7 @@ MAX_FRAGMENT_ROWS = (
     131_072  # a one-row write rewrites a fragment's row-id and deletion metadata: keep that small
 )
 SMALL_FRAGMENT_ROWS = 16_384  # upkeep folds fragments below it; rewriting larger ones is left to optimize
-SMALL_DELTA_ROWS = 1_000  # up to here looking up ids beats merge_insert, which reads the whole id column
+INLINE_ROW_IDS_BYTES_MAX = 256  # of one fragment in a version file; each later commit writes them again
 MERGE_CHUNK_ROWS = 8_192  # rows of a merge read at a time
 MERGE_CHUNK_BYTES = 32 * 1024 * 1024  # rows that a merge holds before it writes them
 

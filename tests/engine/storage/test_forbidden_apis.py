@@ -20,7 +20,7 @@ ALLOWED: dict[str, set[str]] = {
     "tables/table.py": {"dataset"},
     "tables/create.py": {"commit", "Overwrite"},
     "tables/shapes.py": {"Update", "Delete", "Merge"},
-    "tables/stage.py": {"commit", "Update", "Overwrite", "CreateIndex"},
+    "tables/stage.py": {"commit", "Overwrite", "CreateIndex"},
     "tables/undo.py": {"Delete", "Restore"},
     "files/transactions.py": {
         "Append",
@@ -36,7 +36,7 @@ ALLOWED: dict[str, set[str]] = {
     "tables/manifest_table.py": {"compact_files", "update_schema_metadata"},
     "tables/audit_table.py": {"write_dataset"},
     "tables/refs.py": {"create_branch", "delete"},
-    "tables/residual.py": {"compact_files", "optimize_indices", "execute", "commit"},
+    "tables/residual.py": {"compact_files", "optimize_indices", "execute", "commit", "update_config"},
 }
 # The strict inverse lists every fragment of its base as updated: it is its own anchor.
 UNANCHORED: dict[str, int] = {"tables/undo.py": 1}

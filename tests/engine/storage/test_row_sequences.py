@@ -43,7 +43,7 @@ def test_other_sequences_are_written_out_each_time(tmp_path: Path) -> None:
     for _ in range(2):
         found = sequences.row_ids_at(newest.metadata, np.arange(3))
         assert found is not None
-        assert found.tolist() == scanned(bench, newest.fragment_id) == [11, 3, 17]
+        assert found.tolist() == scanned(bench, newest.fragment_id) == [3, 11, 17]
 
     assert not sequences._first
 

@@ -33,7 +33,7 @@ from omnigraph.operations.engine import ChosenEngine, choose_engine, task_table
 from omnigraph.operations.settings import check_ceiling, embed_spark_rows
 from omnigraph.staging.fragments import Replaced, StagedFragments, stage_written
 from omnigraph.staging.write_set import WriteSet
-from omnigraph.storage.tables.fragments import data_path
+from omnigraph.storage.tables.fragments import data_paths
 from omnigraph.storage.tables.handle import TableAddress
 from omnigraph.storage.tables.pinned import pieces
 from omnigraph.storage.tables.staged import StagedWrite
@@ -109,9 +109,9 @@ class EmbedRun:
         """Remove the files that nothing refers to; best effort (R3)."""
         adapter, root = self._graph.parts.adapter, self._graph.parts.root.uri.rstrip("/") + "/"
         for address, part in self._written:
-            for item in part.fragments:
+            for path in [path for item in part.fragments for path in data_paths(address, item)]:
                 try:
-                    adapter.discard(data_path(address, item).removeprefix(root))
+                    adapter.discard(path.removeprefix(root))
                 except StorageError as error:
                     self._graph.parts.warn(f"a file of a run was left behind: {error}")
         self._written = []

@@ -38,7 +38,7 @@ from omnigraph.storage.tables.fragments import (
     FragmentMode,
     TaskTable,
     WrittenFragment,
-    data_path,
+    data_paths,
     deletion_paths,
     read_written,
 )
@@ -171,7 +171,7 @@ class BulkRun:
 
     def _data_paths(self) -> list[str]:
         known = [(part.table_key, item) for part in self.written for item in part.fragments]
-        return [data_path(self._table(table_key).address, item) for table_key, item in known]
+        return [path for key, item in known for path in data_paths(self._table(key).address, item)]
 
     def _work(self, rejection: Rejection) -> tuple[SliceWork, ...]:
         """Return the slices with the lines that earlier rounds rejected."""
@@ -307,7 +307,7 @@ class BulkRun:
         merged = merge_on_executors(self.jobs, type_, table, fragments, self._committed(table_key))
         rows = sum(item.rows for item in merged.fragments)
         made = StagedFragments(table_key, entry.version, fingerprint(schema), merged.fragments, rows, 0)
-        self.garbage.extend(data_path(table.address, item) for item in fragments)
+        self.garbage += [path for item in fragments for path in data_paths(table.address, item)]
         self.written = [part for part in self.written if part.table_key != table_key] + [made]
         self.deletions += deletion_paths(table.address, merged.replaced.updated)
         check_ceiling(table_key, rows=rows, size=sum(item.size for item in merged.fragments))
@@ -325,7 +325,7 @@ class BulkRun:
         rows = pa.concat_tables([rows for rows, _ in found])
         places = pa.concat_tables([places for _, places in found if places is not None])
         files, lines = places[FILE].to_numpy(), places[LINE].to_numpy()
-        self.garbage.extend(data_path(table.address, item) for item in fragments)
+        self.garbage += [path for item in fragments for path in data_paths(table.address, item)]
         self.written = [part for part in self.written if part.table_key != type_.table_key]
         return fold_by_id(TypedRows(type_, rows, files, lines).in_order()).table
 

@@ -12,21 +12,23 @@ import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from lance.file import LanceFileReader, LanceFileWriter
-from lance.fragment import FragmentMetadata, RowIdSequence, write_fragments
+from lance.fragment import FragmentMetadata, write_fragments
 
+from omnigraph.core.arrays import RowIds
 from omnigraph.core.limits import MAX_FRAGMENT_ROWS
 from omnigraph.storage.control.durability import Durability, Syncer
 from omnigraph.storage.files.sums import FileSum, Summer
-from omnigraph.storage.tables import shapes
+from omnigraph.storage.tables import carried, shapes
 from omnigraph.storage.tables.handle import TableAddress
 from omnigraph.storage.tables.lance_errors import translated
 from omnigraph.storage.tables.pinned import PinnedTable, own_store
+from omnigraph.storage.tables.rows import row_addresses
 from omnigraph.storage.tables.staged import fragment_files
 from omnigraph.storage.tables.task_notes import TaskNotes
 
@@ -90,7 +92,7 @@ class FragmentWriter:
         """
         self._table = table
         store = own_store(table.address)
-        self._dataset = table.pinned.open(store)._dataset  # no other code has this store
+        self._handle = table.pinned.open(store)
         self._schema = pa.ipc.read_schema(pa.py_buffer(table.schema))
         is_local = table.address.local_path is not None
         self._syncer = Syncer(table.durability, is_local, table.root if is_local else None)
@@ -99,9 +101,9 @@ class FragmentWriter:
         self._unsynced: list[str] = []
 
     def write(
-        self, rows: pa.Table, places: pa.Table | None = None, *, row_ids: Sequence[int] | None = None
+        self, rows: pa.Table, places: pa.Table | None = None, *, row_ids: RowIds | None = None
     ) -> WrittenFragment:
-        """Write rows as one fragment; `row_ids` are carried over from rows that it replaces.
+        """Write rows as one fragment; `row_ids` are those of the rows that they replace, and give the order.
 
         Raises:
             StorageError: the store failed.
@@ -111,22 +113,26 @@ class FragmentWriter:
         uri, notes = self._table.address.open_uri, self._table.notes
         if notes is not None:
             notes.check()
+        if row_ids is not None:
+            assert places is None, "rows that replace others have been placed before"
+            order = np.argsort(row_ids)
+            rows, row_ids = rows.take(order), row_ids[order]
         with translated(f"write rows of {uri}"):
             written = write_fragments(
                 rows.select(self._schema.names).cast(self._schema),
-                self._dataset,
+                self._handle._dataset,  # no other code has its store
                 mode=self._table.mode,
                 max_rows_per_file=MAX_FRAGMENT_ROWS,
             )
         assert isinstance(written, list)
         (fragment,) = written
-        if row_ids is not None:
-            fragment.row_id_meta = RowIdSequence(list(row_ids)).to_inline_metadata()
         beside = None
         if places is not None:
             beside = f"{uri}/data/{uuid.uuid4()}.lance"
         if notes is not None:  # the name of the second file is known before it is there
-            notes.note([_data_file(self._table.address, fragment), *([beside] if beside else [])])
+            notes.note([*_data_files(self._table.address, fragment), *([beside] if beside else [])])
+        if row_ids is not None:
+            self._carry(fragment, row_ids.astype(np.uint64))
         if beside is not None and places is not None:
             with (
                 translated(f"write places of {uri}"),
@@ -139,6 +145,18 @@ class FragmentWriter:
         description = json.dumps(fragment.to_json())
         sums = self._summer.sum(files)
         return WrittenFragment(description, fragment.physical_rows, rows.nbytes, beside, sums)
+
+    def _carry(self, fragment: FragmentMetadata, row_ids: carried.RowNumbers) -> None:
+        """Give the rows of a new fragment their row ids, in the version or in a file (G2)."""
+        if not carried.is_long(row_ids):
+            carried.carry_inline(fragment, row_ids)
+            return
+        addresses = row_addresses(self._handle, row_ids.astype(np.int64))
+        created_at = carried.created_versions(self._handle, row_ids, addresses)
+        file = carried.RowIdFile(self._table.address.open_uri, self._options)
+        if self._table.notes is not None:
+            self._table.notes.note([file.path])
+        file.write(fragment, row_ids, created_at)
 
     def sync(self) -> None:
         """Make what was written durable.
@@ -159,7 +177,7 @@ def read_written(
         StorageError: the store failed.
     """
     options = own_store(address).storage_options
-    path = data_path(address, fragment)
+    path = data_paths(address, fragment)[0]
     with translated(f"read written rows of {address.open_uri}"):
         rows = (
             LanceFileReader(path, storage_options=options, columns=list(columns))
@@ -177,14 +195,13 @@ def read_written(
         yield rows.slice(start, READ_ROWS), None if places is None else places.slice(start, READ_ROWS)
 
 
-def data_path(address: TableAddress, fragment: WrittenFragment) -> str:
-    """Return the path of the rows of a fragment that a task wrote: it has one file."""
-    return _data_file(address, FragmentMetadata.from_json(fragment.description))
+def data_paths(address: TableAddress, fragment: WrittenFragment) -> list[str]:
+    """Return the paths of the files of a fragment that a task wrote: rows, then row ids if they are long."""
+    return _data_files(address, FragmentMetadata.from_json(fragment.description))
 
 
-def _data_file(address: TableAddress, fragment: FragmentMetadata) -> str:
-    (file,) = fragment.files
-    return f"{address.open_uri}/data/{file.path}"
+def _data_files(address: TableAddress, fragment: FragmentMetadata) -> list[str]:
+    return [f"{address.open_uri}/data/{file.path}" for file in fragment.files]
 
 
 def deletion_paths(address: TableAddress, descriptions: Iterable[str]) -> list[str]:
@@ -236,11 +253,11 @@ def rewrite_written(
     whole = pa.concat_tables([rows for rows, _ in read_written(table.address, fragment, columns)])
     has_id = np.asarray(row_ids.is_valid())
     order = np.argsort(offsets, kind="stable")
-    carried, fresh = order[has_id[order]], order[~has_id[order]]
+    replacing, fresh = order[has_id[order]], order[~has_id[order]]
     made = []
-    if len(carried):
-        ids: list[Any] = row_ids.take(pa.array(carried)).to_pylist()
-        made.append(writer.write(whole.take(offsets[carried]), row_ids=ids))
+    if len(replacing):
+        ids = row_ids.take(pa.array(replacing)).to_numpy()
+        made.append(writer.write(whole.take(offsets[replacing]), row_ids=ids))
     if len(fresh):
         made.append(writer.write(whole.take(offsets[fresh])))
     writer.sync()

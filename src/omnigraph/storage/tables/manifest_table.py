@@ -29,11 +29,12 @@ from omnigraph.core.errors import (
 from omnigraph.core.together import both
 from omnigraph.storage.damage.manifest_survey import refuse_damage, refuse_missing
 from omnigraph.storage.tables import shapes
+from omnigraph.storage.tables.carried import carry_inline
 from omnigraph.storage.tables.create import create_dataset
 from omnigraph.storage.tables.filter import Compare, IsNull, Or, to_lance
 from omnigraph.storage.tables.handle import SnapshotHandle, TableAddress
 from omnigraph.storage.tables.lance_errors import LANCE_ERRORS, classify, translate, translated
-from omnigraph.storage.tables.stage import TableStager, carry_row_ids, staged_on
+from omnigraph.storage.tables.stage import TableStager, staged_on
 from omnigraph.storage.tables.staged import StagedWrite, files_added, new_files
 from omnigraph.storage.tables.table import TableStore
 from omnigraph.storage.versions.newest import read_mark, write_mark
@@ -201,7 +202,8 @@ class ManifestTable:
             lambda: shapes.delete_addresses(dataset, addresses),
             at_once=handle.address.local_path is None,
         )
-        carry_row_ids(new, np.array([place.row_id for place in replaced], dtype=np.uint64))
+        if replaced:
+            carry_inline(new[0], np.array([place.row_id for place in replaced], dtype=np.uint64))
         operation = shapes.replacement(dataset, removed=removed, updated=updated, new=new, anchor="newest")
         files = new_files(handle.address, dataset, new=new, updated=updated)
         base = SnapshotHandle(handle.address, handle.version, dataset)

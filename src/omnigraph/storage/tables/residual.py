@@ -11,7 +11,7 @@ from lance.fragment import LanceFragment
 from lance.optimize import Compaction, CompactionMetrics, CompactionOptions
 
 from omnigraph.core.errors import CommitConflict
-from omnigraph.core.limits import SMALL_FRAGMENT_ROWS
+from omnigraph.core.limits import INLINE_ROW_IDS_BYTES_MAX, SMALL_FRAGMENT_ROWS
 from omnigraph.storage.tables.handle import TableAddress
 from omnigraph.storage.tables.index import TEXT_SUFFIX, VECTOR_SUFFIX
 from omnigraph.storage.tables.lance_errors import LANCE_ERRORS, classify, translate
@@ -19,6 +19,11 @@ from omnigraph.storage.tables.staged import files_added
 from omnigraph.storage.tables.table import TableStore
 
 BTREE_SEGMENTS_MAX = 8  # 64 writes each: one merge of 0.1-0.3 s in 512 writes to a table of a million rows
+# What a compaction does with sequences of row ids and versions (C2 of `carried.py`); kept by the table.
+_ROW_IDS_IN_FILES: dict[str, str | None] = {
+    "lance.row_lineage.spill": "true",
+    "lance.row_lineage.inline_max_bytes": str(INLINE_ROW_IDS_BYTES_MAX),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +61,8 @@ class InlineCommitResidual:
         that an index of its source covers stay until the fork has an index of its own over them.
 
         Inline because the library makes a reserve and a rewrite commit in one call; HEAD moves by two, or not
-        at all when there is nothing to fold. A refused compaction may leave the reserve behind.
+        at all when there is nothing to fold. The first compaction of a table makes a third commit before, by
+        which the table keeps long sequences of row ids in files. A refused one may leave these behind.
 
         Raises:
             CommitConflict: a planned fragment was changed in the meantime.
@@ -66,10 +72,11 @@ class InlineCommitResidual:
         before = dataset.checkout_version(dataset.version)
         with self._committing(f"compact {address.open_uri}", dataset):
             inherited = _under_inherited_indexes(dataset)
+            options = CompactionOptions(
+                target_rows_per_fragment=target_rows, materialize_deletions=rewrite_deletions
+            )
+            _keep_row_ids_in_files(dataset, options)
             if inherited:
-                options = CompactionOptions(
-                    target_rows_per_fragment=target_rows, materialize_deletions=rewrite_deletions
-                )
                 metrics = _compact_beside(dataset, options, inherited)
             else:
                 metrics = dataset.optimize.compact_files(
@@ -126,6 +133,17 @@ def _under_inherited_indexes(dataset: LanceDataset) -> set[int]:
         if segment.base_id is not None
         for number in segment.fragment_ids
     }
+
+
+def _keep_row_ids_in_files(dataset: LanceDataset, options: CompactionOptions) -> None:
+    """Tell a table that is about to be compacted, once, where to keep the row ids.
+
+    Without it the library writes those of every folded row into the version, and again at each commit.
+    """
+    if _ROW_IDS_IN_FILES.items() <= dataset.config().items():
+        return
+    if Compaction.plan(dataset, options).num_tasks():
+        dataset.update_config(_ROW_IDS_IN_FILES)
 
 
 def _compact_beside(

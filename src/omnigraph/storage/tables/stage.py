@@ -8,18 +8,19 @@ W4  Where it is unknown whether a commit landed, that is what is reported, never
 
 import json
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeAlias, cast, final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import cast, final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from lance import LanceDataset, LanceOperation, Transaction
-from lance.fragment import FragmentMetadata, RowIdSequence, write_fragments
+from lance.fragment import FragmentMetadata, write_fragments
 
 from omnigraph.core.errors import CommitConflict, RecoveryRequired, StaleCommit, StorageError
-from omnigraph.core.limits import MAX_FRAGMENT_ROWS, SMALL_DELTA_ROWS
-from omnigraph.storage.tables import index, shapes
+from omnigraph.core.limits import MAX_FRAGMENT_ROWS
+from omnigraph.storage.tables import carried, index, shapes
+from omnigraph.storage.tables.carried import RowNumbers
 from omnigraph.storage.tables.create import commit_first_version
 from omnigraph.storage.tables.index import IndexRequest, PendingColumn
 from omnigraph.storage.tables.lance_errors import LANCE_ERRORS, classify, translate, translated
@@ -29,7 +30,6 @@ from omnigraph.storage.tables.table import SnapshotHandle, TableAddress, TableSt
 
 __all__ = ["CommittedTable", "IndexRequest", "PendingColumn", "StagedWrite", "TableStager"]
 
-RowNumbers: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.uint64]]"
 OPERATION_ID_PROPERTY = "omnigraph.operation_id"
 WRITER_KIND_PROPERTY = "omnigraph.writer_kind"
 
@@ -110,9 +110,6 @@ class TableStager:
             fragments = shapes.write_rows(handle._dataset, rows)
             files = new_files(handle.address, handle._dataset, new=fragments)
             return _addition(handle, fragments, files, "upsert")
-        if SMALL_DELTA_ROWS < rows.num_rows <= MAX_FRAGMENT_ROWS:
-            return self._upsert_by_merge(handle, rows)
-        # Above the size of a fragment, `merge_insert` would write larger ones than we allow.
         return self.stage_upsert_chunks(handle, [(rows, None)])
 
     def stage_upsert_chunks(
@@ -128,14 +125,8 @@ class TableStager:
         addresses: list[RowNumbers] = []
         added = 0
         for chunk, replaced in chunks:
-            rows = _conform(chunk, handle.schema)
-            if replaced is None:
-                rows, carried, places = self._matched_first(handle, rows)
-            else:
-                carried, places = replaced.row_ids.astype(np.uint64), _places(handle, replaced)
-            written = shapes.write_rows(dataset, rows)
-            carry_row_ids(written, carried)
-            fragments += written
+            rows, row_ids, places = self._in_order(handle, _conform(chunk, handle.schema), replaced)
+            fragments += self._write_replacing(handle, rows, row_ids, places)
             addresses.append(places)
             added += rows.num_rows - len(places)
         removed, updated = shapes.delete_addresses(dataset, np.concatenate(addresses))
@@ -143,16 +134,39 @@ class TableStager:
         files = new_files(handle.address, dataset, new=fragments, updated=updated)
         return staged_on(handle, "upsert", operation, files, added=added)
 
-    def _matched_first(
-        self, handle: SnapshotHandle, rows: pa.Table
+    def _in_order(
+        self, handle: SnapshotHandle, rows: pa.Table, replaced: ReplacedRows | None
     ) -> tuple[pa.Table, RowNumbers, RowNumbers]:
-        """Return the rows that replace others first, with the ids and addresses of those others."""
+        """Return the rows that replace others first, by row id; with the row ids and addresses of those."""
+        if replaced is not None:
+            row_ids, places = replaced.row_ids.astype(np.uint64), _places(handle, replaced)
+            order = np.argsort(row_ids)
+            return rows.take(order), row_ids[order], places[order]
         found = self._store.rows_by_id(handle, _ids(rows), ["id"], with_row_id=True, with_row_address=True)
-        position = pc.index_in(rows["id"], value_set=found["id"].combine_chunks())
-        matched = np.flatnonzero(position.is_valid().to_numpy())
-        fresh = np.flatnonzero(position.is_null().to_numpy())
-        carried = _numbers(found, "_rowid")[position.drop_null().to_numpy()]
-        return rows.take(pa.array(np.concatenate([matched, fresh]))), carried, _numbers(found, "_rowaddr")
+        found = found.sort_by("_rowid")
+        matched = pc.index_in(found["id"], value_set=rows["id"].combine_chunks()).to_numpy()
+        fresh = np.setdiff1d(np.arange(rows.num_rows), matched, assume_unique=True)
+        taken = rows.take(np.concatenate([matched, fresh]))
+        return taken, _numbers(found, "_rowid"), _numbers(found, "_rowaddr")
+
+    def _write_replacing(
+        self, handle: SnapshotHandle, rows: pa.Table, row_ids: RowNumbers, places: RowNumbers
+    ) -> list[FragmentMetadata]:
+        """Write rows of which the first replace others, in the order of row ids."""
+        dataset, count = handle._dataset, len(row_ids)
+        if not carried.is_long(row_ids):
+            written = shapes.write_rows(dataset, rows)
+            for fragment, start in _starts(written):
+                if start < count:
+                    carried.carry_inline(fragment, row_ids[start : start + fragment.physical_rows])
+            return written
+        written = shapes.write_rows(dataset, rows.slice(0, count))
+        created_at = carried.created_versions(handle, row_ids, places)
+        for fragment, start in _starts(written):
+            part = slice(start, start + fragment.physical_rows)
+            file = carried.RowIdFile(handle.address.open_uri, self._store.storage_options)
+            file.write(fragment, row_ids[part], created_at[part])
+        return written + shapes.write_rows(dataset, rows.slice(count))
 
     def stage_overwrite(
         self, handle: SnapshotHandle, schema: pa.Schema, table: pa.Table | None
@@ -280,22 +294,6 @@ class TableStager:
         """Return the newest version; zero while there is no table."""
         return self._store.open_head(address).version if self._store.exists(address) else 0
 
-    def _upsert_by_merge(self, handle: SnapshotHandle, rows: pa.Table) -> StagedWrite:
-        dataset = handle._dataset
-        with translated(f"upsert into {handle.address.open_uri}"):
-            transaction, statistics = (
-                dataset.merge_insert("id")
-                .when_matched_update_all()
-                .when_not_matched_insert_all()
-                .execute_uncommitted(rows)
-            )
-        merged = transaction.operation
-        assert isinstance(merged, LanceOperation.Update)
-        new, updated = merged.new_fragments, merged.updated_fragments
-        files = new_files(handle.address, dataset, new=new, updated=updated)
-        merged.updated_fragments = shapes.with_anchor(dataset, merged.removed_fragment_ids, updated)
-        return staged_on(handle, "upsert", merged, files, added=statistics["num_inserted_rows"])
-
 
 def _addition(
     handle: SnapshotHandle, fragments: list[FragmentMetadata], files: tuple[str, ...], kind: str = "append"
@@ -369,11 +367,9 @@ def _numbers(found: pa.Table, column: str) -> RowNumbers:
     return found[column].to_numpy().astype(np.uint64)
 
 
-def carry_row_ids(fragments: Iterable[FragmentMetadata], row_ids: RowNumbers) -> None:
-    """Give the first rows of new fragments the row ids of the rows they replace."""
+def _starts(fragments: Iterable[FragmentMetadata]) -> Iterator[tuple[FragmentMetadata, int]]:
+    """Yield fragments that were written together, each with how many rows lie before it."""
     start = 0
     for fragment in fragments:
-        carried = row_ids[start : start + fragment.physical_rows].tolist()
-        if carried:
-            fragment.row_id_meta = RowIdSequence(carried).to_inline_metadata()
+        yield fragment, start
         start += fragment.physical_rows
