@@ -179,6 +179,26 @@ def test_created_versions_are_runs_and_survive_further_updates(tmp_path: Path) -
 
 
 @pytest.mark.case("engine", 452)
+@pytest.mark.parametrize("deleted", [0, 100], ids=["all", "some deleted"])
+def test_created_versions_of_a_few_folded_loads_are_read_from_the_version(
+    tmp_path: Path, deleted: int
+) -> None:
+    bench = Workbench(tmp_path)
+    for batch in "abc":
+        bench.append(rows(names(1_000, batch), 1))
+    if deleted:
+        bench.delete(Random(1).sample(names(1_000, "b"), deleted))
+    InlineCommitResidual(bench.store).compact_files(bench.address, target_rows=10_000)
+    created = {key: row[1] for key, row in found(bench).items()}
+    (folded,) = fragments(bench)
+    assert "inline" in folded.to_json()["created_at_version_meta"]
+
+    bench.upsert(rows(sorted(created)[::2], 5))
+
+    assert {key: row[1] for key, row in found(bench).items()} == created
+
+
+@pytest.mark.case("engine", 452)
 def test_created_versions_of_many_runs_are_in_the_file_too(tmp_path: Path) -> None:
     """Rows of forty versions: their runs would fill the version."""
     bench = Workbench(tmp_path)

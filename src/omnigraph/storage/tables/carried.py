@@ -133,17 +133,21 @@ def _encode_runs(versions: RowNumbers) -> bytes:
 
 
 def _decode_runs(meta: RowDatasetVersionMeta | None) -> tuple[RowNumbers, RowNumbers] | None:
-    """Return where runs end, and their versions; `None` where the metadata do not hold them."""
+    """Return where runs end, and their versions; `None` where the metadata do not hold them.
+
+    Only the lengths of runs count: after a compaction, places are those of the fragments before it.
+    """
     held = None if meta is None else json.loads(meta.json()).get("inline")
     if held is None:
         return None
-    ends: list[int] = []
+    lengths: list[int] = []
     versions: list[int] = []
     for _, run in fields(memoryview(bytes(held))):
         values = dict(fields(cast("memoryview", run)))
         spans = dict(fields(cast("memoryview", values[_SPAN])))
         if spans.keys() != {_RANGE}:
             return None
-        ends.append(cast("int", dict(fields(cast("memoryview", spans[_RANGE])))[_END]))
+        places = {_START: 0} | dict(fields(cast("memoryview", spans[_RANGE])))
+        lengths.append(cast("int", places[_END]) - cast("int", places[_START]))
         versions.append(cast("int", values[_VERSION]))
-    return np.array(ends, np.uint64), np.array(versions, np.uint64)
+    return np.cumsum(lengths, dtype=np.uint64), np.array(versions, np.uint64)
