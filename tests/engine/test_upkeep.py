@@ -38,6 +38,7 @@ from tests.support.seam import internals, patched
 from tests.support.system import Script
 
 LARGE = SMALL_FRAGMENT_ROWS + 1
+OLDER = mutation('update Person set { age: 7 } where name >= "p000"')
 
 
 @pytest.fixture(scope="session")
@@ -104,6 +105,53 @@ def test_the_commit_that_crosses_the_interval_is_followed_by_one_of_the_engine(d
     assert set(coverage.values()) == {"indexed"}
     assert [row for row in due.table("Person").to_pylist() if row["id"] != "last"] == rows_before
     assert_settled(due)
+
+
+@pytest.mark.case("engine", 454)
+@pytest.mark.parametrize("write_many", ["load", "merge", "mutation"])
+def test_a_write_of_many_rows_is_followed_by_one_of_the_engine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write_many: str
+) -> None:
+    patched(monkeypatch, "omnigraph.operations.upkeep.LARGE_WRITE_ROWS", 50)
+    everyone = [f"p{number:03d}" for number in range(100)]
+    with new_graph(tmp_path / "graph") as graph:
+        graph.load({"Person": people(*everyone)}, "append")
+        graph.load({"Company": people("first")}, "append")
+        write_person(graph, "one more")
+        graph.create_branch("review")
+        before = maintenance(graph)
+
+        match write_many:
+            case "load":
+                graph.load({"Person": people(*everyone[:60])}, "merge")
+            case "mutation":
+                graph.mutate(OLDER)
+            case _:
+                graph.mutate(OLDER, branch="review")
+                write_person(graph, "so that both sides have moved")
+                graph.merge("review")
+
+        assert maintenance(graph) == before + 1
+        entry, parts = graph.snapshot().entry("node:Person"), internals(graph).parts
+        assert parts.store.index_coverage(parts.open(entry))["id__btree"] == "indexed"
+        assert_settled(graph)
+
+
+@pytest.mark.case("engine", 454)
+def test_few_rows_and_loads_without_indexes_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    patched(monkeypatch, "omnigraph.operations.upkeep.LARGE_WRITE_ROWS", 50)
+    everyone = [f"p{number:03d}" for number in range(100)]
+    with new_graph(tmp_path / "graph") as graph:
+        graph.load({"Person": people(*everyone)}, "append")
+        before = maintenance(graph)
+
+        graph.load({"Person": people(*everyone[:60])}, "merge", index=False)
+        graph.load({"Person": people(*everyone[:40])}, "merge")
+        graph.load({"Company": people("first")}, "append")
+        before += 1  # the index of companies
+        graph.load({"Person": people(*everyone[:30]), "Company": people(*everyone[:30])}, "merge")
+
+        assert maintenance(graph) == before
 
 
 @pytest.mark.case("engine", 349)

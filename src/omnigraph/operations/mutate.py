@@ -92,7 +92,8 @@ def mutate(
     result, before = retry_on_conflict(graph, target, attempt, budget=budget)
     if result.commit is not None:
         with noting(f"the mutation had already landed, as commit {result.commit.graph_commit_id}"):
-            after_write(graph, before, result.commit)
+            rows = result.affected_nodes + result.affected_edges
+            after_write(graph, before, result.commit, rows=rows)
     return result
 
 

@@ -1,7 +1,8 @@
 """Upkeep: small fragments folded and new rows indexed, every 64 commits of a table, as part of writing.
 
 K1  Whether a table is due is read from its pins: every process agrees, and a restart forgets nothing. A round
-    is due 64 versions after the previous one; a failed one is retried after 64 more.
+    is due 64 versions after the previous one; a failed one is retried after 64 more. A write of many rows is
+    followed by a round as well: until an index covers them, every later write would look through them.
 K2  Nothing that goes wrong here makes the write before it fail, delays it by a reopen, or changes its result.
 K3  One sidecar per table: what moved can always go forward.
 """
@@ -19,6 +20,9 @@ from omnigraph.history.state import ManifestState, Snapshot
 from omnigraph.operations.context import OpenGraph
 from omnigraph.storage.tables.residual import InlineCommitResidual
 from omnigraph.storage.tables.staged import CommittedTable
+from omnigraph.storage.versions.difference import difference, layout_of
+
+LARGE_WRITE_ROWS = SMALL_FRAGMENT_ROWS  # looking through so many rows costs a lookup as much as all the rest
 
 _FAILPOINTS = FailpointNames(
     post_sidecar="upkeep.post_sidecar_pre_compact",
@@ -28,33 +32,47 @@ _FAILPOINTS = FailpointNames(
 )
 
 
-def after_write(graph: OpenGraph, before: Snapshot, commit: GraphCommit) -> None:
-    """Do what a landed write pays for: upkeep of its tables, then what queries derive from them."""
+def after_write(graph: OpenGraph, before: Snapshot, commit: GraphCommit, *, rows: int) -> None:
+    """Do what a landed write pays for: upkeep of its tables, then what queries derive from them.
+
+    `rows` is how many it wrote, at most, that an index should cover.
+    """
     if graph.parts.upkeep:
-        _run(graph, before, commit)
+        _run(graph, before, commit, rows)
     graph.follow_write(before.branch_identity)
 
 
-def _run(graph: OpenGraph, before: Snapshot, commit: GraphCommit) -> None:
-    """Maintain the tables that a commit took to the end of an interval (K1, K2)."""
+def _run(graph: OpenGraph, before: Snapshot, commit: GraphCommit, rows: int) -> None:
+    """Maintain the tables that a commit took to the end of an interval, or wrote many rows of (K1, K2)."""
+    branch = before.branch_identity.name
     try:
         hit("upkeep.post_write_pre_plan")
         state = graph.last_seen(before.branch_identity)
-        due = [entry for entry in state.tables.entries() if _is_due(entry, before, commit)]
-        for entry in due:
-            _run_one(graph, before.branch_identity.name, entry)
+        moved = [entry for entry in state.tables.entries() if _has_moved(entry, before, commit)]
+        for entry in moved:
+            former = before.entries[entry.table_key]
+            if _has_crossed(former, entry) or (rows >= LARGE_WRITE_ROWS and _is_large(graph, former, entry)):
+                _run_one(graph, branch, entry)
     except Exception as error:  # noqa: BLE001 - the write has already landed; this is only upkeep
         graph.parts.warn(f"upkeep failed and will be retried later: {error}")
 
 
-def _is_due(entry: TableEntry, before: Snapshot, commit: GraphCommit) -> bool:
-    former = before.entries.get(entry.table_key)
-    if former is None or entry.pin.published_at != commit.manifest_version:
+def _has_moved(entry: TableEntry, before: Snapshot, commit: GraphCommit) -> bool:
+    """Say whether a table is as the commit left it, on the branch's own storage."""
+    if entry.table_key not in before.entries or entry.pin.published_at != commit.manifest_version:
         return False
-    if not owns(before.branch_identity, entry):  # a merge may have set a branch on versions of main
-        return False
+    return owns(before.branch_identity, entry)  # a merge may have set a branch on versions of main
+
+
+def _has_crossed(former: TableEntry, entry: TableEntry) -> bool:
     start = entry.pin.upkeep_version
     return (former.version - start) // UPKEEP_INTERVAL != (entry.version - start) // UPKEEP_INTERVAL
+
+
+def _is_large(graph: OpenGraph, former: TableEntry, entry: TableEntry) -> bool:
+    """Say whether a write left many rows in fragments of its own."""
+    before, after = (layout_of(graph.parts.open(each)) for each in (former, entry))
+    return sum(after[number].live for number in difference(before, after).new) >= LARGE_WRITE_ROWS
 
 
 def _run_one(graph: OpenGraph, branch: str, due: TableEntry) -> None:

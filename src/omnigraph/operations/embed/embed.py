@@ -69,7 +69,8 @@ def embed(
             result = replace(
                 result, index_commit=built.commit, pending_indexes=built.pending, warnings=warnings
             )
-        after_write(graph, before, commit)
+        rows = sum(table.rows for table in result.tables) if index else 0
+        after_write(graph, before, commit, rows=rows)
     return result
 
 

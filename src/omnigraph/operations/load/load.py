@@ -130,7 +130,8 @@ def load(
             result = replace(
                 result, index_commit=built.commit, pending_indexes=built.pending, warnings=warnings
             )
-        after_write(graph, before, commit)
+        rows = sum(count for _, count in result.tables) if index else 0
+        after_write(graph, before, commit, rows=rows)
     return result
 
 

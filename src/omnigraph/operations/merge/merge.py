@@ -129,7 +129,7 @@ def merge(
 
     result, heads = retry_on_conflict(graph, target, attempt)
     if result.commit is not None:
-        after_write(graph, heads.target.snapshot(), result.commit)
+        after_write(graph, heads.target.snapshot(), result.commit, rows=result.rows_read)
     if delete is not None and not dry_run:
         result = _delete_source(result, delete, heads.source)
     return result
