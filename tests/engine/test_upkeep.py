@@ -38,6 +38,7 @@ from tests.support.seam import internals, patched
 from tests.support.system import Script
 
 LARGE = SMALL_FRAGMENT_ROWS + 1
+EVERYONE = "query q() { match { $p: Person } return { $p.name } order { $p.name } }"
 OLDER = mutation('update Person set { age: 7 } where name >= "p000"')
 
 
@@ -105,6 +106,24 @@ def test_the_commit_that_crosses_the_interval_is_followed_by_one_of_the_engine(d
     assert set(coverage.values()) == {"indexed"}
     assert [row for row in due.table("Person").to_pylist() if row["id"] != "last"] == rows_before
     assert_settled(due)
+
+
+@pytest.mark.case("engine", 455)
+def test_a_round_removes_the_copies_of_old_transactions(due: Graph) -> None:
+    folder = table_path(due, "node:Person") / "_transactions"
+    assert len(list(folder.iterdir())) == UPKEEP_INTERVAL - 1
+    past = due.commits()[5].graph_commit_id
+    found = due.at(past).query(EVERYONE).row_count
+
+    write_person(due, "last")
+
+    kept = [int(path.name.partition("-")[0]) for path in folder.iterdir()]
+    assert min(kept) == UPKEEP_INTERVAL
+    assert len(kept) == pins(due)["node:Person"] - UPKEEP_INTERVAL
+    assert due.verify().is_whole
+    with reopen(Path(due.uri)) as other:
+        assert other.at(past).query(EVERYONE).row_count == found
+        write_person(other, "after")
 
 
 @pytest.mark.case("engine", 454)

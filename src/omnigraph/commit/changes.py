@@ -244,17 +244,11 @@ class ManifestSums:
             return ()
 
     def _since(self, handle: ManifestHandle, older: int) -> tuple[str, ...]:
-        """Return the files of the versions above one; of all versions if that one is gone.
-
-        Transactions are left out: a version file holds its own, and the copy is never read.
-        """
+        """Return the files of the versions above one; of all versions if that one is gone."""
         newer = handle.version
         try:
-            files = files_between(
-                self._store, handle.address, older=older if older > 0 else None, newer=newer
-            )
+            return files_between(self._store, handle.address, older=older if older > 0 else None, newer=newer)
         except StorageError as error:
             if error.kind != "not_found":
                 raise
-            files = files_between(self._store, handle.address, older=None, newer=newer)
-        return tuple(file for file in files if "/_transactions/" not in file)
+            return files_between(self._store, handle.address, older=None, newer=newer)

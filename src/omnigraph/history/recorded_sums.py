@@ -8,6 +8,7 @@ import pyarrow as pa
 from omnigraph.history.fold import where_equal
 from omnigraph.history.manifest_rows import COMMIT
 from omnigraph.storage.files.sums import FileSum, decode_sums
+from omnigraph.storage.files.version_file import TRANSACTIONS_DIR
 from omnigraph.storage.tables.manifest_table import ManifestHandle, ManifestTable
 
 _COLUMNS = ["object_type", "base_objects", "published_at"]
@@ -18,6 +19,9 @@ def recorded_sums(
 ) -> dict[str, FileSum]:
     """Return the checksums in a manifest by path; what was recorded last counts.
 
+    Those of copies of transactions, which earlier builds recorded, are left out: nobody reads these files,
+    and upkeep removes them.
+
     Raises:
         InvariantViolation: a row holds something else where checksums are kept.
         StorageError: the manifest cannot be read.
@@ -26,5 +30,6 @@ def recorded_sums(
     commits: pa.Table = where_equal(rows, "object_type", COMMIT).sort_by("published_at")
     found: dict[str, FileSum] = {}
     for lines in commits["base_objects"].to_pylist():
-        found.update((item.path, item) for item in decode_sums(lines or ()))
+        sums = decode_sums(lines or ())
+        found.update((item.path, item) for item in sums if f"/{TRANSACTIONS_DIR}/" not in item.path)
     return found

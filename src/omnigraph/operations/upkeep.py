@@ -5,6 +5,8 @@ K1  Whether a table is due is read from its pins: every process agrees, and a re
     followed by a round as well: until an index covers them, every later write would look through them.
 K2  Nothing that goes wrong here makes the write before it fail, delays it by a reopen, or changes its result.
 K3  One sidecar per table: what moved can always go forward.
+K4  A round ends with the removal of copies that nobody reads; versions that a pin names, past ones included,
+    are the history and stay.
 """
 
 from omnigraph.commit.changes import published_version
@@ -18,6 +20,7 @@ from omnigraph.history.commits import GraphCommit
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.state import ManifestState, Snapshot
 from omnigraph.operations.context import OpenGraph
+from omnigraph.storage.files.dataset_file import remove_transactions
 from omnigraph.storage.tables.residual import InlineCommitResidual
 from omnigraph.storage.tables.staged import CommittedTable
 from omnigraph.storage.versions.difference import difference, layout_of
@@ -89,6 +92,8 @@ def _run_one(graph: OpenGraph, branch: str, due: TableEntry) -> None:
         attempt = Attempt(parts, graph.publisher, change)
         attempt.look_again([entry], state)
         attempt.commit([TableCommit(entry, None, (), lambda _operation_id: _fold(graph, entry))])
+        # What made the versions up to the pin is settled, and in the version files as well (K4).
+        remove_transactions(parts.open(entry), below=entry.version)
 
 
 def _current(state: ManifestState, due: TableEntry) -> TableEntry | None:

@@ -13,9 +13,12 @@ from lance.commit import CommitConflictError
 from lance.fragment import FragmentMetadata, write_fragments
 
 from omnigraph.core.errors import CommitConflict
-from omnigraph.storage.files.transactions import transaction_file
-from omnigraph.storage.files.version_file import fields
-from omnigraph.storage.tables.handle import TableAddress
+from omnigraph.storage.files.version_file import (
+    decode_version,
+    fields,
+    transaction_message,
+    version_file_name,
+)
 from tests.support.raw_lance import anchored, append, fragments_of, ids_of, new_dataset, publish, reopened
 from tests.support.shapes import SHAPES
 from tests.support.tables import PRIMARY_KEY, SCHEMA, Workbench, names, rows
@@ -266,7 +269,7 @@ def test_a_compaction_lands_on_top_of_foreign_rows(tmp_path: Path) -> None:
     assert ids_of(reopened(dataset)) == ["a", "b", "foreign", "x", "y", "z"]
 
 
-def test_a_transaction_file_tells_its_operation_by_a_number(tmp_path: Path) -> None:
+def test_a_version_file_holds_its_transaction_which_tells_its_operation_by_a_number(tmp_path: Path) -> None:
     dataset = fragmented(tmp_path)
     dataset.optimize.compact_files()
     dataset.delete("id = 'a'")
@@ -287,9 +290,12 @@ def test_a_transaction_file_tells_its_operation_by_a_number(tmp_path: Path) -> N
 
 def operation_tag(dataset: LanceDataset, version: int) -> int:
     """Return the number of the one field, in the transaction of a version, that is its operation."""
-    address = TableAddress(dataset.uri)
-    message = (Path(dataset.uri) / transaction_file(address, version)).read_bytes()
-    [tag] = [number for number, _ in fields(memoryview(message)) if number >= 100]
+    content = (Path(dataset.uri) / version_file_name(version)).read_bytes()
+    message, copy = transaction_message(memoryview(content)), decode_version(content).transaction_file
+    assert message is not None
+    assert copy is not None
+    assert bytes(message) == (Path(dataset.uri) / copy).read_bytes()
+    [tag] = [number for number, _ in fields(message) if number >= 100]
     return tag
 
 

@@ -1,5 +1,6 @@
 """Reading tables."""
 
+import shutil
 import threading
 from pathlib import Path
 
@@ -7,13 +8,23 @@ import pyarrow as pa
 import pytest
 from lance import LanceDataset
 
-from omnigraph.core.errors import StorageError
+from omnigraph.core.errors import CommitConflict, StorageError
+from omnigraph.storage.files.dataset_file import remove_transactions
 from omnigraph.storage.files.transactions import UNREADABLE
+from omnigraph.storage.files.version_file import (
+    FOOTER,
+    LENGTH,
+    encode,
+    fields,
+    manifest_message,
+    version_file_name,
+)
 from omnigraph.storage.tables import rows as lookup
 from omnigraph.storage.tables.filter import Compare, FilterValue
 from omnigraph.storage.tables.residual import InlineCommitResidual
 from omnigraph.storage.tables.stage import IndexRequest
 from omnigraph.storage.tables.table import HANDLES_MAX, IoStats, TableAddress, TableStore
+from omnigraph.storage.tables.undo import TableUndo
 from tests.support.seam import patched
 from tests.support.tables import Workbench, names, rows, table_schema
 
@@ -194,8 +205,9 @@ def compacted(bench: Workbench) -> int:
 
 
 @pytest.mark.case("engine", 78)
-def test_what_the_library_cannot_show_is_read_from_the_transaction_file(bench: Workbench) -> None:
+def test_what_the_library_cannot_show_is_read_from_the_version_file(bench: Workbench) -> None:
     version = compacted(bench)
+    shutil.rmtree(Path(bench.address.uri) / "_transactions")
 
     reserve = bench.store.transaction_info(bench.address, version - 1)
     rewrite = bench.store.transaction_info(bench.address, version)
@@ -203,17 +215,32 @@ def test_what_the_library_cannot_show_is_read_from_the_transaction_file(bench: W
     assert (reserve.operation, reserve.read_version) == ("reserve", version - 2)
     assert (rewrite.operation, rewrite.properties) == ("rewrite", {})
     assert rewrite.uuid is not None
-    assert (Path(bench.address.uri) / "_transactions" / f"{version - 2}-{rewrite.uuid}.txn").is_file()
 
 
-@pytest.mark.parametrize("damage", ["removed", "cut", "emptied", "garbled"])
+def without_transaction(path: Path) -> None:
+    """Make a version file of the form that earlier builds of the library wrote."""
+    data = memoryview(path.read_bytes())
+    position, *rest = FOOTER.unpack(data[len(data) - FOOTER.size :])
+    message = encode([(number, value) for number, value in fields(manifest_message(data)) if number != 23])
+    head = bytes(data[:position]) + LENGTH.pack(len(message)) + message
+    path.write_bytes(head + FOOTER.pack(position, *rest))
+
+
+def test_a_transaction_that_is_only_beside_the_version_is_read_there(bench: Workbench) -> None:
+    version = compacted(bench)
+    known = bench.store.transaction_info(bench.address, version)
+    without_transaction(Path(bench.address.uri) / version_file_name(version))
+
+    assert TableStore().transaction_info(bench.address, version) == known
+
+
+@pytest.mark.parametrize("damage", ["cut", "emptied", "garbled"])
 def test_a_transaction_that_nobody_can_read_is_unreadable(bench: Workbench, damage: str) -> None:
     version = compacted(bench)
     known = bench.store.transaction_info(bench.address, version)
+    without_transaction(Path(bench.address.uri) / version_file_name(version))
     path = Path(bench.address.uri) / "_transactions" / f"{known.read_version}-{known.uuid}.txn"
     match damage:
-        case "removed":
-            path.unlink()
         case "cut":
             path.write_bytes(path.read_bytes()[:30])
         case "emptied":
@@ -224,6 +251,46 @@ def test_a_transaction_that_nobody_can_read_is_unreadable(bench: Workbench, dama
     found = TableStore().transaction_info(bench.address, version)
 
     assert (found.operation, found.uuid) == (UNREADABLE, None)
+
+
+@pytest.mark.case("engine", 455)
+def test_a_table_works_without_the_copies_of_its_transactions(bench: Workbench) -> None:
+    """Commits, collisions, changes, folds, indexes and forks read the transactions of version files."""
+    bench.append(rows(names(20)))
+    stale = bench.stager.stage_upsert(bench.head(), rows(["n000001"], 1))
+    bench.upsert(rows(["n000002"], 2))
+    bench.index(IndexRequest("id", "btree"))
+    before = bench.head()
+    operations = [bench.store.transaction_info(bench.address, number).operation for number in (2, 3, 4)]
+    shutil.rmtree(Path(bench.address.uri) / "_transactions")
+
+    with pytest.raises(CommitConflict):
+        bench.commit(stale)
+    bench.delete(["n000003"])
+    fresh = TableStore()
+    assert [fresh.transaction_info(bench.address, number).operation for number in (2, 3, 4)] == operations
+    delta = bench.head()._dataset.delta(compared_against=before.version)
+    assert delta.get_deleted_row_ids().read_all()["_rowid"].to_pylist() == [3]
+    InlineCommitResidual(bench.store).compact_files(bench.address, target_rows=100)
+    InlineCommitResidual(bench.store).optimize_indices(bench.address)
+    fork = bench.head()._dataset.create_branch("fork")
+    assert fork.count_rows() == bench.head().row_count == 19
+    undo, _ = TableUndo(bench.store).stage_rollback(bench.head(), before)
+    bench.commit(undo)
+    assert sorted(bench.ids()) == names(20)
+
+
+@pytest.mark.case("engine", 455)
+def test_only_old_copies_of_transactions_are_removed(bench: Workbench) -> None:
+    for key in ["a", "b", "c"]:
+        bench.append(rows([key]))
+    folder = Path(bench.address.uri) / "_transactions"
+    (folder / "not-one-of-them.txn").touch()
+
+    remove_transactions(bench.head(), below=2)
+
+    left = sorted(path.name.partition("-")[0] for path in folder.iterdir())
+    assert left == ["2", "3", "not"]
 
 
 def test_coverage_tells_full_partial_and_no_index(bench: Workbench) -> None:

@@ -10,6 +10,8 @@ from omnigraph.graph.opening import open as open_graph
 from omnigraph.history.branches import Branch, Branches
 from omnigraph.history.manifest_rows import rows_table
 from omnigraph.operations.verify import FileStatus, VerifyProgress, VerifyReport, verify_place
+from omnigraph.storage.files.sums import FileSum, encode_sums
+from omnigraph.storage.tables.manifest_table import ROW_ADDRESS, ROW_ID, ManifestPlace
 from tests.support.engine import copy_of, edge, ndjson, new_graph, node
 from tests.support.seam import internals, patched
 from tests.support.tables import put_rows
@@ -69,9 +71,10 @@ def test_every_file_of_a_graph_is_recorded_but_those_of_the_newest_publishes(gra
     assert newest_manifest_files(graph) <= unrecorded
     on_disk = {str(path.relative_to(graph.uri)) for path in Path(graph.uri).rglob("*") if path.is_file()}
     tables = {path for path in on_disk if path.startswith(("nodes/", "edges/"))}
-    assert {path.rsplit("/", 1)[1] for path in tables if path not in found} == {"latest_version_hint.json"}
+    others = {path for path in tables if path not in found and not path.endswith(".txn")}
+    assert {path.rsplit("/", 1)[1] for path in others} == {"latest_version_hint.json"}
     kinds = {path.split("/")[2] for path in found if path.startswith("nodes/")}
-    assert kinds == {"data", "_deletions", "_indices", "_versions", "_transactions", "_refs", "tree"}
+    assert kinds == {"data", "_deletions", "_indices", "_versions", "_refs", "tree"}
 
 
 def victims(root: Path) -> dict[str, Path]:
@@ -81,7 +84,6 @@ def victims(root: Path) -> dict[str, Path]:
         "deletion": "nodes/*/_deletions/*",
         "index": "nodes/*/_indices/*/*",
         "version": "nodes/*/_versions/*.manifest",
-        "transaction": "nodes/*/_transactions/*.txn",
         "fork": "nodes/*/tree/*/data/*.lance",
         "manifest data": "__manifest/data/*.lance",
         "manifest version": "__manifest/_versions/*.manifest",
@@ -92,7 +94,7 @@ def victims(root: Path) -> dict[str, Path]:
     }
 
 
-KINDS = ["data", "deletion", "index", "version", "transaction", "fork", "manifest data", "manifest version"]
+KINDS = ["data", "deletion", "index", "version", "fork", "manifest data", "manifest version"]
 
 
 @pytest.mark.case("engine", 391)
@@ -261,6 +263,23 @@ def test_a_key_that_is_there_twice_is_counted(graph: Graph) -> None:
     assert report.repeated == (f"main: '{pin['object_id']}' is in the manifest 3 times",)
     assert not report.is_whole
     assert verify_place(graph.uri, branch="review").repeated == ()
+
+
+@pytest.mark.case("engine", 455)
+def test_a_recorded_copy_of_a_transaction_may_be_gone(graph: Graph) -> None:
+    coordinator = internals(graph).parts.coordinator
+    handle = coordinator.manifest.open_fresh(coordinator.address())
+    rows = coordinator.manifest.read(handle, columns=None, with_places=True).to_pylist()
+    commit = next(row for row in rows if row["object_type"] == "graph_commit")
+    copy = FileSum("nodes/1-2/_transactions/1-abc.txn", 10, "0123456789abcdef")
+    place = ManifestPlace(commit.pop(ROW_ID), commit.pop(ROW_ADDRESS))
+    recorded = rows_table([commit | {"base_objects": encode_sums([copy])}])
+    coordinator.manifest.publish(handle, recorded, commit_id="recorded", replaced=[place])
+
+    report = graph.verify()
+
+    assert report.is_whole
+    assert copy.path not in statuses(report)
 
 
 def test_what_a_branch_gave_to_main_stays_recorded_when_it_is_deleted(graph: Graph) -> None:

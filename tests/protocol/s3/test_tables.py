@@ -64,6 +64,7 @@ def test_a_table_is_written_read_and_looked_after(root: GraphRoot) -> None:
         "update",
         "create_index",
         "update",
+        "config",
         "reserve",
         "rewrite",
     ]

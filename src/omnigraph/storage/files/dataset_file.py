@@ -1,14 +1,16 @@
-"""The bytes of one file inside a table's folder, where the library has no call that reads it."""
+"""Files inside a table's folder that the library has no call for: read one, remove what nobody reads."""
 
+import sys
 from typing import TYPE_CHECKING, cast
 
 from lance import LanceDataset
 
 from omnigraph.core.errors import StorageError
-from omnigraph.storage.tables.handle import TableAddress
+from omnigraph.storage.files.version_file import TRANSACTIONS_DIR
+from omnigraph.storage.tables.handle import SnapshotHandle, TableAddress
 
 if TYPE_CHECKING:
-    from obstore.store import S3Config  # exists for type checkers only
+    from obstore.store import S3Config, S3Store  # the first exists for type checkers only
 
 
 def read_file(dataset: LanceDataset, address: TableAddress, name: str) -> bytes:
@@ -29,9 +31,61 @@ def read_file(dataset: LanceDataset, address: TableAddress, name: str) -> bytes:
         raise StorageError(f"cannot read {address.open_uri}/{name}: {error}", kind="unknown") from error
 
 
+def remove_transactions(handle: SnapshotHandle, *, below: int) -> None:
+    """Remove the copies of transactions that were prepared on versions of a table below one.
+
+    A version file holds its own transaction, and nobody reads the copy beside it.
+
+    Raises:
+        StorageError: they cannot be listed or removed.
+    """
+    address = handle.address
+    root = address.local_path
+    try:
+        if root is not None:
+            for path in (root / TRANSACTIONS_DIR).glob("*.txn"):
+                if _read_version(path.name) < below:
+                    path.unlink(missing_ok=True)
+        else:
+            _remove_objects(handle._dataset, address, below)
+    except OSError as error:
+        what = f"cannot remove old transactions of {address.open_uri}"
+        raise StorageError(f"{what}: {error}", kind="unknown") from error
+
+
+def _read_version(name: str) -> int:
+    """Return the version that the name of a transaction begins with; a name of another form stays."""
+    number = name.partition("-")[0]
+    return int(number) if number.isdecimal() else sys.maxsize
+
+
 def _read_object(dataset: LanceDataset, address: TableAddress, name: str) -> bytes:
     import obstore
     from obstore.exceptions import BaseError
+
+    try:
+        store, prefix = _store_of(dataset, address)
+        return bytes(obstore.get(store, f"{prefix}/{name}").bytes())
+    except BaseError as error:
+        raise StorageError(f"cannot read {address.open_uri}/{name}: {error}", kind="transient") from error
+
+
+def _remove_objects(dataset: LanceDataset, address: TableAddress, below: int) -> None:
+    import obstore
+    from obstore.exceptions import BaseError
+
+    try:
+        store, prefix = _store_of(dataset, address)
+        for found in obstore.list(store, f"{prefix}/{TRANSACTIONS_DIR}/"):
+            old = [item["path"] for item in found if _read_version(item["path"].rpartition("/")[2]) < below]
+            if old:
+                obstore.delete(store, old)
+    except BaseError as error:
+        what = f"cannot remove old transactions of {address.open_uri}"
+        raise StorageError(f"{what}: {error}", kind="transient") from error
+
+
+def _store_of(dataset: LanceDataset, address: TableAddress) -> "tuple[S3Store, str]":
     from obstore.store import S3Store
 
     options = dict(dataset.initial_storage_options or {})
@@ -39,8 +93,4 @@ def _read_object(dataset: LanceDataset, address: TableAddress, name: str) -> byt
     allow_http = options.pop("allow_http", "false") == "true"
     config = cast("S3Config", options)
     bucket, _, prefix = address.open_uri.removeprefix("s3://").partition("/")
-    try:
-        store = S3Store(bucket, config=config, client_options={"allow_http": allow_http})
-        return bytes(obstore.get(store, f"{prefix}/{name}").bytes())
-    except BaseError as error:
-        raise StorageError(f"cannot read {address.open_uri}/{name}: {error}", kind="transient") from error
+    return S3Store(bucket, config=config, client_options={"allow_http": allow_http}), prefix

@@ -1,21 +1,22 @@
 """Which transaction made a version of a table.
 
 Lance answers for most versions. It cannot show a rewrite that remapped an index, and shows a reserve without
-a name; for those two the transaction file is read directly. It is protobuf: the few fields needed here are
-found by their numbers, everything else is skipped.
+a name; for those two the transaction is read from the version file, which holds it. It is protobuf: the few
+fields needed here are found by their numbers, everything else is skipped.
 """
 
+import struct
 from dataclasses import dataclass, field
 
 from lance import LanceDataset, LanceOperation
 
-from omnigraph.core.errors import StorageError
 from omnigraph.storage.files.dataset_file import read_file
 from omnigraph.storage.files.version_file import (
     HollowContent,
     decode_version,
     fields,
     text,
+    transaction_message,
     version_file_name,
 )
 from omnigraph.storage.tables.handle import TableAddress
@@ -103,35 +104,20 @@ def uuid_in_memory(dataset: LanceDataset) -> str | None:
     return None
 
 
-def transaction_file(address: TableAddress, version: int) -> str:
-    """Return the path, inside its local table, of the file that holds a version's transaction.
-
-    Raises:
-        StorageError: the version file cannot be read.
-    """
-    root = address.local_path
-    assert root is not None, "files are synced on a local disk only"
-    try:
-        return _transaction_file((root / version_file_name(version)).read_bytes())
-    except (OSError, HollowContent) as error:
-        raise StorageError(f"version {version} of {address.open_uri}: {error}", kind="unknown") from error
-
-
 def _from_file(dataset: LanceDataset, address: TableAddress, version: int) -> TransactionInfo:
     try:
-        name = _transaction_file(read_file(dataset, address, version_file_name(version)))
-        return _decode(memoryview(read_file(dataset, address, name)), version)
-    except (FileNotFoundError, HollowContent, ValueError, LookupError):
+        content = read_file(dataset, address, version_file_name(version))
+        message = transaction_message(memoryview(content))
+        if message is None:  # earlier builds of the library kept the transaction beside the version
+            name = decode_version(content, fragments_max=0).transaction_file
+            message = None if name is None else memoryview(read_file(dataset, address, name))
+        return (
+            TransactionInfo(version, None, None, UNREADABLE) if message is None else _decode(message, version)
+        )
+    except (FileNotFoundError, HollowContent, ValueError, LookupError, struct.error):
         # A file that is missing or damaged: the operation is unknown, and callers treat the version as
         # another writer's.
         return TransactionInfo(version, None, None, UNREADABLE)
-
-
-def _transaction_file(content: bytes) -> str:
-    name = decode_version(content, fragments_max=0).transaction_file
-    if name is None:
-        raise HollowContent("names no transaction")
-    return name
 
 
 def _decode(message: memoryview, version: int) -> TransactionInfo:

@@ -29,6 +29,7 @@ MAGIC = b"LANC"
 ARROW_MAGIC = b"ARROW1"
 FOOTER = struct.Struct("<QHH4s")
 LENGTH = struct.Struct("<I")
+_INLINE_TRANSACTION = 23  # where the transaction is, in the message of a version
 
 
 def check_ref(ref: str, where: str) -> str:
@@ -154,8 +155,7 @@ class VersionFile:
     """One decoded version: its number, and the files inside the dataset's own folder that it names.
 
     `shared` are the files that a fork shares with its source, by their paths relative to its own folder.
-    Transactions are part of the version file; the library never needs the copies in `_transactions`;
-    `transaction_file` names this version's copy.
+    `transaction_file` names the copy of the transaction that made the version; the file itself holds it too.
     """
 
     version: int
@@ -233,6 +233,17 @@ def manifest_message(data: memoryview) -> memoryview:
     return manifest
 
 
+def transaction_message(data: memoryview) -> memoryview | None:
+    """Return the transaction that made a version, from its file; `None` if the file does not hold it.
+
+    Raises:
+        HollowContent: these are not the bytes of a whole version file.
+        ValueError, struct.error: likewise.
+    """
+    place = dict(fields(manifest_message(data))).get(_INLINE_TRANSACTION)
+    return _sized(data, place) if isinstance(place, int) else None
+
+
 def _decode(data: memoryview, fragments_max: int | None) -> VersionFile:
     manifest = manifest_message(data)
     version, files, fragments, places = 0, list[_Named](), list[memoryview](), dict[int, str]()
@@ -246,7 +257,7 @@ def _decode(data: memoryview, fragments_max: int | None) -> VersionFile:
             case 6, int():
                 files += _index_files(_sized(data, value))
             case 12, memoryview():
-                transaction = f"_transactions/{text(value)}"
+                transaction = f"{TRANSACTIONS_DIR}/{text(value)}"
             case 18, memoryview():
                 places.update(_base(value))
             case _:

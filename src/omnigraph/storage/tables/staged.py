@@ -11,7 +11,6 @@ from lance.fragment import FragmentMetadata
 
 from omnigraph.core.errors import InvariantViolation, StorageError
 from omnigraph.storage.files.sums import FileSum
-from omnigraph.storage.files.transactions import transaction_file
 from omnigraph.storage.files.version_file import HollowContent, decode_version, version_file_name
 from omnigraph.storage.tables.handle import TableAddress
 from omnigraph.storage.tables.lance_errors import LANCE_ERRORS, translate
@@ -74,7 +73,7 @@ class StagedWrite:
 class CommittedTable:
     """The version that a staged write became: an outcome, not a pinned table until a commit names it.
 
-    `files` are its version and transaction files, if local. `sums` are those of the other files it added,
+    `files` are those that make it visible, if local. `sums` are those of the other files it added,
     where they are already known.
     """
 
@@ -116,15 +115,9 @@ def index_files(address: TableAddress, indexes: Iterable[Index]) -> tuple[str, .
 
 
 def version_files(address: TableAddress, version: int) -> tuple[str, ...]:
-    """Return the local files that make a version visible: its version file and its transaction.
-
-    Raises:
-        StorageError: the version file cannot be read.
-    """
+    """Return the local files that make a version visible: the version file, which holds its transaction."""
     root = address.local_path
-    if root is None:
-        return ()
-    return str(root / version_file_name(version)), str(root / transaction_file(address, version))
+    return () if root is None else (str(root / version_file_name(version)),)
 
 
 def files_added(address: TableAddress, before: LanceDataset | None, after: LanceDataset) -> tuple[str, ...]:
