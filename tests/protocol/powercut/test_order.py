@@ -34,11 +34,11 @@ with omnigraph.open(sys.argv[1]) as graph:
 
 
 def files_of(root: Path) -> set[Path]:
-    """Return the files of a graph that a commit depends on; hints and locks are none of them."""
+    """Return the files of a graph that a commit depends on; no hints, locks and copies."""
     return {
         path
         for path in root.rglob("*")
-        if path.is_file() and path.suffix in {".lance", ".manifest", ".txn", ".arrow", ".bin", ".json"}
+        if path.is_file() and path.suffix in {".lance", ".manifest", ".arrow", ".bin", ".json"}
     } - set(root.rglob("latest_version_hint.json"))
 
 
@@ -64,7 +64,7 @@ def test_each_step_is_on_the_disk_before_the_next_one_begins(tmp_path: Path) -> 
             tables |= {path for path in new if path.is_relative_to(root / "edges")}
             is_published = any(is_version(path, of_manifest=True) for path in new)
             if any(is_version(path, of_manifest=False) for path in new) and not is_published:
-                staged = {path for path in tables if path.suffix not in {".manifest", ".txn"}}
+                staged = {path for path in tables if path.suffix != ".manifest"}
                 sidecars = {path for path in new if path.parent.name == "__recovery"}
                 assert len(staged) >= 2
                 assert len(sidecars) == 1
@@ -103,7 +103,7 @@ def test_the_system_calls_come_in_order(tmp_path: Path) -> None:
     staged = [path for path in new if path.suffix in {".lance", ".arrow", ".bin"}]
     data = [path for path in staged if "__manifest" not in path.parts]
     tables = [path for path in new if is_version(path, of_manifest=False)]
-    manifest = [path for path in new if "__manifest" in path.parts and path.suffix != ".txn"]
+    manifest = [path for path in new if "__manifest" in path.parts]
     (version,) = [path for path in new if is_version(path, of_manifest=True)]
     first_table = min(place(events, "appear", path) for path in tables)
     published = place(events, "appear", version)

@@ -9,13 +9,15 @@ import pytest
 from moto.server import ThreadedMotoServer
 
 from omnigraph.core.errors import AlreadyExistsError, CommitConflict, RowLevelCasContention, StorageError
+from omnigraph.storage.control.object_store import open_adapter
 from omnigraph.storage.control.uri import GraphRoot
+from omnigraph.storage.files.dataset_file import remove_transactions
 from omnigraph.storage.tables.manifest_table import ManifestPlace, ManifestTable
 from omnigraph.storage.tables.residual import InlineCommitResidual
 from omnigraph.storage.tables.stage import IndexRequest, TableStager
 from omnigraph.storage.tables.table import TableAddress, TableStore
 from tests.support.s3 import new_root, settings_of
-from tests.support.tables import SCHEMA, put_rows, rows
+from tests.support.tables import SCHEMA, names, put_rows, rows
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -153,5 +155,29 @@ def test_a_publish_asks_the_same_of_a_store_at_any_number_of_fragments(
         place = ManifestPlace(0, max(made.fragment_ids) << 32)
     server.stop()
 
-    # Rows, deletion, transaction and version; one look for versions in between; the check of what landed.
-    assert asked == [{"PUT data": 1, "PUT rest": 3, "LIST rest": 1, "GET rest": 1}] * 32
+    # Rows, deletion, transaction and version; one look for versions in between.
+    assert asked == [{"PUT data": 1, "PUT rest": 3, "LIST rest": 1}] * 32
+
+
+@pytest.mark.case("engine", 451)
+@pytest.mark.case("engine", 455)
+def test_long_row_ids_are_objects_and_old_transactions_go(root: GraphRoot) -> None:
+    bench = Bench(root)
+    bench.commit(bench.stager.stage_append(bench.store.open_head(bench.address), rows(names(4_000))))
+    for first in (0, 3):
+        source = rows(names(4_000)[first::7], first + 1)
+        bench.commit(bench.stager.stage_upsert(bench.store.open_head(bench.address), source))
+    InlineCommitResidual(bench.store).compact_files(bench.address, target_rows=2_000)
+
+    head = TableStore(root.storage_options).open_head(bench.address)
+    remove_transactions(head, below=4)
+
+    content = head._dataset.to_table(columns=["id", "_rowid", "_row_created_at_version"]).sort_by("id")
+    assert content["_rowid"].to_pylist() == list(range(4_000))
+    assert set(content["_row_created_at_version"].to_pylist()) == {2}
+    kept = [part.metadata.to_json()["row_id_meta"] for part in head._dataset.get_fragments()]
+    assert kept[1:] == ["Column"]
+    left = open_adapter(root, "process").list_dir("nodes/table/_transactions")
+    assert min(int(name.partition("-")[0]) for name in left) == 4
+    operations = [bench.store.transaction_info(bench.address, number).operation for number in range(1, 5)]
+    assert operations == ["overwrite", "merge", "update", "update"]
