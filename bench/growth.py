@@ -110,7 +110,7 @@ def load_on_executors(graph: Graph, rows: pa.Table) -> None:
     with tempfile.TemporaryDirectory(prefix="omnigraph-bench-") as folder:
         path = Path(folder, "Item.parquet")
         pq.write_table(rows, path)
-        graph.load(path, "merge", engine="spark")
+        graph.load(f"Item={path}", "merge", engine="spark")
 
 
 @dataclass(frozen=True, slots=True)

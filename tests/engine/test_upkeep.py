@@ -131,7 +131,7 @@ def test_a_round_removes_the_copies_of_old_transactions(due: Graph) -> None:
 def test_a_write_of_many_rows_is_followed_by_one_of_the_engine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write_many: str
 ) -> None:
-    patched(monkeypatch, "omnigraph.operations.upkeep.LARGE_WRITE_ROWS", 50)
+    patched(monkeypatch, "omnigraph.operations.upkeep.UNCOVERED_ROWS_MAX", 50)
     everyone = [f"p{number:03d}" for number in range(100)]
     with new_graph(tmp_path / "graph") as graph:
         graph.load({"Person": people(*everyone)}, "append")
@@ -158,19 +158,33 @@ def test_a_write_of_many_rows_is_followed_by_one_of_the_engine(
 
 @pytest.mark.case("engine", 454)
 def test_few_rows_and_loads_without_indexes_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    patched(monkeypatch, "omnigraph.operations.upkeep.LARGE_WRITE_ROWS", 50)
+    patched(monkeypatch, "omnigraph.operations.upkeep.UNCOVERED_ROWS_MAX", 50)
     everyone = [f"p{number:03d}" for number in range(100)]
     with new_graph(tmp_path / "graph") as graph:
         graph.load({"Person": people(*everyone)}, "append")
         before = maintenance(graph)
 
-        graph.load({"Person": people(*everyone[:60])}, "merge", index=False)
-        graph.load({"Person": people(*everyone[:40])}, "merge")
         graph.load({"Company": people("first")}, "append")
         before += 1  # the index of companies
-        graph.load({"Person": people(*everyone[:30]), "Company": people(*everyone[:30])}, "merge")
+        graph.load({"Person": people(*everyone[:20]), "Company": people(*everyone[:40])}, "merge")
+        graph.load({"Person": people(*everyone[:45])}, "merge")
+        graph.load({"Person": people(*everyone)}, "merge", index=False)
 
         assert maintenance(graph) == before
+
+
+@pytest.mark.case("engine", 454)
+def test_uncovered_rows_add_up_over_several_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    patched(monkeypatch, "omnigraph.operations.upkeep.UNCOVERED_ROWS_MAX", 50)
+    everyone = [f"p{number:03d}" for number in range(100)]
+    with new_graph(tmp_path / "graph") as graph:
+        graph.load({"Person": people(*everyone)}, "append")
+        before = maintenance(graph)
+
+        graph.load({"Person": people(*everyone[:30])}, "merge")
+        assert maintenance(graph) == before
+        graph.load({"Person": people(*everyone[30:60])}, "merge")
+        assert maintenance(graph) == before + 1
 
 
 @pytest.mark.case("engine", 349)

@@ -32,7 +32,7 @@ LIMITS = frozenset(
         "omnigraph.merge.rows.MERGE_CHUNK_ROWS",
         "omnigraph.operations.load.spark.SLICE_BYTES_MAX",
         "omnigraph.operations.load.spark.SLICE_BYTES_MIN",
-        "omnigraph.operations.upkeep.LARGE_WRITE_ROWS",
+        "omnigraph.operations.upkeep.UNCOVERED_ROWS_MAX",
         "omnigraph.operations.upkeep.UPKEEP_INTERVAL",
         "omnigraph.storage.control.object_store.RETRIES_MAX",
         "omnigraph.storage.tables.carried.INLINE_ROW_IDS_BYTES_MAX",

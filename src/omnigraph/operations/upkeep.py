@@ -1,8 +1,8 @@
 """Upkeep: small fragments folded and new rows indexed, every 64 commits of a table, as part of writing.
 
 K1  Whether a table is due is read from its pins: every process agrees, and a restart forgets nothing. A round
-    is due 64 versions after the previous one; a failed one is retried after 64 more. A write of many rows is
-    followed by a round as well: until an index covers them, every later write would look through them.
+    is due 64 versions after the previous one; a failed one is retried after 64 more. A write that brings the
+    rows without an index to a number is followed by a round as well: every later write looks through them.
 K2  Nothing that goes wrong here makes the write before it fail, delays it by a reopen, or changes its result.
 K3  One sidecar per table: what moved can always go forward.
 K4  A round ends with the removal of copies that nobody reads; versions that a pin names, past ones included,
@@ -21,11 +21,11 @@ from omnigraph.history.fold import TableEntry
 from omnigraph.history.state import ManifestState, Snapshot
 from omnigraph.operations.context import OpenGraph
 from omnigraph.storage.files.dataset_file import remove_transactions
+from omnigraph.storage.tables.index import uncovered_rows
 from omnigraph.storage.tables.residual import InlineCommitResidual
 from omnigraph.storage.tables.staged import CommittedTable
-from omnigraph.storage.versions.difference import difference, layout_of
 
-LARGE_WRITE_ROWS = SMALL_FRAGMENT_ROWS  # looking through so many rows costs a lookup as much as all the rest
+UNCOVERED_ROWS_MAX = SMALL_FRAGMENT_ROWS  # looking through so many costs a lookup half as much as the rest
 
 _FAILPOINTS = FailpointNames(
     post_sidecar="upkeep.post_sidecar_pre_compact",
@@ -46,7 +46,7 @@ def after_write(graph: OpenGraph, before: Snapshot, commit: GraphCommit, *, rows
 
 
 def _run(graph: OpenGraph, before: Snapshot, commit: GraphCommit, rows: int) -> None:
-    """Maintain the tables that a commit took to the end of an interval, or wrote many rows of (K1, K2)."""
+    """Maintain the tables that a commit took to the end of an interval, or left with many uncovered rows."""
     branch = before.branch_identity.name
     try:
         hit("upkeep.post_write_pre_plan")
@@ -54,7 +54,7 @@ def _run(graph: OpenGraph, before: Snapshot, commit: GraphCommit, rows: int) -> 
         moved = [entry for entry in state.tables.entries() if _has_moved(entry, before, commit)]
         for entry in moved:
             former = before.entries[entry.table_key]
-            if _has_crossed(former, entry) or (rows >= LARGE_WRITE_ROWS and _is_large(graph, former, entry)):
+            if _has_crossed(former, entry) or _has_many_uncovered(graph, entry, rows):
                 _run_one(graph, branch, entry)
     except Exception as error:  # noqa: BLE001 - the write has already landed; this is only upkeep
         graph.parts.warn(f"upkeep failed and will be retried later: {error}")
@@ -72,10 +72,11 @@ def _has_crossed(former: TableEntry, entry: TableEntry) -> bool:
     return (former.version - start) // UPKEEP_INTERVAL != (entry.version - start) // UPKEEP_INTERVAL
 
 
-def _is_large(graph: OpenGraph, former: TableEntry, entry: TableEntry) -> bool:
-    """Say whether a write left many rows in fragments of its own."""
-    before, after = (layout_of(graph.parts.open(each)) for each in (former, entry))
-    return sum(after[number].live for number in difference(before, after).new) >= LARGE_WRITE_ROWS
+def _has_many_uncovered(graph: OpenGraph, entry: TableEntry, rows: int) -> bool:
+    """Say whether lookups look through many rows, after a write of so many that an interval may add up."""
+    if rows <= UNCOVERED_ROWS_MAX // UPKEEP_INTERVAL:
+        return False
+    return uncovered_rows(graph.parts.open(entry)) >= UNCOVERED_ROWS_MAX
 
 
 def _run_one(graph: OpenGraph, branch: str, due: TableEntry) -> None:

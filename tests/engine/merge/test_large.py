@@ -101,7 +101,7 @@ def test_what_is_held_does_not_grow_with_the_delta(tmp_path: Path, monkeypatch: 
 @pytest.mark.case("engine", 348)
 def test_no_fragment_of_a_merge_is_larger_than_allowed(store: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     patched(monkeypatch, "omnigraph.commit.multi_step.MAX_FRAGMENT_ROWS", 9_000)
-    patched(monkeypatch, "omnigraph.operations.upkeep.LARGE_WRITE_ROWS", 10 * ROWS)  # it would fold these
+    patched(monkeypatch, "omnigraph.operations.upkeep.UNCOVERED_ROWS_MAX", 10 * ROWS)  # it would fold these
     load(store, "june", items(range(ROWS, 2 * ROWS), 1))
 
     store.merge("june")

@@ -53,7 +53,7 @@ def fragments(bench: Workbench) -> list[Any]:
 
 def is_in_file(fragment: lance.fragment.FragmentMetadata) -> bool:
     """Say whether a fragment keeps its row ids outside of the version."""
-    return fragment.to_json()["row_id_meta"] == "Column"
+    return bool(fragment.to_json()["row_id_meta"] == "Column")
 
 
 def assert_small(bench: Workbench, updated: int) -> None:

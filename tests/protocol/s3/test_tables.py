@@ -9,6 +9,7 @@ import pytest
 from moto.server import ThreadedMotoServer
 
 from omnigraph.core.errors import AlreadyExistsError, CommitConflict, RowLevelCasContention, StorageError
+from omnigraph.storage.control.durability import Durability
 from omnigraph.storage.control.object_store import open_adapter
 from omnigraph.storage.control.uri import GraphRoot
 from omnigraph.storage.files.dataset_file import remove_transactions
@@ -177,7 +178,7 @@ def test_long_row_ids_are_objects_and_old_transactions_go(root: GraphRoot) -> No
     assert set(content["_row_created_at_version"].to_pylist()) == {2}
     kept = [part.metadata.to_json()["row_id_meta"] for part in head._dataset.get_fragments()]
     assert kept[1:] == ["Column"]
-    left = open_adapter(root, "process").list_dir("nodes/table/_transactions")
+    left = open_adapter(root, Durability.PROCESS).list_dir("nodes/table/_transactions")
     assert min(int(name.partition("-")[0]) for name in left) == 4
     operations = [bench.store.transaction_info(bench.address, number).operation for number in range(1, 5)]
     assert operations == ["overwrite", "merge", "update", "update"]

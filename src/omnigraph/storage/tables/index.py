@@ -77,6 +77,23 @@ def build_missing(
     return built, tuple(pending)
 
 
+def uncovered_rows(handle: SnapshotHandle) -> int:
+    """Return how many rows a lookup has to look through: those that some B-tree does not cover, at most.
+
+    Raises:
+        StorageError: the store failed.
+    """
+    with translated(f"indexes of {handle.address.open_uri}"):
+        described = handle._dataset.describe_indices()
+    trees = [item for item in described if item.name.endswith(_SUFFIX["btree"])]
+    parts = {part.fragment_id: part.metadata.num_rows for part in handle._dataset.get_fragments()}
+    uncovered = 0
+    for tree in trees:
+        covered = {number for segment in tree.segments for number in segment.fragment_ids}
+        uncovered = max(uncovered, sum(rows for number, rows in parts.items() if number not in covered))
+    return uncovered
+
+
 def _build(dataset: LanceDataset, request: IndexRequest) -> Index | str:
     """Return an index that is ready to be committed, or why there cannot be one."""
     match request.kind:
