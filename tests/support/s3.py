@@ -1,23 +1,70 @@
 """An S3-compatible server on loopback."""
 
-from collections.abc import Iterator
+import io
+import threading
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import httpx
+from moto.moto_server.werkzeug_app import (
+    DomainDispatcherApplication,
+    MotoRequestHandler,
+    create_backend_app,
+)
 from moto.server import ThreadedMotoServer
+from werkzeug.serving import make_server
 
 from omnigraph.storage.control.uri import GraphRoot
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
 BUCKETS = count(1)
 PREFIX = "some/graph"  # of every graph in its bucket
 
 
+class AtomicServer(ThreadedMotoServer):
+    """Acts on one change at a time, as a store does: otherwise two could find the same condition to hold.
+
+    A body that does not come whole, because its sender was killed, changes nothing.
+    """
+
+    def _server_entry(self) -> None:
+        application = one_change_at_a_time(DomainDispatcherApplication(create_backend_app))
+        self._server = make_server(
+            self._ip_address, self._port, application, threaded=True, request_handler=MotoRequestHandler
+        )
+        self._server_ready_event.set()
+        self._server.serve_forever()
+
+
+def one_change_at_a_time(application: "WSGIApplication") -> "WSGIApplication":
+    """Return an application that reads a request to its end, and then takes turns with all others."""
+    turn = threading.Lock()
+
+    def take_turns(environ: "WSGIEnvironment", respond: "StartResponse") -> Iterable[bytes]:
+        if environ["REQUEST_METHOD"] in {"GET", "HEAD"}:
+            return application(environ, respond)
+        length = int(environ.get("CONTENT_LENGTH") or 0)
+        body = environ["wsgi.input"].read(length) if length else b""
+        if len(body) < length:
+            respond("400 Bad Request", [])
+            return [b""]
+        if length:
+            environ["wsgi.input"] = io.BytesIO(body)
+        with turn:
+            return list(application(environ, respond))
+
+    return take_turns
+
+
 @contextmanager
 def s3_server() -> Iterator[str]:
     """Yield the address of a server that ends with the block."""
-    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server = AtomicServer("127.0.0.1", 0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
     yield f"http://{host}:{port}"
