@@ -69,6 +69,7 @@ from omnigraph.core.errors import TypeCheckError as TypeCheckError
 from omnigraph.core.errors import UnsupportedError as UnsupportedError
 from omnigraph.core.errors import ValidationError as ValidationError
 from omnigraph.core.errors import VersionNotFound as VersionNotFound
+from omnigraph.core.errors import WriterEnded as WriterEnded
 from omnigraph.core.errors import WriterLeaseHeld as WriterLeaseHeld
 from omnigraph.core.merge_conflict import MergeConflict as MergeConflict
 from omnigraph.core.merge_conflict import MergeConflictKind as MergeConflictKind

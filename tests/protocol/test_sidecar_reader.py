@@ -228,6 +228,32 @@ def test_a_format_that_no_build_of_this_stamp_wrote_is_corrupt(version: int) -> 
         read_sidecar(NAME, written(schema_version=version))
 
 
+OF_A_STORE = replace(SIDECAR, writer_id="01J00000000000000000000003", owner="01J00000000000000000000004")
+
+
+@pytest.mark.case("engine", 463)
+@pytest.mark.parametrize(
+    "sidecar", [OF_A_STORE, OF_A_STORE.owned_by(None), SIDECAR.owned_by(OF_A_STORE.owner)], ids=repr
+)
+def test_a_sidecar_of_an_object_store_names_its_writer_and_its_owner(sidecar: Sidecar) -> None:
+    text = sidecar.to_text()
+
+    assert json.loads(text)["schema_version"] == 3
+    assert read_sidecar(NAME, text) == sidecar
+
+
+@pytest.mark.case("engine", 463)
+@pytest.mark.parametrize("member", ["writer_id", "owner"])
+def test_the_members_of_an_object_store_belong_to_its_version(member: str) -> None:
+    document = json.loads(OF_A_STORE.to_text())
+    without = {key: value for key, value in document.items() if key != member}
+    texts = [without, document | {member: "x"}, document | {member: 7}, document | {"schema_version": 2}]
+
+    for text in texts:
+        with pytest.raises(SidecarCorrupt):
+            read_sidecar(NAME, json.dumps(text))
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-1, 9) | st.integers() | st.floats() | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),

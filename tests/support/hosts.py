@@ -1,13 +1,15 @@
-"""Writers of one graph on an object store, each a process of its own with a lease of one second.
+"""Writers of one graph on an object store, each a process of its own with a lifetime of one second.
 
 A host does what it is told, line by line, and can be stopped where a test says: at a failpoint, just after it
-has made sure of its lease, or wherever it happens to be.
+has made sure that it is a writer, or wherever it happens to be. With a name of its own it is on another host
+than everybody else: that it was killed shows only by its silence.
 """
 
 import json
 import os
 import signal
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Self
 
 from tests.support.system import Script
@@ -15,15 +17,17 @@ from tests.support.system import Script
 LEASE_S = 1.0
 
 _PROGRAM = """
-import contextlib, json, os, signal, sys, threading
+import contextlib, json, os, signal, socket, sys, threading
 from omnigraph.core.errors import ConflictError, OmnigraphError, RecoveryRequired, WriterLeaseHeld
 from omnigraph.core.failpoint import failpoint
 from omnigraph.graph.graph import Graph
-from omnigraph.operations.open import open_graph
+from omnigraph.operations.open import Writers, open_graph
 from omnigraph.storage.control.lease import WriterLease
 from tests.support.seam import internals
 
 lease_s, graph = float(sys.argv[1]), None
+if sys.argv[2]:
+    socket.gethostname = lambda: sys.argv[2]
 
 
 def freeze():
@@ -32,19 +36,19 @@ def freeze():
 
 @contextlib.contextmanager
 def stopping_after_check(number):
-    lease = internals(graph).parts.lease
-    check, made = lease.check, iter(range(1, 1_000_000))
+    writer = internals(graph).parts.writer
+    check, made = writer.check, iter(range(1, 1_000_000))
 
     def checked():
         check()
         if next(made) == number:
             freeze()
 
-    lease.check = checked
+    writer.check = checked
     try:
         yield
     finally:
-        lease.check = check
+        writer.check = check
 
 
 def stopping(spec):
@@ -55,7 +59,7 @@ def stopping(spec):
     return failpoint(spec["point"], call=freeze)
 
 
-def become_writer(uri):
+def become_writer(uri, writers):
     # A lease that is held is asked for again: nobody else tells when its holder has gone. One that was taken
     # and lost again before the open had ended is an answer.
     taken, take = [], WriterLease.take
@@ -68,7 +72,7 @@ def become_writer(uri):
     try:
         while True:
             try:
-                return Graph(open_graph(uri, lease_lifetime_s=lease_s))
+                return Graph(open_graph(uri, writers=Writers(writers), lifetime_s=lease_s))
             except WriterLeaseHeld:
                 if taken:
                     raise
@@ -81,8 +85,8 @@ def run(command):
     global graph
     match command["do"]:
         case "open":
-            graph = become_writer(command["uri"])
-            return {"epoch": internals(graph).parts.lease.epoch}
+            graph = become_writer(command["uri"], command.get("writers", "many"))
+            return {"writer": internals(graph).parts.writer.writer_id}
         case "close":
             if graph is not None:
                 graph.close()
@@ -134,16 +138,17 @@ Answer = Mapping[str, object]
 class Host:
     """One process that may become the writer of a graph, of one after another."""
 
-    def __init__(self, **environment: str) -> None:
+    def __init__(self, settings: Mapping[str, str], *, name: str = "", lifetime_s: float = LEASE_S) -> None:
         """Start it; it opens nothing before it is told to."""
-        self._script = Script(_PROGRAM, LEASE_S, **environment)
+        self._script = Script(_PROGRAM, lifetime_s, name, **settings)
         self._is_ready = False
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *raised: object) -> None:
-        self.resume()
+        with suppress(ProcessLookupError):
+            self.resume()
         self._script.__exit__(None, None, None)
 
     @property
@@ -176,6 +181,10 @@ class Host:
         self.tell(do, **options)
         _, status = os.waitpid(self._script.pid, os.WUNTRACED)
         assert os.WIFSTOPPED(status), "the host ended instead of stopping"
+
+    def kill(self) -> None:
+        """End it as a power switch would."""
+        self._script.kill()
 
     def stop(self) -> None:
         """Suspend it wherever it is."""

@@ -69,7 +69,7 @@ def _run(parts: Parts, steps: Steps, operation_id: str) -> CommittedTable:
         if staged is None:
             continue
         parts.syncer.sync(staged.files, stage="staged")
-        parts.check_lease()
+        parts.check_writer()
         committed = parts.stager.commit_staged(
             staged, operation_id=operation_id, writer_kind=WriterKind.BRANCH_MERGE.value
         )

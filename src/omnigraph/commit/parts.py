@@ -29,9 +29,10 @@ from omnigraph.history.branches import Branches
 from omnigraph.history.coordinator import Coordinator
 from omnigraph.history.fold import TableEntry
 from omnigraph.storage.control.durability import Syncer
-from omnigraph.storage.control.lease import WriterLease, boot_identity
+from omnigraph.storage.control.lease import boot_identity
 from omnigraph.storage.control.object_store import StorageAdapter
 from omnigraph.storage.control.uri import GraphRoot
+from omnigraph.storage.control.writers import Writer
 from omnigraph.storage.files.sums import NO_SUMS, Summer
 from omnigraph.storage.tables.audit_table import AuditTable
 from omnigraph.storage.tables.handle import SnapshotHandle, TableAddress
@@ -148,18 +149,19 @@ class Parts:
     new_id: Callable[[], str] = new_ulid
     warn: Callable[[str], None] = field(default=lambda _message: None)
     upkeep: bool = True
-    lease: WriterLease | None = None
+    writer: Writer | None = None
     summer: Summer = NO_SUMS
     doubts: Doubts = field(default_factory=Doubts)
 
-    def check_lease(self) -> None:
-        """Make sure that this process is still the writer; a local disk has no lease.
+    def check_writer(self) -> None:
+        """Make sure that others still count this process as a writer; a local disk has locks instead.
 
         Raises:
-            WriterLeaseHeld: another process has taken over.
+            WriterEnded: they have taken it for dead.
+            WriterLeaseHeld: it was to be the only one, and another one has taken its place.
         """
-        if self.lease is not None:
-            self.lease.check()
+        if self.writer is not None:
+            self.writer.check()
 
     @property
     def refs(self) -> RefStore:

@@ -13,8 +13,9 @@ X3  The sidecar is deleted once the publish is known to have landed; failing to 
 X4  A merge publishes what it has confirmed: until then its tables may show a part of it, and go back.
 X5  After a failed sync nothing is synced again and published: pages may be lost that a second sync does not
     report. The sidecar says that the write goes back, synced if possible.
-X6  The lease is checked before every commit of a table and before the publish. A writer that has lost it
-    removes nothing: a successor may have taken over the sidecar.
+X6  On an object store this process makes sure that it counts as a writer before every commit of a table and
+    before the publish. One that was taken for dead removes nothing: a healer owns its sidecar. A sidecar is
+    withdrawn by a compare-and-swap that binds every healer to go back, and one that stays is let go.
 X7  A commit that a library call made on HEAD is published only if every version since the pin is a layout
     commit of ours: otherwise it would show the rows of a writer that is not done.
 """
@@ -29,7 +30,7 @@ from omnigraph.commit.publish import ManifestPublisher, PublishOutcome
 from omnigraph.commit.recovery.classify import is_layout_only
 from omnigraph.commit.recovery.kinds import RecoveryKind
 from omnigraph.commit.recovery.observe import ours
-from omnigraph.commit.recovery.pending import bind_to_go_back, rewrite, running
+from omnigraph.commit.recovery.pending import bind_to_go_back, let_go, rewrite, running
 from omnigraph.commit.sidecar import (
     RECOVERY_DIR,
     Outcome,
@@ -44,8 +45,11 @@ from omnigraph.core.errors import (
     CommitConflict,
     ConflictError,
     ExpectedVersionMismatch,
+    OmnigraphError,
     RecoveryRequired,
     StaleCommit,
+    WriterEnded,
+    WriterLeaseHeld,
 )
 from omnigraph.core.failpoint import hit
 from omnigraph.history.fold import TableEntry
@@ -137,15 +141,18 @@ class _Section:
         operation_id = self.parts.new_id() if lock is None else lock.operation_id
         try:
             with running(operation_id):
-                return self.phases(operation_id)
+                outcome = self.phases(operation_id)
         finally:
             if lock is not None:
                 self.release(lock)
+        if not self.is_settled:
+            let_go(self.parts, operation_id)
+        return outcome
 
     def phases(self, operation_id: str) -> SectionOutcome:
         sidecar = self.sidecar(operation_id)
         try:
-            self.parts.check_lease()
+            self.parts.check_writer()
             self.write(sidecar)
         except Exception as error:  # noqa: BLE001 - the value carries it
             return NoEffect(Proof.NO_SIDECAR, error) if self.is_settled else self.pending(sidecar, error)
@@ -153,14 +160,16 @@ class _Section:
             hit(self.intent.names.post_sidecar)
             self.commit_tables(sidecar)
             if self.intent.kind is WriterKind.BRANCH_MERGE:
-                self.confirm(sidecar)
+                sidecar = self.confirm(sidecar)
             hit(self.intent.names.pre_publish)
-            self.parts.check_lease()
+            self.parts.check_writer()
             outcome = self.publish()
             hit(self.intent.names.post_publish)
+        except (WriterEnded, WriterLeaseHeld) as ended:
+            return self.pending(sidecar, ended)  # X6
         except ConflictError as conflict:
             proof = self.proof()
-            if proof is not None and self.delete(sidecar):
+            if proof is not None and self.withdraw(sidecar):
                 return NoEffect(proof, conflict)
             return self.pending(sidecar, conflict)
         except SyncFailed as failed:
@@ -172,13 +181,7 @@ class _Section:
         return Landed(outcome)
 
     def proof(self) -> Proof | None:
-        """Return why a lost race had no effect, or None if that cannot be proved (X2).
-
-        On an object store nothing is proved: one process writes there, and its threads take turns, so the
-        winner is a successor that has taken over the sidecar, and may be publishing these very forks (X6).
-        """
-        if self.parts.local_root is None:
-            return None
+        """Return why a lost race had no effect, or None if that cannot be proved (X2)."""
         if not self.has_effects:
             return Proof.REFUSED
         return Proof.ON_FORKS if all(commit.is_first_touch for commit in self.commits) else None
@@ -197,7 +200,7 @@ class _Section:
     # Phase A
 
     def sidecar(self, operation_id: str) -> Sidecar:
-        intent = self.intent
+        intent, writer = self.intent, self.parts.writer
         return Sidecar(
             operation_id=operation_id,
             writer_kind=intent.kind,
@@ -211,7 +214,9 @@ class _Section:
             host=host_name(),
             boot_id=boot_id() or "unknown",
             pid=process_id(),
-            writer_epoch=None if self.parts.lease is None else self.parts.lease.epoch,
+            writer_id=None if writer is None else writer.writer_id,
+            owner=None if writer is None else writer.writer_id,
+            writer_epoch=None if writer is None or writer.lease is None else writer.lease.epoch,
             pointer_updates=tuple(_sidecar_pointer(pointer) for pointer in intent.pointers),
             merge_source_commit_id=intent.lineage.merged_parent_commit_id,
         )
@@ -241,7 +246,7 @@ class _Section:
 
     def commit_tables(self, sidecar: Sidecar) -> None:
         for commit in self.commits:
-            self.parts.check_lease()
+            self.parts.check_writer()
             had_effects, self.has_effects = self.has_effects, True
             try:
                 result = commit.run(sidecar.operation_id)
@@ -267,14 +272,29 @@ class _Section:
         if not all(ours(self.parts, result.address, sidecar.operation_id, versions)):
             raise self.lost(commit)
 
-    def confirm(self, sidecar: Sidecar) -> None:
-        """Say in the sidecar which versions are whole (X4)."""
+    def confirm(self, sidecar: Sidecar) -> Sidecar:
+        """Say in the sidecar which versions are whole (X4), and return it."""
         if self.intent.names.pre_confirm is not None:
             hit(self.intent.names.pre_confirm)
         versions = {commit.entry.identity: result.version for commit, result in self.committed}
         confirmed = sidecar.with_confirmed(versions)
         hit("recovery.sidecar_confirm")
         rewrite(self.parts, sidecar, confirmed)
+        return confirmed
+
+    def withdraw(self, sidecar: Sidecar) -> bool:
+        """Delete the sidecar of a write without effect; on an object store it is taken from all others first.
+
+        Whoever has read it can no longer claim it, and whoever finds it before it is gone goes back (X6).
+        """
+        if self.parts.writer is not None:
+            withdrawn = sidecar.with_plan(RecoveryPlan(RecoveryKind.ROLLED_BACK, ()))
+            try:
+                rewrite(self.parts, sidecar, withdrawn)
+            except OmnigraphError as error:
+                self.parts.warn(f"sidecar {sidecar.operation_id} could not be withdrawn: {error}")
+                return False
+        return self.delete(sidecar)
 
     def give_up(self, sidecar: Sidecar) -> None:
         """Say in the sidecar that the write goes back (X5)."""
@@ -333,9 +353,10 @@ class _Section:
     # Phase D
 
     def delete(self, sidecar: Sidecar) -> bool:
-        """Delete the sidecar; if that fails, the next write finishes it, and no write fails (X3)."""
+        """Delete the sidecar; if that fails, the next write finishes it, and no write fails (X3, X6)."""
         try:
             hit("recovery.sidecar_delete")
+            self.parts.check_writer()
             self.parts.adapter.discard(sidecar.name)
         except Exception as error:  # noqa: BLE001 - only bookkeeping is left
             self.parts.warn(f"sidecar {sidecar.operation_id} could not be deleted: {error}")

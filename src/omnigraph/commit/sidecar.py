@@ -17,6 +17,8 @@ from omnigraph.history.identity import BranchIdentity, TableIdentity, stored_nam
 
 RECOVERY_DIR = "__recovery"
 FORMAT = 2  # the first one that a release wrote
+FORMAT_OF_STORES = 3  # on object stores: with the writer, and with whose turn it is
+OF_STORES = ("writer_id", "owner")  # the members that only this form has
 SPELLINGS = {"ref": "table_branch"}  # members whose name in the file is another one
 
 
@@ -122,7 +124,11 @@ class RecoveryPlan:
 
 @dataclass(frozen=True, slots=True)
 class Sidecar:
-    """One unfinished write."""
+    """One unfinished write.
+
+    On an object store `writer_id` is the writer that began it, and `owner` whoever may go on with it: that
+    writer until it has given up or is dead, then a healer that has claimed it. None means that anybody may.
+    """
 
     operation_id: str
     writer_kind: WriterKind
@@ -140,6 +146,8 @@ class Sidecar:
     recovery_plan: RecoveryPlan | None = None
     pointer_updates: tuple[PointerUpdate, ...] = ()
     merge_source_commit_id: str | None = None
+    writer_id: str | None = None
+    owner: str | None = None
 
     @property
     def name(self) -> str:
@@ -154,6 +162,10 @@ class Sidecar:
         """Return the sidecar with what recovery is about to do."""
         return replace(self, recovery_plan=plan)
 
+    def owned_by(self, owner: str | None) -> "Sidecar":
+        """Return the sidecar with another owner."""
+        return replace(self, owner=owner)
+
     def with_confirmed(self, versions: Mapping[TableIdentity, int]) -> "Sidecar":
         """Return the sidecar with the versions at which its tables are complete."""
         tables = (replace(table, confirmed_version=versions[table.identity]) for table in self.tables)
@@ -161,8 +173,11 @@ class Sidecar:
 
     def to_text(self) -> str:
         """Return the file's text."""
-        document: dict[str, object] = {"schema_version": FORMAT}
+        is_of_store = self.writer_id is not None or self.owner is not None
+        document: dict[str, object] = {"schema_version": FORMAT_OF_STORES if is_of_store else FORMAT}
         for name, value in asdict(self, dict_factory=_spelled).items():
+            if name in OF_STORES and not is_of_store:
+                continue
             document[name] = value
             if name == "branch":
                 document |= {"branch": stored_name(self.branch.name), "branch_ref": self.branch.ref}

@@ -14,7 +14,9 @@ from typing import Any, TypeVar
 from omnigraph.commit.recovery.kinds import RecoveryKind
 from omnigraph.commit.sidecar import (
     FORMAT,
+    FORMAT_OF_STORES,
     OF_SCHEMA_APPLIES,
+    OF_STORES,
     SPELLINGS,
     Outcome,
     PointerUpdate,
@@ -52,11 +54,11 @@ def read_sidecar(name: str, text: str) -> Sidecar:
     try:
         document = _document(text)
         version = _number("schema_version", document.get("schema_version"))
-        if version > FORMAT:
+        if version > FORMAT_OF_STORES:
             raise SidecarTooNew(name, version)
         if version < FORMAT:
             raise _Mistake(f"format {version}, but the oldest supported one is {FORMAT}")
-        sidecar = _sidecar(document)
+        sidecar = _sidecar(document, is_of_store=version == FORMAT_OF_STORES)
         _check(name, sidecar)
     except _Mistake as mistake:
         raise SidecarCorrupt(name, str(mistake)) from mistake
@@ -78,8 +80,9 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return members
 
 
-def _sidecar(document: dict[str, Any]) -> Sidecar:
-    _exactly("the file", document, _members_of(Sidecar) | {"schema_version", "branch_ref"} | _UNSET.keys())
+def _sidecar(document: dict[str, Any], *, is_of_store: bool) -> Sidecar:
+    members = _members_of(Sidecar) | {"schema_version", "branch_ref"} | _UNSET.keys()
+    _exactly("the file", document, members if is_of_store else members - set(OF_STORES))
     for key, unset in _UNSET.items():
         if document[key] != unset or type(document[key]) is not type(unset):
             raise _Mistake(f"no writer of this build sets {key}")
@@ -100,6 +103,8 @@ def _sidecar(document: dict[str, Any]) -> Sidecar:
         recovery_plan=_or_none(_plan, "recovery_plan", document["recovery_plan"]),
         pointer_updates=_each(_pointer, "pointer_updates", document["pointer_updates"]),
         merge_source_commit_id=_or_none(_ulid, "merge_source_commit_id", document["merge_source_commit_id"]),
+        writer_id=_or_none(_ulid, "writer_id", document["writer_id"]) if is_of_store else None,
+        owner=_or_none(_ulid, "owner", document["owner"]) if is_of_store else None,
     )
 
 

@@ -31,6 +31,7 @@ from omnigraph.commit.parts import Parts
 from omnigraph.commit.publish import ManifestPublisher, PublishOutcome
 from omnigraph.commit.reclaim import drop_refs, reclaim_orphaned_forks
 from omnigraph.commit.recovery.classify import is_layout_only
+from omnigraph.commit.recovery.ending import require_going_on
 from omnigraph.commit.recovery.pending import list_pending
 from omnigraph.commit.section import FailpointNames, TableCommit, WriteIntent, run_commit_section
 from omnigraph.commit.sidecar import WriterKind
@@ -216,8 +217,14 @@ class Attempt:
             refuse_drift(parts, entry, head, change.branch, has_swept=change.has_swept)
 
     def _newest(self) -> ManifestState:
-        self._parts.branches.confirm(self._change.branch)
+        self._confirm_branch()
         return self._parts.coordinator.state(self._change.branch)
+
+    def _confirm_branch(self) -> None:
+        if self._parts.local_root is None:
+            require_going_on(self._parts, self._change.branch)
+        else:
+            self._parts.branches.confirm(self._change.branch)
 
     def narrowed(self, moved: Iterable[str]) -> "Attempt":
         """Return an attempt that moves only some of the tables, and does not depend on the others."""
@@ -283,7 +290,7 @@ class Attempt:
     ) -> PublishOutcome:
         """Publish other versions of tables that stay where they are (W4)."""
         change = self._change
-        self._parts.check_lease()
+        self._parts.check_writer()
         return self._publisher.publish(change.branch, change.pointers, expected, lineage)
 
 

@@ -34,7 +34,7 @@ additional object that an HTTP body carries.
         AlreadyExistsError          AlreadyInitialized, InitializationClaimed
         SchemaApplyInProgress, SchemaContractConflict, ClusterManaged
         DriftNeedsRepair            a table is ahead of its pin and no sidecar says why
-        WriterLeaseHeld             another process writes this graph on an object store
+        WriterLeaseHeld, WriterEnded    another process writes to an object store, or this one ended
         CommitHasNoParent, ChangeSchemaBoundary    a commit whose changes cannot be determined
       PreconditionFailed            412, exit 4: a lost `if_commit`
       ChangeFeedGap                 410: a feed whose history was cleaned up
@@ -488,6 +488,10 @@ class WriterLeaseHeld(ConflictError):
         """Take who holds the lease, and until when."""
         super().__init__(f"held by {host} (pid {pid}) until {expires_at}: open read-only or stop it")
         self.host, self.pid, self.expires_at = host, pid, expires_at
+
+
+class WriterEnded(ConflictError):
+    """This process was silent for too long on an object store: others have taken over what it left."""
 
 
 class CommitHasNoParent(ConflictError):

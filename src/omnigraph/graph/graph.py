@@ -75,7 +75,7 @@ class Graph:
         self.close()
 
     def close(self) -> None:
-        """Release what is cached, and the writer's lease on an object store; idempotent."""
+        """Release what is cached, and stop being a writer on an object store; idempotent."""
         close(self._graph)
 
     @property

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 from omnigraph.core.errors import BadRequest
 from omnigraph.graph.graph import Graph
 from omnigraph.graph.source import text_source
-from omnigraph.operations.open import make_parts, open_graph
+from omnigraph.operations.open import Writers, make_parts, open_graph
 from omnigraph.storage.control.durability import Durability
 
 if TYPE_CHECKING:
@@ -36,22 +36,34 @@ def open(
     durability: str | None = None,
     upkeep: bool = True,
     embedding: "EmbeddingConfig | None" = None,
+    writers: Literal["many", "one"] | None = None,
 ) -> Graph:
     """Open a graph; a read-write open first finishes or undoes what dead writers left behind.
 
     A handle in mode `ro` heals, probes and writes nothing. `actor` is the actor of calls that name none.
 
+    On an object store any number of processes may write, as on a disk. With `writers="one"` this one is the
+    only one, or is refused; without it the environment decides (`OMNIGRAPH_WRITERS`), and then `many`.
+
     Texts given to `nearest` are embedded by the provider that `embedding` names, else by the environment's.
 
     Raises:
         GraphNotFound: there is no graph at this place.
-        BadRequest: the mode is unknown.
+        BadRequest: the mode or the number of writers is unknown.
+        WriterLeaseHeld: another process stands in the way of the only writer, or is that.
     """
     if mode not in {"rw", "ro"}:
         raise BadRequest(f"mode {mode!r} is neither 'rw' nor 'ro'")
+    if writers not in {None, *Writers}:
+        raise BadRequest(f"writers {writers!r} is not one of {', '.join(Writers)}")
     setting = _durability(durability)
     opened = open_graph(
-        str(uri), is_writable=mode == "rw", durability=setting, upkeep=upkeep, embedding=embedding
+        str(uri),
+        is_writable=mode == "rw",
+        durability=setting,
+        upkeep=upkeep,
+        embedding=embedding,
+        writers=None if writers is None else Writers(writers),
     )
     return Graph(opened, actor)
 

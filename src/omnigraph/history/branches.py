@@ -6,15 +6,16 @@ N2  A control object names the manifest ref of one incarnation: a name that was 
     another ref, so an old handle cannot mistake one for the other.
 N3  An object that cannot be understood is a loud error, and never taken for absent; so is one that names a
     ref elsewhere, or whose own name is not that of any branch.
-N4  On an object store a branch ends by a compare-and-swap that replaces its control object with an ended one,
-    which is not a branch; removing that is tidying. A writer puts the number of its lease into the object
-    before it first publishes on the branch: a process that looked before that can no longer end the branch.
+N4  On an object store a control object is never removed, because no store removes on a condition: a name that
+    was used again would lose its new branch to a late request. A branch ends by a compare-and-swap that
+    leaves an empty object, which a new branch of that name replaces. Before that it is ending, at a version
+    of its manifest: whether it does is decided by what follows that version (`commit/recovery/ending`).
 """
 
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -38,10 +39,7 @@ SCHEMA_APPLY_LOCK = "__schema_apply_lock__"  # a control object next to those of
 RESERVED = frozenset({MAIN, SCHEMA_APPLY_LOCK})
 NAME_BYTES_MAX = 200  # file systems take 255 bytes for a name; the rest is suffixes
 SLUG_MAX = 40
-CLAIMS_MAX = 5  # tries to write into a control object that others also write into
-ENDED_HINT = (
-    ".ended"  # an object next to a control object that may be an ended one: a listing alone cannot tell
-)
+ENDED = ""  # the text of an ended control object: its length tells it from others in a listing (N4)
 LISTINGS_MAX = 3  # of a folder whose objects vanish while they are read
 FORMAT = 1
 _PLAIN = re.compile(r"[a-z0-9._-]")
@@ -54,7 +52,7 @@ _MEMBERS: dict[str, type | tuple[type, ...]] = {
     "created_at": int,
     "actor_id": (str, type(None)),
 }
-_OPTIONAL: dict[str, type | tuple[type, ...]] = {"writer_epoch": int}
+_OPTIONAL: dict[str, type | tuple[type, ...]] = {"writer_epoch": int, "ending_version": int}
 _ALL = _MEMBERS | _OPTIONAL
 
 
@@ -68,7 +66,7 @@ class Branch:
     parent_manifest_version: int
     created_at: int
     actor_id: str | None
-    writer_epoch: int | None = None  # of the last lease under which it was written; on object stores (N4)
+    ending_version: int | None = None  # of its manifest: if nothing is published on it, the branch ends (N4)
 
     @property
     def identity(self) -> BranchIdentity:
@@ -83,13 +81,9 @@ class Branch:
     def to_text(self) -> str:
         """Return the text of the control object."""
         members = {"format": FORMAT} | asdict(self)
-        if self.writer_epoch is None:
-            del members["writer_epoch"]
+        if self.ending_version is None:
+            del members["ending_version"]
         return json.dumps(members, ensure_ascii=False)
-
-    def to_ended_text(self) -> str:
-        """Return the text of the control object of this branch once it is deleted (N4)."""
-        return json.dumps({"format": FORMAT, "name": self.name, "ref": self.ref, "deleted": True})
 
 
 def trimmed_name(name: object) -> str:
@@ -164,7 +158,7 @@ class Branches:
             InvariantViolation: its control object is damaged (N3).
         """
         text = self._adapter.read_text_if_exists(control_file(name)) if _is_encodable(name) else None
-        return None if text is None or _ended_ref(text) is not None else _decode(name, text)
+        return None if text is None or self._is_ended(text) else _decode(name, text)
 
     def ref_of(self, name: str) -> str | None:
         """Return the ref of a live branch, or None."""
@@ -205,28 +199,6 @@ class Branches:
         if found is None or (ref is not None and found.ref != ref):
             raise BranchNotFound(name)
         return found
-
-    def claim(self, wanted: BranchIdentity, epoch: int) -> Branch:
-        """Return a live branch that processes which looked at it before this writer can no longer end (N4).
-
-        Raises:
-            BranchNotFound: there is no such branch, or it has been replaced by another.
-            StorageError: its control object changes too often.
-        """
-        name = wanted.name
-        for _ in range(CLAIMS_MAX):
-            found = self._adapter.read_text_versioned(control_file(name)) if _is_encodable(name) else None
-            if found is None or _ended_ref(found[0]) is not None:
-                raise BranchNotFound(name)
-            branch = _decode(name, found[0])
-            if branch.identity != wanted:
-                raise BranchNotFound(name)
-            if (branch.writer_epoch or 0) >= epoch:
-                return branch
-            claimed = replace(branch, writer_epoch=epoch)
-            if self._adapter.write_text_if_match(branch.file, claimed.to_text(), found[1]):
-                return claimed
-        raise StorageError(f"the control object of branch '{name}' changes too often", kind="transient")
 
     def names(self) -> list[str]:
         """Return the names of all branches, including main, sorted; from one listing."""
@@ -289,15 +261,15 @@ class Branches:
         if self._adapter.write_text_if_absent(branch.file, branch.to_text()):
             return True
         found = self._adapter.read_text_versioned(branch.file)
-        if found is None or _ended_ref(found[0]) is None:
+        if found is None or not self._is_ended(found[0]):
             return False
         return self._adapter.write_text_if_match(branch.file, branch.to_text(), found[1])
 
     def delete(self, branch: Branch) -> None:
-        """End a branch as it was read (N1); on an object store, no writer may have claimed it since (N4).
+        """End a branch as it was read (N1); on an object store, nobody may have changed it since (N4).
 
         Raises:
-            BranchInUse: another writer is using it.
+            BranchInUse: another process is using or deleting it.
             StorageError: it may still exist.
         """
         if self._root is None:
@@ -312,36 +284,34 @@ class Branches:
                 self.copies.revive(branch.ref)
                 raise
 
-    def _end(self, branch: Branch) -> None:
-        """Replace the control object with an ended one, unless it no longer says what was read (N4)."""
-        found = self._adapter.read_text_versioned(branch.file)
-        if found is None or _ended_ref(found[0]) == branch.ref:
-            return
-        is_same = _decode(branch.name, found[0]) == branch
-        if is_same:
-            self._adapter.write_text(_hint(branch.file), "")
-            try:
-                is_same = self._adapter.write_text_if_match(branch.file, branch.to_ended_text(), found[1])
-                hit("branch_delete.control_ack_lost")
-            except Exception:
-                if self.is_live(branch.identity):
-                    raise
-                return
-        if not is_same and self.is_live(branch.identity):  # a repeated request is refused, and has landed
-            raise BranchInUse(branch.name, "another writer is using it")
-
-    def remove_ended(self, branch: Branch) -> None:
-        """Remove the ended control object of a branch; the caller has made sure of its lease (N4).
+    def change(self, before: Branch, after: Branch) -> bool:
+        """Replace the control object of a branch of an object store, unless it no longer says what was read.
 
         Raises:
-            StorageError: the store failed; what is left is not a branch.
+            StorageError: it is unknown what it says.
         """
-        if self._root is not None:
+        return self._replace(before, after.to_text())
+
+    def _end(self, branch: Branch) -> None:
+        """Replace the control object with an ended one, unless it no longer says what was read (N4)."""
+        try:
+            is_ended = self._replace(branch, ENDED)
+            hit("branch_delete.control_ack_lost")
+        except Exception:
+            if self.is_live(branch.identity):
+                raise
             return
-        text = self._adapter.read_text_if_exists(branch.file)
-        if text is not None and _ended_ref(text) == branch.ref:
-            self._adapter.delete(branch.file)
-        self._adapter.delete(_hint(branch.file))
+        if not is_ended and self.is_live(branch.identity):
+            raise BranchInUse(branch.name, "another process is using or deleting it")
+
+    def _replace(self, before: Branch, text: str) -> bool:
+        found = self._adapter.read_text_versioned(before.file)
+        if found is not None and found[0] == text:
+            return True  # a repeated request, or somebody else who did the same
+        if found is None or self._is_ended(found[0]) or _decode(before.name, found[0]) != before:
+            return False
+        is_done = self._adapter.write_text_if_match(before.file, text, found[1])
+        return is_done or self._adapter.read_text_if_exists(before.file) == text
 
     def delete_unreadable(self, name: str) -> None:
         """End a branch whose control object cannot be understood, and so names nothing (N1).
@@ -357,11 +327,9 @@ class Branches:
         return self._adapter.read_text_if_exists(control_file(SCHEMA_APPLY_LOCK)) is not None
 
     def _listed(self) -> Iterable[str]:
-        listed = set(self._adapter.list_dir(BRANCHES_DIR))
+        listed = self._adapter.list_lengths(BRANCHES_DIR)
         files = [
-            file
-            for file in listed
-            if file.endswith(".json") and not (_hint(file) in listed and self._is_ended(file))
+            file for file, length in listed.items() if file.endswith(".json") and not self._is_empty(length)
         ]
         names = {unquote(file.removesuffix(".json")): file for file in files}
         names.pop(SCHEMA_APPLY_LOCK, None)
@@ -370,23 +338,12 @@ class Branches:
                 raise InvariantViolation(f"'{BRANCHES_DIR}/{file}' is not the control object of any branch")
         return names.keys()
 
-    def _is_ended(self, file: str) -> bool:
-        text = self._adapter.read_text_if_exists(f"{BRANCHES_DIR}/{file}")
-        return text is None or _ended_ref(text) is not None
+    def _is_ended(self, text: str) -> bool:
+        """Return whether a control object is that of an ended branch; on a disk an empty one is damaged."""
+        return not self._is_local and text == ENDED
 
-
-def _hint(file: str) -> str:
-    return file.removesuffix(".json") + ENDED_HINT
-
-
-def _ended_ref(text: str) -> str | None:
-    """Return the ref of the branch that an ended control object belonged to; None for any other text (N4)."""
-    try:
-        document = read_json(text)
-    except ValueError:
-        return None
-    is_one = isinstance(document, dict) and document.get("deleted") is True
-    return str(document.get("ref")) if is_one else None
+    def _is_empty(self, length: int) -> bool:
+        return not self._is_local and length == len(ENDED)
 
 
 def _decode(name: str, text: str) -> Branch:
@@ -404,6 +361,7 @@ def _decode(name: str, text: str) -> Branch:
     if document["name"] != name:
         raise InvariantViolation(f"control object of branch '{name}' names branch '{document['name']}'")
     check_ref(document["ref"], f"control object of branch '{name}'")
+    document.pop("writer_epoch", None)  # what builds wrote that knew one writer at a time
     return Branch(**document)
 
 

@@ -12,8 +12,8 @@ J4  A branch is removed under its publish lock, after a look at its head where t
 J5  A branch begins at a version that is on the disk: the process that creates one syncs it, under the
     source's publish lock.
 J6  An unreadable branch can be deleted, and does not prevent the deletion of another.
-J7  On an object store the removal is conditional on no writer having come to the branch since it was read
-    (N4 of history/branches.py): a writer without its lease deletes nothing that its successor published.
+J7  On an object store a branch ends only if nothing was published on it since the look (`ending`): a writer
+    that was taken for dead deletes nothing that others have published.
 
 What only a change needs is imported where it is used: branches are listed from the shell all the time.
 """
@@ -77,7 +77,7 @@ def create_branch(
     parts = graph.parts
     with parts.queues.schema_gate, parts.queues.branch_gates([source, name]):
         _refuse_schema_apply(parts)
-        if parts.branches.find(name) is not None:
+        if _exists(parts, name):
             raise _taken(name)
         parts.branches.copies.refuse_lost(control_file(name))
         with graph.publisher.turn(source):
@@ -85,11 +85,10 @@ def create_branch(
             state = graph.state(source)
             _refuse_name_in_history(state, name)
             graph.publisher.make_durable(state.ref, state.version)  # J5
-            epoch = None if parts.lease is None else parts.lease.epoch
             ref = mint_ref(name, parts.new_id())
-            branch = Branch(name, ref, stored_name(source), state.version, parts.clock(), actor, epoch)
+            branch = Branch(name, ref, stored_name(source), state.version, parts.clock(), actor)
             address = parts.coordinator.address(branch.ref)
-            parts.check_lease()
+            parts.check_writer()
             parts.refs.create(parts.coordinator.address(state.ref), state.version, branch.ref)
         parts.syncer.sync(parts.refs.files(address, state.version), stage="manifest")
         parts.coordinator.manifest.note(address, state.version, is_synced=parts.syncer.is_active)
@@ -134,6 +133,8 @@ def delete_branch(
         _refuse_schema_apply(parts)
         try:
             captured = parts.branches.require(branch, ref)
+            if not _exists(parts, branch):
+                raise BranchNotFound(branch)
         except InvariantViolation as error:
             if head is not None:  # it is unknown whether it has something newer
                 raise
@@ -142,24 +143,36 @@ def delete_branch(
         state = graph.state(branch) if head is not None else _state_if_readable(graph, branch)
         tables = [] if state is None else [(entry.table_key, branch) for entry in state.tables.entries()]
         with parts.queues.acquire_many(tables):
-            parts.check_lease()
+            parts.check_writer()
             is_certain = _refuse_use(parts, captured, state)
             with graph.publisher.publish_lock(branch) as is_held:
                 captured = parts.branches.require(branch, captured.ref)
-                _refuse_later_writer(parts, captured)
                 if state is not None:
                     state = parts.coordinator.state(captured.identity)
                 if head is not None:
                     assert state is not None, "it was read for the comparison"
                     _refuse_newer(state, branch, head, is_alone=is_held)
                 hit("branch_delete.post_look_pre_control")
-                parts.check_lease()
-                parts.branches.delete(captured)  # J7
+                parts.check_writer()
+                _end(parts, captured, state)
             hit("branch_delete.post_control_pre_refs")
             parts.coordinator.forget_branch(branch)
-            _tidy(parts, captured)
             if state is not None and is_certain:
                 _let_go(parts, graph.publisher, captured, state)
+
+
+def _exists(parts: Parts, name: str) -> bool:
+    """Return whether there is a branch; one whose deletion somebody has begun is decided now (J7)."""
+    found = parts.branches.find(name)
+    if found is None or found.ending_version is None:
+        return found is not None
+    from omnigraph.commit.recovery.ending import require_going_on
+
+    try:
+        require_going_on(parts, found.identity)
+    except BranchNotFound:
+        return False
+    return True
 
 
 def _keep_copy(parts: Parts, branch: Branch) -> None:
@@ -207,19 +220,14 @@ def _refuse_schema_apply(parts: Parts) -> None:
         raise SchemaApplyInProgress("a schema change is in progress: create or delete branches after it")
 
 
-def _refuse_later_writer(parts: Parts, branch: Branch) -> None:
-    """Refuse to delete a branch that a successor of this writer uses: it may publish at any time (J7)."""
-    if parts.lease is not None and (branch.writer_epoch or 0) > parts.lease.epoch:
-        raise BranchInUse(branch.name, "another writer is using it")
+def _end(parts: Parts, branch: Branch, state: ManifestState | None) -> None:
+    """Make a branch cease to exist; on an object store not if it was published on since the look (J7)."""
+    if parts.local_root is not None or state is None:
+        parts.branches.delete(branch)
+        return
+    from omnigraph.commit.recovery.ending import end_branch
 
-
-def _tidy(parts: Parts, branch: Branch) -> None:
-    """Remove what is left of a control object on an object store; a failure is a warning (J2)."""
-    try:
-        parts.check_lease()
-        parts.branches.remove_ended(branch)
-    except OmnigraphError as error:
-        parts.warn(f"the control object of the deleted branch '{branch.name}' is left behind: {error}")
+    end_branch(parts, branch, state.version)
 
 
 def _refuse_newer(state: ManifestState, branch: str, head: GraphCommit, *, is_alone: bool) -> None:
@@ -273,9 +281,9 @@ def _let_go(parts: Parts, publisher: "ManifestPublisher", branch: Branch, state:
             return  # J3
         if _is_meeting_place(parts, branch, state):
             return  # J3
-        if parts.lease is not None:
-            parts.check_lease()
-            _refuse_use(parts, branch, state)  # a successor of ours may have come to need it
+        if parts.writer is not None:
+            parts.check_writer()
+            _refuse_use(parts, branch, state)  # others may have come to need it
         root = parts.local_root
         with publisher.turn(branch.name):  # whoever is publishing on it ends first
             drop_refs(parts, [parts.coordinator.address(branch.ref)])

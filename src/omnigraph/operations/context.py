@@ -188,11 +188,12 @@ def make_publisher(parts: Parts) -> "ManifestPublisher":
 
 
 def _branch_check(parts: Parts) -> Callable[[BranchIdentity], object]:
-    """Return how a publish looks for its branch: on an object store it claims it for this writer."""
-    lease = parts.lease
-    if lease is None:
+    """Return how a publish looks for its branch: on an object store it must not be about to end either."""
+    if parts.local_root is not None:
         return parts.branches.confirm
-    return lambda branch: parts.branches.claim(branch, lease.epoch)
+    from omnigraph.commit.recovery.ending import require_going_on
+
+    return lambda branch: require_going_on(parts, branch)
 
 
 def check_actor(actor: str) -> None:

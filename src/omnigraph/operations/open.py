@@ -1,8 +1,11 @@
 """`open`: from a place to a graph that can be read and written, with the file checks of every open.
 
-O1  A dead writer never makes an open fail; a live one never makes it wait.
+O1  A dead writer never makes an open fail. A live one never makes it wait, on an object store for no longer
+    than its next sign of life.
 O2  A read-only open writes nothing and holds no lock.
-O3  An open that fails gives its lease back.
+O3  An open that fails is no writer any more.
+O4  On an object store a process that wants to be the only writer takes the lease before it looks for others,
+    and every other one becomes a writer before it looks at the lease: of two, one sees the other.
 
 L1  An open compares lengths, of the newest files of the newest tables on main: a fixed number of files,
     however large the graph is. That is where a power cut, or copying a graph in use, leaves its traces.
@@ -22,8 +25,8 @@ from typing import TYPE_CHECKING
 from omnigraph.commit.parts import Parts, WriteQueueManager, boot_id, host_name, process_id
 from omnigraph.core.clock import boot_clock
 from omnigraph.core.damage import GraphDamaged
-from omnigraph.core.environment import word_setting
-from omnigraph.core.errors import GraphNotFound, StorageError, UnsupportedError
+from omnigraph.core.environment import number_setting, word_setting
+from omnigraph.core.errors import BadRequest, GraphNotFound, StorageError, UnsupportedError, WriterLeaseHeld
 from omnigraph.core.failpoint import hit
 from omnigraph.history.branches import Branches
 from omnigraph.history.contract import check_against_manifest, read_contract
@@ -37,9 +40,10 @@ from omnigraph.history.state import Snapshot
 from omnigraph.operations.context import OpenGraph, make_publisher
 from omnigraph.storage.control.durability import Durability, Syncer, setting_from_environment
 from omnigraph.storage.control.graph_files import GraphFiles, graph_files
-from omnigraph.storage.control.lease import LEASE_LIFETIME, WriterLease
+from omnigraph.storage.control.lease import LEASE_LIFETIME, WRITER_LEASE, LeaseRecord, WriterLease
 from omnigraph.storage.control.object_store import open_adapter, probe_store, refuse_file
 from omnigraph.storage.control.uri import GraphRoot
+from omnigraph.storage.control.writers import Writer
 from omnigraph.storage.files.sums import FileSum, Summer, is_recording
 from omnigraph.storage.files.version_file import HollowContent, NamedFile, decode_version, version_file_name
 from omnigraph.storage.tables.handle import TableAddress, ref_path
@@ -56,6 +60,13 @@ _log = logging.getLogger("omnigraph")
 VERIFY = "OMNIGRAPH_VERIFY"
 TABLES_COMPARED_MAX = 8  # with the fragments, about a millisecond: a few percent of an open
 FRAGMENTS_COMPARED_MAX = 8
+
+
+class Writers(StrEnum):
+    """How many processes may write a graph on an object store."""
+
+    MANY = "many"
+    ONE = "one"
 
 
 def make_parts(uri: str, *, durability: Durability | None = None, upkeep: bool = True) -> Parts:
@@ -88,15 +99,17 @@ def open_graph(
     durability: Durability | None = None,
     upkeep: bool = True,
     embedding: "EmbeddingConfig | None" = None,
-    lease_lifetime_s: float = LEASE_LIFETIME,
+    writers: Writers | None = None,
+    lifetime_s: float | None = None,
 ) -> OpenGraph:
     """Open a graph: probe, sweep what dead writers left behind, read and check the schema.
 
-    Every process that may write a graph on an object store must use the same lease lifetime.
+    `writers` and the lifetime of a writer are for object stores; None takes them from the environment.
 
     Raises:
         GraphNotFound: there is no graph at this place.
-        BadRequest: the place is a file.
+        BadRequest: the place is a file, or is on a disk, where no process can be the only writer.
+        WriterLeaseHeld: a process that writes this graph on an object store stands in the way.
         FormatVersionError: this build does not read its format.
         SchemaContractConflict: schema files and manifest contradict each other.
         InvariantViolation: a table is behind its published version.
@@ -108,7 +121,7 @@ def open_graph(
         raise GraphNotFound(f"no graph at {parts.root.uri}: create one with init")
     if is_writable:
         probe_store(parts.adapter, parts.root)
-        parts = _with_lease(parts, lease_lifetime_s)
+        parts = _as_writer(parts, writers, lifetime_s)
         parts.coordinator.leave_notes()
     publisher = make_publisher(parts) if is_writable else None
     try:
@@ -128,7 +141,7 @@ def open_graph(
         check_files_at_open(parts, snapshot)
         return OpenGraph(parts, contract, is_writable, publisher, embedding=embedding)
     except BaseException:
-        _give_back_lease(parts)
+        _end(parts)
         raise
 
 
@@ -151,15 +164,50 @@ def _prove_newest(parts: Parts, publisher: "ManifestPublisher") -> None:
         parts.warn(f"the newest version of the manifest could not be synced: {error}")
 
 
-def _with_lease(parts: Parts, lifetime_s: float) -> Parts:
-    """Become the one writer process of a graph on an object store; a local disk has locks instead.
+def _as_writer(parts: Parts, writers: Writers | None, lifetime_s: float | None) -> Parts:
+    """Become a writer of a graph on an object store, or the only one; a local disk has locks instead (O4).
 
     Raises:
-        WriterLeaseHeld: another process is the writer.
+        WriterLeaseHeld: another process is the only writer, or writes beside one that wants to be that.
+        BadRequest: nobody can be the only writer on a local disk.
     """
     if parts.root.is_local:
+        if writers is Writers.ONE:
+            raise BadRequest("writers='one' is for object stores: on a disk any process may write")
         return parts
-    lease = WriterLease.take(
+    if lifetime_s is None:
+        lifetime_s = float(number_setting("OMNIGRAPH_WRITER_LIFETIME", int(LEASE_LIFETIME), least=1))
+    if writers is None:
+        writers = word_setting("OMNIGRAPH_WRITERS", Writers.MANY)
+    lease = _take_lease(parts, lifetime_s) if writers is Writers.ONE else None
+    try:
+        writer = Writer.begin(
+            parts.adapter,
+            host=host_name(),
+            boot_id=boot_id(),
+            pid=process_id(),
+            boot_clock=boot_clock,
+            lifetime_s=lifetime_s,
+        )
+    except BaseException:
+        if lease is not None:
+            lease.close()
+        raise
+    writer.lease = lease
+    parts = replace(parts, writer=writer)
+    try:
+        if lease is None:
+            _refuse_the_only_writer(parts, lifetime_s)
+        else:
+            _refuse_others(writer)
+    except BaseException:
+        _end(parts)
+        raise
+    return parts
+
+
+def _take_lease(parts: Parts, lifetime_s: float) -> WriterLease:
+    return WriterLease.take(
         parts.adapter,
         host=host_name(),
         boot_id=boot_id(),
@@ -168,28 +216,52 @@ def _with_lease(parts: Parts, lifetime_s: float) -> Parts:
         boot_clock=boot_clock,
         lifetime_s=lifetime_s,
     )
-    return replace(parts, lease=lease)
 
 
-def _give_back_lease(parts: Parts) -> None:
-    """Let other processes try at once: otherwise it would be renewed for a handle that nobody holds (O3)."""
+def _refuse_the_only_writer(parts: Parts, lifetime_s: float) -> None:
+    """Refuse to write beside a process that is to be the only one; one that is dead loses its lease.
+
+    Raises:
+        WriterLeaseHeld: there is one.
+    """
+    text = parts.adapter.read_text_if_exists(WRITER_LEASE)
+    if text is not None and not LeaseRecord.from_json(text).is_free:
+        _take_lease(parts, lifetime_s).close()
+
+
+def _refuse_others(writer: Writer) -> None:
+    """Refuse to be the only writer beside others; of one that is silent, its end is awaited.
+
+    Raises:
+        WriterLeaseHeld: there is one.
+    """
+    for other in writer.watch.others():
+        if writer.watch.await_sign(other, lambda: False):
+            continue
+        found = writer.watch.describe(other)
+        if found is not None and found.ended_by is None:
+            raise WriterLeaseHeld(host=found.host, pid=found.pid, expires_at="it closes the graph")
+
+
+def _end(parts: Parts) -> None:
+    """Let other processes go on at once: otherwise this one would count as a writer that nobody is (O3)."""
     try:
-        if parts.lease is not None:
-            parts.lease.close()
+        if parts.writer is not None:
+            parts.writer.close()
     except StorageError as error:
-        parts.warn(f"the writer lease could not be given back and will expire by itself: {error}")
+        parts.warn(f"that this process no longer writes could not be said, and will show by itself: {error}")
 
 
 def close(graph: OpenGraph) -> None:
-    """Release what is cached, and the writer's lease; a second call does nothing.
+    """Release what is cached, and stop being a writer; a second call does nothing.
 
     From then on the handle refuses every call.
     """
     graph.is_closed = True
     graph.close_reading()
     graph.parts.coordinator.close()
-    if graph.parts.lease is not None:
-        graph.parts.lease.close()
+    if graph.parts.writer is not None:
+        graph.parts.writer.close()
 
 
 def refresh(graph: OpenGraph) -> None:

@@ -66,7 +66,7 @@ def retry_on_conflict(
             maintenance -= 1
             graph.heal()
         except DriftNeedsRepair as drift:
-            # A writer that lost its lease on an object store may have built an index or folded files late.
+            # A writer that was taken for dead may have built an index or folded files late.
             if not maintenance or not adopt(graph.parts, graph.publisher, branch, drift.table_key):
                 raise
             maintenance -= 1

@@ -111,7 +111,7 @@ def _fold(graph: OpenGraph, entry: TableEntry) -> CommittedTable | None:
     inline = InlineCommitResidual(parts.store)
     compaction = inline.compact_files(address, target_rows=SMALL_FRAGMENT_ROWS)
     hit("upkeep.post_compact_pre_index")
-    parts.check_lease()
+    parts.check_writer()
     folded = inline.optimize_indices(address)
     if folded.version == entry.version:
         return None

@@ -57,7 +57,7 @@ def test_what_was_staged_before_a_fence_is_refused(
     staged = SHAPES[shape](stager, base)
     if staged is None:
         return  # nothing to delete in an empty table
-    TableUndo(store).commit_fence(base, operation_id="op", epoch=7)
+    TableUndo(store).commit_fence(base, operation_id="op", healer="7")
 
     with pytest.raises(CommitConflict):
         stager.commit_staged(staged, operation_id="3", writer_kind="Mutation")
@@ -71,7 +71,7 @@ def test_a_fence_changes_nothing_and_says_whose_it_is(
 ) -> None:
     base = made(store, tmp_path, *ids)
 
-    TableUndo(store).commit_fence(base, operation_id="op", epoch=7)
+    TableUndo(store).commit_fence(base, operation_id="op", healer="7")
 
     fenced = store.open_head(base.address)
     assert store.scan(fenced).equals(store.scan(base))
@@ -81,18 +81,18 @@ def test_a_fence_changes_nothing_and_says_whose_it_is(
 
 def test_of_two_fences_on_one_version_one_stands(store: TableStore, tmp_path: Path) -> None:
     base = made(store, tmp_path, "a")
-    TableUndo(store).commit_fence(base, operation_id="op", epoch=7)
+    TableUndo(store).commit_fence(base, operation_id="op", healer="7")
 
     with pytest.raises(CommitConflict):
-        TableUndo(store).commit_fence(base, operation_id="op", epoch=8)
+        TableUndo(store).commit_fence(base, operation_id="op", healer="8")
 
 
 def test_an_index_build_fits_behind_a_fence(store: TableStore, tmp_path: Path) -> None:
-    """Why layout commits of a writer that lost its lease are published by the next one."""
+    """Why layout commits of a writer that was taken for dead are published by the next one."""
     stager, base = TableStager(store), made(store, tmp_path, "a")
     staged, _ = stager.stage_create_indices(base, [IndexRequest("id", "btree")])
     assert staged is not None
-    TableUndo(store).commit_fence(base, operation_id="op", epoch=7)
+    TableUndo(store).commit_fence(base, operation_id="op", healer="7")
 
     with pytest.raises(StaleCommit):
         stager.commit_staged(staged, operation_id="3", writer_kind="EnsureIndices")

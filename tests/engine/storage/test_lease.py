@@ -2,8 +2,7 @@
 
 import json
 import os
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from obstore.store import MemoryStore
@@ -14,58 +13,9 @@ from omnigraph.storage.control.lease import LEASE_LIFETIME, WRITER_LEASE, Writer
 from omnigraph.storage.control.object_store import ObjectStore
 from omnigraph.storage.control.uri import GraphRoot
 from tests.support.system import Script
+from tests.support.times import START_MICROS, FakeTime, Pulse
 
 ROOT = GraphRoot.parse("s3://bucket/graph")
-START_MICROS = 1_800_000_000_000_000
-
-
-class FakeTime:
-    """The clocks of one host: they go on only while somebody waits."""
-
-    def __init__(self, micros: int = START_MICROS) -> None:
-        self.micros = micros
-        self.boot_s = 100.0
-        self.while_waiting: Callable[[], None] = lambda: None
-        self.waited_s = 0.0
-
-    def clock(self) -> int:
-        return self.micros
-
-    def boot_clock(self) -> float:
-        return self.boot_s
-
-    def pass_by(self, seconds: float) -> None:
-        self.micros += int(seconds * 1_000_000)
-        self.boot_s += seconds
-
-    def wait(self, seconds: float) -> None:
-        self.pass_by(seconds)
-        self.waited_s += seconds
-        self.while_waiting()
-
-
-class Pulse:
-    """Lets hearts beat when a test says so, and never by themselves."""
-
-    def __init__(self) -> None:
-        self.rests: list[float] = []
-        self._due = threading.Semaphore(0)
-        self._resting = threading.Semaphore(0)
-
-    def rest(self, closed: threading.Event, seconds: float) -> bool:
-        self.rests.append(seconds)
-        self._resting.release()
-        while not closed.is_set():
-            if self._due.acquire(timeout=0.01):
-                return False
-        return True
-
-    def beat(self) -> None:
-        """Let the one heart beat once, and wait until it has."""
-        assert self._resting.acquire(timeout=60)
-        self._due.release()
-        assert self._resting.acquire(timeout=60)
-        self._resting.release()  # it rests again
 
 
 class CountingStore(ObjectStore):

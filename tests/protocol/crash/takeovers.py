@@ -36,7 +36,7 @@ WAKE_WITHIN = 2.0  # times as long, after the lease has gone: a recovery takes a
 SECOND_STOPS = 0.3  # of the successors are stopped as well, while they recover
 EARLY_WAKES = 0.1  # of the holders wake before their lease has run out
 TRIES_MAX = 3  # of a write that somebody else's late publish comes in the way of
-UNHARMED = {"WriterLeaseHeld", "RecoveryRequired", "ExpectedVersionMismatch", "ReadSetChanged"}
+UNHARMED = {"WriterLeaseHeld", "WriterEnded", "RecoveryRequired", "ExpectedVersionMismatch", "ReadSetChanged"}
 
 
 @dataclass(slots=True)
@@ -83,7 +83,7 @@ class Run:
         with omnigraph.init(root.uri, SCHEMA) as graph:
             graph.load(b'{"type": "Person", "data": {"name": "hub"}}\n', "append", index=False)
         self.holder = hosts[0]
-        assert "epoch" in self.holder.ask("open", uri=root.uri)
+        assert "writer" in self.holder.ask("open", uri=root.uri, writers="one")
 
     def takeovers(self, count: int) -> None:
         """Go on until the graph was taken over so many times from a holder that had not let go."""
@@ -104,7 +104,7 @@ class Run:
             self._write(self.holder)
         stopped = [(self.holder, self._write_and_stop(self.holder))]
         successor, before = self._other(self.holder), self._epoch()
-        successor.tell("open", uri=self.root.uri)
+        successor.tell("open", uri=self.root.uri, writers="one")
         if self.random.random() < EARLY_WAKES:
             self._wake_early(stopped.pop(), successor, before)
         else:
@@ -142,7 +142,7 @@ class Run:
         stopped.append((successor, None))
         (third,) = [host for host in self.hosts if host not in [host for host, _ in stopped]]
         before = self._epoch()
-        third.tell("open", uri=self.root.uri)
+        third.tell("open", uri=self.root.uri, writers="one")
         self._await_takeover(before)
         return third
 
@@ -183,7 +183,7 @@ class Run:
 
     def _opened(self, successor: Host) -> None:
         answer = successor.answer()
-        assert "epoch" in answer, answer
+        assert "writer" in answer, answer
 
     def _settle(self, successor: Host) -> None:
         """Write once more on every branch: whatever came late is recovered by that."""

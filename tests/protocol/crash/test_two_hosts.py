@@ -23,7 +23,7 @@ def take_over(monkeypatch: pytest.MonkeyPatch, count: int, seed: int) -> None:
         settings = settings_of(endpoint)
         for name, value in settings.items():
             monkeypatch.setenv(name, value)
-        hosts = tuple(ended.enter_context(Host(**settings)) for _ in range(3))
+        hosts = tuple(ended.enter_context(Host(settings)) for _ in range(3))
         run = Run(new_root(endpoint), hosts, seed)
         took_s = timed(run, count)
         run.close()

@@ -1,10 +1,11 @@
-"""The write path on an S3-compatible server: one writer process, the same commits, the same recovery."""
+"""The write path on an S3-compatible server: the same commits, the same recovery, and who may write."""
 
+import json
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from itertools import count
+from pathlib import Path
 
 import pytest
 
@@ -12,21 +13,26 @@ import omnigraph
 from omnigraph.commit.recovery.kinds import RecoveryKind
 from omnigraph.commit.sidecar import RECOVERY_DIR
 from omnigraph.commit.sidecar_reader import read_sidecar
-from omnigraph.core.clock import now_micros
 from omnigraph.core.errors import (
+    BadRequest,
     ConflictError,
     DriftNeedsRepair,
+    ExpectedVersionMismatch,
     RecoveryRequired,
     StorageError,
+    WriterEnded,
     WriterLeaseHeld,
 )
 from omnigraph.core.failpoint import InjectedFault, failpoint
+from omnigraph.core.ids import new_ulid
 from omnigraph.graph.graph import Graph
 from omnigraph.history.commits import MAINTENANCE_ACTOR, RECOVERY_ACTOR
+from omnigraph.operations.open import Writers
 from omnigraph.storage.control.durability import Durability
-from omnigraph.storage.control.lease import LEASE_LIFETIME, WRITER_LEASE, LeaseRecord, WriterLease
+from omnigraph.storage.control.lease import LEASE_LIFETIME, WRITER_LEASE, LeaseRecord
 from omnigraph.storage.control.object_store import ObjectStore, open_adapter
 from omnigraph.storage.control.uri import GraphRoot
+from omnigraph.storage.control.writers import WRITERS_DIR, Watch, WriterRecord
 from omnigraph.storage.tables.undo import TableUndo
 from tests.support.protocol import BEFORE, SCHEMA, records
 from tests.support.seam import internals, patched
@@ -157,19 +163,53 @@ def test_eight_writers_of_eight_tables_make_one_chain(root: GraphRoot) -> None:
 
 
 @pytest.mark.case("engine", 324)
-def test_a_second_writer_is_refused_and_a_reader_is_not(graph: Graph, root: GraphRoot) -> None:
-    with pytest.raises(WriterLeaseHeld):
-        omnigraph.open(root.uri)
-
-    with omnigraph.open(root.uri, mode="ro") as reader:
-        assert len(people(reader)) == 3
+def test_the_only_writer_keeps_others_out_and_readers_not(graph: Graph, root: GraphRoot) -> None:
     graph.close()
+    with omnigraph.open(root.uri, writers="one") as only:
+        only.mutate(ADD_DEE)
+
+        for writers in (None, "many", "one"):
+            with pytest.raises(WriterLeaseHeld):
+                omnigraph.open(root.uri, writers=writers)
+
+        with omnigraph.open(root.uri, mode="ro") as reader:
+            assert len(people(reader)) == 4
+        only.mutate('query add() { insert Company { name: "yak" } }')
     with omnigraph.open(root.uri) as successor:
-        assert len(people(successor)) == 3
+        assert len(people(successor)) == 4
 
 
-@pytest.mark.case("engine", 324)
-def test_a_killed_writer_is_recovered_by_the_next_holder_of_the_lease(graph: Graph, root: GraphRoot) -> None:
+@pytest.mark.case("engine", 460)
+def test_nobody_becomes_the_only_writer_beside_another_one(
+    graph: Graph, root: GraphRoot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph.close()
+    monkeypatch.setenv("OMNIGRAPH_WRITER_LIFETIME", "1")
+    with omnigraph.open(root.uri) as other:
+        with pytest.raises(WriterLeaseHeld, match="closes the graph"):
+            omnigraph.open(root.uri, writers="one")
+
+        other.mutate(ADD_DEE)
+    monkeypatch.setenv("OMNIGRAPH_WRITERS", "one")
+    with omnigraph.open(root.uri) as only:
+        assert len(people(only)) == 4
+        with pytest.raises(WriterLeaseHeld):
+            omnigraph.open(root.uri, writers="many")
+    assert open_adapter(root, Durability.FULL).list_dir(WRITERS_DIR) == []
+
+
+@pytest.mark.case("engine", 460)
+def test_nobody_is_the_only_writer_of_a_disk(tmp_path: Path) -> None:
+    omnigraph.init(tmp_path / "g", SCHEMA).close()
+
+    with pytest.raises(BadRequest, match="object stores"):
+        omnigraph.open(tmp_path / "g", writers="one")
+    with pytest.raises(BadRequest, match="not one of many, one"):
+        omnigraph.open(tmp_path / "g", writers="two")  # type: ignore[arg-type] # that is what is tried
+
+
+@pytest.mark.case("engine", 461)
+def test_a_killed_writer_of_this_host_is_recovered_at_once(graph: Graph, root: GraphRoot) -> None:
     graph.close()
     with Script(
         DIE, root.uri, ADD_DEE, OMNIGRAPH_FAILPOINTS="write.post_finalize_pre_publisher=exit"
@@ -177,41 +217,30 @@ def test_a_killed_writer_is_recovered_by_the_next_holder_of_the_lease(graph: Gra
         assert writer.wait() == 86
 
     with omnigraph.open(root.uri) as successor:
-        lease = internals(successor).parts.lease
-        assert lease is not None
-        assert lease.epoch == 3  # the fixture's, the killed writer's, ours
         assert "dee" in people(successor)
         assert [record.recovery_kind for record in successor.recoveries()] == [RecoveryKind.ROLLED_FORWARD]
 
 
-def lose_the_lease(graph: Graph, root: GraphRoot) -> None:
-    """Let somebody take over who saw nothing of the holder for a whole lifetime, and let the holder wake."""
-    lease, far = internals(graph).parts.lease, 10 * LEASE_LIFETIME
-    assert lease is not None
+def take_for_dead(graph: Graph, root: GraphRoot) -> None:
+    """Let somebody end a writer who has heard nothing of it for a whole lifetime, and let the writer wake."""
+    writer, far = internals(graph).parts.writer, 10 * LEASE_LIFETIME
+    assert writer is not None
     ticks = count(0, far)
-    taker = WriterLease.take(
-        open_adapter(root, Durability.FULL),
-        host="elsewhere",
-        boot_id="another boot",
-        pid=1,
-        clock=lambda: now_micros() + int(far * 1_000_000),
-        boot_clock=lambda: float(next(ticks)),
-        wait=lambda _seconds: None,
-    )
-    assert taker.epoch == lease.epoch + 1
-    taker.close()
-    awake = lease._boot_clock
-    lease._boot_clock = lambda: awake() + far
+    observer = WriterRecord("elsewhere", "elsewhere", "another boot", 1, LEASE_LIFETIME)
+    adapter = open_adapter(root, Durability.FULL)
+    watch = Watch(adapter, observer, boot_clock=lambda: float(next(ticks)), wait=lambda _seconds: None)
+    assert not watch.has_ended(writer.writer_id)
+    assert watch.has_ended(writer.writer_id)
+    awake = writer._boot_clock
+    writer._boot_clock = lambda: awake() + far
 
 
 @pytest.mark.case("engine", 325)
-def test_a_holder_that_wakes_after_a_takeover_is_refused_before_any_effect(
-    graph: Graph, root: GraphRoot
-) -> None:
+def test_a_writer_that_was_taken_for_dead_is_refused_before_any_effect(graph: Graph, root: GraphRoot) -> None:
     before = graph.snapshot()
-    lose_the_lease(graph, root)
+    take_for_dead(graph, root)
 
-    with pytest.raises(WriterLeaseHeld) as caught:
+    with pytest.raises(WriterEnded, match="open the graph again") as caught:
         graph.mutate(ADD_DEE)
 
     assert caught.value.recovery_operation_id is None
@@ -229,7 +258,7 @@ def test_a_holder_that_wakes_after_a_takeover_is_refused_before_any_effect(
         ("write.post_finalize_pre_publisher", RecoveryKind.ROLLED_FORWARD, True),
     ],
 )
-def test_a_holder_that_loses_its_lease_in_phase_b_publishes_nothing(
+def test_a_writer_that_is_taken_for_dead_in_phase_b_publishes_nothing(
     graph: Graph, root: GraphRoot, point: str, kind: RecoveryKind, *, is_visible: bool
 ) -> None:
     lost: list[bool] = []
@@ -237,43 +266,58 @@ def test_a_holder_that_loses_its_lease_in_phase_b_publishes_nothing(
     def lose() -> None:
         if not lost:
             lost.append(True)
-            lose_the_lease(graph, root)
+            take_for_dead(graph, root)
 
     commits = len(graph.commits())
-    with failpoint(point, call=lose), pytest.raises(WriterLeaseHeld) as caught:
+    with failpoint(point, call=lose), pytest.raises(WriterEnded) as caught:
         graph.mutate(ADD_DEE)
 
     assert len(graph.commits()) == commits
     adapter = open_adapter(root, Durability.FULL)
     name = f"{RECOVERY_DIR}/{caught.value.recovery_operation_id}.json"
     sidecar = read_sidecar(name, adapter.read_text(name))
+    writer = internals(graph).parts.writer
+    assert writer is not None
+    assert sidecar.writer_id == writer.writer_id
     with omnigraph.open(root.uri) as successor:
-        lease = internals(successor).parts.lease
-        assert lease is not None
-        assert sidecar.writer_epoch is not None
-        assert sidecar.writer_epoch < lease.epoch
         assert ("dee" in people(successor)) is is_visible
         assert [record.recovery_kind for record in successor.recoveries()] == [kind]
     with omnigraph.open(root.uri) as third:
         assert len(third.recoveries()) == 1
 
 
+@pytest.mark.case("engine", 325)
+def test_a_writer_that_is_taken_for_dead_behind_its_publish_leaves_the_sidecar(
+    graph: Graph, root: GraphRoot
+) -> None:
+    with failpoint("write.post_publish_pre_sidecar_delete", call=lambda: take_for_dead(graph, root)):
+        graph.mutate(ADD_DEE)
+
+    assert len(open_adapter(root, Durability.FULL).list_dir(RECOVERY_DIR)) == 1
+    with omnigraph.open(root.uri) as successor:
+        assert "dee" in people(successor)
+        assert [record.recovery_kind for record in successor.recoveries()] == [RecoveryKind.ROLLED_FORWARD]
+
+
 @pytest.mark.case("engine", 383)
+@pytest.mark.parametrize("writers", [Writers.MANY, Writers.ONE])
 @pytest.mark.parametrize(
     ("point", "is_swept"),
     [("open.before_schema_contract_read", False), ("recovery.before_fence", True)],
 )
-def test_an_open_that_fails_gives_its_lease_back(
-    graph: Graph, root: GraphRoot, point: str, *, is_swept: bool
+def test_an_open_that_fails_is_no_writer_any_more(
+    graph: Graph, root: GraphRoot, point: str, writers: Writers, *, is_swept: bool
 ) -> None:
     if is_swept:
         with failpoint("write.post_table_commit", "raise:once"), pytest.raises(RecoveryRequired):
             graph.mutate(ADD_DEE)
     graph.close()
     with failpoint(point, "raise:once"), pytest.raises(InjectedFault):
-        omnigraph.open(root.uri)
-    record = LeaseRecord.from_json(open_adapter(root, Durability.FULL).read_text(WRITER_LEASE))
-    assert record.is_free
+        omnigraph.open(root.uri, writers=writers.value)
+    adapter = open_adapter(root, Durability.FULL)
+    assert adapter.list_dir(WRITERS_DIR) == []
+    if writers is Writers.ONE:
+        assert LeaseRecord.from_json(adapter.read_text(WRITER_LEASE)).is_free
 
     with omnigraph.open(root.uri) as successor:
         assert "dee" not in people(successor)
@@ -284,7 +328,7 @@ def test_an_open_that_fails_gives_its_lease_back(
 def test_a_sidecar_that_its_writer_takes_back_while_it_is_recovered_fails_no_open(
     graph: Graph, root: GraphRoot
 ) -> None:
-    """A writer whose first commit the fence refuses may not know yet that its lease is gone."""
+    """A writer whose first commit the fence refuses may not know yet that it was taken for dead."""
     with failpoint("write.post_sidecar_pre_commit", "raise:once"), pytest.raises(RecoveryRequired):
         graph.mutate(ADD_DEE)
     graph.close()
@@ -306,30 +350,96 @@ def test_a_sidecar_that_its_writer_takes_back_while_it_is_recovered_fails_no_ope
         assert MAINTENANCE_ACTOR in {commit.actor_id for commit in successor.commits(limit=4)}
 
 
-def test_a_sidecar_of_a_later_writer_is_left_alone(graph: Graph, root: GraphRoot) -> None:
+@pytest.mark.case("engine", 462)
+@pytest.mark.parametrize("is_alive", [True, False])
+def test_a_sidecar_is_left_to_its_owner_while_that_is_alive(
+    graph: Graph, root: GraphRoot, *, is_alive: bool
+) -> None:
     with failpoint("write.post_table_commit", "raise:once"), pytest.raises(RecoveryRequired):
         graph.mutate(ADD_DEE)
     adapter = open_adapter(root, Durability.FULL)
     (name,) = adapter.list_dir(RECOVERY_DIR)
     path = f"{RECOVERY_DIR}/{name}"
     sidecar = read_sidecar(path, adapter.read_text(path))
-    later = replace(sidecar, writer_epoch=(sidecar.writer_epoch or 0) + 1).to_text()
-    adapter.write_text(path, later)
+    assert sidecar.owner is None, "its writer has let go of it"
+    other = WriterRecord(new_ulid(), "elsewhere", "another boot", 1, LEASE_LIFETIME)
+    if is_alive:
+        adapter.write_text(other.file, other.to_json())
+    kept = sidecar.owned_by(other.writer_id).to_text()
+    adapter.write_text(path, kept)
 
     graph.refresh()
 
-    assert adapter.read_text(path) == later
+    assert (adapter.read_text_if_exists(path) == kept) is is_alive
+    assert len(graph.recoveries()) == (0 if is_alive else 1)
+    if is_alive:
+        with pytest.raises(ExpectedVersionMismatch) as caught:
+            graph.mutate('query add() { insert Knows { from: "ann", to: "cid" } }')
+        assert caught.value.in_flight_operation_id == sidecar.operation_id
+
+
+@pytest.mark.case("engine", 463)
+def test_a_sidecar_of_an_earlier_build_is_of_a_dead_writer(graph: Graph, root: GraphRoot) -> None:
+    with failpoint("write.post_finalize_pre_publisher", "raise:once"), pytest.raises(RecoveryRequired):
+        graph.mutate(ADD_DEE)
+    graph.close()
+    adapter = open_adapter(root, Durability.FULL)
+    (name,) = adapter.list_dir(RECOVERY_DIR)
+    path = f"{RECOVERY_DIR}/{name}"
+    document = json.loads(adapter.read_text(path))
+    del document["writer_id"], document["owner"]
+    adapter.write_text(path, json.dumps(document | {"schema_version": 2, "writer_epoch": 7}, indent=2))
+
+    with omnigraph.open(root.uri) as successor:
+        assert "dee" in people(successor)
+        assert len(successor.recoveries()) == 1
+    assert adapter.list_dir(RECOVERY_DIR) == []
+
+
+@pytest.mark.case("engine", 462)
+def test_a_healer_that_is_not_the_first_to_claim_a_sidecar_leaves_it(graph: Graph, root: GraphRoot) -> None:
+    with failpoint("write.post_table_commit", "raise:once"), pytest.raises(RecoveryRequired):
+        graph.mutate(ADD_DEE)
+    adapter = open_adapter(root, Durability.FULL)
+    (name,) = adapter.list_dir(RECOVERY_DIR)
+    path = f"{RECOVERY_DIR}/{name}"
+    other = WriterRecord(new_ulid(), "elsewhere", "another boot", 1, LEASE_LIFETIME)
+    adapter.write_text(other.file, other.to_json())
+
+    def be_faster() -> None:
+        sidecar = read_sidecar(path, adapter.read_text(path))
+        adapter.write_text(path, sidecar.owned_by(other.writer_id).to_text())
+
+    with failpoint("recovery.before_claim", call=be_faster):
+        graph.refresh()
+
+    assert read_sidecar(path, adapter.read_text(path)).owner == other.writer_id
     assert graph.recoveries() == []
 
 
-def test_a_holder_that_loses_its_lease_while_it_deletes_a_branch_drops_no_storage(
+@pytest.mark.case("engine", 421)
+def test_a_writer_that_was_taken_for_dead_behind_its_look_deletes_no_branch(
+    graph: Graph, root: GraphRoot
+) -> None:
+    graph.create_branch("side")
+
+    with (
+        failpoint("branch_delete.post_look_pre_control", call=lambda: take_for_dead(graph, root)),
+        pytest.raises(WriterEnded),
+    ):
+        graph.delete_branch("side")
+
+    assert graph.branches() == ["main", "side"]
+
+
+def test_a_writer_that_is_taken_for_dead_while_it_deletes_a_branch_drops_no_storage(
     graph: Graph, root: GraphRoot
 ) -> None:
     graph.create_branch("side")
     graph.mutate(ADD_DEE, branch="side")
     entry, parts = graph.snapshot("side").entry("node:Person"), internals(graph).parts
 
-    with failpoint("branch_delete.post_control_pre_refs", call=lambda: lose_the_lease(graph, root)):
+    with failpoint("branch_delete.post_control_pre_refs", call=lambda: take_for_dead(graph, root)):
         graph.delete_branch("side")
 
     assert entry.owner in {ref.name for ref in parts.store.list_refs(parts.address(entry))}
@@ -354,7 +464,7 @@ def test_a_sidecar_that_comes_back_after_its_recovery_is_removed(graph: Graph, r
 def test_rows_that_nobody_explains_are_never_published(graph: Graph) -> None:
     parts, entry = internals(graph).parts, graph.snapshot().entry("node:Person")
     handle = parts.open(entry)
-    TableUndo(parts.store).commit_fence(handle, operation_id="x", epoch=1)
+    TableUndo(parts.store).commit_fence(handle, operation_id="x", healer="1")
     fenced = parts.store.open_head(handle.address)
     staged = parts.stager.stage_delete(fenced, ["ann"])
     assert staged is not None

@@ -1,6 +1,6 @@
-"""Fences: how a new writer on an object store keeps its predecessor from ever moving a table again.
+"""Fences: how a healer on an object store keeps a dead writer from ever moving a table again.
 
-N1  Checking the lease is not a fence: a process can stall between the check and its commit, for any length of
+N1  A look at oneself is no fence: a process can stall between the look and its commit, for any length of
     time. A process that takes over a sidecar moves the HEAD of every table that it names by a commit without
     effect, before it judges; a commit that was staged earlier is refused from then on.
 N2  A fence belongs to the writer that put it there: recovery never counts it as movement, and publishes it.
@@ -29,48 +29,41 @@ from omnigraph.storage.tables.handle import TableAddress
 from omnigraph.storage.tables.stage import OPERATION_ID_PROPERTY, WRITER_KIND_PROPERTY
 from omnigraph.storage.tables.undo import FENCE_PROPERTY, TableUndo
 
-FENCES_MAX = 10  # tries on one table: what comes in between is the last commit of our predecessor
+FENCES_MAX = 10  # tries on one table: what comes in between is the last commit of the dead writer
 _LAYOUT_OPERATIONS = frozenset({"reserve", "rewrite", "create_index", "config"})
 _LAYOUT_WRITERS = frozenset({WriterKind.ENSURE_INDICES.value, WriterKind.OPTIMIZE.value})
 
 
-def is_of_another_writer(parts: Parts, sidecar: Sidecar) -> bool:
-    """Return whether a sidecar was written under a lease that this process does not hold (N4)."""
-    return parts.lease is not None and sidecar.writer_epoch != parts.lease.epoch
-
-
-def is_of_a_later_writer(parts: Parts, sidecar: Sidecar) -> bool:
-    """Return whether a sidecar was written under a lease that was taken after ours was lost."""
-    return parts.lease is not None and (sidecar.writer_epoch or 0) > parts.lease.epoch
-
-
 def fence(parts: Parts, sidecar: Sidecar, state: ManifestState) -> None:
-    """Make sure that no other process moves the tables of a sidecar (N1, N3).
+    """Make sure that nothing staged earlier moves the tables of a sidecar (N1, N3).
+
+    That includes what this process itself has sent: the store may act on a request after its failure.
 
     Raises:
-        WriterLeaseHeld: another process has taken over from us as well.
+        WriterEnded: another process has taken over from us as well.
         StorageError: the store failed.
     """
-    assert parts.lease is not None, "a local disk needs no fence"
+    if parts.writer is None:
+        return  # N4
     for table in sidecar.tables:
         pin = state.tables.pins.get(table.identity)
         if pin is not None and pin.ref == table.ref:
             address = parts.address_of(table.table_path, table.ref)
-            _fence(parts, address, sidecar.operation_id, parts.lease.epoch)
+            _fence(parts, address, sidecar.operation_id, parts.writer.writer_id)
 
 
-def _fence(parts: Parts, address: TableAddress, operation_id: str, epoch: int) -> None:
+def _fence(parts: Parts, address: TableAddress, operation_id: str, healer: str) -> None:
     for _ in range(FENCES_MAX):
         head = parts.store.open_head(address)
         newest = parts.store.transaction_info(address, head.version)
-        if newest.properties.get(FENCE_PROPERTY) == str(epoch):
+        if newest.properties.get(FENCE_PROPERTY) == healer:
             return
-        parts.check_lease()
+        parts.check_writer()
         hit("recovery.before_fence")
         try:
-            TableUndo(parts.store).commit_fence(head, operation_id=operation_id, epoch=epoch)
+            TableUndo(parts.store).commit_fence(head, operation_id=operation_id, healer=healer)
         except (CommitConflict, StaleCommit):
-            continue  # our predecessor was faster, for the last time
+            continue  # somebody was faster; the dead writer for the last time
         return
     raise StorageError(f"{address.open_uri} moves too often to be fenced", kind="transient")
 
@@ -96,7 +89,7 @@ def is_layout(made: TransactionInfo) -> bool:
 
 def fenced_tables(parts: Parts, sidecar: Sidecar, state: ManifestState) -> list[UpdateTable]:
     """Return the pins of tables that only fences have moved, for a writer that had published after all."""
-    if parts.lease is None:
+    if parts.writer is None:
         return []
     moved = []
     for table in sidecar.tables:
@@ -111,11 +104,11 @@ def fenced_tables(parts: Parts, sidecar: Sidecar, state: ManifestState) -> list[
 
 
 def adopt(parts: Parts, publisher: ManifestPublisher, branch: str, table_key: str) -> bool:
-    """Publish what a writer that lost its lease did to a table too late, if that changes no row.
+    """Publish what a writer that was taken for dead did to a table too late, if that changes no row.
 
     Returns whether there was: indexes, layout or fences, and no sidecar that names the table.
     """
-    if parts.lease is None:
+    if parts.writer is None:
         return False
     with parts.queues.acquire_many([(table_key, branch)]):
         found = parts.branches.resolve(branch)
@@ -126,7 +119,7 @@ def adopt(parts: Parts, publisher: ManifestPublisher, branch: str, table_key: st
         made = _made_since(parts, address, entry.version)
         if not made or not all(_changes_no_row(version) for version in made):
             return False
-        parts.check_lease()
+        parts.check_writer()
         change = UpdateTable(entry.identity, table_key, _pin(parts, address, entry.pin, made))
         lineage = LineageIntent(parts.new_id(), MAINTENANCE_ACTOR, parts.clock())
         publisher.publish(found, [change], {entry.identity: Expectation.of(entry)}, lineage)

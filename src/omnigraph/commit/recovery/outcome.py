@@ -191,7 +191,7 @@ def roll_back(
 
 def _undo(parts: Parts, sidecar: Sidecar, found: ObservedTable, staged: StagedWrite) -> CommittedTable:
     """Commit an inverse or a restore; if refused, the sidecar stays and the next pass classifies again."""
-    parts.check_lease()
+    parts.check_writer()
     try:
         return parts.stager.commit_staged(
             staged, operation_id=sidecar.operation_id, writer_kind=sidecar.writer_kind.value
@@ -243,14 +243,14 @@ def _publish(
         sums=parts.summer.sum(files),
         merged_history=None if merged_parent is None else _merged_history(parts, sidecar, merged_parent),
     )
-    parts.check_lease()
+    parts.check_writer()
     try:
         publisher.publish(sidecar.branch, changes, expected, lineage)
     except ExpectedVersionMismatch:
         state = parts.coordinator.state(sidecar.branch)
         if state.commits.find(sidecar.recovery_commit_id) is None:
             raise
-        # Another healer on an object store, which had stalled after checking the lease, was faster.
+        # Another healer on an object store, which had stalled before its publish, was faster.
 
 
 def _fenced(

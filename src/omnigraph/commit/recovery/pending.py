@@ -1,11 +1,11 @@
-"""Existing sidecars, and whether their writers are alive.
+"""Existing sidecars, whether their writers are alive, and whose turn it is.
 
-V1  A taken writer lock means alive: nothing of its owner is recovered, repaired or removed.
+V1  A taken writer lock means alive: nothing of its owner is recovered, repaired or removed. On an object
+    store the owner that a sidecar names is alive until its silence has proved the contrary.
 V2  A failure to list or read is loud; silence is never taken for absence. A file that is gone when it is read
     was finished by its writer.
-
-On an object store no lock tells whether a writer is alive; one process writes there, and it knows which of
-its operations are inside their commit section.
+V3  On an object store a sidecar changes only by compare-and-swap with what was read. Its owner is whoever may
+    go on with it: a healer makes itself the owner first, and a writer or healer that gives up lets go of it.
 """
 
 import threading
@@ -17,10 +17,11 @@ from pathlib import Path
 from omnigraph.commit.parts import Parts
 from omnigraph.commit.sidecar import RECOVERY_DIR, Sidecar
 from omnigraph.commit.sidecar_reader import read_sidecar
-from omnigraph.core.errors import RecoveryRequired, StorageError
+from omnigraph.core.errors import OmnigraphError, RecoveryRequired, StorageError
 from omnigraph.core.failpoint import hit
 from omnigraph.storage.control.local_files import LocalFiles
 from omnigraph.storage.control.locks import HeldLock, is_taken, try_lock
+from omnigraph.storage.control.writers import Writer
 
 _running: set[str] = set()
 _lock = threading.Lock()
@@ -54,10 +55,15 @@ class SidecarChanged(RecoveryRequired):
 
 @dataclass(frozen=True, slots=True)
 class PendingSidecar:
-    """One unfinished write, and the path of its writer's lock (None on an object store)."""
+    """One unfinished write, and how to tell whether anybody is working on it.
+
+    That is the path of its writer's lock on a disk; on an object store it is this process as a writer, which
+    watches the others (None if it only reads).
+    """
 
     sidecar: Sidecar
     lock_path: Path | None
+    writer: Writer | None = None
 
     @property
     def operation_id(self) -> str:
@@ -67,9 +73,22 @@ class PendingSidecar:
     @property
     def is_alive(self) -> bool:
         """Whether its writer, or another healer, is active (V1)."""
-        if self.lock_path is None:
-            return is_running(self.operation_id)
-        return is_taken(self.lock_path)
+        if self.lock_path is not None:
+            return is_taken(self.lock_path)
+        return is_running(self.operation_id) or (self.is_of_others and not self.has_ended)
+
+    @property
+    def is_of_others(self) -> bool:
+        """Whether another writer of an object store owns it, dead or alive."""
+        owner = self.sidecar.owner
+        return self.writer is not None and owner is not None and owner != self.writer.writer_id
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the other writer that owns it is dead."""
+        assert self.writer is not None
+        assert self.sidecar.owner is not None
+        return self.writer.watch.has_ended(self.sidecar.owner)
 
     def try_lock(self) -> HeldLock | None:
         """Take the writer's lock if it is free."""
@@ -92,7 +111,7 @@ def list_pending(parts: Parts) -> list[PendingSidecar]:
         hit("recovery.post_list_pre_read")
         sidecar = reread(parts, f"{RECOVERY_DIR}/{name}")
         if sidecar is not None:
-            pending.append(PendingSidecar(sidecar, lock_path(parts, sidecar.operation_id)))
+            pending.append(PendingSidecar(sidecar, lock_path(parts, sidecar.operation_id), parts.writer))
     return pending
 
 
@@ -104,7 +123,7 @@ def reread(parts: Parts, name: str) -> Sidecar | None:
 
 
 def rewrite(parts: Parts, before: Sidecar, after: Sidecar) -> None:
-    """Replace a sidecar with what is known since; on an object store only if it is unchanged.
+    """Replace a sidecar with what is known since; on an object store only if it is unchanged (V3).
 
     Without a lock another process may have taken it over and finished it: it must not come back.
 
@@ -115,9 +134,46 @@ def rewrite(parts: Parts, before: Sidecar, after: Sidecar) -> None:
         parts.adapter.write_text(after.name, after.to_text())
         return
     found = parts.adapter.read_text_versioned(before.name)
-    is_same = found is not None and found[0] == before.to_text()
+    if found is not None and found[0] == after.to_text() != before.to_text():
+        return  # a request of ours whose answer was lost
+    is_same = found is not None and read_sidecar(before.name, found[0]) == before
     if found is None or not is_same or not _is_replaced(parts, after, found[1]):
         raise SidecarChanged(before.operation_id)
+
+
+def claim(parts: Parts, sidecar: Sidecar) -> Sidecar:
+    """Make this process the owner of a sidecar whose owner is dead, or has let go of it (V3).
+
+    Raises:
+        SidecarChanged: another process was faster.
+    """
+    assert parts.writer is not None, "on a local disk a lock says whose turn it is"
+    if sidecar.owner == parts.writer.writer_id:
+        return sidecar
+    hit("recovery.before_claim")
+    claimed = sidecar.owned_by(parts.writer.writer_id)
+    rewrite(parts, sidecar, claimed)
+    return claimed
+
+
+def let_go(parts: Parts, operation_id: str) -> None:
+    """Let anybody go on with a sidecar that this process owns; what the store refuses is done later (V3)."""
+    writer = parts.writer
+    if writer is None:
+        return
+
+    def release() -> None:
+        now = reread(parts, f"{RECOVERY_DIR}/{operation_id}.json")
+        if now is not None and now.owner == writer.writer_id and not is_running(operation_id):
+            rewrite(parts, now, now.owned_by(None))
+
+    try:
+        release()
+    except SidecarChanged:
+        return
+    except OmnigraphError as error:
+        parts.warn(f"sidecar {operation_id} could not be let go, which is tried again: {error}")
+        writer.owe(release)
 
 
 def bind_to_go_back(parts: Parts, before: Sidecar, after: Sidecar) -> None:

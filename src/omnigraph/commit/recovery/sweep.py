@@ -5,8 +5,9 @@ Z2  Every sidecar is judged against a fresh state of its branch: an earlier one 
 Z3  Healing at the entry of a write rolls forward, finishes the bookkeeping, and rolls back only by strict
     inverses. A restore waits for a read-write open.
 Z4  Of two healers on one table the one with the older sidecar continues: the other releases its lock at once.
-Z5  On an object store there is no lock: a sidecar of an earlier writer is fenced before it is judged, and one
-    of a later writer is left alone.
+Z5  On an object store there is no lock: a healer makes itself the owner of a sidecar, and fences its tables,
+    before it judges. What it cannot settle it lets go. A full sweep waits until a silent owner is proven
+    dead; an entry only looks, and goes by what earlier looks have seen.
 Z6  A plan to go back binds: a write whose files could not be synced never goes forward, however whole it
     looks. Only what others have built on stays (`built_on`).
 Z7  Whatever cannot be read or judged about a branch affects that branch alone: its sidecar waits, a warning
@@ -23,7 +24,7 @@ from omnigraph.commit.publish import ManifestPublisher, PublishLockHeld
 from omnigraph.commit.recovery.branch_trouble import UNREADABLE, is_its_own
 from omnigraph.commit.recovery.built_on import settle_built_on
 from omnigraph.commit.recovery.classify import Classification, Decision, decide
-from omnigraph.commit.recovery.fence import fence, is_of_a_later_writer, is_of_another_writer
+from omnigraph.commit.recovery.fence import fence
 from omnigraph.commit.recovery.kinds import RecoveryKind
 from omnigraph.commit.recovery.observe import ObservedTable, observe
 from omnigraph.commit.recovery.outcome import (
@@ -38,12 +39,14 @@ from omnigraph.commit.recovery.outcome import (
 from omnigraph.commit.recovery.pending import (
     PendingSidecar,
     SidecarChanged,
+    claim,
+    let_go,
     list_pending,
     remove_litter,
     reread,
 )
 from omnigraph.commit.sidecar import Sidecar
-from omnigraph.core.errors import InvariantViolation
+from omnigraph.core.errors import CommitConflict, ExpectedVersionMismatch, InvariantViolation
 from omnigraph.core.failpoint import hit
 from omnigraph.history.branches import control_file
 from omnigraph.history.state import ManifestState
@@ -69,7 +72,7 @@ def sweep(parts: Parts, publisher: ManifestPublisher, mode: SweepMode) -> dict[s
     """
     results: dict[str, SweepResult] = {}
     done: list[PendingSidecar] = []
-    for pending in list_pending(parts):
+    for pending in _looked_at(list_pending(parts)):
         hit("recovery.post_list_pre_lock")
         follows = any(_share_a_table(pending, other) for other in done)
         result = _process_if_dead(parts, publisher, pending, mode, follows=follows)
@@ -85,6 +88,14 @@ def sweep(parts: Parts, publisher: ManifestPublisher, mode: SweepMode) -> dict[s
     return results
 
 
+def _looked_at(found: Sequence[PendingSidecar]) -> Sequence[PendingSidecar]:
+    """Look at every owner once: whoever is silent from now on is so for all, and waits do not add up (Z5)."""
+    for pending in found:
+        if pending.is_of_others:
+            _ = pending.has_ended
+    return found
+
+
 def _process_if_dead(
     parts: Parts, publisher: ManifestPublisher, pending: PendingSidecar, mode: SweepMode, *, follows: bool
 ) -> SweepResult:
@@ -93,12 +104,8 @@ def _process_if_dead(
     A sidecar that follows one just processed can only be locked by a healer that gives way to us (Z4).
     """
     if pending.lock_path is None:
-        if pending.is_alive:
-            return SweepResult.LEFT_ALIVE
-        parts.check_lease()
-        if is_of_a_later_writer(parts, pending.sidecar):
-            return SweepResult.LEFT_ALIVE  # Z5
-        return _process_under_queues(parts, publisher, pending.sidecar, mode)
+        is_left = _is_kept_by_others(parts, pending, mode)
+        return SweepResult.LEFT_ALIVE if is_left else _process_as_owner(parts, publisher, pending, mode)
     lock = _try_lock(pending, looks=LOOKS if follows else 1)
     if lock is None:
         return SweepResult.LEFT_ALIVE
@@ -110,6 +117,54 @@ def _process_if_dead(
         return result
     finally:
         lock.release(remove=result is SweepResult.DONE)
+
+
+def _is_kept_by_others(parts: Parts, pending: PendingSidecar, mode: SweepMode) -> bool:
+    """Return whether the owner of a sidecar on an object store is alive, as far as anybody knows (Z5)."""
+    if mode is SweepMode.HEAL or not pending.is_of_others:
+        return pending.is_alive
+    assert parts.writer is not None
+    assert pending.sidecar.owner is not None
+
+    def is_over() -> bool:
+        now = reread(parts, pending.sidecar.name)
+        return now is None or now.owner != pending.sidecar.owner
+
+    return not parts.writer.watch.await_sign(pending.sidecar.owner, is_over)
+
+
+def _process_as_owner(
+    parts: Parts, publisher: ManifestPublisher, pending: PendingSidecar, mode: SweepMode
+) -> SweepResult:
+    """Claim a sidecar that nobody keeps, then process it; whatever is not settled is let go (Z5)."""
+    parts.check_writer()
+    with parts.queues.acquire_many(_keys(pending.sidecar)):
+        listed = reread(parts, pending.sidecar.name)
+        if listed is None:
+            return SweepResult.DONE
+        found = PendingSidecar(listed, None, parts.writer)
+        if found.is_alive:
+            return SweepResult.LEFT_ALIVE
+        result = SweepResult.UNRESOLVED
+        try:
+            claimed = claim(parts, listed)
+        except SidecarChanged:
+            return SweepResult.LEFT_ALIVE
+        try:
+            if _is_shared_with_the_living(parts, found):
+                return SweepResult.LEFT_ALIVE
+            result = _process_guarded(parts, publisher, claimed, mode)
+            return result
+        except (ExpectedVersionMismatch, CommitConflict) as moved:
+            parts.warn(f"sidecar {claimed.operation_id} waits: {moved}")  # for the next look at what is there
+            return result
+        finally:
+            if result is not SweepResult.DONE:
+                let_go(parts, claimed.operation_id)
+
+
+def _keys(sidecar: Sidecar) -> list[tuple[str, str]]:
+    return [(table.table_key, sidecar.branch.name) for table in sidecar.tables]
 
 
 def _try_lock(pending: PendingSidecar, *, looks: int) -> HeldLock | None:
@@ -150,24 +205,27 @@ def _pause() -> None:
 def _process_under_queues(
     parts: Parts, publisher: ManifestPublisher, sidecar: Sidecar, mode: SweepMode
 ) -> SweepResult:
-    keys = [(table.table_key, sidecar.branch.name) for table in sidecar.tables]
-    with parts.queues.acquire_many(keys):
-        try:
-            return _process(parts, publisher, sidecar, mode)
-        except SidecarChanged:
-            # Its writer woke up after its publish and has finished it, or another healer did; not an error.
-            return SweepResult.DONE if reread(parts, sidecar.name) is None else SweepResult.UNRESOLVED
-        except PublishLockHeld as held:
-            parts.warn(f"sidecar {sidecar.operation_id} waits: {held}")
-            return SweepResult.UNRESOLVED  # Z8
-        except UNREADABLE as error:
-            if not is_its_own(sidecar.branch, error):
-                raise
-            waits = (
-                f"sidecar {sidecar.operation_id} waits until its branch '{sidecar.branch.name}' can be read"
-            )
-            parts.warn(f"{waits}: {error}")  # Z7
-            return SweepResult.UNRESOLVED
+    with parts.queues.acquire_many(_keys(sidecar)):
+        return _process_guarded(parts, publisher, sidecar, mode)
+
+
+def _process_guarded(
+    parts: Parts, publisher: ManifestPublisher, sidecar: Sidecar, mode: SweepMode
+) -> SweepResult:
+    try:
+        return _process(parts, publisher, sidecar, mode)
+    except SidecarChanged:
+        # Its writer woke up after its publish and has finished it, or another healer did; not an error.
+        return SweepResult.DONE if reread(parts, sidecar.name) is None else SweepResult.UNRESOLVED
+    except PublishLockHeld as held:
+        parts.warn(f"sidecar {sidecar.operation_id} waits: {held}")
+        return SweepResult.UNRESOLVED  # Z8
+    except UNREADABLE as error:
+        if not is_its_own(sidecar.branch, error):
+            raise
+        waits = f"sidecar {sidecar.operation_id} waits until its branch '{sidecar.branch.name}' can be read"
+        parts.warn(f"{waits}: {error}")  # Z7
+        return SweepResult.UNRESOLVED
 
 
 def _process(parts: Parts, publisher: ManifestPublisher, listed: Sidecar, mode: SweepMode) -> SweepResult:
@@ -179,7 +237,7 @@ def _process(parts: Parts, publisher: ManifestPublisher, listed: Sidecar, mode: 
     if not _is_branch_live(parts, sidecar):
         return discard(parts, publisher, sidecar)
     state = parts.coordinator.state(sidecar.branch)
-    if is_of_another_writer(parts, sidecar) and not _is_published(sidecar, state):
+    if parts.writer is not None and not _is_published(sidecar, state):
         fence(parts, sidecar, state)  # Z5
         state = parts.coordinator.state(sidecar.branch)
     if state.commits.find(sidecar.recovery_commit_id) is not None:
@@ -203,7 +261,22 @@ def _process(parts: Parts, publisher: ManifestPublisher, listed: Sidecar, mode: 
         case Decision.EFFECT_FREE:
             return finish_effect_free(parts, publisher, sidecar, observed)
         case Decision.ROLL_BACK:
+            if _may_be_of_the_living(parts, sidecar, state):
+                return SweepResult.LEFT_ALIVE
             return roll_back(parts, publisher, sidecar, observed, may_restore=may_restore)
+
+
+def _may_be_of_the_living(parts: Parts, sidecar: Sidecar, state: ManifestState) -> bool:
+    """Return whether what stands in front of the pins may belong to a live writer of an object store (Z5).
+
+    It began after we looked for it. Its own sidecar is there until its publish, which moves the pin.
+    """
+    if parts.writer is None:
+        return False
+    if _is_shared_with_the_living(parts, PendingSidecar(sidecar, None, parts.writer)):
+        return True
+    pins = parts.coordinator.state(sidecar.branch).tables.pins
+    return any(pins.get(table.identity) != state.tables.pins.get(table.identity) for table in sidecar.tables)
 
 
 def _goes_back(sidecar: Sidecar) -> bool:

@@ -236,10 +236,16 @@ def boot_identity() -> str:
 
 
 def _is_proven_dead(holder: LeaseRecord, taker: LeaseRecord) -> bool:
-    if not holder.boot_id or (holder.host, holder.boot_id) != (taker.host, taker.boot_id) or holder.pid <= 0:
+    return is_dead_process((holder.host, holder.boot_id, holder.pid), (taker.host, taker.boot_id))
+
+
+def is_dead_process(process: tuple[str, str, int], here: tuple[str, str]) -> bool:
+    """Return whether a process, by its host, boot and pid, is proven dead; always false on another host."""
+    host, boot, pid = process
+    if not boot or (host, boot) != here or pid <= 0:
         return False
     try:
-        os.kill(holder.pid, 0)
+        os.kill(pid, 0)
     except ProcessLookupError:
         return True
     except PermissionError:

@@ -140,6 +140,14 @@ class LocalFiles:
             except FileNotFoundError:
                 return []
 
+    def list_lengths(self, name: str) -> dict[str, int]:
+        """Return the files right in a folder by name, each with its length in bytes (L4)."""
+        lengths = {}
+        for file in self.list_dir(name):
+            with _translated("list", name), suppress(FileNotFoundError):  # removed since
+                lengths[file] = (self._path(name) / file).stat().st_size
+        return lengths
+
     def delete_prefix(self, name: str) -> None:
         """Remove a folder and all it holds, temporary files included; not atomic, and safe to repeat."""
         path = self._path(name)

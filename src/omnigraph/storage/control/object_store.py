@@ -68,6 +68,9 @@ class StorageAdapter(Protocol):
     def list_dir(self, name: str) -> list[str]:
         """Return the base names of the objects right below a prefix, unordered; none when it is missing."""
 
+    def list_lengths(self, name: str) -> dict[str, int]:
+        """Return the objects right below a prefix by their base names, each with its length in bytes."""
+
     def delete_prefix(self, name: str) -> None:
         """Remove everything below a prefix; not atomic, and safe to repeat."""
 
@@ -187,11 +190,15 @@ class ObjectStore:
 
     def list_dir(self, name: str) -> list[str]:
         """Return the base names of the objects right below a prefix, unordered."""
+        return list(self.list_lengths(name))
+
+    def list_lengths(self, name: str) -> dict[str, int]:
+        """Return the objects right below a prefix by their base names, each with its length in bytes."""
         import obstore
 
         with self._translated("list", name):
             listing = obstore.list_with_delimiter(self._store, prefix=self._key(name))
-        return [entry["path"].rpartition("/")[2] for entry in listing["objects"]]
+        return {entry["path"].rpartition("/")[2]: entry["size"] for entry in listing["objects"]}
 
     def delete_prefix(self, name: str) -> None:
         """Remove everything below a prefix."""

@@ -13,7 +13,7 @@ from omnigraph.storage.tables.stage import OPERATION_ID_PROPERTY, TableStager, s
 from omnigraph.storage.tables.staged import StagedWrite
 from omnigraph.storage.tables.table import SnapshotHandle, TableStore
 
-FENCE_PROPERTY = "omnigraph.fence"  # the epoch of the process that set a fence
+FENCE_PROPERTY = "omnigraph.fence"  # the writer that set a fence
 
 # Commits that the strict inverse undoes: they change rows and nothing else.
 _INVERTIBLE = frozenset({"append", "update", "delete", "merge", "reserve"})
@@ -44,7 +44,7 @@ class TableUndo:
         staged = staged_on(head, "rollback", operation, (), added=added_rows, removed=removed_rows)
         return staged, form
 
-    def commit_fence(self, handle: SnapshotHandle, *, operation_id: str, epoch: int) -> None:
+    def commit_fence(self, handle: SnapshotHandle, *, operation_id: str, healer: str) -> None:
         """Move HEAD by a version that changes nothing: what others staged on the handle's version is refused.
 
         A commit of indexes alone is not: it fits after anything, and changes no row.
@@ -54,7 +54,7 @@ class TableUndo:
             StorageError, RecoveryRequired: the store failed.
         """
         staged = staged_on(handle, "fence", shapes.addition(handle._dataset, []), ())
-        properties = {OPERATION_ID_PROPERTY: operation_id, FENCE_PROPERTY: str(epoch)}
+        properties = {OPERATION_ID_PROPERTY: operation_id, FENCE_PROPERTY: healer}
         TableStager(self._store)._make_next(staged, operation_id, properties)
 
     def _inverse(self, head: SnapshotHandle, pinned: SnapshotHandle) -> LanceOperation.BaseOperation | None:
