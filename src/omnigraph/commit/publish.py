@@ -62,6 +62,7 @@ from omnigraph.storage.tables.table import TableStore
 from omnigraph.storage.tables.undo import TableUndo
 
 PUBLISHER_RETRY_BUDGET = 5  # at about 50 ms per try, a quarter second of contention before we report it
+STORE_RETRY_BUDGET = 20  # where no lock makes processes take turns, most lose their first attempts
 PAUSE_S_MAX = 0.05  # the longest pause after the first lost attempt; it grows with the attempts
 UPKEEP_INTERVAL = 64  # commits of a table between two rounds of upkeep
 # The manifest is folded with the tables, after a publish of upkeep: so every round of 64 commits costs the
@@ -129,6 +130,7 @@ class ManifestPublisher:
         horizon_s: float = HORIZON_S,
         lock_wait_s: float = PUBLISH_LOCK_WAIT_S,
         summer: Summer = NO_SUMS,
+        retries: int = PUBLISHER_RETRY_BUDGET,
     ) -> None:
         """Take the manifest's reader and writer; the clock must count sleep.
 
@@ -144,6 +146,7 @@ class ManifestPublisher:
         self._boot_clock = boot_clock
         self._horizon_s = horizon_s
         self._lock_wait_s = lock_wait_s
+        self._retries = retries
         self._own_sums = ManifestSums(store, summer, warn)
         self._synced: dict[str | None, int] = {}  # by ref, the newest manifest version synced here
         self._made: dict[str | None, ManifestHandle] = {}  # by ref, what our last publish in a store made
@@ -169,7 +172,7 @@ class ManifestPublisher:
             PublishUnknown: the store failed and cannot be asked.
         """
         batch = _PublishBatch(branch, tuple(changes), expected, lineage)
-        for attempt in range(1, PUBLISHER_RETRY_BUDGET + 2):
+        for attempt in range(1, self._retries + 2):
             try:
                 outcome = self._attempt(batch, attempt)
             except RowLevelCasContention:
@@ -179,7 +182,7 @@ class ManifestPublisher:
                 raise self._landed_all_the_same(batch, held) from held
             self._compact_if_due(branch, outcome)
             return outcome
-        raise self._landed_all_the_same(batch, PublishRetriesExhausted(PUBLISHER_RETRY_BUDGET + 1))
+        raise self._landed_all_the_same(batch, PublishRetriesExhausted(self._retries + 1))
 
     def _landed_all_the_same(self, batch: _PublishBatch, error: ConflictError) -> PublishUnknown:
         """Raise the error if nothing landed, else return another: an answer may have been lost (P4)."""

@@ -340,10 +340,10 @@ class Branches:
 
     def _is_ended(self, text: str) -> bool:
         """Return whether a control object is that of an ended branch; on a disk an empty one is damaged."""
-        return not self._is_local and text == ENDED
+        return self._root is None and text == ENDED
 
     def _is_empty(self, length: int) -> bool:
-        return not self._is_local and length == len(ENDED)
+        return self._root is None and length == len(ENDED)
 
 
 def _decode(name: str, text: str) -> Branch:

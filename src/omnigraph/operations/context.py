@@ -174,7 +174,7 @@ class OpenGraph:
 
 def make_publisher(parts: Parts) -> "ManifestPublisher":
     """Return the publisher of a graph."""
-    from omnigraph.commit.publish import ManifestPublisher
+    from omnigraph.commit.publish import PUBLISHER_RETRY_BUDGET, STORE_RETRY_BUDGET, ManifestPublisher
 
     return ManifestPublisher(
         parts.coordinator,
@@ -184,6 +184,7 @@ def make_publisher(parts: Parts) -> "ManifestPublisher":
         warn=parts.warn,
         check_branch=_branch_check(parts),
         summer=parts.summer,
+        retries=STORE_RETRY_BUDGET if parts.local_root is None else PUBLISHER_RETRY_BUDGET,
     )
 
 

@@ -6,6 +6,7 @@ add rows, a caller may allow more retries: the attempt is discarded and run agai
 validation included.
 """
 
+import threading
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -13,6 +14,7 @@ from omnigraph.commit.recovery.classify import is_layout_only
 from omnigraph.commit.recovery.fence import adopt
 from omnigraph.commit.recovery.pending import lock_path, reread
 from omnigraph.commit.sidecar import RECOVERY_DIR
+from omnigraph.core.clock import boot_clock
 from omnigraph.core.errors import (
     BadRequest,
     DriftNeedsRepair,
@@ -27,6 +29,7 @@ from omnigraph.storage.control.locks import wait_until_free
 
 MAINTENANCE_RETRIES_MAX = 4  # upkeep runs once in 64 commits: meeting it even twice in a row is rare
 CALLER_RETRIES_MAX = 32  # what a caller may ask for; beyond that contention is a design question
+LOOK_EVERY_S = 0.1  # at a sidecar on an object store, each time by a request
 MAINTENANCE_WAIT_S = 5.0  # an index build of a large table takes longer: then the caller is told
 Attempted = TypeVar("Attempted")
 
@@ -91,10 +94,20 @@ def _awaited_layout_write(graph: OpenGraph, operation_id: str) -> bool:
     sidecar = reread(graph.parts, f"{RECOVERY_DIR}/{operation_id}.json")
     if sidecar is None:
         return True
-    path = lock_path(graph.parts, operation_id)
-    if not is_layout_only(sidecar.writer_kind) or path is None:
+    if not is_layout_only(sidecar.writer_kind):
         return False
-    return wait_until_free(path, MAINTENANCE_WAIT_S)
+    path = lock_path(graph.parts, operation_id)
+    return _is_gone_soon(graph, sidecar.name) if path is None else wait_until_free(path, MAINTENANCE_WAIT_S)
+
+
+def _is_gone_soon(graph: OpenGraph, name: str) -> bool:
+    """Wait for the end of a write of another process on an object store: only its sidecar tells of that."""
+    deadline = boot_clock() + MAINTENANCE_WAIT_S
+    while boot_clock() < deadline:
+        if reread(graph.parts, name) is None:
+            return True
+        threading.Event().wait(LOOK_EVERY_S)
+    return False
 
 
 def _only_maintenance_since(base: ManifestState, now: ManifestState) -> bool:

@@ -1,5 +1,6 @@
 """Several processes write one graph on an object store at once."""
 
+import itertools
 import json
 from collections.abc import Iterator
 
@@ -119,6 +120,26 @@ def test_of_two_first_writes_of_a_branch_one_gets_through(
         assert {"a", "b", "first"} <= set(graph.table("T0", branch="side")["k"].to_pylist())
         parts, entry = internals(graph).parts, graph.snapshot("side").entry("node:T0")
         assert [ref.name for ref in parts.store.list_refs(parts.address(entry))] == [entry.pin.ref]
+
+
+@pytest.mark.case("engine", 465)
+def test_a_write_waits_for_the_index_build_of_another_process(opened: GraphRoot, two: Two) -> None:
+    builder, _ = two
+    looks = itertools.count(1)
+
+    def resume_late() -> None:
+        if next(looks) == 4:  # after the entry, the table, and the question who is in the way
+            builder.resume()
+
+    with omnigraph.open(opened.uri) as graph:
+        point = {"point": "ensure_indices.post_phase_b_pre_manifest_commit"}
+        builder.stop_inside("index", stop=point)
+        with failpoint("recovery.sidecar_read", call=resume_late):
+            graph.mutate(insert(0, "a"))
+
+        assert builder.answer() == {"commit": True}
+        assert graph.recoveries() == []
+        check_chain(graph, 4)
 
 
 @pytest.mark.case("engine", 466)

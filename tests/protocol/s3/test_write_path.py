@@ -8,6 +8,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from lance import LanceOperation
 
 import omnigraph
 from omnigraph.commit.recovery.kinds import RecoveryKind
@@ -33,6 +34,7 @@ from omnigraph.storage.control.lease import LEASE_LIFETIME, WRITER_LEASE, LeaseR
 from omnigraph.storage.control.object_store import ObjectStore, open_adapter
 from omnigraph.storage.control.uri import GraphRoot
 from omnigraph.storage.control.writers import WRITERS_DIR, Watch, WriterRecord
+from omnigraph.storage.tables.stage import staged_on
 from omnigraph.storage.tables.undo import TableUndo
 from tests.support.protocol import BEFORE, SCHEMA, records
 from tests.support.seam import internals, patched
@@ -459,6 +461,25 @@ def test_a_sidecar_that_comes_back_after_its_recovery_is_removed(graph: Graph, r
 
     assert adapter.list_dir(RECOVERY_DIR) == []
     assert [record.recovery_kind for record in graph.recoveries()] == [RecoveryKind.ROLLED_BACK]
+
+
+@pytest.mark.case("engine", 467)
+def test_a_restore_that_comes_too_late_is_taken_back(graph: Graph) -> None:
+    """Of a healer that was stopped right before it: nothing refuses a restore."""
+    parts, entry = internals(graph).parts, graph.snapshot().entry("node:Person")
+    old = parts.open(entry)
+    graph.mutate(ADD_DEE)
+    operation = LanceOperation.Restore(old.version)
+    head = parts.open(graph.snapshot().entry("node:Person"))
+    staged = staged_on(head, "rollback", operation, ())
+    parts.stager.commit_staged(staged, operation_id="x", writer_kind="Mutation")
+
+    graph.mutate('query add() { insert Person { name: "eve" } }')
+
+    assert people(graph) == ["ann", "bob", "cid", "dee", "eve"]
+    entry = graph.snapshot().entry("node:Person")
+    assert parts.store.latest_version(parts.address(entry)) == entry.version
+    assert MAINTENANCE_ACTOR in {commit.actor_id for commit in graph.commits(limit=3)}
 
 
 def test_rows_that_nobody_explains_are_never_published(graph: Graph) -> None:

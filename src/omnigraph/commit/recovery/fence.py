@@ -8,7 +8,8 @@ N3  A first write of a branch is not fenced: it works on its own fork. Either ev
     and nothing more can come; or the fork is dropped, and what comes later cannot be read.
 N4  On a local disk a lock tells whether a writer is alive, and there are no fences.
 
-Commits of indexes and layout can land after a fence. They change no row: `adopt` publishes them.
+Commits of indexes and layout can land after a fence. They change no row: `adopt` publishes them. So can the
+restore of a healer that was stopped right before it: what it hid is published, and `adopt` shows it again.
 """
 
 from collections.abc import Sequence
@@ -104,22 +105,27 @@ def fenced_tables(parts: Parts, sidecar: Sidecar, state: ManifestState) -> list[
 
 
 def adopt(parts: Parts, publisher: ManifestPublisher, branch: str, table_key: str) -> bool:
-    """Publish what a writer that was taken for dead did to a table too late, if that changes no row.
+    """Settle what a writer that was taken for dead did to a table too late, if no row is in doubt.
 
-    Returns whether there was: indexes, layout or fences, and no sidecar that names the table.
+    That is indexes, layout or fences, which are published, and restores of healers, which are taken back.
+    Returns whether the table can be written now: also if others have settled it, or are about to.
     """
     if parts.writer is None:
         return False
     with parts.queues.acquire_many([(table_key, branch)]):
         found = parts.branches.resolve(branch)
         entry = parts.coordinator.state(found).snapshot().entries.get(table_key)
-        if entry is None or _is_named(parts, entry):
+        if entry is None:
             return False
         address = parts.address(entry)
         made = _made_since(parts, address, entry.version)
-        if not made or not all(_changes_no_row(version) for version in made):
+        if not made or _is_named(parts, entry):
+            return True
+        if not all(_changes_no_row(version) or _is_late_restore(version) for version in made):
             return False
         parts.check_writer()
+        if any(_is_late_restore(version) for version in made):
+            made = [_take_back(parts, entry, made[-1].version)]
         change = UpdateTable(entry.identity, table_key, _pin(parts, address, entry.pin, made))
         lineage = LineageIntent(parts.new_id(), MAINTENANCE_ACTOR, parts.clock())
         publisher.publish(found, [change], {entry.identity: Expectation.of(entry)}, lineage)
@@ -129,6 +135,22 @@ def adopt(parts: Parts, publisher: ManifestPublisher, branch: str, table_key: st
 def _changes_no_row(made: TransactionInfo) -> bool:
     is_ours = made.properties.get(WRITER_KIND_PROPERTY) in _LAYOUT_WRITERS
     return is_layout(made) or (is_ours and made.operation in _LAYOUT_OPERATIONS)
+
+
+def _is_late_restore(made: TransactionInfo) -> bool:
+    """Return whether a version was made by recovery, and by the one operation that no fence refuses."""
+    return made.operation == "restore" and OPERATION_ID_PROPERTY in made.properties
+
+
+def _take_back(parts: Parts, entry: TableEntry, newest: int) -> TransactionInfo:
+    """Show the published content again; nobody else commits rows to a table that is ahead of its pin."""
+    address = parts.address(entry)
+    head, pinned = parts.store.open_at(address, newest), parts.store.open_at(address, entry.version)
+    staged, _ = TableUndo(parts.store).stage_rollback(head, pinned)
+    committed = parts.stager.commit_staged(
+        staged, operation_id=parts.new_id(), writer_kind=WriterKind.OPTIMIZE.value
+    )
+    return parts.store.transaction_info(address, committed.version)
 
 
 def _is_named(parts: Parts, entry: TableEntry) -> bool:
