@@ -85,7 +85,8 @@ def run(command):
     global graph
     match command["do"]:
         case "open":
-            graph = become_writer(command["uri"], command.get("writers", "many"))
+            with stopping(command.get("stop")):
+                graph = become_writer(command["uri"], command.get("writers", "many"))
             return {"writer": internals(graph).parts.writer.writer_id}
         case "close":
             if graph is not None:

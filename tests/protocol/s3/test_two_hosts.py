@@ -9,6 +9,8 @@ import pytest
 
 import omnigraph
 from omnigraph.commit.sidecar import RECOVERY_DIR
+from omnigraph.core.errors import RecoveryRequired
+from omnigraph.core.failpoint import failpoint
 from omnigraph.graph.graph import Graph
 from omnigraph.history.commits import MAINTENANCE_ACTOR
 from omnigraph.storage.control.durability import Durability
@@ -323,3 +325,36 @@ def test_a_branch_that_a_writer_has_ended_is_written_by_nobody(root: GraphRoot, 
     with omnigraph.open(root.uri, mode="ro") as graph:
         assert graph.branches() == ["main", "side"]
         assert {"eve", "dee"} <= people(graph, "side")
+
+
+@pytest.mark.case("engine", 467)
+@pytest.mark.parametrize(
+    "point",
+    [
+        "recovery.before_claim",
+        "recovery.before_fence",
+        "recovery.post_plan_pre_undo",
+        "recovery.post_table_undo_pre_publish",
+        "recovery.post_rollback_publish_pre_audit",
+        "recovery.post_audit_pre_delete",
+    ],
+)
+def test_a_healer_that_wakes_after_another_one_does_no_harm(root: GraphRoot, two: Two, point: str) -> None:
+    make(root, None, is_first=False)
+    first, second = two
+    with omnigraph.open(root.uri) as dead:
+        with failpoint("write.post_table_commit", "raise:once"), pytest.raises(RecoveryRequired):
+            dead.mutate(ADD_DEE)
+        first.stop_inside("open", uri=root.uri, stop={"point": point})
+    second.ask("open", uri=root.uri)
+    assert second.ask("mutate", query=ADD_EVE).get("commit")
+
+    first.resume()
+    told = first.answer()
+
+    assert "writer" in told or told["error"] in {"WriterEnded", "RecoveryRequired"}, told
+    assert second.ask("mutate", query=ADD_DEE).get("commit")
+    second.ask("close")
+    check_whole(root, None, is_visible=True)
+    with omnigraph.open(root.uri, mode="ro") as graph:
+        assert len(graph.recoveries()) == 1
