@@ -40,8 +40,9 @@ from omnigraph.history.manifest_rows import (
 )
 from omnigraph.operations.context import Authorize, allow_everything
 from omnigraph.storage.control.durability import Durability
-from omnigraph.storage.control.object_store import open_adapter, probe_store, refuse_file
-from omnigraph.storage.control.uri import GraphRoot
+from omnigraph.storage.control.object_store import open_adapter
+from omnigraph.storage.control.probe import probe_store
+from omnigraph.storage.control.uri import GraphRoot, refuse_file
 from omnigraph.storage.files.sums import FileSum
 from omnigraph.storage.tables.refs import refuse_without_refs
 from omnigraph.storage.tables.stage import CommittedTable
@@ -196,8 +197,9 @@ def refuse_managed(root: GraphRoot) -> None:
         ClusterManaged: a cluster is established there.
     """
     cluster, _, name = root.uri.rpartition(f"/{_GRAPHS}/")
-    # An s3:// root with no bucket before `graphs` is itself a bucket of that name, not a cluster.
-    if "/" in name or not name.endswith(_SUFFIX) or not cluster.strip("/") or cluster == "s3:":
+    # A root in a store with no bucket before `graphs` is itself a bucket of that name, not a cluster.
+    is_bucket = cluster.endswith(":") and not root.is_local
+    if "/" in name or not name.endswith(_SUFFIX) or not cluster.strip("/") or is_bucket:
         return
     place = GraphRoot(cluster, root.is_local)
     if open_adapter(place, Durability.PROCESS).exists(CLUSTER_STATE):

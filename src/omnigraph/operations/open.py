@@ -41,8 +41,9 @@ from omnigraph.operations.context import OpenGraph, make_publisher
 from omnigraph.storage.control.durability import Durability, Syncer, setting_from_environment
 from omnigraph.storage.control.graph_files import GraphFiles, graph_files
 from omnigraph.storage.control.lease import LEASE_LIFETIME, WRITER_LEASE, LeaseRecord, WriterLease
-from omnigraph.storage.control.object_store import open_adapter, probe_store, refuse_file
-from omnigraph.storage.control.uri import GraphRoot
+from omnigraph.storage.control.object_store import open_adapter
+from omnigraph.storage.control.probe import probe_store
+from omnigraph.storage.control.uri import GraphRoot, refuse_file
 from omnigraph.storage.control.writers import Writer
 from omnigraph.storage.files.sums import FileSum, Summer, is_recording
 from omnigraph.storage.files.version_file import HollowContent, NamedFile, decode_version, version_file_name

@@ -8,7 +8,8 @@ from obstore.store import MemoryStore
 from omnigraph.core.errors import StorageError
 from omnigraph.storage.control.durability import Durability
 from omnigraph.storage.control.local_files import LocalFiles
-from omnigraph.storage.control.object_store import ObjectStore, probe_store
+from omnigraph.storage.control.object_store import ObjectStore
+from omnigraph.storage.control.probe import probe_store
 from omnigraph.storage.control.uri import GraphRoot
 
 ROOT = GraphRoot.parse("s3://bucket/graph")

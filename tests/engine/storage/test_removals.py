@@ -87,7 +87,7 @@ ALLOWED = {
     "storage/control/locks.py FileLock._unlink": "a lock file",
     "storage/control/locks.py WriterLock._discard": "a lock file",
     "storage/control/locks.py probe_flock": "a probe",
-    "storage/control/object_store.py probe_store": "a probe",
+    "storage/control/probe.py probe_store": "a probe",
     "storage/files/dataset_file.py remove_transactions": "copies of what version files hold",
     "storage/files/dataset_file.py _remove_objects": "the same, on an object store",
     # The stores themselves.

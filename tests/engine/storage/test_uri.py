@@ -95,7 +95,8 @@ def test_special_characters_of_addresses_are_plain_in_paths(tmp_path: Path) -> N
         "",
         "a\0b",
         "a\nb",
-        "gs://bucket/graph",
+        "gs://",
+        "az://container/../b",
         "http://host/graph",
         "memory://graph",
         "file://host/graph",
@@ -194,3 +195,39 @@ def test_a_root_shows_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert root.storage_options["aws_secret_access_key"] == "secret"
     assert "secret" not in repr(root)
+
+
+@pytest.mark.case("engine", 471)
+@pytest.mark.parametrize("scheme", ["s3", "az", "gs"])
+def test_an_address_in_a_store_has_a_scheme_a_bucket_and_a_prefix(scheme: str) -> None:
+    root = GraphRoot.parse(f"{scheme.upper()}://bucket//some/graph/")
+
+    assert (root.uri, root.is_local) == (f"{scheme}://bucket/some/graph", False)
+    assert (root.scheme, root.bucket, root.prefix) == (scheme, "bucket", "some/graph")
+
+
+@pytest.mark.case("engine", 471)
+def test_an_unknown_scheme_is_told_the_known_ones() -> None:
+    with pytest.raises(BadRequest, match="use a path, file://, s3://, az:// or gs://"):
+        GraphRoot.parse("ftp://host/graph")
+
+
+@pytest.mark.case("engine", 471)
+def test_azure_and_google_have_settings_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    azure, google = GraphRoot.parse("az://container/graph"), GraphRoot.parse("gs://bucket/graph")
+    monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_NAME", raising=False)
+    with pytest.raises(StorageError, match="AZURE_STORAGE_ACCOUNT_NAME"):
+        _ = azure.storage_options
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", "lab")
+    monkeypatch.setenv("AZURE_STORAGE_ENDPOINT", "http://host")
+    with pytest.raises(StorageError, match="AZURE_ALLOW_HTTP"):
+        _ = azure.storage_options
+    monkeypatch.setenv("AZURE_ALLOW_HTTP", "true")
+    monkeypatch.setenv("GOOGLE_SERVICE_ACCOUNT", "key.json")
+
+    assert azure.storage_options == {
+        "azure_storage_account_name": "lab",
+        "azure_storage_endpoint": "http://host",
+        "allow_http": "true",
+    }
+    assert google.storage_options["google_service_account"] == "key.json"

@@ -13,7 +13,8 @@ from omnigraph.core.clock import now_micros
 from omnigraph.core.errors import StorageError, WriterLeaseHeld
 from omnigraph.storage.control.durability import Durability
 from omnigraph.storage.control.lease import WRITER_LEASE, WriterLease, boot_identity
-from omnigraph.storage.control.object_store import ObjectStore, StorageAdapter, open_adapter, probe_store
+from omnigraph.storage.control.object_store import ObjectStore, StorageAdapter, open_adapter
+from omnigraph.storage.control.probe import probe_store
 from omnigraph.storage.control.uri import GraphRoot
 from tests.support.adapter_contract import AdapterContract
 from tests.support.system import Script

@@ -1,35 +1,40 @@
-"""Control files: what the engine asks of a store, how an S3-compatible one does it, and whether it does.
+"""Control files: what the engine asks of a store, and how S3-compatible ones, Azure and Google do it.
 
 O1  Creating and replacing under a condition is decided by the store in one request.
 O2  *Missing* is said only when the store says so of this object; every other failure is raised with its
     kind. In a bucket that does not exist, no object is called missing.
-
-A store is probed before anything is written to it: some S3-compatible servers accept a condition and ignore
-it; some network file systems do so with locks.
 """
 
-import errno
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, cast
 
-from omnigraph.core.errors import BadRequest, StorageError
-from omnigraph.core.ids import new_ulid
+from omnigraph.core.errors import StorageError
 from omnigraph.core.together import each
 from omnigraph.storage.control.durability import Durability
-from omnigraph.storage.control.locks import probe_flock
 from omnigraph.storage.control.s3_errors import is_missing_bucket, read_answer
 from omnigraph.storage.control.uri import GraphRoot, name_parts
 
 if TYPE_CHECKING:
-    from obstore.store import MemoryStore, RetryConfig, S3Config, S3Store
+    from obstore._put import UpdateVersion
+    from obstore.store import (
+        AzureConfig,
+        AzureStore,
+        ClientConfig,
+        GCSConfig,
+        GCSStore,
+        MemoryStore,
+        RetryConfig,
+        S3Config,
+        S3Store,
+    )
+
+    Store: TypeAlias = S3Store | AzureStore | GCSStore | MemoryStore
 
 RETRIES_MAX = 4  # of one request, by the client library, with growing pauses
 RETRY_TIMEOUT_S = 30  # a store that does not answer for this long is reported, not waited for
-
-_NOT_ALLOWED = {errno.EACCES, errno.EPERM, errno.EROFS}
 
 
 class StorageAdapter(Protocol):
@@ -95,16 +100,18 @@ def open_adapter(root: GraphRoot, durability: Durability) -> StorageAdapter:
 
 
 class ObjectStore:
-    """The storage adapter of graphs in an S3-compatible store."""
+    """The storage adapter of graphs in a store."""
 
-    def __init__(self, root: GraphRoot, store: "S3Store | MemoryStore | None" = None) -> None:
-        """Take an S3 root; tests pass a store in memory.
+    def __init__(self, root: GraphRoot, store: "Store | None" = None) -> None:
+        """Take a root in a store; tests pass a store in memory.
 
         Raises:
             StorageError: settings are missing from the environment.
         """
         self._bucket, self._prefix = root.bucket, root.prefix
-        self._store = _s3_store(root) if store is None else store
+        self._store = make_store(root.scheme, root.bucket, root.storage_options) if store is None else store
+        # Google replaces by the number of a version, and does not look at tags there.
+        self._condition: Literal["e_tag", "version"] = "version" if root.scheme == "gs" else "e_tag"
 
     def read_text(self, name: str) -> str:
         """Return a text; a missing one is an error of kind `not_found`."""
@@ -218,10 +225,12 @@ class ObjectStore:
             except FileNotFoundError as error:
                 _refuse_missing_bucket(error)
                 return None
-            token = answer.meta["e_tag"]
+            token = answer.meta[self._condition]
             data = bytes(answer.bytes())
         if token is None:
-            raise StorageError("the store gives no entity tags: use another one", kind="configuration")
+            raise StorageError(
+                "the store does not tell versions apart: use another one", kind="configuration"
+            )
         try:
             return data.decode(), token
         except UnicodeDecodeError as error:
@@ -234,7 +243,8 @@ class ObjectStore:
 
         with self._translated("replace", name):
             try:
-                obstore.put(self._store, self._key(name), text.encode(), mode={"e_tag": token})
+                expected = cast("UpdateVersion", {self._condition: token})
+                obstore.put(self._store, self._key(name), text.encode(), mode=expected)
             except (PreconditionError, FileNotFoundError) as error:
                 _refuse_missing_bucket(error)
                 return False
@@ -290,37 +300,37 @@ def read_bytes(root: GraphRoot, name: str) -> bytes | None:
             return None
 
 
-def _s3_store(root: GraphRoot) -> "S3Store":
-    from obstore.exceptions import BaseError
-    from obstore.store import S3Store
+def make_store(scheme: str, bucket: str, options: Mapping[str, str]) -> "S3Store | AzureStore | GCSStore":
+    """Return the client of a store for the options that Lance takes as well.
 
-    options = root.storage_options
-    config: S3Config = {}
-    if "aws_access_key_id" in options:
-        config["access_key_id"] = options["aws_access_key_id"]
-        config["secret_access_key"] = options["aws_secret_access_key"]
-    if "aws_session_token" in options:
-        config["session_token"] = options["aws_session_token"]
-    if "aws_region" in options:
-        config["region"] = options["aws_region"]
-    if "aws_endpoint" in options:
-        config["aws_endpoint_url_s3"] = options["aws_endpoint"]
-    if "aws_virtual_hosted_style_request" in options:
-        config["virtual_hosted_style_request"] = True
+    Raises:
+        StorageError: the options contradict each other.
+    """
+    from obstore.exceptions import BaseError
+    from obstore.store import AzureStore, GCSStore, S3Store
+
     retries: RetryConfig = {
         "max_retries": RETRIES_MAX,
         "retry_timeout": timedelta(seconds=RETRY_TIMEOUT_S),
     }
+    client: ClientConfig = {"allow_http": options.get("allow_http") == "true"}
+    config = {name: value for name, value in options.items() if name != "allow_http"}
     try:
-        return S3Store(
-            root.bucket,
-            config=config,
-            client_options={"allow_http": "allow_http" in options},
-            retry_config=retries,
-        )
+        match scheme:
+            case "az":
+                azure = cast("AzureConfig", config)
+                return AzureStore(bucket, config=azure, client_options=client, retry_config=retries)
+            case "gs":
+                google = cast("GCSConfig", config)
+                return GCSStore(bucket, config=google, client_options=client, retry_config=retries)
+            case _:
+                if "aws_endpoint" in config:  # the name that goes before what the environment says
+                    config["aws_endpoint_url_s3"] = config.pop("aws_endpoint")
+                amazon = cast("S3Config", config)
+                return S3Store(bucket, config=amazon, client_options=client, retry_config=retries)
     except BaseError as error:
         text = str(error).partition("\n")[0]
-        raise StorageError(f"cannot use {root.uri}: {text}", kind="configuration") from error
+        raise StorageError(f"cannot use {scheme}://{bucket}: {text}", kind="configuration") from error
 
 
 def _refuse_missing_bucket(error: Exception) -> None:
@@ -349,74 +359,3 @@ def _kind(error: Exception) -> str:
             return "transient"  # the server's or the network's, and already repeated by the library
         case _:
             return "unknown"
-
-
-def probe_store(adapter: StorageAdapter, root: GraphRoot) -> None:
-    """Try create-if-absent, and what locks the place has: `flock` on a disk, compare-and-swap in a store.
-
-    The probe object is removed again; that of another process is left alone.
-
-    Raises:
-        StorageError: a promise does not hold (kind `configuration`), or the store failed.
-    """
-    name = f"__create_if_absent_probe_{new_ulid()}"
-    refuse_file(root)
-    try:
-        token = _probe_create(adapter, root, name)
-        if not root.is_local:
-            _probe_swap(adapter, root, name, token)
-    finally:
-        adapter.discard(name)
-    if root.is_local:
-        probe_flock(Path(root.uri))
-
-
-def refuse_file(root: GraphRoot) -> None:
-    """Refuse a place on a disk that cannot be a folder.
-
-    Raises:
-        BadRequest: it is a file, or is below one.
-    """
-    if not root.is_local:
-        return
-    place = Path(root.uri)
-    try:
-        file = next((path for path in (place, *place.parents) if path.is_file()), None)
-    except OSError:
-        return  # the next step meets it too, and says what it is
-    if file is not None:
-        what = "is a file" if file == place else f"is below {file}, which is a file"
-        raise BadRequest(f"{place} {what}: a graph is a folder")
-
-
-def _probe_create(adapter: StorageAdapter, root: GraphRoot, name: str) -> str:
-    """Create twice; return the token of what is there then."""
-    try:
-        is_made = adapter.write_text_if_absent(name, "first")
-    except StorageError as error:
-        cause = error.__cause__
-        if isinstance(cause, OSError) and cause.errno in _NOT_ALLOWED:
-            raise StorageError(
-                f"{root.uri} cannot be written by this user ({cause.strerror}): choose a folder that can be, "
-                f"or open the graph with mode 'ro' to read it",
-                kind=error.kind,
-            ) from error
-        raise
-    if not is_made:
-        raise StorageError(
-            f"{root.uri} refuses to create an object that does not exist", kind="configuration"
-        )
-    is_made_again = adapter.write_text_if_absent(name, "second")
-    found = adapter.read_text_versioned(name)
-    if is_made_again or found is None or found[0] != "first":
-        raise StorageError(
-            f"{root.uri} overwrites existing objects instead of refusing to create them", kind="configuration"
-        )
-    return found[1]
-
-
-def _probe_swap(adapter: StorageAdapter, root: GraphRoot, name: str, token: str) -> None:
-    if not adapter.write_text_if_match(name, "third", token):
-        raise StorageError(f"{root.uri} refuses to replace an unchanged object", kind="configuration")
-    if adapter.write_text_if_match(name, "fourth", token) or adapter.read_text(name) != "third":
-        raise StorageError(f"{root.uri} replaces objects that have changed", kind="configuration")

@@ -22,7 +22,7 @@ class Answer:
 
 def is_missing_bucket(text: str) -> bool:
     """Say whether the server has no such bucket: then nothing inside it can be called missing."""
-    return "<Code>NoSuchBucket</Code>" in text
+    return "<Code>NoSuchBucket</Code>" in text or "<Code>ContainerNotFound</Code>" in text
 
 
 def read_answer(text: str, bucket: str | None = None) -> Answer:

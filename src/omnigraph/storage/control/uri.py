@@ -1,4 +1,4 @@
-"""Where a graph lives: a folder, or a prefix in an S3-compatible store.
+"""Where a graph lives: a folder, or a prefix in a store that is S3-compatible, Azure's or Google's.
 
 U1  Every spelling of one root (relative, absolute, through symlinks, `file://`) has one identity.
 U2  Secrets are read from the environment when they are needed; a root holds none and shows none.
@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from omnigraph.core.errors import BadRequest, StorageError
@@ -17,6 +18,7 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]+")
 _TEMPORARY = re.compile(r".+#[0-9]+", re.DOTALL)
 _TRUE = frozenset({"1", "true", "yes", "on"})
+STORES = {"s3": "an S3", "az": "an Azure", "gs": "a Google"}  # by scheme, as messages begin
 
 # Any of these brings credentials of its own, which both client libraries find by themselves.
 _CREDENTIAL_SOURCES = (
@@ -30,7 +32,8 @@ _CREDENTIAL_SOURCES = (
 class GraphRoot:
     """The normalised place of one graph; equal roots are one graph.
 
-    `uri` is an absolute path without symlinks among its existing ancestors, or `s3://bucket/prefix`.
+    `uri` is an absolute path without symlinks among its existing ancestors, or `s3://bucket/prefix`, or the
+    same with `az` (where a bucket is called container) or `gs`.
     """
 
     uri: str
@@ -38,7 +41,7 @@ class GraphRoot:
 
     @staticmethod
     def parse(text: str) -> "GraphRoot":
-        """Read a path, a `file://` or an `s3://` address (U1).
+        """Read a path, or an address that begins with `file://`, `s3://`, `az://` or `gs://` (U1).
 
         Raises:
             BadRequest: the text is none of these, or parts of the engine would read it differently.
@@ -50,9 +53,11 @@ class GraphRoot:
             return GraphRoot(_real_path(text), is_local=True)
         if scheme[1].lower() == "file":
             return GraphRoot(_real_path(_path_of_file_uri(text)), is_local=True)
-        if scheme[1].lower() == "s3":
-            return GraphRoot(_normal_s3(text[scheme.end() :]), is_local=False)
-        raise BadRequest(f"'{scheme[1]}://' addresses are not supported: use a path, file:// or s3://")
+        if scheme[1].lower() in STORES:
+            place = _in_store(scheme[1].lower(), text[scheme.end() :])
+            return GraphRoot(place, is_local=False)
+        known = "a path, file://, s3://, az:// or gs://"
+        raise BadRequest(f"'{scheme[1]}://' addresses are not supported: use {known}")
 
     @property
     def identity(self) -> str:
@@ -61,15 +66,21 @@ class GraphRoot:
 
     @property
     def bucket(self) -> str:
-        """The bucket of an S3 root."""
+        """The bucket of a root in a store."""
         assert not self.is_local, "a folder has no bucket"
-        return self.uri.removeprefix("s3://").partition("/")[0]
+        return split_address(self.uri)[1]
 
     @property
     def prefix(self) -> str:
-        """The prefix of every key of an S3 root, without slashes around it; empty for a whole bucket."""
+        """The prefix of every key of such a root, without slashes around it; empty for a whole bucket."""
         assert not self.is_local, "a folder has no prefix"
-        return self.uri.removeprefix("s3://").partition("/")[2]
+        return split_address(self.uri)[2]
+
+    @property
+    def scheme(self) -> str:
+        """The kind of store: `s3`, `az` or `gs`."""
+        assert not self.is_local, "a folder is in no store"
+        return split_address(self.uri)[0]
 
     def child(self, relative: str) -> str:
         """Return the path or address of something inside the graph, as lance takes it."""
@@ -82,7 +93,22 @@ class GraphRoot:
         Raises:
             StorageError: settings are missing; the message names them.
         """
-        return {} if self.is_local else _s3_options(self.bucket, os.environ)
+        if self.is_local:
+            return {}
+        match self.scheme:
+            case "az":
+                return _azure_options(os.environ)
+            case "gs":
+                return _google_options(os.environ)
+            case _:
+                return _s3_options(self.bucket, os.environ)
+
+
+def split_address(uri: str) -> tuple[str, str, str]:
+    """Split an address in a store into scheme, bucket and prefix."""
+    scheme, _, place = uri.partition("://")
+    bucket, _, prefix = place.partition("/")
+    return scheme, bucket, prefix
 
 
 def name_parts(name: str) -> list[str]:
@@ -120,15 +146,17 @@ def _path_of_file_uri(text: str) -> str:
     return path
 
 
-def _normal_s3(text: str) -> str:
+def _in_store(scheme: str, text: str) -> str:
     bucket, _, key = text.partition("/")
     # The text is not quoted here: it may have a password before an '@'.
     if not _BUCKET.fullmatch(bucket):
-        raise BadRequest("an S3 address is s3://bucket/prefix, with credentials in the environment")
+        name = STORES[scheme]
+        raise BadRequest(f"{name} address is {scheme}://bucket/prefix, with credentials in the environment")
     segments = [segment for segment in key.split("/") if segment]
     if any(segment in {".", ".."} or set(segment) & set("%?#\\") for segment in segments):
-        raise BadRequest("an S3 prefix must not contain '.' or '..' segments, '%', '?', '#' or backslashes")
-    return "/".join(["s3:/", bucket, *segments])
+        name = STORES[scheme]
+        raise BadRequest(f"{name} prefix must not contain '.' or '..' segments, '%', '?', '#' or backslashes")
+    return "/".join([f"{scheme}:/", bucket, *segments])
 
 
 def _s3_options(bucket: str, environment: Mapping[str, str]) -> dict[str, str]:
@@ -158,6 +186,38 @@ def _s3_options(bucket: str, environment: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in options.items() if value}
 
 
+def _azure_options(environment: Mapping[str, str]) -> dict[str, str]:
+    options = {
+        "azure_storage_account_name": environment.get("AZURE_STORAGE_ACCOUNT_NAME", ""),
+        "azure_storage_account_key": environment.get("AZURE_STORAGE_ACCOUNT_KEY", ""),
+        "azure_storage_sas_key": environment.get("AZURE_STORAGE_SAS_KEY", ""),
+        "azure_storage_client_id": environment.get("AZURE_CLIENT_ID", ""),
+        "azure_storage_client_secret": environment.get("AZURE_CLIENT_SECRET", ""),
+        "azure_storage_tenant_id": environment.get("AZURE_TENANT_ID", ""),
+        "azure_storage_endpoint": environment.get("AZURE_STORAGE_ENDPOINT", ""),
+    }
+    if not options["azure_storage_account_name"]:
+        raise StorageError(
+            "an az:// address needs AZURE_STORAGE_ACCOUNT_NAME in the environment", kind="configuration"
+        )
+    if options["azure_storage_endpoint"].startswith("http://"):
+        if environment.get("AZURE_ALLOW_HTTP", "").lower() not in _TRUE:
+            raise StorageError(
+                "the Azure endpoint is plain http: set AZURE_ALLOW_HTTP=true", kind="configuration"
+            )
+        options["allow_http"] = "true"
+    return {name: value for name, value in options.items() if value}
+
+
+def _google_options(environment: Mapping[str, str]) -> dict[str, str]:
+    options = {
+        "google_service_account": environment.get("GOOGLE_SERVICE_ACCOUNT", ""),
+        "google_service_account_key": environment.get("GOOGLE_SERVICE_ACCOUNT_KEY", ""),
+        "google_application_credentials": environment.get("GOOGLE_APPLICATION_CREDENTIALS", ""),
+    }
+    return {name: value for name, value in options.items() if value}
+
+
 def _refuse_missing(options: Mapping[str, str], *, has_other_credentials: bool) -> None:
     missing = [] if options["aws_region"] else ["AWS_REGION"]
     if not has_other_credentials:
@@ -167,3 +227,21 @@ def _refuse_missing(options: Mapping[str, str], *, has_other_credentials: bool) 
         raise StorageError(
             f"an s3:// address needs {', '.join(missing)} in the environment", kind="configuration"
         )
+
+
+def refuse_file(root: GraphRoot) -> None:
+    """Refuse a place on a disk that cannot be a folder.
+
+    Raises:
+        BadRequest: it is a file, or is below one.
+    """
+    if not root.is_local:
+        return
+    place = Path(root.uri)
+    try:
+        file = next((path for path in (place, *place.parents) if path.is_file()), None)
+    except OSError:
+        return  # the next step meets it too, and says what it is
+    if file is not None:
+        what = "is a file" if file == place else f"is below {file}, which is a file"
+        raise BadRequest(f"{place} {what}: a graph is a folder")

@@ -1,16 +1,14 @@
 """Files inside a table's folder that the library has no call for: read one, remove what nobody reads."""
 
 import sys
-from typing import TYPE_CHECKING, cast
 
 from lance import LanceDataset
 
 from omnigraph.core.errors import StorageError
+from omnigraph.storage.control.object_store import make_store
+from omnigraph.storage.control.uri import split_address
 from omnigraph.storage.files.version_file import TRANSACTIONS_DIR
 from omnigraph.storage.tables.handle import SnapshotHandle, TableAddress
-
-if TYPE_CHECKING:
-    from obstore.store import S3Config, S3Store  # the first exists for type checkers only
 
 
 def read_file(dataset: LanceDataset, address: TableAddress, name: str) -> bytes:
@@ -63,8 +61,9 @@ def _read_object(dataset: LanceDataset, address: TableAddress, name: str) -> byt
     import obstore
     from obstore.exceptions import BaseError
 
+    scheme, bucket, prefix = split_address(address.open_uri)
     try:
-        store, prefix = _store_of(dataset, address)
+        store = make_store(scheme, bucket, dataset.initial_storage_options or {})
         return bytes(obstore.get(store, f"{prefix}/{name}").bytes())
     except BaseError as error:
         raise StorageError(f"cannot read {address.open_uri}/{name}: {error}", kind="transient") from error
@@ -74,8 +73,9 @@ def _remove_objects(dataset: LanceDataset, address: TableAddress, below: int) ->
     import obstore
     from obstore.exceptions import BaseError
 
+    scheme, bucket, prefix = split_address(address.open_uri)
     try:
-        store, prefix = _store_of(dataset, address)
+        store = make_store(scheme, bucket, dataset.initial_storage_options or {})
         for found in obstore.list(store, f"{prefix}/{TRANSACTIONS_DIR}/"):
             old = [item["path"] for item in found if _read_version(item["path"].rpartition("/")[2]) < below]
             if old:
@@ -83,14 +83,3 @@ def _remove_objects(dataset: LanceDataset, address: TableAddress, below: int) ->
     except BaseError as error:
         what = f"cannot remove old transactions of {address.open_uri}"
         raise StorageError(f"{what}: {error}", kind="transient") from error
-
-
-def _store_of(dataset: LanceDataset, address: TableAddress) -> "tuple[S3Store, str]":
-    from obstore.store import S3Store
-
-    options = dict(dataset.initial_storage_options or {})
-    # The library takes this option with the others; obstore wants it separately.
-    allow_http = options.pop("allow_http", "false") == "true"
-    config = cast("S3Config", options)
-    bucket, _, prefix = address.open_uri.removeprefix("s3://").partition("/")
-    return S3Store(bucket, config=config, client_options={"allow_http": allow_http}), prefix
