@@ -30,7 +30,7 @@ from omnigraph.commit.publish import ManifestPublisher, PublishOutcome
 from omnigraph.commit.recovery.classify import is_layout_only
 from omnigraph.commit.recovery.kinds import RecoveryKind
 from omnigraph.commit.recovery.observe import ours
-from omnigraph.commit.recovery.pending import bind_to_go_back, let_go, rewrite, running
+from omnigraph.commit.recovery.pending import bind_to_go_back, let_go, put_new, rewrite, running
 from omnigraph.commit.sidecar import (
     RECOVERY_DIR,
     Outcome,
@@ -236,7 +236,7 @@ class _Section:
         self.is_settled = False
         try:
             hit("recovery.sidecar_write")
-            self.parts.adapter.write_text(sidecar.name, sidecar.to_text())
+            put_new(self.parts, sidecar)
         except Exception:
             # The file may exist all the same, if only its folder could not be synced.
             self.delete(sidecar)

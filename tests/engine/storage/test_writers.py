@@ -32,6 +32,13 @@ class FlakyStore(ObjectStore):
         self.requests = 0
         self.failing = 0
         self.losing_answers = 0
+        self.creating = ""
+
+    def write_text_if_absent(self, name: str, text: str) -> bool:
+        is_new = self.creating != "lost" and super().write_text_if_absent(name, text)
+        if self.creating:
+            raise StorageError("no answer", kind="transient")
+        return is_new
 
     def read_text_versioned(self, name: str) -> tuple[str, str] | None:
         self.requests += 1
@@ -242,6 +249,19 @@ def test_a_renewal_whose_answer_was_lost_has_landed(crowd: Crowd) -> None:
     alpha.check()
 
     assert crowd.record(alpha).beat == 2
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_first_object_whose_answer_was_lost_is_looked_for(crowd: Crowd, *, is_there: bool) -> None:
+    crowd.store.creating = "landed" if is_there else "lost"
+
+    if is_there:
+        crowd.begin("alpha", FakeTime()).check()
+    else:
+        with pytest.raises(StorageError, match="no answer"):
+            crowd.begin("alpha", FakeTime())
+
+    assert len(crowd.store.list_dir(WRITERS_DIR)) == is_there
 
 
 @pytest.mark.case("engine", 461)

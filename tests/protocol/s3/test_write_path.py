@@ -419,6 +419,36 @@ def test_a_healer_that_is_not_the_first_to_claim_a_sidecar_leaves_it(graph: Grap
     assert graph.recoveries() == []
 
 
+@pytest.mark.case("engine", 462)
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_sidecar_whose_answer_was_lost_is_looked_for(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch, *, is_there: bool
+) -> None:
+    store = internals(graph).parts.adapter
+    create = store.write_text_if_absent
+    lost: list[str] = []
+
+    def lose_the_answer(name: str, text: str) -> bool:
+        if name.startswith(RECOVERY_DIR) and not lost:
+            lost.append(name)
+            if is_there:
+                create(name, text)
+            raise StorageError("no answer", kind="transient")
+        return create(name, text)
+
+    monkeypatch.setattr(store, "write_text_if_absent", lose_the_answer)
+
+    if is_there:
+        graph.mutate(ADD_DEE)
+    else:
+        with pytest.raises(StorageError, match="no answer"):
+            graph.mutate(ADD_DEE)
+
+    assert store.list_dir(RECOVERY_DIR) == []
+    assert ("dee" in people(graph)) is is_there
+    assert graph.recoveries() == []
+
+
 @pytest.mark.case("engine", 421)
 def test_a_writer_that_was_taken_for_dead_behind_its_look_deletes_no_branch(
     graph: Graph, root: GraphRoot

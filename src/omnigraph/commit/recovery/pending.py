@@ -122,6 +122,29 @@ def reread(parts: Parts, name: str) -> Sidecar | None:
     return None if text is None else read_sidecar(name, text)
 
 
+def put_new(parts: Parts, sidecar: Sidecar) -> None:
+    """Write a sidecar that nobody has seen.
+
+    On an object store it is created only if it is absent: a request that the store acts on late, or twice,
+    must not take a claim away (V3).
+
+    Raises:
+        StorageError: it is not there, or that is unknown.
+    """
+    text = sidecar.to_text()
+    if parts.local_root is not None:
+        parts.adapter.write_text(sidecar.name, text)
+        return
+    try:
+        is_new = parts.adapter.write_text_if_absent(sidecar.name, text)
+    except StorageError:
+        if parts.adapter.read_text_if_exists(sidecar.name) != text:
+            raise
+        return  # only the answer was lost
+    if not is_new and parts.adapter.read_text_if_exists(sidecar.name) != text:
+        raise StorageError(f"'{sidecar.name}' was changed by others", kind="precondition")
+
+
 def rewrite(parts: Parts, before: Sidecar, after: Sidecar) -> None:
     """Replace a sidecar with what is known since; on an object store only if it is unchanged (V3).
 

@@ -104,6 +104,12 @@ class GraphRoot:
                 return _s3_options(self.bucket, os.environ)
 
 
+def is_in_store(uri: str) -> bool:
+    """Say whether an address is one in a store, not on a disk."""
+    scheme, has_scheme, _ = uri.partition("://")
+    return bool(has_scheme) and scheme in STORES
+
+
 def split_address(uri: str) -> tuple[str, str, str]:
     """Split an address in a store into scheme, bucket and prefix."""
     scheme, _, place = uri.partition("://")

@@ -224,9 +224,12 @@ class Writer:
         """
         record = WriterRecord(new_ulid(), host, boot_id, pid, lifetime_s)
         made_at = boot_clock()
-        is_made = adapter.write_text_if_absent(record.file, record.to_json())
-        if not is_made and adapter.read_text_if_exists(record.file) != record.to_json():
-            raise StorageError(f"'{record.file}' exists", kind="precondition")
+        try:
+            adapter.write_text_if_absent(record.file, record.to_json())
+        except StorageError:
+            if adapter.read_text_if_exists(record.file) is None:
+                raise
+            # The id is ours alone: only the answer was lost.
         return Writer(adapter, record, boot_clock=boot_clock, made_at=made_at, wait=wait, rest=rest)
 
     @property

@@ -54,7 +54,7 @@ from omnigraph.core.regular_file import read_control_file
 from omnigraph.core.values import read_json
 from omnigraph.storage.control.object_store import ObjectStore
 from omnigraph.storage.control.os_errors import storage_error
-from omnigraph.storage.control.uri import GraphRoot
+from omnigraph.storage.control.uri import GraphRoot, is_in_store, split_address
 from omnigraph.storage.files.version_file import VERSIONS_DIR, version_file_name
 from omnigraph.storage.tables.handle import TableAddress
 
@@ -63,7 +63,6 @@ TRUSTED_S = 1_800.0  # half the shortest age at which cleanup takes a version of
 SETTLED_NS = 200_000_000  # many times the tick of a file system that keeps fractions of a second
 SETTLED_COARSE_NS = 2_000_000_000 + SETTLED_NS  # FAT counts in two seconds; small inodes of ext4, HFS+ in one
 KNOWN_MAX = 1_024  # datasets
-_STORE = "s3://"
 
 SEQUENCES_MAX = 65_536  # fragments; a few million rows take about 30
 MARK = "_acknowledged"
@@ -112,7 +111,7 @@ class NewestVersions:
         seen = self._seen.get(uri)
         if seen is None or boot_clock() - seen.at > TRUSTED_S:
             return None
-        if uri.startswith(_STORE):
+        if is_in_store(uri):
             return self._find_in_store(uri, seen)
         root = str(address.local_path) if ":" in uri else uri
         try:
@@ -138,11 +137,12 @@ class NewestVersions:
         return seen.version
 
     def _is_in_store(self, uri: str, version: int) -> bool:
-        bucket, _, key = uri.removeprefix(_STORE).partition("/")
+        scheme, bucket, key = split_address(uri)
+        place = f"{scheme}://{bucket}"
         with self._lock:
-            store = self._buckets.get(bucket)
+            store = self._buckets.get(place)
             if store is None:
-                store = self._buckets[bucket] = ObjectStore(GraphRoot(f"{_STORE}{bucket}", is_local=False))
+                store = self._buckets[place] = ObjectStore(GraphRoot(place, is_local=False))
         return store.has(f"{key}/{version_file_name(version)}")
 
     def _remember(self, uri: str, version: int, settled_ns: int | None, *, is_named: bool = False) -> None:
