@@ -140,7 +140,7 @@ def measure(proxy: StoreProxy, case: Case, options: argparse.Namespace) -> dict[
     """Return what each operation asked for, on a copy of a graph in the store."""
     uri = upload(case.folder, "http://{}:{}".format(*proxy.upstream))
     with omnigraph.open(uri) as graph:  # as the store would have it, had it been written there
-        graph.mutate(INSERT, params={"h": "in the store", "a": 1})
+        graph.mutate(PAIR, params={"h": "in the store", "a": 1})
     proxy.delay_s = options.delay / 1_000
     found: dict[str, list[Asked]] = {}
 

@@ -34,7 +34,9 @@ def insert(graph: Graph, *names: str) -> None:
 def with_notes(graph: Graph) -> Coordinator:
     """Return a fresh look at a graph, with its note."""
     parts = internals(graph).parts
-    return Coordinator(parts.root, ManifestTable(TableStore()), HeadNotes(parts.adapter, pytest.fail))
+    store = TableStore()
+    notes = HeadNotes(parts.root, parts.adapter, store, pytest.fail)
+    return Coordinator(parts.root, ManifestTable(store), notes)
 
 
 def leave_note(graph: Graph) -> None:
@@ -224,7 +226,7 @@ def test_a_note_that_cannot_be_written_is_a_warning(graph: Graph) -> None:
             raise StorageError("the bucket is full", kind="permanent")
 
     said: list[str] = []
-    notes = HeadNotes(Full(), said.append)  # type: ignore[arg-type]
+    notes = HeadNotes(internals(graph).parts.root, Full(), TableStore(), said.append)  # type: ignore[arg-type]
     notes.is_kept = True
 
     notes.leave(cold_state(graph))
@@ -252,7 +254,7 @@ def test_of_states_that_wait_only_the_newest_is_written(graph: Graph) -> None:
         insert(graph, name)
         states.append(cold_state(graph))
     first, *later = states
-    notes = HeadNotes(Slow(), pytest.fail)  # type: ignore[arg-type]
+    notes = HeadNotes(internals(graph).parts.root, Slow(), TableStore(), pytest.fail)  # type: ignore[arg-type]
     notes.is_kept = True
 
     notes.leave(first)

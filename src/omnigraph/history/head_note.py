@@ -8,12 +8,14 @@ H1  The note is derived and decides nothing. It may be missing, old or damaged; 
 H2  Nobody waits for it. A writer leaves it behind a publish, from a thread of its own; of several states that
     wait, only the newest is written.
 H3  What it lacks is the past: only views of the present are made from it.
+H4  It also has rows of small fragments of the tables, as a writer read them behind its own commits. They are
+    kept by data file, whatever version the note is of (`storage/tables/recent_rows.py`).
 """
 
 import json
 import threading
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from omnigraph.core.errors import InvariantViolation, StorageError
@@ -31,13 +33,18 @@ from omnigraph.history.manifest_rows import (
 )
 from omnigraph.history.state import ManifestState
 from omnigraph.storage.control.object_store import StorageAdapter
+from omnigraph.storage.control.uri import GraphRoot
+from omnigraph.storage.tables.handle import TableAddress
+from omnigraph.storage.tables.recent_rows import RecentFiles, from_document, to_document
+from omnigraph.storage.tables.table import TableStore
 
 HEAD_NOTE = f"{MANIFEST_DIR}/_head_note"
 FORMAT = 1
+BYTES_MAX = 524_288  # of all rows of tables in a note: every commit writes them again
 
 
-def note_text(state: ManifestState) -> str:
-    """Return the text of the note for a state of main."""
+def note_text(state: ManifestState, recent: Mapping[str, RecentFiles] | None = None) -> str:
+    """Return the text of the note for a state of main, with rows of tables by their places."""
     genesis = state.commits.find(state.commits.genesis_id)
     assert genesis is not None, "it was found by its id"
     rows: list[ManifestRow] = []
@@ -54,6 +61,7 @@ def note_text(state: ManifestState) -> str:
         "version": state.version,
         "fragments": sorted(state.fragments),
         "rows": kept,
+        "recent": {place: to_document(files) for place, files in (recent or {}).items() if files},
     }
     text = json.dumps(document, ensure_ascii=False)
     return f"{zlib.crc32(text.encode()):08x} {text}"
@@ -81,6 +89,15 @@ def _state(document: dict[str, Any]) -> ManifestState | None:
     return None if state.commits.head is None else state
 
 
+def read_recent(text: str) -> dict[str, RecentFiles]:
+    """Return the rows of tables that a whole note has, by place; none where they cannot be read (H1)."""
+    try:
+        documents = read_json(text.partition(" ")[2])["recent"]
+        return {str(place): from_document(document) for place, document in documents.items()}
+    except (ValueError, TypeError, LookupError, AttributeError):
+        return {}
+
+
 def _commit_row(commit: GraphCommit) -> ManifestRow:
     metadata = {
         "parent_commit_id": commit.parent_commit_id,
@@ -96,9 +113,13 @@ def _commit_row(commit: GraphCommit) -> ManifestRow:
 class HeadNotes:
     """Reads the note of a graph, and leaves new ones; safe to share between threads."""
 
-    def __init__(self, adapter: StorageAdapter, warn: Callable[[str], None]) -> None:
-        """Take the control files of a graph in an object store, and where to say that a note was lost."""
+    def __init__(
+        self, root: GraphRoot, adapter: StorageAdapter, store: TableStore, warn: Callable[[str], None]
+    ) -> None:
+        """Take a graph in an object store, and where to say that a note was lost."""
+        self._root = root
         self._adapter = adapter
+        self._store = store
         self._warn = warn
         self._lock = threading.Lock()
         self._waiting: ManifestState | None = None
@@ -117,7 +138,11 @@ class HeadNotes:
             if error.kind != "permanent":  # not even text
                 raise
             return None
-        return None if text is None else read_note(text)
+        state = None if text is None else read_note(text)
+        if text is not None and state is not None:
+            for place, files in read_recent(text).items():
+                self._store.keep_recent(self._address(place), files)
+        return state
 
     def leave(self, state: ManifestState) -> None:
         """Have a state of main written, if this handle writes; returns at once (H2)."""
@@ -135,6 +160,22 @@ class HeadNotes:
         if thread is not None:
             thread.join()
 
+    def _address(self, place: str) -> TableAddress:
+        return TableAddress(self._root.child(place))
+
+    def _recent(self, state: ManifestState) -> dict[str, RecentFiles]:
+        """Return rows of the tables of main, as far as they are known or were just written (H4)."""
+        found: dict[str, RecentFiles] = {}
+        size = 0
+        for entry in state.tables.entries():
+            if entry.pin.ref is not None:
+                continue
+            files = self._store.recent_files(self._address(entry.location), entry.version)
+            size += sum(rows.nbytes for rows in files.values())
+            if size <= BYTES_MAX:
+                found[entry.location] = files
+        return found
+
     def _write(self) -> None:
         while True:
             with self._lock:
@@ -143,6 +184,6 @@ class HeadNotes:
                     self._thread = None
                     return
             try:
-                self._adapter.write_text(HEAD_NOTE, note_text(state))
+                self._adapter.write_text(HEAD_NOTE, note_text(state, self._recent(state)))
             except StorageError as error:
                 self._warn(f"the next open will read more: the head note could not be written: {error}")

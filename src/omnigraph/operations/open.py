@@ -77,7 +77,7 @@ def make_parts(uri: str, *, durability: Durability | None = None, upkeep: bool =
     durability = durability or setting_from_environment()
     store = TableStore(root.storage_options)
     adapter = open_adapter(root, durability)
-    notes = None if root.is_local else HeadNotes(adapter, _log.warning)
+    notes = None if root.is_local else HeadNotes(root, adapter, store, _log.warning)
     return Parts(
         root=root,
         adapter=adapter,

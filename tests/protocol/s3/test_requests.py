@@ -30,6 +30,8 @@ node Filler { name: String @key }
 """
 TABLES = 3
 INSERT = "query m($h: String) { insert Person { handle: $h } }"
+PAIR = 'query m($h: String) { insert Person { handle: $h } insert Knows { from: $h, to: "first" } }'
+ONE_HOP = "query q($h: String) { match { $p: Person { handle: $h } $p knows $f } return { $f.handle } }"
 COUNT = "query q() { match { $p: Person } return { count($p) as n } }"
 
 
@@ -100,6 +102,24 @@ def _asked_by_opens(folder: Path, commits: int, proxy: StoreProxy) -> tuple[int,
     assert len(read_write) <= 12 + 2 * TABLES
     assert [request.kind for request in warm] == ["HEAD"]
     return len(read_only), len(read_write)
+
+
+@pytest.mark.case("engine", 445)
+def test_a_first_query_asks_for_little(proxy: StoreProxy, tmp_path: Path) -> None:
+    with init(tmp_path / "graph", SCHEMA, durability="process") as graph:
+        insert(graph, "first")
+        for number in range(29):
+            graph.mutate(PAIR, params={"h": f"p{number}"})
+    uri = upload(tmp_path / "graph", proxy.endpoint)
+    with open_graph(uri) as graph:
+        graph.mutate(PAIR, params={"h": "last"})
+    with open_graph(uri, mode="ro") as reader:
+        found: list[object] = []
+        requests = asked(proxy, lambda: found.extend(reader.query(ONE_HOP, params={"h": "p7"}).rows))
+    ObjectStore(GraphRoot.parse(uri)).delete(HEAD_NOTE)
+    with open_graph(uri, mode="ro") as reader:
+        assert reader.query(ONE_HOP, params={"h": "p7"}).rows == found == [{"f.handle": "first"}]
+    assert len(requests) <= 25
 
 
 @pytest.mark.case("engine", 443)

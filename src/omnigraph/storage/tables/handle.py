@@ -8,6 +8,8 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 from lance import LanceDataset
 
+from omnigraph.storage.tables.recent_rows import RecentFiles, numbered
+
 
 def ref_path(dataset: str, ref: str | None) -> str:
     """Return the path of a ref of a dataset; `None` is the dataset itself."""
@@ -45,6 +47,12 @@ class SnapshotHandle:
     address: TableAddress
     version: int
     _dataset: LanceDataset = field(repr=False)
+    _recent_files: RecentFiles = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def recent(self) -> dict[int, pa.Table]:
+        """The fragments whose rows are in memory, with row ids and addresses; none on a local disk."""
+        return numbered(self._dataset, self._recent_files)
 
     @cached_property
     def row_count(self) -> int:

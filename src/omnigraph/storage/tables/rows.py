@@ -13,9 +13,10 @@ import pyarrow as pa
 from omnigraph.core.arrays import RowIds
 from omnigraph.core.errors import InvariantViolation
 from omnigraph.storage.tables import filter_leaf as leaf
-from omnigraph.storage.tables.filter import And, FilterValue, IsIn, to_arrow_mask, to_lance
+from omnigraph.storage.tables.filter import And, FilterValue, IsIn, RowFilter, to_arrow_mask, to_lance
 from omnigraph.storage.tables.handle import SnapshotHandle
 from omnigraph.storage.tables.lance_errors import translated
+from omnigraph.storage.tables.recent_rows import in_order
 
 ROW_ID = "_rowid"
 ROW_ADDRESS = "_rowaddr"
@@ -58,15 +59,40 @@ def read_rows(
     fragments: Collection[int] | None = None,
 ) -> pa.Table:
     """Return columns of all rows, or of those in some fragments, with their row ids; in no promised order."""
-    chosen = None
-    if fragments is not None:
-        wanted = set(fragments)
-        chosen = [part for part in handle._dataset.get_fragments() if part.fragment_id in wanted]
-    limit = 0 if chosen == [] else None  # to the library, an empty list means all fragments
     with translated(f"scan of {handle.address.open_uri}"):
-        return handle._dataset.scanner(
-            columns=[*columns, ROW_ID], fragments=chosen or None, limit=limit
-        ).to_table()
+        return _scanned(handle, [*columns, ROW_ID], fragments=fragments)
+
+
+def _scanned(
+    handle: SnapshotHandle,
+    columns: Sequence[str],
+    filter: RowFilter | None = None,
+    *,
+    fragments: Collection[int] | None = None,
+) -> pa.Table:
+    """Return columns of the rows that pass a filter, virtual ones last; rows in memory are not asked for."""
+    dataset, text = handle._dataset, None if filter is None else to_lance(filter, handle.schema)
+    recent = {
+        number: rows
+        for number, rows in handle.recent.items()
+        if (fragments is None or number in fragments) and set(columns) <= set(rows.column_names)
+    }
+    chosen = None
+    if fragments is not None or recent:
+        parts = dataset.get_fragments()
+        wanted = {part.fragment_id for part in parts} if fragments is None else set(fragments)
+        chosen = [part for part in parts if part.fragment_id in wanted and part.fragment_id not in recent]
+    kept = pa.concat_tables(list(recent.values())) if recent else None
+    if kept is not None and filter is not None:
+        kept = kept.filter(to_arrow_mask(filter, kept))
+    if kept is not None and not chosen:
+        return kept.select(list(columns))
+    limit = 0 if chosen == [] else None  # to the library, an empty list means all fragments
+    scanner = dataset.scanner(columns=list(columns), filter=text, fragments=chosen or None, limit=limit)
+    scanned = scanner.to_table()
+    if kept is None:
+        return scanned
+    return pa.concat_tables([scanned, kept.select(scanned.column_names).cast(scanned.schema)])
 
 
 def row_ids_of(rows: pa.Table, column: str = ROW_ID) -> RowIds:
@@ -82,12 +108,30 @@ def take_rows(handle: SnapshotHandle, row_ids: RowIds, columns: Sequence[str]) -
         InvariantViolation: the version has no row of some id.
     """
     with translated(f"fetch of rows of {handle.address.open_uri}"):
-        taken = handle._dataset._take_rows(row_ids.tolist(), columns=list(columns))
+        taken = _taken(handle, row_ids, columns)
     if taken.num_rows != len(row_ids):  # the library leaves out what it does not find
         raise InvariantViolation(
             f"{handle.address.open_uri} at {handle.version} has {taken.num_rows} of {len(row_ids)} rows"
         )
     return taken
+
+
+def _taken(handle: SnapshotHandle, row_ids: RowIds, columns: Sequence[str]) -> pa.Table:
+    """Fetch rows by row id, those in memory from there; what is not found is left out."""
+    recent = [rows for rows in handle.recent.values() if set(columns) <= set(rows.column_names)]
+    inside = np.isin(row_ids, np.concatenate([row_ids_of(rows) for rows in recent])) if recent else None
+    if inside is None or not inside.any():
+        return handle._dataset._take_rows(row_ids.tolist(), columns=list(columns))
+    outside = np.unique(row_ids[~inside])
+    if not len(outside):
+        return in_order(recent, row_ids.tolist(), columns)
+    fetched = handle._dataset._take_rows(outside.tolist(), columns=[*columns, ROW_ID])
+    kept = [rows.select(fetched.column_names).cast(fetched.schema) for rows in recent]
+    there = set(fetched[ROW_ID].to_pylist())
+    present = [
+        row_id for row_id, is_in in zip(row_ids.tolist(), inside, strict=True) if is_in or row_id in there
+    ]
+    return in_order([fetched, *kept], present, columns)
 
 
 def row_addresses(handle: SnapshotHandle, row_ids: RowIds) -> "npt.NDArray[np.uint64]":
@@ -134,22 +178,20 @@ def _by_list(
     parts = []
     for start in range(0, max(len(values), 1), LIST_VALUES_MAX):
         chunk = values[start : start + LIST_VALUES_MAX]
-        text = to_lance(_some_of_each(keys, chunk), handle.schema)
-        scanner = handle._dataset.scanner(columns=read, filter=text, with_row_id=True, with_row_address=True)
-        parts.append(_exactly(keys, chunk, scanner.to_table()))
+        found = _scanned(handle, [*read, ROW_ID, ROW_ADDRESS], _some_of_each(keys, chunk))
+        parts.append(_exactly(keys, chunk, found))
     return pa.concat_tables(parts)
 
 
 def _by_pass(
     handle: SnapshotHandle, keys: tuple[str, ...], values: list[tuple[FilterValue, ...]], read: list[str]
 ) -> pa.Table:
-    scanner = handle._dataset.scanner(columns=list(keys), with_row_id=True, with_row_address=True)
-    scanned = scanner.to_table()
+    scanned = _scanned(handle, [*keys, ROW_ID, ROW_ADDRESS])
     found = _exactly(keys, values, scanned.filter(to_arrow_mask(_some_of_each(keys, values), scanned)))
     others = [column for column in read if column not in keys]
     if not others:
         return found
-    taken = handle._dataset._take_rows(found["_rowid"].combine_chunks(), columns=others)
+    taken = _taken(handle, row_ids_of(found), others)
     for column in others:
         found = found.append_column(handle.schema.field(column), taken[column])
     return found

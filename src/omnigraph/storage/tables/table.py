@@ -27,6 +27,7 @@ from omnigraph.storage.search.words import AnalysisCache
 from omnigraph.storage.tables.filter import FilterValue, RowFilter, to_lance
 from omnigraph.storage.tables.handle import SnapshotHandle, TableAddress
 from omnigraph.storage.tables.lance_errors import damage_told, translated
+from omnigraph.storage.tables.recent_rows import RecentFiles, refreshed
 from omnigraph.storage.tables.rows import find_rows
 from omnigraph.storage.versions.newest import NewestVersions, RefStart, RefStarts, RowSequences
 
@@ -90,6 +91,7 @@ class TableStore:
         self.row_sequences = RowSequences()
         self._live: weakref.WeakSet[SnapshotHandle] = weakref.WeakSet()
         self._counter = _IoCounter()
+        self._recent: dict[str, RecentFiles] = {}  # rows in memory, by the place of their table
         self.before_open: Callable[[TableAddress, int], None] | None = None  # may raise: nothing is read then
 
     @cached_property
@@ -331,6 +333,24 @@ class TableStore:
         self._newest.forget(address)
         self.ref_starts.forget(address)
 
+    def keep_recent(self, address: TableAddress, files: RecentFiles) -> None:
+        """Have what is opened from now on use rows of small fragments that are in memory."""
+        self._recent[address.open_uri] = files
+
+    def recent_files(self, address: TableAddress, version: int) -> RecentFiles:
+        """Return rows of the small fragments of a table; new ones are read if the version is open.
+
+        Raises:
+            StorageError: the store failed.
+        """
+        known = self._recent.get(address.open_uri, {})
+        handle = self._handles.get((address, version))
+        if handle is None:
+            return known
+        with translated(f"read {address.open_uri}"):
+            self._recent[address.open_uri] = files = refreshed(handle._dataset, known)
+        return files
+
     def count_io(self, dataset: LanceDataset) -> None:
         """Add what a dataset outside the handles has read and written to `io_stats`."""
         self._counter.add(dataset)
@@ -386,7 +406,8 @@ class TableStore:
         return dataset
 
     def _keep(self, address: TableAddress, dataset: LanceDataset) -> SnapshotHandle:
-        handle = SnapshotHandle(address, dataset.version, dataset)
+        recent = self._recent.get(address.open_uri, {})
+        handle = SnapshotHandle(address, dataset.version, dataset, recent)
         kept = self._handles.keep((address, handle.version), handle)
         self._probes.put(address.open_uri, kept)
         with self._lock:

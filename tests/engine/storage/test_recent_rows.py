@@ -1,0 +1,173 @@
+"""Rows in memory stand for small fragments: the same answers, and nothing of their files is read."""
+
+import json
+from pathlib import Path
+
+import lance
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from omnigraph.core.errors import InvariantViolation
+from omnigraph.storage.tables.handle import SnapshotHandle, TableAddress
+from omnigraph.storage.tables.recent_rows import (
+    BYTES_MAX,
+    READ_MAX,
+    ROWS_MAX,
+    from_document,
+    refreshed,
+    to_document,
+)
+from omnigraph.storage.tables.rows import read_rows, row_addresses, take_rows
+from omnigraph.storage.tables.table import TableStore
+
+SMALL = 5  # fragments of one row each, behind one that is too large to be kept
+
+
+def rows(*numbers: int, size: int = 1) -> pa.Table:
+    """Return rows by number."""
+    return pa.table({"id": [f"k{number}" for number in numbers], "text": ["x" * size for _ in numbers]})
+
+
+def append(address: TableAddress, *numbers: int, size: int = 1) -> None:
+    lance.write_dataset(rows(*numbers, size=size), address.uri, mode="append")
+
+
+@pytest.fixture
+def address(tmp_path: Path) -> TableAddress:
+    path = str(tmp_path / "table")
+    lance.write_dataset(rows(*range(1_000, 1_000 + ROWS_MAX + 1)), path, enable_stable_row_ids=True)
+    for number in range(SMALL):
+        append(TableAddress(path), number)
+    return TableAddress(path)
+
+
+def remembering(address: TableAddress) -> SnapshotHandle:
+    """Return the newest version with what can be kept of it in memory."""
+    store = TableStore()
+    store.keep_recent(address, refreshed(lance.dataset(address.uri), {}))
+    return store.open_head(address)
+
+
+def without_files(handle: SnapshotHandle) -> None:
+    """Remove the data files whose rows are in memory: whoever reads one fails."""
+    for path in handle._recent_files:
+        Path(handle.address.uri, "data", path).unlink()
+
+
+def by_row_id(table: pa.Table) -> list[dict[str, object]]:
+    return table.sort_by("_rowid").to_pylist()
+
+
+@pytest.mark.case("engine", 445)
+@pytest.mark.parametrize("fragments", [None, [0, 2, 3], [4], [0], []])
+def test_scans_are_the_same_and_read_no_small_file(
+    address: TableAddress, fragments: list[int] | None
+) -> None:
+    plain, handle = TableStore().open_head(address), remembering(address)
+    expected = by_row_id(read_rows(plain, ["text", "id"], fragments=fragments))
+    without_files(handle)
+
+    assert len(handle.recent) == SMALL
+    assert by_row_id(read_rows(handle, ["text", "id"], fragments=fragments)) == expected
+
+
+@pytest.mark.case("engine", 445)
+@pytest.mark.parametrize("ids", [["k1"], ["k1", "k1003", "k4", "nobody"], ["k1003"], ["nobody"]])
+def test_lookups_are_the_same(address: TableAddress, ids: list[str]) -> None:
+    store = TableStore()
+    plain, handle = store.open_head(address), remembering(address)
+    expected = store.rows_by_id(plain, ids, with_row_id=True, with_row_address=True)
+    without_files(handle)
+
+    found = store.rows_by_id(handle, ids, with_row_id=True, with_row_address=True)
+    assert by_row_id(found) == by_row_id(expected)
+
+
+@pytest.mark.case("engine", 445)
+def test_rows_are_taken_in_the_order_asked_for(address: TableAddress) -> None:
+    plain, handle = TableStore().open_head(address), remembering(address)
+    ids = read_rows(plain, ["id"]).sort_by("_rowid")["_rowid"].to_numpy().astype(np.int64)
+    mixed = ids[[2, -1, 0, -3, -1, 2]]
+    expected = take_rows(plain, mixed, ["text", "id"])
+    addresses = row_addresses(plain, mixed)
+    without_files(handle)
+
+    assert take_rows(handle, mixed, ["text", "id"]).to_pylist() == expected.to_pylist()
+    assert take_rows(handle, ids[-2:], ["id"])["id"].to_pylist() == ["k3", "k4"]
+    assert row_addresses(handle, mixed).tolist() == addresses.tolist()
+    with pytest.raises(InvariantViolation, match="has 1 of 2 rows"):
+        take_rows(handle, np.array([ids[-1], 9_999]), ["id"])
+
+
+@pytest.mark.case("engine", 445)
+def test_a_fragment_with_deletions_is_read(address: TableAddress) -> None:
+    kept = refreshed(lance.dataset(address.uri), {})
+    append(address, 10, 11)
+    kept |= refreshed(lance.dataset(address.uri), kept)
+    lance.dataset(address.uri).delete("id = 'k10'")
+    store = TableStore()
+    store.keep_recent(address, kept)
+    handle = store.open_head(address)
+
+    assert len(handle.recent) == SMALL
+    assert store.existing_ids(handle, ["k10", "k11", "k3"]) == {"k11", "k3"}
+
+
+@pytest.mark.case("engine", 445)
+def test_columns_that_are_not_kept_are_read(address: TableAddress) -> None:
+    plain, handle = TableStore().open_head(address), remembering(address)
+    columns = ["id", "_row_created_at_version"]
+
+    assert by_row_id(read_rows(handle, columns)) == by_row_id(read_rows(plain, columns))
+
+
+def test_only_what_is_newer_is_read_again(address: TableAddress, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = refreshed(lance.dataset(address.uri), {})
+    first = next(iter(kept))
+    del kept[first]  # had no room
+    append(address, 10)
+    dataset = lance.dataset(address.uri)
+    asked: list[int] = []
+    scanner = lance.LanceDataset.scanner
+
+    def counted(dataset: lance.LanceDataset, **options: object) -> object:
+        asked.append(len(options["fragments"]))  # type: ignore[arg-type]
+        return scanner(dataset, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(lance.LanceDataset, "scanner", counted)
+    again = refreshed(dataset, kept)
+
+    assert asked == [1]
+    assert first not in again
+    assert len(again) == SMALL
+
+
+def test_what_is_kept_is_bounded_and_the_newest(address: TableAddress) -> None:
+    for number in range(10, 14):
+        append(address, number, size=BYTES_MAX // 3)
+    kept = refreshed(lance.dataset(address.uri), {})
+
+    assert [table["id"].to_pylist() for table in kept.values()] == [["k12"], ["k13"]]
+
+
+def test_of_very_many_fragments_the_newest_are_read(tmp_path: Path) -> None:
+    address = TableAddress(str(tmp_path / "table"))
+    for number in range(READ_MAX + 3):
+        lance.write_dataset(
+            rows(number), address.uri, mode="append" if number else "create", enable_stable_row_ids=True
+        )
+
+    assert len(refreshed(lance.dataset(address.uri), {})) == READ_MAX
+
+
+def test_a_document_keeps_rows_and_files(address: TableAddress) -> None:
+    kept = refreshed(lance.dataset(address.uri), {})
+
+    document = json.loads(json.dumps(to_document(kept)))
+
+    assert from_document(document) == kept
+    with pytest.raises(ValueError, match="do not go together"):
+        from_document(document | {"files": document["files"][1:]})
+    with pytest.raises(ValueError, match="are damaged"):
+        from_document(document | {"rows": document["rows"][:-40]})
