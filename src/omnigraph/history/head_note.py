@@ -40,6 +40,7 @@ from omnigraph.storage.tables.table import TableStore
 
 HEAD_NOTE = f"{MANIFEST_DIR}/_head_note"
 FORMAT = 1
+PAUSE_S = 0.1  # behind a publish: what follows at once shares its note, and the write itself ends first
 BYTES_MAX = 524_288  # of all rows of tables in a note: every commit writes them again
 
 
@@ -124,6 +125,7 @@ class HeadNotes:
         self._lock = threading.Lock()
         self._waiting: ManifestState | None = None
         self._thread: threading.Thread | None = None
+        self._is_wanted_now = threading.Event()
         self.is_kept = False  # by a handle that writes
 
     def read(self) -> ManifestState | None:
@@ -158,7 +160,9 @@ class HeadNotes:
         """Wait until what was left is written."""
         thread = self._thread
         if thread is not None:
+            self._is_wanted_now.set()
             thread.join()
+            self._is_wanted_now.clear()
 
     def _address(self, place: str) -> TableAddress:
         return TableAddress(self._root.child(place))
@@ -178,6 +182,7 @@ class HeadNotes:
 
     def _write(self) -> None:
         while True:
+            self._is_wanted_now.wait(PAUSE_S)
             with self._lock:
                 state, self._waiting = self._waiting, None
                 if state is None:
