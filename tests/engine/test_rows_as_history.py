@@ -229,6 +229,19 @@ def test_metadata_of_commits_is_decoded_for_those_asked_for(
     assert len(decoded) == 1
 
 
+@pytest.mark.case("engine", 340)
+def test_rows_that_a_state_has_are_passed_over(graph: Graph) -> None:
+    for name in ("ann", "ben"):
+        graph.mutate(mutation(f'insert Person {{ name: "{name}" }}'))
+    coordinator, state = internals(graph).parts.coordinator, cold_state(graph)
+    handle = coordinator.manifest.open_fresh(coordinator.address())
+    rows = coordinator.manifest.read(handle, with_places=True)
+
+    again = state.with_rows(rows, version=state.version, fragments=state.fragments)
+
+    assert view(again) == view(state)
+
+
 def _add_commits(graph: Graph, count: int) -> None:
     """Put commits into the manifest in one write: their rows are all that counts."""
     coordinator = internals(graph).parts.coordinator
