@@ -10,11 +10,11 @@ from typing import TypeVar
 REQUESTS_AT_ONCE = 16
 
 Given = TypeVar("Given")
-Answer = TypeVar("Answer")
-OtherAnswer = TypeVar("OtherAnswer")
+CallResult = TypeVar("CallResult")
+OtherResult = TypeVar("OtherResult")
 
 
-def each(call: Callable[[Given], Answer], values: Sequence[Given], *, at_once: bool) -> list[Answer]:
+def each(call: Callable[[Given], CallResult], values: Sequence[Given], *, at_once: bool) -> list[CallResult]:
     """Return what a call returns for each value, in their order; the first error of them, once all ended."""
     if not at_once or len(values) < 2:
         return [call(value) for value in values]
@@ -23,8 +23,8 @@ def each(call: Callable[[Given], Answer], values: Sequence[Given], *, at_once: b
 
 
 def both(
-    first: Callable[[], Answer], second: Callable[[], OtherAnswer], *, at_once: bool
-) -> tuple[Answer, OtherAnswer]:
+    first: Callable[[], CallResult], second: Callable[[], OtherResult], *, at_once: bool
+) -> tuple[CallResult, OtherResult]:
     """Return what two calls return; if both fail, the error of the first."""
     if not at_once:
         return first(), second()

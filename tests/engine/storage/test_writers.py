@@ -7,7 +7,7 @@ import pytest
 from obstore.store import MemoryStore
 
 from omnigraph.core.errors import StorageError, WriterEnded, WriterLeaseHeld
-from omnigraph.core.failpoint import failpoint
+from omnigraph.core.failpoint import InjectedFault, failpoint
 from omnigraph.storage.control.lease import LEASE_LIFETIME, WriterLease, boot_identity
 from omnigraph.storage.control.object_store import ObjectStore
 from omnigraph.storage.control.uri import GraphRoot
@@ -231,6 +231,18 @@ def test_a_store_that_fails_is_no_end_and_no_leave_to_write(crowd: Crowd) -> Non
     crowd.store.failing = 1
 
     with pytest.raises(StorageError):
+        alpha.check()
+
+    alpha.check()
+
+
+@pytest.mark.case("engine", 464)
+def test_a_fault_in_a_renewal_is_raised_by_the_check(crowd: Crowd) -> None:
+    time = FakeTime()
+    alpha = crowd.begin("alpha", time)
+    time.pass_by(LEASE_LIFETIME * 0.7)
+
+    with failpoint("writers.renew", "raise"), pytest.raises(InjectedFault):
         alpha.check()
 
     alpha.check()
