@@ -18,6 +18,8 @@ X6  On an object store this process makes sure that it counts as a writer before
     withdrawn by a compare-and-swap that binds every healer to go back, and one that stays is let go.
 X7  A commit that a library call made on HEAD is published only if every version since the pin is a layout
     commit of ours: otherwise it would show the rows of a writer that is not done.
+X8  In an object store staged tables are committed at once: each waits only for its own requests. All of them
+    have ended before anything else is done.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -52,6 +54,7 @@ from omnigraph.core.errors import (
     WriterLeaseHeld,
 )
 from omnigraph.core.failpoint import hit
+from omnigraph.core.together import each
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.identity import BranchIdentity, TableIdentity
 from omnigraph.history.manifest_rows import PublishedPin
@@ -245,26 +248,59 @@ class _Section:
     # Phase B
 
     def commit_tables(self, sidecar: Sidecar) -> None:
-        for commit in self.commits:
-            self.parts.check_writer()
-            had_effects, self.has_effects = self.has_effects, True
-            try:
-                result = commit.run(sidecar.operation_id)
-            except (CommitConflict, StaleCommit) as conflict:
-                # A staged commit lands whole or not at all; a library call may have landed in part.
-                if isinstance(conflict, CommitConflict) and commit.transaction_uuid is not None:
-                    self.has_effects = had_effects
-                raise self.lost(commit) from conflict
-            if result is None:
-                self.has_effects = had_effects
-                continue
-            if commit.transaction_uuid is None and is_layout_only(self.intent.kind):
-                self.refuse_rows_of_others(sidecar, commit, result)
-            self.committed.append((commit, result))
-            if self.intent.names.post_table is not None:
-                hit(self.intent.names.post_table)
+        """Commit the tables one after the other; staged ones on an object store at once (X8)."""
+        is_staged = all(commit.transaction_uuid is not None for commit in self.commits)
+        if self.parts.local_root is None and is_staged and len(self.commits) > 1:
+            self.commit_at_once(sidecar)
+        else:
+            for commit in self.commits:
+                self.parts.check_writer()
+                self.commit_one(commit, sidecar)
         files = [file for _, result in self.committed for file in result.files]
         self.parts.syncer.sync(files, stage="table")
+
+    def commit_one(self, commit: TableCommit, sidecar: Sidecar) -> None:
+        had_effects, self.has_effects = self.has_effects, True
+        try:
+            result = commit.run(sidecar.operation_id)
+        except (CommitConflict, StaleCommit) as conflict:
+            # A staged commit lands whole or not at all; a library call may have landed in part.
+            if isinstance(conflict, CommitConflict) and commit.transaction_uuid is not None:
+                self.has_effects = had_effects
+            raise self.lost(commit) from conflict
+        if result is None:
+            self.has_effects = had_effects
+            return
+        if commit.transaction_uuid is None and is_layout_only(self.intent.kind):
+            self.refuse_rows_of_others(sidecar, commit, result)
+        self.committed.append((commit, result))
+        if self.intent.names.post_table is not None:
+            hit(self.intent.names.post_table)
+
+    def commit_at_once(self, sidecar: Sidecar) -> None:
+        """Commit staged tables at once; without an effect only if every one of them was refused (X2)."""
+        self.parts.check_writer()
+        self.has_effects = True
+        ends = each(lambda commit: self.ended(commit, sidecar), self.commits, at_once=True)
+        self.has_effects = not all(isinstance(end, CommitConflict) for end in ends)
+        for commit, end in zip(self.commits, ends, strict=True):
+            if isinstance(end, CommittedTable):
+                self.committed.append((commit, end))
+        for commit, end in zip(self.commits, ends, strict=True):
+            if isinstance(end, CommitConflict | StaleCommit):
+                raise self.lost(commit) from end
+            if isinstance(end, Exception):
+                raise end
+
+    def ended(self, commit: TableCommit, sidecar: Sidecar) -> CommittedTable | Exception | None:
+        """Return what became of one of the commits that are made at once."""
+        try:
+            result = commit.run(sidecar.operation_id)
+            if self.intent.names.post_table is not None:
+                hit(self.intent.names.post_table)
+        except Exception as error:  # noqa: BLE001 - the others go on
+            return error
+        return result
 
     def refuse_rows_of_others(self, sidecar: Sidecar, commit: TableCommit, result: CommittedTable) -> None:
         """Publish what the library made only if no other writer committed in between (X7)."""
