@@ -13,6 +13,7 @@ from omnigraph.commit.sidecar import WriterKind
 from omnigraph.commit.write import Change, entered, owns
 from omnigraph.core.errors import PreconditionFailed
 from omnigraph.core.failpoint import hit
+from omnigraph.core.together import REQUESTS_AT_ONCE
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.state import ManifestState, Snapshot
 from omnigraph.staging.write_set import TableWork, WriteSet, work_of
@@ -126,6 +127,8 @@ def check_if_commit(state: ManifestState, if_commit: str | None) -> None:
 
 
 def _stage(parts: Parts, work: Sequence[TableWork], concurrency: int) -> list[tuple[TableEntry, StagedWrite]]:
+    if parts.local_root is None:  # each table waits for the store, not for a processor
+        concurrency = max(concurrency, REQUESTS_AT_ONCE)
     staged = stage_all(work, parts.stager, lambda item: parts.open(item.entry), concurrency=concurrency)
     return [(item.entry, write) for item, write in staged]
 

@@ -1,5 +1,6 @@
 """What opens and reads ask of an object store: counted by a proxy in front of it."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.core.clock import boot_clock
+from omnigraph.core.failpoint import failpoint
 from omnigraph.graph.graph import Graph
 from omnigraph.graph.opening import init
 from omnigraph.graph.opening import open as open_graph
@@ -217,3 +219,55 @@ def test_a_version_that_is_open_is_not_asked_for_again(endpoint: str, proxy: Sto
     found = asked(proxy, lambda: (store.latest_version(address), store.open_head(address)))
 
     assert [request.kind for request in found] == ["HEAD", "HEAD"]
+
+
+@pytest.mark.case("engine", 446)
+@pytest.mark.parametrize(("query", "tables"), [(INSERT, 1), (PAIR, 2)], ids=["one-table", "two-tables"])
+def test_a_commit_asks_for_little_however_many_there_are(
+    proxy: StoreProxy, tmp_path: Path, query: str, tables: int
+) -> None:
+    few, many = (_asked_by_commits(tmp_path / str(n), n, query, proxy) for n in (3, 30))
+
+    assert few == many
+    kinds = Counter(few)
+    assert kinds["GET"] + kinds["HEAD"] <= 4 + 2 * tables
+    assert kinds["LIST"] <= 2 + tables
+    assert kinds["PUT"] <= 3 * tables + 5  # the head note is one more
+
+
+def _asked_by_commits(folder: Path, commits: int, query: str, proxy: StoreProxy) -> list[str]:
+    """Return what a warm commit asks for while it is waited for."""
+    uri = written(folder, commits, proxy)
+    with open_graph(uri) as graph:
+        notes = internals(graph).parts.coordinator.notes
+        assert notes is not None
+        notes.is_kept = False  # they are written behind commits, also while another one is measured
+        for handle in ("first", "second", "third"):
+            graph.mutate(query if handle != "first" else INSERT, params={"h": handle})
+        proxy.delay_s = 0.05  # so that requests that are made at once overlap
+        requests = asked(proxy, lambda: graph.mutate(query, params={"h": "warm"}))
+        proxy.delay_s = 0.0
+    assert longest_chain(requests) <= 14
+    return sorted(one.kind for one in requests)
+
+
+@pytest.mark.case("engine", 447)
+def test_a_publish_on_what_the_last_one_made_is_refused_behind_that_of_another(uri: str) -> None:
+    with open_graph(uri) as one, open_graph(uri) as other:
+        insert(one, "bob")
+        rival = 'query m() { insert Filler { name: "rival" } }'
+        rivals = [rival]
+
+        def come_first() -> None:
+            if rivals:  # the rival gets here too
+                other.mutate(rivals.pop())
+
+        with failpoint("write.post_finalize_pre_publisher", call=come_first):
+            insert(one, "cid")
+
+        assert persons(other) == 3
+        assert other.table("Filler").num_rows == 1
+        chain = [commit.graph_commit_id for commit in one.commits()]
+        assert len(chain) == len(set(chain)) == 5
+        parents = [commit.parent_commit_id for commit in one.commits()]
+        assert parents[:-1] == chain[1:]

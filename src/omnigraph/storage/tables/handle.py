@@ -62,7 +62,10 @@ class SnapshotHandle:
     @cached_property
     def schema(self) -> pa.Schema:
         """The schema with its metadata."""
-        return self._dataset.schema
+        from omnigraph.storage.tables.lance_errors import translated
+
+        with translated(f"schema of {self.address.open_uri}"):
+            return self._dataset.schema
 
     @cached_property
     def fragment_count(self) -> int:

@@ -107,7 +107,9 @@ class ManifestTable:
     def _handle(self, address: TableAddress, dataset: LanceDataset, opened_at: float) -> ManifestHandle:
         self._store.count_io(dataset)
         fragment_ids = tuple(fragment.fragment_id for fragment in dataset.get_fragments())
-        metadata = {key.decode(): value.decode() for key, value in (dataset.schema.metadata or {}).items()}
+        with _damage_is_told(address), translated(f"read {address.open_uri}"):
+            found = dataset.schema.metadata or {}
+        metadata = {key.decode(): value.decode() for key, value in found.items()}
         return ManifestHandle(address, dataset.version, fragment_ids, metadata, opened_at, dataset)
 
     def latest_version(self, address: TableAddress) -> int:
