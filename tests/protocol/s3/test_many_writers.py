@@ -44,6 +44,7 @@ def opened(root: GraphRoot, two: Two) -> Iterator[GraphRoot]:
         assert "writer" in host.ask("open", uri=root.uri)
     yield root
     for host in two:
+        host.resume()  # a test that failed may have left it stopped
         host.ask("close")
 
 
