@@ -33,6 +33,7 @@ ALLOWED: dict[str, set[str]] = {
         "Rewrite",
         "Project",
     },  # what others have committed, by class
+    "files/dataset_file.py": {"delete"},  # objects, not rows
     "tables/manifest_table.py": {"compact_files", "update_schema_metadata"},
     "tables/audit_table.py": {"write_dataset"},
     "tables/refs.py": {"create_branch", "delete"},
