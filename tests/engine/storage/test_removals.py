@@ -52,6 +52,7 @@ ALLOWED = {
     "operations/embed/embed.py embed": "calls the one above, behind the run",
     # The sidecar, by its writer: on a proof, or behind the publish.
     "commit/section.py _Section.phases": "proved without effect, or published",
+    "commit/section.py _Section.withdraw": "proved without effect, and no healer's any more",
     "commit/section.py _Section.write": "the file that could not be written",
     "commit/section.py _Section.delete": "carries it out",
     # Recovery and cleanup, from manifest and sidecars.
@@ -65,6 +66,8 @@ ALLOWED = {
     # A branch, on request; and one whose creation has failed.
     "operations/branches.py create_branch": "a branch that nobody was told of",
     "operations/branches.py delete_branch": "asked for",
+    "operations/branches.py _end": "calls what ends it",
+    "commit/recovery/ending.py _has_ended": "asked for, and fenced against publishes",
     "operations/branches.py _let_go": "what the deleted branch alone had",
     "operations/merge/merge.py _delete_source": "asked for",
     "history/branches.py Branches.delete": "carries it out",
@@ -76,6 +79,9 @@ ALLOWED = {
     "operations/init.py _create": "the claim of this init",
     "operations/init.py _write_contract": "what this init wrote, before there is a manifest",
     # Files that no graph names: temporary ones, locks, caches, probes, notes of dead processes.
+    "storage/control/writers.py Writer.close": "its own sign of life",
+    "storage/control/writers.py Writer._beat": "the same, without the lease",
+    "storage/control/writers.py Watch.tidy": "signs of life of writers that have ended",
     "bulk/files.py remove_folder": "a folder of temporary files",
     "bulk/files.py _whole_path": "a temporary file",
     "bulk/connect/java.py _shim": "a temporary file",

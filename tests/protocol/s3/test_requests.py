@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.core.clock import boot_clock
+from omnigraph.core.errors import ExpectedVersionMismatch
 from omnigraph.core.failpoint import failpoint
 from omnigraph.graph.graph import Graph
 from omnigraph.graph.opening import init
@@ -271,3 +272,31 @@ def test_a_publish_on_what_the_last_one_made_is_refused_behind_that_of_another(u
         assert len(chain) == len(set(chain)) == 5
         parents = [commit.parent_commit_id for commit in one.commits()]
         assert parents[:-1] == chain[1:]
+
+
+@pytest.mark.case("engine", 448)
+@pytest.mark.parametrize(("rival", "is_left"), [(INSERT, True), (PAIR, False)], ids=["one-table", "both"])
+def test_tables_that_are_committed_at_once_land_together_or_not_at_all(
+    uri: str, rival: str, is_left: bool
+) -> None:
+    with open_graph(uri) as one, open_graph(uri) as other:
+        insert(one, "first")
+        one.mutate(PAIR, params={"h": "bob"})
+        rivals = [rival]
+
+        def come_first() -> None:
+            if rivals:  # the rival gets here too
+                other.mutate(rivals.pop(), params={"h": "rival"})
+
+        with (
+            failpoint("write.post_gate_pre_sidecar", call=come_first),
+            pytest.raises(ExpectedVersionMismatch) as caught,
+        ):
+            one.mutate(PAIR, params={"h": "cid"})
+
+        assert (caught.value.recovery_operation_id is not None) == is_left
+        edges = 1 if rival == INSERT else 2
+        assert (persons(other), other.table("Knows").num_rows) == (4, edges)
+        one.mutate(PAIR, params={"h": "cid"})
+        assert (persons(other), other.table("Knows").num_rows) == (5, edges + 1)
+        assert [record.kind for record in other.recoveries()] == (["RolledBack"] if is_left else [])

@@ -77,7 +77,8 @@ class SnapshotHandle:
         """The uuid of the transaction that made the version, or `None` where it cannot be read."""
         from omnigraph.storage.files.transactions import read_transaction, uuid_in_memory
 
-        known = uuid_in_memory(self._dataset)
+        # A disk is asked, and says whether the version is there; a store would take a request for it.
+        known = uuid_in_memory(self._dataset) if self.address.local_path is None else None
         if known is not None:
             return known
         return read_transaction(self._own_dataset(), self.address, self.version).uuid

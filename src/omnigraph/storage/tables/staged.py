@@ -52,12 +52,8 @@ class StagedWrite:
 
     @property
     def commit_files(self) -> tuple[str, ...]:
-        """The local files that make it visible: its version and its transaction."""
-        root = self.address.local_path
-        if root is None:
-            return ()
-        transaction = f"_transactions/{self.read_version}-{self.transaction_uuid}.txn"
-        return f"{root}/{version_file_name(self.read_version + 1)}", f"{root}/{transaction}"
+        """The local files that make it visible: its version, which holds its transaction."""
+        return version_files(self.address, self.read_version + 1)
 
     def _claim(self) -> None:
         """Take the only right to commit this write.
