@@ -65,14 +65,12 @@ ALLOWED = {
     "commit/reclaim.py drop_refs": "carries it out for the callers named here",
     # A branch, on request; and one whose creation has failed.
     "operations/branches.py create_branch": "a branch that nobody was told of",
-    "operations/branches.py delete_branch": "asked for",
     "operations/branches.py _end": "calls what ends it",
     "commit/recovery/ending.py _has_ended": "asked for, and fenced against publishes",
     "operations/branches.py _let_go": "what the deleted branch alone had",
     "operations/merge/merge.py _delete_source": "asked for",
     "history/branches.py Branches.delete": "carries it out",
     "history/branches.py Branches.delete_unreadable": "carries it out",
-    "history/branches.py Branches.remove_ended": "what is left of a branch that was ended",
     "storage/damage/restored_version.py _put": "a temporary file",
     "commit/recovery/restore.py restore_quarantined": "what was put back",
     # An init that did not come to a manifest.

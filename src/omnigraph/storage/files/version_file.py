@@ -24,7 +24,7 @@ from omnigraph.storage.files.roaring import bitmap_values
 _REF = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
 _REF_BYTES_MAX = 200
 
-VERSIONS_DIR = "_versions"
+VERSIONS_DIR, TRANSACTIONS_DIR = "_versions", "_transactions"
 MAGIC = b"LANC"
 ARROW_MAGIC = b"ARROW1"
 FOOTER = struct.Struct("<QHH4s")
