@@ -223,6 +223,11 @@ class ManifestSums:
         if self._summer.is_active and after.version == before.version + 1:
             self._last[after.address] = (after.version, self._sum(lambda: added_by_publish(before, after)))
 
+    def of(self, address: TableAddress, version: int) -> tuple[FileSum, ...]:
+        """Return the checksums of what a publish of this process wrote, if it was its last one there."""
+        last, sums = self._last.get(address, (0, ()))
+        return sums if last == version else ()
+
     def of_predecessor(self, handle: ManifestHandle, sequence: int) -> tuple[FileSum, ...]:
         """Return the checksums of everything since the publish numbered `sequence`, itself included.
 

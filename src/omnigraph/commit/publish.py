@@ -339,7 +339,8 @@ class ManifestPublisher:
     def _note(self, address: TableAddress, version: int) -> None:
         """Note what was just synced; a failure takes nothing back, and is a warning."""
         try:
-            self._manifest.note(address, version, is_synced=self._syncer.is_active)
+            sums = self._own_sums.of(address, version)
+            self._manifest.note(address, version, is_synced=self._syncer.is_active, sums=sums)
         except StorageError as error:
             self._warn(f"the newest acknowledged version of the manifest could not be noted: {error}")
 

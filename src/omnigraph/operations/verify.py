@@ -176,11 +176,13 @@ def _follow(parts: Parts, files: GraphFiles, branch: BranchIdentity, look: _Look
     """Add what a branch needs, or why its manifest cannot be followed (V3), and keys that it repeats (V5)."""
     dataset = ref_path(MANIFEST_DIR, branch.ref)
     newest = files.newest_version(dataset)
+    manifest, address = parts.coordinator.manifest, parts.coordinator.address(branch.ref)
     if newest is not None:
         _add_version(files, dataset, newest, look.needs)
-    manifest = parts.coordinator.manifest
+        for item in manifest.noted_sums(address, newest):
+            look.needs.setdefault(item.path, _Needs()).sum = item
     try:
-        handle = manifest.open_fresh(parts.coordinator.address(branch.ref))
+        handle = manifest.open_fresh(address)
         for path, item in recorded_sums(manifest, handle).items():
             look.needs.setdefault(path, _Needs()).sum = item
         state = parts.coordinator.advance(branch, handle)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from omnigraph.storage.files.sums import FileSum
 from omnigraph.storage.versions.newest import MARK, Mark, read_mark, write_mark
 
 
@@ -21,6 +22,28 @@ def test_what_is_synced_stays_known_when_more_is_acknowledged(folder: Path) -> N
 
     assert read_mark(folder) == Mark(acknowledged=9, synced=7)
     assert [path.name for path in folder.iterdir()] == [MARK]
+
+
+SUMS = (FileSum("__manifest/data/a.lance", 12, "0" * 16), FileSum("__manifest/data/b c.lance", 0, "f" * 16))
+
+
+def test_the_checksums_of_a_publish_are_those_of_its_version(folder: Path) -> None:
+    write_mark(folder, 8, is_synced=True, sums=SUMS)
+    write_mark(folder, 8, is_synced=True)
+    assert read_mark(folder) == Mark(acknowledged=8, synced=8, sums=SUMS)
+
+    write_mark(folder, 9, is_synced=True)
+    assert read_mark(folder).sums == ()
+
+
+@pytest.mark.parametrize("place", range(7, 100, 9))
+def test_a_note_with_checksums_that_is_cut_or_damaged_says_nothing(folder: Path, place: int) -> None:
+    write_mark(folder, 8, is_synced=True, sums=SUMS)
+    whole = (folder / MARK).read_bytes()
+    for damaged in (whole[:place], whole[:place] + b"\xff" + whole[place + 1 :]):
+        (folder / MARK).write_bytes(damaged)
+
+        assert read_mark(folder) == Mark()
 
 
 def test_nothing_is_synced_that_is_not_acknowledged(folder: Path) -> None:

@@ -12,6 +12,7 @@ from omnigraph.history.manifest_rows import rows_table
 from omnigraph.operations.verify import FileStatus, VerifyProgress, VerifyReport, verify_place
 from omnigraph.storage.files.sums import FileSum, encode_sums
 from omnigraph.storage.tables.manifest_table import ROW_ADDRESS, ROW_ID, ManifestPlace
+from omnigraph.storage.versions.newest import MARK
 from tests.support.engine import copy_of, edge, ndjson, new_graph, node
 from tests.support.seam import internals, patched
 from tests.support.tables import put_rows
@@ -49,26 +50,14 @@ def statuses(report: VerifyReport) -> dict[str, FileStatus]:
     return {file.path: file.status for file in report.files}
 
 
-def newest_manifest_files(graph: Graph) -> set[str]:
-    """Return the files that the newest publishes wrote, which nobody has recorded yet."""
-    root = Path(graph.uri)
-    found = set()
-    for folder in (root / "__manifest", *(root / "__manifest" / "tree").glob("*")):
-        newest = min((folder / "_versions").glob("*.manifest"))
-        found.add(str(newest.relative_to(root)))
-    return found
-
-
 @pytest.mark.case("engine", 391)
-def test_every_file_of_a_graph_is_recorded_but_those_of_the_newest_publishes(graph: Graph) -> None:
+def test_every_file_of_a_graph_is_recorded(graph: Graph) -> None:
     report = graph.verify()
 
     found = statuses(report)
     assert report.is_whole
     assert report.branches == ("main", "review")
-    unrecorded = {path for path, status in found.items() if status is FileStatus.NOT_RECORDED}
-    assert all(path.startswith("__manifest/") for path in unrecorded)
-    assert newest_manifest_files(graph) <= unrecorded
+    assert {path for path, status in found.items() if status is FileStatus.NOT_RECORDED} == set()
     on_disk = {str(path.relative_to(graph.uri)) for path in Path(graph.uri).rglob("*") if path.is_file()}
     tables = {path for path in on_disk if path.startswith(("nodes/", "edges/"))}
     others = {path for path in tables if path not in found and not path.endswith(".txn")}
@@ -88,13 +77,28 @@ def victims(root: Path) -> dict[str, Path]:
         "manifest data": "__manifest/data/*.lance",
         "manifest version": "__manifest/_versions/*.manifest",
     }
-    return {
-        kind: min(root.glob(pattern), key=lambda path: path.stat().st_mtime_ns)
-        for kind, pattern in patterns.items()
+    newest = {
+        "newest manifest data": "__manifest/data/*.lance",
+        "newest manifest version": "__manifest/_versions/*.manifest",
+        "newest deletion": "__manifest/_deletions/*",
+        "newest version of a branch": "__manifest/tree/*/_versions/*.manifest",
+    }
+    return {kind: min(root.glob(pattern), key=_age) for kind, pattern in patterns.items()} | {
+        kind: max(root.glob(pattern), key=_age) for kind, pattern in newest.items()
     }
 
 
+def _age(path: Path) -> int:
+    return path.stat().st_mtime_ns
+
+
 KINDS = ["data", "deletion", "index", "version", "fork", "manifest data", "manifest version"]
+NEWEST = [
+    "newest manifest data",
+    "newest manifest version",
+    "newest deletion",
+    "newest version of a branch",
+]
 
 
 @pytest.mark.case("engine", 391)
@@ -108,10 +112,24 @@ def test_what_another_handle_published_in_between_is_recorded_too(graph: Graph) 
     assert {found.get(str(path.relative_to(graph.uri))) for path in versions[:4]} == {FileStatus.OK}
 
 
+def test_a_publish_knows_the_checksums_of_its_own_version_alone(graph: Graph) -> None:
+    graph.mutate(INSERT, params={"n": "own"})
+
+    opened, version = internals(graph), graph.snapshot().manifest_version
+    address, own = opened.parts.coordinator.address(), opened.publisher._own_sums
+    assert {item.path.split("/")[1] for item in own.of(address, version)} == {
+        "data",
+        "_deletions",
+        "_versions",
+    }
+    assert own.of(address, version - 1) == own.of(address, version + 1) == ()
+
+
 @pytest.mark.case("engine", 392)
 def test_a_version_file_that_holds_another_version_is_named(graph: Graph) -> None:
     newest, before = sorted((Path(graph.uri) / "__manifest" / "_versions").glob("*.manifest"))[:2]
     newest.write_bytes(before.read_bytes())
+    (Path(graph.uri) / "__manifest" / MARK).unlink()  # it has the checksum, and would tell as well
 
     report = verify_place(graph.uri)
 
@@ -120,7 +138,7 @@ def test_a_version_file_that_holds_another_version_is_named(graph: Graph) -> Non
 
 
 @pytest.mark.case("engine", 392)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", KINDS + NEWEST)
 def test_a_file_that_is_not_what_it_was_is_named(template: Path, tmp_path: Path, kind: str) -> None:
     root = copy_of(template, tmp_path / "graph")
     victim = victims(root)[kind]

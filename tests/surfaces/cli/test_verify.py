@@ -27,7 +27,7 @@ def test_a_whole_graph_is_counted(tmp_path: Path) -> None:
     outcome = invoke("verify", GRAPH, cwd=tmp_path)
 
     assert outcome.code == 0
-    assert outcome.stdout.endswith(" not recorded\n")
+    assert outcome.stdout.endswith(" ok\n")
     assert " files of 1 branch: " in outcome.stdout
 
 

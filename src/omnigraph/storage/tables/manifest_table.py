@@ -28,6 +28,7 @@ from omnigraph.core.errors import (
 )
 from omnigraph.core.together import both
 from omnigraph.storage.damage.manifest_survey import refuse_damage, refuse_missing
+from omnigraph.storage.files.sums import FileSum
 from omnigraph.storage.tables import shapes
 from omnigraph.storage.tables.carried import carry_inline
 from omnigraph.storage.tables.create import create_dataset
@@ -37,7 +38,7 @@ from omnigraph.storage.tables.lance_errors import LANCE_ERRORS, classify, transl
 from omnigraph.storage.tables.stage import TableStager, staged_on
 from omnigraph.storage.tables.staged import StagedWrite, files_added, new_files
 from omnigraph.storage.tables.table import TableStore
-from omnigraph.storage.versions.newest import read_mark, write_mark
+from omnigraph.storage.versions.newest import Mark, read_mark, write_mark
 
 ROW_ID, ROW_ADDRESS = "_rowid", "_rowaddr"  # the further columns of a read with places
 _WITHOUT_ROWS = frozenset({"config", "reserve"})  # commits that a publish may land behind
@@ -255,14 +256,29 @@ class ManifestTable:
         """Return up to which version a manifest is noted to be on the disk; 0 where nothing is noted."""
         return 0 if address.local_path is None else read_mark(address.local_path).synced
 
-    def note(self, address: TableAddress, version: int, *, is_synced: bool) -> None:
+    def noted_sums(self, address: TableAddress, version: int) -> tuple[FileSum, ...]:
+        """Return the checksums of what the newest publish wrote, where they are noted.
+
+        `version` is the newest one that is there; a note about a newer one tells of what is gone.
+
+        Raises:
+            StorageError: the note cannot be read.
+        """
+        mark = Mark() if address.local_path is None else read_mark(address.local_path)
+        return mark.sums if mark.acknowledged >= version else ()
+
+    def note(
+        self, address: TableAddress, version: int, *, is_synced: bool, sums: Sequence[FileSum] = ()
+    ) -> None:
         """Note that a manifest is acknowledged up to a version, which the caller may just have synced.
+
+        `sums` are those of the files that it added.
 
         Raises:
             StorageError: the note could not be written; the versions are there anyway.
         """
         if address.local_path is not None:
-            write_mark(address.local_path, version, is_synced=is_synced)
+            write_mark(address.local_path, version, is_synced=is_synced, sums=sums)
 
     def files_of(self, address: TableAddress, version: int) -> tuple[str, ...]:
         """Return the local files that a version added, for syncing; none on an object store.

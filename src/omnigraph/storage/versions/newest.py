@@ -25,7 +25,8 @@ Q2  Rows that were loaded together have row ids that follow each other, so the f
     sequences are kept: writing one out costs most of a millisecond, and comparing two versions of a large
     table asks for one in every fragment.
 
-Up to which version a dataset was acknowledged, and up to which it is synced, is noted beside its versions:
+Up to which version a dataset was acknowledged, and up to which it is synced, is noted beside its versions,
+with the checksums of what the last publish wrote, which no later one has recorded yet:
 
 W1  The note is written after what it describes, so what it says is true whenever it can be read. It is not
     synced itself: a power cut may lose it, which leaves less proven and nothing wrong.
@@ -39,6 +40,7 @@ import os
 import threading
 import time
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -55,6 +57,7 @@ from omnigraph.core.values import read_json
 from omnigraph.storage.control.object_store import ObjectStore
 from omnigraph.storage.control.os_errors import storage_error
 from omnigraph.storage.control.uri import GraphRoot, is_in_store, split_address
+from omnigraph.storage.files.sums import FileSum
 from omnigraph.storage.files.version_file import VERSIONS_DIR, version_file_name
 from omnigraph.storage.tables.handle import TableAddress
 
@@ -244,10 +247,11 @@ class RowSequences:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """The newest version that was acknowledged, and the newest one that is certainly on the disk."""
+    """The newest version that was acknowledged, with the files it added, and the newest one on the disk."""
 
     acknowledged: int = 0
     synced: int = 0
+    sums: tuple[FileSum, ...] = ()
 
 
 def read_mark(folder: Path) -> Mark:
@@ -262,13 +266,17 @@ def read_mark(folder: Path) -> Mark:
         return Mark()
     except OSError as error:
         raise storage_error(f"read '{folder.name}/{MARK}'", error) from error
-    numbers, _, check = text.strip().rpartition(b" ")
+    first, *lines = text.splitlines() or [b""]
+    numbers, _, check = first.rpartition(b" ")
     versions = numbers.split()
     is_whole = len(versions) == 2 and all(number.isdigit() for number in versions)
-    return Mark(*map(int, versions)) if is_whole and check == _check(folder, numbers) else Mark()
+    if not is_whole or check != _check(folder, numbers, lines):
+        return Mark()
+    acknowledged, synced = map(int, versions)
+    return Mark(acknowledged, synced, tuple(FileSum.of_text(line.decode()) for line in lines))
 
 
-def write_mark(folder: Path, version: int, *, is_synced: bool) -> None:
+def write_mark(folder: Path, version: int, *, is_synced: bool, sums: Sequence[FileSum] = ()) -> None:
     """Note that every version up to this one is acknowledged, and perhaps synced (W1).
 
     The caller holds the dataset's publish lock.
@@ -276,15 +284,19 @@ def write_mark(folder: Path, version: int, *, is_synced: bool) -> None:
     Raises:
         StorageError: the system failed; less is proven than is true.
     """
-    synced = version if is_synced else min(version, read_mark(folder).synced)
-    numbers = f"{version} {synced}".encode()
+    before = Mark() if is_synced and sums else read_mark(folder)
+    synced = version if is_synced else min(version, before.synced)
+    if not sums and before.acknowledged == version:
+        sums = before.sums  # whoever notes it again has not written it
+    numbers, lines = f"{version} {synced}".encode(), [item.to_text().encode() for item in sums]
     try:
         temporary = folder / _TEMPORARY
-        temporary.write_bytes(numbers + b" " + _check(folder, numbers) + b"\n")
+        first = numbers + b" " + _check(folder, numbers, lines)
+        temporary.write_bytes(b"\n".join([first, *lines, b""]))
         os.replace(temporary, folder / MARK)  # noqa: PTH105 - on the path of every commit
     except OSError as error:
         raise storage_error(f"write '{folder.name}/{MARK}'", error) from error
 
 
-def _check(folder: Path, numbers: bytes) -> bytes:
-    return f"{zlib.crc32(folder.name.encode() + b' ' + numbers):08x}".encode()
+def _check(folder: Path, numbers: bytes, lines: Sequence[bytes]) -> bytes:
+    return f"{zlib.crc32(b' '.join([folder.name.encode(), numbers, *lines])):08x}".encode()
