@@ -53,6 +53,7 @@ CLOCKS = frozenset(
         "omnigraph.exec.rows.monotonic",
         "omnigraph.storage.versions.newest.boot_clock",
         "omnigraph.commit.recovery.sweep._pause",
+        "omnigraph.commit.recovery.sweep.boot_clock",
     }
 )
 # Calls that a test counts, refuses or interrupts, where no failpoint is.

@@ -19,6 +19,7 @@ import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -109,18 +110,33 @@ class Doubts:
     """These sidecars, as the last sweep of this handle found them."""
 
     def __init__(self) -> None:
-        """Begin without a doubt."""
+        """Begin without a doubt, and without a look."""
         self._kept: dict[str, tuple[Sidecar, str]] = {}
         self.waiting: frozenset[str] = frozenset()
+        self._nothing_found_at: float | None = None
+        self._left_at = -inf
 
     def keep(self, sidecar: "Sidecar", reason: str) -> None:
         """Refuse the tables of a sidecar from now on."""
         self._kept[sidecar.operation_id] = (sidecar, reason)
 
-    def learn(self, *, left: Collection[str], waiting: Collection[str]) -> None:
+    def learn(
+        self, *, left: Collection[str], waiting: Collection[str], nothing_found_at: float | None
+    ) -> None:
         """Forget what has been settled since; remember what waits for a read-write open."""
+        self._nothing_found_at = nothing_found_at
         self.waiting = frozenset(waiting)
         self._kept = {key: kept for key, kept in self._kept.items() if key in left}
+
+    def leave(self, at: float) -> None:
+        """Note that a write of this handle has left a sidecar."""
+        self._left_at = at
+
+    @property
+    def clear_at(self) -> float | None:
+        """When the last sweep began, if it found no sidecar and this handle has left none since."""
+        found_at = self._nothing_found_at
+        return None if found_at is None or found_at <= self._left_at else found_at
 
     def refuse(self, entry: "TableEntry") -> None:
         """Refuse a table whose newest commit is in doubt.

@@ -43,6 +43,7 @@ from omnigraph.commit.sidecar import (
     SidecarTable,
     WriterKind,
 )
+from omnigraph.core.clock import boot_clock
 from omnigraph.core.errors import (
     CommitConflict,
     ConflictError,
@@ -149,6 +150,7 @@ class _Section:
             if lock is not None:
                 self.release(lock)
         if not self.is_settled:
+            self.parts.doubts.leave(boot_clock())
             let_go(self.parts, operation_id)
         return outcome
 

@@ -136,11 +136,24 @@ class OpenGraph:
         if not self.is_writable:
             raise BadRequest("this handle is read-only: open the graph read-write to change it")
 
-    def heal(self) -> None:
-        """Finish or undo what dead writers left behind, before this write looks at anything."""
+    def heal(self) -> bool:
+        """Finish or undo what dead writers left behind; return whether it settled anything."""
+        from omnigraph.commit.recovery.outcome import SweepResult
         from omnigraph.commit.recovery.sweep import SweepMode, sweep
 
-        sweep(self.parts, self.publisher, SweepMode.HEAL)
+        return SweepResult.DONE in sweep(self.parts, self.publisher, SweepMode.HEAL).values()
+
+    def heal_if_due(self) -> None:
+        """Heal, unless a look a moment ago has shown that there is nothing to do."""
+        from omnigraph.commit.recovery.sweep import is_due
+
+        if is_due(self.parts):
+            self.heal()
+
+    def heal_late(self) -> bool:
+        """Heal if that was not due at the entry of a write; return whether it settled anything after all."""
+        may_be_late = self.parts.writer is not None and self.parts.doubts.clear_at is not None
+        return may_be_late and self.heal()
 
     def state(self, name: str = MAIN) -> ManifestState:
         """Return the newest state of a branch.

@@ -62,7 +62,7 @@ def mutate(
     check_message(message)
     query = _pick(parse_queries(source), name)
     graph.require_branch(target)
-    graph.heal()
+    graph.heal_if_due()
     bound = bind(query, graph.catalog, source)
     assert isinstance(bound, BoundMutation)
     plan = plan_mutation(bound)

@@ -55,6 +55,8 @@ def retry_on_conflict(
         except (ExpectedVersionMismatch, ReadSetChanged) as conflict:
             if conflict.recovery_operation_id is not None:
                 raise
+            if graph.heal_late():
+                continue
             if maintenance and _is_maintenance(graph, base, conflict):
                 maintenance -= 1
             elif budget:

@@ -8,7 +8,7 @@ import pytest
 
 import omnigraph
 from omnigraph.commit.sidecar import RECOVERY_DIR
-from omnigraph.core.errors import RecoveryRequired
+from omnigraph.core.errors import ExpectedVersionMismatch
 from omnigraph.core.failpoint import failpoint
 from omnigraph.graph.graph import Graph
 from omnigraph.storage.control.durability import Durability
@@ -147,11 +147,18 @@ def test_a_write_waits_for_the_index_build_of_another_process(opened: GraphRoot,
 def test_what_a_live_writer_commits_while_a_dead_one_is_fenced_is_not_undone(
     opened: GraphRoot, two: Two
 ) -> None:
-    live, _ = two
+    live, rival = two
     with omnigraph.open(opened.uri) as healer:
         both = 'query add() { insert T0 { k: "dead" } insert T1 { k: "dead" } }'
-        with failpoint("write.post_table_commit", "raise:once"), pytest.raises(RecoveryRequired):
-            healer.mutate(both)  # T0 has moved, T1 has not
+
+        def come_first() -> None:
+            assert "commit" in rival.ask("mutate", query=insert(1, "rival"))
+
+        with (
+            failpoint("write.post_gate_pre_sidecar", call=come_first),
+            pytest.raises(ExpectedVersionMismatch),
+        ):
+            healer.mutate(both)  # T0 has moved, and goes back; T1 was refused
         begun: list[bool] = []
 
         def write_in_between() -> None:
@@ -167,8 +174,37 @@ def test_what_a_live_writer_commits_while_a_dead_one_is_fenced_is_not_undone(
         assert "commit" in live.answer()
         healer.refresh()
 
-        assert set(healer.table("T1")["k"].to_pylist()) == {"first", "live"}
+        assert set(healer.table("T1")["k"].to_pylist()) == {"first", "live", "rival"}
         assert len(healer.recoveries()) == 1
-        check_chain(healer, 4)
+        check_chain(healer, 5)
         healer.mutate(both)
     assert open_adapter(opened, Durability.FULL).list_dir(RECOVERY_DIR) == []
+
+
+@pytest.mark.case("engine", 448)
+@pytest.mark.parametrize("moved", [(0,), (0, 1)], ids=["one-table", "both"])
+def test_tables_that_are_committed_at_once_land_together_or_not_at_all(
+    opened: GraphRoot, two: Two, moved: tuple[int, ...]
+) -> None:
+    rival, _ = two
+    inserts = " ".join(f'insert T{table} {{ k: "rival" }}' for table in moved)
+    both = 'query add() { insert T0 { k: "a" } insert T1 { k: "a" } }'
+    with omnigraph.open(opened.uri) as graph:
+
+        def come_first() -> None:
+            assert "commit" in rival.ask("mutate", query=f"query add() {{ {inserts} }}")
+
+        with (
+            failpoint("write.post_gate_pre_sidecar", call=come_first),
+            pytest.raises(ExpectedVersionMismatch) as caught,
+        ):
+            graph.mutate(both)
+
+        is_left = len(moved) == 1
+        assert (caught.value.recovery_operation_id is not None) == is_left
+        rows = [1 + (table in moved) for table in range(3)]
+        assert [graph.table(f"T{table}").num_rows for table in range(3)] == rows
+        graph.mutate(both)
+        assert [graph.table(f"T{table}").num_rows for table in range(3)] == [rows[0] + 1, rows[1] + 1, 1]
+        kinds = [record.recovery_kind.value for record in graph.recoveries()]
+        assert kinds == (["RolledBack"] if is_left else [])

@@ -13,6 +13,9 @@ Z6  A plan to go back binds: a write whose files could not be synced never goes 
 Z7  Whatever cannot be read or judged about a branch affects that branch alone: its sidecar waits, a warning
     says why, and everything else goes on. A sidecar is discarded only if its branch was certainly deleted.
 Z8  A branch whose publish lock another process holds keeps its sidecars until that process releases it.
+Z9  On an object store a mutation does without a sweep where the last one found nothing, this handle has left
+    nothing since, and no other writer can have been proven dead in between (`is_due`). Whoever then meets a
+    table that a dead writer has moved sweeps after all, and begins again.
 """
 
 import threading
@@ -46,6 +49,7 @@ from omnigraph.commit.recovery.pending import (
     reread,
 )
 from omnigraph.commit.sidecar import Sidecar
+from omnigraph.core.clock import boot_clock
 from omnigraph.core.errors import CommitConflict, ExpectedVersionMismatch, InvariantViolation
 from omnigraph.core.failpoint import hit
 from omnigraph.history.branches import control_file
@@ -54,6 +58,7 @@ from omnigraph.storage.control.locks import HeldLock
 
 LOOKS = 3  # at the lock of another sidecar: a healer releases it at once, a writer may not
 PAUSE_S = 0.05  # between two looks
+SWEEPS_PER_LIFETIME = 3  # the death of a writer takes a lifetime to prove: a third more to act on it
 
 
 class SweepMode(StrEnum):
@@ -61,6 +66,14 @@ class SweepMode(StrEnum):
 
     FULL = "full"
     HEAL = "heal"
+
+
+def is_due(parts: Parts) -> bool:
+    """Return whether a sweep might find something that matters now (Z9)."""
+    last = parts.doubts.clear_at
+    if parts.writer is None or last is None:
+        return True
+    return not parts.writer.is_alone and boot_clock() - last > parts.writer.lifetime_s / SWEEPS_PER_LIFETIME
 
 
 def sweep(parts: Parts, publisher: ManifestPublisher, mode: SweepMode) -> dict[str, SweepResult]:
@@ -72,6 +85,7 @@ def sweep(parts: Parts, publisher: ManifestPublisher, mode: SweepMode) -> dict[s
     """
     results: dict[str, SweepResult] = {}
     done: list[PendingSidecar] = []
+    began_at = boot_clock()
     for pending in _looked_at(list_pending(parts)):
         hit("recovery.post_list_pre_lock")
         follows = any(_share_a_table(pending, other) for other in done)
@@ -82,6 +96,7 @@ def sweep(parts: Parts, publisher: ManifestPublisher, mode: SweepMode) -> dict[s
     parts.doubts.learn(
         left=[key for key, result in results.items() if result is SweepResult.UNRESOLVED],
         waiting=[key for key, result in results.items() if result is SweepResult.WAITS_FOR_OPEN],
+        nothing_found_at=None if results else began_at,
     )
     if mode is SweepMode.FULL:
         remove_litter(parts)

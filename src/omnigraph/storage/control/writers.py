@@ -238,6 +238,11 @@ class Writer:
         return self._record.writer_id
 
     @property
+    def lifetime_s(self) -> float:
+        """For how long others wait in silence before they take this process for dead."""
+        return self._record.lifetime_s
+
+    @property
     def is_alone(self) -> bool:
         """Whether nobody else writes while `check` says that this process does."""
         return self.lease is not None
