@@ -201,7 +201,7 @@ def test_a_publish_that_landed_behind_others_is_not_acknowledged(graph: Graph) -
             assert rival.publish() == rival.handle.version + 1, number
         lance.dataset(str(path)).cleanup_old_versions(older_than=dt.timedelta(0), retain_versions=1)
 
-    with failpoint("publish.before_merge", call=trim), pytest.raises(PublishUnknown, match="after another"):
+    with failpoint("publish.before_update", call=trim), pytest.raises(PublishUnknown, match="after another"):
         internals(graph).publisher.publish(MAIN_BRANCH, [], {}, intent())
 
     report = verify_place(graph.uri)
@@ -232,9 +232,9 @@ def test_a_lost_answer_gives_what_others_published_since(graph: Graph) -> None:
 
     def lose() -> None:
         Rival(graph).publish()
-        raise InjectedFault("publish.after_merge_ack_lost")
+        raise InjectedFault("publish.after_update_ack_lost")
 
-    with failpoint("publish.after_merge_ack_lost", call=lose):
+    with failpoint("publish.after_update_ack_lost", call=lose):
         outcome = internals(graph).publisher.publish(MAIN_BRANCH, [], {}, intent())
 
     assert outcome.commit.graph_commit_id == outcome.state.head.parent_commit_id
@@ -258,7 +258,7 @@ def test_a_publish_loses_to_a_build_that_merges_and_tries_again(graph: Graph) ->
         builder = rival.handle._dataset.merge_insert("object_id")
         builder.when_matched_update_all().when_not_matched_insert_all().use_index(False).execute(table)
 
-    with failpoint("publish.before_merge", call=merge_first):
+    with failpoint("publish.before_update", call=merge_first):
         outcome = internals(graph).publisher.publish(MAIN_BRANCH, [], {}, intent())
 
     assert (outcome.attempts, outcome.commit.parent_commit_id) == (2, landed[0])

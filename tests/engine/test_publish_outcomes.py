@@ -25,9 +25,9 @@ def test_an_answer_that_is_lost_with_the_manifest_out_of_reach_is_unknown(graph:
 
     def lose() -> None:
         versions.rename(away)
-        raise InjectedFault("publish.after_merge_ack_lost")
+        raise InjectedFault("publish.after_update_ack_lost")
 
-    with failpoint("publish.after_merge_ack_lost", "call", lose), pytest.raises(PublishUnknown):
+    with failpoint("publish.after_update_ack_lost", "call", lose), pytest.raises(PublishUnknown):
         Publisher(graph).publish(lineage=lineage)
     away.rename(versions)
 

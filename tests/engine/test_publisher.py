@@ -298,7 +298,7 @@ class _Contended:
 def test_six_contended_attempts_leave_a_sidecar_for_the_next_write(graph: Graph) -> None:
     with (
         pytest.raises(PublishRetriesExhausted, match=str(PUBLISHER_RETRY_BUDGET + 1)) as caught,
-        failpoint("publish.before_merge", "contention"),
+        failpoint("publish.before_update", "contention"),
     ):
         graph.mutate(ANN)
 
@@ -320,7 +320,7 @@ def test_id_and_time_are_minted_once_and_the_parent_is_the_head_found(
     lineage = intent(created_at=4711)
     rivals = _Rivals(rival, 2)
 
-    with failpoint("publish.before_merge", call=rivals):
+    with failpoint("publish.before_update", call=rivals):
         outcome = publisher.publish(move(person, 2), lineage=lineage)
 
     assert outcome.attempts == 3
@@ -359,7 +359,7 @@ class _Rivals:
 @pytest.mark.case("engine", 143)
 @pytest.mark.parametrize("is_whole_write", [True, False])
 def test_an_answer_that_is_lost_is_looked_up(graph: Graph, is_whole_write: bool) -> None:
-    with failpoint("publish.after_merge_ack_lost", "raise"):
+    with failpoint("publish.after_update_ack_lost", "raise"):
         commit = graph.mutate(ANN).commit if is_whole_write else Publisher(graph).publish().commit
 
     assert commit == head(graph)
@@ -370,7 +370,7 @@ def test_an_answer_that_is_lost_is_looked_up(graph: Graph, is_whole_write: bool)
 def test_a_publish_that_fails_before_its_merge_leaves_nothing(
     publisher: Publisher, person: TableEntry
 ) -> None:
-    with pytest.raises(InjectedFault), failpoint("publish.before_merge", "raise"):
+    with pytest.raises(InjectedFault), failpoint("publish.before_update", "raise"):
         publisher.publish(move(person, 2))
 
     assert len(chain(publisher.graph)) == 1

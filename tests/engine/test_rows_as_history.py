@@ -314,7 +314,7 @@ def test_a_handle_that_grew_old_is_not_published_on(graph: Graph, monkeypatch: p
         if len(opened) < 3:
             now[0] += 1_801
 
-    with failpoint("publish.post_open_pre_merge", call=sleep_through_half_the_horizon):
+    with failpoint("publish.post_open_pre_update", call=sleep_through_half_the_horizon):
         outcome = publisher.publish(MAIN_BRANCH, [], {}, intent())
 
     assert outcome.attempts == len(opened) == 3
@@ -336,7 +336,7 @@ def test_ages_are_measured_with_a_clock_that_counts_sleep(
         places.append(slept[0])
         slept[0] = HORIZON_S / 2 + 1
 
-    with failpoint("publish.post_open_pre_merge", call=sleep_once):
+    with failpoint("publish.post_open_pre_update", call=sleep_once):
         graph.mutate(mutation('insert Person { name: "ann" }'))
 
     assert places == [0.0, slept[0]]

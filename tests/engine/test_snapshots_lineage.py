@@ -138,7 +138,7 @@ def test_a_foreign_manifest_version_between_load_and_publish_does_not_shift_the_
         else:
             done.append(manifest.compact(coordinator.address()))
 
-    with failpoint("publish.before_merge", call=interfere):
+    with failpoint("publish.before_update", call=interfere):
         recorded = insert("between")
     real = manifest.latest_version(coordinator.address())
     insert("after")

@@ -75,7 +75,7 @@ def test_each_further_attempt_scans_once_and_only_what_is_new(
         put_rows(coordinator.manifest, handle, rows)  # as a publish on another host would
         scans.taken()
 
-    with failpoint("publish.before_merge", call=publish_first):
+    with failpoint("publish.before_update", call=publish_first):
         insert(warm, 10)
 
     assert [len(made) for made in attempts] == [0, 1, 1, 1]

@@ -33,7 +33,7 @@ SECTION = (
     "write.post_sidecar_pre_commit",
     "write.post_table_commit",
     "write.post_finalize_pre_publisher",
-    "publish.before_merge",
+    "publish.before_update",
     "write.post_publish_pre_sidecar_delete",
     "recovery.sidecar_delete",
     "lock.post_sidecar_delete_pre_unlink",

@@ -181,7 +181,7 @@ def test_a_reader_does_not_wait_for_a_writer_of_this_process_that_holds_every_lo
             pool.submit(assert_reads_take_no_lock, root, opened, monkeypatch).result(timeout=60)
         read.append(True)
 
-    with paused_at("publish.before_merge", "call", meanwhile):
+    with paused_at("publish.before_update", "call", meanwhile):
         write_everywhere(writer)
 
     assert read == [True]
@@ -192,7 +192,7 @@ def test_a_reader_does_not_wait_for_a_writer_of_this_process_that_holds_every_lo
 def test_a_reader_does_not_wait_for_another_process_that_holds_its_locks(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with omnigraph.open(root) as opened, stopped(root, "delete", "publish.before_merge=") as script:
+    with omnigraph.open(root) as opened, stopped(root, "delete", "publish.before_update=") as script:
         assert_reads_take_no_lock(root, opened, monkeypatch)
         go_on(script)
     assert_settled(root, WRITERS["delete"].after, recoveries=0)

@@ -187,7 +187,7 @@ def test_a_publish_that_landed_is_never_told_as_a_conflict(graph: Graph, root: P
                 assert held.enter_context(internals(other).publisher.publish_lock("june"))
 
         with (
-            failpoint("publish.after_merge_ack_lost", "contention"),
+            failpoint("publish.after_update_ack_lost", "contention"),
             failpoint("publish.before_lock", "call", be_second),
             pytest.raises(RecoveryRequired, match="the publish landed"),
         ):

@@ -157,7 +157,7 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
     [
         "write.post_sidecar_pre_commit",
         "durability.pre_table_sync",
-        "publish.before_merge",
+        "publish.before_update",
         "durability.pre_manifest_sync",
     ],
 )
@@ -305,7 +305,7 @@ def test_a_publish_takes_a_fresh_handle_when_its_own_grew_too_old(root: Path) ->
 
         attempts: list[float] = []
         with (
-            failpoint("publish.post_open_pre_merge", "call", sleep),
+            failpoint("publish.post_open_pre_update", "call", sleep),
             failpoint("publish.load_state_retryable_contention", "call", lambda: attempts.append(now[0])),
         ):
             WRITERS["insert"].run(graph)
@@ -396,7 +396,7 @@ def test_a_refresh_that_fails_leaves_the_handle_as_it_was(root: Path) -> None:
 def test_a_publish_that_landed_and_is_told_of_contention_has_landed(root: Path) -> None:
     """The library may report contention for a write of its own that it repeated after a lost answer."""
     with omnigraph.open(root) as graph:
-        with failpoint("publish.after_merge_ack_lost", "contention"):
+        with failpoint("publish.after_update_ack_lost", "contention"):
             WRITERS["insert"].run(graph)
 
         assert contents_of(graph) == AFTER
@@ -407,7 +407,7 @@ def test_a_publish_that_landed_and_is_told_of_contention_has_landed(root: Path) 
 @pytest.mark.case("engine", 368)
 def test_a_recovery_commit_is_never_its_own_parent(root: Path) -> None:
     give_up(root, "insert", "P3")
-    with failpoint("publish.after_merge_ack_lost", "contention"):
+    with failpoint("publish.after_update_ack_lost", "contention"):
         omnigraph.open(root).close()
 
     with omnigraph.open(root) as graph:

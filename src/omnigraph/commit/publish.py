@@ -218,10 +218,10 @@ class ManifestPublisher:
             table = rows_table(rows)
             folded = state.with_rows(table, version=at, fragments=state.fragments)
             folded.snapshot()  # a batch that contradicts itself fails before it is written
-            hit("publish.post_open_pre_merge")
+            hit("publish.post_open_pre_update")
             if not self._is_young(opened_at):
                 raise RowLevelCasContention("the manifest handle grew too old to publish on")
-            hit("publish.before_merge")
+            hit("publish.before_update")
             published, files = self._commit(handle, table, replaced, folded, lineage.graph_commit_id)
             self._sync_or_take_back(ref, handle.version, published.version, files)
         commit = published.commits.find(lineage.graph_commit_id)
@@ -254,7 +254,7 @@ class ManifestPublisher:
         """
         try:
             made = self._manifest.publish(handle, rows, commit_id=commit_id, replaced=replaced)
-            hit("publish.after_merge_ack_lost")
+            hit("publish.after_update_ack_lost")
         except RowLevelCasContention:
             raise
         except StaleCommit as stale:  # it shows, beside another commit that continues the same one

@@ -262,7 +262,7 @@ graph.mutate('query q() { insert Person { name: "new" } }', branch=sys.argv[2])
         "write.post_stage_pre_gate",
         "write.post_sidecar_pre_commit",
         "write.post_finalize_pre_publisher",
-        "publish.before_merge",
+        "publish.before_update",
         "write.post_publish_pre_sidecar_delete",
     ],
 )

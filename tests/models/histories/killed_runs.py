@@ -23,7 +23,7 @@ from tests.protocol.crash.writer import (
 
 LIVES_MAX = 6  # steps that a writer may survive before a place is chosen that every commit passes
 DRAWS_MAX = 50  # steps drawn in the hope of one that comes to the place
-COMMON_PLACE = "publish.before_merge"
+COMMON_PLACE = "publish.before_update"
 KEPT_UP = {"node:Person": PutPerson, "node:Note": PutNote, "edge:Knows": PutKnows}  # each makes one version
 
 WRITE_PLACES = (
@@ -42,9 +42,9 @@ WRITE_PLACES = (
     "load.post_publish_pre_index",
     "publish.before_lock",
     "publish.load_state_retryable_contention",
-    "publish.post_open_pre_merge",
-    "publish.before_merge",
-    "publish.after_merge_ack_lost",
+    "publish.post_open_pre_update",
+    "publish.before_update",
+    "publish.after_update_ack_lost",
     "lock.post_create_pre_flock",
     "lock.post_flock_pre_sidecar",
     "lock.post_sidecar_delete_pre_unlink",
@@ -74,7 +74,7 @@ MERGE_PLACES = (
     "branch_merge.post_phase_b_pre_manifest_commit",
     "branch_merge.post_publish_pre_sidecar_delete",
     "recovery.sidecar_confirm",
-    "publish.before_merge",
+    "publish.before_update",
     "durability.pre_table_sync",
     "durability.pre_manifest_sync",
 )
@@ -95,7 +95,7 @@ OPEN_PLACES = (
     "recovery.post_rollback_publish_pre_audit",
     "recovery.record_audit",
     "recovery.post_audit_pre_delete",
-    "publish.before_merge",
+    "publish.before_update",
     "open.before_schema_contract_read",
 )
 

@@ -26,7 +26,7 @@ CUTS = [
     "write.post_table_commit",
     "durability.pre_table_sync",
     "write.post_finalize_pre_publisher",
-    "publish.before_merge",
+    "publish.before_update",
     "durability.pre_manifest_sync",
     "write.post_publish_pre_sidecar_delete",
 ]

@@ -291,7 +291,7 @@ def test_a_publish_prepared_before_a_deletion_is_not_acknowledged_behind_it(
     first, second = two
     first.ask("open", uri=root.uri)
     second.ask("open", uri=root.uri)
-    first.stop_inside("mutate", query=ADD_DEE, branch="side", stop={"point": "publish.before_merge"})
+    first.stop_inside("mutate", query=ADD_DEE, branch="side", stop={"point": "publish.before_update"})
 
     assert "error" not in second.ask("delete_branch", branch="side")
     first.resume()
