@@ -27,7 +27,7 @@ from omnigraph.history.identity import MAIN_BRANCH, TableIdentity
 from omnigraph.history.manifest_rows import commit_row, rows_table
 from omnigraph.operations.load.load import LoadMode
 from omnigraph.storage.tables.handle import TableAddress
-from omnigraph.storage.tables.manifest_table import ManifestHandle, ManifestPlace
+from omnigraph.storage.tables.manifest_table import ManifestHandle
 from tests.engine.counting import Scans
 from tests.support.engine import (
     Publisher,
@@ -292,7 +292,7 @@ def test_a_handle_that_grew_old_is_not_published_on(graph: Graph, monkeypatch: p
         return handles[-1]
 
     def counted_publish(
-        handle: ManifestHandle, rows: pa.Table, *, commit_id: str, replaced: Sequence[ManifestPlace]
+        handle: ManifestHandle, rows: pa.Table, *, commit_id: str, replaced: Sequence[int]
     ) -> ManifestHandle:
         published.append(handle)
         return publish(handle, rows, commit_id=commit_id, replaced=replaced)

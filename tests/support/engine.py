@@ -30,7 +30,7 @@ from omnigraph.history.fold import TableEntry
 from omnigraph.history.identity import MAIN, MAIN_BRANCH, TableIdentity
 from omnigraph.history.manifest_rows import COMMIT, HEAD, MANIFEST_DIR, PublishedPin
 from omnigraph.history.state import ManifestState, Snapshot
-from omnigraph.storage.tables.manifest_table import ManifestPlace, ManifestTable
+from omnigraph.storage.tables.manifest_table import ManifestTable
 from omnigraph.storage.tables.table import TableStore
 from omnigraph.validate.violations import Violation
 from tests.support.library import LIB
@@ -279,7 +279,7 @@ def view(state: ManifestState) -> tuple[object, ...]:
     return state.version, state.tables.entries(), commits, _heads(state), past, state.fragments
 
 
-def _heads(state: ManifestState) -> dict[str, tuple[str, ManifestPlace | None]]:
+def _heads(state: ManifestState) -> dict[str, tuple[str, int | None]]:
     """Return the head of each branch, and where its row lies."""
     return {branch: (commit, state.head_places.get(branch)) for branch, commit in state.heads.items()}
 

@@ -9,9 +9,7 @@ import pyarrow as pa
 from omnigraph.storage.tables.filter import RowFilter
 from omnigraph.storage.tables.manifest_table import (
     ROW_ADDRESS,
-    ROW_ID,
     ManifestHandle,
-    ManifestPlace,
     ManifestTable,
 )
 from omnigraph.storage.tables.stage import CommittedTable, IndexRequest, StagedWrite, TableStager
@@ -42,7 +40,7 @@ def names(count: int, prefix: str = "n") -> list[str]:
 def put_rows(manifest: ManifestTable, handle: ManifestHandle, rows: pa.Table, commit_id: str = "x") -> int:
     """Publish rows in place of those that have the same keys; return the version."""
     found = manifest.read(handle, columns=["object_id"], with_places=True).to_pylist()
-    places = {row["object_id"]: ManifestPlace(row[ROW_ID], row[ROW_ADDRESS]) for row in found}
+    places = {row["object_id"]: row[ROW_ADDRESS] for row in found}
     keys = rows["object_id"].to_pylist()
     order = sorted(range(len(keys)), key=lambda number: keys[number] not in places)
     replaced = [places[keys[number]] for number in order if keys[number] in places]

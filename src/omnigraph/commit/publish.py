@@ -55,7 +55,7 @@ from omnigraph.storage.control.locks import PUBLISH_LOCK_WAIT_S, PublishLock
 from omnigraph.storage.files.added_files import manifest_files
 from omnigraph.storage.files.sums import NO_SUMS, Summer
 from omnigraph.storage.tables.handle import TableAddress
-from omnigraph.storage.tables.manifest_table import ManifestHandle, ManifestPlace
+from omnigraph.storage.tables.manifest_table import ManifestHandle
 from omnigraph.storage.tables.stage import OPERATION_ID_PROPERTY, TableStager
 from omnigraph.storage.tables.staged import StagedWrite
 from omnigraph.storage.tables.table import TableStore
@@ -244,7 +244,7 @@ class ManifestPublisher:
         self,
         handle: ManifestHandle,
         rows: pa.Table,
-        replaced: Sequence[ManifestPlace],
+        replaced: Sequence[int],
         folded: ManifestState,
         commit_id: str,
     ) -> tuple[ManifestState, tuple[str, ...]]:
@@ -264,9 +264,7 @@ class ManifestPublisher:
         if self._local_root is None:
             self._made[folded.branch.ref] = made
         self._own_sums.remember(handle, made)
-        if not replaced:  # the first one of a branch: which row id its head row got is not known
-            return self._coordinator.advance(folded.branch, made), made.files
-        return folded.landed(handle, made, replaced[0]), made.files
+        return folded.landed(handle, made), made.files
 
     def _settle(self, branch: BranchIdentity, commit_id: str, error: Exception) -> ManifestState:
         try:
@@ -454,6 +452,7 @@ class ManifestPublisher:
             staged, _ = self._staged_undo(ref, before, version)
             self._commit_undo(ref, staged)
             raise
+        self._manifest.remove_transactions(address, below=before)
 
 
 def _commit_metadata(lineage: LineageIntent, head: GraphCommit) -> dict[str, object]:

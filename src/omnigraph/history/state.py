@@ -38,7 +38,7 @@ from omnigraph.history.manifest_rows import (
     ManifestRow,
 )
 from omnigraph.storage.files.version_file import check_ref
-from omnigraph.storage.tables.manifest_table import ROW_ADDRESS, ROW_ID, ManifestHandle, ManifestPlace
+from omnigraph.storage.tables.manifest_table import ROW_ADDRESS, ManifestHandle
 
 _LOG_CHUNKS_MAX = 64
 
@@ -79,7 +79,7 @@ class ManifestState:
     tables: TableStates = field(default_factory=TableStates)
     commits: CommitLog = field(default_factory=CommitLog)
     heads: Mapping[str, str] = field(default_factory=dict)
-    head_places: Mapping[str, ManifestPlace] = field(default_factory=dict)  # as far as known (S3)
+    head_places: Mapping[str, int] = field(default_factory=dict)  # addresses, as far as known (S3)
     log: tuple[pa.Table, ...] = ()
 
     @property
@@ -174,7 +174,7 @@ class ManifestState:
             heads[branch] = json.loads(row["metadata"])["head_commit_id"]
             places.pop(branch, None)
             if ROW_ADDRESS in row:
-                places[branch] = ManifestPlace(row[ROW_ID], row[ROW_ADDRESS])
+                places[branch] = row[ROW_ADDRESS]
         rows = rows.select(READ_COLUMNS)
         kept = where_one_of(rows, "object_type", [*TABLE_KINDS, SCHEMA])
         log = (*self.log, kept) if kept.num_rows else self.log
@@ -191,7 +191,7 @@ class ManifestState:
             log,
         )
 
-    def replaced_places(self, rows: Sequence[ManifestRow]) -> list[ManifestPlace]:
+    def replaced_places(self, rows: Sequence[ManifestRow]) -> list[int]:
         """Return where the rows lie that a publish replaces: its head row, if there is one (S3).
 
         Raises:
@@ -221,10 +221,10 @@ class ManifestState:
             return ended is not None and ended[0] == row["table_version"]
         return bool(row["published_at"] <= self.sequence)
 
-    def landed(self, before: ManifestHandle, made: ManifestHandle, former: ManifestPlace) -> "ManifestState":
-        """Return this state, folded from a publish whose first row replaces a head row, as it landed (S3)."""
+    def landed(self, before: ManifestHandle, made: ManifestHandle) -> "ManifestState":
+        """Return this state, folded from a publish whose first row is a head row, as it landed (S3)."""
         first = min(set(made.fragment_ids) - set(before.fragment_ids))
-        places = {**self.head_places, self.branch.name: ManifestPlace(former.row_id, first << 32)}
+        places = {**self.head_places, self.branch.name: first << 32}
         return replace(self, version=made.version, fragments=frozenset(made.fragment_ids), head_places=places)
 
     def continues(self, former: "ManifestState") -> bool:

@@ -34,7 +34,7 @@ ALLOWED: dict[str, set[str]] = {
         "Project",
     },  # what others have committed, by class
     "files/dataset_file.py": {"delete"},  # objects, not rows
-    "tables/manifest_table.py": {"compact_files", "update_schema_metadata"},
+    "tables/manifest_table.py": {"update_schema_metadata"},
     "tables/audit_table.py": {"write_dataset"},
     "tables/refs.py": {"create_branch", "delete"},
     "tables/residual.py": {"compact_files", "optimize_indices", "execute", "commit", "update_config"},

@@ -1,4 +1,4 @@
-"""What Lance does with two merge-inserts: the compare-and-swap of the manifest rests on it."""
+"""What Lance does with two commits on one version of a manifest: the fence of publishes rests on it."""
 
 import datetime as dt
 from pathlib import Path
@@ -6,8 +6,10 @@ from pathlib import Path
 import lance
 import pyarrow as pa
 import pytest
-from lance import LanceDataset
+from lance import LanceDataset, LanceOperation, Transaction
+from lance.commit import CommitConflictError
 
+from omnigraph.storage.tables import shapes
 from tests.support.raw_lance import ids_of, new_dataset, publish, reopened
 from tests.support.tables import SCHEMA, names, rows
 
@@ -122,6 +124,32 @@ def test_a_merge_that_changes_nothing_still_makes_a_version(tmp_path: Path) -> N
 
     assert dataset.version == 2
     assert ids_of(dataset) == ["a", "b"]
+
+
+@pytest.mark.parametrize("order", [("fold", "update"), ("update", "fold"), ("fold", "fold")])
+def test_of_a_fold_and_an_update_on_one_version_the_later_is_refused(
+    tmp_path: Path, order: tuple[str, str]
+) -> None:
+    dataset = new_dataset(tmp_path)
+    for key in ("c", "d"):
+        added = shapes.addition(dataset, shapes.write_rows(dataset, rows([key])))
+        dataset = LanceDataset.commit(dataset, Transaction(dataset.version, added), max_retries=0)
+    parts = [part.fragment_id for part in dataset.get_fragments()]
+
+    def staged(kind: str) -> LanceOperation.BaseOperation:
+        if kind == "fold":
+            new = shapes.write_rows(dataset, dataset.to_table())
+            return shapes.replacement(dataset, removed=parts, updated=[], new=new)
+        new = shapes.write_rows(dataset, rows(["e"]))
+        return shapes.replacement(dataset, removed=[], updated=[], new=new, anchor="newest")
+
+    first, second = (Transaction(dataset.version, staged(kind)) for kind in order)
+    made = LanceDataset.commit(dataset, first, max_retries=0)
+    with pytest.raises(CommitConflictError):
+        LanceDataset.commit(dataset, second, max_retries=0)
+
+    expected = ["a", "b", "c", "d", *(["e"] if order[0] == "update" else [])]
+    assert ids_of(reopened(dataset)) == ids_of(made) == expected
 
 
 def test_two_stamps_on_one_version_refuse_each_other(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from omnigraph.history.branches import Branch, Branches
 from omnigraph.history.manifest_rows import rows_table
 from omnigraph.operations.verify import FileStatus, VerifyProgress, VerifyReport, verify_place
 from omnigraph.storage.files.sums import FileSum, encode_sums
-from omnigraph.storage.tables.manifest_table import ROW_ADDRESS, ROW_ID, ManifestPlace
+from omnigraph.storage.tables.manifest_table import ROW_ADDRESS
 from omnigraph.storage.versions.newest import MARK
 from tests.support.engine import copy_of, edge, ndjson, new_graph, node
 from tests.support.seam import internals, patched
@@ -290,7 +290,7 @@ def test_a_recorded_copy_of_a_transaction_may_be_gone(graph: Graph) -> None:
     rows = coordinator.manifest.read(handle, columns=None, with_places=True).to_pylist()
     commit = next(row for row in rows if row["object_type"] == "graph_commit")
     copy = FileSum("nodes/1-2/_transactions/1-abc.txn", 10, "0123456789abcdef")
-    place = ManifestPlace(commit.pop(ROW_ID), commit.pop(ROW_ADDRESS))
+    place = commit.pop(ROW_ADDRESS)
     recorded = rows_table([commit | {"base_objects": encode_sums([copy])}])
     coordinator.manifest.publish(handle, recorded, commit_id="recorded", replaced=[place])
 

@@ -13,7 +13,7 @@ from omnigraph.storage.control.durability import Durability
 from omnigraph.storage.control.object_store import open_adapter
 from omnigraph.storage.control.uri import GraphRoot
 from omnigraph.storage.files.dataset_file import remove_transactions
-from omnigraph.storage.tables.manifest_table import ManifestPlace, ManifestTable
+from omnigraph.storage.tables.manifest_table import ManifestTable
 from omnigraph.storage.tables.residual import InlineCommitResidual
 from omnigraph.storage.tables.stage import IndexRequest, TableStager
 from omnigraph.storage.tables.table import TableAddress, TableStore
@@ -143,7 +143,7 @@ def test_a_publish_asks_the_same_of_a_store_at_any_number_of_fragments(
         TableAddress(f"{root.uri}/__manifest"),
     )
     manifest.create(address, keyed("head", "genesis"), {"stamp": "4"})
-    place = ManifestPlace(0, 0)
+    place = 0
     requests = server._server.app = Requests(server._server.app)  # type: ignore[union-attr]
     asked = []
     for number in range(32):
@@ -153,7 +153,7 @@ def test_a_publish_asks_the_same_of_a_store_at_any_number_of_fragments(
         rows = keyed("head", f"row {number}")
         made = manifest.publish(handle, rows, commit_id=f"{number}", replaced=[place])
         asked.append(requests.taken())
-        place = ManifestPlace(0, max(made.fragment_ids) << 32)
+        place = max(made.fragment_ids) << 32
     server.stop()
 
     # Rows, deletion, transaction and version; one look for versions in between.

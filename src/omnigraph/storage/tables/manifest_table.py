@@ -1,12 +1,13 @@
 """The `__manifest` dataset: creating it, reading it, and the one fenced write that publishes.
 
 M1  A publish is one strict update of the shape that tables have: new rows, the rows that they replace deleted
-    by address, and the anchor. Of two on one version Lance refuses the later one; nothing is read for it. A
-    replaced row gives its row id to its successor: otherwise every fold would keep a gap for every publish.
+    by address, and the anchor. Of two on one version Lance refuses the later one; nothing is read for it.
 M2  A publish is made on the version that its handle was opened at, or that the publish before made. Versions
     that a trim removed in between would let two publishes pass: nobody publishes on an old handle.
 M3  A reader takes whole fragments: those it has already seen need not be read again.
 M4  Keys are not compared here: whoever publishes knows the state, and refuses a key that it has.
+M5  A fold is an update of that shape, too, and gives rows new row ids: the sequences of a version stay short,
+    whatever the number of commits. Publishes in flight are refused by it, and it by them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,6 +18,7 @@ from typing import final
 import numpy as np
 import pyarrow as pa
 from lance import LanceDataset
+from lance.fragment import LanceFragment
 
 from omnigraph.core.clock import boot_clock
 from omnigraph.core.errors import (
@@ -26,11 +28,12 @@ from omnigraph.core.errors import (
     StaleCommit,
     StorageError,
 )
+from omnigraph.core.limits import MAX_FRAGMENT_ROWS
 from omnigraph.core.together import both
 from omnigraph.storage.damage.manifest_survey import refuse_damage, refuse_missing
+from omnigraph.storage.files.dataset_file import remove_transactions
 from omnigraph.storage.files.sums import FileSum
 from omnigraph.storage.tables import shapes
-from omnigraph.storage.tables.carried import carry_inline
 from omnigraph.storage.tables.create import create_dataset
 from omnigraph.storage.tables.filter import Compare, IsNull, Or, to_lance
 from omnigraph.storage.tables.handle import SnapshotHandle, TableAddress
@@ -40,16 +43,8 @@ from omnigraph.storage.tables.staged import StagedWrite, files_added, new_files
 from omnigraph.storage.tables.table import TableStore
 from omnigraph.storage.versions.newest import Mark, read_mark, write_mark
 
-ROW_ID, ROW_ADDRESS = "_rowid", "_rowaddr"  # the further columns of a read with places
+ROW_ADDRESS = "_rowaddr"  # the further column of a read with places
 _WITHOUT_ROWS = frozenset({"config", "reserve"})  # commits that a publish may land behind
-
-
-@dataclass(frozen=True, slots=True)
-class ManifestPlace:
-    """A row of one version: its address there, and its row id, which stays the same in all versions."""
-
-    row_id: int
-    address: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +128,7 @@ class ManifestTable:
         """Return rows: of all fragments or of the given ones, and only what was published after a version.
 
         Rows without `published_at`, the heads, describe the present and are always included. With places
-        there are two further columns, `ROW_ID` and `ROW_ADDRESS`.
+        there is one further column, `ROW_ADDRESS`.
         """
         dataset = handle._dataset
         chosen = None
@@ -151,7 +146,6 @@ class ManifestTable:
                 columns=None if columns is None else list(columns),
                 filter=text,
                 fragments=chosen,
-                with_row_id=with_places,
                 with_row_address=with_places,
             ).to_table()
         self._store.count_io(dataset)
@@ -163,23 +157,30 @@ class ManifestTable:
         rows: pa.Table,
         *,
         commit_id: str,
-        replaced: Sequence[ManifestPlace] = (),
+        replaced: Sequence[int] = (),
     ) -> ManifestHandle:
-        """Add rows, the first of which replace others in order, to the version of the handle alone (M1).
+        """Add rows to the version of the handle alone, in place of those at some addresses (M1).
 
         Returns the version that came out. It is higher than the next one only above commits without rows: a
-        stamp, or the first half of a fold that this publish has made fail.
+        stamp, or the first half of a fold by an earlier build that this publish has made fail.
 
         Raises:
             RowLevelCasContention: another commit came first; nothing of ours landed.
             StaleCommit: it landed, above rows that it was not prepared for (M2).
             StorageError: it failed; whether it landed is unknown.
         """
-        staged = self._staged(handle, rows, replaced)
+        version, files = self._committed(handle, self._staged(handle, rows, replaced), commit_id)
+        made = self._store.open_at(handle.address, version)  # kept by the commit: nothing is read
+        return replace(self._handle(handle.address, made._dataset, handle.opened_at), files=files)
+
+    def _committed(
+        self, handle: ManifestHandle, staged: StagedWrite, operation_id: str
+    ) -> tuple[int, tuple[str, ...]]:
+        """Commit an update; return the version that came out, and its files if they are known."""
         files = (*staged.files, *staged.commit_files)
         try:
             version = self._stager.commit_staged(
-                staged, operation_id=commit_id, writer_kind="publish"
+                staged, operation_id=operation_id, writer_kind=staged.kind
             ).version
         except CommitConflict as error:
             raise RowLevelCasContention(f"another publish to {handle.address.open_uri} came first") from error
@@ -192,21 +193,16 @@ class ManifestTable:
             raise StorageError(str(error), kind="unknown") from error
         finally:
             self._store.count_io(handle._dataset)
-        made = self._store.open_at(handle.address, version)  # kept by the commit: nothing is read
-        return replace(self._handle(handle.address, made._dataset, handle.opened_at), files=files)
+        return version, files
 
-    def _staged(
-        self, handle: ManifestHandle, rows: pa.Table, replaced: Sequence[ManifestPlace]
-    ) -> StagedWrite:
+    def _staged(self, handle: ManifestHandle, rows: pa.Table, replaced: Sequence[int]) -> StagedWrite:
         dataset = handle._dataset
-        addresses = np.array([place.address for place in replaced], dtype=np.uint64)
+        addresses = np.array(replaced, dtype=np.uint64)
         new, (removed, updated) = both(
             lambda: shapes.write_rows(dataset, rows.cast(dataset.schema)),
             lambda: shapes.delete_addresses(dataset, addresses),
             at_once=handle.address.local_path is None,
         )
-        if replaced:
-            carry_inline(new[0], np.array([place.row_id for place in replaced], dtype=np.uint64))
         operation = shapes.replacement(dataset, removed=removed, updated=updated, new=new, anchor="newest")
         files = new_files(handle.address, dataset, new=new, updated=updated)
         base = SnapshotHandle(handle.address, handle.version, dataset)
@@ -234,23 +230,33 @@ class ManifestTable:
         return dataset.version
 
     def compact(self, address: TableAddress) -> int:
-        """Fold all fragments into one; return the version that came out. Publishes in flight are refused.
+        """Write the rows of all fragments that are not full anew; return the newest version then (M5).
 
         Raises:
             RowLevelCasContention: a publish came in between; nothing is folded.
             StorageError: the store failed.
         """
-        dataset = self._store.open_unshared(address)
-        try:
-            # Inline: the library has no staged form that keeps row ids and remaps in one commit.
-            dataset.optimize.compact_files()
-        except LANCE_ERRORS as error:
-            if classify(error) in {"conflict", "incompatible"}:
-                raise RowLevelCasContention(f"another publish to {address.open_uri} came first") from error
-            raise translate(error, f"compact {address.open_uri}") from error
-        finally:
-            self._store.count_io(dataset)
-        return dataset.version
+        handle = self.open_fresh(address)
+        dataset = handle._dataset
+        folded = [part for part in dataset.get_fragments() if not _is_full(part)]
+        if len(folded) < 2 and not any(part.num_deletions for part in folded):
+            return handle.version
+        with translated(f"read {address.open_uri}"):
+            rows = dataset.scanner(fragments=folded).to_table()
+        new = shapes.write_rows(dataset, rows)
+        removed = [part.fragment_id for part in folded]
+        operation = shapes.replacement(dataset, removed=removed, updated=[], new=new)
+        base = SnapshotHandle(address, handle.version, dataset)
+        staged = staged_on(base, "fold", operation, new_files(address, dataset, new=new))
+        return self._committed(handle, staged, "fold")[0]
+
+    def remove_transactions(self, address: TableAddress, *, below: int) -> None:
+        """Remove the copies of transactions that were prepared on versions below one: nobody reads them.
+
+        Raises:
+            StorageError: they cannot be listed or removed.
+        """
+        remove_transactions(self._store.open_head(address), below=below)
 
     def synced_version(self, address: TableAddress) -> int:
         """Return up to which version a manifest is noted to be on the disk; 0 where nothing is noted."""
@@ -308,8 +314,13 @@ def _damage_is_told(address: TableAddress) -> Iterator[None]:
         raise
 
 
+def _is_full(fragment: LanceFragment) -> bool:
+    """Say whether a fold has nothing to gain from a fragment."""
+    return fragment.num_deletions == 0 and fragment.count_rows() >= MAX_FRAGMENT_ROWS
+
+
 def _empty(schema: pa.Schema, columns: Sequence[str] | None, *, with_places: bool) -> pa.Table:
     chosen = [schema.field(name) for name in (schema.names if columns is None else columns)]
     if with_places:
-        chosen += [pa.field(name, pa.uint64()) for name in (ROW_ID, ROW_ADDRESS)]
+        chosen.append(pa.field(ROW_ADDRESS, pa.uint64()))
     return pa.schema(chosen).empty_table()

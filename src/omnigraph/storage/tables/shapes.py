@@ -4,8 +4,8 @@ Lance has no expected version: it rebases a stale append, update or delete over 
 These shapes leave it nothing compatible.
 
 S1  Every update and delete lists the anchor, the lowest fragment of its base version, as updated or removed;
-    any two of them on one base collide. The anchor of a manifest is its newest fragment: a publish touches it
-    as a rule, and the oldest one, into which others were folded, has a description that grows with history.
+    any two of them on one base collide. The anchor of a manifest is its newest fragment, which a publish
+    touches as a rule.
 S2  A table without fragments has no anchor: there a write is a merge, and any two merges collide.
 S3  An update names every field as rewritten. Otherwise text and vector indexes would count the new fragments
     as covered, and searches would silently miss their rows and show the old ones.
