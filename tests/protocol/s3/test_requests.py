@@ -1,5 +1,6 @@
 """What opens and reads ask of an object store: counted by a proxy in front of it."""
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,18 +11,21 @@ import obstore
 import pyarrow as pa
 import pytest
 
+from omnigraph import INTERNAL_SCHEMA_VERSION
 from omnigraph.commit.sidecar import RECOVERY_DIR
 from omnigraph.core.clock import boot_clock
-from omnigraph.core.errors import RecoveryRequired
+from omnigraph.core.errors import FormatVersionError, RecoveryRequired
 from omnigraph.core.failpoint import failpoint
 from omnigraph.graph.graph import Graph
 from omnigraph.graph.opening import init
 from omnigraph.graph.opening import open as open_graph
 from omnigraph.history.head_note import HEAD_NOTE
+from omnigraph.history.manifest_rows import STAMP_KEY
 from omnigraph.storage.control.lease import LEASE_LIFETIME
 from omnigraph.storage.control.object_store import ObjectStore
 from omnigraph.storage.control.uri import GraphRoot
 from omnigraph.storage.files.version_file import version_file_name
+from omnigraph.storage.tables.recent_rows import ROWS_MAX
 from omnigraph.storage.tables.table import TableAddress, TableStore
 from omnigraph.storage.versions.newest import TRUSTED_S
 from tests.support.proxy import StoreProxy, StoreRequest, longest_chain, store_proxy
@@ -337,3 +341,56 @@ def test_a_mutation_settles_what_another_process_has_left_on_its_table(uri: str,
 
         assert persons(graph) == 4
         assert len(graph.recoveries()) == 1
+
+
+@pytest.mark.case("engine", 447)
+def test_a_publish_above_the_stamp_of_a_newer_build_is_not_acknowledged(uri: str) -> None:
+    with open_graph(uri) as graph, open_graph(uri, mode="ro") as other:
+        insert(graph, "bob")
+        migrated = internals(other).parts.coordinator
+
+        def migrate() -> None:
+            handle = migrated.manifest.open_fresh(migrated.address())
+            migrated.manifest.stamp(handle, {STAMP_KEY: str(INTERNAL_SCHEMA_VERSION + 1)})
+
+        with (
+            failpoint("write.post_finalize_pre_publisher", call=migrate),
+            pytest.raises(RecoveryRequired, match="format"),
+        ):
+            insert(graph, "cid")
+        before = ObjectStore(GraphRoot.parse(uri)).list_dir(RECOVERY_DIR)
+
+        with pytest.raises(FormatVersionError):
+            graph.mutate('query m() { insert Filler { name: "next" } }')
+
+        assert ObjectStore(GraphRoot.parse(uri)).list_dir(RECOVERY_DIR) == before
+
+
+@pytest.mark.case("engine", 445)
+@pytest.mark.parametrize("is_deleted", [True, False])
+def test_rows_in_memory_come_in_the_order_of_the_files(
+    endpoint: str, proxy: StoreProxy, *, is_deleted: bool
+) -> None:
+    uri = new_root(endpoint).uri
+    with init(uri, SCHEMA) as graph:
+        insert(graph, "ann")
+        graph.create_branch("side")
+        graph.mutate(INSERT, params={"h": "bob"}, branch="side")
+    with open_graph(uri) as graph:
+        insert(graph, "cid")
+        if is_deleted:
+            graph.load(people("dee", "eve", "fay"), "append", index=False)
+            graph.mutate('query m() { delete Person where handle = "eve" }')
+        else:
+            graph.load(people(*(f"p{number}" for number in range(ROWS_MAX + 1))), "append", index=False)
+        insert(graph, "gus")
+
+    with open_graph(uri) as graph:  # the note has rows of fragments on both sides of one that it lacks
+        persons_before = persons(graph)
+        assert graph.merge("side").commit is not None
+        assert persons(graph) == persons_before + 1
+
+
+def people(*handles: str) -> bytes:
+    """Return persons as lines of a load."""
+    return "\n".join(json.dumps({"type": "Person", "data": {"handle": h}}) for h in handles).encode()

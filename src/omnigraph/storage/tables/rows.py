@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from lance import LanceDataset
 
 from omnigraph.core.arrays import RowIds
 from omnigraph.core.errors import InvariantViolation
@@ -88,11 +89,21 @@ def _scanned(
     if kept is not None and not chosen:
         return kept.select(list(columns))
     limit = 0 if chosen == [] else None  # to the library, an empty list means all fragments
-    scanner = dataset.scanner(columns=list(columns), filter=text, fragments=chosen or None, limit=limit)
-    scanned = scanner.to_table()
+    asked = list(columns) if kept is None else list(dict.fromkeys((*columns, ROW_ADDRESS)))
+    scanned = dataset.scanner(columns=asked, filter=text, fragments=chosen or None, limit=limit).to_table()
     if kept is None:
         return scanned
-    return pa.concat_tables([scanned, kept.select(scanned.column_names).cast(scanned.schema)])
+    together = pa.concat_tables([scanned, kept.select(scanned.column_names).cast(scanned.schema)])
+    return together.take(_as_scanned(dataset, together)).select(list(columns))
+
+
+def _as_scanned(dataset: LanceDataset, rows: pa.Table) -> "npt.NDArray[np.int64]":
+    """Return the order in which a scan of all fragments gives the rows: callers compare two scans."""
+    addresses = row_ids_of(rows, ROW_ADDRESS).astype(np.uint64)
+    numbers = np.array([part.fragment_id for part in dataset.get_fragments()], np.uint64)
+    order = np.argsort(numbers)
+    holders = order[np.searchsorted(numbers, addresses >> np.uint64(32), sorter=order)]
+    return np.lexsort((addresses & np.uint64(0xFFFFFFFF), holders))
 
 
 def row_ids_of(rows: pa.Table, column: str = ROW_ID) -> RowIds:
