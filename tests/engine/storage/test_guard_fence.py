@@ -141,7 +141,7 @@ def test_of_a_fold_and_an_update_on_one_version_the_later_is_refused(
             new = shapes.write_rows(dataset, dataset.to_table())
             return shapes.replacement(dataset, removed=parts, updated=[], new=new)
         new = shapes.write_rows(dataset, rows(["e"]))
-        return shapes.replacement(dataset, removed=[], updated=[], new=new, anchor="newest")
+        return shapes.replacement(dataset, removed=[], updated=[], new=new)
 
     first, second = (Transaction(dataset.version, staged(kind)) for kind in order)
     made = LanceDataset.commit(dataset, first, max_retries=0)

@@ -204,10 +204,22 @@ def test_a_publish_above_rows_of_others_is_not_taken_for_a_success(manifest: Man
     stale = manifest.open()
     for key in ["first", "second"]:
         manifest.publish(key)
+    manifest.table.stamp(manifest.open(), STAMP)  # HEAD must not be one that the update collides with
     manifest.open()._dataset.cleanup_old_versions(older_than=dt.timedelta(0), retain_versions=1)
 
     with pytest.raises(StaleCommit):
         manifest.publish_on(stale, "third")
+
+
+def test_a_trim_below_the_newest_publish_leaves_the_fence_closed(manifest: Manifest) -> None:
+    stale = manifest.open()
+    for key in ["first", "second"]:
+        manifest.publish(key)
+    manifest.open()._dataset.cleanup_old_versions(older_than=dt.timedelta(0), retain_versions=1)
+
+    with pytest.raises(StorageError, match="unknown"):  # one of the versions that are gone may have been ours
+        manifest.publish_on(stale, "third")
+    assert manifest.object_ids() == ["first", "genesis", "graph_head:main", "second"]
 
 
 def test_a_restore_below_a_publish_is_contention_too(manifest: Manifest) -> None:

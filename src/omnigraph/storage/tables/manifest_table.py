@@ -203,7 +203,7 @@ class ManifestTable:
             lambda: shapes.delete_addresses(dataset, addresses),
             at_once=handle.address.local_path is None,
         )
-        operation = shapes.replacement(dataset, removed=removed, updated=updated, new=new, anchor="newest")
+        operation = shapes.replacement(dataset, removed=removed, updated=updated, new=new)
         files = new_files(handle.address, dataset, new=new, updated=updated)
         base = SnapshotHandle(handle.address, handle.version, dataset)
         return staged_on(base, "publish", operation, files, added=rows.num_rows - len(replaced))

@@ -4,8 +4,7 @@ Lance has no expected version: it rebases a stale append, update or delete over 
 These shapes leave it nothing compatible.
 
 S1  Every update and delete lists the anchor, the lowest fragment of its base version, as updated or removed;
-    any two of them on one base collide. The anchor of a manifest is its newest fragment, which a publish
-    touches as a rule.
+    any two of them on one base collide.
 S2  A table without fragments has no anchor: there a write is a merge, and any two merges collide.
 S3  An update names every field as rewritten. Otherwise text and vector indexes would count the new fragments
     as covered, and searches would silently miss their rows and show the old ones.
@@ -13,7 +12,7 @@ S4  The plain append never leaves this package: the anchor does not exclude it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -22,8 +21,6 @@ from lance.fragment import FragmentMetadata, write_fragments
 
 from omnigraph.core.limits import MAX_FRAGMENT_ROWS
 from omnigraph.storage.tables.lance_errors import translated
-
-Anchor = Literal["lowest", "newest"]
 
 if TYPE_CHECKING:
     from lance.lance.schema import LanceField  # exists for type checkers only
@@ -52,12 +49,11 @@ def replacement(
     removed: list[int],
     updated: list[FragmentMetadata],
     new: list[FragmentMetadata],
-    anchor: Anchor = "lowest",
 ) -> LanceOperation.BaseOperation:
     """Return an update with its anchor and all its fields (S1, S3)."""
     return LanceOperation.Update(
         removed_fragment_ids=removed,
-        updated_fragments=with_anchor(dataset, removed, updated, anchor),
+        updated_fragments=with_anchor(dataset, removed, updated),
         new_fragments=new,
         fields_for_preserving_frag_bitmap=list(_field_ids(dataset.lance_schema.fields())),
         update_mode="rewrite_rows",
@@ -79,16 +75,12 @@ def deletion(
 
 
 def with_anchor(
-    dataset: LanceDataset,
-    removed: Iterable[int],
-    updated: Sequence[FragmentMetadata],
-    anchor: Anchor = "lowest",
+    dataset: LanceDataset, removed: Iterable[int], updated: Sequence[FragmentMetadata]
 ) -> list[FragmentMetadata]:
     """Return the updated fragments, and the anchor unless the operation touches it anyway (S1)."""
-    choose = min if anchor == "lowest" else max
-    chosen = choose(dataset.get_fragments(), key=lambda fragment: fragment.fragment_id)
+    anchor = min(dataset.get_fragments(), key=lambda fragment: fragment.fragment_id)
     touched = {*removed, *(fragment.id for fragment in updated)}
-    return list(updated) if chosen.fragment_id in touched else [*updated, chosen.metadata]
+    return list(updated) if anchor.fragment_id in touched else [*updated, anchor.metadata]
 
 
 def delete_addresses(
