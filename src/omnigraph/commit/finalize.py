@@ -24,6 +24,7 @@ from omnigraph.validate.columns import TypedRows
 
 WRITE_FAILPOINTS = FailpointNames(
     post_sidecar="write.post_sidecar_pre_commit",
+    pre_table="write.pre_table_commit_at_once",
     post_table="write.post_table_commit",
     pre_publish="write.post_finalize_pre_publisher",
     post_publish="write.post_publish_pre_sidecar_delete",

@@ -13,6 +13,8 @@ P7  A publish reads only what others have published: its own rows, and the place
     replaces, are known.
 P8  The first attempt in an object store builds on what the last publish of this process made, unless a newer
     version was seen: if there is one, the update is refused. Every other attempt looks.
+P9  In an object store a branch is looked for behind the publish as well: on what is left of a deleted one an
+    update lands, and nobody can read it.
 """
 
 import random
@@ -223,6 +225,8 @@ class ManifestPublisher:
                 raise RowLevelCasContention("the manifest handle grew too old to publish on")
             hit("publish.before_update")
             published, files = self._commit(handle, table, replaced, folded, lineage.graph_commit_id)
+            if self._local_root is None and not branch.is_main:
+                self._check_branch(branch)  # P9
             self._sync_or_take_back(ref, handle.version, published.version, files)
         commit = published.commits.find(lineage.graph_commit_id)
         assert commit is not None, "the commit is among the rows just folded"
@@ -261,6 +265,8 @@ class ManifestPublisher:
             raise PublishUnknown(f"the publish of {commit_id}: {stale}", kind="unknown") from stale
         except Exception as error:  # noqa: BLE001 - whatever failed, the question is whether it landed
             return self._settle(folded.branch, commit_id, error), ()
+        if made.version > handle.version + 1:  # above a stamp, perhaps of a newer format
+            return self._coordinator.advance(folded.branch, made), ()
         if self._local_root is None:
             self._made[folded.branch.ref] = made
         self._own_sums.remember(handle, made)

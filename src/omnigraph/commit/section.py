@@ -18,8 +18,9 @@ X6  On an object store this process makes sure that it counts as a writer before
     withdrawn by a compare-and-swap that binds every healer to go back, and one that stays is let go.
 X7  A commit that a library call made on HEAD is published only if every version since the pin is a layout
     commit of ours: otherwise it would show the rows of a writer that is not done.
-X8  In an object store staged tables are committed at once: each waits only for its own requests. All of them
-    have ended before anything else is done.
+X8  In an object store tables with staged rows are committed at once: each waits only for its own requests.
+    All of them have ended before anything else is done. Indexes, which land behind fences too, are not: one
+    that is refused keeps the others from landing.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -89,6 +90,7 @@ class FailpointNames:
     pre_publish: str
     post_publish: str
     pre_confirm: str | None = None
+    pre_table: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,8 +252,9 @@ class _Section:
     # Phase B
 
     def commit_tables(self, sidecar: Sidecar) -> None:
-        """Commit the tables one after the other; staged ones on an object store at once (X8)."""
-        is_staged = all(commit.transaction_uuid is not None for commit in self.commits)
+        """Commit the tables one after the other; those with staged rows on an object store at once (X8)."""
+        are_rows = not is_layout_only(self.intent.kind)
+        is_staged = are_rows and all(commit.transaction_uuid is not None for commit in self.commits)
         if self.parts.local_root is None and is_staged and len(self.commits) > 1:
             self.commit_at_once(sidecar)
         else:
@@ -297,6 +300,8 @@ class _Section:
     def ended(self, commit: TableCommit, sidecar: Sidecar) -> CommittedTable | Exception | None:
         """Return what became of one of the commits that are made at once."""
         try:
+            if self.intent.names.pre_table is not None:
+                hit(self.intent.names.pre_table)
             result = commit.run(sidecar.operation_id)
             if self.intent.names.post_table is not None:
                 hit(self.intent.names.post_table)

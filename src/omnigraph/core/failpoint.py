@@ -98,6 +98,7 @@ CATALOG = frozenset(
         "write.post_stage_pre_gate",
         "write.post_gate_pre_sidecar",
         "write.post_sidecar_pre_commit",
+        "write.pre_table_commit_at_once",
         "write.post_table_commit",
         "write.post_finalize_pre_publisher",
         "write.post_publish_pre_sidecar_delete",
