@@ -14,15 +14,21 @@ Default = TypeVar("Default", int, None)
 
 
 def number_setting(
-    name: str, default: Default, *, least: int = 0, given: Mapping[str, str] | None = None
+    name: str,
+    default: Default,
+    *,
+    least: int = 0,
+    most: int | None = None,
+    given: Mapping[str, str] | None = None,
 ) -> int | Default:
-    """Return a setting that is a whole number, or its default if it is missing or malformed."""
+    """Return a whole number that is set, or its default if it is missing, malformed or out of bounds."""
     text = (os.environ if given is None else given).get(name, "").strip()
     if not text:
         return default
     is_number = text.isascii() and text.isdecimal() and len(text) <= _DIGITS_MAX
-    if not is_number or int(text) < least:
-        _log.warning("%s=%.40r is not a whole number of at least %d: the default is used", name, text, least)
+    if not is_number or int(text) < least or (most is not None and int(text) > most):
+        bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
+        _log.warning("%s=%.40r is not a whole number %s: the default is used", name, text, bounds)
         return default
     return int(text)
 

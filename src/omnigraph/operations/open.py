@@ -40,7 +40,13 @@ from omnigraph.history.state import Snapshot
 from omnigraph.operations.context import OpenGraph, make_publisher
 from omnigraph.storage.control.durability import Durability, Syncer, setting_from_environment
 from omnigraph.storage.control.graph_files import GraphFiles, graph_files
-from omnigraph.storage.control.lease import LEASE_LIFETIME, WRITER_LEASE, LeaseRecord, WriterLease
+from omnigraph.storage.control.lease import (
+    LEASE_LIFETIME,
+    LIFETIME_MAX_S,
+    WRITER_LEASE,
+    LeaseRecord,
+    WriterLease,
+)
 from omnigraph.storage.control.object_store import open_adapter
 from omnigraph.storage.control.probe import probe_store
 from omnigraph.storage.control.uri import GraphRoot, refuse_file
@@ -177,7 +183,8 @@ def _as_writer(parts: Parts, writers: Writers | None, lifetime_s: float | None) 
             raise BadRequest("writers='one' is for object stores: on a disk any process may write")
         return parts
     if lifetime_s is None:
-        lifetime_s = float(number_setting("OMNIGRAPH_WRITER_LIFETIME", int(LEASE_LIFETIME), least=1))
+        name, default = "OMNIGRAPH_WRITER_LIFETIME", int(LEASE_LIFETIME)
+        lifetime_s = float(number_setting(name, default, least=1, most=LIFETIME_MAX_S))
     if writers is None:
         writers = word_setting("OMNIGRAPH_WRITERS", Writers.MANY)
     lease = _take_lease(parts, lifetime_s) if writers is Writers.ONE else None

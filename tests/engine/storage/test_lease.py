@@ -9,7 +9,13 @@ from obstore.store import MemoryStore
 
 from omnigraph.core.errors import StorageError, WriterLeaseHeld
 from omnigraph.core.failpoint import InjectedFault, failpoint
-from omnigraph.storage.control.lease import LEASE_LIFETIME, WRITER_LEASE, WriterLease, boot_identity
+from omnigraph.storage.control.lease import (
+    LEASE_LIFETIME,
+    WRITER_LEASE,
+    LeaseRecord,
+    WriterLease,
+    boot_identity,
+)
 from omnigraph.storage.control.object_store import ObjectStore
 from omnigraph.storage.control.uri import GraphRoot
 from tests.support.system import Script
@@ -382,6 +388,35 @@ def test_a_lease_of_the_same_id_and_another_epoch_is_another_holder(hosts: Hosts
 
     with pytest.raises(WriterLeaseHeld):
         lease.check()
+
+
+RECORD = {"lease_id": "it", "host": "h", "boot_id": "b", "pid": 1, "epoch": 1, "expires_at": ""}
+
+
+@pytest.mark.parametrize(
+    ("member", "value", "says"),
+    [
+        ("pid", 0, "pid is a whole number from 1 to 2147483647"),
+        ("pid", 2**31, "pid is a whole number"),
+        ("pid", True, "pid is a whole number"),
+        ("epoch", -1, "epoch is a whole number from 0 to"),
+        ("epoch", 2**63, "epoch is a whole number"),
+        ("expires_at", "2026-01-01T00:00:00", "expires_at has no time zone"),
+        ("expires_at", 0, "expires_at are texts"),
+    ],
+)
+def test_a_lease_out_of_bounds_is_loud(member: str, value: object, says: str) -> None:
+    assert LeaseRecord.from_json(json.dumps(RECORD)).is_free
+
+    with pytest.raises(StorageError, match=f"'{WRITER_LEASE}' is not a writer lease: .*{says}") as raised:
+        LeaseRecord.from_json(json.dumps(RECORD | {member: value}))
+
+    assert raised.value.kind == "permanent"
+
+
+def test_a_lease_that_is_no_object_is_told_so() -> None:
+    with pytest.raises(StorageError, match="it is no JSON object"):
+        LeaseRecord.from_json("[]")
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", "null", '{"lease_id": 1}', "not json"])

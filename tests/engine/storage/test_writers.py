@@ -405,13 +405,20 @@ def test_an_only_writer_that_lost_its_lease_keeps_nobody_out(crowd: Crowd) -> No
         '{"writer_id": "it", "host": "h", "boot_id": "b", "pid": "1", "lifetime_s": 1}',
         '{"writer_id": "it", "host": "h", "boot_id": "b", "pid": 1, "lifetime_s": 0}',
         '{"writer_id": "it", "host": "h", "boot_id": "b", "pid": 1, "lifetime_s": "1"}',
+        '{"writer_id": "it", "host": "h", "boot_id": "b", "pid": 1, "lifetime_s": 86401}',
+        '{"writer_id": "it", "host": "h", "boot_id": "b", "pid": 1, "lifetime_s": Infinity}',
+        '{"writer_id": "it", "host": "h", "boot_id": "b", "pid": 1, "lifetime_s": NaN}',
+        '{"writer_id": "it", "host": "h", "boot_id": "b", "pid": 0, "lifetime_s": 1}',
+        '{"writer_id": "it", "host": "h", "boot_id": "b", "pid": 2147483648, "lifetime_s": 1}',
+        '{"writer_id": "it", "host": "h", "boot_id": "b", "pid": 1, "lifetime_s": 1, "beat": -1}',
+        f'{{"writer_id": "it", "host": "h", "boot_id": "b", "pid": 1, "lifetime_s": 1, "beat": {2**63}}}',
     ],
 )
 def test_something_else_in_the_place_of_a_writer_is_loud(crowd: Crowd, text: str) -> None:
     alpha = crowd.begin("alpha", FakeTime())
     crowd.store.write_text(writer_file("it"), text)
 
-    with pytest.raises(StorageError, match="is not that of a writer") as caught:
+    with pytest.raises(StorageError, match=r"'__writers/it\.json' is not that of a writer") as caught:
         alpha.watch.has_ended("it")
 
     assert caught.value.kind == "permanent"

@@ -201,6 +201,20 @@ def test_nobody_becomes_the_only_writer_beside_another_one(
     assert open_adapter(root, Durability.FULL).list_dir(WRITERS_DIR) == []
 
 
+def test_a_lifetime_that_is_too_long_is_the_default(
+    graph: Graph, root: GraphRoot, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    graph.close()
+    monkeypatch.setenv("OMNIGRAPH_WRITER_LIFETIME", "86401")
+
+    with omnigraph.open(root.uri) as other:
+        writer = internals(other).parts.writer
+        assert writer is not None
+        assert writer.lifetime_s == LEASE_LIFETIME
+
+    assert "OMNIGRAPH_WRITER_LIFETIME='86401' is not a whole number from 1 to 86400" in caplog.text
+
+
 @pytest.mark.case("engine", 460)
 def test_nobody_is_the_only_writer_of_a_disk(tmp_path: Path) -> None:
     omnigraph.init(tmp_path / "g", SCHEMA).close()

@@ -36,6 +36,12 @@ def test_a_number_below_the_least_is_the_default(caplog: pytest.LogCaptureFixtur
     assert "is not a whole number of at least 1" in caplog.text
 
 
+def test_a_number_above_the_most_is_the_default(caplog: pytest.LogCaptureFixture) -> None:
+    assert number_setting("SETTING", 5, least=1, most=9, given={"SETTING": "9"}) == 9
+    assert number_setting("SETTING", 5, least=1, most=9, given={"SETTING": "10"}) == 5
+    assert "is not a whole number from 1 to 9" in caplog.text
+
+
 @pytest.mark.parametrize(("text", "word"), [("fast", Speed.FAST), (" FAST ", Speed.FAST), ("", Speed.SLOW)])
 def test_a_word_is_read(text: str, word: Speed, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SETTING", text)

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from omnigraph.core.errors import StorageError, WriterLeaseHeld
 from omnigraph.core.failpoint import hit
@@ -27,6 +28,9 @@ from omnigraph.storage.control.object_store import StorageAdapter
 
 WRITER_LEASE = "__writer_lease.json"
 LEASE_LIFETIME = 30.0  # seconds; renewed every third of it, so that two renewals may fail
+LIFETIME_MAX_S = 86_400  # a day: whoever waits for the end of a writer waits no longer
+COUNT_MAX = 2**63 - 1  # of epochs and beats
+PID_MAX = 2**31 - 1  # what a system call takes
 TAKES_MAX = 10  # attempts, while others keep taking and releasing the lease
 LOOKS_PER_LIFETIME = 10
 
@@ -63,19 +67,41 @@ class LeaseRecord:
             StorageError: the text is not a lease that we wrote.
         """
         try:
-            record = LeaseRecord(**read_json(text))
-            numbers, texts = (record.pid, record.epoch), (record.lease_id, record.host, record.boot_id)
-            if not all(isinstance(number, int) for number in numbers):
-                raise ValueError("pid and epoch are numbers")
+            record = LeaseRecord(**read_members(text))
+            texts = (record.lease_id, record.host, record.boot_id, record.expires_at)
             if not all(isinstance(value, str) for value in texts):
-                raise ValueError("lease_id, host and boot_id are texts")
-            if record.expires_at:
-                datetime.fromisoformat(record.expires_at)
+                raise ValueError("lease_id, host, boot_id and expires_at are texts")
+            check_number("pid", record.pid, least=1, most=PID_MAX)
+            check_number("epoch", record.epoch, least=0, most=COUNT_MAX)
+            if record.expires_at and datetime.fromisoformat(record.expires_at).tzinfo is None:
+                raise ValueError("expires_at has no time zone")
         except (ValueError, TypeError) as error:
             raise StorageError(
                 f"'{WRITER_LEASE}' is not a writer lease: {error}", kind="permanent"
             ) from error
         return record
+
+
+def read_members(text: str) -> dict[str, Any]:
+    """Return the members of a JSON object.
+
+    Raises:
+        ValueError: the text is something else.
+    """
+    members = read_json(text)
+    if not isinstance(members, dict):
+        raise ValueError("it is no JSON object")
+    return members
+
+
+def check_number(name: str, value: object, *, least: int, most: int) -> None:
+    """Refuse what is no whole number, or one that no process of ours has written.
+
+    Raises:
+        ValueError: it is that.
+    """
+    if type(value) is not int or not least <= value <= most:
+        raise ValueError(f"{name} is a whole number from {least} to {most}")
 
 
 class WriterLease:

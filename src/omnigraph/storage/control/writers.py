@@ -22,8 +22,16 @@ from dataclasses import asdict, dataclass, replace
 from omnigraph.core.errors import OmnigraphError, StorageError, WriterEnded, WriterLeaseHeld
 from omnigraph.core.failpoint import hit
 from omnigraph.core.ids import new_ulid
-from omnigraph.core.values import read_json
-from omnigraph.storage.control.lease import LEASE_LIFETIME, WriterLease, is_dead_process
+from omnigraph.storage.control.lease import (
+    COUNT_MAX,
+    LEASE_LIFETIME,
+    LIFETIME_MAX_S,
+    PID_MAX,
+    WriterLease,
+    check_number,
+    is_dead_process,
+    read_members,
+)
 from omnigraph.storage.control.object_store import StorageAdapter
 
 WRITERS_DIR = "__writers"
@@ -62,14 +70,15 @@ class WriterRecord:
             StorageError: the text is not that of a writer of this name.
         """
         try:
-            record = WriterRecord(**read_json(text))
+            record = WriterRecord(**read_members(text))
             texts = (record.writer_id, record.host, record.boot_id, record.ended_by or "")
             if not all(isinstance(value, str) for value in texts):
                 raise ValueError("writer_id, host, boot_id and ended_by are texts")
-            if type(record.pid) is not int or type(record.beat) is not int:
-                raise ValueError("pid and beat are numbers")
-            if type(record.lifetime_s) not in {int, float} or not record.lifetime_s > 0:
-                raise ValueError("lifetime_s is a number of seconds")
+            check_number("pid", record.pid, least=1, most=PID_MAX)
+            check_number("beat", record.beat, least=0, most=COUNT_MAX)
+            is_number = type(record.lifetime_s) in {int, float}
+            if not is_number or not 0 < record.lifetime_s <= LIFETIME_MAX_S:
+                raise ValueError(f"lifetime_s is a number of seconds, {LIFETIME_MAX_S} at most")
             if record.file != name:
                 raise ValueError(f"it is that of {record.writer_id}")
         except (ValueError, TypeError) as error:
