@@ -357,6 +357,19 @@ def test_the_heart_beats_also_after_a_failure(hosts: Hosts) -> None:
     assert set(hosts.pulse.rests) == {LEASE_LIFETIME / 3}
 
 
+def test_a_fault_that_nobody_expects_does_not_stop_the_heart(hosts: Hosts) -> None:
+    time = FakeTime()
+    hosts.take("alpha", time)
+    before = hosts.store.record()
+
+    with failpoint("lease.renew", "raise:once"):
+        hosts.pulse.beat()
+    time.pass_by(1)
+    hosts.pulse.beat()
+
+    assert hosts.store.record() != before
+
+
 def test_the_heart_stops_with_the_lease(hosts: Hosts) -> None:
     lease = hosts.take("alpha", FakeTime())
     hosts.pulse.beat()

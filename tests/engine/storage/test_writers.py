@@ -360,6 +360,55 @@ def test_the_heart_removes_what_dead_writers_left(crowd: Crowd) -> None:
     alpha.check()
 
 
+def test_what_cannot_be_read_stops_neither_the_tidying_nor_the_heart(crowd: Crowd) -> None:
+    alpha = crowd.begin("alpha", FakeTime())
+    ended = WriterRecord("ended", "elsewhere", "boot", 1, LEASE_LIFETIME, ended_by="x")
+    for name in ("00", "zz"):  # wherever a listing has them
+        crowd.store.write_text(writer_file(name), "[]")
+    crowd.store.write_text(ended.file, ended.to_json())
+
+    for _ in range(ROUNDS_PER_TIDYING + 1):
+        crowd.pulse.beat()
+
+    assert alpha.watch.others() == ["00", "zz"]
+    assert crowd.record(alpha).beat == ROUNDS_PER_TIDYING + 1
+
+
+class Panic(BaseException):
+    """What a library raises that was written in another language."""
+
+
+@pytest.mark.parametrize("fault", [RuntimeError, Panic])
+def test_a_fault_that_nobody_expects_does_not_stop_the_heart(
+    crowd: Crowd, fault: type[BaseException], caplog: pytest.LogCaptureFixture
+) -> None:
+    paid: list[int] = []
+    alpha = crowd.begin("alpha", FakeTime())
+
+    def fail() -> None:
+        raise fault("out of the blue")
+
+    alpha.owe(fail)
+    alpha.owe(lambda: paid.append(1))
+
+    for _ in range(3):
+        crowd.pulse.beat()
+
+    assert crowd.record(alpha).beat == 3
+    assert paid == [1], "what is owed besides is paid"
+    assert "out of the blue" in caplog.text
+
+
+def test_a_fault_in_a_renewal_does_not_stop_the_heart(crowd: Crowd) -> None:
+    alpha = crowd.begin("alpha", FakeTime())
+
+    with failpoint("writers.renew", "raise:once"):
+        crowd.pulse.beat()
+    crowd.pulse.beat()
+
+    assert crowd.record(alpha).beat == 1
+
+
 @pytest.mark.case("engine", 460)
 def test_an_only_writer_that_lost_its_lease_keeps_nobody_out(crowd: Crowd) -> None:
     time = FakeTime()

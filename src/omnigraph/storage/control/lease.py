@@ -11,6 +11,7 @@ The compare-and-swap of the publish stays the authority; the lease keeps a secon
 """
 
 import json
+import logging
 import os
 import threading
 import time
@@ -20,7 +21,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from omnigraph.core.errors import StorageError, WriterLeaseHeld
+from omnigraph.core.errors import OmnigraphError, StorageError, WriterLeaseHeld
 from omnigraph.core.failpoint import hit
 from omnigraph.core.ids import new_ulid
 from omnigraph.core.values import read_json
@@ -33,6 +34,7 @@ COUNT_MAX = 2**63 - 1  # of epochs and beats
 PID_MAX = 2**31 - 1  # what a system call takes
 TAKES_MAX = 10  # attempts, while others keep taking and releasing the lease
 LOOKS_PER_LIFETIME = 10
+_log = logging.getLogger("omnigraph")
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,10 +224,7 @@ class WriterLease:
     def _beat(self) -> None:
         while not self._rest(self._closed, self._lifetime_s / 3):
             with self._lock:
-                try:
-                    self._renew()
-                except StorageError:
-                    continue  # the next beat tries again, and `check` raises its own errors
+                attempt(self._renew)
                 if self._is_lost:
                     return
 
@@ -250,6 +249,18 @@ class WriterLease:
             if self._adapter.write_text_if_match(WRITER_LEASE, record.to_json(), found[1]):
                 return
         raise StorageError("the writer lease changes too often to be renewed", kind="transient")
+
+
+def attempt(step: Callable[[], None]) -> bool:
+    """Do a step of a heart, and return whether it was done; nothing that it raises stops the heart."""
+    try:
+        step()
+    except OmnigraphError:
+        return False  # the next beat tries again, and `check` raises its own errors
+    except BaseException as error:  # noqa: BLE001 - a library may panic, and others must not take us for dead
+        _log.warning("a step that keeps this writer alive failed: %s: %s", type(error).__name__, error)
+        return False
+    return True
 
 
 def boot_identity() -> str:

@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 
-from omnigraph.core.errors import OmnigraphError, StorageError, WriterEnded, WriterLeaseHeld
+from omnigraph.core.errors import StorageError, WriterEnded, WriterLeaseHeld
 from omnigraph.core.failpoint import hit
 from omnigraph.core.ids import new_ulid
 from omnigraph.storage.control.lease import (
@@ -28,6 +28,7 @@ from omnigraph.storage.control.lease import (
     LIFETIME_MAX_S,
     PID_MAX,
     WriterLease,
+    attempt,
     check_number,
     is_dead_process,
     read_members,
@@ -146,11 +147,21 @@ class Watch:
         return True
 
     def tidy(self) -> None:
-        """Remove the objects of writers that have ended; what is unchanged at the next call has, too."""
+        """Remove the objects of writers that have ended; what is unchanged at the next call has, too.
+
+        What is not the object of a writer stays where it is.
+
+        Raises:
+            StorageError: the store failed.
+        """
         for name in self._adapter.list_dir(WRITERS_DIR):
             writer_id = name.removesuffix(".json")
-            if writer_id != self._observer.writer_id and self.has_ended(writer_id):
-                self._adapter.delete(writer_file(writer_id))
+            try:
+                if writer_id != self._observer.writer_id and self.has_ended(writer_id):
+                    self._adapter.delete(writer_file(writer_id))
+            except StorageError as error:
+                if error.kind != "permanent":  # that of the store, which asks for a pause
+                    raise
 
     def others(self) -> list[str]:
         """Return the ids of all other writers that have an object."""
@@ -302,20 +313,21 @@ class Writer:
         beats = 0
         while not self._rest(self._closed, self._record.lifetime_s / BEATS_PER_LIFETIME):
             beats += 1
-            try:
-                if self._has_lost_lease():
-                    self._adapter.delete(self._record.file)
-                    return
-                with self._lock:
-                    if not self._is_ended:
-                        self._renew()
-                    if self._is_ended:
-                        return
-                self._pay()
-                if beats % ROUNDS_PER_TIDYING == 0:
-                    self.watch.tidy()
-            except OmnigraphError:
-                continue  # the next beat tries again, and `check` raises its own errors
+            if not attempt(self._keep_alive):
+                continue
+            if self._is_ended:
+                return
+            attempt(self._pay)
+            if beats % ROUNDS_PER_TIDYING == 0:
+                attempt(self.watch.tidy)
+
+    def _keep_alive(self) -> None:
+        if self._has_lost_lease():
+            self._adapter.delete(self._record.file)
+            return
+        with self._lock:
+            if not self._is_ended:
+                self._renew()
 
     def _has_lost_lease(self) -> bool:
         """Return whether this was to be the only writer and is none any more: it must not keep others out."""
@@ -330,8 +342,12 @@ class Writer:
 
     def _pay(self) -> None:
         while self._owed:
-            self._owed[0]()
-            self._owed.pop(0)
+            debt = self._owed.pop(0)
+            try:
+                debt()
+            except BaseException:
+                self._owed.append(debt)  # behind the others: one that always fails holds none of them up
+                raise
 
     def _renew(self) -> None:
         """Replace our own record, or find out that it is not ours any more (H1)."""
