@@ -14,6 +14,7 @@ ALL_NAMES = (
     "AWS_DEFAULT_REGION",
     "AWS_ENDPOINT_URL",
     "AWS_ENDPOINT_URL_S3",
+    "AWS_ENDPOINT",
     "AWS_ALLOW_HTTP",
     "AWS_S3_FORCE_PATH_STYLE",
     "AWS_WEB_IDENTITY_TOKEN_FILE",
@@ -95,6 +96,11 @@ def test_special_characters_of_addresses_are_plain_in_paths(tmp_path: Path) -> N
         "",
         "a\0b",
         "a\nb",
+        "a\x7fb",
+        "a\x85b",
+        "s3://bucket/a\x7fb",
+        "file:///a%0Ab",
+        "file:///a%7Fb",
         "gs://",
         "az://container/../b",
         "http://host/graph",
@@ -187,6 +193,135 @@ def test_plain_http_must_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
         _ = GraphRoot.parse("s3://bucket/graph").storage_options
 
     assert raised.value.kind == "configuration"
+
+
+REFUSED_ENDPOINTS = [
+    "hidden.example:9000",
+    "ftp://hidden.example",
+    "HTTP://hidden.example",
+    "http:/hidden.example",
+    "http://",
+    "http://:9000",
+    "http://hidden.example:99999",
+    "http://hidden.example:port",
+    "http://[::1",
+    "http://[::1%25hidden]:9000",
+    "http://256.1.1.1",
+    "http://hidden.1",
+    "http://hidden.0x1",
+    "http://hidden^example",
+    "http://xn--hidden99999",
+    "http://%zz.hidden",
+    "http://user:hidden@host",
+    "http://host?hidden",
+    "http://host#hidden",
+    "http://host/<hidden>",
+    "http://hidden host",
+    "http://hidden/a\nb",
+    "http://hidden.example\n",
+    "http://hidden\x7f",
+    "http://hidd\u00ebn",
+]
+
+
+@pytest.mark.parametrize("endpoint", REFUSED_ENDPOINTS)
+@pytest.mark.parametrize(
+    ("address", "name"),
+    [("s3://bucket/graph", "AWS_ENDPOINT_URL"), ("az://container/graph", "AZURE_STORAGE_ENDPOINT")],
+)
+def test_an_endpoint_that_is_none_is_refused_and_not_repeated(
+    endpoint: str, address: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client libraries panic at most of these, with an exception that no handler catches."""
+    set_environment(monkeypatch, {**SETTINGS, "AWS_ALLOW_HTTP": "true", name: endpoint})
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", "lab")
+
+    with pytest.raises(StorageError, match=f"^{name} in the environment ") as raised:
+        _ = GraphRoot.parse(address).storage_options
+
+    assert raised.value.kind == "configuration"
+    assert "hidden" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "endpoint",
+    [
+        "https://store.example",
+        "https://store.example./path/",
+        "http://127.0.0.1:9000",
+        "http://[::1]:9000",
+        "http://my_store:9000",
+        "https://xn--bcher-kva.example",
+    ],
+)
+def test_an_endpoint_is_a_host_with_scheme_port_and_path(
+    endpoint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_environment(monkeypatch, {**SETTINGS, "AWS_ALLOW_HTTP": "true", "AWS_ENDPOINT": endpoint})
+
+    assert GraphRoot.parse("s3://bucket/graph").storage_options["aws_endpoint"] == endpoint
+
+
+@pytest.mark.parametrize("value", ["hidden\n", "hid\nden", "hidden ", "hidden\x7f", "hidd\u00ebn"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *SETTINGS,
+        "AWS_SESSION_TOKEN",
+        "AWS_S3_FORCE_PATH_STYLE",
+        "AZURE_STORAGE_ACCOUNT_NAME",
+        "AZURE_STORAGE_ACCOUNT_KEY",
+        "AZURE_STORAGE_SAS_KEY",
+        "AZURE_CLIENT_ID",
+        "AZURE_CLIENT_SECRET",
+        "AZURE_TENANT_ID",
+    ],
+)
+def test_a_setting_that_no_request_can_carry_is_refused_and_not_repeated(
+    name: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_environment(monkeypatch, {**SETTINGS, "AZURE_STORAGE_ACCOUNT_NAME": "lab", name: value})
+    scheme = "az" if name.startswith("AZURE") else "s3"
+
+    with pytest.raises(StorageError, match=f"^{name} in the environment has a blank, a line break") as raised:
+        _ = GraphRoot.parse(f"{scheme}://bucket/graph").storage_options
+
+    assert raised.value.kind == "configuration"
+    assert "hid" not in str(raised.value)
+
+
+@pytest.mark.parametrize("region", ["a:b", "a%b", "a[b", "a/b"])
+def test_a_region_is_a_name(region: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    set_environment(monkeypatch, {**SETTINGS, "AWS_REGION": region})
+
+    with pytest.raises(StorageError, match="AWS_REGION in the environment is not the name of a region"):
+        _ = GraphRoot.parse("s3://bucket/graph").storage_options
+
+
+@pytest.mark.parametrize("endpoint", ["http://127.0.0.1:9000", "http://[::1]:9000"])
+def test_a_bucket_is_no_part_of_an_address(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    set_environment(
+        monkeypatch,
+        {
+            **SETTINGS,
+            "AWS_ALLOW_HTTP": "true",
+            "AWS_S3_FORCE_PATH_STYLE": "false",
+            "AWS_ENDPOINT_URL": endpoint,
+        },
+    )
+
+    with pytest.raises(
+        StorageError, match=r"AWS_S3_FORCE_PATH_STYLE=false .* AWS_ENDPOINT_URL has an address"
+    ):
+        _ = GraphRoot.parse("s3://bucket/graph").storage_options
+
+
+def test_the_addresses_of_roles_are_checked_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"
+    set_environment(monkeypatch, {"AWS_REGION": "eu-west-1", name: "/hidden\n"})
+
+    with pytest.raises(StorageError, match=name):
+        _ = GraphRoot.parse("s3://bucket/graph").storage_options
 
 
 def test_a_root_shows_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,8 +2,11 @@
 
 U1  Every spelling of one root (relative, absolute, through symlinks, `file://`) has one identity.
 U2  Secrets are read from the environment when they are needed; a root holds none and shows none.
+U3  A setting that the client libraries would panic at is refused before they see it, by the name of its
+    variable and never with its value.
 """
 
+import ipaddress
 import os
 import re
 from collections.abc import Mapping
@@ -16,6 +19,10 @@ from omnigraph.core.values import is_text
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]+")
+_NAME = re.compile(r"[A-Za-z0-9._-]+")
+_PRINTABLE = re.compile(r"[!-~]+")
+_NOT_IN_URLS = frozenset('"<>\\^`')
+_LIKE_A_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _TEMPORARY = re.compile(r".+#[0-9]+", re.DOTALL)
 _TRUE = frozenset({"1", "true", "yes", "on"})
 STORES = {"s3": "an S3", "az": "an Azure", "gs": "a Google"}  # by scheme, as messages begin
@@ -46,8 +53,9 @@ class GraphRoot:
         Raises:
             BadRequest: the text is none of these, or parts of the engine would read it differently.
         """
-        if not text or not is_text(text) or any(ord(character) < 32 for character in text):
-            raise BadRequest("a graph address is a path, file:///path or s3://bucket/prefix")
+        if not text or not is_text(text) or _has_controls(text):
+            known = "file:///path, s3://bucket/prefix, az://container/prefix or gs://bucket/prefix"
+            raise BadRequest(f"a graph address is a path, {known}, without control characters")
         scheme = _SCHEME.match(text)
         if scheme is None:
             return GraphRoot(_real_path(text), is_local=True)
@@ -91,7 +99,7 @@ class GraphRoot:
         """The options that lance and obstore need for this root, from the environment (U2); empty on a disk.
 
         Raises:
-            StorageError: settings are missing; the message names them.
+            StorageError: settings are missing or malformed; the message names them.
         """
         if self.is_local:
             return {}
@@ -134,6 +142,10 @@ def is_temporary(segment: str) -> bool:
     return _TEMPORARY.fullmatch(segment) is not None
 
 
+def _has_controls(text: str) -> bool:
+    return any(ord(character) < 32 or 127 <= ord(character) < 160 for character in text)
+
+
 def _real_path(text: str) -> str:
     path = os.path.realpath(text)
     # POSIX distinguishes two leading slashes from one; no system that we support does.
@@ -147,8 +159,8 @@ def _path_of_file_uri(text: str) -> str:
     if parts.query or parts.fragment:
         raise BadRequest(f"'{text}' is not a plain file address: write '?' as %3F and '#' as %23")
     path = unquote(parts.path)
-    if not path.startswith("/") or "\0" in path:
-        raise BadRequest(f"'{text}' has no absolute path: write file:///path")
+    if not path.startswith("/") or _has_controls(path):
+        raise BadRequest(f"'{text}' has no absolute path without control characters: write file:///path")
     return path
 
 
@@ -167,24 +179,33 @@ def _in_store(scheme: str, text: str) -> str:
 
 def _s3_options(bucket: str, environment: Mapping[str, str]) -> dict[str, str]:
     def read(*names: str) -> str:
-        return next((environment[name] for name in names if environment.get(name)), "")
+        return _read(environment, *names)
 
+    endpoint_names = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
     options = {
         "aws_access_key_id": read("AWS_ACCESS_KEY_ID"),
         "aws_secret_access_key": read("AWS_SECRET_ACCESS_KEY"),
         "aws_session_token": read("AWS_SESSION_TOKEN"),
         "aws_region": read("AWS_REGION", "AWS_DEFAULT_REGION"),
-        "aws_endpoint": read("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"),
+        "aws_endpoint": read(*endpoint_names),
     }
+    if options["aws_region"] and not _NAME.fullmatch(options["aws_region"]):
+        name = "AWS_REGION" if environment.get("AWS_REGION") else "AWS_DEFAULT_REGION"
+        raise _malformed(name, "is not the name of a region, such as eu-west-1")
     if options["aws_endpoint"] and not options["aws_region"]:
         options["aws_region"] = "us-east-1"  # other servers sign with it and do not look at it
     _refuse_missing(options, has_other_credentials=bool(read(*_CREDENTIAL_SOURCES)))
+    endpoint_name = next((name for name in endpoint_names if environment.get(name)), "")
+    has_address = bool(endpoint_name) and _is_address(_host_of(endpoint_name, options["aws_endpoint"]))
     if options["aws_endpoint"].startswith("http://"):
         if read("AWS_ALLOW_HTTP").lower() not in _TRUE:
             raise StorageError("the S3 endpoint is plain http: set AWS_ALLOW_HTTP=true", kind="configuration")
         options["allow_http"] = "true"
     path_style = read("AWS_S3_FORCE_PATH_STYLE").lower()
     if path_style and path_style not in _TRUE:
+        if has_address:
+            reason = f"puts the bucket into a host name, and {endpoint_name} has an address: leave it out"
+            raise _malformed("AWS_S3_FORCE_PATH_STYLE=false", reason)
         options["aws_virtual_hosted_style_request"] = "true"
         scheme, _, host = options["aws_endpoint"].partition("://")
         if host:  # the client libraries want the bucket in the endpoint then
@@ -194,18 +215,22 @@ def _s3_options(bucket: str, environment: Mapping[str, str]) -> dict[str, str]:
 
 def _azure_options(environment: Mapping[str, str]) -> dict[str, str]:
     options = {
-        "azure_storage_account_name": environment.get("AZURE_STORAGE_ACCOUNT_NAME", ""),
-        "azure_storage_account_key": environment.get("AZURE_STORAGE_ACCOUNT_KEY", ""),
-        "azure_storage_sas_key": environment.get("AZURE_STORAGE_SAS_KEY", ""),
-        "azure_storage_client_id": environment.get("AZURE_CLIENT_ID", ""),
-        "azure_storage_client_secret": environment.get("AZURE_CLIENT_SECRET", ""),
-        "azure_storage_tenant_id": environment.get("AZURE_TENANT_ID", ""),
-        "azure_storage_endpoint": environment.get("AZURE_STORAGE_ENDPOINT", ""),
+        "azure_storage_account_name": _read(environment, "AZURE_STORAGE_ACCOUNT_NAME"),
+        "azure_storage_account_key": _read(environment, "AZURE_STORAGE_ACCOUNT_KEY"),
+        "azure_storage_sas_key": _read(environment, "AZURE_STORAGE_SAS_KEY"),
+        "azure_storage_client_id": _read(environment, "AZURE_CLIENT_ID"),
+        "azure_storage_client_secret": _read(environment, "AZURE_CLIENT_SECRET"),
+        "azure_storage_tenant_id": _read(environment, "AZURE_TENANT_ID"),
+        "azure_storage_endpoint": _read(environment, "AZURE_STORAGE_ENDPOINT"),
     }
     if not options["azure_storage_account_name"]:
         raise StorageError(
             "an az:// address needs AZURE_STORAGE_ACCOUNT_NAME in the environment", kind="configuration"
         )
+    if not _NAME.fullmatch(options["azure_storage_account_name"]):
+        raise _malformed("AZURE_STORAGE_ACCOUNT_NAME", "is not the name of an account")
+    if options["azure_storage_endpoint"]:
+        _host_of("AZURE_STORAGE_ENDPOINT", options["azure_storage_endpoint"])
     if options["azure_storage_endpoint"].startswith("http://"):
         if environment.get("AZURE_ALLOW_HTTP", "").lower() not in _TRUE:
             raise StorageError(
@@ -222,6 +247,52 @@ def _google_options(environment: Mapping[str, str]) -> dict[str, str]:
         "google_application_credentials": environment.get("GOOGLE_APPLICATION_CREDENTIALS", ""),
     }
     return {name: value for name, value in options.items() if value}
+
+
+def _read(environment: Mapping[str, str], *names: str) -> str:
+    """Return the first of several settings that is there; empty without any (U3)."""
+    name = next((name for name in names if environment.get(name)), None)
+    if name is None:
+        return ""
+    value = environment[name]
+    # Typically the line break at the end of a file that a secret was read from.
+    if not name.endswith("_FILE") and not _PRINTABLE.fullmatch(value):
+        raise _malformed(
+            name, "has a blank, a line break or another character that no request carries: set it without"
+        )
+    return value
+
+
+def _host_of(name: str, endpoint: str) -> str:
+    """Return the host of an endpoint (U3)."""
+    if not endpoint.startswith(("http://", "https://")):
+        raise _malformed(name, "does not begin with https:// or http://: write https://host:port")
+    try:
+        parts = urlsplit(endpoint)
+        host, _ = parts.hostname or "", parts.port  # which is refused if it is no number of a port
+        host.encode().decode("idna")
+    except ValueError:  # the text of it may have a part of the value
+        raise _malformed(name, "has a host or a port that is none: write https://host:port") from None
+    if parts.username is not None or parts.query or parts.fragment or _NOT_IN_URLS & set(endpoint):
+        raise _malformed(
+            name, "is more than scheme, host, port and path: credentials have variables of their own"
+        )
+    # What ends in a number is an address or nothing for the client libraries.
+    is_name = _NAME.fullmatch(host) and not _LIKE_A_NUMBER.fullmatch(host.rstrip(".").rpartition(".")[2])
+    if not is_name and not _is_address(host):
+        raise _malformed(name, "has a host that is none: write https://host:port")
+    return host
+
+
+def _is_address(host: str) -> bool:
+    try:
+        return bool(ipaddress.ip_address(host)) and "%" not in host
+    except ValueError:
+        return False
+
+
+def _malformed(name: str, reason: str) -> StorageError:
+    return StorageError(f"{name} in the environment {reason}", kind="configuration")
 
 
 def _refuse_missing(options: Mapping[str, str], *, has_other_credentials: bool) -> None:
