@@ -9,7 +9,9 @@ from omnigraph.core.errors import StorageError
 from omnigraph.storage.control.durability import Durability
 from omnigraph.storage.control.local_files import LocalFiles
 from omnigraph.storage.control.object_store import ObjectStore, StorageAdapter, open_adapter
+from omnigraph.storage.control.s3_errors import read_answer
 from omnigraph.storage.control.uri import GraphRoot
+from omnigraph.storage.tables.lance_errors import translate
 from tests.support.adapter_contract import AdapterContract
 
 
@@ -57,6 +59,42 @@ def test_the_root_decides_which_adapter_opens(tmp_path: Path, monkeypatch: pytes
 
     assert isinstance(local, LocalFiles)
     assert isinstance(remote, ObjectStore)
+
+
+REFUSED = "Error performing GET https://host/x in 1ms - Server returned error response: status code: 403"
+
+
+@pytest.mark.parametrize(
+    ("scheme", "store", "names"),
+    [
+        ("s3", "bucket 'lab'", ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"]),
+        ("az", "container 'lab'", ["AZURE_STORAGE_ACCOUNT_KEY", "AZURE_CLIENT_SECRET"]),
+        ("gs", "bucket 'lab'", ["GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_SERVICE_ACCOUNT_KEY"]),
+    ],
+)
+def test_refused_access_names_the_settings_of_its_store(scheme: str, store: str, names: list[str]) -> None:
+    said = [
+        read_answer(REFUSED, scheme, "lab").says,
+        str(translate(OSError(REFUSED), f"read {scheme}://lab/graph")),
+    ]
+
+    for text in said:
+        assert all(name in text for name in names)
+        assert ("AWS_" in text) is (scheme == "s3")
+    assert said[0].startswith(f"access to {store} was refused")
+    assert f"access to the {store.partition(' ')[0]} was refused" in said[1]
+
+
+@pytest.mark.parametrize(("word", "name"), [("MicrosoftAzure", "AZURE_"), ("GCS", "GOOGLE_"), ("S3", "AWS_")])
+def test_a_library_tells_its_store_where_the_call_does_not(word: str, name: str) -> None:
+    assert name in str(translate(OSError(f"Generic {word} error: {REFUSED}"), "read a table"))
+
+
+@pytest.mark.parametrize("url", ["http://host", "ftp://user:hidden@host", "x+y.z-1://user:hidden@host"])
+def test_no_request_is_told_whatever_its_scheme(url: str) -> None:
+    text = f"Generic S3 error: Error performing GET {url}/bucket/x in 1ms - HTTP error: builder error"
+
+    assert read_answer(text, "s3").says == "Generic S3 error: in 1ms - HTTP error: builder error"
 
 
 def test_a_store_that_does_not_answer_is_a_transient_error(monkeypatch: pytest.MonkeyPatch) -> None:

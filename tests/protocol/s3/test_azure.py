@@ -108,7 +108,7 @@ def test_settings_that_are_missing_are_named(place: GraphRoot, monkeypatch: pyte
 
 @pytest.mark.case("engine", 471)
 def test_a_container_that_does_not_exist_is_said(place: GraphRoot) -> None:
-    with pytest.raises(StorageError, match="bucket 'nowhere' does not exist") as caught:
+    with pytest.raises(StorageError, match="container 'nowhere' does not exist") as caught:
         omnigraph.init("az://nowhere/graph", SCHEMA)
 
     assert place.bucket != "nowhere"

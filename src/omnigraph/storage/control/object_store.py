@@ -108,7 +108,7 @@ class ObjectStore:
         Raises:
             StorageError: settings are missing from the environment.
         """
-        self._bucket, self._prefix = root.bucket, root.prefix
+        self._scheme, self._bucket, self._prefix = root.scheme, root.bucket, root.prefix
         self._store = make_store(root.scheme, root.bucket, root.storage_options) if store is None else store
         # Google replaces by the number of a version, and does not look at tags there.
         self._condition: Literal["e_tag", "version"] = "version" if root.scheme == "gs" else "e_tag"
@@ -260,7 +260,7 @@ class ObjectStore:
             text = str(error)
             if isinstance(error, FileNotFoundError) and not is_missing_bucket(text):
                 raise StorageError(f"cannot {verb} '{name}': no such object", kind="not_found") from error
-            answer = read_answer(text, self._bucket)
+            answer = read_answer(text, self._scheme, self._bucket)
             kind = answer.kind or _kind(error)
             raise StorageError(f"cannot {verb} '{name}': {answer.says}", kind=kind) from error
 
@@ -329,8 +329,8 @@ def make_store(scheme: str, bucket: str, options: Mapping[str, str]) -> "S3Store
                 amazon = cast("S3Config", config)
                 return S3Store(bucket, config=amazon, client_options=client, retry_config=retries)
     except BaseError as error:
-        text = str(error).partition("\n")[0]
-        raise StorageError(f"cannot use {scheme}://{bucket}: {text}", kind="configuration") from error
+        says = read_answer(str(error), scheme, bucket).says
+        raise StorageError(f"cannot use {scheme}://{bucket}: {says}", kind="configuration") from error
 
 
 def _refuse_missing_bucket(error: Exception) -> None:

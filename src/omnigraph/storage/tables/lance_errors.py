@@ -17,7 +17,7 @@ from lance.commit import CommitConflictError
 from omnigraph.core.damage import GraphDamaged
 from omnigraph.core.errors import OmnigraphError, StorageError
 from omnigraph.storage.control.os_errors import kind_of
-from omnigraph.storage.control.s3_errors import read_answer
+from omnigraph.storage.control.s3_errors import read_answer, scheme_of
 from omnigraph.storage.damage.quarantine import VersionGone, version_damage
 from omnigraph.storage.tables.handle import TableAddress
 
@@ -89,7 +89,7 @@ def translate(error: BaseException, what: str) -> OmnigraphError:
     """Return the storage error to raise from a library error; `what` says what was being done."""
     text = str(error)
     if _ANSWER in text:
-        answer = read_answer(text)
+        answer = read_answer(text, scheme_of(f"{what} {text}"))
         return StorageError(f"{what}: {answer.says}", kind=answer.kind or _kind(error, text))
     return StorageError(f"{what}: {_without_source_location(text)}", kind=_kind(error, text))
 
