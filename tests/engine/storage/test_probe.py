@@ -54,6 +54,18 @@ class NeverMatches(ObjectStore):
         return False
 
 
+class LosesAnswers(ObjectStore):
+    """Does what it should, and refuses the repeated requests of a client that missed the first answer."""
+
+    def write_text_if_absent(self, name: str, text: str) -> bool:
+        super().write_text_if_absent(name, text)
+        return False
+
+    def write_text_if_match(self, name: str, text: str, token: str) -> bool:
+        super().write_text_if_match(name, text, token)
+        return False
+
+
 def names_in(store: MemoryStore) -> list[str]:
     return [entry["path"] for batch in store.list() for entry in batch]
 
@@ -65,6 +77,14 @@ def test_an_honest_store_passes_and_nothing_is_left() -> None:
     probe_store(ObjectStore(ROOT, store), ROOT)
 
     assert names_in(store) == ["graph/__create_if_absent_probe_of_somebody_else"]
+
+
+def test_a_store_whose_answers_were_lost_passes() -> None:
+    store = MemoryStore()
+
+    probe_store(LosesAnswers(ROOT, store), ROOT)
+
+    assert names_in(store) == []
 
 
 def test_a_disk_passes_and_nothing_is_left(tmp_path: Path) -> None:

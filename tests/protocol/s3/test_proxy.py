@@ -6,6 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
+from omnigraph.storage.control.durability import Durability
+from omnigraph.storage.control.object_store import open_adapter
+from omnigraph.storage.control.probe import probe_store
+from omnigraph.storage.control.uri import GraphRoot
 from tests.support.proxy import StoreProxy, StoreRequest, longest_chain, store_proxy
 
 pytestmark = pytest.mark.slow  # starts a server
@@ -66,3 +70,16 @@ def test_a_dropped_answer_was_carried_out(proxy: StoreProxy, endpoint: str) -> N
 
     assert httpx.get(f"{endpoint}/proxied/dropped", headers=SIGNED).content == b"there"
     assert [one.status for one in proxy.taken()] == [200]
+
+
+def test_an_honest_store_passes_its_probe_although_answers_are_lost(
+    proxy: StoreProxy, root: GraphRoot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client library repeats the request, and is told that the object exists or has changed."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", proxy.endpoint)
+    proxy.drops = lambda request: request.kind == "PUT" and request.status == 200
+
+    probe_store(open_adapter(root, Durability.FULL), root)
+
+    puts = [one.status for one in proxy.taken() if one.kind == "PUT"]
+    assert puts == [200, 412, 412, 200, 412, 412], "create, lost; create again; replace, lost; replace again"
