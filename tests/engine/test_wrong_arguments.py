@@ -208,3 +208,31 @@ def test_a_cursor_is_a_text(graph: omnigraph.Graph, name: str) -> None:
 
 def test_blanks_around_the_name_of_a_branch_to_verify(graph: omnigraph.Graph) -> None:
     assert graph.verify(branch=" main ").branches == ("main",)
+
+
+@pytest.mark.parametrize("value", [[], {}, 5, "other", b"rw"])
+@pytest.mark.parametrize("name", ["mode", "durability", "writers"])
+def test_a_word_of_an_open_may_be_anything_by_mistake(name: str, value: object, tmp_path: Path) -> None:
+    wrong: Any = {name: value}
+
+    with pytest.raises(BadRequest, match=f"^{name} .* (neither 'rw' nor 'ro'|is not one of)"):
+        omnigraph.open(tmp_path, **wrong)
+    if name == "durability":
+        with pytest.raises(BadRequest, match=r"^durability "):
+            omnigraph.init(tmp_path / "g.omni", SCHEMA, **wrong)
+
+
+@pytest.mark.parametrize("actor", [5, [], b"mira", "", "two\nlines", "omnigraph:recovery"])
+def test_a_graph_is_opened_for_an_actor_that_can_act(actor: object, tmp_path: Path) -> None:
+    """At the open, not at the first write: nothing is looked for before."""
+    name: Any = actor
+
+    with pytest.raises(BadRequest, match="actor"):
+        omnigraph.open(tmp_path / "nowhere", actor=name)
+
+
+def test_a_message_is_a_text(graph: omnigraph.Graph) -> None:
+    message: Any = 5
+
+    with pytest.raises(BadRequest, match="the message must be a text, not int"):
+        graph.mutate(ADD, params={"name": "cy"}, message=message)

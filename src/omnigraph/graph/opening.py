@@ -1,11 +1,13 @@
 """`init` and `open`: from a place to a `Graph`."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from omnigraph.core.errors import BadRequest
 from omnigraph.graph.graph import Graph
 from omnigraph.graph.source import text_source
+from omnigraph.operations.context import check_actor
 from omnigraph.operations.open import Writers, make_parts, open_graph
 from omnigraph.storage.control.durability import Durability
 
@@ -49,13 +51,15 @@ def open(
 
     Raises:
         GraphNotFound: there is no graph at this place.
-        BadRequest: the mode or the number of writers is unknown.
+        BadRequest: the mode, the durability or the number of writers is unknown, or no actor is called so.
         WriterLeaseHeld: another process stands in the way of the only writer, or is that.
     """
-    if mode not in {"rw", "ro"}:
+    if not _is_word(mode, ("rw", "ro")):
         raise BadRequest(f"mode {mode!r} is neither 'rw' nor 'ro'")
-    if writers not in {None, *Writers}:
+    if writers is not None and not _is_word(writers, Writers):
         raise BadRequest(f"writers {writers!r} is not one of {', '.join(Writers)}")
+    if actor is not None:
+        check_actor(actor)
     setting = _durability(durability)
     opened = open_graph(
         str(uri),
@@ -69,6 +73,11 @@ def open(
 
 
 def _durability(setting: str | None) -> Durability | None:
-    if setting is not None and setting not in {*Durability}:
+    if setting is not None and not _is_word(setting, Durability):
         raise BadRequest(f"durability {setting!r} is not one of {', '.join(Durability)}")
     return None if setting is None else Durability(setting)
+
+
+def _is_word(value: object, words: Iterable[str]) -> bool:
+    """Say whether a value is one of some words; it may be anything, also what no set can hold."""
+    return isinstance(value, str) and value in {*words}

@@ -214,7 +214,7 @@ def check_actor(actor: str) -> None:
     """Refuse a name that no actor may have.
 
     Raises:
-        BadRequest: it is blank, has several lines, is not valid text, or is the engine's own.
+        BadRequest: it is no text, is blank, has several lines, is not valid text, or is the engine's own.
     """
     _check_text(actor, "actor")
     if not actor.strip() or actor.splitlines() != [actor] or actor.startswith(RESERVED_ACTOR_PREFIX):
@@ -235,8 +235,10 @@ def check_message(message: str | None) -> None:
         raise BadRequest(f"the message has more than {MESSAGE_BYTES_MAX} bytes")
 
 
-def _check_text(text: str, what: str) -> None:
-    """Refuse what no file can hold: half a surrogate pair, to which broken input decodes."""
+def _check_text(text: object, what: str) -> None:
+    """Refuse what no file can hold as text: also half a surrogate pair, to which broken input decodes."""
+    if not isinstance(text, str):
+        raise BadRequest(f"the {what} must be a text, not {type(text).__name__}")
     try:
         text.encode()
     except UnicodeEncodeError as error:
