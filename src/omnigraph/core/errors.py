@@ -484,9 +484,13 @@ class DriftNeedsRepair(ConflictError):
 class WriterLeaseHeld(ConflictError):
     """Another process writes to this graph on an object store, or took the lease from this one."""
 
-    def __init__(self, *, host: str, pid: int, expires_at: str) -> None:
-        """Take who holds the lease, and until when."""
-        super().__init__(f"held by {host} (pid {pid}) until {expires_at}: open read-only or stop it")
+    def __init__(self, *, host: str, pid: int, expires_at: str, was_ours: bool = False) -> None:
+        """Take who holds the lease, and until when; one that was ours may be free again by now."""
+        if was_ours:
+            text = "this process was the only writer and has lost its lease to another: open the graph again"
+        else:
+            text = f"held by {host} (pid {pid}) until {expires_at}: open read-only or stop it"
+        super().__init__(text)
         self.host, self.pid, self.expires_at = host, pid, expires_at
 
 

@@ -267,13 +267,29 @@ def test_a_holder_that_slept_too_long_is_told_and_never_comes_back(hosts: Hosts)
     time.pass_by(3 * LEASE_LIFETIME)
 
     for _ in range(2):
-        with pytest.raises(WriterLeaseHeld, match="held by beta"):
+        with pytest.raises(WriterLeaseHeld, match="has lost its lease to another: open the graph") as raised:
             sleeper.check()
+        assert raised.value.host == "beta"
     before = hosts.store.record()
     sleeper.close()
 
     assert hosts.store.record() == before
     second.check()
+
+
+def test_a_lost_lease_is_told_without_a_holder_that_is_gone(hosts: Hosts) -> None:
+    time = FakeTime()
+    sleeper = hosts.take("alpha", time)
+    later = FakeTime()
+    later.pass_by(LEASE_LIFETIME + 1)
+    hosts.take("beta", later).close()
+    time.pass_by(3 * LEASE_LIFETIME)
+
+    with pytest.raises(WriterLeaseHeld) as raised:
+        sleeper.check()
+
+    assert "until" not in str(raised.value)
+    assert "beta" not in str(raised.value)
 
 
 def test_a_holder_that_slept_while_nobody_came_goes_on(hosts: Hosts) -> None:

@@ -203,7 +203,7 @@ class WriterLease:
             if not self._is_lost and left_s <= self._lifetime_s / 3:
                 self._renew()
             if self._lost_to is not None:
-                raise _held(self._lost_to)
+                raise _held(self._lost_to, was_ours=True)
             if self._is_lost:
                 raise StorageError(f"'{WRITER_LEASE}' was removed: open the graph again", kind="precondition")
 
@@ -322,8 +322,8 @@ def _is_unchanged(
     return True
 
 
-def _held(holder: LeaseRecord) -> WriterLeaseHeld:
-    return WriterLeaseHeld(host=holder.host, pid=holder.pid, expires_at=holder.expires_at)
+def _held(holder: LeaseRecord, *, was_ours: bool = False) -> WriterLeaseHeld:
+    return WriterLeaseHeld(host=holder.host, pid=holder.pid, expires_at=holder.expires_at, was_ours=was_ours)
 
 
 def _expiry(clock: Callable[[], int], lifetime_s: float) -> str:
