@@ -9,7 +9,8 @@ from omnigraph.cli.invocation import Invocation
 
 Decorated = Callable[..., Any]
 
-_BY_ADDRESS = "is not in this version: name the graph's storage by its path, file:// or s3:// URI"
+ADDRESS = "path, file://, s3://, az:// or gs:// URI"
+_BY_ADDRESS = f"is not in this version: name the graph's storage by its {ADDRESS}"
 _NOT_YET = {
     "--server": _BY_ADDRESS,
     "--graph": _BY_ADDRESS,

@@ -9,15 +9,13 @@ from typing import Any
 
 import click
 
-from omnigraph.cli.options import Decorated, with_options
+from omnigraph.cli.options import ADDRESS, Decorated, with_options
 from omnigraph.cli.printing import tell
 from omnigraph.core.errors import BadRequest, UnsupportedError
 from omnigraph.storage.control.uri import GraphRoot
 
 _OPTIONS = (
-    click.option(
-        "--uri", "uris", multiple=True, metavar="URI", help="The graph: a path, file:// or s3:// URI."
-    ),
+    click.option("--uri", "uris", multiple=True, metavar="URI", help=f"The graph: a {ADDRESS}."),
     click.option("--store", "stores", multiple=True, metavar="URI", help="The same as --uri."),
     click.option("--quiet", is_flag=True, help="Do not announce or show progress on standard error."),
 )
@@ -70,8 +68,7 @@ class Addressed:
         uri = str(given[0][1])
         if _SERVED.match(uri):
             raise UnsupportedError(
-                "graphs behind a server are not in this version: "
-                "name the graph's storage by its path, file:// or s3:// URI"
+                f"graphs behind a server are not in this version: name the graph's storage by its {ADDRESS}"
             )
         return GraphAddress(uri, GraphRoot.parse(uri).is_local)
 

@@ -216,13 +216,16 @@ def test_a_lifetime_that_is_too_long_is_the_default(
 
 
 @pytest.mark.case("engine", 460)
-def test_nobody_is_the_only_writer_of_a_disk(tmp_path: Path) -> None:
+def test_nobody_is_the_only_writer_of_a_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     omnigraph.init(tmp_path / "g", SCHEMA).close()
 
     with pytest.raises(BadRequest, match="object stores"):
         omnigraph.open(tmp_path / "g", writers="one")
     with pytest.raises(BadRequest, match="not one of many, one"):
         omnigraph.open(tmp_path / "g", writers="two")  # type: ignore[arg-type] # that is what is tried
+    monkeypatch.setenv("OMNIGRAPH_WRITERS", "one")  # for the stores that a command works on besides
+    with omnigraph.open(tmp_path / "g"), omnigraph.open(tmp_path / "g") as other:
+        other.mutate(ADD_DEE.replace('insert Knows { from: "dee", to: "ann" }', ""))
 
 
 @pytest.mark.case("engine", 461)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from omnigraph.storage.control.uri import STORES
 from tests.support.atlas import GRAPH, place_atlas
 from tests.support.commands import Outcome
 from tests.support.in_process import invoke
@@ -171,3 +172,9 @@ def test_a_flag_may_stand_between_a_command_and_its_verb(tmp_path: Path) -> None
     between = invoke("commit", "--json", "list", GRAPH, cwd=tmp_path)
 
     assert between == invoke("commit", "list", GRAPH, "--json", cwd=tmp_path)
+
+
+@pytest.mark.parametrize("command", ["init", "query"])
+@pytest.mark.parametrize("scheme", STORES)
+def test_the_help_names_every_kind_of_store(command: str, scheme: str, tmp_path: Path) -> None:
+    assert f"{scheme}://" in invoke(command, "--help", cwd=tmp_path).stdout

@@ -19,7 +19,7 @@ _REFUSED = {
 @click.option("--force", is_flag=True, help="Replace schema files that a failed init left behind.")
 @address_options
 def init(*, schema_path: str, force: bool, addressed: Addressed) -> None:
-    """Create an empty graph at URI, a path or an s3:// prefix.
+    """Create an empty graph at URI, a path or an s3://, az:// or gs:// prefix.
 
     An existing graph is never touched, whatever the flags.
     """
