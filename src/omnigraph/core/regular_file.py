@@ -70,6 +70,24 @@ def read_control_file(path: str | Path) -> bytes:
     return data
 
 
+def write_new(path: str | Path, content: bytes) -> None:
+    """Write one of a graph's own files anew: what has its name is removed first, never opened or followed.
+
+    A folder that somebody hands over may have a link to any file of the user there, or a pipe.
+
+    Raises:
+        OSError: it cannot be written, or what has its name cannot be removed.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    try:
+        descriptor = os.open(path, flags, 0o666)
+    except FileExistsError:
+        os.unlink(path)  # noqa: PTH108 - on the path of every commit
+        descriptor = os.open(path, flags, 0o666)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+
+
 def require_replaceable(path: str | Path) -> None:
     """Make sure that a file can be written to a place: it is free, or a plain file outside of any graph.
 

@@ -1,5 +1,6 @@
 """A version that is made by hand past damaged ones is what the library's own restore would have made."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from omnigraph.storage.damage.quarantine import list_versions
 from omnigraph.storage.damage.restored_version import write_restored
 from omnigraph.storage.files.transactions import read_transaction
 from omnigraph.storage.files.version_file import fields, manifest_message, version_file_name
+from omnigraph.storage.versions.newest import HINT
 from tests.support.hollow import empty
 from tests.support.tables import Workbench, names, rows
 
@@ -123,3 +125,14 @@ def test_a_number_that_was_taken_meanwhile_is_not_taken_twice(bench: Workbench) 
 
     assert sorted(folder_of(bench).rglob("*.manifest")) == before
     assert not list((folder_of(bench) / "_versions").glob(".*"))
+
+
+def test_a_link_under_a_name_to_come_is_not_followed(bench: Workbench, tmp_path: Path) -> None:
+    mine = tmp_path / "diary"
+    mine.write_text("of the user")
+    hint = folder_of(bench) / HINT
+    hint.with_name(f".{hint.name}.{os.getpid()}").symlink_to(mine)
+
+    restored(bench)
+
+    assert mine.read_text() == "of the user"

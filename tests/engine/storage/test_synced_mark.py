@@ -1,9 +1,11 @@
 """What a note beside a dataset says, and when it says nothing."""
 
+import os
 from pathlib import Path
 
 import pytest
 
+from omnigraph.core.errors import StorageError
 from omnigraph.storage.files.sums import FileSum
 from omnigraph.storage.versions.newest import MARK, Mark, read_mark, write_mark
 
@@ -64,3 +66,34 @@ def test_the_note_of_another_dataset_says_nothing(folder: Path) -> None:
     (folder / MARK).rename(folder.parent / MARK)
 
     assert read_mark(folder) == read_mark(folder.parent) == Mark()
+
+
+UNFINISHED = f"{MARK}.new"  # where a note is written before it gets its name
+
+
+def test_a_link_in_place_of_an_unfinished_note_is_not_followed(folder: Path) -> None:
+    mine = folder.parent / "diary"
+    mine.write_text("of the user")
+    for make in (Path.symlink_to, Path.hardlink_to):
+        make(folder / UNFINISHED, mine)
+
+        write_mark(folder, 8, is_synced=True)
+
+        assert mine.read_text() == "of the user"
+        assert read_mark(folder).acknowledged == 8
+        assert [path.name for path in folder.iterdir()] == [MARK]
+
+
+def test_a_pipe_in_place_of_an_unfinished_note_is_not_waited_for(folder: Path) -> None:
+    os.mkfifo(folder / UNFINISHED)
+
+    write_mark(folder, 8, is_synced=True)
+
+    assert read_mark(folder).acknowledged == 8
+
+
+def test_a_folder_in_place_of_an_unfinished_note_is_an_error(folder: Path) -> None:
+    (folder / UNFINISHED).mkdir()
+
+    with pytest.raises(StorageError):
+        write_mark(folder, 8, is_synced=True)

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from omnigraph.core.errors import StorageError
+from omnigraph.core.regular_file import write_new
 from omnigraph.storage.control.durability import sync_path
 from omnigraph.storage.damage.quarantine import translated
 from omnigraph.storage.files.version_file import (
@@ -60,7 +61,7 @@ def write_restored(folder: Path, version: int, newest: int) -> int:
         content = _content(old, transaction, changed)
         copy = folder / "_transactions" / name
         copy.parent.mkdir(exist_ok=True)
-        copy.write_bytes(transaction)
+        write_new(copy, transaction)
         sync_path(copy)
         sync_path(copy.parent)
         _put(folder / version_file_name(made), content)
@@ -118,7 +119,7 @@ def _replace(path: Path, content: bytes) -> None:
 
 def _written(path: Path, content: bytes) -> Path:
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_bytes(content)
+    write_new(temporary, content)
     sync_path(temporary)
     return temporary
 

@@ -52,7 +52,7 @@ from lance.fragment import FragmentMetadata, RowIdSequence
 from omnigraph.core.arrays import RowIds
 from omnigraph.core.clock import boot_clock
 from omnigraph.core.recent import Recent
-from omnigraph.core.regular_file import read_control_file
+from omnigraph.core.regular_file import read_control_file, write_new
 from omnigraph.core.values import read_json
 from omnigraph.storage.control.object_store import ObjectStore
 from omnigraph.storage.control.os_errors import storage_error
@@ -292,7 +292,7 @@ def write_mark(folder: Path, version: int, *, is_synced: bool, sums: Sequence[Fi
     try:
         temporary = folder / _TEMPORARY
         first = numbers + b" " + _check(folder, numbers, lines)
-        temporary.write_bytes(b"\n".join([first, *lines, b""]))
+        write_new(temporary, b"\n".join([first, *lines, b""]))
         os.replace(temporary, folder / MARK)  # noqa: PTH105 - on the path of every commit
     except OSError as error:
         raise storage_error(f"write '{folder.name}/{MARK}'", error) from error
