@@ -7,13 +7,21 @@ import pytest
 
 import omnigraph as og
 from omnigraph.commit.sidecar import WriterKind
-from omnigraph.core.damage import GraphDamaged
-from omnigraph.core.errors import BadRequest, ConflictError, ExpectedVersionMismatch, VersionNotFound
+from omnigraph.core.damage import VERSIONS_MAX, GraphDamaged
+from omnigraph.core.errors import (
+    BadRequest,
+    ConflictError,
+    ExpectedVersionMismatch,
+    StorageError,
+    VersionNotFound,
+)
 from omnigraph.core.failpoint import InjectedFault, failpoint
 from omnigraph.history.commits import RECOVERY_ACTOR
 from omnigraph.operations import repair as verbs
 from omnigraph.operations.open import make_parts
+from omnigraph.operations.verify import verify_place
 from omnigraph.storage.files.version_file import version_file_name
+from omnigraph.storage.versions.newest import MARK, write_mark
 from tests.engine.branches.steps import insert, names
 from tests.protocol.test_damaged_manifest import SCHEMA, data_path, manifest
 from tests.support.books import fingerprint
@@ -178,6 +186,22 @@ def test_the_version_that_a_repair_made_is_never_lost_silently(root: Path) -> No
 
     with pytest.raises(GraphDamaged, match="is missing"):
         og.open(root)
+
+
+@pytest.mark.parametrize("claimed", [20_000, 2**62, 2**63 - 1])
+def test_a_note_of_a_version_that_never_was_takes_no_memory(root: Path, claimed: int) -> None:
+    write_mark(root / "__manifest", claimed, is_synced=False)
+
+    with pytest.raises(GraphDamaged, match=f"versions 8 to {claimed}") as refused:
+        og.open(root)
+    assert len(refused.value.versions) == VERSIONS_MAX
+    with pytest.raises(StorageError, match="remove the note if it is not its own"):
+        og.repair(root, GOOD)
+    assert not verify_place(str(root)).is_whole
+
+    (root / "__manifest" / MARK).unlink()
+    with og.open(root) as graph:
+        assert names(graph) == ALL
 
 
 def test_what_was_given_up_before_is_not_lost_again(root: Path) -> None:

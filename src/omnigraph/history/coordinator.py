@@ -76,7 +76,7 @@ def explained(error: GraphDamaged, address: TableAddress, branch: str) -> GraphD
         file=error.file,
         reason=error.reason,
         dataset=error.dataset,
-        versions=tuple(found.versions) or error.versions,
+        versions=found.versions or error.versions,
         commits=commits,
         readable=found.readable,
         remedy=_way_out(address, found, branch),

@@ -7,7 +7,7 @@ import pytest
 
 from omnigraph.core.errors import StorageError
 from omnigraph.storage.files.sums import FileSum
-from omnigraph.storage.versions.newest import MARK, Mark, read_mark, write_mark
+from omnigraph.storage.versions.newest import MARK, Mark, _check, read_mark, write_mark
 
 
 @pytest.fixture
@@ -97,3 +97,43 @@ def test_a_folder_in_place_of_an_unfinished_note_is_an_error(folder: Path) -> No
 
     with pytest.raises(StorageError):
         write_mark(folder, 8, is_synced=True)
+
+
+def forged(folder: Path, numbers: bytes, *lines: bytes) -> None:
+    """Put a note there whose check fits, whatever it says."""
+    first = numbers + b" " + _check(folder, numbers, lines)
+    (folder / MARK).write_bytes(b"\n".join([first, *lines, b""]))
+
+
+GOOD_SUM = b"0000000000000000 12 __manifest/data/a.lance"
+
+
+def test_a_forged_note_that_is_like_a_true_one_is_read(folder: Path) -> None:
+    forged(folder, b"8 9", GOOD_SUM)
+    assert read_mark(folder) == Mark(acknowledged=8, synced=8, sums=SUMS[:1])
+
+    forged(folder, f"{2**63 - 1} 7".encode())
+    assert read_mark(folder) == Mark(acknowledged=2**63 - 1, synced=7)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "line"),
+    [
+        (b"9" * 5_000 + b" 7", GOOD_SUM),
+        (b"7 " + b"9" * 5_000, GOOD_SUM),
+        (f"{2**63} 7".encode(), GOOD_SUM),
+        (b"8 7", b"0000000000000000 12 __manifest/data/\xff.lance"),
+        (b"8 7", b"0000000000000000 " + b"9" * 5_000 + b" __manifest/data/a.lance"),
+        (b"8 7", f"0000000000000000 {2**63} __manifest/data/a.lance".encode()),
+        (b"8 7", "0000000000000000 \u0661 __manifest/data/a.lance".encode()),
+        (b"8 7", b"0000000000000000 12 ../../a.lance"),
+        (b"8 7", b"0000000000000000 12"),
+        (b"8 7", b""),
+    ],
+)
+def test_a_forged_note_that_no_publish_could_write_says_nothing(
+    folder: Path, numbers: bytes, line: bytes
+) -> None:
+    forged(folder, numbers, line)
+
+    assert read_mark(folder) == Mark()

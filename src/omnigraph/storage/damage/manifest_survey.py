@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 from lance.file import LanceFileReader
 
-from omnigraph.core.damage import GraphDamaged
+from omnigraph.core.damage import VERSIONS_MAX, GraphDamaged
 from omnigraph.core.errors import StorageError
 from omnigraph.storage.damage.quarantine import (
     VersionGone,
@@ -22,7 +22,7 @@ from omnigraph.storage.damage.quarantine import (
 from omnigraph.storage.files.version_file import HollowContent, NamedFile, version_file_name
 from omnigraph.storage.tables.handle import TableAddress
 from omnigraph.storage.tables.lance_errors import LANCE_ERRORS
-from omnigraph.storage.versions.newest import read_mark
+from omnigraph.storage.versions.newest import MARK, read_mark
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +51,12 @@ def survey(address: TableAddress) -> ManifestSurvey:
     folder = folder_of(address)
     versions = list_versions(folder)
     newest = max([read_mark(folder).acknowledged, *versions[:1]])
+    if versions and newest - versions[0] > VERSIONS_MAX:  # repair counts what is lost one by one
+        raise StorageError(
+            f"'{folder.name}/{MARK}' says that there was version {newest}, and the newest that is there is "
+            f"{versions[0]}: put the graph back from a copy, or remove the note if it is not its own",
+            kind="permanent",
+        )
     damage: tuple[str, str] | None = None
     if not versions or versions[0] < newest:
         damage = (version_file_name(newest), "is missing")

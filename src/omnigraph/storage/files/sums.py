@@ -66,7 +66,8 @@ class FileSum:
         """
         checksum, _, rest = text.partition(" ")
         length, _, path = rest.partition(" ")
-        if len(checksum) != 16 or not length.isdecimal():
+        is_length = length.isascii() and length.isdecimal() and len(length) < 19  # below 2**63
+        if len(checksum) != 16 or not is_length:
             raise InvariantViolation(f"'{text[:120]}' is not the checksum of a file")
         return FileSum(check_relative_path(path, "a recorded checksum"), int(length), checksum)
 

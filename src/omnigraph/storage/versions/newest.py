@@ -51,6 +51,7 @@ from lance.fragment import FragmentMetadata, RowIdSequence
 
 from omnigraph.core.arrays import RowIds
 from omnigraph.core.clock import boot_clock
+from omnigraph.core.errors import InvariantViolation
 from omnigraph.core.recent import Recent
 from omnigraph.core.regular_file import read_control_file, write_new
 from omnigraph.core.values import read_json
@@ -68,6 +69,7 @@ SETTLED_COARSE_NS = 2_000_000_000 + SETTLED_NS  # FAT counts in two seconds; sma
 KNOWN_MAX = 1_024  # datasets
 
 SEQUENCES_MAX = 65_536  # fragments; a few million rows take about 30
+NUMBER_MAX = 2**63 - 1  # of versions; what is written by others may say anything
 MARK = "_acknowledged"
 _TEMPORARY = f"{MARK}.new"
 
@@ -269,11 +271,15 @@ def read_mark(folder: Path) -> Mark:
     first, *lines = text.splitlines() or [b""]
     numbers, _, check = first.rpartition(b" ")
     versions = numbers.split()
-    is_whole = len(versions) == 2 and all(number.isdigit() for number in versions)
+    is_whole = len(versions) == 2 and all(number.isdigit() and len(number) < 20 for number in versions)
     if not is_whole or check != _check(folder, numbers, lines):
         return Mark()
     acknowledged, synced = map(int, versions)
-    return Mark(acknowledged, synced, tuple(FileSum.of_text(line.decode()) for line in lines))
+    try:
+        sums = tuple(FileSum.of_text(line.decode()) for line in lines)
+    except (UnicodeDecodeError, InvariantViolation):
+        return Mark()
+    return Mark() if acknowledged > NUMBER_MAX else Mark(acknowledged, min(synced, acknowledged), sums)
 
 
 def write_mark(folder: Path, version: int, *, is_synced: bool, sums: Sequence[FileSum] = ()) -> None:
