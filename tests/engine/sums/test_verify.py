@@ -12,7 +12,7 @@ from omnigraph.history.manifest_rows import rows_table
 from omnigraph.operations.verify import FileStatus, VerifyProgress, VerifyReport, verify_place
 from omnigraph.storage.files.sums import FileSum, encode_sums
 from omnigraph.storage.tables.manifest_table import ROW_ADDRESS
-from omnigraph.storage.versions.newest import MARK
+from omnigraph.storage.versions.newest import MARK, write_mark
 from tests.support.engine import copy_of, edge, ndjson, new_graph, node
 from tests.support.seam import internals, patched
 from tests.support.tables import put_rows
@@ -319,6 +319,15 @@ def test_verify_writes_nothing(graph: Graph) -> None:
     verify_place(str(root))
 
     assert {path: path.stat().st_mtime_ns for path in root.rglob("*")} == before
+
+
+def test_the_note_of_a_manifest_tells_of_no_file_elsewhere(graph: Graph) -> None:
+    folder, newest = Path(graph.uri) / "__manifest", graph.snapshot().manifest_version
+    table = str(next(Path(graph.uri).glob("nodes/*/data/*.lance")).relative_to(graph.uri))
+    others = [FileSum(path, 1, "0" * 16) for path in (table, "nodes/x", "__manifest_2/data/a.lance")]
+    write_mark(folder, newest, is_synced=True, sums=others)
+
+    assert verify_place(graph.uri).is_whole
 
 
 @pytest.mark.case("engine", 422)

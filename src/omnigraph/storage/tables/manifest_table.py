@@ -263,15 +263,18 @@ class ManifestTable:
         return 0 if address.local_path is None else read_mark(address.local_path).synced
 
     def noted_sums(self, address: TableAddress, version: int) -> tuple[FileSum, ...]:
-        """Return the checksums of what the newest publish wrote, where they are noted.
+        """Return the checksums of what the newest publish wrote to the manifest, where they are noted.
 
-        `version` is the newest one that is there; a note about a newer one tells of what is gone.
+        `version` is the newest one that is there; a note about a newer one tells of what is gone. None tells
+        of files elsewhere.
 
         Raises:
             StorageError: the note cannot be read.
         """
         mark = Mark() if address.local_path is None else read_mark(address.local_path)
-        return mark.sums if mark.acknowledged >= version else ()
+        folder = f"{address.uri.rpartition('/')[2]}/"
+        own = tuple(item for item in mark.sums if item.path.startswith(folder))
+        return own if mark.acknowledged >= version else ()
 
     def note(
         self, address: TableAddress, version: int, *, is_synced: bool, sums: Sequence[FileSum] = ()

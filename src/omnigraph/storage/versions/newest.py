@@ -30,7 +30,9 @@ with the checksums of what the last publish wrote, which no later one has record
 
 W1  The note is written after what it describes, so what it says is true whenever it can be read. It is not
     synced itself: a power cut may lose it, which leaves less proven and nothing wrong.
-W2  A note that is torn, damaged or of another dataset says nothing.
+W2  A note that is torn, damaged or of a dataset of another name says nothing. Its check covers content and
+    folder name, and main's manifest has one name in all graphs: whoever copies the note of another graph is
+    believed. It may show versions and files as missing or changed, and a version as synced that is not.
 
 Without it, a version that a power cut left hollow before it was acknowledged would look like one that was
 acknowledged and rotted afterwards.
