@@ -38,6 +38,7 @@ from omnigraph.history.commits import GraphCommit
 from omnigraph.history.identity import MAIN, stored_name
 from omnigraph.history.state import ManifestState
 from omnigraph.operations.context import OpenGraph
+from omnigraph.storage.files.version_file import version_file_name
 
 if TYPE_CHECKING:
     from omnigraph.commit.publish import ManifestPublisher
@@ -90,8 +91,10 @@ def create_branch(
             address = parts.coordinator.address(branch.ref)
             parts.check_writer()
             parts.refs.create(parts.coordinator.address(state.ref), state.version, branch.ref)
-        parts.syncer.sync(parts.refs.files(address, state.version), stage="manifest")
-        parts.coordinator.manifest.note(address, state.version, is_synced=parts.syncer.is_active)
+        files = parts.refs.files(address, state.version)
+        parts.syncer.sync(files, stage="manifest")
+        own = parts.summer.sum(file for file in files if file.endswith(version_file_name(state.version)))
+        parts.coordinator.manifest.note(address, state.version, is_synced=parts.syncer.is_active, sums=own)
         hit("branch_create.post_ref_pre_control")
         if not parts.branches.create(branch):
             drop_refs(parts, [address])

@@ -66,6 +66,23 @@ def test_every_file_of_a_graph_is_recorded(graph: Graph) -> None:
     assert kinds == {"data", "_deletions", "_indices", "_versions", "_refs", "tree"}
 
 
+@pytest.mark.case("engine", 391)
+def test_a_new_graph_and_a_new_branch_are_recorded_before_their_first_commit(tmp_path: Path) -> None:
+    with new_graph(tmp_path / "odd: name %20") as graph:
+        assert set(statuses(graph.verify()).values()) == {FileStatus.OK}
+        graph.create_branch("june")
+        graph.create_branch("july", from_="june")
+        assert set(statuses(graph.verify()).values()) == {FileStatus.OK}
+        uri = graph.uri
+    for file in Path(uri).glob("__manifest/tree/*/_versions/*.manifest"):
+        content = file.read_bytes()
+        file.write_bytes(_flipped(content))
+
+        assert [found.path for found in verify_place(uri).damaged] == [str(file.relative_to(uri))]
+
+        file.write_bytes(content)
+
+
 def victims(root: Path) -> dict[str, Path]:
     """Return one file of each kind that a commit of a table adds."""
     patterns = {
