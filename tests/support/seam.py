@@ -34,6 +34,7 @@ LIMITS = frozenset(
         "omnigraph.operations.load.spark.SLICE_BYTES_MIN",
         "omnigraph.operations.upkeep.UNCOVERED_ROWS_MAX",
         "omnigraph.operations.upkeep.UPKEEP_INTERVAL",
+        "omnigraph.storage.control.object_store.CONTROL_BYTES_MAX",
         "omnigraph.storage.control.object_store.RETRIES_MAX",
         "omnigraph.storage.tables.carried.INLINE_ROW_IDS_BYTES_MAX",
         "omnigraph.storage.tables.rows.FEW_VALUES",

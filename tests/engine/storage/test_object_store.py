@@ -13,6 +13,7 @@ from omnigraph.storage.control.s3_errors import read_answer
 from omnigraph.storage.control.uri import GraphRoot
 from omnigraph.storage.tables.lance_errors import translate
 from tests.support.adapter_contract import AdapterContract
+from tests.support.seam import patched
 
 
 class TestLocalFiles(AdapterContract):
@@ -47,6 +48,19 @@ def test_a_text_that_is_no_text_is_an_error_that_names_it() -> None:
         adapter.read_text_if_exists("a.json")
 
     assert raised.value.kind == "permanent"
+
+
+def test_an_object_above_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    patched(monkeypatch, "omnigraph.storage.control.object_store.CONTROL_BYTES_MAX", 4)
+    adapter = ObjectStore(GraphRoot.parse("s3://bucket/graph"), MemoryStore())
+    adapter.write_text("a.json", "1234")
+    adapter.write_text("b.json", "12345")
+
+    assert adapter.read_text("a.json") == "1234"
+    for read in (adapter.read_text, adapter.read_text_if_exists, adapter.read_text_versioned):
+        with pytest.raises(StorageError, match=r"'b\.json': it has more than 4 bytes") as raised:
+            read("b.json")
+        assert raised.value.kind == "permanent"
 
 
 def test_the_root_decides_which_adapter_opens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

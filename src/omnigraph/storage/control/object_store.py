@@ -3,6 +3,7 @@
 O1  Creating and replacing under a condition is decided by the store in one request.
 O2  *Missing* is said only when the store says so of this object; every other failure is raised with its
     kind. In a bucket that does not exist, no object is called missing.
+O3  An object above the limit of control files is refused before its content is read.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, cast
 
 from omnigraph.core.errors import StorageError
+from omnigraph.core.limits import CONTROL_BYTES_MAX
 from omnigraph.core.together import each
 from omnigraph.storage.control.durability import Durability
 from omnigraph.storage.control.s3_errors import is_missing_bucket, read_answer
@@ -226,6 +228,10 @@ class ObjectStore:
                 _refuse_missing_bucket(error)
                 return None
             token = answer.meta[self._condition]
+            if answer.meta["size"] > CONTROL_BYTES_MAX:  # O3
+                raise StorageError(
+                    f"cannot read '{name}': it has more than {CONTROL_BYTES_MAX} bytes", kind="permanent"
+                )
             data = bytes(answer.bytes())
         if token is None:
             raise StorageError(
