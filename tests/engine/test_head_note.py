@@ -4,14 +4,17 @@ The note belongs to object stores; what it says and when it counts is the same o
 """
 
 import json
+import shutil
 import zlib
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from omnigraph.core.errors import FormatVersionError, StorageError
 from omnigraph.graph.graph import Graph
+from omnigraph.graph.opening import open as open_graph
 from omnigraph.history.coordinator import UNSEEN_MAX, Coordinator
 from omnigraph.history.head_note import HEAD_NOTE, HeadNotes, note_text, read_note
 from omnigraph.history.manifest_rows import STAMP_KEY
@@ -52,6 +55,11 @@ def signed(document: str) -> str:
 def edited(**changes: object) -> Edit:
     """Return how to change members of a note, with a sum that fits."""
     return lambda text: signed(json.dumps(json.loads(text.partition(" ")[2]) | changes))
+
+
+def resigned(text: str, old: str, new: str) -> str:
+    """Return a note with some text replaced, with a sum that fits."""
+    return signed(text.partition(" ")[2].replace(old, new))
 
 
 def reads(coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -133,12 +141,25 @@ def test_a_note_far_behind_is_not_worth_its_requests(graph: Graph, monkeypatch: 
         pytest.param(lambda text: text.replace('"row_count": 2', '"row_count": 7'), id="changed"),
         pytest.param(lambda _: signed("[]"), id="a list"),
         pytest.param(lambda _: signed("{"), id="no JSON"),
-        pytest.param(edited(format=2), id="another format"),
+        pytest.param(edited(format=1), id="another format"),
         pytest.param(edited(rows=[]), id="no rows"),
         pytest.param(edited(rows=[{"object_id": 7}]), id="no such row"),
         pytest.param(edited(fragments=["x"]), id="no fragments"),
-        pytest.param(edited(fragments=[0, 1, 2, 3_000]), id="other fragments"),
+        pytest.param(edited(fragments=[[0, "a"], [3_000, "b"]]), id="other fragments"),
         pytest.param(edited(version=3_000), id="a version to come"),
+        pytest.param(edited(version=10**400), id="a version without end"),
+        pytest.param(edited(version=True), id="a version that is no number"),
+        pytest.param(edited(fragments={"0": "a"}), id="fragments of another kind"),
+        pytest.param(edited(fragments=[[0.5, "a"]]), id="half a fragment"),
+        pytest.param(edited(rows=7), id="rows that are none"),
+        pytest.param(edited(rows=[7]), id="a row that is none"),
+        pytest.param(lambda _: signed("[" * 100_000), id="nested"),
+        pytest.param(lambda text: resigned(text, '"table_version": 3', '"table_version": -3'), id="negative"),
+        pytest.param(
+            lambda text: resigned(text, '"table_version": 3', f'"table_version": {2**63}'), id="great"
+        ),
+        pytest.param(lambda text: resigned(text, '"table_version": 3', '"table_version": 3.0'), id="a float"),
+        pytest.param(lambda text: resigned(text, "graph_head:", "graph_heap:"), id="another head"),
     ],
 )
 def test_a_note_that_does_not_fit_is_no_note(graph: Graph, damage: Edit) -> None:
@@ -156,7 +177,7 @@ def test_a_note_of_another_format_is_not_read(graph: Graph) -> None:
     text = note_text(cold_state(graph))
 
     assert read_note(text) is not None
-    assert read_note(edited(format=2)(text)) is None
+    assert read_note(edited(format=1)(text)) is None
 
 
 def test_the_note_is_that_of_main(graph: Graph) -> None:
@@ -184,6 +205,26 @@ def test_a_note_from_before_a_fold_is_no_note(graph: Graph) -> None:
     found = with_notes(graph).newest()
 
     assert view(found) == view(cold_state(graph))
+
+
+@pytest.mark.case("engine", 442)
+def test_a_note_from_before_the_graph_was_put_back_from_a_copy_is_no_note(
+    graph: Graph, tmp_path: Path
+) -> None:
+    """Versions and fragments have the same numbers as before, and hold something else."""
+    insert(graph, "ann")
+    copy = Path(shutil.copytree(graph.uri, tmp_path / "copy"))
+    insert(graph, "bob", "cas")
+    leave_note(graph)
+    stale, number = Path(graph.uri, HEAD_NOTE).read_text(), cold_state(graph).version
+    with open_graph(copy) as restored:
+        insert(restored, "dan", "eve")
+        assert cold_state(restored).version == number
+        Path(copy, HEAD_NOTE).write_text(stale)
+        assert view(with_notes(restored).newest()) == view(cold_state(restored))
+
+        insert(restored, "fay")
+        assert with_notes(restored).newest().snapshot() == cold_state(restored).snapshot()
 
 
 def test_a_note_does_not_open_a_format_of_the_future(graph: Graph) -> None:

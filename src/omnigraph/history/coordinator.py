@@ -221,11 +221,12 @@ class Coordinator:
     def _on_note(self, noted: ManifestState, handle: ManifestHandle) -> ManifestState | None:
         """Return what a note says together with what was published since; `None` where it is of no use.
 
-        Rows are never changed: all that the note's fragments hold is still there if they are.
+        Rows are never changed: all that the note's fragments hold is still there if their data files are.
+        Numbers alone prove nothing: a graph that was put back from a copy uses them again.
         """
-        present = frozenset(handle.fragment_ids)
-        unseen = sorted(present - noted.fragments)
-        if not noted.fragments <= present or len(unseen) > UNSEEN_MAX:
+        present = handle.fragments({})
+        unseen = sorted(present.keys() - noted.fragments.keys())
+        if not noted.fragments.items() <= present.items() or len(unseen) > UNSEEN_MAX:
             return None
         if noted.version >= handle.version:
             return noted if noted.version == handle.version and not unseen else None
@@ -253,9 +254,9 @@ class Coordinator:
         warm = self.warm(branch) or ManifestState(branch, 0)
         if warm.version >= handle.version:  # another thread may have looked after this handle was opened
             return warm
-        present = frozenset(handle.fragment_ids)
-        unseen = sorted(present - warm.fragments)
-        is_folded = not warm.fragments <= present
+        present = handle.fragments(warm.fragments)
+        unseen = sorted(present.keys() - warm.fragments.keys())
+        is_folded = not warm.fragments.keys() <= present.keys()
         rows = self.manifest.read(
             handle,
             fragment_ids=unseen,
@@ -303,8 +304,9 @@ class Coordinator:
 
     def _read_all(self, branch: BranchIdentity, handle: ManifestHandle) -> ManifestState:
         rows = self.manifest.read(handle, columns=READ_COLUMNS, with_places=True)
-        fragments = frozenset(handle.fragment_ids)
-        return ManifestState(branch, 0).with_rows(rows, version=handle.version, fragments=fragments)
+        return ManifestState(branch, 0).with_rows(
+            rows, version=handle.version, fragments=handle.fragments({})
+        )
 
     def warm(self, branch: BranchIdentity) -> ManifestState | None:
         """Return the state of a branch that was looked at or made last, if any."""

@@ -3,8 +3,9 @@
 Commits are rows in small files until the manifest is folded, and a store is asked for each file. The note has
 the rows that decide what main shows: names and pins of its tables, its newest commit and its first one.
 
-H1  The note is derived and decides nothing. It may be missing, old or damaged; what was published since is
-    read on top of it, and where its fragments are not all in the newest version it is not used.
+H1  The note is derived and decides nothing. It may be missing, old, damaged or of another graph; what was
+    published since is read on top of it, and where its fragments, with their data files, are not all in the
+    newest version it is not used.
 H2  Nobody waits for it. A writer leaves it behind a publish, from a thread of its own; of several states that
     wait, only the newest is written.
 H3  What it lacks is the past: only views of the present are made from it.
@@ -18,7 +19,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from omnigraph.core.errors import InvariantViolation, StorageError
+from omnigraph.core.errors import StorageError
 from omnigraph.core.values import read_json
 from omnigraph.history.commits import GraphCommit
 from omnigraph.history.identity import MAIN_BRANCH, branch_name
@@ -37,15 +38,22 @@ from omnigraph.storage.control.uri import GraphRoot
 from omnigraph.storage.tables.handle import TableAddress
 from omnigraph.storage.tables.recent_rows import RecentFiles, from_document, to_document
 from omnigraph.storage.tables.table import TableStore
+from omnigraph.storage.versions.newest import NUMBER_MAX
 
 HEAD_NOTE = f"{MANIFEST_DIR}/_head_note"
-FORMAT = 1
+FORMAT = 2  # 1 had the numbers of fragments without their data files
 PAUSE_S = 0.1  # behind a publish: what follows at once shares its note, and the write itself ends first
 BYTES_MAX = 524_288  # of all rows of tables in a note: every commit writes them again
 
 
 def note_text(state: ManifestState, recent: Mapping[str, RecentFiles] | None = None) -> str:
     """Return the text of the note for a state of main, with rows of tables by their places."""
+    found = {place: to_document(files) for place, files in (recent or {}).items() if files}
+    text = json.dumps(_document(state) | {"recent": found}, ensure_ascii=False)
+    return f"{zlib.crc32(text.encode()):08x} {text}"
+
+
+def _document(state: ManifestState) -> dict[str, Any]:
     genesis = state.commits.find(state.commits.genesis_id)
     assert genesis is not None, "it was found by its id"
     rows: list[ManifestRow] = []
@@ -57,15 +65,13 @@ def note_text(state: ManifestState, recent: Mapping[str, RecentFiles] | None = N
     rows += [_commit_row(commit) for commit in ends.values()]
     rows += [head_row(name, commit_id, None) for name, commit_id in state.heads.items()]
     kept = [{name: value for name, value in row.items() if value is not None} for row in rows]
-    document = {
+    return {
         "format": FORMAT,
         "version": state.version,
-        "fragments": sorted(state.fragments),
+        "fragments": [list(item) for item in sorted(state.fragments.items())],
         "rows": kept,
-        "recent": {place: to_document(files) for place, files in (recent or {}).items() if files},
+        "recent": {},
     }
-    text = json.dumps(document, ensure_ascii=False)
-    return f"{zlib.crc32(text.encode()):08x} {text}"
 
 
 def read_note(text: str) -> ManifestState | None:
@@ -75,19 +81,23 @@ def read_note(text: str) -> ManifestState | None:
         return None
     try:
         return _state(read_json(document))
-    except (ValueError, TypeError, LookupError, InvariantViolation):
+    except Exception:  # noqa: BLE001 - somebody may have written anything with a sum that fits
         return None
 
 
 def _state(document: dict[str, Any]) -> ManifestState | None:
     if document["format"] != FORMAT:
         return None
-    rows = rows_table(document["rows"])
-    fragments = frozenset(int(number) for number in document["fragments"])
-    state = ManifestState(MAIN_BRANCH, 0).with_rows(
-        rows, version=int(document["version"]), fragments=fragments
-    )
-    return None if state.commits.head is None else state
+    rows, version, fragments = document["rows"], document["version"], dict(document["fragments"])
+    values = [value for row in rows for value in row.values()]
+    if not all(map(_is_number, [version, *fragments, *(v for v in values if not isinstance(v, str))])):
+        return None
+    state = ManifestState(MAIN_BRANCH, 0).with_rows(rows_table(rows), version=version, fragments=fragments)
+    return state if _document(state) == {**document, "recent": {}} else None  # a writer would say the same
+
+
+def _is_number(value: object) -> bool:
+    return type(value) is int and 0 <= value <= NUMBER_MAX
 
 
 def read_recent(text: str) -> dict[str, RecentFiles]:
@@ -95,7 +105,7 @@ def read_recent(text: str) -> dict[str, RecentFiles]:
     try:
         documents = read_json(text.partition(" ")[2])["recent"]
         return {str(place): from_document(document) for place, document in documents.items()}
-    except (ValueError, TypeError, LookupError, AttributeError):
+    except Exception:  # noqa: BLE001 - as for the note itself
         return {}
 
 

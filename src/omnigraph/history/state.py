@@ -75,7 +75,7 @@ class ManifestState:
 
     branch: BranchIdentity
     version: int
-    fragments: frozenset[int] = frozenset()
+    fragments: Mapping[int, str] = field(default_factory=dict)  # the data file of each
     tables: TableStates = field(default_factory=TableStates)
     commits: CommitLog = field(default_factory=CommitLog)
     heads: Mapping[str, str] = field(default_factory=dict)
@@ -165,7 +165,7 @@ class ManifestState:
         known = [text for at, text in texts if at <= version]
         return str(known[-1] if known else texts[0][1])
 
-    def with_rows(self, rows: pa.Table, *, version: int, fragments: frozenset[int]) -> "ManifestState":
+    def with_rows(self, rows: pa.Table, *, version: int, fragments: Mapping[int, str]) -> "ManifestState":
         """Return the state with further rows; those that it already has are skipped (S1, S2)."""
         rows = self._unseen(rows)
         heads, places = dict(self.heads), dict(self.head_places)
@@ -225,7 +225,8 @@ class ManifestState:
         """Return this state, folded from a publish whose first row is a head row, as it landed (S3)."""
         first = min(set(made.fragment_ids) - set(before.fragment_ids))
         places = {**self.head_places, self.branch.name: first << 32}
-        return replace(self, version=made.version, fragments=frozenset(made.fragment_ids), head_places=places)
+        fragments = made.fragments(self.fragments)
+        return replace(self, version=made.version, fragments=fragments, head_places=places)
 
     def continues(self, former: "ManifestState") -> bool:
         """Return whether what this state has beyond an older one continues from the older one's head."""

@@ -40,7 +40,7 @@ class History:
 
     def _copied(self, branch: BranchIdentity, state: ManifestState, version: int) -> ManifestState:
         rows = rows_table([commit_row(i, branch_name(b), m, at=v) for i, b, m, v in self._rows_of(state)])
-        return ManifestState(branch, 0).with_rows(rows, version=version, fragments=frozenset())
+        return ManifestState(branch, 0).with_rows(rows, version=version, fragments={})
 
     def commit(
         self, branch: str, commit_id: str, *, merged: str | None = None, is_upkeep: bool = False
@@ -59,9 +59,7 @@ class History:
             ancestry = Ancestry(self.states[merged], state)
             metadata[MERGED_HISTORY] = ancestry.record(str(second), self._ref_of)
         row = commit_row(commit_id, state.branch.name, metadata, at=state.version + 1)
-        self.states[branch] = state.with_rows(
-            rows_table([row]), version=state.version + 1, fragments=frozenset()
-        )
+        self.states[branch] = state.with_rows(rows_table([row]), version=state.version + 1, fragments={})
         self.parents[commit_id] = tuple(parent for parent in (first, second) if parent is not None)
 
     def _ref_of(self, name: str) -> str | None:
@@ -337,10 +335,10 @@ def test_old_history_is_not_decoded(history: History, monkeypatch: pytest.Monkey
         for n in range(1, 5_001)
     ]
     history.states["main"] = ManifestState(MAIN_BRANCH, 0).with_rows(
-        rows_table(rows), version=5_000, fragments=frozenset()
+        rows_table(rows), version=5_000, fragments={}
     )
     history.states["june"] = ManifestState(BranchIdentity("june", "june-ref"), 0).with_rows(
-        rows_table(rows), version=5_000, fragments=frozenset()
+        rows_table(rows), version=5_000, fragments={}
     )
     history.commit("june", "j1")
     history.commit("main", "m1", merged="june")
@@ -363,7 +361,7 @@ def test_the_words_of_a_merge_in_a_message_are_no_merge(history: History) -> Non
     state = history.states["june"]
     metadata = {"parent_commit_id": "r", "created_at": 2, "message": "merged_parent_commit_id"}
     row = commit_row("j1", "june", metadata, at=2)
-    log = ChainedLog(state.with_rows(rows_table([row]), version=2, fragments=frozenset()).commits)
+    log = ChainedLog(state.with_rows(rows_table([row]), version=2, fragments={}).commits)
 
     assert list(log.merges()) == []
     assert Lineage([log]).reach([log.head]).keys() == {"r", "j1"}

@@ -10,7 +10,7 @@ M5  A fold is an update of that shape, too, and gives rows new row ids: the sequ
     whatever the number of commits. Publishes in flight are refused by it, and it by them.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import final
@@ -58,6 +58,15 @@ class ManifestHandle:
     opened_at: float  # seconds of the boot-time clock, which goes on while the machine sleeps
     _dataset: LanceDataset = field(repr=False)
     files: tuple[str, ...] = ()  # what a publish wrote that made this version, if local; unknown otherwise
+
+    def fragments(self, known: Mapping[int, str]) -> dict[int, str]:
+        """Return the data files of all fragments by number; those of known numbers are not looked at."""
+        return {number: known.get(number) or self.data_file(number) for number in self.fragment_ids}
+
+    def data_file(self, number: int) -> str:
+        """Return the name of a fragment's data file, which no other fragment ever had."""
+        fragment = self._dataset.get_fragment(number)
+        return "" if fragment is None else "/".join(file.path for file in fragment.data_files())
 
 
 @final
