@@ -86,8 +86,6 @@ def read_note(text: str) -> ManifestState | None:
 
 
 def _state(document: dict[str, Any]) -> ManifestState | None:
-    if document["format"] != FORMAT:
-        return None
     rows, version, fragments = document["rows"], document["version"], dict(document["fragments"])
     values = [value for row in rows for value in row.values()]
     if not all(map(_is_number, [version, *fragments, *(v for v in values if not isinstance(v, str))])):

@@ -1,5 +1,6 @@
 """Rows in memory stand for small fragments: the same answers, and nothing of their files is read."""
 
+import base64
 import json
 from pathlib import Path
 
@@ -171,3 +172,31 @@ def test_a_document_keeps_rows_and_files(address: TableAddress) -> None:
         from_document(document | {"files": document["files"][1:]})
     with pytest.raises(ValueError, match="are damaged"):
         from_document(document | {"rows": document["rows"][:-40]})
+
+
+def test_rows_of_another_schema_are_not_used(address: TableAddress) -> None:
+    path = next(iter(refreshed(lance.dataset(address.uri), {})))
+    store = TableStore()
+    store.keep_recent(address, {path: pa.table({"id": ["forged"], "text": [7]})})
+
+    assert store.open_head(address).recent == {}
+
+
+@pytest.mark.parametrize("compression", ["lz4", "zstd"])
+def test_packed_rows_are_refused(compression: str) -> None:
+    table, sink = rows(1, size=1_000_000), pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(sink, table.schema, options=options) as stream:
+        stream.write_table(table)
+    packed = base64.b64encode(sink.getvalue()).decode()
+
+    with pytest.raises(ValueError, match="packed"):
+        from_document({"files": [["a.lance", 1]], "rows": packed})
+
+
+@pytest.mark.parametrize("counts", [[-1, 2], [True, 0], [1.0, 0], [2**70, 1 - 2**70]])
+def test_a_document_with_other_counts_is_refused(counts: list[object]) -> None:
+    document = to_document({"a.lance": rows(1)})
+
+    with pytest.raises(ValueError, match="another number of rows"):
+        from_document(document | {"files": [["a.lance", counts[0]], ["b.lance", counts[1]]]})

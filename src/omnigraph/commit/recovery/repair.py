@@ -226,7 +226,7 @@ def _state_at(parts: Parts, branch: BranchIdentity, version: int) -> ManifestSta
         )
     handle = parts.coordinator.manifest.open_at(address, version)
     rows = parts.coordinator.manifest.read(handle)
-    return ManifestState(branch, 0).with_rows(rows, version=version, fragments=frozenset())
+    return ManifestState(branch, 0).with_rows(rows, version=version, fragments={})
 
 
 def _refuse_damaged_tables(root: Path, state: ManifestState) -> None:

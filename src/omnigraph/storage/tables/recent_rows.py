@@ -7,6 +7,7 @@ Y2  They stand for a fragment that consists of just that file, with as many rows
 """
 
 import base64
+import struct
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -40,6 +41,8 @@ def numbered(dataset: LanceDataset, files: RecentFiles) -> dict[int, pa.Table]:
         rows = None if path is None else files.get(path)
         row_ids = None if rows is None else _row_ids(fragment)
         if rows is None or row_ids is None or not len(row_ids) == rows.num_rows == fragment.physical_rows:
+            continue
+        if rows.schema != dataset.schema:  # a column was added, or somebody else wrote the note
             continue
         addresses = (np.uint64(fragment.fragment_id) << np.uint64(32)) + np.arange(
             len(row_ids), dtype=np.uint64
@@ -105,10 +108,11 @@ def from_document(document: Mapping[str, Any]) -> dict[str, pa.Table]:
     """Read what `to_document` made.
 
     Raises:
-        ValueError, TypeError, LookupError: the document is another one.
+        ValueError, TypeError, LookupError, struct.error: the document is another one.
     """
     content = base64.b64decode(document["rows"], validate=True)
     try:
+        _refuse_packed(content)
         with pa.ipc.open_stream(content) as stream:
             rows = stream.read_all()
         rows.validate(full=True)
@@ -117,11 +121,45 @@ def from_document(document: Mapping[str, Any]) -> dict[str, pa.Table]:
     files: dict[str, pa.Table] = {}
     start = 0
     for path, count in document["files"]:
+        if type(count) is not int or not 0 <= count <= ROWS_MAX:
+            raise ValueError("a file has another number of rows")
         files[str(path)] = rows.slice(start, count)
         start += count
     if start != rows.num_rows:
         raise ValueError("files and rows do not go together")
     return files
+
+
+def _refuse_packed(content: bytes) -> None:
+    """Refuse a stream with compressed parts: a few of its bytes may stand for any number of bytes in memory.
+
+    The library unpacks them unasked, so its description of each part is looked at before: a table whose entry
+    2 is the description of a batch, the entry 3 of which says how it is compressed.
+
+    Raises:
+        ValueError, struct.error, OSError, pa.ArrowException: it has such parts, or is no stream.
+    """
+    for message in pa.ipc.MessageReader.open_stream(content):
+        if message.type == "schema":
+            continue
+        metadata = message.metadata.to_pybytes()
+        batch = (
+            _entry(metadata, struct.unpack_from("<I", metadata)[0], 2)
+            if message.type == "record batch"
+            else 0
+        )
+        if not batch or _entry(metadata, batch, 3):
+            raise ValueError("the rows are packed, or no rows")
+
+
+def _entry(data: bytes, table: int, number: int) -> int:
+    """Return where the value of an entry of a FlatBuffers table lies; 0 without one."""
+    index = table - struct.unpack_from("<i", data, table)[0]
+    size = struct.unpack_from("<H", data, index)[0]
+    place = 4 + 2 * number
+    offset = struct.unpack_from("<H", data, index + place)[0] if place + 2 <= size else 0
+    at = table + offset
+    return at + struct.unpack_from("<I", data, at)[0] if offset else 0
 
 
 def in_order(tables: Iterable[pa.Table], row_ids: "Sequence[int]", columns: Sequence[str]) -> pa.Table:
