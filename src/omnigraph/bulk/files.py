@@ -1,6 +1,7 @@
 """The files of users, which a load reads and an export writes: on a disk, or in an S3-compatible store.
 
-I1  An address `s3://bucket/key` is an object; every other name is a path.
+I1  An address `s3://bucket/key` is an object; every other name is a path. What looks like another address is
+    refused: a folder of that name on the disk is not what was meant.
 I2  A store's settings come from the environment of the process that opens the file, as for graphs: a
     description of a file holds no secret.
 I3  A file that is written appears under its name when it is complete and durable, and not at all otherwise.
@@ -9,6 +10,7 @@ I3  A file that is written appears under its name when it is complete and durabl
 import errno
 import logging
 import os
+import re
 import shutil
 import tempfile
 import uuid
@@ -31,6 +33,9 @@ if TYPE_CHECKING:
 SCHEME = "s3://"
 _log = logging.getLogger("omnigraph")
 _MAGIC = "*?["
+_ADDRESS = re.compile(
+    r"[A-Za-z][A-Za-z0-9+.-]+://|(?i:s3|gs|az|file|https?):/"
+)  # a `Path` has one slash less
 # What the client library says, and what to do about it.
 _REFUSALS = {
     "ACCESS_DENIED": "access was refused: check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and what they allow",
@@ -42,6 +47,16 @@ _REFUSALS = {
 def is_object(name: str) -> bool:
     """Return whether a name is the address of an object (I1)."""
     return name.startswith(SCHEME)
+
+
+def refuse_other_stores(name: str) -> None:
+    """Refuse the address of a store whose files are neither read nor written (I1).
+
+    Raises:
+        BadRequest: it is one.
+    """
+    if _ADDRESS.match(name) and not is_object(name):
+        raise BadRequest(f"cannot use {name}: data files are paths, or s3://bucket/key")
 
 
 def file_size(name: str) -> int:
@@ -152,6 +167,7 @@ def whole_file(name: str) -> Iterator[IO[bytes]]:
     Raises:
         BadRequest: it cannot be written, or what is there is not a plain file.
     """
+    refuse_other_stores(name)
     try:
         if is_object(name):
             require_outside_graphs(name)

@@ -17,7 +17,13 @@ from omnigraph.bulk.export.export import ExportTask, run_export
 from omnigraph.bulk.export.files import ExportFormat, write_rows
 from omnigraph.bulk.export.sort import sorted_by_id
 from omnigraph.bulk.export.values import json_lines, json_records
-from omnigraph.bulk.files import is_object, objects_below, require_outside_graphs, whole_file
+from omnigraph.bulk.files import (
+    is_object,
+    objects_below,
+    refuse_other_stores,
+    require_outside_graphs,
+    whole_file,
+)
 from omnigraph.catalog.arrow_schema import arrow_schema, with_moments
 from omnigraph.catalog.bind_expression import hinting
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType
@@ -162,6 +168,7 @@ def _empty_folder(folder: str | Path, types: Sequence[NodeType | EdgeType]) -> s
     for name in names:
         if names.count(name) > 1:
             raise BadRequest(f"a node and an edge are called '{name}': export them one by one, or as NDJSON")
+    refuse_other_stores(str(folder))
     place = str(folder).rstrip("/") if is_object(str(folder)) else str(Path(folder).absolute())
     try:
         require_outside_graphs(place)

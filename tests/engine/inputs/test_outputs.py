@@ -117,3 +117,29 @@ def test_a_rejected_record_names_its_file_even_if_it_is_the_only_one(graph: Grap
 
     assert outcome.code == 0, outcome
     assert json.loads((tmp_path / "out.jsonl").read_text())["file"] == "in.jsonl"
+
+
+@pytest.mark.parametrize(
+    "address", ["gs://b/x", "az://b/x", "AZ://b/x", "http://b/x", "file:///x", "gs:/b/x"]
+)
+@pytest.mark.parametrize("kind", ["export", "export-csv", "rejects", "load", "mapping"])
+def test_an_address_that_is_not_supported_is_refused(
+    graph: Graph, tmp_path: Path, kind: str, address: str
+) -> None:
+    rows, mapping = tmp_path / "in.jsonl", tmp_path / "map.yaml"
+    rows.write_bytes(b'{"type": "P", "data": {"name": "b"}}\n')
+    mapping.write_text(f"sources:\n  - path: '{address}'\n")
+    before = sorted(tmp_path.rglob("*"))
+    arguments = {
+        "export": ["export", graph.uri, "--out", address],
+        "export-csv": ["export", graph.uri, "--out", address, "--format", "csv"],
+        "rejects": ["load", graph.uri, "--data", str(rows), "--on-error", "skip", "--rejects", address],
+        "load": ["load", graph.uri, "--data", address],
+        "mapping": ["load", graph.uri, "--mapping", str(mapping)],
+    }[kind]
+
+    outcome = invoke(*arguments, *(["--mode", "append"] if arguments[0] == "load" else []), cwd=tmp_path)
+
+    assert outcome.code != 0
+    assert "data files are paths, or s3://bucket/key" in outcome.stderr
+    assert sorted(tmp_path.rglob("*")) == before

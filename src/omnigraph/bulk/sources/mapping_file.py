@@ -23,7 +23,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
-from omnigraph.bulk.files import is_object
+from omnigraph.bulk.files import is_object, refuse_other_stores
 from omnigraph.bulk.sources.model import ColumnMap, EndColumns, SourceInput
 from omnigraph.bulk.sources.names import find_type, resolve_name, typed_files
 from omnigraph.catalog.bind_expression import hinting, nearest_name
@@ -53,6 +53,7 @@ def read_mapping(path: Path, catalog: Catalog) -> Iterator[SourceInput]:
 def _source(given: object, place: "_Place", folder: Path, catalog: Catalog) -> Iterator[SourceInput]:
     members = place.mapping(given, tuple(dict.fromkeys((*_TYPED_MEMBERS, *_EDGE_MEMBERS))))
     named = place.text(members, "path")
+    refuse_other_stores(named)
     path = named if is_object(named) else str(folder / named)
     if "type" not in members:
         others = [name for name in members if name != "path"]

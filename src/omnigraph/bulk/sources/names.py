@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from omnigraph.bulk.files import is_folder, is_object, objects_below, objects_like
+from omnigraph.bulk.files import is_folder, is_object, objects_below, objects_like, refuse_other_stores
 from omnigraph.bulk.sources.model import Compression, Format, SourceInput
 from omnigraph.catalog.bind_expression import hinting
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType
@@ -82,6 +82,7 @@ def find_files(name: str) -> list[str]:
     Raises:
         BadRequest: a folder or a pattern has no files, or the store cannot be read.
     """
+    refuse_other_stores(name)
     try:
         if is_folder(name):
             files = objects_below(name) if is_object(name) else _files_below(Path(name))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from omnigraph.bulk.files import is_object, whole_file
+from omnigraph.bulk.files import is_object, refuse_other_stores, whole_file
 from omnigraph.bulk.sources.model import SourceInput
 from omnigraph.core.errors import BadRequest
 from omnigraph.operations.load.model import LoadOptions
@@ -90,8 +90,9 @@ def refuse_input(path: Path, sources: Iterable[SourceInput]) -> None:
     """Make sure that a file for violations is not an input, which it would replace.
 
     Raises:
-        BadRequest: it is an input, by whatever name.
+        BadRequest: it is an input, by whatever name, or an address in a store that is not written to.
     """
+    refuse_other_stores(str(path))
     for source in sources:
         if source.path == str(path) or (not is_object(source.path) and _is_same_file(path, source.location)):
             raise _is_input(path)
