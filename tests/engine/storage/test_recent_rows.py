@@ -185,7 +185,7 @@ def test_rows_of_another_schema_are_not_used(address: TableAddress) -> None:
 @pytest.mark.parametrize("compression", ["lz4", "zstd"])
 def test_packed_rows_are_refused(compression: str) -> None:
     table, sink = rows(1, size=1_000_000), pa.BufferOutputStream()
-    options = pa.ipc.IpcWriteOptions(compression=compression)
+    options = pa.ipc.IpcWriteOptions(compression=compression)  # type: ignore[arg-type]
     with pa.ipc.new_stream(sink, table.schema, options=options) as stream:
         stream.write_table(table)
     packed = base64.b64encode(sink.getvalue()).decode()
