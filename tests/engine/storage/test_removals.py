@@ -78,8 +78,9 @@ ALLOWED = {
     "operations/init.py _write_contract": "what this init wrote, before there is a manifest",
     # Files that no graph names: temporary ones, locks, caches, probes, notes of dead processes.
     "storage/control/writers.py Writer.close": "its own sign of life",
-    "storage/control/writers.py Writer._beat": "the same, without the lease",
+    "storage/control/writers.py Writer._keep_alive": "the same, without the lease",
     "storage/control/writers.py Watch.tidy": "signs of life of writers that have ended",
+    "core/regular_file.py write_new": "what stands in the place of a temporary file",
     "bulk/files.py remove_folder": "a folder of temporary files",
     "bulk/files.py _whole_path": "a temporary file",
     "bulk/connect/java.py _shim": "a temporary file",
