@@ -81,7 +81,7 @@ class GraphWriter(TableWriter):
         graph = open_graph(options.uri)
         try:
             table_key = find_type(
-                options.table.rpartition(":")[2], graph.catalog, "the option 'type'"
+                options.table.rpartition(":")[2], graph.catalog_on(options.branch), "the option 'type'"
             ).table_key
             inputs = [
                 SourceInput(part.path, Format.ARROW, f"partition {part.number}", table_key=table_key)
@@ -128,7 +128,7 @@ def load_dataframe(
     graph = open_graph(uri)
     try:
         inputs = [
-            FrameInput(find_type(name, graph.catalog, "the frames").table_key, frame, name)
+            FrameInput(find_type(name, graph.catalog_on(branch), "the frames").table_key, frame, name)
             for name, frame in frames.items()
         ]
         options = LoadOptions(mode, engine="spark")

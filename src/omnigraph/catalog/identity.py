@@ -53,9 +53,14 @@ def accept_first(desired: DesiredSchema, *, make_domain: Callable[[], str] = new
     return inherit(nothing, desired, Resolution(types, properties, ()))
 
 
-def inherit(accepted: AcceptedSchema, desired: DesiredSchema, resolution: Resolution) -> AcceptedSchema:
-    """Return the desired schema with the numbers it inherits and fresh ones for what is new (N1, N2)."""
-    counter = accepted.next_id
+def inherit(
+    accepted: AcceptedSchema, desired: DesiredSchema, resolution: Resolution, *, start: int | None = None
+) -> AcceptedSchema:
+    """Return the desired schema with the numbers it inherits and fresh ones for what is new (N1, N2).
+
+    Where branches have schemas of their own, `start` is the first number that none of them has.
+    """
+    counter = accepted.next_id if start is None else start
     type_ids: dict[TypeKey, int] = {}
     property_ids: dict[PropertyKey, int] = {}
     incarnations: dict[TypeKey, int] = {}

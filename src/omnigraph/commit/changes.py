@@ -7,7 +7,12 @@ what the newest publish of a branch wrote is not recorded, for lack of a success
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from omnigraph.core.errors import ExpectedVersionMismatch, InvariantViolation, StorageError
+from omnigraph.core.errors import (
+    ExpectedVersionMismatch,
+    InvariantViolation,
+    SchemaChanged,
+    StorageError,
+)
 from omnigraph.history.fold import TableEntry, TableStates
 from omnigraph.history.identity import MAIN, TableIdentity
 from omnigraph.history.manifest_rows import (
@@ -18,6 +23,7 @@ from omnigraph.history.manifest_rows import (
     registration_row,
     schema_row,
 )
+from omnigraph.history.state import ManifestState
 from omnigraph.storage.files.added_files import added_by_publish, files_between
 from omnigraph.storage.files.sums import FileSum, Summer
 from omnigraph.storage.tables.handle import TableAddress
@@ -27,9 +33,14 @@ from omnigraph.storage.tables.table import TableStore
 
 @dataclass(frozen=True, slots=True)
 class SetSchema:
-    """The accepted schema from here on."""
+    """The accepted schema from here on: as a document, and as it was written.
+
+    `follows` is the publish that brought the schema that is replaced.
+    """
 
     ir_text: str
+    source: str
+    follows: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +120,12 @@ class LineageIntent:
     sums: tuple[FileSum, ...] = ()  # of the files that it adds to tables
 
 
+def pinned_change(entry: TableEntry, pin: PublishedPin) -> RegisterTable | UpdateTable:
+    """Return what pins a table: the first pin of one that no branch knew registers it."""
+    kind = UpdateTable if entry.version else RegisterTable
+    return kind(entry.identity, entry.table_key, pin)
+
+
 def check_expectations(tables: TableStates, expected: Mapping[TableIdentity, Expectation]) -> None:
     """Compare every expectation with the published state.
 
@@ -121,6 +138,17 @@ def check_expectations(tables: TableStates, expected: Mapping[TableIdentity, Exp
             raise ExpectedVersionMismatch(
                 table_key=expectation.table_key, expected=expectation.version, actual=actual
             )
+
+
+def check_schema(state: ManifestState, changes: Iterable[ManifestChange]) -> None:
+    """Compare the schema that a change was planned on with the published one.
+
+    Raises:
+        SchemaChanged: another change of the schema came in between.
+    """
+    for change in changes:
+        if isinstance(change, SetSchema) and change.follows != state.schema.published_at:
+            raise SchemaChanged(state.branch.name)
 
 
 def published_version(tables: TableStates, identity: TableIdentity) -> int:
@@ -145,8 +173,8 @@ def change_rows(tables: TableStates, changes: Iterable[ManifestChange], *, at: i
         if not isinstance(change, SetSchema):
             _refuse_second(change, touched)
         match change:
-            case SetSchema(ir_text):
-                rows.append(schema_row(ir_text, at=at))
+            case SetSchema(ir_text, source, _):
+                rows.append(schema_row(ir_text, at=at, source=source))
             case RegisterTable(identity, table_key, pin):
                 known = names.get(identity, "dropped" if identity in tables.registrations else None)
                 _require(known is None, f"{table_key} is registered under an identity in use ({known})")

@@ -35,6 +35,7 @@ from omnigraph.commit.changes import (
     ManifestSums,
     change_rows,
     check_expectations,
+    check_schema,
 )
 from omnigraph.core.clock import boot_clock
 from omnigraph.core.errors import (
@@ -167,6 +168,7 @@ class ManifestPublisher:
 
         Raises:
             ExpectedVersionMismatch: a table is at another version; final.
+            SchemaChanged: a change of the schema was planned on another one; final.
             BranchNotFound: the branch is gone, or was replaced by another of the same name.
             PublishRetriesExhausted: every attempt lost its race.
             PublishLockHeld: another process on this host does not release the publish lock.
@@ -207,6 +209,7 @@ class ManifestPublisher:
             if state.version != handle.version:  # read by another thread since: places are of that version
                 raise RowLevelCasContention("the manifest moved on while it was being read")
             check_expectations(state.tables, batch.expected)
+            check_schema(state, batch.changes)
             synced = self.make_durable(ref, handle.version)
             at = handle.version + 1
             sums = (*lineage.sums, *self._own_sums.of_predecessor(handle, state.sequence))

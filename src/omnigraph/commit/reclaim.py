@@ -13,7 +13,7 @@ from omnigraph.commit.parts import Parts
 from omnigraph.commit.recovery.pending import list_pending
 from omnigraph.commit.recovery.repair_note import refs_given_up
 from omnigraph.commit.sidecar import Sidecar
-from omnigraph.core.errors import OmnigraphError
+from omnigraph.core.errors import OmnigraphError, StorageError
 from omnigraph.core.failpoint import hit
 from omnigraph.core.ids import ulid_millis
 from omnigraph.history.fold import TableEntry
@@ -74,6 +74,33 @@ def _made_at(ref: str) -> int:
     """Return when a ref was minted, in milliseconds; one that was not minted here counts as new."""
     made = ulid_millis(ref.rpartition("-")[2])
     return (1 << 62) if made is None else made
+
+
+def drop_unpublished_tables(parts: Parts, sidecar: Sidecar) -> None:
+    """Drop the tables that a write had made and that came to nothing; no branch ever knew them.
+
+    Only what this write made: a table at such a place that somebody else made is not ours to remove.
+    """
+    for table in sidecar.tables:
+        if not table.is_created:
+            continue
+        try:
+            made = parts.store.transaction_info(parts.address_of(table.table_path, None), 1)
+        except StorageError as error:
+            if error.kind != "not_found":
+                parts.warn(f"a table of {sidecar.operation_id} is left for cleanup: {error}")
+            continue
+        if made.uuid == table.transaction_uuid:
+            drop_tables(parts, [table.table_path])
+
+
+def drop_tables(parts: Parts, locations: Iterable[str]) -> None:
+    """Remove tables that no manifest names; what cannot be removed is a warning, and left for cleanup."""
+    for location in locations:
+        try:
+            parts.adapter.delete_prefix(location)
+        except OmnigraphError as error:
+            parts.warn(f"an unused table is left for cleanup: {error}")
 
 
 def drop_refs(parts: Parts, addresses: Iterable[TableAddress]) -> None:

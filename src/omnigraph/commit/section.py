@@ -26,7 +26,7 @@ X8  In an object store tables with staged rows are committed at once: each waits
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from omnigraph.commit.changes import Expectation, LineageIntent, UpdateTable
+from omnigraph.commit.changes import Expectation, LineageIntent, UpdateTable, pinned_change
 from omnigraph.commit.outcome import Landed, NoEffect, Pending, Proof, SectionOutcome
 from omnigraph.commit.parts import Parts, boot_id, host_name, process_id
 from omnigraph.commit.publish import ManifestPublisher, PublishOutcome
@@ -34,6 +34,7 @@ from omnigraph.commit.recovery.classify import is_layout_only
 from omnigraph.commit.recovery.kinds import RecoveryKind
 from omnigraph.commit.recovery.observe import ours
 from omnigraph.commit.recovery.pending import bind_to_go_back, let_go, put_new, rewrite, running
+from omnigraph.commit.schema_change import SchemaChange
 from omnigraph.commit.sidecar import (
     RECOVERY_DIR,
     Outcome,
@@ -97,7 +98,7 @@ class FailpointNames:
 class WriteIntent:
     """Who writes, where, and what must still hold when it becomes visible.
 
-    `pointers` are new pins of tables whose HEAD does not move.
+    `pointers` are new pins of tables whose HEAD does not move; `schema` is what else the publish says.
     """
 
     kind: WriterKind
@@ -107,6 +108,7 @@ class WriteIntent:
     expected: Mapping[TableIdentity, Expectation]
     names: FailpointNames
     pointers: tuple[UpdateTable, ...] = ()
+    schema: SchemaChange | None = None
 
 
 def run_commit_section(
@@ -226,6 +228,7 @@ class _Section:
             writer_epoch=None if writer is None or writer.lease is None else writer.lease.epoch,
             pointer_updates=tuple(_sidecar_pointer(pointer) for pointer in intent.pointers),
             merge_source_commit_id=intent.lineage.merged_parent_commit_id,
+            schema_change=intent.schema,
         )
 
     def read_set(self) -> tuple[ReadTable, ...]:
@@ -363,9 +366,8 @@ class _Section:
         intent = self.intent
         is_upkeep = intent.kind is WriterKind.OPTIMIZE
         changes = [
-            UpdateTable(
-                commit.entry.identity,
-                commit.entry.table_key,
+            pinned_change(
+                commit.entry,
                 PublishedPin(
                     result.version,
                     result.address.ref,
@@ -379,7 +381,7 @@ class _Section:
         ]
         return self.publisher.publish(
             intent.branch,
-            [*changes, *intent.pointers],
+            [*changes, *intent.pointers, *(intent.schema.manifest_changes if intent.schema else ())],
             intent.expected,
             replace(intent.lineage, sums=self.sums()),
         )

@@ -12,13 +12,21 @@ from enum import StrEnum
 from typing import Any
 
 from omnigraph.commit.recovery.kinds import RecoveryKind
+from omnigraph.commit.schema_change import SchemaChange
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.identity import BranchIdentity, TableIdentity, stored_name
 
 RECOVERY_DIR = "__recovery"
 FORMAT = 2  # the first one that a release wrote
 FORMAT_OF_STORES = 3  # on object stores: with the writer, and with whose turn it is
-OF_STORES = ("writer_id", "owner")  # the members that only this form has
+FORMAT_OF_SCHEMAS = 4  # of a write that changes the schema: with that change, and with the two of stores
+OF_STORES = frozenset({"writer_id", "owner"})  # the members that only this form and later ones have
+OF_SCHEMAS = frozenset({"schema_change"})
+MISSING_IN = {  # the members that a form lacks
+    FORMAT: OF_STORES | OF_SCHEMAS,
+    FORMAT_OF_STORES: OF_SCHEMAS,
+    FORMAT_OF_SCHEMAS: frozenset[str](),
+}
 SPELLINGS = {"ref": "table_branch"}  # members whose name in the file is another one
 
 
@@ -71,6 +79,11 @@ class SidecarTable:
     def identity(self) -> TableIdentity:
         """The lifetime of the table."""
         return TableIdentity(self.stable_table_id, self.table_incarnation_id)
+
+    @property
+    def is_created(self) -> bool:
+        """Whether the write makes the table: no branch knew it before."""
+        return self.expected_version == 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,11 +161,20 @@ class Sidecar:
     merge_source_commit_id: str | None = None
     writer_id: str | None = None
     owner: str | None = None
+    schema_change: SchemaChange | None = None
 
     @property
     def name(self) -> str:
         """The graph-relative name of the file."""
         return f"{RECOVERY_DIR}/{self.operation_id}.json"
+
+    @property
+    def format(self) -> int:
+        """The oldest form that can say all of it: what a build cannot finish, it must not read."""
+        if self.schema_change is not None:
+            return FORMAT_OF_SCHEMAS
+        is_of_store = self.writer_id is not None or self.owner is not None
+        return FORMAT_OF_STORES if is_of_store else FORMAT
 
     def names(self, identity: TableIdentity, ref: str | None) -> bool:
         """Return whether a table's HEAD on a ref is one that advances."""
@@ -173,10 +195,10 @@ class Sidecar:
 
     def to_text(self) -> str:
         """Return the file's text."""
-        is_of_store = self.writer_id is not None or self.owner is not None
-        document: dict[str, object] = {"schema_version": FORMAT_OF_STORES if is_of_store else FORMAT}
+        document: dict[str, object] = {"schema_version": self.format}
+        left_out = MISSING_IN[self.format]
         for name, value in asdict(self, dict_factory=_spelled).items():
-            if name in OF_STORES and not is_of_store:
+            if name in left_out:
                 continue
             document[name] = value
             if name == "branch":
@@ -188,7 +210,7 @@ def _spelled(members: list[tuple[str, Any]]) -> dict[str, Any]:
     return {SPELLINGS.get(name, name): value for name, value in members}
 
 
-# The other members of a file, with the values that every writer of this build leaves in them.
+# Members that were meant for changes of schema, with the values that every writer leaves in them.
 OF_SCHEMA_APPLIES: dict[str, object] = {
     "additional_registrations": [],
     "renames": [],

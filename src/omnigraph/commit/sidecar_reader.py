@@ -12,11 +12,12 @@ from dataclasses import fields
 from typing import Any, TypeVar
 
 from omnigraph.commit.recovery.kinds import RecoveryKind
+from omnigraph.commit.schema_change import EndedTable, RenamedTable, SchemaChange
 from omnigraph.commit.sidecar import (
     FORMAT,
-    FORMAT_OF_STORES,
+    FORMAT_OF_SCHEMAS,
+    MISSING_IN,
     OF_SCHEMA_APPLIES,
-    OF_STORES,
     SPELLINGS,
     Outcome,
     PointerUpdate,
@@ -37,7 +38,17 @@ _NUMBER_MAX = 2**64 - 1  # versions, identities and times are stored in 64 bits
 _UNSET = OF_SCHEMA_APPLIES
 _PLANS = set(RecoveryKind) - {RecoveryKind.VERSION_QUARANTINED}
 Parsed = TypeVar("Parsed")
-_Kind = type[Sidecar | SidecarTable | ReadTable | PointerUpdate | RecoveryPlan | Outcome]
+_Kind = type[
+    Sidecar
+    | SidecarTable
+    | ReadTable
+    | PointerUpdate
+    | RecoveryPlan
+    | Outcome
+    | SchemaChange
+    | RenamedTable
+    | EndedTable
+]
 
 
 class _Mistake(Exception):
@@ -54,11 +65,11 @@ def read_sidecar(name: str, text: str) -> Sidecar:
     try:
         document = _document(text)
         version = _number("schema_version", document.get("schema_version"))
-        if version > FORMAT_OF_STORES:
+        if version > FORMAT_OF_SCHEMAS:
             raise SidecarTooNew(name, version)
         if version < FORMAT:
             raise _Mistake(f"format {version}, but the oldest supported one is {FORMAT}")
-        sidecar = _sidecar(document, is_of_store=version == FORMAT_OF_STORES)
+        sidecar = _sidecar(document, MISSING_IN[version])
         _check(name, sidecar)
     except _Mistake as mistake:
         raise SidecarCorrupt(name, str(mistake)) from mistake
@@ -80,9 +91,10 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return members
 
 
-def _sidecar(document: dict[str, Any], *, is_of_store: bool) -> Sidecar:
+def _sidecar(document: dict[str, Any], missing: frozenset[str]) -> Sidecar:
     members = _members_of(Sidecar) | {"schema_version", "branch_ref"} | _UNSET.keys()
-    _exactly("the file", document, members if is_of_store else members - set(OF_STORES))
+    _exactly("the file", document, members - missing)
+    document = {**dict.fromkeys(missing), **document}
     for key, unset in _UNSET.items():
         if document[key] != unset or type(document[key]) is not type(unset):
             raise _Mistake(f"no writer of this build sets {key}")
@@ -103,8 +115,9 @@ def _sidecar(document: dict[str, Any], *, is_of_store: bool) -> Sidecar:
         recovery_plan=_or_none(_plan, "recovery_plan", document["recovery_plan"]),
         pointer_updates=_each(_pointer, "pointer_updates", document["pointer_updates"]),
         merge_source_commit_id=_or_none(_ulid, "merge_source_commit_id", document["merge_source_commit_id"]),
-        writer_id=_or_none(_ulid, "writer_id", document["writer_id"]) if is_of_store else None,
-        owner=_or_none(_ulid, "owner", document["owner"]) if is_of_store else None,
+        writer_id=_or_none(_ulid, "writer_id", document["writer_id"]),
+        owner=_or_none(_ulid, "owner", document["owner"]),
+        schema_change=_or_none(_schema_change, "schema_change", document["schema_change"]),
     )
 
 
@@ -167,6 +180,37 @@ def _outcome(place: str, value: object) -> Outcome:
         table_key=_table_key(f"{place}.table_key", entry["table_key"]),
         from_version=_number(f"{place}.from_version", entry["from_version"]),
         to_version=_number(f"{place}.to_version", entry["to_version"]),
+    )
+
+
+def _schema_change(place: str, value: object) -> SchemaChange:
+    entry = _exactly(place, value, _members_of(SchemaChange))
+    return SchemaChange(
+        ir_text=_text(f"{place}.ir_text", entry["ir_text"]),
+        source=_text(f"{place}.source", entry["source"]),
+        follows=_number(f"{place}.follows", entry["follows"]),
+        renames=_each(_renamed, f"{place}.renames", entry["renames"]),
+        ends=_each(_ended, f"{place}.ends", entry["ends"]),
+    )
+
+
+def _renamed(place: str, value: object) -> RenamedTable:
+    entry = _exactly(place, value, _members_of(RenamedTable))
+    return RenamedTable(
+        stable_table_id=_identity(f"{place}.stable_table_id", entry["stable_table_id"]),
+        table_incarnation_id=_identity(f"{place}.table_incarnation_id", entry["table_incarnation_id"]),
+        expected_table_key=_table_key(f"{place}.expected_table_key", entry["expected_table_key"]),
+        table_key=_table_key(f"{place}.table_key", entry["table_key"]),
+    )
+
+
+def _ended(place: str, value: object) -> EndedTable:
+    entry = _exactly(place, value, _members_of(EndedTable))
+    return EndedTable(
+        stable_table_id=_identity(f"{place}.stable_table_id", entry["stable_table_id"]),
+        table_incarnation_id=_identity(f"{place}.table_incarnation_id", entry["table_incarnation_id"]),
+        table_key=_table_key(f"{place}.table_key", entry["table_key"]),
+        last_version=_number(f"{place}.last_version", entry["last_version"]),
     )
 
 
@@ -261,6 +305,8 @@ def _check(name: str, sidecar: Sidecar) -> None:
     is_merge = sidecar.writer_kind is WriterKind.BRANCH_MERGE
     if not is_merge and (sidecar.pointer_updates or sidecar.merge_source_commit_id is not None):
         raise _Mistake("only a merge repoints tables and names a source")
+    if sidecar.schema_change is None and any(table.is_created for table in sidecar.tables):
+        raise _Mistake("only a write that changes the schema creates tables")
     for table in sidecar.tables:
         if table.table_path != table.identity.location(table.table_key):
             raise _Mistake(f"{table.table_path} is not the path of {table.table_key}")

@@ -6,7 +6,8 @@ W2  Under the gates the branch must still exist, every table that the write depe
     can change before the publish, and a write never has to be undone because a neighbour was faster.
 W3  What an attempt made goes to the commit section, and is the attempt's again only if that ended without
     effect. A signal waits until the section has ended, and every block around it that may remove things.
-W4  A write that moves no HEAD, because it only repoints tables, needs no sidecar: it is one publish.
+W4  A write that moves no HEAD, because it only repoints or renames tables, needs no sidecar: it is one
+    publish.
 W5  The last look at a table that moves is at HEAD, then at the sidecars, then at the pin: a sidecar is
     durable before HEAD moves and is deleted only after the pin has moved, so one of the last two looks always
     sees a live writer.
@@ -29,10 +30,11 @@ from omnigraph.commit.changes import Expectation, LineageIntent, UpdateTable, pu
 from omnigraph.commit.outcome import Landed, Made, NoEffect, Pending
 from omnigraph.commit.parts import Parts
 from omnigraph.commit.publish import ManifestPublisher, PublishOutcome
-from omnigraph.commit.reclaim import drop_refs, reclaim_orphaned_forks
+from omnigraph.commit.reclaim import drop_refs, drop_tables, reclaim_orphaned_forks
 from omnigraph.commit.recovery.classify import is_layout_only
 from omnigraph.commit.recovery.ending import require_going_on
 from omnigraph.commit.recovery.pending import list_pending
+from omnigraph.commit.schema_change import SchemaChange
 from omnigraph.commit.section import FailpointNames, TableCommit, WriteIntent, run_commit_section
 from omnigraph.commit.sidecar import WriterKind
 from omnigraph.core.errors import (
@@ -134,6 +136,38 @@ def _drop(parts: Parts, forks: Iterable[TableEntry]) -> None:
     drop_refs(parts, (parts.address(fork) for fork in forks))
 
 
+@dataclass(slots=True)
+class NewTables:
+    """The tables that one attempt makes; what is still its own at the end is removed."""
+
+    _parts: Parts
+    _entries: Sequence[TableEntry]
+    _is_owned: bool = True
+
+    def hand_over(self) -> None:
+        """Hand the tables over to a commit."""
+        self._is_owned = False
+
+    def take_back(self, _end: NoEffect, /) -> None:
+        """Take the tables back after a commit that had no effect."""
+        self._is_owned = True
+
+    def _end(self) -> None:
+        if self._is_owned:
+            drop_tables(self._parts, [entry.location for entry in self._entries])
+
+
+@contextmanager
+def new_tables(parts: Parts, entries: Sequence[TableEntry]) -> Iterator[NewTables]:
+    """Yield the tables that an attempt is about to make; no branch knows any of them yet."""
+    made = NewTables(parts, entries)
+    with delivering_behind():
+        try:
+            yield made
+        finally:
+            made._end()
+
+
 @dataclass(frozen=True, slots=True)
 class MergedCommit:
     """The second parent of a merge, and what a merge records of its history."""
@@ -147,7 +181,8 @@ class Change:
     """A write: who makes it, what it was prepared on, which tables it moves and which it only depends on.
 
     `requires` checks the newest state of the branch once more, and may raise. `pointers` are new pins of
-    tables whose HEAD does not move. `has_swept` is false for a writer that heals nothing at its entry.
+    tables whose HEAD does not move. `created` are tables that the write makes, at version 0. `has_swept` is
+    false for a writer that heals nothing at its entry.
     """
 
     kind: WriterKind
@@ -161,6 +196,8 @@ class Change:
     pointers: tuple[UpdateTable, ...] = ()
     requires: Callable[[ManifestState], None] | None = None
     has_swept: bool = True
+    created: tuple[TableEntry, ...] = ()
+    schema: SchemaChange | None = None
 
     @property
     def branch(self) -> BranchIdentity:
@@ -254,6 +291,18 @@ class Attempt:
             is_first_touch=self.is_first_touch(entry),
         )
 
+    def creation(self, entry: TableEntry, write: StagedWrite) -> TableCommit:
+        """Return the commit that makes a table; until the publish nobody knows it, as with a fork."""
+        return TableCommit(
+            entry,
+            write.transaction_uuid,
+            write.files,
+            lambda operation_id: self._parts.stager.commit_staged(
+                write, operation_id=operation_id, writer_kind=self._change.kind.value
+            ),
+            is_first_touch=True,
+        )
+
     def commit(self, commits: Sequence[TableCommit], made: Sequence[Made] = ()) -> PublishOutcome:
         """Make the change visible; `made` is what the attempt has made for it (W3).
 
@@ -271,7 +320,7 @@ class Attempt:
             message=change.message,
             merged_history=None if change.merged is None else change.merged.history,
         )
-        expected = {entry.identity: Expectation.of(entry) for entry in change.rests_on}
+        expected = {entry.identity: Expectation.of(entry) for entry in (*change.rests_on, *change.created)}
         if not commits:
             return self._repoint(lineage, expected)
         intent = WriteIntent(
@@ -282,16 +331,18 @@ class Attempt:
             expected,
             change.names,
             change.pointers,
+            change.schema,
         )
         return _through_the_section(parts, self._publisher, intent, commits, made)
 
     def _repoint(
         self, lineage: LineageIntent, expected: Mapping[TableIdentity, Expectation]
     ) -> PublishOutcome:
-        """Publish other versions of tables that stay where they are (W4)."""
+        """Publish other versions of tables that stay where they are, or a schema that moves none (W4)."""
         change = self._change
+        schema = change.schema.manifest_changes if change.schema else ()
         self._parts.check_writer()
-        return self._publisher.publish(change.branch, change.pointers, expected, lineage)
+        return self._publisher.publish(change.branch, [*change.pointers, *schema], expected, lineage)
 
 
 @contextmanager

@@ -25,6 +25,7 @@ additional object that an HTTP body carries.
       ConflictError                 conflict, 409
         ExpectedVersionMismatch     a table moved since it was read
         ReadSetChanged              something that was only read moved
+        SchemaChanged               the schema changed while a write was prepared
         RowLevelCasContention       another publish took a manifest row first
         PublishRetriesExhausted     the same, more often than the budget allows
         CommitConflict              another commit of this table came first; nothing of ours landed
@@ -32,7 +33,7 @@ additional object that an HTTP body carries.
         KeyConflict                 a strict insert met an existing id
         MergeConflicts              two branches that cannot be merged as they are
         AlreadyExistsError          AlreadyInitialized, InitializationClaimed
-        SchemaApplyInProgress, SchemaContractConflict, ClusterManaged
+        SchemaApplyInProgress, SchemaContractConflict, BranchesBlockSchemaApply, ClusterManaged
         DriftNeedsRepair            a table is ahead of its pin and no sidecar says why
         WriterLeaseHeld, WriterEnded    another process writes to an object store, or this one ended
         CommitHasNoParent, ChangeSchemaBoundary    a commit whose changes cannot be determined
@@ -357,6 +358,19 @@ class ReadSetChanged(ConflictError):
         self.member, self.expected, self.actual = member, expected, actual
 
 
+class SchemaChanged(ConflictError):
+    """The schema of a branch changed while a write to it was prepared. Trying again is safe."""
+
+    detail = "schema_changed"
+
+    def __init__(self, branch: str) -> None:
+        """Take the branch."""
+        super().__init__(
+            f"the schema of branch '{branch}' changed while this write was prepared: try it again"
+        )
+        self.branch = branch
+
+
 class RowLevelCasContention(ConflictError):
     """Another publish took a manifest row between our read and our write."""
 
@@ -462,6 +476,19 @@ class BranchMoved(ConflictError):
 
 class SchemaApplyInProgress(ConflictError):
     """A schema change is being applied; try again when it is done."""
+
+
+class BranchesBlockSchemaApply(ConflictError):
+    """A schema change that was to be alone in its graph met branches; nothing changed."""
+
+    def __init__(self, branches: Sequence[str]) -> None:
+        """Take the names of the branches."""
+        names = ", ".join(branches)
+        super().__init__(
+            f"schema apply needs a graph with only main; found: {names}. Merge or delete them, or do without"
+            " --exclusive: branches keep the schema they have until they are upgraded or merged"
+        )
+        self.branches = tuple(branches)
 
 
 class SchemaContractConflict(ConflictError):

@@ -27,6 +27,7 @@ from omnigraph.operations.open import close, refresh
 
 if TYPE_CHECKING:
     from omnigraph.bulk.connect.progress import ProgressCallback
+    from omnigraph.catalog.migrate import MigrationPlan
     from omnigraph.changes.model import ChangeFilter
     from omnigraph.commit.recovery.audit import RecoveryRecord
     from omnigraph.graph.result import Result
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from omnigraph.operations.merge.merge import MergeResult
     from omnigraph.operations.mutate import MutationResult
     from omnigraph.operations.pin import SnapshotLike, Target
+    from omnigraph.operations.schema.apply import SchemaApplyResult
     from omnigraph.operations.verify import VerifyReport
     from omnigraph.plan.describe import Explanation
 
@@ -85,13 +87,58 @@ class Graph:
 
     @property
     def catalog(self) -> Catalog:
-        """The types of the accepted schema."""
-        return self._graph.catalog
+        """The types of the handle's branch."""
+        return self._graph.catalog_on(self._branch)
 
-    def schema(self) -> str:
-        """Return the text of the accepted schema, as it was given."""
-        self._graph.enter(None, "read", None)
-        return self._graph.contract.source
+    def catalog_on(self, branch: str | None, from_: str | None = None) -> Catalog:
+        """Return the types of a branch, or of the one that it is about to be made from."""
+        self._graph.enter(None, "read", branch)
+        return self._graph.catalog_on(self._on(branch), from_)
+
+    def schema(self, *, branch: str | None = None) -> str:
+        """Return the text of a branch's schema, as it was given."""
+        from omnigraph.operations.schema.apply import schema_source
+
+        return schema_source(self._graph, branch=self._on(branch))
+
+    def plan_schema(
+        self, text: str | Path | Source, *, branch: str | None = None, allow_data_loss: bool = False
+    ) -> "MigrationPlan":
+        """Return the steps from a branch's schema to that of a `.pg` text or file; nothing is written."""
+        from omnigraph.operations.schema.apply import plan_schema
+
+        source = text_source(text)
+        return plan_schema(
+            self._graph, source, branch=self._on(branch), allow_data_loss=allow_data_loss, actor=self._actor
+        )
+
+    def apply_schema(
+        self,
+        text: str | Path | Source,
+        *,
+        branch: str | None = None,
+        allow_data_loss: bool = False,
+        exclusive: bool = False,
+        actor: str | None = None,
+        message: str | None = None,
+        index: bool = True,
+    ) -> "SchemaApplyResult":
+        """Give a branch another schema, from a `.pg` text or file, as one commit; then build missing indexes.
+
+        Other branches keep theirs. With `exclusive` the change is refused while there are any.
+        """
+        from omnigraph.operations.schema.apply import apply_schema
+
+        return apply_schema(
+            self._graph,
+            text_source(text),
+            branch=self._on(branch),
+            allow_data_loss=allow_data_loss,
+            exclusive=exclusive,
+            actor=self._who(actor),
+            message=message,
+            index=index,
+        )
 
     # Writes
 
@@ -164,7 +211,7 @@ class Graph:
             has_strict_columns=strict_columns,
         )
         # Read after the checks at the entry, not before.
-        inputs = given_inputs(self._graph.catalog, data, mapping, options.rejects)
+        inputs = given_inputs(self._graph.catalog_on(self._on(branch), from_), data, mapping, options.rejects)
         return load(
             self._graph,
             inputs,
@@ -190,7 +237,8 @@ class Graph:
 
         if not isinstance(tables, Mapping):
             raise BadRequest(f"expected tables by type name, as in {{'Person': table}}, not {named(tables)}")
-        inputs = [table_input(self._graph.catalog, name, table) for name, table in tables.items()]
+        catalog = self.catalog_on(options.get("branch"), options.get("from_"))
+        inputs = [table_input(catalog, name, table) for name, table in tables.items()]
         return self.load(inputs, mode, **options)
 
     def load_dataframes(
@@ -498,7 +546,7 @@ class Graph:
         """
         from omnigraph.operations.changes.feed import FeedPosition, follow
 
-        wanted = self._filter(kinds, types, ops)
+        wanted = self._filter(kinds, types, ops, branch)
         position = FeedPosition(cursor, start)
         return follow(self._graph, position, wanted, branch=self._on(branch), actor=self._who(actor))
 
@@ -530,7 +578,7 @@ class Graph:
         return poll(
             self._graph,
             FeedPosition(cursor, start, page_token),
-            self._filter(kinds, types, ops),
+            self._filter(kinds, types, ops, branch),
             branch=self._on(branch),
             size=PageSize(limit, page_bytes, commits),
             actor=self._who(actor),
@@ -548,15 +596,19 @@ class Graph:
         """Return every entity of a branch, pinned now, and then the cursor to continue from."""
         from omnigraph.operations.changes.baseline import baseline
 
-        wanted = self._filter(kinds, types, ops)
+        wanted = self._filter(kinds, types, ops, branch)
         return baseline(self._graph, wanted, branch=self._on(branch), actor=self._who(actor))
 
     def _filter(
-        self, kinds: Iterable[str] | None, types: Iterable[str] | None, ops: Iterable[str] | None
+        self,
+        kinds: Iterable[str] | None,
+        types: Iterable[str] | None,
+        ops: Iterable[str] | None,
+        branch: str | None = None,
     ) -> "ChangeFilter":
         from omnigraph.operations.changes.sides import change_filter
 
-        return change_filter(self._graph, kinds=kinds, types=types, ops=ops)
+        return change_filter(self._graph, branch=self._on(branch), kinds=kinds, types=types, ops=ops)
 
     def branches(self) -> list[str]:
         """Return the names of all branches, sorted."""

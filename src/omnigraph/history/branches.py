@@ -322,10 +322,6 @@ class Branches:
         self.copies.end_of(control_file(name))
         self._adapter.delete(control_file(name))
 
-    def is_schema_apply_running(self) -> bool:
-        """Return whether a schema change holds its lock."""
-        return self._adapter.read_text_if_exists(control_file(SCHEMA_APPLY_LOCK)) is not None
-
     def _listed(self) -> Iterable[str]:
         listed = self._adapter.list_lengths(BRANCHES_DIR)
         files = [

@@ -1,9 +1,15 @@
-"""The schema contract: three files that say which schema the graph has accepted.
+"""The accepted schema of a graph: in its manifest, and in three files that repeat it.
 
-N1  The files agree with one another and with the manifest, or the graph is not served: a mismatch is named.
+N1  Which schema a branch has is decided by the newest `schema` row of its manifest, which comes with the same
+    publish as the versions of its tables. The files repeat main's, for people and for other programs.
+N2  Files that are behind, because whoever changed the schema died before it had written them, are written by
+    the next read-write open. A read-only one goes by the manifest, and writes nothing.
+N3  Files that say what no accepted schema of main said were edited: the graph is not served until they are
+    put back. A mismatch is named.
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -18,23 +24,27 @@ from omnigraph.catalog.build import (
 )
 from omnigraph.catalog.identity import AcceptedSchema
 from omnigraph.catalog.model import Catalog
+from omnigraph.catalog.render import render_schema
 from omnigraph.catalog.shape import DesiredSchema
-from omnigraph.core.errors import NotFoundError, SchemaContractConflict
+from omnigraph.core.errors import NotFoundError, SchemaContractConflict, SourceError
+from omnigraph.core.failpoint import hit
+from omnigraph.core.recent import Recent
 from omnigraph.core.span import Source
 from omnigraph.core.values import read_json
+from omnigraph.history.coordinator import Coordinator
 from omnigraph.history.identity import TableIdentity, identity_of
-from omnigraph.history.state import Snapshot
+from omnigraph.history.state import ManifestState, Snapshot
 from omnigraph.storage.control.object_store import StorageAdapter
 
 SCHEMA_SOURCE, SCHEMA_IR, SCHEMA_STATE = "_schema.pg", "_schema.ir.json", "__schema_state.json"
 SCHEMA_FILES = (SCHEMA_SOURCE, SCHEMA_IR, SCHEMA_STATE)
 STATE_FORMAT = 1
-SOURCES_KEPT = 16  # compiled schemas that a process remembers; it has a few graphs, and each has one
+SOURCES_KEPT = 16  # compiled schemas that a process remembers: few graphs, and few schemas in use of each
 
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """An accepted schema as its files hold it."""
+    """An accepted schema as its files hold it, or the manifest."""
 
     source: str
     accepted: AcceptedSchema
@@ -64,19 +74,63 @@ class Contract:
         return {type_.table_key: identity_of(type_) for type_ in self.catalog.types}
 
 
+class Catalogs:
+    """The catalogs of the schemas that a handle has met, by their documents; each is built once.
+
+    Branches and past commits may have other schemas than main has now.
+    """
+
+    def __init__(self, contract: Contract) -> None:
+        """Take the schema of main, whose source says how its keys are written."""
+        self._known: Recent[str, Catalog] = Recent(SOURCES_KEPT)
+        self.learn(contract)
+
+    def learn(self, contract: Contract) -> None:
+        """Keep the catalog of a schema that was read with its source."""
+        self._known.put(contract.texts[SCHEMA_IR], contract.catalog)
+
+    def of(self, text: str) -> Catalog:
+        """Return the catalog of an accepted schema, given as a document.
+
+        Raises:
+            SchemaContractConflict: the document is no schema.
+        """
+        return self._known.made(text, lambda: build_catalog(accepted_in(text)))
+
+
+def accepted_in(text: str) -> AcceptedSchema:
+    """Return the accepted schema of a document in the manifest.
+
+    Raises:
+        SchemaContractConflict: the document is no schema.
+    """
+    try:
+        return read_ir(text)
+    except ValueError as error:
+        raise SchemaContractConflict(f"the schema in the manifest cannot be read: {error}") from error
+
+
 def read_contract(adapter: StorageAdapter) -> Contract:
     """Return the accepted schema.
 
     Raises:
         NotFoundError: a file is missing.
-        SchemaContractConflict: the files contradict one another (N1).
+        SchemaContractConflict: the files contradict one another (N3).
     """
+    return _read(_texts(adapter))
+
+
+def _texts(adapter: StorageAdapter) -> dict[str, str]:
     texts = adapter.read_texts(SCHEMA_FILES)
     missing = [name for name, text in texts.items() if text is None]
     if missing:
         expected = ", ".join(SCHEMA_FILES)
         raise NotFoundError(f"{', '.join(missing)} is missing: put the schema files {expected} back")
-    source, ir, state = (str(texts[name]) for name in SCHEMA_FILES)
+    return {name: str(text) for name, text in texts.items()}
+
+
+def _read(texts: Mapping[str, str]) -> Contract:
+    source, ir, state = (texts[name] for name in SCHEMA_FILES)
     try:
         recorded = read_json(state)
         accepted = read_ir(ir)
@@ -96,6 +150,64 @@ def read_contract(adapter: StorageAdapter) -> Contract:
             message = f"{SCHEMA_STATE} records {name} {recorded.get(name)}, found {actual}"
             raise SchemaContractConflict(message)
     return contract
+
+
+def current_contract(adapter: StorageAdapter, coordinator: Coordinator, *, may_write: bool) -> Contract:
+    """Return the schema of main: that of the files, or the manifest's where they are behind (N1, N2).
+
+    The files are read first: what a change of the schema writes there is published by then.
+
+    Raises:
+        NotFoundError: a file is missing.
+        SchemaContractConflict: the files were edited (N3).
+    """
+    texts = _texts(adapter)
+    newest = coordinator.newest()
+    conflict: SchemaContractConflict | None = None
+    try:
+        contract = _read(texts)
+        if texts[SCHEMA_IR] == newest.schema.text:
+            return contract
+    except SchemaContractConflict as error:
+        conflict = error
+    if not _are_behind(texts, coordinator.state()):
+        message = f"{SCHEMA_IR} is not the schema in the manifest: put the schema files back"
+        raise conflict or SchemaContractConflict(message)
+    return promote_schema(adapter, coordinator) if may_write else contract_of(coordinator, newest)
+
+
+def promote_schema(adapter: StorageAdapter, coordinator: Coordinator) -> Contract:
+    """Write main's schema to the files, the state last, and return it (N2)."""
+    contract = contract_of(coordinator, coordinator.newest())
+    for name, text in contract.texts.items():
+        adapter.write_text(name, text)
+        if name == SCHEMA_SOURCE:
+            hit("schema_apply.mid_promote")
+    return contract
+
+
+def contract_of(coordinator: Coordinator, state: ManifestState) -> Contract:
+    """Return the schema of a state of a branch as its manifest holds it.
+
+    Rows of earlier builds lack the source; then it is written from the document, without its comments.
+    """
+    accepted = accepted_in(state.schema.text)
+    source = coordinator.schema_source(state) or render_schema(accepted.shape)
+    return Contract.of(compiled(source), accepted)
+
+
+def _are_behind(texts: Mapping[str, str], main: ManifestState) -> bool:
+    """Return whether each file is what it was under some accepted schema of main (N3)."""
+    known = main.schema_texts()
+    try:
+        recorded = read_json(texts[SCHEMA_STATE])
+        shape = compiled(texts[SCHEMA_SOURCE]).shape.hash
+        shapes = {accepted_in(text).shape.hash for text in known}
+    except (ValueError, SourceError):
+        return False
+    hashes = {ir_hash(text) for text in known}
+    is_known_state = isinstance(recorded, dict) and recorded.get("schema_ir_hash") in hashes
+    return texts[SCHEMA_IR] in known and is_known_state and shape in shapes
 
 
 @lru_cache(SOURCES_KEPT)

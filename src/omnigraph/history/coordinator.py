@@ -22,7 +22,7 @@ from omnigraph.core.errors import FormatVersionError, StorageError
 from omnigraph.history.fold import where_above, where_equal
 from omnigraph.history.head_note import HeadNotes
 from omnigraph.history.identity import MAIN, MAIN_BRANCH, BranchIdentity, TableIdentity
-from omnigraph.history.manifest_rows import COMMIT, MANIFEST_DIR, READ_COLUMNS, STAMP_KEY
+from omnigraph.history.manifest_rows import COMMIT, MANIFEST_DIR, READ_COLUMNS, SCHEMA, STAMP_KEY
 from omnigraph.history.state import ManifestState
 from omnigraph.storage.control.uri import GraphRoot
 from omnigraph.storage.damage.manifest_survey import ManifestSurvey, rows_above, survey
@@ -232,6 +232,19 @@ class Coordinator:
             return noted if noted.version == handle.version and not unseen else None
         rows = self.manifest.read(handle, fragment_ids=unseen, columns=READ_COLUMNS)
         return noted.with_rows(rows, version=handle.version, fragments=present)
+
+    def schema_source(self, state: ManifestState) -> str | None:
+        """Return the schema of a state as it was written; None if its row is of an earlier build.
+
+        Raises:
+            StorageError: the manifest cannot be read.
+        """
+        handle = self.manifest.open_fresh(self.address(state.ref))
+        columns = ["object_type", "published_at", "base_objects"]
+        rows = self.manifest.read(handle, columns=columns, published_after=state.schema.published_at - 1)
+        rows = where_equal(rows, "object_type", SCHEMA)
+        (source,) = where_equal(rows, "published_at", state.schema.published_at)["base_objects"].to_pylist()
+        return str(source[0]) if source else None
 
     def read_apart(self, branch: BranchIdentity) -> ManifestState:
         """Return the state of a branch that was deleted; it is not kept.

@@ -1,7 +1,8 @@
 """The head note: what an open needs of main's manifest, in one object beside it, in an object store.
 
 Commits are rows in small files until the manifest is folded, and a store is asked for each file. The note has
-the rows that decide what main shows: names and pins of its tables, its newest commit and its first one.
+the rows that decide what main shows: names and pins of its tables, its schema, its newest commit and its
+first one.
 
 H1  The note is derived and decides nothing. It may be missing, old, damaged or of another graph; what was
     published since is read on top of it, and where its fragments, with their data files, are not all in the
@@ -31,6 +32,7 @@ from omnigraph.history.manifest_rows import (
     pin_row,
     registration_row,
     rows_table,
+    schema_row,
 )
 from omnigraph.history.state import ManifestState
 from omnigraph.storage.control.object_store import StorageAdapter
@@ -41,7 +43,7 @@ from omnigraph.storage.tables.table import TableStore
 from omnigraph.storage.versions.newest import NUMBER_MAX
 
 HEAD_NOTE = f"{MANIFEST_DIR}/_head_note"
-FORMAT = 2  # 1 had the numbers of fragments without their data files
+FORMAT = 3  # 1 had the numbers of fragments without their data files, 2 no schema
 PAUSE_S = 0.1  # behind a publish: what follows at once shares its note, and the write itself ends first
 BYTES_MAX = 524_288  # of all rows of tables in a note: every commit writes them again
 
@@ -61,6 +63,7 @@ def _document(state: ManifestState) -> dict[str, Any]:
         registered_at = state.tables.registrations[entry.identity].published_at
         rows.append(registration_row(entry.identity, entry.table_key, at=registered_at))
         rows.append(pin_row(entry.identity, entry.table_key, entry.pin, at=entry.pin.published_at))
+    rows.append(schema_row(state.schema.text, at=state.schema.published_at))
     ends = {commit.graph_commit_id: commit for commit in (genesis, state.head)}
     rows += [_commit_row(commit) for commit in ends.values()]
     rows += [head_row(name, commit_id, None) for name, commit_id in state.heads.items()]

@@ -104,9 +104,13 @@ def pin_row(identity: TableIdentity, table_key: str, pin: PublishedPin, *, at: i
     )
 
 
-def schema_row(ir_text: str, *, at: int) -> ManifestRow:
-    """Return the row that holds the accepted schema from here on."""
-    return _row(f"{SCHEMA}:{at}", SCHEMA, metadata=ir_text, published_at=at)
+def schema_row(ir_text: str, *, at: int, source: str | None = None) -> ManifestRow:
+    """Return the row that holds the accepted schema from here on.
+
+    Its text as people wrote it is kept where no fold reads it; rows of earlier builds have none.
+    """
+    base_objects = None if source is None else [source]
+    return _row(f"{SCHEMA}:{at}", SCHEMA, metadata=ir_text, base_objects=base_objects, published_at=at)
 
 
 def commit_row(

@@ -44,6 +44,14 @@ _LOG_CHUNKS_MAX = 64
 
 
 @dataclass(frozen=True, slots=True)
+class AcceptedText:
+    """The newest accepted schema of a branch, as a document, and the publish that brought it."""
+
+    text: str = ""
+    published_at: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """One immutable view of the graph: a branch at a manifest version."""
 
@@ -51,6 +59,7 @@ class Snapshot:
     manifest_version: int
     entries: Mapping[str, TableEntry]
     head: GraphCommit
+    schema_text: str = field(default="", repr=False)  # the accepted schema of that time, as a document
 
     @property
     def branch(self) -> str | None:
@@ -81,6 +90,7 @@ class ManifestState:
     heads: Mapping[str, str] = field(default_factory=dict)
     head_places: Mapping[str, int] = field(default_factory=dict)  # addresses, as far as known (S3)
     log: tuple[pa.Table, ...] = ()
+    schema: AcceptedText = field(default_factory=AcceptedText)
 
     @property
     def ref(self) -> str | None:
@@ -102,7 +112,7 @@ class ManifestState:
     def snapshot(self) -> Snapshot:
         """Return the newest view."""
         entries = {entry.table_key: entry for entry in self.tables.entries()}
-        return Snapshot(self.branch, self.sequence, entries, self.head)
+        return Snapshot(self.branch, self.sequence, entries, self.head, self.schema.text)
 
     def snapshot_at(self, version: int) -> Snapshot:
         """Return the view at a past manifest version, folded from rows.
@@ -114,7 +124,8 @@ class ManifestState:
         if head is None:
             raise VersionNotFound(f"manifest version {version} is not between 1 and {self.version}")
         tables = fold(TableStates(), self._table_rows(), up_to=version)
-        return Snapshot(self.branch, version, {entry.table_key: entry for entry in tables.entries()}, head)
+        entries = {entry.table_key: entry for entry in tables.entries()}
+        return Snapshot(self.branch, version, entries, head, self.schema_text_at(version))
 
     def pinned_refs(self) -> frozenset[str]:
         """Return the refs that any pin of this branch names, past ones included."""
@@ -156,14 +167,22 @@ class ManifestState:
             end = int(published.searchsorted(commit.manifest_version, side="right"))
             tables, start = fold(tables, rows.slice(start, end - start)), end
             entries = {entry.table_key: entry for entry in tables.entries()}
-            yield Snapshot(self.branch, commit.manifest_version, entries, commit)
+            schema_text = self.schema_text_at(commit.manifest_version)
+            yield Snapshot(self.branch, commit.manifest_version, entries, commit, schema_text)
 
     def schema_text_at(self, version: int) -> str:
         """Return the accepted schema's text as of a manifest version; the oldest text for an earlier one."""
+        if version >= self.schema.published_at:
+            return self.schema.text
         rows = self._rows_of(SCHEMA).select(["published_at", "metadata"]).to_pylist()
         texts = sorted((row["published_at"], row["metadata"]) for row in rows)
         known = [text for at, text in texts if at <= version]
         return str(known[-1] if known else texts[0][1])
+
+    def schema_texts(self) -> tuple[str, ...]:
+        """Return every schema that this branch has accepted, as documents, the oldest first."""
+        rows = self._rows_of(SCHEMA).select(["published_at", "metadata"]).sort_by("published_at")
+        return tuple(str(text) for text in rows["metadata"].to_pylist())
 
     def with_rows(self, rows: pa.Table, *, version: int, fragments: Mapping[int, str]) -> "ManifestState":
         """Return the state with further rows; those that it already has are skipped (S1, S2)."""
@@ -189,7 +208,18 @@ class ManifestState:
             heads,
             places,
             log,
+            self._newest_schema(rows),
         )
+
+    def _newest_schema(self, rows: pa.Table) -> AcceptedText:
+        """Return the schema with the greatest number: that of further rows, if they bring one."""
+        found = [
+            AcceptedText(row["metadata"], row["published_at"])
+            for row in where_equal(rows, "object_type", SCHEMA)
+            .select(["metadata", "published_at"])
+            .to_pylist()
+        ]
+        return max([self.schema, *found], key=lambda schema: schema.published_at)
 
     def replaced_places(self, rows: Sequence[ManifestRow]) -> list[int]:
         """Return where the rows lie that a publish replaces: its head row, if there is one (S3).

@@ -215,11 +215,11 @@ def _refuse_name_in_history(state: ManifestState, name: str) -> None:
 
 
 def _refuse_schema_apply(parts: Parts) -> None:
-    from omnigraph.commit.recovery.pending import list_pending
-    from omnigraph.commit.sidecar import WriterKind
+    """Refuse to make or delete a branch beside a schema change that wants to be alone."""
+    from omnigraph.commit.schema_lock import living_holder
 
-    is_pending = any(found.sidecar.writer_kind is WriterKind.SCHEMA_APPLY for found in list_pending(parts))
-    if is_pending or parts.branches.is_schema_apply_running():
+    holder = living_holder(parts)
+    if holder is not None and holder.is_exclusive:
         raise SchemaApplyInProgress("a schema change is in progress: create or delete branches after it")
 
 

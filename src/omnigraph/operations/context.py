@@ -12,12 +12,12 @@ from omnigraph.core.errors import BadRequest, HandleClosed, HandleForked, Omnigr
 from omnigraph.history.branches import SCHEMA_APPLY_LOCK, given_name
 from omnigraph.history.commits import RESERVED_ACTOR_PREFIX
 from omnigraph.history.identity import MAIN, BranchIdentity
-from omnigraph.history.state import ManifestState
+from omnigraph.history.state import ManifestState, Snapshot
 
 if TYPE_CHECKING:
     from omnigraph.commit.publish import ManifestPublisher
     from omnigraph.embedding import EmbeddingConfig
-    from omnigraph.history.contract import Contract
+    from omnigraph.history.contract import Catalogs, Contract
     from omnigraph.operations.query import Reading
 
 
@@ -42,12 +42,40 @@ class OpenGraph:
     process: int = field(default_factory=os.getpid)
     lock: threading.Lock = field(default_factory=threading.Lock)
     is_closed: bool = False
+    catalogs: "Catalogs" = field(init=False)
     _reading: "Reading | None" = None
+
+    def __post_init__(self) -> None:
+        """Begin with the catalog of main."""
+        from omnigraph.history.contract import Catalogs
+
+        self.catalogs = Catalogs(self.contract)
 
     @property
     def catalog(self) -> Catalog:
-        """The types of the accepted schema."""
-        return self.contract.catalog
+        """The types of main, as this handle last saw it; a branch may have others."""
+        return self.catalogs.of(self.parts.coordinator.known().schema.text)
+
+    def learn(self, contract: "Contract") -> None:
+        """Take the present schema of main, with its source."""
+        self.contract = contract
+        self.catalogs.learn(contract)
+
+    def catalog_on(self, branch: str | None, from_: str | None = None) -> Catalog:
+        """Return the types of a branch now; those of another one if it is only about to be made from that.
+
+        Raises:
+            BranchNotFound: there is no such branch.
+        """
+        name = given_name(branch)
+        if from_ is not None and name != MAIN and self.parts.branches.find(name) is None:
+            name = given_name(from_)
+        return self.catalog_of(self.newest(name))
+
+    def catalog_of(self, snapshot: "Snapshot | ManifestState") -> Catalog:
+        """Return the types of a view: its branch, or its time, may have another schema than main has now."""
+        text = snapshot.schema_text if isinstance(snapshot, Snapshot) else snapshot.schema.text
+        return self.catalogs.of(text)
 
     @property
     def publisher(self) -> "ManifestPublisher":
@@ -78,7 +106,8 @@ class OpenGraph:
         if reading is None:
             return
         try:
-            reading.follow(self.last_seen(branch), self.catalog)
+            state = self.last_seen(branch)
+            reading.follow(state, self.catalog_of(state))
         except OmnigraphError as error:
             self.parts.warn(f"what queries have cached will be updated by the next query: {error}")
 

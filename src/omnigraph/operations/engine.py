@@ -7,6 +7,7 @@ from omnigraph.bulk.connect.jobs import Jobs
 from omnigraph.bulk.connect.progress import ProgressCallback, silent
 from omnigraph.bulk.connect.session import open_session, settings_from
 from omnigraph.catalog.arrow_schema import arrow_schema
+from omnigraph.catalog.model import EdgeType, NodeType
 from omnigraph.core.errors import BadRequest
 from omnigraph.history.fold import TableEntry
 from omnigraph.operations.context import OpenGraph
@@ -53,14 +54,18 @@ def start_spark(graph: OpenGraph, master: str | None, progress: ProgressCallback
 
 
 def task_table(
-    graph: OpenGraph, entry: TableEntry, mode: FragmentMode, notes: TaskNotes | None = None
+    graph: OpenGraph,
+    type_: NodeType | EdgeType,
+    entry: TableEntry,
+    mode: FragmentMode,
+    notes: TaskNotes | None = None,
 ) -> TaskTable:
     """Return what a task is told to write rows of a table."""
     parts = graph.parts
     return TaskTable(
         parts.pinned(entry),
         parts.root.uri,
-        arrow_schema(graph.catalog.type_of(entry.table_key)).serialize().to_pybytes(),
+        arrow_schema(type_).serialize().to_pybytes(),
         mode,
         Durability.FULL if parts.syncer.is_active else Durability.PROCESS,
         notes,

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from omnigraph.catalog.index_kind import index_specs
+from omnigraph.catalog.model import Catalog
 from omnigraph.commit.section import FailpointNames
 from omnigraph.commit.sidecar import WriterKind
 from omnigraph.commit.write import Change, entered, owns
@@ -72,8 +73,11 @@ def build_missing_indices(graph: OpenGraph, branch: str, tables: Iterable[str] |
         if entry.row_count and (chosen is None or entry.table_key in chosen)
     ]
     owned = [entry for entry in entries if owns(state.branch, entry)]
-    inherited = [entry for entry in entries if not owns(state.branch, entry) and _lacks_some(graph, entry)]
-    staged, pending = _stage(graph, owned)
+    catalog = graph.catalog_of(state)
+    inherited = [
+        entry for entry in entries if not owns(state.branch, entry) and _lacks_some(graph, catalog, entry)
+    ]
+    staged, pending = _stage(graph, catalog, owned)
     hit("ensure_indices.post_stage_pre_commit")
     if not staged and not inherited:
         return IndexResult(None, tuple(pending))
@@ -89,7 +93,7 @@ def build_missing_indices(graph: OpenGraph, branch: str, tables: Iterable[str] |
         entered(graph.parts, graph.publisher, change, moved=moved) as attempt,
         attempt.forked(inherited) as forks,
     ):
-        on_forks, pending_there = _stage(graph, forks.tables.values())
+        on_forks, pending_there = _stage(graph, catalog, forks.tables.values())
         forks.keep({entry.table_key for entry, _ in on_forks})
         pending += pending_there
         writes = [*staged, *on_forks]
@@ -101,10 +105,12 @@ def build_missing_indices(graph: OpenGraph, branch: str, tables: Iterable[str] |
     return IndexResult(outcome.commit, tuple(pending))
 
 
-def build_behind(graph: OpenGraph, branch: str, tables: Sequence[str]) -> tuple[IndexResult, tuple[str, ...]]:
+def build_behind(
+    graph: OpenGraph, branch: str, tables: Sequence[str], *, failpoint: str = "load.post_publish_pre_index"
+) -> tuple[IndexResult, tuple[str, ...]]:
     """Build what tables lack after a write to them; a failure is a warning: the write has succeeded."""
     try:
-        hit("load.post_publish_pre_index")
+        hit(failpoint)
         return build_missing_indices(graph, branch, tables), ()
     except Exception as error:  # noqa: BLE001 - a warning, never a failed write
         warning = f"indexes could not be built and are pending: {error}"
@@ -113,14 +119,14 @@ def build_behind(graph: OpenGraph, branch: str, tables: Sequence[str]) -> tuple[
 
 
 def _stage(
-    graph: OpenGraph, entries: Iterable[TableEntry]
+    graph: OpenGraph, catalog: Catalog, entries: Iterable[TableEntry]
 ) -> tuple[list[tuple[TableEntry, StagedWrite]], list[PendingIndex]]:
     """Build what tables lack, uncommitted; return the writes, and what cannot be built yet."""
     parts = graph.parts
     staged: list[tuple[TableEntry, StagedWrite]] = []
     pending: list[PendingIndex] = []
     for entry in entries:
-        requests = _requests(graph, entry.table_key)
+        requests = _requests(catalog, entry.table_key)
         write, missing = parts.stager.stage_create_indices(parts.open(entry), requests)
         pending += [PendingIndex(entry.table_key, column.column, column.reason) for column in missing]
         if write is not None:
@@ -128,23 +134,26 @@ def _stage(
     return staged, pending
 
 
-def _lacks_some(graph: OpenGraph, entry: TableEntry) -> bool:
+def _lacks_some(graph: OpenGraph, catalog: Catalog, entry: TableEntry) -> bool:
     """Return whether there is work on an inherited table: without any it stays inherited."""
     built = _built(graph, entry)
-    return any(request.name not in built for request in _requests(graph, entry.table_key))
+    return any(request.name not in built for request in _requests(catalog, entry.table_key))
 
 
 def _missing(graph: OpenGraph, branch: str, tables: Iterable[str], reason: str) -> tuple[PendingIndex, ...]:
     """Return what is not built on some tables after a failed build; where that cannot be read, everything."""
     try:
-        entries = {entry.table_key: entry for entry in graph.state(branch).tables.entries()}
+        state = graph.state(branch)
+        catalog = graph.catalog_of(state)
+        entries = {entry.table_key: entry for entry in state.tables.entries()}
         built = {key: _built(graph, entries[key]) for key in tables}
     except OmnigraphError:
-        built = {key: frozenset() for key in tables}
+        catalog = graph.catalog
+        built = {key: frozenset() for key in tables if key in {type_.table_key for type_ in catalog.types}}
     pending = (
         PendingIndex(key, request.column, reason)
         for key, names in built.items()
-        for request in _requests(graph, key)
+        for request in _requests(catalog, key)
         if request.name not in names
     )
     return tuple(dict.fromkeys(pending))
@@ -154,6 +163,6 @@ def _built(graph: OpenGraph, entry: TableEntry) -> frozenset[str]:
     return frozenset(graph.parts.store.index_coverage(graph.parts.open(entry)))
 
 
-def _requests(graph: OpenGraph, table_key: str) -> list[IndexRequest]:
-    specs = index_specs(graph.catalog.type_of(table_key))
+def _requests(catalog: Catalog, table_key: str) -> list[IndexRequest]:
+    specs = index_specs(catalog.type_of(table_key))
     return [IndexRequest(spec.column, spec.kind.value) for spec in specs]

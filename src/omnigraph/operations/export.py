@@ -141,9 +141,8 @@ def export(
         PolicyDenied: the actor may not export.
     """
     branch = graph.enter(actor, "export", branch)
-    graph.require_branch(branch)
-    chosen = _types(graph.catalog, types)
-    return Export(graph, graph.newest(branch).snapshot(), chosen)
+    snapshot = graph.newest(branch).snapshot()
+    return Export(graph, snapshot, _types(graph.catalog_of(snapshot), types))
 
 
 def _types(catalog: Catalog, names: Iterable[str] | None) -> tuple[NodeType | EdgeType, ...]:

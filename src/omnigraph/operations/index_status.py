@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from omnigraph.catalog.index_kind import IndexKind, IndexSpec, index_specs
+from omnigraph.catalog.model import Catalog
 from omnigraph.history.fold import TableEntry
 from omnigraph.operations.context import OpenGraph
 from omnigraph.storage.tables.filter import IsNull, Not
@@ -36,10 +37,12 @@ def index_status(
 ) -> tuple[TableIndexes, ...]:
     """Return the state of every declared index of a branch, by table."""
     branch = graph.enter(actor, "read", branch)
-    return tuple(_table(graph, entry) for entry in graph.state(branch).tables.entries())
+    state = graph.state(branch)
+    catalog = graph.catalog_of(state)
+    return tuple(_table(graph, catalog, entry) for entry in state.tables.entries())
 
 
-def _table(graph: OpenGraph, entry: TableEntry) -> TableIndexes:
+def _table(graph: OpenGraph, catalog: Catalog, entry: TableEntry) -> TableIndexes:
     handle = graph.parts.open(entry)
     coverage = graph.parts.store.index_coverage(handle)
 
@@ -48,7 +51,7 @@ def _table(graph: OpenGraph, entry: TableEntry) -> TableIndexes:
         reason = _obstacle(graph, handle, spec) if found == "missing" else None
         return IndexState(spec.column, spec.kind.value, found if reason is None else "pending", reason)
 
-    specs = index_specs(graph.catalog.type_of(entry.table_key))
+    specs = index_specs(catalog.type_of(entry.table_key))
     return TableIndexes(entry.table_key, tuple(state(spec) for spec in specs))
 
 

@@ -136,7 +136,7 @@ def _create_physically(parts: Parts, contract: Contract, genesis: str) -> None:
     try:
         rows, sums = _table_rows(parts, contract)
         rows += [
-            schema_row(contract.texts[SCHEMA_IR], at=1),
+            schema_row(contract.texts[SCHEMA_IR], at=1, source=contract.source),
             commit_row(genesis, MAIN, {"created_at": parts.clock()}, at=1, sums=sums),
             head_row(MAIN, genesis, None),
         ]

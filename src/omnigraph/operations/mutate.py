@@ -5,13 +5,20 @@ from dataclasses import dataclass
 
 from omnigraph.catalog.bind import bind, find_query
 from omnigraph.catalog.bound import NOW_PARAMETER, BoundMutation
+from omnigraph.catalog.model import Catalog
 from omnigraph.catalog.params import bind_parameters
 from omnigraph.commit.finalize import WriteRequest, check_if_commit, finalize
 from omnigraph.commit.sidecar import WriterKind
 from omnigraph.core.errors import BadRequest
 from omnigraph.core.shield import noting
 from omnigraph.core.span import Source
-from omnigraph.exec.mutation import CommittedTables, InsertOp, MutationEffect, execute_mutation, plan_mutation
+from omnigraph.exec.mutation import (
+    CommittedTables,
+    MutationEffect,
+    MutationPlan,
+    execute_mutation,
+    plan_mutation,
+)
 from omnigraph.history.commits import GraphCommit
 from omnigraph.history.state import ManifestState, Snapshot
 from omnigraph.language import query_ast as ast
@@ -63,31 +70,29 @@ def mutate(
     query = _pick(parse_queries(source), name)
     graph.require_branch(target)
     graph.heal_if_due()
-    bound = bind(query, graph.catalog, source)
-    assert isinstance(bound, BoundMutation)
-    plan = plan_mutation(bound)
-    parameters = bind_parameters(plan.parameters, params) | {NOW_PARAMETER: graph.parts.clock() // 1_000}
+    now = graph.parts.clock() // 1_000
     make_id = _Ids(graph.parts.new_id)
 
     def attempt(state: ManifestState) -> tuple[MutationResult, Snapshot]:
-        snapshot = state.snapshot()
+        snapshot, catalog = state.snapshot(), graph.catalog_of(state)
+        plan = _planned(query, catalog, source)
+        parameters = bind_parameters(plan.parameters, params) | {NOW_PARAMETER: now}
         check_if_commit(state, if_commit)
         committed = CommittedTables(snapshot, graph.parts.store, graph.parts.pinned)
         log = ViolationLog()
-        effect = execute_mutation(
-            plan, parameters, graph.catalog, committed, make_id=make_id.again(), log=log
-        )
+        effect = execute_mutation(plan, parameters, catalog, committed, make_id=make_id.again(), log=log)
         if effect.write_set.is_empty and not log.total:
             return _result(query, snapshot.branch, effect, None), snapshot
         changes = effect.write_set.changes
-        rows = validate_changeset(changes, graph.catalog, KeyOps(committed, changes), log)
+        rows = validate_changeset(changes, catalog, KeyOps(committed, changes), log)
         log.raise_if_any()
         check_ceilings(list(work_of(effect.write_set, rows, snapshot.entries)))
         request = WriteRequest(WriterKind.MUTATION, snapshot, actor, message, if_commit)
         outcome = finalize(graph.parts, graph.publisher, request, effect.write_set, rows)
         return _result(query, snapshot.branch, effect, outcome.commit), snapshot
 
-    is_replayable = all(isinstance(operation, InsertOp) for operation in plan.operations)
+    assert isinstance(query.body, ast.Mutation)
+    is_replayable = all(isinstance(statement, ast.Insert) for statement in query.body.statements)
     budget = retries if is_replayable else 0
     result, before = retry_on_conflict(graph, target, attempt, budget=budget)
     if result.commit is not None:
@@ -103,6 +108,13 @@ def _pick(file: ast.QueryFile, name: str | None) -> ast.Query:
     if not isinstance(query.body, ast.Mutation):
         raise BadRequest(f"'{query.name.text}' is a read: use query, not mutate")
     return query
+
+
+def _planned(query: ast.Query, catalog: Catalog, source: Source) -> MutationPlan:
+    """Return what a mutation does under a schema; each attempt asks again, because that may have changed."""
+    bound = bind(query, catalog, source)
+    assert isinstance(bound, BoundMutation)
+    return plan_mutation(bound)
 
 
 def _result(

@@ -29,7 +29,7 @@ from omnigraph.core.environment import number_setting, word_setting
 from omnigraph.core.errors import BadRequest, GraphNotFound, StorageError, UnsupportedError, WriterLeaseHeld
 from omnigraph.core.failpoint import hit
 from omnigraph.history.branches import Branches
-from omnigraph.history.contract import check_against_manifest, read_contract
+from omnigraph.history.contract import check_against_manifest, current_contract
 from omnigraph.history.coordinator import Coordinator
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.head_note import HeadNotes
@@ -142,7 +142,7 @@ def open_graph(
                 quarantine_tables(parts)
                 sweep(parts, publisher, SweepMode.FULL)
             hit("open.before_schema_contract_read")
-            contract = read_contract(parts.adapter)
+            contract = current_contract(parts.adapter, parts.coordinator, may_write=publisher is not None)
             snapshot = parts.coordinator.newest().snapshot()
             check_against_manifest(contract, snapshot)
         check_files_at_open(parts, snapshot)
@@ -280,9 +280,9 @@ def refresh(graph: OpenGraph) -> None:
     with graph.parts.queues.schema_gate:
         hit("refresh.before_schema_reload")
         graph.parts.coordinator.forget()
-        contract = read_contract(graph.parts.adapter)
+        contract = current_contract(graph.parts.adapter, graph.parts.coordinator, may_write=graph.is_writable)
         check_against_manifest(contract, graph.newest().snapshot())
-        graph.contract = contract
+        graph.learn(contract)
 
 
 def _refuse_windows() -> None:

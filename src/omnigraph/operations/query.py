@@ -1,7 +1,7 @@
 """`query`: one read, on one snapshot; and what the queries of one open graph share.
 
-Parse and bind (or take the cached bound read), bind the parameters, pin a snapshot, choose the physical plan
-for its tables, run.
+Pin a snapshot, parse and bind under its schema (or take the cached bound read), bind the parameters, choose
+the physical plan for its tables, run.
 
 D1  All of it may be dropped at any time without changing any answer.
 
@@ -257,10 +257,10 @@ def query(
         settings.timeout_ms if timeout_ms is None else timeout_ms,
     )
     with deadline(budget.check):
-        prepared = _prepare(graph, source, name)
+        view = _view(graph, named, snapshot)
+        prepared = _prepare(graph, source, name, view.catalog)
         parameters = bind_parameters(prepared.read.parameters, params)
         parameters[NOW_PARAMETER] = graph.parts.clock() // 1_000
-        view = _view(graph, named, snapshot)
         view.begin()
         plan = _physical(graph, source, name, prepared, view)
     table = execute(plan, QueryContext(view, parameters, budget, graph.reading.embed_query, exact))
@@ -289,12 +289,12 @@ def explain(
     from omnigraph.plan.describe import describe
 
     named = _enter(graph, actor, branch, snapshot)
-    prepared = _prepare(graph, source, name)
+    view = _view(graph, named, snapshot)
+    prepared = _prepare(graph, source, name, view.catalog)
     if params is not None:
         declared = prepared.read.parameters
         given = params if isinstance(params, dict) else {}
         bind_parameters({key: type_ for key, type_ in declared.items() if key in given}, params)
-    view = _view(graph, named, snapshot)
     return describe(_planned(prepared, view))  # not from the cache: its estimates must be current
 
 
@@ -306,8 +306,10 @@ def _enter(graph: OpenGraph, actor: str | None, branch: str | None, snapshot: Sn
 
 def _view(graph: OpenGraph, branch: str, snapshot: SnapshotLike | None) -> GraphView:
     if snapshot is None:
-        return graph.reading.newest(graph.newest(branch), graph.catalog)
-    return graph.reading.view(resolve_snapshot(graph, branch, snapshot), graph.catalog)
+        state = graph.newest(branch)
+        return graph.reading.newest(state, graph.catalog_of(state))
+    found = resolve_snapshot(graph, branch, snapshot)
+    return graph.reading.view(found, graph.catalog_of(found))
 
 
 def _target(branch: str, snapshot: SnapshotLike | None, commit_id: str) -> ReadTarget:
@@ -317,8 +319,7 @@ def _target(branch: str, snapshot: SnapshotLike | None, commit_id: str) -> ReadT
 # Plans
 
 
-def _prepare(graph: OpenGraph, source: Source, name: str | None) -> PreparedRead:
-    catalog = graph.catalog
+def _prepare(graph: OpenGraph, source: Source, name: str | None, catalog: Catalog) -> PreparedRead:
     return graph.reading.plans.logical(
         source.text, name, catalog.shape_hash, lambda: _bind_read(source, name, catalog)
     )

@@ -135,7 +135,9 @@ def load(
         graph = held.enter_context(open_for_writing(target))
         progress = held.enter_context(load_progress(quiet=addressed.quiet, as_json=as_json))
         result = graph.load(
-            read_inputs(names, graph.catalog, sys.stdin.buffer, mapping=mapping, rejects=rejects),
+            read_inputs(
+                names, graph.catalog_on(branch, from_), sys.stdin.buffer, mapping=mapping, rejects=rejects
+            ),
             cast("LoadMode", mode),
             branch=branch,
             from_=from_,

@@ -6,6 +6,7 @@ from omnigraph.commit.parts import Parts
 from omnigraph.commit.recovery.classify import Classification, FoundTable, classify, mode_of
 from omnigraph.commit.recovery.fence import is_layout, without_fences
 from omnigraph.commit.sidecar import Sidecar, SidecarTable
+from omnigraph.core.errors import StorageError
 from omnigraph.history.manifest_rows import PublishedPin
 from omnigraph.history.state import ManifestState
 from omnigraph.storage.files.transactions import TransactionInfo
@@ -44,8 +45,8 @@ class ObservedTable:
 
     @property
     def is_first_touch(self) -> bool:
-        """Whether the writer worked on a fork that no pin shows: dropping it undoes everything."""
-        return self.pin is not None and self.pin.ref != self.table.ref
+        """Whether the writer worked on a fork, or made a table, that no pin shows: dropping it is enough."""
+        return self.table.is_created if self.pin is None else self.pin.ref != self.table.ref
 
 
 def observe(parts: Parts, sidecar: Sidecar, state: ManifestState) -> tuple[ObservedTable, ...]:
@@ -63,7 +64,7 @@ def _observe(parts: Parts, sidecar: Sidecar, table: SidecarTable, state: Manifes
         if pinned != table.expected_version:  # the branch went on without this fork
             head = parts.store.latest_version(address)
             return ObservedTable(table, address, pin, head, head, Classification.UNEXPECTED_MULTISTEP)
-    head = parts.store.latest_version(address)
+    head = _created_head(parts, address) if table.is_created else parts.store.latest_version(address)
     since = parts.store.transactions(address, range(pinned + 1, head + 1))
     made = without_fences(since)
     last = head - (len(since) - len(made))
@@ -76,6 +77,16 @@ def _observe(parts: Parts, sidecar: Sidecar, table: SidecarTable, state: Manifes
     mode = mode_of(sidecar.writer_kind)
     classification = classify(table, found, sidecar.writer_kind, mode)
     return ObservedTable(table, address, pin, head, last, classification)
+
+
+def _created_head(parts: Parts, address: TableAddress) -> int:
+    """Return the newest version of a table that the writer was to make; 0 if it had not."""
+    try:
+        return parts.store.latest_version(address)
+    except StorageError as error:
+        if error.kind != "not_found":
+            raise
+        return 0
 
 
 def _is_ref(parts: Parts, address: TableAddress) -> bool:

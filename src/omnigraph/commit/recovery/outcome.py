@@ -12,12 +12,13 @@ from omnigraph.commit.changes import (
     Expectation,
     LineageIntent,
     ManifestChange,
+    RegisterTable,
     UpdateTable,
     published_version,
 )
 from omnigraph.commit.parts import Parts
 from omnigraph.commit.publish import ManifestPublisher
-from omnigraph.commit.reclaim import drop_unpublished_forks
+from omnigraph.commit.reclaim import drop_unpublished_forks, drop_unpublished_tables
 from omnigraph.commit.recovery.audit import record
 from omnigraph.commit.recovery.classify import Classification, is_layout_only
 from omnigraph.commit.recovery.fence import fenced_tables
@@ -25,10 +26,17 @@ from omnigraph.commit.recovery.kinds import RecoveryKind
 from omnigraph.commit.recovery.observe import ObservedTable
 from omnigraph.commit.recovery.pending import bind_to_go_back, rewrite
 from omnigraph.commit.sidecar import Outcome, PointerUpdate, RecoveryPlan, Sidecar
-from omnigraph.core.errors import CommitConflict, ExpectedVersionMismatch, OmnigraphError, StaleCommit
+from omnigraph.core.errors import (
+    CommitConflict,
+    ExpectedVersionMismatch,
+    OmnigraphError,
+    SchemaChanged,
+    StaleCommit,
+)
 from omnigraph.core.failpoint import hit
 from omnigraph.history.ancestry import Ancestry
 from omnigraph.history.commits import RECOVERY_ACTOR
+from omnigraph.history.contract import promote_schema
 from omnigraph.history.identity import MAIN_BRANCH, TableIdentity
 from omnigraph.history.manifest_rows import PublishedPin
 from omnigraph.history.state import ManifestState
@@ -108,7 +116,9 @@ def roll_forward(
     files = [
         file
         for found in moved
-        for file in files_between(parts.store, found.address, older=found.pinned_version, newer=found.head)
+        for file in files_between(
+            parts.store, found.address, older=found.pinned_version or None, newer=found.head
+        )
     ]
     try:
         parts.syncer.sync(files, stage="table")
@@ -118,9 +128,11 @@ def roll_forward(
         bind_to_go_back(parts, sidecar, planned)
         raise
     fenced, expected = _fenced(parts, sidecar, observed)
-    changes = [_update(parts, sidecar, found, found.head) for found in moved]
+    changes: list[ManifestChange] = [_update(parts, sidecar, found, found.head) for found in moved]
     changes += fenced
     changes += [_repoint(parts, sidecar, pointer) for pointer in sidecar.pointer_updates]
+    if sidecar.schema_change is not None:
+        changes += sidecar.schema_change.manifest_changes
     expected |= {
         found.table.identity: Expectation(
             found.table.table_key, found.pinned_version if is_layout else found.table.expected_version
@@ -140,7 +152,7 @@ def roll_forward(
             merged_parent=sidecar.merge_source_commit_id,
             files=files,
         )
-    except ExpectedVersionMismatch:
+    except (ExpectedVersionMismatch, SchemaChanged):
         return _converge(parts, publisher, sidecar, observed, may_restore=may_restore)
     return complete(parts, sidecar)
 
@@ -210,6 +222,9 @@ def complete(parts: Parts, sidecar: Sidecar) -> SweepResult:
     plan = sidecar.recovery_plan or RecoveryPlan(RecoveryKind.ROLLED_BACK, ())
     if plan.kind is not RecoveryKind.ROLLED_FORWARD:
         drop_unpublished_forks(parts, sidecar)
+        drop_unpublished_tables(parts, sidecar)
+    elif sidecar.schema_change is not None and sidecar.branch.is_main:
+        promote_schema(parts.adapter, parts.coordinator)
     record(parts, sidecar, plan.kind, sidecar.recovery_commit_id, plan.outcomes)
     hit("recovery.post_audit_pre_delete")
     parts.adapter.delete(sidecar.name)
@@ -258,7 +273,10 @@ def _fenced(
 ) -> tuple[list[UpdateTable], dict[TableIdentity, Expectation]]:
     """Return the pins of tables that only fences have moved, and where these must still be (Y3)."""
     found = [table for table in observed if table.is_only_fenced]
-    changes = [_update(parts, sidecar, table, table.head) for table in found]
+    changes = [
+        UpdateTable(table.table.identity, table.table.table_key, _pin(parts, sidecar, table, table.head))
+        for table in found
+    ]
     expected = {
         table.table.identity: Expectation(table.table.table_key, table.pinned_version) for table in found
     }
@@ -281,12 +299,18 @@ def _merged_history(parts: Parts, sidecar: Sidecar, merged_parent: str) -> dict[
     return None
 
 
-def _update(parts: Parts, sidecar: Sidecar, found: ObservedTable, version: int) -> UpdateTable:
+def _update(
+    parts: Parts, sidecar: Sidecar, found: ObservedTable, version: int
+) -> RegisterTable | UpdateTable:
+    kind = RegisterTable if found.pin is None else UpdateTable
+    return kind(found.table.identity, found.table.table_key, _pin(parts, sidecar, found, version))
+
+
+def _pin(parts: Parts, sidecar: Sidecar, found: ObservedTable, version: int) -> PublishedPin:
     handle = parts.store.open_at(found.address, version)
-    pin = PublishedPin(
+    return PublishedPin(
         version, found.address.ref, handle.row_count, handle.transaction_uuid, sidecar.branch.name
     )
-    return UpdateTable(found.table.identity, found.table.table_key, pin)
 
 
 def _repoint(parts: Parts, sidecar: Sidecar, pointer: PointerUpdate) -> UpdateTable:
@@ -312,14 +336,15 @@ def _converge(
     state = parts.coordinator.state(sidecar.branch)
     if state.commits.find(sidecar.graph_commit_id) is not None:
         return finish(parts, publisher, sidecar, state)  # its writer was alive, and faster
-    pins = state.tables.pins
-    if all(pins[found.table.identity].version >= found.head for found in moved):
+    if all(published_version(state.tables, found.table.identity) >= found.head for found in moved):
         return _reached_by_rival(parts, sidecar, state)
     is_stale = any(
         published_version(state.tables, table.identity) != table.expected_version
         for table in sidecar.read_set
     )
-    is_unmoved = all(pins[found.table.identity].version == found.pinned_version for found in moved)
+    change = sidecar.schema_change
+    is_stale = is_stale or (change is not None and change.follows != state.schema.published_at)
+    is_unmoved = all(published_version(state.tables, f.table.identity) == f.pinned_version for f in moved)
     if is_stale and is_unmoved:
         return roll_back(parts, publisher, sidecar, observed, may_restore=may_restore)
     return SweepResult.UNRESOLVED

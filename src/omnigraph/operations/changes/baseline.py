@@ -98,7 +98,7 @@ def baseline(
     domain = graph.contract.accepted.domain
     types = tuple(
         type_
-        for type_ in graph.catalog.types
+        for type_ in graph.catalog_of(snapshot).types
         if wanted.wants_table(
             "node" if isinstance(type_, NodeType) else "edge", type_id(domain, identity_of(type_))
         )

@@ -11,7 +11,7 @@ from omnigraph.changes.tokens import CommitPage, TokenScope, commit_page_text, r
 from omnigraph.core.errors import CommitHasNoParent, CommitNotFound
 from omnigraph.history.commits import GraphCommit
 from omnigraph.history.state import ManifestState
-from omnigraph.operations.changes.sides import Sides, as_changes, changed_rows, differing
+from omnigraph.operations.changes.sides import as_changes, changed_rows, differing, side_of
 from omnigraph.operations.context import OpenGraph
 from omnigraph.operations.pin import find_commit
 
@@ -43,8 +43,9 @@ class CommitChanges:
             HistoricalVersionReclaimed: a version of either was cleaned up.
         """
         self.graph.require_open()
-        sides = Sides(self.graph, self.state)
-        before, after = map(sides.of, self.state.snapshots_of([self.parent, self.commit]))
+        before, after = (
+            side_of(self.graph, snapshot) for snapshot in self.state.snapshots_of([self.parent, self.commit])
+        )
         return changes_between(self.graph, before, after, self.filter, beyond)
 
 

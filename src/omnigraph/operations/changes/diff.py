@@ -7,9 +7,9 @@ from omnigraph.changes.model import ChangeFilter, EntityChange, Op
 from omnigraph.changes.pairs import Side, TablePair
 from omnigraph.changes.table_changes import count_changes
 from omnigraph.history.state import Snapshot
-from omnigraph.operations.changes.sides import Sides, as_changes, changed_rows, differing
+from omnigraph.operations.changes.sides import as_changes, changed_rows, differing, side_of
 from omnigraph.operations.context import OpenGraph
-from omnigraph.operations.pin import Target, find_commit, read_target
+from omnigraph.operations.pin import Target, read_target
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +72,4 @@ def diff(
 
 
 def _side(graph: OpenGraph, target: Target, actor: str | None) -> Side:
-    snapshot = read_target(graph, target, actor)
-    state, _ = find_commit(graph, snapshot.head.graph_commit_id, snapshot.branch_identity.name)
-    return Sides(graph, state).of(snapshot)
+    return side_of(graph, read_target(graph, target, actor))

@@ -35,7 +35,7 @@ from omnigraph.history.commits import GraphCommit
 from omnigraph.history.identity import stored_name
 from omnigraph.history.state import ManifestState
 from omnigraph.operations.changes.commit_changes import changes_between
-from omnigraph.operations.changes.sides import Sides
+from omnigraph.operations.changes.sides import side_of
 from omnigraph.operations.context import OpenGraph
 
 NOW, BEGINNING, AFTER = "now", "beginning", "after:"
@@ -220,8 +220,8 @@ def _fill(
     page = Page(size)
     blocks: list[ChangeBlock] = []
     done, inside = begun.done, begun.inside
-    sides = Sides(graph, state)
-    for before, after in pairwise(map(sides.of, state.snapshots_of(_chain(state, begun)))):
+    snapshots = state.snapshots_of(_chain(state, begun))
+    for before, after in pairwise(side_of(graph, snapshot) for snapshot in snapshots):
         commit = after.snapshot.head
         try:
             changes, is_complete = page.take(changes_between(graph, before, after, wanted, inside))

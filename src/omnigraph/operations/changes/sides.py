@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from omnigraph.bulk.export.values import json_records
 from omnigraph.catalog.bind_expression import hinting
-from omnigraph.catalog.build import build_catalog, read_ir
+from omnigraph.catalog.model import Catalog
 from omnigraph.changes.model import (
     KINDS,
     ChangeFilter,
@@ -20,20 +20,20 @@ from omnigraph.changes.pairs import EntityType, Side, TablePair, differing_table
 from omnigraph.changes.position import Position
 from omnigraph.changes.table_changes import ChangedRows, table_changes
 from omnigraph.core.errors import BadRequest, ChangeCursorRejected
-from omnigraph.history.contract import SCHEMA_IR
 from omnigraph.history.identity import identity_of
-from omnigraph.history.state import ManifestState, Snapshot
+from omnigraph.history.state import Snapshot
 from omnigraph.operations.context import OpenGraph
 
 
 def change_filter(
     graph: OpenGraph,
     *,
+    branch: str | None = None,
     kinds: Iterable[str] | None = None,
     types: Iterable[str] | None = None,
     ops: Iterable[str] | None = None,
 ) -> ChangeFilter:
-    """Return the filter of a call; types are given by their current names, or by table key.
+    """Return the filter of a call; types are given by their names on a branch now, or by table key.
 
     Raises:
         BadRequest: a kind, a type or an operation does not exist.
@@ -44,25 +44,14 @@ def change_filter(
     type_ids = frozenset(
         type_id(graph.contract.accepted.domain, identity_of(type_))
         for name in types or ()
-        for type_ in _named(graph, name)
+        for type_ in _named(graph.catalog_on(branch), name)
     )
     return ChangeFilter(chosen_kinds, type_ids, frozenset(Op(op) for op in chosen_ops))
 
 
-class Sides:
-    """Gives snapshots the schema that was accepted at their time; each schema is read once."""
-
-    def __init__(self, graph: OpenGraph, state: ManifestState) -> None:
-        """Take the state of a branch that shows the snapshots."""
-        self._state = state
-        self._catalogs = {graph.contract.texts[SCHEMA_IR]: graph.catalog}
-
-    def of(self, snapshot: Snapshot) -> Side:
-        """Return a snapshot as one side of a comparison."""
-        text = self._state.schema_text_at(snapshot.manifest_version)
-        if text not in self._catalogs:
-            self._catalogs[text] = build_catalog(read_ir(text))
-        return Side(snapshot, self._catalogs[text])
+def side_of(graph: OpenGraph, snapshot: Snapshot) -> Side:
+    """Return a snapshot as one side of a comparison, with the schema that was accepted at its time."""
+    return Side(snapshot, graph.catalog_of(snapshot))
 
 
 def differing(
@@ -135,10 +124,10 @@ def _check(given: Iterable[str], known: Iterable[str], what: str) -> None:
             raise BadRequest(f"unknown {what} '{word}': use one of {', '.join(known)}")
 
 
-def _named(graph: OpenGraph, name: str) -> list[EntityType]:
+def _named(catalog: Catalog, name: str) -> list[EntityType]:
     """Return the types with a name or table key; a node and an edge may share a name."""
-    found = [type_ for type_ in graph.catalog.types if name in {type_.name, type_.table_key}]
+    found = [type_ for type_ in catalog.types if name in {type_.name, type_.table_key}]
     if not found:
-        known = [type_.table_key if ":" in name else type_.name for type_ in graph.catalog.types]
+        known = [type_.table_key if ":" in name else type_.name for type_ in catalog.types]
         raise BadRequest(f"unknown type '{name}'{hinting(name, known)}")
     return found

@@ -49,7 +49,7 @@ def embed(
     config = graph.embedding or EmbeddingConfig.from_environment()
     provider = open_provider(config)
     try:
-        found = targets(graph.catalog, options, provider.model)
+        found = targets(graph.catalog_on(name), options, provider.model)
         graph.heal()
         run = EmbedRun(graph, options, found, config, provider, branch=name, actor=actor, message=message)
         with delivering_behind():

@@ -19,7 +19,7 @@ from omnigraph.commit.finalize import WriteRequest, finalize_staged
 from omnigraph.commit.outcome import Made, NoEffect
 from omnigraph.commit.sidecar import WriterKind
 from omnigraph.commit.write import forked, owns
-from omnigraph.core.errors import StorageError
+from omnigraph.core.errors import SchemaChanged, StorageError
 from omnigraph.embedding.config import EmbeddingConfig
 from omnigraph.embedding.provider import Provider
 from omnigraph.embedding.remembering import RememberingProvider
@@ -78,10 +78,13 @@ class EmbedRun:
 
         Raises:
             EmbeddingError: the provider failed; nothing is visible.
+            SchemaChanged: the run began under another schema.
             ConflictError: another writer was first.
             ResourceLimit: a table gets more rows or bytes than a setting allows.
         """
         snapshot = state.snapshot()
+        if snapshot.schema_text != self._counted[0].schema_text:
+            raise SchemaChanged(state.branch.name)
         if self._counted[0].manifest_version != snapshot.manifest_version:
             self._counted = (snapshot, self._count(snapshot))
         work = self._counted[1]
@@ -131,7 +134,7 @@ class EmbedRun:
                 continue
             filling = Filling(
                 entry.table_key,
-                task_table(self._graph, entry, "append"),
+                task_table(self._graph, target.type, entry, "append"),
                 target.columns,
                 target.where,
                 self._options.is_again,
@@ -188,7 +191,8 @@ class EmbedRun:
         assert rows == deleted.rows == item.rows, "every row that is written replaces one"
         size = sum(fragment.size for part in written for fragment in part.fragments)
         check_ceiling(entry.table_key, rows=rows, size=size)
-        schema = arrow_schema(self._graph.catalog.type_of(entry.table_key))
+        type_ = next(target.type for target in self._targets if target.type.table_key == entry.table_key)
+        schema = arrow_schema(type_)
         handle = parts.open(entry)
         return entry, stage_written(parts.stager, handle, schema, written, mode="merge", replaced=deleted)
 

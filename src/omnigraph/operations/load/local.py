@@ -9,7 +9,7 @@ from omnigraph.bulk.sources.sources import SourceInput, read_source
 from omnigraph.catalog.model import Catalog
 from omnigraph.commit.finalize import WriteRequest, finalize
 from omnigraph.commit.sidecar import WriterKind
-from omnigraph.core.errors import BadRequest
+from omnigraph.core.errors import BadRequest, SchemaChanged
 from omnigraph.exec.mutation import CommittedTables
 from omnigraph.history.state import ManifestState, Snapshot
 from omnigraph.operations.context import OpenGraph
@@ -53,7 +53,8 @@ class LocalLoad:
         self._graph, self._options = graph, options
         self._branch, self._actor, self._message = branch, actor, message
         self._log = new_log(options)
-        self._rows = _read(graph, inputs, self._log)
+        self._catalog = graph.catalog_of(graph.newest(branch))
+        self._rows = _read(graph, self._catalog, inputs, self._log)
 
     @property
     def is_empty(self) -> bool:
@@ -67,10 +68,13 @@ class LocalLoad:
 
         Raises:
             ValidationError, KeyConflict, ColumnsLeftOut: nothing was written.
+            SchemaChanged: the rows were read under another schema.
             ConflictError: another writer was first.
         """
         graph, mode = self._graph, self._options.mode
         snapshot = state.snapshot()
+        if graph.catalog_of(snapshot) is not self._catalog:
+            raise SchemaChanged(state.branch.name)
         committed = CommittedTables(snapshot, graph.parts.store, graph.parts.pinned)
         write_set, folded, rejection = self._validated(committed)
         counts = tuple((key, folded[key].count) for key in sorted(self._rows))
@@ -107,9 +111,9 @@ class LocalLoad:
         found = new_log(self._options)
         found.merge(self._log)
         while True:
-            write_set = _write_set(self._graph.catalog, rows, self._options.mode, committed)
+            write_set = _write_set(self._catalog, rows, self._options.mode, committed)
             key_ops = KeyOps(committed, write_set.changes)
-            folded = validate_changeset(write_set.changes, self._graph.catalog, key_ops, found)
+            folded = validate_changeset(write_set.changes, self._catalog, key_ops, found)
             if not rejection.take(found):
                 rejection.write()
                 return write_set, folded, rejection
@@ -133,35 +137,39 @@ def looked_at(catalog: Catalog, keys: frozenset[str], mode: LoadMode) -> frozens
     return frozenset(read - keys)
 
 
-def _read(graph: OpenGraph, inputs: Sequence[LoadInput], log: ViolationLog) -> dict[str, TypedRows]:
+def _read(
+    graph: OpenGraph, catalog: Catalog, inputs: Sequence[LoadInput], log: ViolationLog
+) -> dict[str, TypedRows]:
     """Return the rows of all inputs by table; what cannot be read is in the log."""
     parts: dict[str, list[TypedRows]] = {}
     for file, item in enumerate(inputs):
         with within_memory(item.name or "the input"):
-            for rows in _rows_of(graph, item, file, log):
+            for rows in _rows_of(graph, catalog, item, file, log):
                 parts.setdefault(rows.type.table_key, []).append(rows)
     with within_memory("the input"):
         return {table_key: concat_rows(pieces) for table_key, pieces in parts.items()}
 
 
-def _rows_of(graph: OpenGraph, item: LoadInput, file: int, log: ViolationLog) -> Sequence[TypedRows]:
+def _rows_of(
+    graph: OpenGraph, catalog: Catalog, item: LoadInput, file: int, log: ViolationLog
+) -> Sequence[TypedRows]:
     new_id, limits = graph.parts.new_id, read_limits()
     if isinstance(item, SourceInput):
         source = replace(item, file=file)
-        return list(read_source(source, graph.catalog, make_id=new_id, log=log, limits=limits))
+        return list(read_source(source, catalog, make_id=new_id, log=log, limits=limits))
     if isinstance(item, RecordInput):
         found = read_ndjson(
             item.data,
             file=file,
             file_name=item.name,
-            catalog=graph.catalog,
+            catalog=catalog,
             make_id=new_id,
             log=log,
             limits=limits,
         )
         return list(found.values())
     if isinstance(item, TableInput):
-        type_ = graph.catalog.type_of(item.table_key)
+        type_ = catalog.type_of(item.table_key)
         table, lines = sound_rows(item.table, type_, file=file, file_name=item.name, log=log)
         rows = read_table(table, type_, file=file, file_name=item.name, make_id=new_id, log=log, lines=lines)
         # A table that is refused as a whole does not count for its type: an overwrite must not empty it.

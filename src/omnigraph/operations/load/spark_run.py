@@ -18,7 +18,7 @@ from omnigraph.bulk.load.tasks import NO_NAMES, ReadPlan, SliceReport, SliceWork
 from omnigraph.bulk.load.upsert import merge_on_executors
 from omnigraph.bulk.sources.sources import Slice
 from omnigraph.catalog.arrow_schema import arrow_schema
-from omnigraph.catalog.model import EdgeType, NodeType
+from omnigraph.catalog.model import Catalog, EdgeType, NodeType
 from omnigraph.commit.outcome import NoEffect
 from omnigraph.core.errors import InvariantViolation, StorageError
 from omnigraph.exec.mutation import CommittedTables
@@ -78,6 +78,11 @@ class BulkRun:
     handed: frozenset[str] = frozenset()  # files that a commit has, or may have
 
     @property
+    def catalog(self) -> Catalog:
+        """The types of the branch that is loaded into."""
+        return self.graph.catalog_of(self.snapshot)
+
+    @property
     def is_direct(self) -> bool:
         """Whether rows are written as they are read, because none of them can be left out later (H3)."""
         return not self.options.is_dry_run and not self.options.needs_all_violations
@@ -91,7 +96,7 @@ class BulkRun:
     def write_set(self) -> WriteSet:
         """The tables that the load writes and reads; its rows are elsewhere."""
         keys = frozenset(self.rows)
-        return WriteSet({}, keys, looked_at(self.graph.catalog, keys, self.options.mode))
+        return WriteSet({}, keys, looked_at(self.catalog, keys, self.options.mode))
 
     def validated(self) -> LoadResult:
         """Check everything, in rounds if rows are left out; afterwards what remains is written, or can be.
@@ -250,7 +255,7 @@ class BulkRun:
         committed = {key: self._committed(key) for key in self._tables()}
         return SparkQuestions(
             self.jobs,
-            self.graph.catalog,
+            self.catalog,
             traits=self._traits(),
             frames=frames,
             rows=self.rows,
@@ -262,21 +267,21 @@ class BulkRun:
         """Return the key columns of all rows."""
         if self.is_direct:
             return written_keys(
-                self.graph.catalog,
+                self.catalog,
                 self.rows,
                 self._fragments(),
                 self._tables(),
                 self.fresh,
                 nulls=self._nulls(),
             )
-        return sliced_keys(self.graph.catalog, self.rows, work, self._plan(limit), nulls=self._nulls())
+        return sliced_keys(self.catalog, self.rows, work, self._plan(limit), nulls=self._nulls())
 
     def _nulls(self) -> dict[str, list[str]]:
         """Return the properties that an upsert may clear, by table."""
         return {key: sorted(names) for key, names in self.nulls.items() if self.options.mode == "merge"}
 
     def _check_sets(self, questions: KeyQuestions, found: ViolationLog) -> None:
-        traits, catalog = self._traits(), self.graph.catalog
+        traits, catalog = self._traits(), self.catalog
         checks = {
             Stage.KEYS: check_keys,
             Stage.ENDPOINTS: check_endpoints,
@@ -290,7 +295,7 @@ class BulkRun:
     def _stage(self, table_key: str) -> StagedWrite:
         graph_parts, mode = self.graph.parts, self.options.mode
         parts = [part for part in self.written if part.table_key == table_key]
-        type_ = self.graph.catalog.type_of(table_key)
+        type_ = self.catalog.type_of(table_key)
         schema = arrow_schema(type_)
         entry = self.snapshot.entry(table_key)
         handle = graph_parts.open(entry)
@@ -336,7 +341,7 @@ class BulkRun:
         return found
 
     def _plan(self, limit: int) -> ReadPlan:
-        return ReadPlan(self.graph.catalog, read_limits(), limit)
+        return ReadPlan(self.catalog, read_limits(), limit)
 
     def _traits(self) -> dict[str, TableTraits]:
         mode = self.options.mode
@@ -344,11 +349,13 @@ class BulkRun:
         return {key: TableTraits(is_strict, is_overwrite, self.fresh[key]) for key in self.rows}
 
     def _tables(self) -> dict[str, TaskTable]:
-        return {type_.table_key: self._table(type_.table_key) for type_ in self.graph.catalog.types}
+        return {type_.table_key: self._table(type_.table_key) for type_ in self.catalog.types}
 
     def _table(self, table_key: str) -> TaskTable:
         mode: FragmentMode = "overwrite" if self.options.mode == "overwrite" else "append"
-        return task_table(self.graph, self.snapshot.entry(table_key), mode, self.notes)
+        return task_table(
+            self.graph, self.catalog.type_of(table_key), self.snapshot.entry(table_key), mode, self.notes
+        )
 
     def _committed(self, table_key: str) -> tuple[KeyPiece, ...]:
         """Return the committed rows of a table, as tasks read them."""

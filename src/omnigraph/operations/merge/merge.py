@@ -218,7 +218,7 @@ def _plan(graph: OpenGraph, heads: _Heads) -> tuple[MergePlan, tuple[MergeConfli
     ]
     conflicts = [conflict for delta in deltas for conflict in delta.conflicts]
     if not is_fast_forward:  # B3
-        conflicts += broken_rules(deltas, graph.catalog, view)
+        conflicts += broken_rules(deltas, graph.catalog_of(target), view)
     plan = MergePlan(
         looked_at=tuple(points.table_key for points in looked_at),
         deltas=tuple(_written(deltas, pointed)),

@@ -7,6 +7,7 @@ G1  Nothing is written before the target is known to be where it was captured; e
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from omnigraph.catalog.model import Catalog
 from omnigraph.commit.changes import UpdateTable
 from omnigraph.commit.multi_step import Steps, table_commit
 from omnigraph.commit.publish import PublishOutcome
@@ -83,7 +84,7 @@ def publish_merge(
         snapshot,
         moved,
         _FAILPOINTS,
-        read=_looked_at(graph, plan) - moved,
+        read=_looked_at(graph.catalog_of(snapshot), plan) - moved,
         actor=request.actor,
         message=request.message,
         merged=MergedCommit(source_head.graph_commit_id, source_history),
@@ -109,11 +110,11 @@ def _refuse_other_head(captured: ManifestState, now: ManifestState) -> None:
         )
 
 
-def _looked_at(graph: OpenGraph, plan: MergePlan) -> frozenset[str]:
+def _looked_at(catalog: Catalog, plan: MergePlan) -> frozenset[str]:
     """Return the tables on which the decision depends."""
     losing = {delta.table_key for delta in plan.deltas if len(delta.deleted)}
     losing |= {entry.table_key for entry in plan.repointed}  # their rows were not necessarily looked at
-    return frozenset(plan.looked_at) | frozenset(tables_read(graph.catalog, plan.looked_at, losing))
+    return frozenset(plan.looked_at) | frozenset(tables_read(catalog, plan.looked_at, losing))
 
 
 def _pointer(entry: TableEntry, branch: str) -> UpdateTable:

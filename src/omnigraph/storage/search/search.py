@@ -19,7 +19,7 @@ from lance.query import MatchQuery
 
 from omnigraph.core.arrays import Floats, RowIds
 from omnigraph.storage.tables.handle import SnapshotHandle
-from omnigraph.storage.tables.index import TEXT_ANALYSIS, TEXT_SUFFIX, VECTOR_SUFFIX
+from omnigraph.storage.tables.index import TEXT_ANALYSIS, TEXT_SUFFIX, VECTOR_SUFFIX, name_of
 from omnigraph.storage.tables.lance_errors import translated
 
 TOKEN_CHARACTERS_MAX = 40  # of the language specification, 3.9; longer ones are not words
@@ -187,7 +187,7 @@ def _cover(handle: SnapshotHandle, name: str) -> IndexCover | None:
 
 def _described_cover(handle: SnapshotHandle, name: str) -> IndexCover | None:
     with translated(f"indexes of {handle.address.open_uri}"):
-        described = [item for item in handle._dataset.describe_indices() if item.name == name]
+        described = [item for item in handle._dataset.describe_indices() if name_of(item) == name]
     if not described:
         return None
     fragments = {part.fragment_id: part for part in handle._dataset.get_fragments()}

@@ -1,9 +1,9 @@
 """Building the indexes of a table without making them visible."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, assert_never, cast
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, assert_never, cast
 
 from lance import LanceDataset
 from lance.dataset import Index
@@ -11,6 +11,9 @@ from lance.dataset import Index
 from omnigraph.core.errors import InvariantViolation
 from omnigraph.storage.tables.handle import SnapshotHandle
 from omnigraph.storage.tables.lance_errors import translated
+
+if TYPE_CHECKING:
+    from lance.lance.indices import IndexDescription  # exists for type checkers only
 
 IndexForm = Literal["btree", "fulltext", "vector"]
 
@@ -38,10 +41,11 @@ class IndexRequest:
 
     column: str
     kind: IndexForm
+    given_name: str | None = None  # where another column's index, older than its name, has the usual one
 
     @property
     def name(self) -> str:
-        """The name under which the table knows it."""
+        """The name under which it is asked for."""
         return f"{self.column}{_SUFFIX[self.kind]}"
 
 
@@ -54,6 +58,19 @@ class PendingColumn:
     reason: str
 
 
+def name_of(described: "IndexDescription") -> str:
+    """Return the name under which an index is asked for: of its column, which may have been renamed."""
+    (column, *_), suffix = described.field_names, f"__{described.name.rpartition('__')[2]}"
+    return f"{column}{suffix}"
+
+
+def _free_name(name: str, taken: Collection[str]) -> str:
+    """Return a name that no index of the table has: the usual one, unless a renamed column kept it."""
+    column, _, suffix = name.rpartition("__")
+    names = (name, *(f"{column}.{number}__{suffix}" for number in range(2, len(taken) + 3)))
+    return next(free for free in names if free not in taken)
+
+
 def build_missing(
     handle: SnapshotHandle, requests: Sequence[IndexRequest]
 ) -> tuple[list[Index], tuple[PendingColumn, ...]]:
@@ -62,14 +79,15 @@ def build_missing(
         return [], ()
     dataset = handle._own_dataset()
     with translated(f"indexes of {handle.address.open_uri}"):  # a long version file is read again for them
-        existing = {described.name for described in dataset.describe_indices()}
+        described = dataset.describe_indices()
+    existing, taken = {name_of(item) for item in described}, {item.name for item in described}
     built: list[Index] = []
     pending: list[PendingColumn] = []
     for request in requests:
         if request.name in existing:
             continue
         with translated(f"index {request.name} of {handle.address.open_uri}"):
-            outcome = _build(dataset, request)
+            outcome = _build(dataset, replace(request, given_name=_free_name(request.name, taken)))
         if isinstance(outcome, str):
             pending.append(PendingColumn(request.column, request.kind, outcome))
         else:
@@ -123,7 +141,7 @@ def _create(
     fragments = [fragment.fragment_id for fragment in dataset.get_fragments()]
     known = cast("dict[str, Any]", options)  # the library takes the settings of every type as keywords
     return dataset.create_index_uncommitted(
-        request.column, index_type, name=request.name, fragment_ids=fragments, **known
+        request.column, index_type, name=request.given_name, fragment_ids=fragments, **known
     )
 
 

@@ -26,6 +26,7 @@ from omnigraph.storage.files.transactions import UNREADABLE, TransactionInfo, re
 from omnigraph.storage.search.words import AnalysisCache
 from omnigraph.storage.tables.filter import FilterValue, RowFilter, to_lance
 from omnigraph.storage.tables.handle import SnapshotHandle, TableAddress
+from omnigraph.storage.tables.index import name_of
 from omnigraph.storage.tables.lance_errors import damage_told, translated
 from omnigraph.storage.tables.recent_rows import RecentFiles, refreshed
 from omnigraph.storage.tables.rows import find_rows
@@ -274,7 +275,7 @@ class TableStore:
             return TransactionInfo(version, None, None, UNREADABLE)
 
     def index_coverage(self, handle: SnapshotHandle) -> dict[str, Coverage]:
-        """Return, for each index by name, whether it covers every row, some or none."""
+        """Return, for each index by the name it is asked for, whether it covers every row, some or none."""
         fragments = {fragment.fragment_id for fragment in handle._dataset.get_fragments()}
         with translated(f"indexes of {handle.address.open_uri}"):
             described = handle._dataset.describe_indices()
@@ -282,9 +283,9 @@ class TableStore:
         for index in described:
             covered = {number for segment in index.segments for number in segment.fragment_ids} & fragments
             if covered == fragments:
-                coverage[index.name] = "indexed"
+                coverage[name_of(index)] = "indexed"
             else:
-                coverage[index.name] = "degraded" if covered else "missing"
+                coverage[name_of(index)] = "degraded" if covered else "missing"
         return coverage
 
     def list_refs(self, address: TableAddress) -> tuple[RefInfo, ...]:

@@ -1,0 +1,75 @@
+"""What a change of schema does to tables: which come and go, and where the columns of the others come from.
+
+T1  Types and properties are matched by their numbers, never by their names.
+T2  A column is written anew only if its values are: a default for rows that lack one, or a wider type.
+"""
+
+from dataclasses import dataclass
+
+from omnigraph.catalog.arrow_schema import arrow_schema, arrow_type
+from omnigraph.catalog.model import Catalog, EdgeType, NodeType, Property
+
+EntityType = NodeType | EdgeType
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnOrigin:
+    """Where a column of the new table comes from.
+
+    `column` is that of the old table, under its old name; None is a new one. `is_new` asks for a column of
+    its own in storage. `property` is the property, None for the columns that every table has.
+    """
+
+    column: str | None
+    is_new: bool
+    property: Property | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reshape:
+    """A table that gets other columns, by name."""
+
+    old: EntityType
+    new: EntityType
+    columns: dict[str, ColumnOrigin]
+
+
+@dataclass(frozen=True, slots=True)
+class TableChanges:
+    """What becomes of the tables of a graph."""
+
+    added: tuple[EntityType, ...]
+    dropped: tuple[EntityType, ...]
+    renamed: tuple[tuple[EntityType, EntityType], ...]
+    reshaped: tuple[Reshape, ...]
+
+
+def table_changes(before: Catalog, after: Catalog) -> TableChanges:
+    """Return what a schema that follows another one does to tables (T1)."""
+    old = {(type_.id, type_.incarnation): type_ for type_ in before.types}
+    new = {(type_.id, type_.incarnation): type_ for type_ in after.types}
+    kept = [(old[key], type_) for key, type_ in new.items() if key in old]
+    reshaped = (reshape(former, type_) for former, type_ in kept)
+    return TableChanges(
+        added=tuple(type_ for key, type_ in new.items() if key not in old),
+        dropped=tuple(type_ for key, type_ in old.items() if key not in new),
+        renamed=tuple(pair for pair in kept if pair[0].name != pair[1].name),
+        reshaped=tuple(found for found in reshaped if found is not None),
+    )
+
+
+def reshape(old: EntityType, new: EntityType) -> Reshape | None:
+    """Return the new columns of a table; None if they are the same, also in what is stored about them."""
+    if arrow_schema(old).equals(arrow_schema(new), check_metadata=True):
+        return None
+    former = {item.id: item for item in old.properties.values()}
+    fixed = [name for name in arrow_schema(new).names if name not in new.properties]
+    columns = {name: ColumnOrigin(name, is_new=False) for name in fixed}
+    for item in new.properties.values():
+        source = former.get(item.id)
+        columns[item.name] = ColumnOrigin(
+            None if source is None else source.name,
+            is_new=source is None or arrow_type(source.type) != arrow_type(item.type),
+            property=item,
+        )
+    return Reshape(old, new, columns)

@@ -1,0 +1,168 @@
+"""`schema apply`: another schema for a branch, as one commit or none.
+
+A1  Tables, their names and the schema change in one publish: no reader sees one without the others.
+A2  Other branches keep the schema that they have. They are neither waited for nor looked at, unless the
+    caller wants to be alone.
+A3  The files that repeat main's schema follow the publish. Whoever dies in between leaves that to the next
+    open.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from omnigraph.catalog.build import read_schema
+from omnigraph.catalog.identity import inherit
+from omnigraph.catalog.migrate import MigrationPlan, plan_migration
+from omnigraph.catalog.migration_steps import Step
+from omnigraph.commit.schema_lock import schema_lock
+from omnigraph.core.errors import BranchesBlockSchemaApply, OmnigraphError
+from omnigraph.core.failpoint import hit
+from omnigraph.core.span import Source
+from omnigraph.history.commits import GraphCommit
+from omnigraph.history.contract import accepted_in, promote_schema
+from omnigraph.history.identity import BranchIdentity
+from omnigraph.operations.context import OpenGraph, check_message
+from omnigraph.operations.ensure_indices import PendingIndex, build_behind
+from omnigraph.operations.schema.change import accept, publish_schema
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaApplyResult:
+    """What a change of schema did; without a commit there was nothing to change."""
+
+    branch: str | None
+    steps: tuple[Step, ...]
+    commit: GraphCommit | None
+    manifest_version: int
+    index_commit: GraphCommit | None = None
+    pending_indexes: tuple[PendingIndex, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def supported(self) -> bool:
+        """Whether the plan could be applied; one that cannot raises."""
+        return True
+
+    @property
+    def applied(self) -> bool:
+        """Whether anything changed."""
+        return self.commit is not None
+
+
+def plan_schema(
+    graph: OpenGraph,
+    source: Source,
+    *,
+    branch: str | None = None,
+    allow_data_loss: bool = False,
+    actor: str | None = None,
+) -> MigrationPlan:
+    """Return the steps from the schema of a branch to another one; nothing is written.
+
+    Raises:
+        ParseError, CatalogError: the text is not a valid schema, or a rename cannot be followed.
+        BranchNotFound: there is no such branch.
+    """
+    state = graph.newest(graph.enter(actor, "read", branch))
+    return plan_migration(
+        accepted_in(state.schema.text), read_schema(source), allow_data_loss=allow_data_loss
+    )
+
+
+def apply_schema(
+    graph: OpenGraph,
+    source: Source,
+    *,
+    branch: str | None = None,
+    allow_data_loss: bool = False,
+    exclusive: bool = False,
+    actor: str | None = None,
+    message: str | None = None,
+    index: bool = True,
+) -> SchemaApplyResult:
+    """Heal, plan, stage, publish once, repeat the schema in its files; then indexes.
+
+    Raises:
+        ParseError, CatalogError: the text is not a valid schema, or a rename cannot be followed.
+        SchemaError: the plan has a change that is not supported; nothing changed.
+        SchemaApplyInProgress: another process is changing the schema.
+        BranchesBlockSchemaApply: the caller wants to be alone, and there are branches.
+        ConflictError: a table or the schema moved meanwhile; nothing of this change is visible.
+    """
+    name = graph.enter(actor, "schema_apply", branch)
+    graph.require_writable()
+    check_message(message)
+    desired = read_schema(source)
+    graph.require_branch(name)
+    graph.heal()
+    parts = graph.parts
+    with (
+        schema_lock(parts, exclusive=exclusive),
+        parts.queues.schema_gate,
+        parts.queues.branch_gates([name]),
+    ):
+        hit("schema_apply.post_lock_pre_plan")
+        if exclusive:
+            _refuse_branches(graph)
+        state = graph.state(name)
+        accepted = accepted_in(state.schema.text)
+        plan = plan_migration(accepted, desired, allow_data_loss=allow_data_loss)
+        plan.require_supported()
+        result = SchemaApplyResult(state.snapshot().branch, plan.steps, None, state.sequence)
+        if not plan.steps:
+            return result
+        change = accept(
+            graph,
+            state,
+            lambda start: inherit(accepted, desired, plan.resolution, start=start),
+            source=source.text,
+        )
+        commit = publish_schema(graph, state, change, actor=actor, message=message).commit
+        result = replace(result, commit=commit, manifest_version=commit.manifest_version)
+        result = replace(result, warnings=follow_schema(graph, state.branch))
+    if not index:
+        return result
+    tables = [type_.table_key for type_ in change.contract.catalog.types]
+    built, trouble = build_behind(graph, name, tables, failpoint="schema_apply.post_unlock_pre_index")
+    return replace(
+        result,
+        index_commit=built.commit,
+        pending_indexes=built.pending,
+        warnings=(*result.warnings, *trouble),
+    )
+
+
+def follow_schema(graph: OpenGraph, branch: BranchIdentity) -> tuple[str, ...]:
+    """Do what follows the publish of a schema; return what went wrong, which undoes nothing (A3)."""
+    graph.follow_write(branch)
+    if not branch.is_main:
+        return ()
+    try:
+        graph.learn(promote_schema(graph.parts.adapter, graph.parts.coordinator))
+        hit("schema_apply.post_promote")
+    except OmnigraphError as error:
+        warning = f"the schema is in force; its files are written by the next open: {error}"
+        graph.parts.warn(warning)
+        return (warning,)
+    return ()
+
+
+def schema_source(graph: OpenGraph, *, branch: str | None = None, actor: str | None = None) -> str:
+    """Return the text of a branch's schema, as it was given.
+
+    Raises:
+        BranchNotFound: there is no such branch.
+    """
+    from omnigraph.history.contract import SCHEMA_IR, contract_of
+
+    state = graph.newest(graph.enter(actor, "read", branch))
+    if state.schema.text == graph.contract.texts[SCHEMA_IR]:
+        return graph.contract.source
+    return contract_of(graph.parts.coordinator, state).source
+
+
+def _refuse_branches(graph: OpenGraph) -> None:
+    """Refuse to be alone in a graph that has branches (A2)."""
+    names: Iterable[str] = sorted(branch.name for branch in graph.parts.branches.all())
+    if names := list(names):
+        raise BranchesBlockSchemaApply(names)

@@ -1,0 +1,178 @@
+"""A schema that is about to be accepted: its numbers, what it does to tables, and its publish.
+
+D1  Cost follows what changes, not how many rows there are: columns are added, dropped and renamed without
+    touching a row. Only a default for older rows and a wider type write values, and only those of one column.
+D2  Numbers of types, properties, tables and columns are reserved before they are used, and never used twice,
+    whatever becomes of the change.
+D3  Every table that the change moves, drops or renames must be where it was planned on.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import count
+
+from omnigraph.catalog.arrow_schema import arrow_schema
+from omnigraph.catalog.build import build_catalog
+from omnigraph.catalog.identity import AcceptedSchema
+from omnigraph.catalog.reshape import EntityType, Reshape, TableChanges, table_changes
+from omnigraph.commit.publish import PublishOutcome
+from omnigraph.commit.schema_change import EndedTable, RenamedTable, SchemaChange
+from omnigraph.commit.section import FailpointNames, TableCommit
+from omnigraph.commit.sidecar import WriterKind
+from omnigraph.commit.write import Attempt, Change, entered, new_tables, owns
+from omnigraph.core.failpoint import hit
+from omnigraph.history.contract import SCHEMA_IR, Contract, accepted_in, compiled
+from omnigraph.history.fold import TableEntry
+from omnigraph.history.identity import BranchIdentity, identity_of
+from omnigraph.history.manifest_rows import PublishedPin
+from omnigraph.history.numbers import reserve_numbers
+from omnigraph.history.state import ManifestState, Snapshot
+from omnigraph.operations.context import OpenGraph
+from omnigraph.storage.tables.reshape import ColumnSource, stage_reshape
+from omnigraph.storage.tables.staged import StagedWrite
+from omnigraph.validate.defaults import stored_default
+
+_FAILPOINTS = FailpointNames(
+    post_sidecar="schema_apply.post_sidecar_pre_commit",
+    post_table="schema_apply.post_table_commit",
+    pre_publish="schema_apply.before_manifest_commit",
+    post_publish="schema_apply.after_manifest_commit",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedChange:
+    """A schema, what it does to tables, and the first of the numbers for their new columns."""
+
+    contract: Contract
+    tables: TableChanges
+    first_column: int
+
+
+def accept(
+    graph: OpenGraph,
+    state: ManifestState,
+    numbered: Callable[[int], AcceptedSchema],
+    *,
+    source: str,
+) -> AcceptedChange:
+    """Reserve the numbers of a schema that follows that of a branch; `numbered` gives it numbers (D2).
+
+    Raises:
+        StorageError: the counter of the graph could not be moved.
+    """
+    before, accepted = graph.catalog_of(state), accepted_in(state.schema.text)
+    draft = numbered(accepted.next_id)
+    new_columns = _new_columns(table_changes(before, build_catalog(draft)))
+    needed = draft.next_id - accepted.next_id + len(new_columns)
+    start = reserve_numbers(graph.parts.adapter, needed, least=accepted.next_id)
+    given = numbered(start)
+    # The numbers of columns count as issued by the schema too: its counter is a second record of them.
+    contract = Contract.of(compiled(source), replace(given, next_id=start + needed))
+    return AcceptedChange(contract, table_changes(before, contract.catalog), given.next_id)
+
+
+def publish_schema(
+    graph: OpenGraph,
+    state: ManifestState,
+    accepted: AcceptedChange,
+    *,
+    actor: str | None,
+    message: str | None,
+) -> PublishOutcome:
+    """Stage what tables need, and make all of it visible with the schema.
+
+    Raises:
+        ExpectedVersionMismatch, ReadSetChanged, SchemaChanged: something moved meanwhile (D3).
+        RecoveryRequired: the outcome is unknown or unfinished.
+    """
+    parts, snapshot, tables = graph.parts, state.snapshot(), accepted.tables
+    shaping = Shaping(graph, accepted)
+    reshaped = [(snapshot.entry(item.old.table_key), item) for item in tables.reshaped]
+    owned = [(entry, shaping.stage(entry, item)) for entry, item in reshaped if owns(state.branch, entry)]
+    inherited = {entry.table_key: item for entry, item in reshaped if not owns(state.branch, entry)}
+    created = [new_entry(type_, state.branch) for type_ in tables.added]
+    change = Change(
+        WriterKind.SCHEMA_APPLY,
+        snapshot,
+        frozenset(entry.table_key for entry, _ in reshaped),
+        _FAILPOINTS,
+        read=_depended_on(tables) - {entry.table_key for entry, _ in reshaped},
+        actor=actor,
+        message=message,
+        created=tuple(created),
+        schema=schema_change(snapshot, state, accepted),
+    )
+    hit("schema_apply.post_stage_pre_gate")
+    with (
+        entered(parts, graph.publisher, change, moved=[entry for entry, _ in owned]) as attempt,
+        attempt.forked(snapshot.entry(key) for key in inherited) as forks,
+        new_tables(parts, created) as made,
+    ):
+        writes = [
+            *owned,
+            *((fork, shaping.stage(fork, inherited[key])) for key, fork in forks.tables.items()),
+        ]
+        commits = [attempt.staged(*write) for write in writes]
+        commits += [_creation(graph, attempt, *pair) for pair in zip(created, tables.added, strict=True)]
+        return attempt.commit(commits, [forks, made])
+
+
+def schema_change(snapshot: Snapshot, state: ManifestState, accepted: AcceptedChange) -> SchemaChange:
+    """Return what the publish says of the schema, of names and of tables that end."""
+    renames = tuple(
+        RenamedTable(new.id, new.incarnation, old.table_key, new.table_key)
+        for old, new in accepted.tables.renamed
+    )
+    ends = tuple(EndedTable.of(snapshot.entry(type_.table_key)) for type_ in accepted.tables.dropped)
+    texts = accepted.contract.texts
+    return SchemaChange(texts[SCHEMA_IR], accepted.contract.source, state.schema.published_at, renames, ends)
+
+
+def new_entry(type_: EntityType, branch: BranchIdentity) -> TableEntry:
+    """Return the table of a type that no branch knows yet: at version 0."""
+    identity = identity_of(type_)
+    pin = PublishedPin(0, None, 0, None, branch.name)
+    return TableEntry(identity, type_.table_key, identity.location(type_.table_key), pin)
+
+
+class Shaping:
+    """Stages the columns that tables get; each column that needs a number of the graph has its own (D2)."""
+
+    def __init__(self, graph: OpenGraph, accepted: AcceptedChange) -> None:
+        """Take the change, whose numbers are reserved."""
+        self._parts = graph.parts
+        columns = _new_columns(accepted.tables)
+        self._numbers = dict(zip(columns, count(accepted.first_column), strict=False))
+
+    def stage(self, entry: TableEntry, reshape: Reshape) -> StagedWrite:
+        """Prepare the columns of a table, at its pin or on a fork of it (D1)."""
+        sources = {
+            name: ColumnSource(
+                origin.column,
+                self._numbers.get((reshape.new.table_key, name)),
+                stored_default(origin.property) if origin.column is None and origin.property else None,
+            )
+            for name, origin in reshape.columns.items()
+        }
+        return stage_reshape(self._parts.open(entry), arrow_schema(reshape.new), sources)
+
+
+def _new_columns(tables: TableChanges) -> list[tuple[str, str]]:
+    """Return the columns that get a place of their own in storage, by table and name."""
+    return [
+        (item.new.table_key, name)
+        for item in tables.reshaped
+        for name, origin in item.columns.items()
+        if origin.is_new
+    ]
+
+
+def _depended_on(tables: TableChanges) -> frozenset[str]:
+    """Return the tables that must be where they were although they do not move (D3)."""
+    return frozenset(type_.table_key for type_ in (*tables.dropped, *(old for old, _ in tables.renamed)))
+
+
+def _creation(graph: OpenGraph, attempt: Attempt, entry: TableEntry, type_: EntityType) -> TableCommit:
+    staged = graph.parts.stager.stage_create_table(graph.parts.address(entry), arrow_schema(type_))
+    return attempt.creation(entry, staged)
