@@ -79,6 +79,7 @@ class TombstoneTable:
     version: int
 
 
+PinChange = RegisterTable | UpdateTable
 ManifestChange = SetSchema | RegisterTable | RenameTable | UpdateTable | TombstoneTable
 
 
@@ -120,7 +121,7 @@ class LineageIntent:
     sums: tuple[FileSum, ...] = ()  # of the files that it adds to tables
 
 
-def pinned_change(entry: TableEntry, pin: PublishedPin) -> RegisterTable | UpdateTable:
+def pinned_change(entry: TableEntry, pin: PublishedPin) -> PinChange:
     """Return what pins a table: the first pin of one that no branch knew registers it."""
     kind = UpdateTable if entry.version else RegisterTable
     return kind(entry.identity, entry.table_key, pin)

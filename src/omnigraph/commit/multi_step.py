@@ -1,4 +1,4 @@
-"""Several commits of one table in one write: new rows, then changed ones, then removals.
+"""Several commits of one table in one write: other columns, new rows, changed ones, then removals.
 
 M1  Each step is staged on the HEAD that the previous one made; a step with nothing to do is left out.
 M2  Rows are written in chunks: what is in memory at a time is bounded, however large a step is.
@@ -7,7 +7,7 @@ M3  Between the first step and the last the table shows a part of the write. Tha
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -26,6 +26,7 @@ from omnigraph.storage.tables.staged import CommittedTable, StagedWrite
 Chunk = tuple[pa.Table, ReplacedRows | None]  # with the rows that it replaces, where they are known
 Chunks = Callable[[], Iterable[Chunk]]
 _FAILPOINTS = {
+    "reshape": "branch_merge.after_reshape_pre_append",
     "append": "branch_merge.after_append_pre_upsert",
     "upsert": "branch_merge.after_upsert_pre_delete",
     "delete": "branch_merge.after_delete_pre_confirm",
@@ -34,7 +35,7 @@ _FAILPOINTS = {
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """What happens to one table: new rows, changed rows, removed ids.
+    """What happens to one table: other columns, new rows, changed rows, removed ids.
 
     A step that is None, or has no ids, is left out. `entry` is the table where it is written.
     """
@@ -43,6 +44,7 @@ class Steps:
     appended: Chunks | None
     upserted: Chunks | None
     deleted: Sequence[str]
+    reshaped: Callable[[SnapshotHandle], StagedWrite] | None = None
 
 
 def table_commit(
@@ -56,6 +58,27 @@ def table_commit(
         lambda operation_id: _run(parts, steps, operation_id),
         is_first_touch=is_first_touch,
     )
+
+
+def new_table_commit(parts: Parts, entry: TableEntry, schema: pa.Schema, chunks: Chunks) -> TableCommit:
+    """Return the rows of a table that its branch does not know, as its share of a merge.
+
+    The branch that added the type has made the table, and writes to forks of it. What its own place holds
+    is replaced as a whole: nobody has published it, and a merge that failed may have left rows there.
+    """
+
+    def run(operation_id: str) -> CommittedTable:
+        handle = parts.store.open_head(parts.address(entry))
+        rows = (rows for rows, _ in _gathered(chunks()))
+        staged = parts.stager.stage_overwrite_chunks(handle, schema, rows)
+        parts.syncer.sync(staged.files, stage="staged")
+        parts.check_writer()
+        committed = parts.stager.commit_staged(
+            staged, operation_id=operation_id, writer_kind=WriterKind.BRANCH_MERGE.value
+        )
+        return replace(committed, sums=tuple(parts.summer.sum(staged.files)))
+
+    return TableCommit(entry, None, (), run, is_first_touch=True)
 
 
 def _run(parts: Parts, steps: Steps, operation_id: str) -> CommittedTable:
@@ -87,6 +110,8 @@ def _staging(
 ) -> Iterator[tuple[str, Callable[[SnapshotHandle], StagedWrite | None]]]:
     """Yield the steps that have something to do, in order (M1)."""
     appended, upserted = steps.appended, steps.upserted
+    if steps.reshaped is not None:
+        yield "reshape", steps.reshaped
     if appended is not None:
         yield (
             "append",

@@ -82,7 +82,7 @@ def drop_unpublished_tables(parts: Parts, sidecar: Sidecar) -> None:
     Only what this write made: a table at such a place that somebody else made is not ours to remove.
     """
     for table in sidecar.tables:
-        if not table.is_created:
+        if not table.is_created or table.ref is not None:
             continue
         try:
             made = parts.store.transaction_info(parts.address_of(table.table_path, None), 1)

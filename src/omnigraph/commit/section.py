@@ -26,7 +26,7 @@ X8  In an object store tables with staged rows are committed at once: each waits
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from omnigraph.commit.changes import Expectation, LineageIntent, UpdateTable, pinned_change
+from omnigraph.commit.changes import Expectation, LineageIntent, PinChange, pinned_change
 from omnigraph.commit.outcome import Landed, NoEffect, Pending, Proof, SectionOutcome
 from omnigraph.commit.parts import Parts, boot_id, host_name, process_id
 from omnigraph.commit.publish import ManifestPublisher, PublishOutcome
@@ -107,7 +107,7 @@ class WriteIntent:
     requested_by: str | None
     expected: Mapping[TableIdentity, Expectation]
     names: FailpointNames
-    pointers: tuple[UpdateTable, ...] = ()
+    pointers: tuple[PinChange, ...] = ()
     schema: SchemaChange | None = None
 
 
@@ -417,7 +417,7 @@ class _Section:
             self.parts.warn(f"the lock file of {lock.operation_id} could not be removed: {error}")
 
 
-def _sidecar_pointer(pointer: UpdateTable) -> PointerUpdate:
+def _sidecar_pointer(pointer: PinChange) -> PointerUpdate:
     return PointerUpdate(
         table_key=pointer.table_key,
         stable_table_id=pointer.identity.stable_table_id,

@@ -26,7 +26,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from omnigraph.commit.changes import Expectation, LineageIntent, UpdateTable, published_version
+from omnigraph.commit.changes import Expectation, LineageIntent, PinChange, published_version
 from omnigraph.commit.outcome import Landed, Made, NoEffect, Pending
 from omnigraph.commit.parts import Parts
 from omnigraph.commit.publish import ManifestPublisher, PublishOutcome
@@ -193,7 +193,7 @@ class Change:
     actor: str | None = None
     message: str | None = None
     merged: MergedCommit | None = None
-    pointers: tuple[UpdateTable, ...] = ()
+    pointers: tuple[PinChange, ...] = ()
     requires: Callable[[ManifestState], None] | None = None
     has_swept: bool = True
     created: tuple[TableEntry, ...] = ()

@@ -116,6 +116,7 @@ CATALOG = frozenset(
         "branch_merge.post_capture",
         "branch_merge.post_sidecar_pre_commit",
         "branch_merge.between_chunks",
+        "branch_merge.after_reshape_pre_append",
         "branch_merge.after_append_pre_upsert",
         "branch_merge.after_upsert_pre_delete",
         "branch_merge.after_delete_pre_confirm",

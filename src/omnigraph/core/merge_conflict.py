@@ -5,7 +5,10 @@ from enum import StrEnum
 
 
 class MergeConflictKind(StrEnum):
-    """Why an entity cannot be merged: both sides changed it, or their combined result breaks the schema."""
+    """Why two branches cannot be merged.
+
+    Both sides changed an entity, their combined result breaks the schema, or they disagree about the schema.
+    """
 
     DIVERGENT_INSERT = "divergent_insert"
     DIVERGENT_UPDATE = "divergent_update"
@@ -14,6 +17,9 @@ class MergeConflictKind(StrEnum):
     UNIQUE_VIOLATION = "unique_violation"
     CARDINALITY_VIOLATION = "cardinality_violation"
     VALUE_CONSTRAINT_VIOLATION = "value_constraint_violation"
+    SCHEMA = "schema_conflict"  # the two schemas disagree; no row is named
+    DROPPED_TYPE = "dropped_type"  # one side dropped a type in which the other changed rows
+    DROPPED_PROPERTY = "dropped_property"  # the same for a property and its values
 
 
 @dataclass(frozen=True, slots=True)

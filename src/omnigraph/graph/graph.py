@@ -627,6 +627,14 @@ class Graph:
 
         return create_branch(self._graph, name, from_=self._on(from_), actor=self._who(actor))
 
+    def upgrade_branch(
+        self, name: str, *, actor: str | None = None, message: str | None = None, index: bool = True
+    ) -> "SchemaApplyResult":
+        """Bring the changes of main's schema to a branch, as one commit; its rows stay as they are."""
+        from omnigraph.operations.schema.upgrade import upgrade_branch
+
+        return upgrade_branch(self._graph, name, actor=self._who(actor), message=message, index=index)
+
     def delete_branch(self, name: str, *, actor: str | None = None) -> None:
         """Delete a branch and the commits that only it has.
 

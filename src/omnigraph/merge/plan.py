@@ -6,32 +6,34 @@ N2  The target never comes to depend on the source's storage: it adopts rows, or
 N3  Main is never repointed: its pin is its HEAD.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from omnigraph.catalog.model import Catalog
-from omnigraph.core.errors import ReadSetChanged
-from omnigraph.history.identity import BranchIdentity
+from omnigraph.history.identity import BranchIdentity, TableIdentity
 from omnigraph.history.state import Snapshot
 from omnigraph.merge.base import Base, PinnedOf, table_base
 from omnigraph.merge.three_way import Points
 
 
-def tables_to_merge(base: Base, source: Snapshot, target: Snapshot, pinned: PinnedOf) -> Iterator[Points]:
-    """Yield the tables that the source may have changed, by name (N1).
+def tables_to_merge(
+    base: Base,
+    source: Snapshot,
+    target: Snapshot,
+    pinned: PinnedOf,
+    names: Mapping[TableIdentity, str],
+) -> Iterator[Points]:
+    """Yield the tables of both sides that the source may have changed, by the names that they will have (N1).
 
-    Raises:
-        ReadSetChanged: the two sides have different tables under one name.
+    Tables that only one side has come and go with the schema.
     """
-    for table_key in sorted(source.entries.keys() | target.entries.keys()):
-        ours, theirs = source.entries.get(table_key), target.entries.get(table_key)
-        if ours is None or theirs is None or ours.identity != theirs.identity:
-            identities = [None if entry is None else entry.identity.object_part for entry in (theirs, ours)]
-            raise ReadSetChanged(member=table_key, expected=identities[0], actual=identities[1])
-        if ours.pin.names_same(theirs.pin):
+    theirs = {entry.identity: entry for entry in target.entries.values()}
+    for ours in sorted(source.entries.values(), key=lambda entry: names.get(entry.identity, "")):
+        entry, table_key = theirs.get(ours.identity), names.get(ours.identity)
+        if entry is None or table_key is None or ours.pin.names_same(entry.pin):
             continue
         known = table_base(base, ours.identity, pinned)
         if known != pinned(ours):
-            yield Points(table_key, known, pinned(ours), pinned(theirs))
+            yield Points(table_key, known, pinned(ours), pinned(entry))
 
 
 def can_repoint(points: Points, target: BranchIdentity) -> bool:

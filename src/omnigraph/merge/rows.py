@@ -20,6 +20,7 @@ from omnigraph.changes.changed_ids import TouchedRows, images, images_at
 from omnigraph.changes.row_equality import rows_equal
 from omnigraph.core.arrays import RowIds
 from omnigraph.core.limits import MERGE_CHUNK_BYTES, MERGE_CHUNK_ROWS
+from omnigraph.merge.shapes import NO_SHAPES, Shapes
 from omnigraph.storage.tables.pinned import PinnedTable
 from omnigraph.storage.tables.rows import ReplacedRows, take_rows
 from omnigraph.storage.tables.table import TableStore
@@ -111,20 +112,21 @@ NOWHERE = PlacedIds(pa.array([], pa.utf8()), np.empty(0, np.int64))
 class RowReader:
     """Reads rows of tables, and counts them (R2)."""
 
-    def __init__(self, store: TableStore) -> None:
-        """Take the store that opens the tables."""
+    def __init__(self, store: TableStore, shapes: Shapes = NO_SHAPES) -> None:
+        """Take the store that opens the tables, and how rows of some versions become those of the merge."""
         self.store = store
+        self.shapes = shapes
         self.rows_read = 0
 
     def find(self, point: PinnedTable, ids: pa.StringArray) -> pa.Table:
         """Return the rows with these ids as one point shows them, ascending by id; without missing ones."""
-        return self._counted(images(self.store, point, ids))
+        return self._shaped(point, self._counted(images(self.store, point, ids)))
 
     def fetch(self, point: PinnedTable, placed: PlacedIds) -> pa.Table:
         """Return the rows of ids that have these row ids at the point, in order (R3)."""
         if placed.images is not None:
             return placed.images
-        rows = self._counted(images_at(self.store, point, placed.rows))
+        rows = self._shaped(point, self._counted(images_at(self.store, point, placed.rows)))
         assert rows["id"].combine_chunks().equals(placed.ids), "a row id names one row of a lineage for good"
         return rows
 
@@ -140,6 +142,10 @@ class RowReader:
                 equal[left] = rows_equal(there, here).to_numpy(zero_copy_only=False)
         self.rows_read += len(placed)
         return pa.array(~equal)
+
+    def _shaped(self, point: PinnedTable, rows: pa.Table) -> pa.Table:
+        shape = self.shapes.get(point)
+        return rows if shape is None else shape.of(rows)
 
     def _counted(self, rows: pa.Table) -> pa.Table:
         self.rows_read += rows.num_rows

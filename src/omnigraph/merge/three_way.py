@@ -12,7 +12,7 @@ H4  If the base is not one version, every row in which the source differs from o
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -61,6 +61,7 @@ class TableDelta:
     changed: DeltaRows
     deleted: pa.StringArray
     conflicts: tuple[MergeConflict, ...] = ()
+    is_new: bool = False  # the target does not have the table
 
     @property
     def table_key(self) -> str:
@@ -97,6 +98,17 @@ def table_delta(reader: RowReader, points: Points) -> TableDelta:
     if both.is_empty:
         return _delta(reader, points, ours, _Both())
     return _delta(reader, points, alone, _together(reader, points, both))
+
+
+def new_table_delta(reader: RowReader, table_key: str, source: PinnedTable) -> TableDelta:
+    """Return what a merge takes of a table that the target does not have: every row of the source.
+
+    Raises:
+        HistoricalVersionReclaimed: the version was cleaned up.
+        StorageError: the store failed.
+    """
+    points = Points(table_key, None, source, source)
+    return replace(_delta(reader, points, _touched(reader, None, source), _Both()), is_new=True)
 
 
 class _Touched(NamedTuple):
@@ -158,7 +170,7 @@ def _touched_since_any(reader: RowReader, points: Points) -> _Touched:
 
 
 def _touched(reader: RowReader, base: PinnedTable | None, source: PinnedTable) -> _Touched:
-    found = changed_ids(reader.store, base, source, with_images=True)
+    found = changed_ids(reader.store, base, source, with_images=source not in reader.shapes)
     reader.rows_read += found.rows_read
     inserted, updated, images = len(found.inserted), len(found.updated), found.images
     come, changed = (None, None) if images is None else (images.slice(0, inserted), images.slice(inserted))
@@ -215,6 +227,8 @@ def _as_base(reader: RowReader, points: Points) -> PinnedTable | None:
     """Return the base if it can stand for rows of the target: by its row ids, in its columns (H3)."""
     base = points.base
     if not isinstance(base, PinnedTable):
+        return None
+    if not reader.shapes.keys().isdisjoint({base, points.source, points.target}):
         return None
     schemas = [point.open(reader.store).schema for point in (base, points.source)]
     if not schemas[0].equals(schemas[1]):

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
+from omnigraph.catalog.arrow_schema import arrow_schema
 from omnigraph.catalog.model import Catalog
 from omnigraph.core.merge_conflict import MergeConflict, MergeConflictKind
 from omnigraph.merge.three_way import TableDelta
@@ -55,6 +56,61 @@ class CountedView:
     def _counted(self, found: pa.Table) -> pa.Table:
         self.rows_read += found.num_rows
         return found
+
+
+def shaped_view(view: CommittedView, before: Catalog, after: Catalog) -> CommittedView:
+    """Return a view of committed rows under the names of another schema; the same one if that is the same."""
+    return view if before is after else _ShapedView(view, before, after)
+
+
+class _ShapedView:
+    """Committed rows under the names that tables and properties will have; new ones have none, or nulls."""
+
+    def __init__(self, view: CommittedView, before: Catalog, after: Catalog) -> None:
+        self._view, self._after = view, after
+        self._before = {(type_.id, type_.incarnation): type_ for type_ in before.types}
+
+    def rows_by_values(self, table_key: str, column: str, values: Column, columns: Sequence[str]) -> pa.Table:
+        """Return these columns of the rows whose `column` is one of the distinct values."""
+        schema = arrow_schema(self._after.type_of(table_key))
+        wanted = pa.schema([schema.field(name) for name in columns])
+        old, names = self._names(table_key)
+        if old is None or column not in names:
+            return wanted.empty_table()
+        known = [name for name in columns if name in names]
+        rows = self._view.rows_by_values(old, names[column], values, [names[name] for name in known])
+        found = dict(zip(known, rows.columns, strict=True))
+        arrays = [
+            found[field.name].cast(field.type) if field.name in found else pa.nulls(rows.num_rows, field.type)
+            for field in wanted
+        ]
+        return pa.table(arrays, names=list(columns))
+
+    def ids_present(self, table_key: str, ids: Column) -> Column:
+        """Return those of the ids that a row has."""
+        old, _ = self._names(table_key)
+        return pa.array([], pa.utf8()) if old is None else self._view.ids_present(old, ids)
+
+    def edges_by_endpoint(self, table_key: str, column: str, ids: Column) -> pa.Table:
+        """Return `id`, `src` and `dst` of the edges with these ends."""
+        return self.rows_by_values(table_key, column, ids, ["id", "src", "dst"])
+
+    def ids_with_value(self, table_key: str, ids: Column, column: str) -> Column:
+        """Return those of the ids whose row has a value in a column."""
+        old, names = self._names(table_key)
+        if old is None or column not in names:
+            return pa.array([], pa.utf8())
+        return self._view.ids_with_value(old, ids, names[column])
+
+    def _names(self, table_key: str) -> tuple[str | None, dict[str, str]]:
+        """Return a table's present key and the present names of its columns."""
+        type_ = self._after.type_of(table_key)
+        old = self._before.get((type_.id, type_.incarnation))
+        if old is None:
+            return None, {}
+        present = {item.id: item.name for item in old.properties.values()}
+        names = {item.name: present[item.id] for item in type_.properties.values() if item.id in present}
+        return old.table_key, {"id": "id", "src": "src", "dst": "dst"} | names
 
 
 def broken_rules(

@@ -5,13 +5,14 @@ Y2  Order: publish, audit, delete. Each step checks whether an earlier pass has 
 Y3  After recovery, pin = HEAD for every table that the sidecar names.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from enum import StrEnum
 
 from omnigraph.commit.changes import (
     Expectation,
     LineageIntent,
     ManifestChange,
+    PinChange,
     RegisterTable,
     UpdateTable,
     published_version,
@@ -130,7 +131,8 @@ def roll_forward(
     fenced, expected = _fenced(parts, sidecar, observed)
     changes: list[ManifestChange] = [_update(parts, sidecar, found, found.head) for found in moved]
     changes += fenced
-    changes += [_repoint(parts, sidecar, pointer) for pointer in sidecar.pointer_updates]
+    known = parts.coordinator.state(sidecar.branch).tables.pins.keys()
+    changes += [_repoint(parts, sidecar, pointer, known) for pointer in sidecar.pointer_updates]
     if sidecar.schema_change is not None:
         changes += sidecar.schema_change.manifest_changes
     expected |= {
@@ -299,9 +301,7 @@ def _merged_history(parts: Parts, sidecar: Sidecar, merged_parent: str) -> dict[
     return None
 
 
-def _update(
-    parts: Parts, sidecar: Sidecar, found: ObservedTable, version: int
-) -> RegisterTable | UpdateTable:
+def _update(parts: Parts, sidecar: Sidecar, found: ObservedTable, version: int) -> PinChange:
     kind = RegisterTable if found.pin is None else UpdateTable
     return kind(found.table.identity, found.table.table_key, _pin(parts, sidecar, found, version))
 
@@ -313,14 +313,17 @@ def _pin(parts: Parts, sidecar: Sidecar, found: ObservedTable, version: int) -> 
     )
 
 
-def _repoint(parts: Parts, sidecar: Sidecar, pointer: PointerUpdate) -> UpdateTable:
+def _repoint(
+    parts: Parts, sidecar: Sidecar, pointer: PointerUpdate, known: Collection[TableIdentity]
+) -> PinChange:
     """Return the pin of a table that a merge only points at; its path is that of its identity."""
     path = pointer.identity.location(pointer.table_key)
     handle = parts.store.open_at(parts.address_of(path, pointer.ref), pointer.version)
     pin = PublishedPin(
         pointer.version, pointer.ref, pointer.row_count, handle.transaction_uuid, sidecar.branch.name
     )
-    return UpdateTable(pointer.identity, pointer.table_key, pin)
+    kind = UpdateTable if pointer.identity in known else RegisterTable
+    return kind(pointer.identity, pointer.table_key, pin)
 
 
 def _converge(

@@ -12,7 +12,7 @@ B5  What both sides did is determined against the commits in which they meet, wh
     they are unknown or cannot be read, nothing is merged.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -32,16 +32,20 @@ from omnigraph.exec.mutation import CommittedTables
 from omnigraph.history.ancestry import Ancestor, Ancestry, Meeting
 from omnigraph.history.branches import trimmed_name
 from omnigraph.history.commits import GraphCommit
-from omnigraph.history.state import ManifestState
+from omnigraph.history.fold import TableEntry
+from omnigraph.history.identity import TableIdentity
+from omnigraph.history.state import ManifestState, Snapshot
 from omnigraph.merge.base import Base
 from omnigraph.merge.plan import can_repoint, tables_to_merge
 from omnigraph.merge.rows import RowReader
-from omnigraph.merge.three_way import TableDelta, table_delta
-from omnigraph.merge.validation import CountedView, broken_rules
+from omnigraph.merge.three_way import TableDelta, new_table_delta, table_delta
+from omnigraph.merge.validation import CountedView, broken_rules, shaped_view
 from omnigraph.operations.context import OpenGraph, check_message
 from omnigraph.operations.merge.base import MergeBase
 from omnigraph.operations.merge.publish import MergePlan, MergeRequest, publish_merge
+from omnigraph.operations.merge.schemas import merge_schema
 from omnigraph.operations.retry import retry_on_conflict
+from omnigraph.operations.schema.apply import follow_schema
 from omnigraph.operations.upkeep import after_write
 
 
@@ -128,6 +132,8 @@ def merge(
         return _merge_once(graph, request, dry_run=dry_run)
 
     result, heads = retry_on_conflict(graph, target, attempt)
+    if result.commit is not None and graph.last_seen(heads.target.branch).schema != heads.target.schema:
+        follow_schema(graph, heads.target.branch)
     if result.commit is not None:
         after_write(graph, heads.target.snapshot(), result.commit, rows=result.rows_read)
     if delete is not None and not dry_run:
@@ -144,7 +150,7 @@ def _merge_once(graph: OpenGraph, request: MergeRequest, *, dry_run: bool) -> tu
         result = MergeResult(request.source, request.target, heads.outcome, None)
         if heads.outcome is MergeOutcome.ALREADY_UP_TO_DATE:
             return result, heads
-        plan, conflicts = _plan_of_live_branches(graph, heads)
+        plan, conflicts = _plan_of_live_branches(graph, heads, dry_run=dry_run)
         result = replace(result, conflicts=conflicts, rows_read=plan.rows_read)
         if dry_run:
             return result, heads
@@ -192,38 +198,49 @@ def _outcome(ancestry: Ancestry, meeting: Meeting, ours: GraphCommit, theirs: Gr
     return MergeOutcome.FAST_FORWARD if target == base else MergeOutcome.MERGED
 
 
-def _plan_of_live_branches(graph: OpenGraph, heads: _Heads) -> tuple[MergePlan, tuple[MergeConflict, ...]]:
+def _plan_of_live_branches(
+    graph: OpenGraph, heads: _Heads, *, dry_run: bool
+) -> tuple[MergePlan, tuple[MergeConflict, ...]]:
     """Plan the merge; if rows are missing because a branch was deleted meanwhile, the error says so."""
     try:
-        return _plan(graph, heads)
+        return _plan(graph, heads, dry_run=dry_run)
     except (StorageError, HistoricalVersionReclaimed):
         for state in (heads.source, heads.target):
             graph.parts.branches.confirm(state.branch)
         raise
 
 
-def _plan(graph: OpenGraph, heads: _Heads) -> tuple[MergePlan, tuple[MergeConflict, ...]]:
+def _plan(graph: OpenGraph, heads: _Heads, *, dry_run: bool) -> tuple[MergePlan, tuple[MergeConflict, ...]]:
     """Return what the target takes from the source, and all conflicts (B2)."""
     parts, target = graph.parts, heads.target.snapshot()
-    reader = RowReader(parts.store)
-    view = CountedView(CommittedTables(target, parts.store, parts.pinned))
+    schemas = merge_schema(graph, heads.base, heads.source, heads.target, dry_run=dry_run)
+    if schemas.conflicts:
+        plan = MergePlan((), (), (), 0, schemas.catalog)
+        return plan, tuple(sorted(schemas.conflicts, key=lambda conflict: conflict.sort_key))
+    reader = RowReader(parts.store, schemas.shapes)
+    committed = CommittedTables(target, parts.store, parts.pinned)
+    view = CountedView(shaped_view(committed, graph.catalog_of(target), schemas.catalog))
     is_fast_forward = heads.outcome is MergeOutcome.FAST_FORWARD
     source = heads.source.snapshot()
-    looked_at = list(tables_to_merge(heads.base, source, target, parts.pinned))
+    looked_at = list(tables_to_merge(heads.base, source, target, parts.pinned, schemas.names))
     pointed = {points.table_key for points in looked_at if can_repoint(points, heads.target.branch)}
     deltas = [
         table_delta(reader, points)
         for points in looked_at
         if not (is_fast_forward and points.table_key in pointed)
     ]
+    new = [new_table_delta(reader, key, parts.pinned(entry)) for key, entry in schemas.added]
     conflicts = [conflict for delta in deltas for conflict in delta.conflicts]
     if not is_fast_forward:  # B3
-        conflicts += broken_rules(deltas, graph.catalog_of(target), view)
+        conflicts += broken_rules([*deltas, *new], schemas.catalog, view)
     plan = MergePlan(
         looked_at=tuple(points.table_key for points in looked_at),
         deltas=tuple(_written(deltas, pointed)),
-        repointed=tuple(source.entry(key) for key in sorted(pointed)),
+        repointed=tuple(_of_name(source, schemas.names, key) for key in sorted(pointed)),
         rows_read=reader.rows_read + view.rows_read,
+        catalog=schemas.catalog,
+        change=schemas.change,
+        added=tuple((delta, entry) for delta, (_, entry) in zip(new, schemas.added, strict=True)),
     )
     return plan, tuple(sorted(conflicts, key=lambda conflict: conflict.sort_key))
 
@@ -231,6 +248,11 @@ def _plan(graph: OpenGraph, heads: _Heads) -> tuple[MergePlan, tuple[MergeConfli
 def _written(deltas: Iterable[TableDelta], pointed: set[str]) -> Iterable[TableDelta]:
     """Return the deltas that are applied row by row; a table that stays the same is not written."""
     return (delta for delta in deltas if delta.table_key not in pointed and not delta.is_empty)
+
+
+def _of_name(snapshot: Snapshot, names: Mapping[TableIdentity, str], table_key: str) -> TableEntry:
+    """Return the table of a snapshot that will have a name."""
+    return next(entry for entry in snapshot.entries.values() if names.get(entry.identity) == table_key)
 
 
 def _delete_source(

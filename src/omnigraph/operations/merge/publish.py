@@ -7,9 +7,10 @@ G1  Nothing is written before the target is known to be where it was captured; e
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from omnigraph.catalog.arrow_schema import arrow_schema
 from omnigraph.catalog.model import Catalog
-from omnigraph.commit.changes import UpdateTable
-from omnigraph.commit.multi_step import Steps, table_commit
+from omnigraph.commit.changes import PinChange, RegisterTable, UpdateTable
+from omnigraph.commit.multi_step import Steps, new_table_commit, table_commit
 from omnigraph.commit.publish import PublishOutcome
 from omnigraph.commit.section import FailpointNames, TableCommit
 from omnigraph.commit.sidecar import WriterKind
@@ -17,12 +18,14 @@ from omnigraph.commit.write import Attempt, Change, MergedCommit, entered, owns
 from omnigraph.core.errors import ReadSetChanged
 from omnigraph.history.commits import GraphCommit
 from omnigraph.history.fold import TableEntry
+from omnigraph.history.identity import BranchIdentity, TableIdentity, identity_of
 from omnigraph.history.manifest_rows import PublishedPin
 from omnigraph.history.state import ManifestState
 from omnigraph.merge.plan import tables_read
 from omnigraph.merge.rows import as_texts
 from omnigraph.merge.three_way import TableDelta
 from omnigraph.operations.context import OpenGraph
+from omnigraph.operations.schema.change import AcceptedChange, Shaping, schema_change
 
 _FAILPOINTS = FailpointNames(
     post_sidecar="branch_merge.post_sidecar_pre_commit",
@@ -45,15 +48,19 @@ class MergeRequest:
 
 @dataclass(frozen=True, slots=True)
 class MergePlan:
-    """What a merge does to the target: rows of some tables, another version of others.
+    """What a merge does to the target: rows of some tables, another version of others, another schema.
 
-    `looked_at` are all tables on which the decision depends, written or not.
+    `looked_at` are all tables on which the decision depends, written or not. Tables are named as they will
+    be.
     """
 
     looked_at: tuple[str, ...]
     deltas: tuple[TableDelta, ...]
     repointed: tuple[TableEntry, ...]  # as the source has them
     rows_read: int
+    catalog: Catalog  # what the target will have
+    change: AcceptedChange | None = None
+    added: tuple[tuple[TableDelta, TableEntry], ...] = ()  # with the table as the source has it
 
 
 def publish_merge(
@@ -75,29 +82,124 @@ def publish_merge(
     """
     parts, branch = graph.parts, captured.branch
     snapshot = captured.snapshot()
-    entries = snapshot.entries
-    written = [entries[delta.table_key] for delta in plan.deltas]
-    pointed = [entries[entry.table_key] for entry in plan.repointed]
+    tables = _Tables(graph, captured, plan)
+    written, pointed = tables.written, [tables.entry(entry.identity) for entry in plan.repointed]
     moved = frozenset(entry.table_key for entry in (*written, *pointed))
     change = Change(
         WriterKind.BRANCH_MERGE,
         snapshot,
         moved,
         _FAILPOINTS,
-        read=_looked_at(graph.catalog_of(snapshot), plan) - moved,
+        read=tables.looked_at - moved,
         actor=request.actor,
         message=request.message,
         merged=MergedCommit(source_head.graph_commit_id, source_history),
-        pointers=tuple(_pointer(entry, branch.name) for entry in plan.repointed),
+        pointers=tables.pointers,
         requires=lambda state: _refuse_other_head(captured, state),
+        created=tables.created,
+        schema=None if plan.change is None else schema_change(snapshot, captured, plan.change),
     )
     owned = [entry for entry in (*written, *pointed) if owns(branch, entry)]
     with (
-        entered(parts, graph.publisher, change, moved=owned, held=entries) as attempt,
+        entered(parts, graph.publisher, change, moved=owned, held=snapshot.entries) as attempt,
         attempt.forked(written) as forks,
     ):
-        commits = [_commit(graph, attempt, delta, forks.tables[delta.table_key]) for delta in plan.deltas]
-        return attempt.commit(commits, [forks])
+        commits = [tables.commit(attempt, forks.tables[entry.table_key]) for entry in written]
+        return attempt.commit([*commits, *tables.new_commits], [forks])
+
+
+class _Tables:
+    """The target's tables in a merge: by lifetime, since a schema that is merged may rename them."""
+
+    def __init__(self, graph: OpenGraph, captured: ManifestState, plan: MergePlan) -> None:
+        self._graph, self._plan, self._branch = graph, plan, captured.branch
+        self._entries = {entry.identity: entry for entry in captured.snapshot().entries.values()}
+        self._names = {type_.table_key: identity_of(type_) for type_ in plan.catalog.types}
+        self._deltas = {self._names[delta.table_key]: delta for delta in plan.deltas}
+        changes = () if plan.change is None else plan.change.tables.reshaped
+        pointed = {entry.identity for entry in plan.repointed}
+        self._reshaped = {
+            identity_of(item.new): item for item in changes if identity_of(item.new) not in pointed
+        }
+        self._shaping = None if plan.change is None else Shaping(graph, plan.change)
+
+    def entry(self, identity: TableIdentity) -> TableEntry:
+        """Return a table as the target has it."""
+        return self._entries[identity]
+
+    @property
+    def written(self) -> list[TableEntry]:
+        """The tables that get rows, or other columns, by name."""
+        chosen = self._deltas.keys() | self._reshaped.keys()
+        return sorted((self._entries[identity] for identity in chosen), key=lambda entry: entry.table_key)
+
+    @property
+    def looked_at(self) -> frozenset[str]:
+        """The tables on which the decision depends, as the target names them."""
+        plan = self._plan
+        losing = {delta.table_key for delta in plan.deltas if len(delta.deleted)}
+        keys = {*plan.looked_at, *(delta.table_key for delta, _ in plan.added)}
+        named = keys | set(tables_read(plan.catalog, keys, losing))
+        known = [self._entries.get(self._names[key]) for key in named]
+        ended = () if plan.change is None else (type_.table_key for type_ in plan.change.tables.dropped)
+        return frozenset([*(entry.table_key for entry in known if entry is not None), *ended])
+
+    @property
+    def pointers(self) -> tuple[PinChange, ...]:
+        """The versions that the target adopts as they are, tables that it does not have included."""
+        adopted: list[PinChange] = [
+            _pointer(entry, entry.table_key, self._branch.name) for entry in self._plan.repointed
+        ]
+        for delta, entry in self._plan.added:
+            if self._is_adopted(entry):
+                pin = _pointer(entry, delta.table_key, self._branch.name).pin
+                adopted.append(RegisterTable(entry.identity, delta.table_key, pin))
+        return tuple(adopted)
+
+    @property
+    def created(self) -> tuple[TableEntry, ...]:
+        """The tables that the target does not have."""
+        return tuple(_unknown(delta, entry, self._branch) for delta, entry in self._plan.added)
+
+    @property
+    def new_commits(self) -> list[TableCommit]:
+        """The rows of tables that the target does not have, and cannot adopt."""
+        parts, types = self._graph.parts, self._plan.catalog
+        return [
+            new_table_commit(
+                parts,
+                _unknown(delta, entry, self._branch),
+                arrow_schema(types.type_of(delta.table_key)),
+                delta.inserted.replacing_chunks,
+            )
+            for delta, entry in self._plan.added
+            if not self._is_adopted(entry)
+        ]
+
+    def _is_adopted(self, entry: TableEntry) -> bool:
+        """Return whether a version that lies on main's storage can be shown; main shows only its newest."""
+        if entry.pin.ref is not None:
+            return False
+        parts = self._graph.parts
+        return not self._branch.is_main or parts.store.latest_version(parts.address(entry)) == entry.version
+
+    def commit(self, attempt: Attempt, written: TableEntry) -> TableCommit:
+        """Return what happens to a table that the target has."""
+        delta, reshape = self._deltas.get(written.identity), self._reshaped.get(written.identity)
+        shaping = self._shaping
+        steps = Steps(
+            written,
+            delta.inserted.replacing_chunks if delta is not None and len(delta.inserted) else None,
+            delta.changed.replacing_chunks if delta is not None and len(delta.changed) else None,
+            [] if delta is None else as_texts(delta.deleted),
+            None if reshape is None or shaping is None else lambda handle: shaping.stage_on(handle, reshape),
+        )
+        return table_commit(
+            self._graph.parts,
+            steps,
+            new_files=attempt.new_files(written),
+            is_first_touch=attempt.is_first_touch(written),
+        )
 
 
 def _refuse_other_head(captured: ManifestState, now: ManifestState) -> None:
@@ -110,14 +212,7 @@ def _refuse_other_head(captured: ManifestState, now: ManifestState) -> None:
         )
 
 
-def _looked_at(catalog: Catalog, plan: MergePlan) -> frozenset[str]:
-    """Return the tables on which the decision depends."""
-    losing = {delta.table_key for delta in plan.deltas if len(delta.deleted)}
-    losing |= {entry.table_key for entry in plan.repointed}  # their rows were not necessarily looked at
-    return frozenset(plan.looked_at) | frozenset(tables_read(catalog, plan.looked_at, losing))
-
-
-def _pointer(entry: TableEntry, branch: str) -> UpdateTable:
+def _pointer(entry: TableEntry, table_key: str, branch: str) -> UpdateTable:
     pin = PublishedPin(
         entry.version,
         entry.pin.ref,
@@ -126,19 +221,10 @@ def _pointer(entry: TableEntry, branch: str) -> UpdateTable:
         branch,
         upkeep_version=entry.pin.upkeep_version,
     )
-    return UpdateTable(entry.identity, entry.table_key, pin)
+    return UpdateTable(entry.identity, table_key, pin)
 
 
-def _commit(graph: OpenGraph, attempt: Attempt, delta: TableDelta, written: TableEntry) -> TableCommit:
-    steps = Steps(
-        written,
-        delta.inserted.replacing_chunks if len(delta.inserted) else None,
-        delta.changed.replacing_chunks if len(delta.changed) else None,
-        as_texts(delta.deleted),
-    )
-    return table_commit(
-        graph.parts,
-        steps,
-        new_files=attempt.new_files(written),
-        is_first_touch=attempt.is_first_touch(written),
-    )
+def _unknown(delta: TableDelta, entry: TableEntry, branch: BranchIdentity) -> TableEntry:
+    """Return a table of the source as one that the target does not know."""
+    pin = PublishedPin(0, None, 0, None, branch.name)
+    return TableEntry(entry.identity, delta.table_key, entry.identity.location(delta.table_key), pin)

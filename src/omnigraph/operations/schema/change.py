@@ -7,9 +7,10 @@ D2  Numbers of types, properties, tables and columns are reserved before they ar
 D3  Every table that the change moves, drops or renames must be where it was planned on.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import count
+from types import MappingProxyType
 
 from omnigraph.catalog.arrow_schema import arrow_schema
 from omnigraph.catalog.build import build_catalog
@@ -23,11 +24,12 @@ from omnigraph.commit.write import Attempt, Change, entered, new_tables, owns
 from omnigraph.core.failpoint import hit
 from omnigraph.history.contract import SCHEMA_IR, Contract, accepted_in, compiled
 from omnigraph.history.fold import TableEntry
-from omnigraph.history.identity import BranchIdentity, identity_of
+from omnigraph.history.identity import BranchIdentity, TableIdentity, identity_of
 from omnigraph.history.manifest_rows import PublishedPin
 from omnigraph.history.numbers import reserve_numbers
 from omnigraph.history.state import ManifestState, Snapshot
 from omnigraph.operations.context import OpenGraph
+from omnigraph.storage.tables.handle import SnapshotHandle
 from omnigraph.storage.tables.reshape import ColumnSource, stage_reshape
 from omnigraph.storage.tables.staged import StagedWrite
 from omnigraph.validate.defaults import stored_default
@@ -72,6 +74,25 @@ def accept(
     return AcceptedChange(contract, table_changes(before, contract.catalog), given.next_id)
 
 
+def accept_merged(
+    graph: OpenGraph, state: ManifestState, merged: AcceptedSchema, *, source: str, dry_run: bool = False
+) -> AcceptedChange:
+    """Reserve the numbers for columns of a schema whose types and properties have theirs (D2).
+
+    A dry run reserves none, and can publish nothing.
+
+    Raises:
+        StorageError: the counter of the graph could not be moved.
+    """
+    before, least = graph.catalog_of(state), max(merged.next_id, accepted_in(state.schema.text).next_id)
+    tables = table_changes(before, build_catalog(merged))
+    columns = len(_new_columns(tables))
+    is_reserved = columns > 0 and not dry_run
+    start = reserve_numbers(graph.parts.adapter, columns, least=least) if is_reserved else least
+    contract = Contract.of(compiled(source), replace(merged, next_id=start + columns))
+    return AcceptedChange(contract, table_changes(before, contract.catalog), start)
+
+
 def publish_schema(
     graph: OpenGraph,
     state: ManifestState,
@@ -79,8 +100,11 @@ def publish_schema(
     *,
     actor: str | None,
     message: str | None,
+    elsewhere: Mapping[TableIdentity, TableEntry] = MappingProxyType({}),
 ) -> PublishOutcome:
     """Stage what tables need, and make all of it visible with the schema.
+
+    `elsewhere` are tables of another branch: a type that is new here may have one there already.
 
     Raises:
         ExpectedVersionMismatch, ReadSetChanged, SchemaChanged: something moved meanwhile (D3).
@@ -91,7 +115,10 @@ def publish_schema(
     reshaped = [(snapshot.entry(item.old.table_key), item) for item in tables.reshaped]
     owned = [(entry, shaping.stage(entry, item)) for entry, item in reshaped if owns(state.branch, entry)]
     inherited = {entry.table_key: item for entry, item in reshaped if not owns(state.branch, entry)}
-    created = [new_entry(type_, state.branch) for type_ in tables.added]
+    known = [elsewhere[identity_of(type_)] for type_ in tables.added if identity_of(type_) in elsewhere]
+    created = [
+        new_entry(type_, state.branch) for type_ in tables.added if identity_of(type_) not in elsewhere
+    ]
     change = Change(
         WriterKind.SCHEMA_APPLY,
         snapshot,
@@ -100,22 +127,26 @@ def publish_schema(
         read=_depended_on(tables) - {entry.table_key for entry, _ in reshaped},
         actor=actor,
         message=message,
-        created=tuple(created),
+        created=(*created, *(unknown_entry(entry, state.branch) for entry in known)),
         schema=schema_change(snapshot, state, accepted),
     )
     hit("schema_apply.post_stage_pre_gate")
     with (
         entered(parts, graph.publisher, change, moved=[entry for entry, _ in owned]) as attempt,
         attempt.forked(snapshot.entry(key) for key in inherited) as forks,
+        attempt.forked(known) as begun,
         new_tables(parts, created) as made,
     ):
-        writes = [
-            *owned,
-            *((fork, shaping.stage(fork, inherited[key])) for key, fork in forks.tables.items()),
-        ]
+        writes = [*owned]
+        writes += [(fork, shaping.stage(fork, inherited[key])) for key, fork in forks.tables.items()]
         commits = [attempt.staged(*write) for write in writes]
-        commits += [_creation(graph, attempt, *pair) for pair in zip(created, tables.added, strict=True)]
-        return attempt.commit(commits, [forks, made])
+        types = {identity_of(type_): type_ for type_ in tables.added}
+        commits += [_creation(graph, attempt, entry, types[entry.identity]) for entry in created]
+        commits += [
+            _emptied(graph, attempt, fork, types[fork.identity], state.branch)
+            for fork in begun.tables.values()
+        ]
+        return attempt.commit(commits, [forks, begun, made])
 
 
 def schema_change(snapshot: Snapshot, state: ManifestState, accepted: AcceptedChange) -> SchemaChange:
@@ -147,6 +178,10 @@ class Shaping:
 
     def stage(self, entry: TableEntry, reshape: Reshape) -> StagedWrite:
         """Prepare the columns of a table, at its pin or on a fork of it (D1)."""
+        return self.stage_on(self._parts.open(entry), reshape)
+
+    def stage_on(self, handle: SnapshotHandle, reshape: Reshape) -> StagedWrite:
+        """Prepare the columns of one version of a table."""
         sources = {
             name: ColumnSource(
                 origin.column,
@@ -155,7 +190,7 @@ class Shaping:
             )
             for name, origin in reshape.columns.items()
         }
-        return stage_reshape(self._parts.open(entry), arrow_schema(reshape.new), sources)
+        return stage_reshape(handle, arrow_schema(reshape.new), sources)
 
 
 def _new_columns(tables: TableChanges) -> list[tuple[str, str]]:
@@ -171,6 +206,19 @@ def _new_columns(tables: TableChanges) -> list[tuple[str, str]]:
 def _depended_on(tables: TableChanges) -> frozenset[str]:
     """Return the tables that must be where they were although they do not move (D3)."""
     return frozenset(type_.table_key for type_ in (*tables.dropped, *(old for old, _ in tables.renamed)))
+
+
+def unknown_entry(entry: TableEntry, branch: BranchIdentity) -> TableEntry:
+    """Return a table of another branch as one that this branch does not know: at version 0."""
+    return replace(entry, pin=PublishedPin(0, entry.pin.ref, 0, None, branch.name))
+
+
+def _emptied(
+    graph: OpenGraph, attempt: Attempt, fork: TableEntry, type_: EntityType, branch: BranchIdentity
+) -> TableCommit:
+    """Return the commit that begins a branch's own table, without rows, on a fork of another branch's."""
+    staged = graph.parts.stager.stage_overwrite(graph.parts.open(fork), arrow_schema(type_), None)
+    return attempt.creation(replace(unknown_entry(fork, branch), table_key=type_.table_key), staged)
 
 
 def _creation(graph: OpenGraph, attempt: Attempt, entry: TableEntry, type_: EntityType) -> TableCommit:

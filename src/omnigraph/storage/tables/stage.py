@@ -192,6 +192,20 @@ class TableStager:
         files = new_files(handle.address, dataset, new=fragments)
         return staged_on(handle, "overwrite", operation, files, added=added, removed=handle.row_count)
 
+    def stage_overwrite_chunks(
+        self, handle: SnapshotHandle, schema: pa.Schema, chunks: Iterable[pa.Table]
+    ) -> StagedWrite:
+        """Prepare new content under a full schema, written chunk by chunk as it comes."""
+        writes = [self.stage_overwrite(handle, schema, chunk) for chunk in chunks]
+        fragments: list[FragmentMetadata] = []
+        for write in writes:
+            assert isinstance(write._operation, LanceOperation.Overwrite)
+            fragments += write._operation.fragments
+        added = sum(write.rows_added for write in writes)
+        files = tuple(file for write in writes for file in write.files)
+        operation = LanceOperation.Overwrite(schema, fragments)
+        return staged_on(handle, "overwrite", operation, files, added=added, removed=handle.row_count)
+
     def stage_delete(self, handle: SnapshotHandle, ids: Sequence[str]) -> StagedWrite | None:
         """Prepare the removal of rows by id; nothing is staged if none of them exists."""
         found = self._store.rows_by_id(handle, ids, ["id"], with_row_address=True)

@@ -1,0 +1,72 @@
+"""`branch upgrade`: bring the changes of main's schema to a branch, and none of its rows.
+
+U1  The schemas are merged as a merge of main would merge them: what the branch did to its schema stays, and
+    what both did differently is a conflict. A later merge finds both sides agreed.
+U2  What the branch wrote to something that main dropped is a conflict; nothing is lost without a word.
+"""
+
+from dataclasses import replace
+
+from omnigraph.catalog.migration_steps import Step
+from omnigraph.commit.schema_lock import schema_lock
+from omnigraph.core.errors import BadRequest, MergeConflicts
+from omnigraph.history.identity import MAIN
+from omnigraph.operations.context import OpenGraph, check_message
+from omnigraph.operations.ensure_indices import build_behind
+from omnigraph.operations.merge.base import MergeBase
+from omnigraph.operations.merge.schemas import merge_schema
+from omnigraph.operations.schema.apply import SchemaApplyResult, follow_schema
+from omnigraph.operations.schema.change import publish_schema
+
+_NO_STEPS: tuple[Step, ...] = ()
+
+
+def upgrade_branch(
+    graph: OpenGraph,
+    branch: str,
+    *,
+    actor: str | None = None,
+    message: str | None = None,
+    index: bool = True,
+) -> SchemaApplyResult:
+    """Heal, merge the two schemas, publish; then indexes.
+
+    Raises:
+        BadRequest: main is what others are upgraded to.
+        BranchNotFound: there is no such branch.
+        MergeConflicts: the two schemas, or what the branch wrote and main dropped, are at odds (U1, U2).
+        SchemaApplyInProgress: another process is changing the schema.
+        ConflictError: the branch moved meanwhile; nothing of this change is visible.
+    """
+    name = graph.enter(actor, "schema_apply", branch)
+    graph.require_writable()
+    check_message(message)
+    if name == MAIN:
+        raise BadRequest("main has the newest schema: name a branch that is to be brought up to it")
+    graph.require_branch(name)
+    graph.heal()
+    queues = graph.parts.queues
+    with schema_lock(graph.parts, exclusive=False), queues.schema_gate, queues.branch_gates([MAIN, name]):
+        main, state = graph.state(MAIN), graph.state(name)
+        base = MergeBase(graph, main, state)
+        merged = merge_schema(graph, base.read(base.find()), main, state, with_rows=False)
+        if merged.conflicts:
+            raise MergeConflicts(sorted(merged.conflicts, key=lambda conflict: conflict.sort_key))
+        result = SchemaApplyResult(state.snapshot().branch, _NO_STEPS, None, state.sequence)
+        if merged.change is None:
+            return result
+        there = {entry.identity: entry for entry in main.snapshot().entries.values()}
+        outcome = publish_schema(graph, state, merged.change, actor=actor, message=message, elsewhere=there)
+        commit = outcome.commit
+        warnings = follow_schema(graph, state.branch)
+        result = replace(result, commit=commit, manifest_version=commit.manifest_version, warnings=warnings)
+    if not index:
+        return result
+    tables = [type_.table_key for type_ in merged.catalog.types]
+    built, trouble = build_behind(graph, name, tables, failpoint="schema_apply.post_unlock_pre_index")
+    return replace(
+        result,
+        index_commit=built.commit,
+        pending_indexes=built.pending,
+        warnings=(*result.warnings, *trouble),
+    )
