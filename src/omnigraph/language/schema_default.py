@@ -29,7 +29,7 @@ from omnigraph.language.schema_ast import (
 def check_default(
     annotation: Annotation, item: PropertyDeclaration, constraints: Sequence[Constraint]
 ) -> Iterator[Diagnostic]:
-    """Yield what is wrong with the default of a property, given the constraints of its type's body (D1)."""
+    """Yield what is wrong with the default of a property; `constraints` are those that name it (D1)."""
     name, type_ = item.name.text, item.type.value_type
     if annotation.argument is None:  # S41
         yield Diagnostic(f"@default on '{name}' needs a value, as in @default(0)", annotation.span)
@@ -43,7 +43,7 @@ def check_default(
         yield Diagnostic(f"@default on '{name}': {fault}", annotation.argument.span)
         return
     for rule in constraints:
-        if fault := _broken(rule, name, type_, annotation.argument):  # S42
+        if fault := _broken(rule, type_, annotation.argument):  # S42
             yield Diagnostic(f"@default on '{name}': {fault}", annotation.argument.span)
 
 
@@ -51,14 +51,7 @@ def _misplaced(item: PropertyDeclaration, constraints: Sequence[Constraint]) -> 
     type_ = item.type.value_type
     if type_.scalar is Scalar.BLOB or type_.is_vector:
         return f"a {type_.scalar} cannot have one"
-    columns = {
-        argument.name
-        for rule in constraints
-        if rule.name == "key"
-        for argument in rule.arguments
-        if isinstance(argument, NameArgument)
-    }
-    if item.name.text in columns or find(item.annotations, "key"):
+    if find(item.annotations, "key") or any(rule.name == "key" for rule in constraints):
         return "every row gives its own key"
     return None
 
@@ -129,20 +122,19 @@ def _too_large(value: AnnotationValue, scalar: Scalar) -> str | None:
 
 
 def _broken(
-    rule: Constraint, name: str, type_: ValueType, argument: NameArgument | LiteralArgument | ListArgument
+    rule: Constraint, type_: ValueType, argument: NameArgument | LiteralArgument | ListArgument
 ) -> str | None:
     """Return how a value that fits breaks a constraint; one that is itself wrong is reported elsewhere."""
     match rule.arguments, argument:
-        case (NameArgument(column), RangeArgument(low, high)), LiteralArgument(int() | float() as number):
+        case (NameArgument(), RangeArgument(low, high)), LiteralArgument(int() | float() as number):
             is_within = (low is None or low <= number) and (high is None or number <= high)
-            is_concerned = column == name and type_.is_number
-            return f"{_shown(number)} is outside of its @range" if is_concerned and not is_within else None
+            return f"{_shown(number)} is outside of its @range" if type_.is_number and not is_within else None
         case (
-            (NameArgument(column), LiteralArgument(str() as pattern)),
+            (NameArgument(), LiteralArgument(str() as pattern)),
             LiteralArgument(str() as text) | NameArgument(text),
         ):
-            is_concerned = column == name and type_.is_plain_string and not pattern_error(pattern)
-            is_broken = is_concerned and not has_match(pattern, text)
+            is_checked = type_.is_plain_string and not pattern_error(pattern)
+            is_broken = is_checked and not has_match(pattern, text)
             return f"{_shown(text)} does not match its @check" if is_broken else None
         case _:
             return None

@@ -5,7 +5,7 @@ those of the languages specification, 1.11.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from omnigraph.core.diagnostics import Diagnostic
 from omnigraph.core.errors import ParseError
@@ -78,18 +78,29 @@ def _node(node: Node, interfaces: dict[str, Interface]) -> Iterator[Diagnostic]:
     for item in node.properties:
         yield from _type_and_name(item)
         yield from _interface_types(node, item, interfaces)
-    for name in node.implements:
-        if name.text not in interfaces:
-            yield Diagnostic(f"unknown interface '{name.text}'", name.span, _known(interfaces))  # S09
+    for implemented in node.implements:
+        if implemented.text not in interfaces:
+            message = f"unknown interface '{implemented.text}'"  # S09
+            yield Diagnostic(message, implemented.span, _known(interfaces))
     owned = owned_properties(node, interfaces)
     types = {name: property_.item.type.value_type for name, property_ in owned.items()}
-    for property_ in owned.values():
-        for diagnostic in _property(property_, owned, node.constraints):
+    rules = _rules_by_column(node)
+    for name, property_ in owned.items():
+        for diagnostic in _property(property_, owned, rules.get(name, ())):
             # An error in an injected property is shown at the node that receives it.
             yield diagnostic if property_.is_declared else _moved(diagnostic, node, property_)
     for constraint in node.constraints:
         yield from check_constraint(constraint, types, owner=node.name.text, is_edge=False)
     yield from _keys(node, owned)
+
+
+def _rules_by_column(node: Node) -> dict[str, list[Constraint]]:
+    rules: dict[str, list[Constraint]] = {}
+    for constraint in node.constraints:
+        for argument in constraint.arguments:
+            if isinstance(argument, NameArgument):
+                rules.setdefault(argument.name, []).append(constraint)
+    return rules
 
 
 def _edge(edge: Edge) -> Iterator[Diagnostic]:
@@ -149,7 +160,7 @@ def _interface_types(
 
 
 def _property(
-    property_: OwnedProperty, owned: dict[str, OwnedProperty], constraints: tuple[Constraint, ...]
+    property_: OwnedProperty, owned: dict[str, OwnedProperty], constraints: Sequence[Constraint]
 ) -> Iterator[Diagnostic]:
     item = property_.item
     yield from _annotations(item)
