@@ -349,7 +349,7 @@ def _require_all(
         if name not in assigned:
             scope.fail("T12", f"insert for edge '{type_.name}' must provide '{name}'", statement.span)
     for item in type_.properties.values():
-        if item.type.nullable or item.name in assigned:
+        if item.type.nullable or item.default is not None or item.name in assigned:
             continue
         if item.embed is None:
             message = f"insert for '{type_.name}' must provide non-nullable property '{item.name}'"

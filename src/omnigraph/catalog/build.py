@@ -30,6 +30,7 @@ from omnigraph.core.limits import DIAGNOSTICS_MAX
 from omnigraph.core.span import Source
 from omnigraph.core.values import Scalar, ValueType, read_json
 from omnigraph.language.schema_ast import (
+    DefaultValue,
     Edge,
     Embed,
     Interface,
@@ -38,6 +39,7 @@ from omnigraph.language.schema_ast import (
     Note,
     PropertyDeclaration,
     SchemaFile,
+    default_of,
     embed_of,
     notes_of,
     written_columns,
@@ -168,6 +170,7 @@ def _properties(shape: TypeShape, accepted: AcceptedSchema) -> dict[str, Propert
             accepted.property_ids[shape.kind, shape.name, item.name],
             item.notes,
             item.embed,
+            None if item.default is None else item.default.value,
         )
         for item in shape.properties
     }
@@ -249,7 +252,8 @@ def _disagreeing(node: Node, interfaces: dict[str, Interface]) -> Iterator[Diagn
 
 
 def _meaning(item: PropertyDeclaration) -> tuple[object, ...]:
-    return item.type.value_type, written_columns(item), embed_of(item), notes_of(item.annotations)
+    notes = notes_of(item.annotations)
+    return item.type.value_type, written_columns(item), embed_of(item), default_of(item), notes
 
 
 def _endpoints(edge: Edge, node_names: set[str]) -> Iterator[Diagnostic]:
@@ -350,14 +354,16 @@ def _shape(entry: dict[str, Any]) -> TypeShape:
 
 
 def _property(item: dict[str, Any]) -> PropertyShape:
+    notes = _notes(item["annotations"])
     return PropertyShape(
         name=item["name"],
         type=_value_type(item["type"]),
-        notes=_notes(item["annotations"]),
+        notes=tuple(note for note in notes if note.name != "default"),
         written=tuple(item["written"]),
         embed=Embed(*item["embed"]) if item["embed"] else None,
         is_declared=item["declared"],
         satisfies=tuple(item["satisfies"]),
+        default=next((note for note in notes if note.name == "default"), None),
     )
 
 
@@ -381,5 +387,10 @@ def _rule(entry: list[Any]) -> Rule:
 
 def _notes(entries: list[dict[str, Any]]) -> tuple[Note, ...]:
     return tuple(
-        Note(entry["name"], entry["value"], tuple(entry.get("kwargs", {}).items())) for entry in entries
+        Note(entry["name"], _note_value(entry["value"]), tuple(entry.get("kwargs", {}).items()))
+        for entry in entries
     )
+
+
+def _note_value(value: Any) -> DefaultValue | None:  # noqa: ANN401 - whatever the document says
+    return tuple(value) if isinstance(value, list) else value

@@ -13,23 +13,31 @@ from omnigraph.catalog.migration_steps import (
     AddIndex,
     AddProperty,
     AddType,
+    ChangeDefault,
     DropMode,
     DropProperty,
     DropType,
     ExtendEnum,
+    RelaxProperty,
     RenameProperty,
     RenameType,
     Step,
     UnsupportedChange,
     UpdatePropertyMetadata,
     UpdateTypeMetadata,
+    WidenProperty,
 )
 from omnigraph.catalog.shape import DeclarationKind, DesiredSchema, PropertyShape, Rule, TypeShape
 from omnigraph.core.diagnostics import Diagnostic
 from omnigraph.core.errors import SchemaError
-from omnigraph.core.values import ValueType
-from omnigraph.language.schema_ast import Embed, Note
+from omnigraph.core.values import FLOATS, Scalar, ValueType
+from omnigraph.language.schema_ast import DefaultValue, Embed, Note
 
+WIDENINGS: dict[Scalar, frozenset[Scalar]] = {  # to types that hold every value of the old one exactly
+    Scalar.I32: frozenset({Scalar.I64, Scalar.F64}),
+    Scalar.U32: frozenset({Scalar.I64, Scalar.U64, Scalar.F64}),
+    Scalar.F32: frozenset({Scalar.F64}),
+}
 _FREE_NOTES = frozenset({"description", "instruction"})  # texts for readers: they may change at any time
 
 
@@ -155,9 +163,12 @@ class _Planner:
 
 
 def _added_property(owner: TypeShape, item: PropertyShape) -> Step:
-    if item.type.nullable:
-        return AddProperty(owner.kind, owner.name, item.name, item.type)
-    reason = f"adding required property '{owner.name}.{item.name}' is not supported: make it nullable"
+    if item.type.nullable or item.default is not None:
+        return AddProperty(owner.kind, owner.name, item.name, item.type, _default(item))
+    reason = (
+        f"adding required property '{owner.name}.{item.name}' is not supported: "
+        "make it nullable, or give it a @default"
+    )
     return UnsupportedChange(_entity(owner, item), reason, REQUIRED_PROPERTY.code)
 
 
@@ -168,7 +179,9 @@ def _changed_property(
     if old.name != new.name:
         yield RenameProperty(owner.kind, owner.name, old.name, new.name)
     if old.type != new.type:
-        yield _changed_type(owner, old.type, new)
+        yield from _changed_type(owner, old.type, new)
+    if old.default != new.default:
+        yield ChangeDefault(owner.kind, owner.name, new.name, _default(old), _default(new))
     if _embed_under(old.embed, renames) != new.embed:
         yield UnsupportedChange(entity, f"changing @embed of '{name}' is not supported")
     yield from _changed_spelling(owner, old, new, rules)
@@ -180,13 +193,46 @@ def _changed_property(
         yield _metadata(step, old.notes, new.notes, entity)
 
 
-def _changed_type(owner: TypeShape, old: ValueType, item: PropertyShape) -> Step:
-    new = item.type
+def _changed_type(owner: TypeShape, old: ValueType, item: PropertyShape) -> Iterator[Step]:
+    """Yield how values of the old type become values of the new one: the type first, then nullability."""
+    new = replace(item.type, nullable=old.nullable)
     before, after = set(old.enum_values or ()), set(new.enum_values or ())
-    if before and before < after and old.nullable == new.nullable:
-        return ExtendEnum(owner.kind, owner.name, item.name, tuple(sorted(after - before)))
-    reason = f"changing the type of '{owner.name}.{item.name}' from {old} to {new} is not supported"
-    return UnsupportedChange(_entity(owner, item), reason, CHANGED_TYPE.code)
+    unsupported = (
+        f"changing the type of '{owner.name}.{item.name}' from {old} to {item.type} is not supported"
+    )
+    if old.nullable and not item.type.nullable:
+        yield UnsupportedChange(_entity(owner, item), unsupported, CHANGED_TYPE.code)
+        return
+    if before and before < after:
+        yield ExtendEnum(owner.kind, owner.name, item.name, tuple(sorted(after - before)))
+    elif _is_wider(old, new):
+        if _is_key(owner, item) and old.scalar in FLOATS:
+            reason = f"{unsupported}: it is part of the key, and ids of existing rows would change"
+            yield UnsupportedChange(_entity(owner, item), reason, CHANGED_TYPE.code)
+            return
+        yield WidenProperty(owner.kind, owner.name, item.name, old, new)
+    elif old != new:
+        yield UnsupportedChange(_entity(owner, item), unsupported, CHANGED_TYPE.code)
+        return
+    if item.type.nullable and not old.nullable:
+        yield RelaxProperty(owner.kind, owner.name, item.name)
+
+
+def _is_wider(old: ValueType, new: ValueType) -> bool:
+    return new.scalar in WIDENINGS.get(old.scalar, frozenset()) and replace(new, scalar=old.scalar) == old
+
+
+def _is_key(owner: TypeShape, item: PropertyShape) -> bool:
+    """Return whether a property is a member of the key.
+
+    An id holds the text of its key. Integers have the same text in every wider type, floats do not: 0.1 as
+    F32 is 0.10000000149011612 as F64.
+    """
+    return any(rule.kind == "key" and item.name in rule.columns for rule in owner.rules)
+
+
+def _default(item: PropertyShape) -> DefaultValue | None:
+    return None if item.default is None else item.default.value
 
 
 def _changed_spelling(

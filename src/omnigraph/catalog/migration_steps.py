@@ -1,12 +1,16 @@
-"""The steps that lead from one accepted schema to the next, and how they are printed."""
+"""The steps that lead from one accepted schema to the next, what work each causes, and how they are printed.
+
+W1  Only a step whose work is `column` writes values of rows, and it writes one column.
+"""
 
 from dataclasses import dataclass, fields
 from enum import StrEnum
-from typing import Any
+from typing import Any, assert_never
 
 from omnigraph.catalog.shape import DeclarationKind, type_json
+from omnigraph.core.limits import JSON_INTEGER_MAX
 from omnigraph.core.values import ValueType
-from omnigraph.language.schema_ast import Note
+from omnigraph.language.schema_ast import DefaultValue, Note
 
 
 class DropMode(StrEnum):
@@ -14,6 +18,18 @@ class DropMode(StrEnum):
 
     SOFT = "soft"
     HARD = "hard"
+
+
+class Work(StrEnum):
+    """What a step does to the table of its type.
+
+    `none` changes the catalog only. `schema` changes the columns of the table, or creates it empty, and
+    touches no row. `column` writes one column for every row.
+    """
+
+    NONE = "none"
+    SCHEMA = "schema"
+    COLUMN = "column"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +51,13 @@ class RenameType:
 
 @dataclass(frozen=True, slots=True)
 class AddProperty:
-    """A new nullable column."""
+    """A new column; existing rows get the default, or null without one."""
 
     type_kind: DeclarationKind
     type_name: str
     property_name: str
     property_type: ValueType
+    default: DefaultValue | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +87,37 @@ class ExtendEnum:
     type_name: str
     property_name: str
     added_values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WidenProperty:
+    """A column of a wider type, which holds every value of the old one."""
+
+    type_kind: DeclarationKind
+    type_name: str
+    property_name: str
+    old: ValueType
+    new: ValueType
+
+
+@dataclass(frozen=True, slots=True)
+class RelaxProperty:
+    """A required property becomes nullable."""
+
+    type_kind: DeclarationKind
+    type_name: str
+    property_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeDefault:
+    """Later rows get another default, or none; existing rows keep their values."""
+
+    type_kind: DeclarationKind
+    type_name: str
+    property_name: str
+    old: DefaultValue | None
+    new: DefaultValue | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +178,9 @@ Step = (
     | RenameProperty
     | AddIndex
     | ExtendEnum
+    | WidenProperty
+    | RelaxProperty
+    | ChangeDefault
     | UpdateTypeMetadata
     | UpdatePropertyMetadata
     | DropType
@@ -144,6 +195,9 @@ _KINDS: dict[type[Step], str] = {
     RenameProperty: "rename_property",
     AddIndex: "add_constraint",
     ExtendEnum: "extend_enum",
+    WidenProperty: "widen_property",
+    RelaxProperty: "relax_property",
+    ChangeDefault: "change_default",
     UpdateTypeMetadata: "update_type_metadata",
     UpdatePropertyMetadata: "update_property_metadata",
     DropType: "drop_type",
@@ -153,14 +207,41 @@ _KINDS: dict[type[Step], str] = {
 _JSON_NAMES = {"old": "from", "new": "to", "columns": "constraint"}
 
 
+_LEFT_OUT_WHEN_NONE = frozenset({"code", "default"})
+
+
+def step_work(step: Step) -> Work | None:
+    """Return what a step does to a table; an unsupported change does nothing at all."""
+    if isinstance(step, UnsupportedChange):
+        return None
+    if step.type_kind is DeclarationKind.INTERFACE:
+        return Work.NONE  # an interface has no table
+    match step:
+        case AddProperty(default=default) if default is not None:
+            return Work.COLUMN
+        case WidenProperty():
+            return Work.COLUMN
+        case AddType() | AddProperty() | RenameProperty() | RelaxProperty() | DropProperty():
+            return Work.SCHEMA
+        case RenameType() | AddIndex() | ExtendEnum() | ChangeDefault() | DropType():
+            return Work.NONE
+        case UpdateTypeMetadata() | UpdatePropertyMetadata():
+            return Work.NONE
+        case _:
+            assert_never(step)
+
+
 def step_json(step: Step) -> dict[str, Any]:
-    """Return a step as every surface prints it: its kind, then its fields."""
+    """Return a step as every surface prints it: its kind, then its fields, then the work it causes."""
     document: dict[str, Any] = {"kind": _KINDS[type(step)]}
     for field in fields(step):
         value = getattr(step, field.name)
-        if field.name == "code" and value is None:
+        if field.name in _LEFT_OUT_WHEN_NONE and value is None:
             continue
         document[_JSON_NAMES.get(field.name, field.name)] = _value_json(field.name, value)
+    work = step_work(step)
+    if work is not None:
+        document["work"] = str(work)
     return document
 
 
@@ -171,7 +252,11 @@ def _value_json(name: str, value: object) -> object:
         case tuple() if name == "columns":
             return {"Index": list(value)}
         case tuple():
-            return [item.to_json() if isinstance(item, Note) else item for item in value]
+            return [_value_json(name, item) for item in value]
+        case Note():
+            return value.to_json()
+        case int() if abs(value) > JSON_INTEGER_MAX:
+            return str(value)
         case StrEnum():
             return str(value)
         case _:

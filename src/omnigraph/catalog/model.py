@@ -11,18 +11,22 @@ from decimal import Decimal
 
 from omnigraph.core.errors import ExecutionError
 from omnigraph.core.values import FLOATS, Scalar, ValueType
-from omnigraph.language.schema_ast import Embed, Note
+from omnigraph.language.schema_ast import DefaultValue, Embed, Note
 
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """One column of a type; `id` outlives its name."""
+    """One column of a type; `id` outlives its name.
+
+    `default` is what a row gets that does not mention the property, as written in the schema.
+    """
 
     name: str
     type: ValueType
     id: int
     notes: tuple[Note, ...] = ()
     embed: Embed | None = None
+    default: DefaultValue | None = None
 
     @property
     def is_blob(self) -> bool:

@@ -40,6 +40,7 @@ def _properties(type_: TypeShape) -> Iterator[str]:
         if item.is_declared:
             words = [f"@{kind}" for kind in item.written]
             words += [] if item.embed is None else [_embed(item.embed)]
+            words += [] if item.default is None else [_note(item.default)]
             words += [_note(note) for note in item.notes]
             yield " ".join([f"    {item.name}: {item.type}", *words])
 

@@ -27,7 +27,9 @@ from omnigraph.language.schema_ast import (
     PropertyDeclaration,
     RangeArgument,
     SchemaFile,
+    default_of,
     embed_of,
+    note_order,
     notes_of,
     owned_properties,
     rename_hint,
@@ -74,7 +76,7 @@ class PropertyShape:
     """One property of a type.
 
     `written` says which of key, unique and index are written on the property itself; `satisfies` are the
-    interfaces that require it.
+    interfaces that require it. `default` is the `@default` with its value as written.
     """
 
     name: str
@@ -84,6 +86,7 @@ class PropertyShape:
     embed: Embed | None
     is_declared: bool
     satisfies: tuple[str, ...]
+    default: Note | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +217,7 @@ def _properties(owned: tuple[OwnedProperty, ...]) -> tuple[PropertyShape, ...]:
             embed=embed_of(property_.item),
             is_declared=property_.is_declared,
             satisfies=property_.interfaces,
+            default=default_of(property_.item),
         )
         for property_ in owned
     ]
@@ -271,10 +275,12 @@ def _type_json(shape: TypeShape) -> dict[str, Any]:
 
 
 def _property_json(item: PropertyShape) -> dict[str, Any]:
+    # A default stands among the other annotations, where it stood before it had a meaning: hashes stay.
+    notes = item.notes if item.default is None else sorted((*item.notes, item.default), key=note_order)
     return {
         "name": item.name,
         "type": type_json(item.type),
-        "annotations": [note.to_json() for note in item.notes],
+        "annotations": [note.to_json() for note in notes],
         "written": list(item.written),
         "embed": [item.embed.source, item.embed.model] if item.embed else None,
         "declared": item.is_declared,

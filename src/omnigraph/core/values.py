@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from omnigraph.core.limits import I32_MAX, I32_MIN, I64_MAX, I64_MIN, U32_MAX, U64_MAX
+
 
 class Scalar(StrEnum):
     """The item of every type; the text is the keyword of both languages."""
@@ -27,6 +29,12 @@ class Scalar(StrEnum):
 INTEGERS = frozenset({Scalar.I32, Scalar.I64, Scalar.U32, Scalar.U64})
 FLOATS = frozenset({Scalar.F32, Scalar.F64})
 NUMBERS = INTEGERS | FLOATS
+INTEGER_WIDTHS = {
+    Scalar.I32: (I32_MIN, I32_MAX),
+    Scalar.I64: (I64_MIN, I64_MAX),
+    Scalar.U32: (0, U32_MAX),
+    Scalar.U64: (0, U64_MAX),
+}
 SCALAR_WORDS = {str(scalar): scalar for scalar in Scalar if scalar is not Scalar.VECTOR}
 
 

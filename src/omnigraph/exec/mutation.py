@@ -291,7 +291,12 @@ class _MutationRun:
             self.nodes += 1
             if type_.key is not None:
                 self.needs_merge.add(type_.table_key)
-        converted = Converted(type_, columns, flaws, None, np.array([line], dtype=np.int64))
+        unsaid = {
+            name: np.ones(1, dtype=np.bool_)
+            for name, item in type_.properties.items()
+            if item.default is not None and name not in values
+        }
+        converted = Converted(type_, columns, flaws, None, np.array([line], dtype=np.int64), unsaid=unsaid)
         self.add(assemble(converted, file=0, make_id=self.make_id, log=self.log))
 
     def update(self, operation: UpdateOp, line: int) -> None:

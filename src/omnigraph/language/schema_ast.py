@@ -12,9 +12,10 @@ from omnigraph.core.values import Scalar, ValueType
 from omnigraph.language.tree import Name, span_field
 
 AnnotationValue = str | int | float | bool
+DefaultValue = AnnotationValue | tuple[AnnotationValue, ...]
 
 COLUMN_ANNOTATIONS = ("key", "unique", "index")  # the same as a one-column constraint in the body
-TYPED_ANNOTATIONS = frozenset({*COLUMN_ANNOTATIONS, "embed", "rename_from"})
+TYPED_ANNOTATIONS = frozenset({*COLUMN_ANNOTATIONS, "default", "embed", "rename_from"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,14 @@ class LiteralArgument:
 
 
 @dataclass(frozen=True, slots=True)
+class ListArgument:
+    """A list of literals, which only `@default` takes."""
+
+    items: tuple[LiteralArgument, ...]
+    span: Span = span_field()
+
+
+@dataclass(frozen=True, slots=True)
 class RangeArgument:
     """Inclusive bounds, at least one of which is given."""
 
@@ -47,7 +56,7 @@ class Annotation:
     """`@name(argument, keyword=literal)` on a declaration or property."""
 
     name: str
-    argument: NameArgument | LiteralArgument | None
+    argument: NameArgument | LiteralArgument | ListArgument | None
     keywords: tuple[tuple[str, AnnotationValue], ...]
     span: Span = span_field()
 
@@ -187,13 +196,13 @@ class Embed:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Note:
-    """An annotation that the catalog only carries along.
+    """An annotation as data: one that the catalog only carries along, or a default.
 
     Notes compare by their JSON, in which 1, 1.0 and true are three things.
     """
 
     name: str
-    value: AnnotationValue | None
+    value: DefaultValue | None
     keywords: tuple[tuple[str, AnnotationValue], ...] = ()
 
     @property
@@ -211,7 +220,8 @@ class Note:
 
     def to_json(self) -> dict[str, Any]:
         """Return `{"name", "value"}`, with `kwargs` where there are any."""
-        document: dict[str, Any] = {"name": self.name, "value": self.value}
+        value = list(self.value) if isinstance(self.value, tuple) else self.value
+        document: dict[str, Any] = {"name": self.name, "value": value}
         if self.keywords:
             document["kwargs"] = dict(self.keywords)
         return document
@@ -238,6 +248,15 @@ def embed_of(item: PropertyDeclaration) -> Embed | None:
     return Embed(source, model if isinstance(model, str) else None)
 
 
+def default_of(item: PropertyDeclaration) -> Note | None:
+    """Return the `@default` of a property, with its value as written.
+
+    An interface that no node implements may hold an annotation without a value, which has no effect.
+    """
+    annotation = find(item.annotations, "default")
+    return None if annotation is None or annotation.argument is None else _note(annotation)
+
+
 def rename_hint(annotations: tuple[Annotation, ...]) -> str | None:
     """Return the name given by `@rename_from`."""
     annotation = find(annotations, "rename_from")
@@ -247,12 +266,23 @@ def rename_hint(annotations: tuple[Annotation, ...]) -> str | None:
 def notes_of(annotations: tuple[Annotation, ...]) -> tuple[Note, ...]:
     """Return the annotations that mean nothing to the catalog, in a canonical order."""
     notes = {_note(annotation) for annotation in annotations if annotation.name not in TYPED_ANNOTATIONS}
-    return tuple(sorted(notes, key=lambda note: note.canonical))
+    return tuple(sorted(notes, key=note_order))
+
+
+def note_order(note: Note) -> str:
+    """Return what notes are sorted by."""
+    return note.canonical
 
 
 def _note(annotation: Annotation) -> Note:
-    argument = annotation.argument
-    value = argument.value if isinstance(argument, LiteralArgument) else argument_text(annotation)
+    value: DefaultValue | None
+    match annotation.argument:
+        case ListArgument(items):
+            value = tuple(item.value for item in items)
+        case LiteralArgument(literal):
+            value = literal
+        case _:
+            value = argument_text(annotation)
     return Note(annotation.name, value, tuple(sorted(annotation.keywords, key=json.dumps)))
 
 

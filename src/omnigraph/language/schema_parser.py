@@ -13,6 +13,7 @@ from omnigraph.language.schema_ast import (
     Declaration,
     Edge,
     Interface,
+    ListArgument,
     LiteralArgument,
     NameArgument,
     Node,
@@ -266,6 +267,10 @@ class _SchemaParser(TokenCursor):
             raise self.failure("@card is not allowed here", name.span, help=help)
         if not self.accept("("):
             return Annotation(name.text, None, (), self.since(start))
+        if name.text == "default":
+            value = self.default_argument()
+            self.expect(")")
+            return Annotation(name.text, value, (), self.since(start))
         argument = self.annotation_argument()
         keywords: list[tuple[str, AnnotationValue]] = []
         while self.accept(","):
@@ -274,6 +279,23 @@ class _SchemaParser(TokenCursor):
             keywords.append((keyword, self.literal().value))
         self.expect(")")
         return Annotation(name.text, argument, tuple(keywords), self.since(start))
+
+    def default_argument(self) -> NameArgument | LiteralArgument | ListArgument:
+        """Read a value: what any annotation takes, a negative number, or a list of literals."""
+        start = self.token
+        if not self.accept("["):
+            return self.signed_literal() if self.at("-") else self.annotation_argument()
+        items: list[LiteralArgument] = []
+        if not self.at("]"):
+            items.append(self.signed_literal())
+            while self.accept(","):
+                items.append(self.signed_literal())
+        self.expect("]")
+        return ListArgument(tuple(items), self.since(start))
+
+    def signed_literal(self) -> LiteralArgument:
+        start = self.token
+        return LiteralArgument(self.number(), self.since(start)) if self.at("-") else self.literal()
 
     def annotation_argument(self) -> NameArgument | LiteralArgument:
         token = self.token

@@ -1,22 +1,18 @@
 """The checks of a schema that need only its source.
 
-Each rule yields diagnostics; they are reported together, in the order of the text. The labels S03 to S32 are
+Each rule yields diagnostics; they are reported together, in the order of the text. The labels S03 to S42 are
 those of the languages specification, 1.11.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from omnigraph.core.diagnostics import Diagnostic
 from omnigraph.core.errors import ParseError
-from omnigraph.core.limits import (
-    CARDINALITY_MAX,
-    DIAGNOSTIC_EXCERPT_MAX,
-    DIAGNOSTICS_MAX,
-    VECTOR_DIMENSION_MAX,
-)
+from omnigraph.core.limits import CARDINALITY_MAX, DIAGNOSTICS_MAX, VECTOR_DIMENSION_MAX
 from omnigraph.core.span import Span
 from omnigraph.core.values import Scalar, ValueType
+from omnigraph.language.pattern import pattern_error
 from omnigraph.language.schema_ast import (
     COLUMN_ANNOTATIONS,
     Annotation,
@@ -35,14 +31,13 @@ from omnigraph.language.schema_ast import (
     find,
     owned_properties,
 )
+from omnigraph.language.schema_default import check_default
 
 _STORAGE_COLUMNS = frozenset(
     {"_rowid", "_rowaddr", "_rowoffset", "_row_created_at_version", "_row_last_updated_at_version"}
 )
-_ONCE = frozenset({*COLUMN_ANNOTATIONS, "embed", "description", "instruction", "rename_from"})
-_PROPERTY_ONLY = frozenset({*COLUMN_ANNOTATIONS, "embed"})
-
-
+_ONCE = frozenset({*COLUMN_ANNOTATIONS, "default", "embed", "description", "instruction", "rename_from"})
+_PROPERTY_ONLY = frozenset({*COLUMN_ANNOTATIONS, "default", "embed"})
 ENDPOINT_COLUMNS = frozenset({"src", "dst"})
 _NODE_ONLY = frozenset({"key", "range", "check"})
 _TWO_ARGUMENTS = 2
@@ -83,18 +78,29 @@ def _node(node: Node, interfaces: dict[str, Interface]) -> Iterator[Diagnostic]:
     for item in node.properties:
         yield from _type_and_name(item)
         yield from _interface_types(node, item, interfaces)
-    for name in node.implements:
-        if name.text not in interfaces:
-            yield Diagnostic(f"unknown interface '{name.text}'", name.span, _known(interfaces))  # S09
+    for implemented in node.implements:
+        if implemented.text not in interfaces:
+            message = f"unknown interface '{implemented.text}'"  # S09
+            yield Diagnostic(message, implemented.span, _known(interfaces))
     owned = owned_properties(node, interfaces)
     types = {name: property_.item.type.value_type for name, property_ in owned.items()}
-    for property_ in owned.values():
-        for diagnostic in _property(property_, owned):
+    rules = _rules_by_column(node)
+    for name, property_ in owned.items():
+        for diagnostic in _property(property_, owned, rules.get(name, ())):
             # An error in an injected property is shown at the node that receives it.
             yield diagnostic if property_.is_declared else _moved(diagnostic, node, property_)
     for constraint in node.constraints:
         yield from check_constraint(constraint, types, owner=node.name.text, is_edge=False)
     yield from _keys(node, owned)
+
+
+def _rules_by_column(node: Node) -> dict[str, list[Constraint]]:
+    rules: dict[str, list[Constraint]] = {}
+    for constraint in node.constraints:
+        for argument in constraint.arguments:
+            if isinstance(argument, NameArgument):
+                rules.setdefault(argument.name, []).append(constraint)
+    return rules
 
 
 def _edge(edge: Edge) -> Iterator[Diagnostic]:
@@ -110,6 +116,8 @@ def _edge(edge: Edge) -> Iterator[Diagnostic]:
                 yield Diagnostic(f"@{annotation.name} is not allowed on an edge property", annotation.span)
             elif annotation.name in COLUMN_ANNOTATIONS:
                 yield from _column(annotation, item)
+            elif annotation.name == "default":
+                yield from check_default(annotation, item, ())
     for constraint in edge.constraints:
         yield from check_constraint(constraint, types, owner=edge.name.text, is_edge=True)
 
@@ -151,7 +159,9 @@ def _interface_types(
                 yield Diagnostic(message, item.type.span)
 
 
-def _property(property_: OwnedProperty, owned: dict[str, OwnedProperty]) -> Iterator[Diagnostic]:
+def _property(
+    property_: OwnedProperty, owned: dict[str, OwnedProperty], constraints: Sequence[Constraint]
+) -> Iterator[Diagnostic]:
     item = property_.item
     yield from _annotations(item)
     for annotation in item.annotations:
@@ -159,6 +169,8 @@ def _property(property_: OwnedProperty, owned: dict[str, OwnedProperty]) -> Iter
             yield from _column(annotation, item)
         elif annotation.name == "embed":
             yield from _embed(annotation, item, owned)
+        elif annotation.name == "default":
+            yield from check_default(annotation, item, constraints)
 
 
 def _annotations(item: PropertyDeclaration) -> Iterator[Diagnostic]:
@@ -359,22 +371,3 @@ def _unknown(
     known = ", ".join(sorted(types)) or "none"  # S13
     message = f"@{constraint.name} names an unknown property '{argument.name}' of '{owner}'"
     return Diagnostic(message, argument.span, f"properties are: {known}")
-
-
-def pattern_error(pattern: str) -> str | None:
-    """Return why a pattern of `@check` does not compile, or `None` if it does.
-
-    Patterns are RE2, whose time is linear in the text. Arrow checks values with them, so Arrow compiles them.
-    """
-    # Arrow is imported late: most sources that are parsed have no pattern.
-    import pyarrow as pa
-    from pyarrow._compute import MatchSubstringOptions, call_function
-
-    try:
-        # Matching a null is enough to compile the pattern; to make arrays of lists, pyarrow imports pandas.
-        # Importing `pyarrow.compute` would generate 290 functions, of which one is called.
-        call_function("match_substring_regex", [pa.nulls(1, pa.string())], MatchSubstringOptions(pattern))
-    except pa.ArrowInvalid as error:
-        # The text repeats the pattern, which may be as long as its author likes.
-        return str(error).removeprefix("Invalid regular expression: ")[:DIAGNOSTIC_EXCERPT_MAX]
-    return None

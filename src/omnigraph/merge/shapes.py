@@ -7,14 +7,14 @@ S1  Properties are matched by their numbers. A property that a state does not ha
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, cast
 
 import pyarrow as pa
 
 from omnigraph.catalog.arrow_schema import arrow_schema
 from omnigraph.catalog.reshape import EntityType, reshape
 from omnigraph.storage.tables.pinned import PinnedTable
-from omnigraph.validate.defaults import stored_default
+from omnigraph.validate.columns import Column
+from omnigraph.validate.defaults import repeated, stored_default
 
 Shapes = Mapping[PinnedTable, "RowShape"]
 
@@ -27,12 +27,14 @@ class RowShape:
     """The columns that rows get, each with the one it comes from, or the value that all rows have (S1)."""
 
     schema: pa.Schema
-    columns: tuple[tuple[str | None, object], ...]
+    columns: tuple[tuple[str | None, Column | None], ...]
 
     def of(self, rows: pa.Table) -> pa.Table:
         """Return rows in these columns."""
         arrays = [
-            rows[source].cast(field.type) if source is not None else _filled(value, field.type, rows.num_rows)
+            rows[source].cast(field.type)
+            if source is not None
+            else repeated(value, field.type, rows.num_rows)
             for (source, value), field in zip(self.columns, self.schema, strict=True)
         ]
         return pa.table(arrays, schema=self.schema)
@@ -52,8 +54,3 @@ def row_shape(old: EntityType, new: EntityType) -> RowShape | None:
             for origin in origins
         ),
     )
-
-
-def _filled(value: object, type_: pa.DataType, count: int) -> "pa.Array[Any]":
-    scalar: Any = pa.scalar(cast("Any", value), type_)
-    return cast("pa.Array[Any]", pa.repeat(scalar, count))

@@ -131,6 +131,10 @@ class ArrowQuestions:
         """Return for each of these properties in how many committed rows its value becomes null."""
         return cleared_rows(self._deltas[table_key].folded, names, self._ops)
 
+    def replaced(self, table_key: str, names: Sequence[str]) -> dict[str, int]:
+        """Return for each of these properties how many committed rows with a value are written anew."""
+        return replaced_rows(self._deltas[table_key].folded, names, self._ops)
+
     def _repeated(self, rows: TypedRows, columns: Sequence[str]) -> Positions:
         if rows.count < 2 or (rows.has_fresh_ids and list(columns) == [ID]):
             return np.empty(0, dtype=np.int64)
@@ -212,6 +216,16 @@ def cleared_rows(rows: TypedRows, names: Sequence[str], ops: KeyOps) -> dict[str
         if count:
             counts[name] = count
     return counts
+
+
+def replaced_rows(rows: TypedRows, names: Sequence[str], ops: KeyOps) -> dict[str, int]:
+    """Return how many committed rows have a value of each property and are replaced by one of these."""
+    if rows.has_fresh_ids or not names:
+        return {}
+    table_key = rows.type.table_key
+    known = ops.present(table_key, rows.ids)
+    counts = {name: len(ops.holders(table_key, known, name)) for name in names if len(known)}
+    return {name: count for name, count in counts.items() if count}
 
 
 def _is_null(table: pa.Table, name: str) -> Column:

@@ -1,7 +1,7 @@
 """From the columns of one input to rows with ids: the last step, which all readers share."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ from omnigraph.catalog.arrow_schema import arrow_schema
 from omnigraph.catalog.model import EdgeType, NodeType
 from omnigraph.core.arrays import Mask
 from omnigraph.validate.columns import Column, TypedRows, charge, to_mask, true_positions
+from omnigraph.validate.defaults import fill_unsaid
 from omnigraph.validate.ids import derive_ids
 from omnigraph.validate.new_ids import made_ids
 from omnigraph.validate.values import quote
@@ -25,7 +26,8 @@ class Converted:
     """The columns of one type from one input, with the values that could not be converted.
 
     `columns` are the properties, and `src` and `dst` of edges. `given_ids` has a null for a row without an
-    id, or is `None` when no row has one. `left_out` are the properties that some record did not mention.
+    id, or is `None` when no row has one. `left_out` are the properties that some record did not mention;
+    `unsaid` marks those records for each of them that has a default.
     """
 
     type: NodeType | EdgeType
@@ -34,10 +36,11 @@ class Converted:
     given_ids: Column | None
     lines: npt.NDArray[np.int64]
     left_out: frozenset[str] = frozenset()
+    unsaid: Mapping[str, Mask] = field(default_factory=dict)
 
 
 def assemble(converted: Converted, *, file: int, make_id: Callable[[], str], log: ViolationLog) -> TypedRows:
-    """Return the rows with their ids, and report the flaws.
+    """Return the rows with their ids and the defaults they take, and report the flaws.
 
     A keyed node whose given id does not match its key is a violation of its record; the record goes no
     further.
@@ -49,8 +52,10 @@ def assemble(converted: Converted, *, file: int, make_id: Callable[[], str], log
     else:
         ids, is_fresh = _given_or_made(converted.given_ids, count, make_id)
     schema = arrow_schema(type_)
-    columns = [ids, *(converted.columns[name] for name in schema.names[1:])]
-    table = pa.Table.from_arrays(columns, schema=schema)
+    given = dict(converted.columns)
+    for name, unsaid in converted.unsaid.items():
+        given[name] = fill_unsaid(given[name], type_.properties[name], unsaid)
+    table = pa.Table.from_arrays([ids, *(given[name] for name in schema.names[1:])], schema=schema)
     files = np.full(count, file, dtype=np.int32)
     masks = _masks(converted.flaws, count)
     rows = TypedRows(type_, table, files, converted.lines, masks, is_fresh, converted.left_out)

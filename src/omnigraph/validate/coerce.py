@@ -27,9 +27,9 @@ from omnigraph.core.arrays import Positions
 from omnigraph.core.errors import ExecutionError
 from omnigraph.core.limits import I32_MAX, I32_MIN, I64_MAX, I64_MIN
 from omnigraph.core.temporal import days_of, millis_of, parse_date, parse_datetime
-from omnigraph.core.values import FLOATS, INTEGERS, Scalar, ValueType, json_name
+from omnigraph.core.values import FLOATS, INTEGER_WIDTHS, INTEGERS, Scalar, ValueType, json_name
 from omnigraph.validate.columns import Column
-from omnigraph.validate.values import INTEGER_WIDTHS, quote
+from omnigraph.validate.values import quote
 
 Problems = list[tuple[int, str]]
 BLOB_PREFIX = "base64:"

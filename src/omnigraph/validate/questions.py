@@ -98,3 +98,7 @@ class KeyQuestions(Protocol):
     def cleared(self, table_key: str, names: Sequence[str]) -> dict[str, int]:
         """Return for each of these properties in how many committed rows its value becomes null."""
         ...
+
+    def replaced(self, table_key: str, names: Sequence[str]) -> dict[str, int]:
+        """Return for each of these properties how many committed rows with a value are written anew."""
+        ...

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from omnigraph.catalog.bind_expression import hinting
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType
+from omnigraph.core.arrays import Mask
 from omnigraph.core.errors import ResourceLimit
 from omnigraph.core.values import json_name
 from omnigraph.validate.assemble import Converted, Flaw, assemble
@@ -270,12 +271,15 @@ def _convert(batch: _Batch) -> Converted:
     columns: dict[str, Column] = {}
     flaws: list[Flaw] = []
     left_out: set[str] = set()
+    unsaid: dict[str, Mask] = {}
     for name, item in batch.type.properties.items():
         values = [data.get(name) for data in batch.data]
         columns[name], problems = coerce_column(values, item, f"{batch.type.name}.{name}")
         flaws += ((row, name, message) for row, message in problems)
         if columns[name].null_count and any(name not in data for data in batch.data):
             left_out.add(name)
+            if item.default is not None:
+                unsaid[name] = np.array([name not in data for data in batch.data], dtype=np.bool_)
     if isinstance(batch.type, EdgeType):
         columns["src"], columns["dst"] = (
             pa.array(batch.sources, pa.utf8()),
@@ -284,7 +288,7 @@ def _convert(batch: _Batch) -> Converted:
     ids: list[Any] = [data.get("id") for data in batch.data] if batch.has_ids else []
     given = pa.array(ids, pa.utf8()) if batch.has_ids else None
     lines = np.array(batch.lines, dtype=np.int64)
-    return Converted(batch.type, columns, flaws, given, lines, frozenset(left_out))
+    return Converted(batch.type, columns, flaws, given, lines, frozenset(left_out), unsaid)
 
 
 def _may_repeat(line: bytes, members: int) -> bool:

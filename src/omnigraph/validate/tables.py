@@ -94,7 +94,9 @@ def _converted(
     columns, flaws = coerce_table(table, type_, coerce)
     given = columns.pop("id", None)
     left_out = frozenset(type_.properties).difference(table.column_names)
-    return Converted(type_, columns, flaws, given, lines, left_out)
+    every = np.ones(table.num_rows, dtype=np.bool_)
+    unsaid = {name: every for name in left_out if type_.properties[name].default is not None}
+    return Converted(type_, columns, flaws, given, lines, left_out, unsaid)
 
 
 def wrong_column(schema: pa.Schema, type_: NodeType | EdgeType) -> str | None:

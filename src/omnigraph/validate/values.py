@@ -14,17 +14,9 @@ import pyarrow.compute as pc
 
 from omnigraph.catalog.model import Bounds, NodeType, Property
 from omnigraph.core.arrays import Mask, Positions
-from omnigraph.core.limits import (
-    DIAGNOSTIC_EXCERPT_MAX,
-    I32_MAX,
-    I32_MIN,
-    I64_MAX,
-    I64_MIN,
-    U32_MAX,
-    U64_MAX,
-)
+from omnigraph.core.limits import DIAGNOSTIC_EXCERPT_MAX
 from omnigraph.core.temporal import format_datetime
-from omnigraph.core.values import FLOATS, INTEGERS, Scalar
+from omnigraph.core.values import FLOATS, INTEGER_WIDTHS, INTEGERS, Scalar
 from omnigraph.validate.columns import Column, TypedRows, charge, to_mask, true_positions
 from omnigraph.validate.violations import ViolationKind, ViolationLog
 
@@ -32,12 +24,6 @@ _EPOCH_DAY = date(1970, 1, 1).toordinal()
 DAY_MS = 86_400_000
 DAYS_MIN, DAYS_MAX = date.min.toordinal() - _EPOCH_DAY, date.max.toordinal() - _EPOCH_DAY  # years 1 to 9999
 MILLIS_MIN, MILLIS_MAX = DAYS_MIN * DAY_MS, (DAYS_MAX + 1) * DAY_MS - 1
-INTEGER_WIDTHS = {
-    Scalar.I32: (I32_MIN, I32_MAX),
-    Scalar.I64: (I64_MIN, I64_MAX),
-    Scalar.U32: (0, U32_MAX),
-    Scalar.U64: (0, U64_MAX),
-}
 Report = Callable[[Positions, ViolationKind, int, Callable[[int], str]], None]
 
 

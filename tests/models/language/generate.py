@@ -24,7 +24,9 @@ COMPARISONS = _words(">= <= != > < =")
 WORD_OPERATORS = _words("starts_with contains")
 AGGREGATES = _words("count sum avg min max")
 WORDS = {
-    "schema": _words("interface node edge implements enum card true false key unique index range check"),
+    "schema": _words(
+        "interface node edge implements enum card true false key unique index range check default"
+    ),
     "query": _words("""
         query match not return as order asc desc limit now nearest search fuzzy match_text bm25 rrf datetime
         date true false insert update set delete where description instruction null count sum avg min max
@@ -286,9 +288,20 @@ class SchemaWriter(_Writer):
     def annotation(self) -> list[str]:
         if self.rng.random() < 0.4:
             return ["@", self.name(but=("card",))]
+        if self.rng.random() < 0.3:
+            return ["@", "default", "(", *self.rng.choice((self.default_list, self.default_value))(), ")"]
         argument = [self.literal() if self.rng.random() < 0.6 else self.name()]
         keywords = self.some(lambda: [",", self.name(), "=", self.literal()], 0, 2)
-        return ["@", self.name(but=("card", *CONSTRAINTS)), "(", *argument, *keywords, ")"]
+        return ["@", self.name(but=("card", "default", *CONSTRAINTS)), "(", *argument, *keywords, ")"]
+
+    def default_list(self) -> list[str]:
+        return ["[", *self.listed(lambda: [self.signed()], 0, 3), "]"]
+
+    def default_value(self) -> list[str]:
+        return [self.signed() if self.rng.random() < 0.7 else self.name()]
+
+    def signed(self) -> str:
+        return self.rng.choice((self.number, self.literal))()
 
     def literal(self) -> str:
         return self.rng.choice((self.string(), self.integer(), self.decimal(), "true", "false"))

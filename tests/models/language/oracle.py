@@ -179,7 +179,7 @@ def _check_integer(text: str, maximum: int) -> None:
 
 
 def _signed(text: str) -> Neutral:
-    """Return a bound of a range."""
+    """Return a bound of a range, or an integer of a default."""
     if text.startswith("-"):
         return _scalar(-int(text[1:].lstrip("0") or "0"))
     return _integer(text)
@@ -276,12 +276,16 @@ def _type_name(tree: Parsed) -> Neutral:
 
 
 def _annotation(tree: Parsed) -> Neutral:
-    arguments = [_argument(child) for child in _trees(tree, "argument")]
+    arguments = [_argument(child) for child in _trees(tree, "argument", "default", "argument_list")]
     keywords = tuple(_keyword(child) for child in _trees(tree, "keyword"))
-    return ("Annotation", _leaves(tree, "ANNOTATION_NAME")[0], arguments[0] if arguments else None, keywords)
+    (name,) = (*_leaves(tree, "ANNOTATION_NAME"), *_leaves(tree, "DEFAULT_NAME"))
+    return ("Annotation", name, arguments[0] if arguments else None, keywords)
 
 
 def _argument(tree: Parsed) -> Neutral:
+    if tree.data == "argument_list":
+        items = [child for child in tree.children if isinstance(child, Token)]
+        return ("ListArgument", tuple(("LiteralArgument", _token_value(item)) for item in items))
     (token,) = tree.children
     assert isinstance(token, Token)
     if token.type == "ARGUMENT_NAME":

@@ -423,6 +423,8 @@ MANY_TOKENS: dict[tuple[Language, str], Large] = {
     ("schema", "enum values"): numbered("node N { a: enum(", "v#,", "z) }"),
     ("schema", "properties"): numbered("node N {", "p#: I32 ", "}"),
     ("schema", "equal properties"): Large("node N {", "p: I32 ", "}"),
+    ("schema", "defaults"): numbered("node N {", "p#: I32 @default(1) @range(p#, 0..) ", "}"),
+    ("schema", "items of a default"): Large("node N { a: [I32] @default([", "1, ", "1]) }"),
     ("schema", "nodes"): numbered("", "node N# {} "),
     ("schema", "equal nodes"): Large("", "node N {} "),
     ("schema", "edges"): numbered("node N {} ", "edge E#: N -> N "),

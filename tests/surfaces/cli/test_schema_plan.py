@@ -34,7 +34,7 @@ def test_an_added_optional_property_is_one_supported_step(tmp_path: Path) -> Non
     outcome = plan(tmp_path, ADDED)
 
     assert outcome == Outcome(
-        0, "supported: yes\nsteps: 1\n  1. add node property Craft.orbit: String?\n", ""
+        0, "supported: yes\nsteps: 1\n  1. add node property Craft.orbit: String?; no row is written\n", ""
     )
     assert ((tmp_path / "old.pg").read_text(), (tmp_path / "new.pg").read_text()) == (SCHEMA, ADDED)
     assert {path.name for path in tmp_path.iterdir()} == {"old.pg", "new.pg"}
@@ -63,6 +63,7 @@ def test_the_json_of_a_plan_is_its_uri_verdict_and_steps(tmp_path: Path) -> None
                 "type_name": "Craft",
                 "property_name": "orbit",
                 "property_type": {"scalar": "String", "nullable": True, "list": False, "enum_values": None},
+                "work": "schema",
             }
         ],
     }
@@ -106,9 +107,9 @@ def test_every_drop_is_soft_unless_data_loss_is_allowed(
     assert {step["kind"]: step["mode"] for step in steps} == {"drop_property": mode, "drop_type": mode}
     assert [step["type_kind"] for step in steps] == ["node", "node", "edge"]
     assert text.stdout.splitlines()[2:] == [
-        f"  1. drop node property Craft.mass_kg ({mode}) [OG-DS-104]",
-        f"  2. drop node Mission ({mode}) [OG-DS-102]",
-        f"  3. drop edge Flew ({mode}) [OG-DS-103]",
+        f"  1. drop node property Craft.mass_kg ({mode}); no row is written [OG-DS-104]",
+        f"  2. drop node Mission ({mode}); no table is written [OG-DS-102]",
+        f"  3. drop edge Flew ({mode}); no table is written [OG-DS-103]",
     ]
 
 

@@ -66,6 +66,7 @@ def test_a_nullable_property_is_added() -> None:
             "type_name": "T",
             "property_name": "x",
             "property_type": STRING_TYPE,
+            "work": "schema",
         }
     ]
     assert plan(ACCEPTED, added("x: String?")).is_supported
@@ -86,7 +87,14 @@ def test_a_dropped_property_is_purged_only_when_data_loss_is_allowed(
     steps = plan_steps(ACCEPTED, replaced("  n: I32?", ""), allow_data_loss=allow_data_loss)
 
     assert steps == [
-        {"kind": "drop_property", "type_kind": "node", "type_name": "T", "property_name": "n", "mode": mode}
+        {
+            "kind": "drop_property",
+            "type_kind": "node",
+            "type_name": "T",
+            "property_name": "n",
+            "mode": mode,
+            "work": "schema",
+        }
     ]
 
 
@@ -99,6 +107,7 @@ def test_an_enum_gains_values() -> None:
             "type_name": "T",
             "property_name": "st",
             "added_values": ["c"],
+            "work": "none",
         }
     ]
 
@@ -109,15 +118,32 @@ def test_the_order_of_enum_values_is_no_change() -> None:
 
 
 @pytest.mark.case("languages", 79)
-@pytest.mark.parametrize("type_", ["enum(a)", "enum(a, z)", "String", "enum(a, b, c)?"])
+@pytest.mark.parametrize("type_", ["enum(a)", "enum(a, z)", "String"])
 def test_an_enum_changes_in_no_other_way(type_: str) -> None:
     reason = assert_unsupported(ACCEPTED, replaced("enum(a, b)", type_), "node:T.st", "OG-MF-106")
 
     assert "'T.st'" in reason
 
 
+@pytest.mark.case("languages", 79)
+def test_an_enum_gains_values_and_nulls() -> None:
+    steps = from_accepted(replaced("enum(a, b)", "enum(a, b, c)?"))
+
+    assert [(step["kind"], step["property_name"]) for step in steps] == [
+        ("extend_enum", "st"),
+        ("relax_property", "st"),
+    ]
+
+
 @pytest.mark.case("languages", 80)
-@pytest.mark.parametrize("type_", ["I64?", "I32"])
+def test_a_number_becomes_wider() -> None:
+    (step,) = from_accepted(replaced("I32?", "I64?"))
+
+    assert (step["kind"], step["from"]["scalar"], step["to"]["scalar"]) == ("widen_property", "I32", "I64")
+
+
+@pytest.mark.case("languages", 80)
+@pytest.mark.parametrize("type_", ["F32?", "I32"])
 def test_the_type_of_a_property_does_not_change(type_: str) -> None:
     reason = assert_unsupported(ACCEPTED, replaced("I32?", type_), "node:T.n", "OG-MF-106")
 
@@ -129,13 +155,21 @@ def test_a_renamed_enum_gains_values_under_its_new_name() -> None:
     desired = replaced("st: enum(a, b)", 'state: enum(a, b, c) @rename_from("st")')
 
     assert from_accepted(desired) == [
-        {"kind": "rename_property", "type_kind": "node", "type_name": "T", "from": "st", "to": "state"},
+        {
+            "kind": "rename_property",
+            "type_kind": "node",
+            "type_name": "T",
+            "from": "st",
+            "to": "state",
+            "work": "schema",
+        },
         {
             "kind": "extend_enum",
             "type_kind": "node",
             "type_name": "T",
             "property_name": "state",
             "added_values": ["c"],
+            "work": "none",
         },
     ]
 
@@ -143,8 +177,8 @@ def test_a_renamed_enum_gains_values_under_its_new_name() -> None:
 @pytest.mark.case("languages", 83)
 def test_a_type_under_another_name_without_a_hint_is_another_type() -> None:
     assert from_accepted(replaced("node T", "node U")) == [
-        {"kind": "add_type", "type_kind": "node", "name": "U"},
-        {"kind": "drop_type", "type_kind": "node", "name": "T", "mode": "soft"},
+        {"kind": "add_type", "type_kind": "node", "name": "U", "work": "schema"},
+        {"kind": "drop_type", "type_kind": "node", "name": "T", "mode": "soft", "work": "none"},
     ]
 
 
@@ -179,7 +213,13 @@ def test_a_new_type_has_no_property_to_rename() -> None:
 @pytest.mark.case("languages", 86)
 def test_a_new_index_is_one_step() -> None:
     assert from_accepted(replaced("I32?", "I32? @index")) == [
-        {"kind": "add_constraint", "type_kind": "node", "type_name": "T", "constraint": {"Index": ["n"]}}
+        {
+            "kind": "add_constraint",
+            "type_kind": "node",
+            "type_name": "T",
+            "constraint": {"Index": ["n"]},
+            "work": "none",
+        }
     ]
 
 
@@ -213,6 +253,7 @@ def test_dropping_an_indexed_property_removes_its_index_and_is_unsupported() -> 
         "type_name": "T",
         "property_name": "n",
         "mode": "soft",
+        "work": "schema",
     }
     assert (blocking["kind"], blocking["entity"]) == ("unsupported_change", "node:T")
     assert not plan(accepted, desired).is_supported
@@ -226,6 +267,7 @@ def test_a_description_may_be_added_to_a_type() -> None:
             "type_kind": "node",
             "name": "T",
             "annotations": [{"name": "description", "value": "d"}],
+            "work": "none",
         }
     ]
 
@@ -274,5 +316,12 @@ def test_the_source_of_an_embedding_may_be_renamed() -> None:
 
     assert plan(accepted, desired).is_supported
     assert plan_steps(accepted, desired) == [
-        {"kind": "rename_property", "type_kind": "node", "type_name": "D", "from": "t", "to": "text"}
+        {
+            "kind": "rename_property",
+            "type_kind": "node",
+            "type_name": "D",
+            "from": "t",
+            "to": "text",
+            "work": "schema",
+        }
     ]

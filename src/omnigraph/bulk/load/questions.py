@@ -171,14 +171,24 @@ class SparkQuestions:
             functions.col(ID).alias("@id"), *(functions.col(flag).alias(f"@{flag}") for flag in flags)
         )
         joined = self._folded(type_, flags).join(held, functions.col(ID) == functions.col("@id"), "inner")
-        sums = joined.agg(
-            *(
-                functions.count_if(functions.col(flag) & ~functions.col(f"@{flag}")).alias(name)
-                for name, flag in zip(names, flags, strict=True)
-            )
-        )
+        became = [functions.col(flag) & ~functions.col(f"@{flag}") for flag in flags]
+        return self._count_each(joined, dict(zip(names, became, strict=True)))
+
+    def replaced(self, table_key: str, names: Sequence[str]) -> dict[str, int]:
+        """Return for each of these properties how many committed rows with a value are written anew."""
+        type_, flags = self._catalog.type_of(table_key), [null_of(name) for name in names]
+        committed = self._kept_rows(type_, flags) if self._own_ids(table_key) is not None else None
+        if committed is None or not names:
+            return {}
+        written = self._written(type_, []).select(functions.col(ID).alias("@id")).distinct()
+        joined = committed.join(written, functions.col(ID) == functions.col("@id"), "left_semi")
+        return self._count_each(joined, {name: ~functions.col(null_of(name)) for name in names})
+
+    def _count_each(self, rows: DataFrame, conditions: Mapping[str, SparkColumn]) -> dict[str, int]:
+        """Return in how many rows each condition holds, without those that hold in none."""
+        sums = rows.agg(*(functions.count_if(holds).alias(name) for name, holds in conditions.items()))
         (counts,) = self._jobs.collect(sums).to_pylist()
-        return {name: int(counts[name]) for name in names if counts[name]}
+        return {name: int(counts[name]) for name in conditions if counts[name]}
 
     # Frames
 

@@ -11,18 +11,23 @@ from omnigraph.catalog.migration_steps import (
     AddIndex,
     AddProperty,
     AddType,
+    ChangeDefault,
     DropProperty,
     DropType,
     ExtendEnum,
+    RelaxProperty,
     RenameProperty,
     RenameType,
     Step,
     UnsupportedChange,
     UpdatePropertyMetadata,
     UpdateTypeMetadata,
+    WidenProperty,
+    Work,
+    step_work,
 )
 from omnigraph.cli.steering import in_json, on_one_line
-from omnigraph.language.schema_ast import Note
+from omnigraph.language.schema_ast import DefaultValue, Note
 
 
 def render_plan(plan: MigrationPlan) -> str:
@@ -31,8 +36,17 @@ def render_plan(plan: MigrationPlan) -> str:
     lines = [f"supported: {supported}", f"steps: {len(plan.steps)}"]
     for number, step in enumerate(plan.steps, start=1):
         code = step_code(step)
-        lines.append(f"  {number}. {_step(step)}{f' [{code}]' if code else ''}")
+        work = step_work(step)
+        causes = "" if work is None else f"; {_WORK[work]}"
+        lines.append(f"  {number}. {_step(step)}{causes}{f' [{code}]' if code else ''}")
     return "\n".join(lines)
+
+
+_WORK = {
+    Work.NONE: "no table is written",
+    Work.SCHEMA: "no row is written",
+    Work.COLUMN: "writes the column",
+}
 
 
 def _step(step: Step) -> str:
@@ -41,14 +55,22 @@ def _step(step: Step) -> str:
             return f"add {kind} {name}"
         case RenameType(kind, old, new):
             return f"rename {kind} {old} to {new}"
-        case AddProperty(kind, owner, name, type_):
-            return f"add {kind} property {owner}.{name}: {type_}"
+        case AddProperty(kind, owner, name, type_, default):
+            given = "" if default is None else f" with default {_value(default)}"
+            return f"add {kind} property {owner}.{name}: {type_}{given}"
         case RenameProperty(kind, owner, old, new):
             return f"rename {kind} property {owner}.{old} to {new}"
         case AddIndex(kind, owner, columns):
             return f"add index on {kind} {owner}({', '.join(columns)})"
         case ExtendEnum(kind, owner, name, values):
             return f"extend enum of {kind} property {owner}.{name} by {', '.join(map(on_one_line, values))}"
+        case WidenProperty(kind, owner, name, before, after):
+            return f"widen {kind} property {owner}.{name} from {before} to {after}"
+        case RelaxProperty(kind, owner, name):
+            return f"make {kind} property {owner}.{name} nullable"
+        case ChangeDefault(kind, owner, name, before_value, after_value):
+            change = f"from {_value(before_value)} to {_value(after_value)}"
+            return f"change default of {kind} property {owner}.{name} {change}"
         case UpdateTypeMetadata(kind, name, notes):
             return f"update annotations of {kind} {name}: {_notes(notes)}"
         case UpdatePropertyMetadata(kind, owner, name, notes):
@@ -64,7 +86,12 @@ def _step(step: Step) -> str:
 
 
 def _notes(notes: tuple[Note, ...]) -> str:
-    return (
-        " ".join(f"@{note.name}({in_json(json.dumps(note.value, ensure_ascii=False))})" for note in notes)
-        or "none"
-    )
+    return " ".join(f"@{note.name}({_json(note.value)})" for note in notes) or "none"
+
+
+def _value(value: DefaultValue | None) -> str:
+    return "none" if value is None else _json(value)
+
+
+def _json(value: DefaultValue | None) -> str:
+    return in_json(json.dumps(value, ensure_ascii=False))

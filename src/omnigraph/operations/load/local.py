@@ -25,7 +25,7 @@ from omnigraph.operations.load.model import (
 from omnigraph.operations.load.rejects import Rejection, new_log
 from omnigraph.operations.settings import check_ceilings, load_concurrency, read_limits
 from omnigraph.staging.write_set import WriteSet, work_of
-from omnigraph.validate.arrow_questions import cleared_rows
+from omnigraph.validate.arrow_questions import cleared_rows, replaced_rows
 from omnigraph.validate.columns import Column, TableChange, TypedRows, concat_rows, null_properties
 from omnigraph.validate.expansion import within_memory
 from omnigraph.validate.records import read_ndjson
@@ -83,7 +83,9 @@ class LocalLoad:
             self._options,
             {key: null_properties(rows) for key, rows in folded.items()},
             {key: rows.left_out for key, rows in folded.items()},
-            lambda key, names: cleared_rows(folded[key], names, ops),
+            count=lambda key, names: cleared_rows(folded[key], names, ops),
+            count_replaced=lambda key, names: replaced_rows(folded[key], names, ops),
+            catalog=graph.catalog,
         )
         result = LoadResult(
             snapshot.branch,

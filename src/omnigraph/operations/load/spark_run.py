@@ -119,7 +119,14 @@ class BulkRun:
         self.counts = self.rows
         if self.options.mode == "merge":
             self.counts = {key: questions.folded_count(key) for key in self.rows}
-        cleared = cleared_properties(self.options, self.nulls, self.left_out, questions.cleared)
+        cleared = cleared_properties(
+            self.options,
+            self.nulls,
+            self.left_out,
+            count=questions.cleared,
+            count_replaced=questions.replaced,
+            catalog=self.graph.catalog,
+        )
         if not self.is_direct and not self.options.is_dry_run and self.has_work:
             self._read(self._work(rejection), new_log(self.options), rejection, writes=True)
         return LoadResult(

@@ -38,12 +38,12 @@ class ColumnSource:
     """Where a column of the new schema comes from.
 
     `column` is one of the present version. With a `number` the values are written anew: those of the column
-    in the new type, or the `fill` in every row; with neither of these the column is null.
+    in the new type, or the one value of `fill` in every row; with neither of these the column is null.
     """
 
     column: str | None
     number: int | None = None
-    fill: object = None
+    fill: "pa.Array[Any] | None" = None
 
     @property
     def is_written(self) -> bool:
@@ -139,8 +139,8 @@ class _Written:
         source, field = self._sources[name], self._fields[name]
         if source.column is not None:
             return cast("pa.Array[Any]", rows[source.column].cast(field.type))
-        value = pa.scalar(cast("Any", source.fill), field.type)
-        return cast("pa.Array[Any]", pa.repeat(value, rows.num_rows))
+        assert source.fill is not None, "a column that is worked out has a source or a value"
+        return source.fill.take(pa.array([0] * rows.num_rows))
 
 
 def _temporary(name: str) -> str:
