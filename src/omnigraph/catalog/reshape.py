@@ -63,13 +63,23 @@ def reshape(old: EntityType, new: EntityType) -> Reshape | None:
     if arrow_schema(old).equals(arrow_schema(new), check_metadata=True):
         return None
     former = {item.id: item for item in old.properties.values()}
+    pairs = [(former.get(item.id), item) for item in new.properties.values()]
+    # A commit that writes columns cannot let another one take nulls, except by writing that one too.
+    has_values = any(_has_values(*pair) for pair in pairs)
     fixed = [name for name in arrow_schema(new).names if name not in new.properties]
     columns = {name: ColumnOrigin(name, is_new=False) for name in fixed}
-    for item in new.properties.values():
-        source = former.get(item.id)
+    for source, item in pairs:
+        is_relaxed = source is not None and item.type.nullable and not source.type.nullable
         columns[item.name] = ColumnOrigin(
             None if source is None else source.name,
-            is_new=source is None or arrow_type(source.type) != arrow_type(item.type),
+            is_new=source is None or _has_values(source, item) or (is_relaxed and has_values),
             property=item,
         )
     return Reshape(old, new, columns)
+
+
+def _has_values(source: Property | None, item: Property) -> bool:
+    """Return whether the values of a column have to be worked out (T2)."""
+    if source is None:
+        return item.default is not None
+    return arrow_type(source.type) != arrow_type(item.type)

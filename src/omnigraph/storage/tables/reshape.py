@@ -7,6 +7,8 @@ R2  A column that stays keeps its field id, whatever its name: data files are re
     graph issues once and for all, so that no column is ever taken for one that was dropped.
 R3  Values that have to be worked out, a default for older rows or the same value in a wider type, go to data
     files of their own, one for each fragment; no other column is written.
+R4  A column that becomes nullable stays as it is in storage. The library has only a `Project` for that, which
+    passes deletions, and they pass it: there the check of the version decides, as with indexes.
 """
 
 import json
@@ -69,8 +71,19 @@ def stage_reshape(
         with translated(f"write columns of {handle.address.open_uri}"):
             fragments = [work.on(fragment) for fragment in dataset.get_fragments()]
         files = new_files(handle.address, dataset, new=(), updated=fragments)
-    operation = LanceOperation.Merge(fragments, numbered_schema(schema, ids))
+    target = numbered_schema(schema, ids)
+    operation: LanceOperation.BaseOperation = LanceOperation.Merge(fragments, target)
+    if any(_is_relaxed(dataset, schema.field(name), source) for name, source in sources.items()):
+        assert not files, "a column that becomes nullable is written anew beside others that are"
+        operation = LanceOperation.Project(target)
     return staged_on(handle, "reshape", operation, files)
+
+
+def _is_relaxed(dataset: LanceDataset, field: "pa.Field[Any]", source: ColumnSource) -> bool:
+    """Return whether a column that stays takes nulls from now on (R4)."""
+    if source.column is None or source.number is not None:
+        return False
+    return field.nullable and not dataset.schema.field(source.column).nullable
 
 
 def numbered_schema(schema: pa.Schema, ids: Mapping[str, Sequence[int]]) -> LanceSchema:
