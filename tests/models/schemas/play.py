@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from collections.abc import Sequence
 from itertools import takewhile
 from pathlib import Path
 
@@ -16,8 +17,9 @@ from tests.models.schemas.steps import Apply, Merge, Step, Upgrade
 from tests.models.schemas.texts import render, type_text
 
 STEPS = (14, 26)
-CHANGED = (Apply, Merge, Upgrade)  # after these the whole of their branch is compared, and others sometimes
-LOOKS = 0.1
+CHANGED = (Apply, Merge, Upgrade)  # after these the whole of their branch is compared
+LOOKS = 0.1  # of the other steps are followed by a comparison
+OTHERS = 0.4  # of the comparisons include any branch
 
 
 class History:
@@ -28,7 +30,7 @@ class History:
         self.program = Program(seed, evolves=EVOLVES)
         self.model = Model()
         self.events = Counter[str]()
-        self.told: list[str] = []
+        self.steps: list[Step] = []
         omnigraph.init(folder / "graph", render(FIRST), durability="process").close()
         self.graph: Graph = omnigraph.open(folder / "graph", durability="process")
         self.model.start(self.graph.commits()[-1].graph_commit_id, FIRST)
@@ -38,6 +40,16 @@ class History:
         self.step(self.program.first(self.model))
         for _ in range(self.random.randint(*STEPS)):
             self.step(self.program.next(self.model))
+        self.look_around()
+
+    def play_again(self, steps: Sequence[Step]) -> None:
+        """Play given steps and compare everything after each."""
+        for step in steps:
+            self.step(step)
+            self.look_around()
+
+    def look_around(self) -> None:
+        """Compare every branch, and a few commits of the past."""
         for name in self.model.branches:
             self.look(name)
         for each in self.random.sample(self.model.shown(), min(3, len(self.model.shown()))):
@@ -48,7 +60,7 @@ class History:
 
     def step(self, step: Step) -> None:
         """Do one step on both sides."""
-        self.told.append(f"{step}\n{render(step.wanted)}" if isinstance(step, Apply) else str(step))
+        self.steps.append(step)
         expected = expect(self.model, step)
         done = perform(self.graph, step)
         self.events[f"{type(step).__name__} {expected.outcome}"] += 1
@@ -60,7 +72,8 @@ class History:
             self.program.after_conflict(step)
         if isinstance(step, CHANGED) or self.random.random() < LOOKS:
             self.look(expected.branch or MAIN)
-            self.look(self.random.choice(list(self.model.branches)))
+            if self.random.random() < OTHERS:
+                self.look(self.random.choice(list(self.model.branches)))
         assert self.graph.branches() == sorted(self.model.branches)
 
     def _follow(self, expected: Expected, commit: GraphCommit | None) -> None:

@@ -1,6 +1,7 @@
 """The engine against the model of changing schemas: random histories of schemas, rows, branches and merges.
 
-`SCHEMAS_SEED` repeats a history of either test; the long test goes on from there, `SCHEMAS_COUNT` times.
+`SCHEMAS_SEED` repeats a history of either test; the long test goes on from there, `SCHEMAS_COUNT` times. With
+`SCHEMAS_SHRINK` a failing history is made shorter before it is shown, which takes a minute.
 """
 
 import os
@@ -14,6 +15,8 @@ import omnigraph
 from tests.models.schemas import drive, merging
 from tests.models.schemas.merging import Found, State
 from tests.models.schemas.play import History
+from tests.models.schemas.shrink import shrink, told
+from tests.models.schemas.steps import Create, Delete
 from tests.support.seeds import fixed_seed, fresh_seed
 
 HISTORIES = 20
@@ -58,15 +61,29 @@ def test_histories_use_all_that_the_engine_can_do() -> None:
     assert all(hasattr(omnigraph.Graph, verb) for verb in verbs) == drive.EVOLVES
 
 
+def test_a_failing_history_is_made_shorter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    history = History(tmp_path, 1)
+    steps = [history.program.first(history.model), Create("a", "main"), Create("june", "main"), Delete("a")]
+    history.close()
+    monkeypatch.setattr("tests.models.schemas.expect.Model.delete", lambda *_: None)
+
+    left, error = shrink(1, steps, AssertionError())
+
+    assert left == [Delete("a")]  # which the engine refuses
+    assert isinstance(error, AssertionError)
+
+
 def play(folder: Path, seed: int) -> Counter[str]:
-    """Play one history; if it differs, tell all of it."""
+    """Play one history; if it differs, tell all of it, or with `SCHEMAS_SHRINK` what is needed of it."""
     history = History(folder, seed)
     try:
         history.play()
     except Exception as error:  # noqa: BLE001 - whatever the engine raises is the finding
-        told = "\n".join(f"  {number}: {step}" for number, step in enumerate(history.told))
+        is_shrunk = "SCHEMAS_SHRINK" in os.environ
+        steps, last = shrink(seed, history.steps, error) if is_shrunk else (history.steps, error)
         pytest.fail(
-            f"{SEED}={seed} fails at its last step:\n{told}\n{type(error).__name__}: {error}", pytrace=False
+            f"{SEED}={seed} fails at its last step:\n{told(steps)}\n{type(last).__name__}: {last}",
+            pytrace=False,
         )
     finally:
         history.close()
