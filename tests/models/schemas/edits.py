@@ -29,18 +29,24 @@ DEFAULTS: dict[Scalar, tuple[Value, ...]] = {
     "F32": (0.5,),
     "F64": (1.5,),
 }
-WIDEN: dict[Scalar, Scalar] = {"I32": "I64", "F32": "F64"}
-ANOTHER: dict[Scalar, Scalar] = {"I64": "I32", "F64": "F32", "String": "I64", "I32": "F64", "Bool": "String"}
+WIDEN: dict[Scalar, tuple[Scalar, ...]] = {"I32": ("I64", "F64"), "F32": ("F64",)}
+ANOTHER: dict[Scalar, Scalar] = {"I64": "I32", "F64": "F32", "String": "I64", "I32": "F32", "Bool": "String"}
+NEW_DEFAULTS = 0.08  # of the changes of a schema give a property another default, or take it away
 AGREES = 0.25  # of the changes of a schema begin with a change that another branch has made
 
 T = TypeVar("T")
 
 
 class Editor:
-    """A source of texts."""
+    """A source of texts.
 
-    def __init__(self, draw: random.Random) -> None:
+    Only properties with numbers up to `settled` get other defaults, because all schemas of a history begin
+    with these. Whether an old row of any other was changed since would depend on when its default was.
+    """
+
+    def __init__(self, draw: random.Random, settled: int) -> None:
         self._draw = draw
+        self._settled = settled
         self._edits: dict[Callable[[Wanted], Wanted | None], float] = {
             self._add_property: 5,
             self._drop_property: 3,
@@ -68,6 +74,8 @@ class Editor:
 
     def text(self, own: Schema, others: Sequence[Schema]) -> Wanted:
         """Return a text that changes a schema; some changes are those that other branches have made."""
+        if self._draw.random() < NEW_DEFAULTS:
+            own = self._with_default(own)
         wanted = wanted_of(own)
         if others and self._draw.random() < AGREES:
             wanted = self._agreeing(own, self._draw.choice(others)) or wanted
@@ -76,6 +84,22 @@ class Editor:
             edit = self._draw.choices(kinds, weights)[0]
             wanted = edit(wanted) or wanted
         return tuple(self._draw.sample(wanted, len(wanted)))  # the order says nothing
+
+    def _with_default(self, own: Schema) -> Schema:
+        """Return a schema in which one property has another default."""
+        places = [
+            (owner, number)
+            for owner, shape in own.items()
+            for number, each in shape.properties.items()
+            if number <= self._settled and not each.is_key
+        ]
+        if not places:
+            return own
+        owner, number = self._draw.choice(places)
+        shape = own[owner].properties[number]
+        values = DEFAULTS.get(shape.scalar) or sorted(shape.values)
+        changed = replace(shape, default=self._draw.choice((None, *values)))
+        return {**own, owner: replace(own[owner], properties={**own[owner].properties, number: changed})}
 
     def _agreeing(self, own: Schema, other: Schema) -> Wanted | None:
         """Return a text that makes one change of another branch here, too."""
@@ -139,7 +163,7 @@ class Editor:
     def _shrink_enum(self, wanted: Wanted) -> Wanted | None:
         return self._change(
             wanted,
-            lambda shape: len(shape.values) > 1 and shape.default is None,
+            lambda shape: len(shape.values) > 1,
             lambda shape: replace(shape, values=frozenset(sorted(shape.values)[1:])),
         )
 
@@ -159,13 +183,13 @@ class Editor:
         return self._change(
             wanted,
             lambda shape: shape.scalar in WIDEN,
-            lambda shape: replace(shape, scalar=WIDEN[shape.scalar]),
+            lambda shape: replace(shape, scalar=self._draw.choice(WIDEN[shape.scalar])),
         )
 
     def _allow_null(self, wanted: Wanted) -> Wanted | None:
         return self._change(
             wanted,
-            lambda shape: not (shape.is_nullable or shape.is_key or shape.values),
+            lambda shape: not (shape.is_nullable or shape.is_key),
             lambda shape: replace(shape, is_nullable=True),
         )
 
@@ -177,7 +201,7 @@ class Editor:
     def _change_type(self, wanted: Wanted) -> Wanted | None:
         return self._change(
             wanted,
-            lambda shape: shape.scalar in ANOTHER and shape.default is None,
+            lambda shape: shape.scalar in ANOTHER,
             lambda shape: replace(shape, scalar=ANOTHER[shape.scalar]),
         )
 

@@ -122,7 +122,7 @@ def _merge_parts(
 
 
 def _merge_type(was: Type | None, they: Type, we: Type, where: str, conflicts: set[Conflict]) -> Type:
-    name = _pick(None if was is None else was.name, they.name, we.name, where, conflicts)
+    name = _pick(None if was is None else (was.name,), they.name, we.name, where, conflicts)
     known: Mapping[int, Property] = {} if was is None else was.properties
     properties = _merge_parts(
         known, they.properties, we.properties, f"{where} {we.name}", _merge_property, conflicts
@@ -136,7 +136,7 @@ def _merge_property(
     """Merge attribute by attribute."""
     values = {
         each.name: _pick(
-            None if was is None else getattr(was, each.name),
+            None if was is None else (getattr(was, each.name),),
             getattr(they, each.name),
             getattr(we, each.name),
             f"{where} {each.name}",
@@ -150,11 +150,11 @@ def _merge_property(
 V = TypeVar("V")
 
 
-def _pick(was: V | None, they: V, we: V, where: str, conflicts: set[Conflict]) -> V:
-    """Return what one side changed, or both in the same way; an attribute that is new has no base."""
-    if they in (we, was):
+def _pick(was: tuple[V] | None, they: V, we: V, where: str, conflicts: set[Conflict]) -> V:
+    """Return what one side changed, or both in the same way; what is new on both sides has no base."""
+    if they == we or was == (they,):
         return we
-    if we == was:
+    if was == (we,):
         return they
     conflicts.add(Conflict(where, "", "changed_differently"))
     return we

@@ -13,12 +13,13 @@ Scalar = Literal["String", "Bool", "I32", "I64", "F32", "F64", "enum"]
 Value = str | int | float | bool | None
 Planned = Literal["applied", "unchanged", "unsupported", "invalid"]
 
-WIDER = {("I32", "I64"), ("F32", "F64")}  # old and new type of a property
+WIDER = {("I32", "I64"), ("I32", "F64"), ("F32", "F64")}  # old and new type of a property
+I32_MAX = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """A property; `values` are those of an enum, `default` is what rows show that are older than it."""
+    """A property; `values` are those of an enum, `default` is for rows that do not mention it."""
 
     name: str
     scalar: Scalar
@@ -113,6 +114,19 @@ def plan(accepted: Schema, wanted: Wanted, numbers: Iterator[int]) -> Plan:
     return Plan("applied", schema) if schema != accepted else Plan("unchanged", accepted)
 
 
+def takes(shape: Property, value: Value) -> bool:
+    """Return whether a property takes a value."""
+    if value is None:
+        return shape.is_nullable
+    if isinstance(value, bool):
+        return shape.scalar == "Bool"
+    if isinstance(value, str):
+        return value in shape.values if shape.scalar == "enum" else shape.scalar == "String"
+    if isinstance(value, float):
+        return shape.scalar in {"F32", "F64"}
+    return shape.scalar in {"I64", "F32", "F64"} or (shape.scalar == "I32" and abs(value) <= I32_MAX)
+
+
 def broken_names(schema: Schema) -> list[str]:
     """Return names that two things have, and edge types whose ends are not there."""
     found = []
@@ -144,6 +158,11 @@ def _compile(wanted: Wanted) -> None:
             raise Invalid(f"an end of {each.name} is no node type")
         if any(item.shape.is_key and item.shape.is_nullable for item in each.properties):
             raise Invalid(f"the key of {each.name} may be null")
+        for item in each.properties:
+            if item.shape.default is not None and (
+                item.shape.is_key or not takes(item.shape, item.shape.default)
+            ):
+                raise Invalid(f"{each.name}.{item.shape.name} does not take its default")
 
 
 def _matched_types(accepted: Schema, wanted: Wanted) -> dict[tuple[Kind, str], int]:
@@ -211,12 +230,11 @@ def _unsupported(old: Type, new: Type) -> Iterator[str]:
 
 
 def _is_wider(was: Property, now: Property) -> bool:
-    """Return whether a property keeps every value and every promise; an enum does not change by two ways."""
+    """Return whether a property keeps every value that it may have; its default may change."""
     return (
         (was.scalar == now.scalar or (was.scalar, now.scalar) in WIDER)
         and was.values <= now.values
-        and (was.values == now.values or was.is_nullable == now.is_nullable)
         and now.is_nullable >= was.is_nullable
         and now.is_indexed >= was.is_indexed
-        and (was.is_key, was.default) == (now.is_key, now.default)
+        and was.is_key == now.is_key
     )

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tests.models.schemas.merging import Row, State, orphans
-from tests.models.schemas.model import Refused, Undecided
-from tests.models.schemas.shape import Kind, Property, Type, Value, Wanted
+from tests.models.schemas.model import Refused
+from tests.models.schemas.shape import I32_MAX, Kind, Property, Type, Value, Wanted, takes
 
-I32_MAX = 2**31 - 1
+NUMBERS = {"I32", "I64", "F32", "F64"}
 ENDS = {"from": "src", "to": "dst"}
 
 Data = Mapping[str, Value]
@@ -114,12 +114,14 @@ def written(before: State, step: Write) -> State:
 
     Raises:
         Refused: the write must fail, and change nothing.
-        Undecided: a record leaves out a property that has a default.
     """
     match step:
         case Load(_, records):
             return _with_records(before, records)
-        case Insert(_, type_name, data):
+        case Insert(_, type_name, data, types):
+            _, shape = _type(before, "node", type_name)
+            for name, value in data.items():
+                _bind(shape.properties[_property(shape, name)], value, types[name])
             return _with_records(before, (Record(type_name, data),))
         case Update():
             return _updated(before, step)
@@ -147,17 +149,20 @@ def _updated(before: State, step: Update) -> State:
     if shape.properties[assigned].is_key:
         raise Refused("a key is not updated")
     property_, value = shape.properties[assigned], step.assigned[1]
+    _bind(property_, value, step.type)
     matched = {each: row for each, row in before.rows[number].items() if row[chosen] == step.key[1]}
-    if matched or property_.scalar != "enum":  # the words of an enum are looked at in rows only
-        value = _value(property_, value)
-    rows = {**before.rows[number]} | {each: {**row, assigned: value} for each, row in matched.items()}
+    rows = {**before.rows[number]}
+    for each, row in matched.items():
+        rows[each] = {**row, assigned: _value(property_, value)}
     return State(before.schema, {**before.rows, number: rows})
 
 
 def _without(before: State, step: Remove) -> State:
     number, shape = _type(before, step.kind, step.type_name)
     name, value = step.chosen
-    key = ENDS[name] if name in ENDS and shape.kind == "edge" else _property(shape, name)
+    key: int | str = ENDS[name] if name in ENDS and shape.kind == "edge" else _property(shape, name)
+    if isinstance(key, int):
+        _bind(shape.properties[key], value, step.type)
     gone = {each for each, row in before.rows[number].items() if row[key] is not None and row[key] == value}
     rows = {
         **before.rows,
@@ -187,33 +192,25 @@ def _property(shape: Type, name: str) -> int:
 
 
 def _row(shape: Type, data: Data) -> Row:
+    """Return a whole row: what the data does not mention has its default, a null that it mentions is one."""
     for name in data:
         _property(shape, name)
-    for each in shape.properties.values():
-        if each.default is not None and each.name not in data:
-            raise Undecided(f"{shape.name}.{each.name} is left out")
-    return {number: _value(each, data.get(each.name)) for number, each in shape.properties.items()}
+    return {
+        number: _value(each, data.get(each.name, each.default)) for number, each in shape.properties.items()
+    }
 
 
 def _value(shape: Property, value: Value) -> Value:
-    """Return a value if the property takes it."""
-    match shape.scalar, value:
-        case _, None:
-            is_good = shape.is_nullable
-        case "enum", str():
-            is_good = value in shape.values
-        case "String", str():
-            is_good = True
-        case "Bool", bool():
-            is_good = True
-        case "I32", int() if not isinstance(value, bool):
-            is_good = abs(value) <= I32_MAX
-        case "I64", int() if not isinstance(value, bool):
-            is_good = True
-        case "F32" | "F64", int() | float() if not isinstance(value, bool):
-            is_good = True
-        case _:
-            is_good = False
-    if not is_good:
+    if not takes(shape, value):
         raise Refused(f"{shape.name} does not take {value!r}")
     return value
+
+
+def _bind(shape: Property, value: Value, type_text: str) -> None:
+    """Refuse a parameter of a type that has nothing to do with a property, or a value that it cannot have."""
+    scalar = "String" if shape.scalar == "enum" else shape.scalar
+    of_parameter = type_text.removesuffix("?")
+    is_alike = scalar == of_parameter or {scalar, of_parameter} <= NUMBERS
+    is_too_big = of_parameter == "I32" and isinstance(value, int) and abs(value) > I32_MAX
+    if not is_alike or is_too_big:
+        raise Refused(f"{shape.name} does not take {value!r} as {type_text}")

@@ -8,7 +8,7 @@ import pytest
 
 from tests.models.schemas.expect import expect, settle
 from tests.models.schemas.merging import State, orphans
-from tests.models.schemas.model import MAIN, Model, Undecided, View, view
+from tests.models.schemas.model import MAIN, Model, View, view
 from tests.models.schemas.program import FIRST as PROGRAM_FIRST
 from tests.models.schemas.program import Program
 from tests.models.schemas.shape import Kind, Property, Value, Wanted, WantedProperty, WantedType
@@ -77,7 +77,8 @@ class Story:
         return self(Apply(branch, wanted))
 
     def assign(self, branch: str, handle: str, name: str, value: Value, key: str = "handle") -> str:
-        return self(Update(branch, "Person", (key, handle), (name, value), "I32?"))
+        type_text = "String?" if isinstance(value, str) else "I64?"
+        return self(Update(branch, "Person", (key, handle), (name, value), type_text))
 
     def rows(self, branch: str) -> View:
         return view(self.model.state(branch))
@@ -151,7 +152,9 @@ def test_what_is_dropped_and_added_again_is_new(story: Story) -> None:
         (node("Person", KEY, replace(AGE, is_indexed=True), MOOD), "applied"),
         (node("Person", KEY, AGE, replace(MOOD, values=frozenset({"calm", "wild", "x"}))), "applied"),
         (node("Person", KEY, AGE, MOOD, Property("p", "I32", False)), "unsupported"),
-        (node("Person", KEY, replace(AGE, scalar="F64"), MOOD), "unsupported"),
+        (node("Person", KEY, replace(AGE, scalar="F64"), MOOD), "applied"),
+        (node("Person", KEY, replace(AGE, default=5), MOOD), "applied"),
+        (node("Person", KEY, replace(AGE, scalar="F32"), MOOD), "unsupported"),
         (node("Person", KEY, replace(AGE, is_nullable=False), MOOD), "unsupported"),
         (node("Person", KEY, AGE, replace(MOOD, values=frozenset({"calm"}))), "unsupported"),
         (node("Person", AGE, MOOD), "unsupported"),
@@ -160,6 +163,9 @@ def test_what_is_dropped_and_added_again_is_new(story: Story) -> None:
         (node("Person", KEY, AGE, replace(AGE, name="p"), hints={"p": "age"}), "invalid"),
         (node("Human", KEY, AGE, MOOD, hint="Person"), "invalid"),  # the edge has lost its end
         (node("Person", replace(KEY, is_nullable=True), AGE, MOOD), "invalid"),
+        (node("Person", KEY, replace(AGE, default="x"), MOOD), "invalid"),
+        (node("Person", KEY, AGE, replace(MOOD, default="x")), "invalid"),
+        (node("Person", replace(KEY, default="x"), AGE, MOOD), "invalid"),
     ],
 )
 def test_a_text_is_judged_as_a_whole(story: Story, person: WantedType, outcome: str) -> None:
@@ -190,11 +196,32 @@ def test_writes_use_the_schema_of_their_branch(story: Story) -> None:
     assert story(Insert(MAIN, "Human", {"handle": "eve"}, {})) == "refused"
 
 
-def test_a_record_without_a_property_that_has_a_default_is_left_open(story: Story) -> None:
-    story.apply(MAIN, node("Person", KEY, AGE, MOOD, Property("q", "I64", False, default=5)), PLACE, LIVES)
+def test_a_row_gets_the_default_of_what_it_does_not_mention(story: Story) -> None:
+    more = (Property("p", "I64", False, default=5), Property("q", "I64", default=6))
+    story.apply(MAIN, node("Person", KEY, AGE, MOOD, *more), PLACE, LIVES)
+    types = {"handle": "String", "p": "I64", "q": "I64?"}
 
-    with pytest.raises(Undecided):
-        story(Insert(MAIN, "Person", {"handle": "eve"}, {}))
+    assert story(Insert(MAIN, "Person", {"handle": "eve", "q": None}, types)) == "done"
+    assert story(Insert(MAIN, "Person", {"handle": "eva", "p": None}, types)) == "refused"
+
+    assert story.rows(MAIN)["node:Person"]["eve"] == {
+        "handle": "eve",
+        "age": None,
+        "mood": None,
+        "p": 5,
+        "q": None,
+    }
+    assert story(Load(MAIN, (Record("Place", {"code": "y"}),))) == "refused"
+
+
+def test_another_default_is_for_later_rows(story: Story) -> None:
+    story(Load(MAIN, (Record("Person", {"handle": "eve"}),)))
+
+    assert story.apply(MAIN, node("Person", KEY, replace(AGE, default=9), MOOD), PLACE, LIVES) == "applied"
+
+    story(Load(MAIN, (Record("Person", {"handle": "eva"}),)))
+    assert story.rows(MAIN)["node:Person"]["eve"]["age"] is None
+    assert story.rows(MAIN)["node:Person"]["eva"]["age"] == 9
 
 
 # Merges of schemas
@@ -240,6 +267,8 @@ def test_two_attributes_of_one_property_are_two_changes(story: Story) -> None:
         (replace(AGE, name="years"), None, "conflict"),
         (None, None, "merged"),
         (AGE, None, "merged"),
+        (replace(AGE, default=5), AGE, "merged"),
+        (replace(AGE, default=5), replace(AGE, default=6), "conflict"),
     ],
 )
 def test_both_sides_change_a_property(
