@@ -31,7 +31,7 @@ from tests.support.library import compile_text
 if TYPE_CHECKING:
     from omnigraph import GraphCommit
 
-EVOLVES = False  # whether schemas change in the histories: the engine applies, upgrades and merges them
+EVOLVES = True
 
 CREATION_REFUSALS = {"AlreadyExistsError", "BranchNotFound"}
 DELETION_REFUSALS = {"BranchInUse", "BadRequest", "BranchNotFound"}
@@ -58,7 +58,7 @@ class Evolving(Protocol):
     def apply_schema(self, source: str, *, branch: str, index: bool) -> Applied:
         """Give a branch another schema."""
 
-    def upgrade_branch(self, name: str) -> Applied:
+    def upgrade_branch(self, name: str, *, index: bool) -> Applied:
         """Bring a branch up to the schema of main."""
 
     def schema(self, *, branch: str) -> str:
@@ -99,7 +99,7 @@ def _perform(graph: Graph, step: Step) -> Done:
             applied = _evolving(graph).apply_schema(render(wanted), branch=branch, index=False)
             return Done("applied" if applied.applied else "unchanged", applied.commit)
         case Upgrade(branch):
-            upgraded = _evolving(graph).upgrade_branch(branch)
+            upgraded = _evolving(graph).upgrade_branch(branch, index=False)
             return Done("already_up_to_date" if upgraded.commit is None else "upgraded", upgraded.commit)
         case Merge(source, target, is_dry_run):
             merged = graph.merge(source, into=target, dry_run=is_dry_run)

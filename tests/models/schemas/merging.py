@@ -143,7 +143,10 @@ def _merge_property(
             conflicts,
         )
         for each in fields(Property)
+        if each.name != "values" or was is None
     }
+    if was is not None:
+        values["values"] = they.values | we.values  # an enum only gains values, and keeps those of both sides
     return Property(**values)
 
 

@@ -9,8 +9,8 @@ S3  Applying a text changes no value: what it adds is null in older rows, or the
     gone from the newest commit, and from no older one.
 S4  A merge takes three schemas: of the source, the target and the merge base. A type, a property or one
     attribute of a property (its name, type, nullability, values of an enum, default, index) that one side
-    changed is taken. Both sides may make the same change. Two changes that differ are a conflict, two
-    extensions of one enum included, and so is any change of what the other side dropped.
+    changed is taken. Both sides may make the same change. Two changes that differ are a conflict, except for
+    two extensions of one enum, which are both taken; and so is any change of what the other side dropped.
 S5  What each side adds has a number of its own. Two things of one name in the merged schema are therefore a
     conflict, even if they look alike; so is an edge type that has lost an end. What came to both sides from
     the same commit has the same number on both, and agrees unless one of them has changed it since.
