@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from omnigraph import INTERNAL_SCHEMA_VERSION
+from omnigraph.catalog.migration_steps import step_json
 from omnigraph.cli.error_document import cleared_document, conflict_document
 from omnigraph.core.values import Json
 from omnigraph.history.identity import branch_name, stored_name
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from omnigraph.operations.load.load import LoadResult
     from omnigraph.operations.merge.merge import MergeResult
     from omnigraph.operations.mutate import MutationResult
+    from omnigraph.operations.schema.apply import SchemaApplyResult
     from omnigraph.operations.verify import VerifyReport
 
 
@@ -102,6 +104,23 @@ def load_document(result: "LoadResult", uri: str) -> Json:
     if result.cleared:
         document["cleared"] = [cleared_document(item) for item in result.cleared]
     return document
+
+
+def schema_apply_document(result: "SchemaApplyResult", uri: str) -> Json:
+    """Return what a change of schema did."""
+    return {
+        "uri": uri,
+        "branch": branch_name(result.branch),
+        "supported": result.supported,
+        "applied": result.applied,
+        "manifest_version": result.manifest_version,
+        "step_count": len(result.steps),
+        "steps": [step_json(step) for step in result.steps],
+        "commit": _commit_or_null(result.commit),
+        "index_commit": _commit_or_null(result.index_commit),
+        "pending_indexes": _pending(result.pending_indexes),
+        "warnings": list(result.warnings),
+    }
 
 
 def embed_document(result: "EmbedResult", uri: str) -> Json:

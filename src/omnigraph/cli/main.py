@@ -27,7 +27,7 @@ class CommandEntry(NamedTuple):
 
 _GRAPH = "Reading and writing a graph"
 _STORAGE = "Creating and maintaining a graph (its storage)"
-_OFFLINE = "Schemas and queries (only 'schema show' needs a graph)"
+_OFFLINE = "Schemas and queries, without a graph"
 _PROGRAM = "This program"
 
 
@@ -42,7 +42,7 @@ COMMANDS = {
     "mutate": _entry("mutate", "Run a mutation, as one commit.", _GRAPH),
     "export": _entry("export", "Write the data of a graph as NDJSON, CSV or Parquet.", _GRAPH),
     "embed": _entry("embed", "Compute vectors from texts, in a graph or in a file.", _GRAPH),
-    "branch": _entry("branch", "Create, list, merge and delete branches.", _GRAPH),
+    "branch": _entry("branch", "Create, list, merge, upgrade and delete branches.", _GRAPH),
     "commit": _entry("commit", "List the commits of a graph, or show one and what it changed.", _GRAPH),
     "diff": _entry("diff", "Show what differs between two branches or commits.", _GRAPH),
     "changes": _entry("changes", "Follow the changes of a graph.", _GRAPH),
@@ -55,7 +55,7 @@ COMMANDS = {
     "quarantine": _entry("quarantine", "List what was moved aside, or put it back.", _STORAGE),
     "lint": _entry("lint", "Check query files against a schema.", _OFFLINE),
     "fmt": _entry("fmt", "Rewrite files in the canonical layout.", _OFFLINE),
-    "schema": _entry("schema", "Show the schema of a graph, or plan changes to it.", _OFFLINE),
+    "schema": _entry("schema", "Show the schema of a graph, plan changes to it, apply them.", _STORAGE),
     "version": _entry("version", "Print the version.", _PROGRAM),
 }
 DEPRECATED = {"check": "lint", "change": "mutate", "read": "query"}

@@ -72,6 +72,15 @@ class Addressed:
             )
         return GraphAddress(uri, GraphRoot.parse(uri).is_local)
 
+    def refuse(self, reason: str) -> None:
+        """Refuse a graph that is named although a command was told to do without one.
+
+        Raises:
+            click.UsageError: one is named.
+        """
+        if self.positional is not None or self.by_flag:
+            raise click.UsageError(reason)
+
     def announce(self, command: str, target: GraphAddress) -> None:
         """Say on standard error what a command is about to work on."""
         if not self.quiet:

@@ -27,7 +27,6 @@ from omnigraph.operations.open import close, refresh
 
 if TYPE_CHECKING:
     from omnigraph.bulk.connect.progress import ProgressCallback
-    from omnigraph.catalog.migrate import MigrationPlan
     from omnigraph.changes.model import ChangeFilter
     from omnigraph.commit.recovery.audit import RecoveryRecord
     from omnigraph.graph.result import Result
@@ -48,7 +47,7 @@ if TYPE_CHECKING:
     from omnigraph.operations.merge.merge import MergeResult
     from omnigraph.operations.mutate import MutationResult
     from omnigraph.operations.pin import SnapshotLike, Target
-    from omnigraph.operations.schema.apply import SchemaApplyResult
+    from omnigraph.operations.schema.apply import SchemaApplyResult, SchemaPlan
     from omnigraph.operations.verify import VerifyReport
     from omnigraph.plan.describe import Explanation
 
@@ -103,7 +102,7 @@ class Graph:
 
     def plan_schema(
         self, text: str | Path | Source, *, branch: str | None = None, allow_data_loss: bool = False
-    ) -> "MigrationPlan":
+    ) -> "SchemaPlan":
         """Return the steps from a branch's schema to that of a `.pg` text or file; nothing is written."""
         from omnigraph.operations.schema.apply import plan_schema
 

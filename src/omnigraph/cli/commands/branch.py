@@ -7,14 +7,21 @@ import click
 from omnigraph.cli.commands.branch_merge import merge
 from omnigraph.cli.commands.diff import diff
 from omnigraph.cli.global_flags import ForwardingGroup
-from omnigraph.cli.options import GraphCommand, ReadCommand, actor_option, graph_and_word, json_option
-from omnigraph.cli.printing import print_document, say
+from omnigraph.cli.options import (
+    GraphCommand,
+    ReadCommand,
+    actor_option,
+    graph_and_word,
+    json_option,
+    message_option,
+)
+from omnigraph.cli.printing import print_document, say, tell
 from omnigraph.cli.target import Addressed, address_options, uri_argument
 
 
 @click.group(cls=ForwardingGroup, no_args_is_help=True)
 def branch() -> None:
-    """Create, list, merge and delete the branches of a graph."""
+    """Create, list, merge, upgrade and delete the branches of a graph."""
 
 
 branch.add_command(diff)
@@ -66,6 +73,44 @@ def list_branches(*, addressed: Addressed, as_json: bool) -> None:
         print_document({"branches": names})
     else:
         say("\n".join(names))
+
+
+@branch.command("upgrade", cls=GraphCommand)
+@click.argument("words", nargs=-1, metavar="[URI] NAME")
+@click.option("--no-index", is_flag=True, help="Do not build the indexes that are missing afterwards.")
+@message_option
+@actor_option
+@address_options
+@json_option
+def upgrade(
+    *,
+    words: Sequence[str],
+    no_index: bool,
+    message: str | None,
+    actor: str | None,
+    addressed: Addressed,
+    as_json: bool,
+) -> None:
+    """Bring the changes of main's schema to the branch NAME of the graph at URI; its rows stay."""
+    positional, name = graph_and_word(words, "branch upgrade takes the name of a branch")
+    target = addressed.resolve(positional)
+    from omnigraph.cli.access import open_for_writing
+    from omnigraph.cli.documents import schema_apply_document
+    from omnigraph.cli.render.writes import render_pending
+
+    addressed.announce("branch upgrade", target)
+    with open_for_writing(target) as graph:
+        result = graph.upgrade_branch(name, actor=actor, message=message, index=not no_index)
+    for warning in result.warnings:
+        tell(f"warning: {warning}")
+    if result.pending_indexes:
+        tell(render_pending(result.pending_indexes))
+    if as_json:
+        print_document(schema_apply_document(result, target.uri))
+    elif result.commit is None:
+        say(f"branch {name.strip()} has the schema of main already")
+    else:
+        say(f"branch {name.strip()} has the schema of main, as commit {result.commit.graph_commit_id}")
 
 
 @branch.command("delete", cls=GraphCommand)

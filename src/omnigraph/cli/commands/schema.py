@@ -1,66 +1,168 @@
-"""`omnigraph schema`: the schema of a graph, and what changing it would do."""
+"""`omnigraph schema`: the schema of a graph, and changing it."""
 
 import click
 
 from omnigraph.catalog.build import read_schema
 from omnigraph.catalog.identity import accept_first
-from omnigraph.catalog.migrate import plan_migration
+from omnigraph.catalog.migrate import MigrationPlan, plan_migration
 from omnigraph.catalog.migration_steps import step_json
 from omnigraph.cli.global_flags import ForwardingGroup
-from omnigraph.cli.options import ReadCommand, json_option
+from omnigraph.cli.options import (
+    GraphCommand,
+    ReadCommand,
+    actor_option,
+    branch_option,
+    json_option,
+    message_option,
+)
 from omnigraph.cli.printing import print_data, print_document, tell
-from omnigraph.cli.render.migration import render_plan
+from omnigraph.cli.progress import working
+from omnigraph.cli.render.migration import render_apply, render_plan
 from omnigraph.cli.sources import read_source, refuse_second_stdin
 from omnigraph.cli.target import Addressed, address_options, uri_argument
 from omnigraph.core.diagnostics import render
+from omnigraph.core.span import Source
+
+_schema_option = click.option(
+    "--schema",
+    "schema_path",
+    required=True,
+    metavar="FILE",
+    help="The intended .pg schema; - is standard input.",
+)
+_loss_option = click.option(
+    "--allow-data-loss", is_flag=True, help="Let drops be hard: they also purge the past."
+)
 
 
 @click.group(cls=ForwardingGroup, no_args_is_help=True)
 def schema() -> None:
-    """Show the schema of a graph, or plan changes to it."""
+    """Show the schema of a graph, plan changes to it, and apply them."""
 
 
 @schema.command(cls=ReadCommand)
 @uri_argument
+@branch_option
 @address_options
 @json_option
-def show(*, addressed: Addressed, as_json: bool) -> None:
+def show(*, branch: str | None, addressed: Addressed, as_json: bool) -> None:
     """Print the schema of the graph at URI, as it was given."""
     target = addressed.resolve()
     from omnigraph.cli.access import open_for_reading
 
     with open_for_reading(target) as graph:
-        source = graph.schema()
+        source = graph.schema(branch=branch)
     if as_json:
         print_document({"schema_source": source})
     else:
         print_data([source])
 
 
-@schema.command()
-@click.option("--from", "from_path", required=True, metavar="FILE", help="The current .pg schema.")
-@click.option("--schema", "schema_path", required=True, metavar="FILE", help="The intended .pg schema.")
-@click.option("--allow-data-loss", is_flag=True, help="Plan hard drops, which also purge the past.")
+@schema.command(cls=ReadCommand)
+@uri_argument
+@click.option("--from", "from_path", metavar="FILE", help="A .pg schema to start from, in place of a graph.")
+@_schema_option
+@branch_option
+@_loss_option
+@address_options
 @json_option
-def plan(*, from_path: str, schema_path: str, allow_data_loss: bool, as_json: bool) -> None:
-    """Show the steps from one schema to another; nothing is written.
+def plan(
+    *,
+    from_path: str | None,
+    schema_path: str,
+    branch: str | None,
+    allow_data_loss: bool,
+    addressed: Addressed,
+    as_json: bool,
+) -> None:
+    """Show the steps from the schema of the graph at URI, or of a file, to another one; nothing is written.
 
     Exits with 0 even for an unsupported plan: the plan is the answer.
     """
-    refuse_second_stdin(from_path, schema_path)
-    accepted = accept_first(read_schema(read_source(from_path)))
+    if from_path is not None:
+        addressed.refuse("--from names a schema file in place of a graph: give one of the two")
+        refuse_second_stdin(from_path, schema_path)
+        accepted = accept_first(read_schema(read_source(from_path)))
+        source = read_source(schema_path)
+        migration = plan_migration(accepted, read_schema(source), allow_data_loss=allow_data_loss)
+        _print_plan(migration, (), source, uri=from_path, as_json=as_json)
+        return
+    target = addressed.resolve()
+    from omnigraph.cli.access import open_for_reading
+
     source = read_source(schema_path)
-    migration = plan_migration(accepted, read_schema(source), allow_data_loss=allow_data_loss)
+    with open_for_reading(target) as graph:
+        planned = graph.plan_schema(source, branch=branch, allow_data_loss=allow_data_loss)
+    _print_plan(planned.migration, planned.rows, source, uri=target.uri, as_json=as_json)
+
+
+def _print_plan(
+    migration: MigrationPlan, rows: tuple[int, ...], source: Source, *, uri: str, as_json: bool
+) -> None:
     for note in migration.diagnostics:
         tell(render(note, source))
+    if not as_json:
+        click.echo(render_plan(migration, rows))
+        return
+    steps = [step_json(step) for step in migration.steps]
+    for step, written in zip(steps, rows, strict=False):
+        if written:
+            step["rows"] = written
+    print_document(
+        {"uri": uri, "supported": migration.is_supported, "step_count": len(steps), "steps": steps}
+    )
+
+
+@schema.command(cls=GraphCommand)
+@uri_argument
+@_schema_option
+@branch_option
+@_loss_option
+@click.option("--exclusive", is_flag=True, help="Refuse while the graph has branches.")
+@click.option("--no-index", is_flag=True, help="Do not build the indexes that are missing afterwards.")
+@message_option
+@actor_option
+@address_options
+@json_option
+def apply(
+    *,
+    schema_path: str,
+    branch: str | None,
+    allow_data_loss: bool,
+    exclusive: bool,
+    no_index: bool,
+    message: str | None,
+    actor: str | None,
+    addressed: Addressed,
+    as_json: bool,
+) -> None:
+    """Give the graph at URI another schema: all of it as one commit, or nothing.
+
+    Other branches keep the schema that they have, until they are upgraded or merged. Missing indexes are
+    built afterwards, as a second commit; if that fails, a warning lists the pending ones.
+    """
+    target = addressed.resolve()
+    source = read_source(schema_path)
+    from omnigraph.cli.access import open_for_writing
+    from omnigraph.cli.documents import schema_apply_document
+    from omnigraph.cli.render.writes import render_pending
+
+    addressed.announce("schema apply", target)
+    with open_for_writing(target) as graph, working("changing the schema", quiet=addressed.quiet):
+        result = graph.apply_schema(
+            source,
+            branch=branch,
+            allow_data_loss=allow_data_loss,
+            exclusive=exclusive,
+            actor=actor,
+            message=message,
+            index=not no_index,
+        )
+    for warning in result.warnings:
+        tell(f"warning: {warning}")
+    if result.pending_indexes:
+        tell(render_pending(result.pending_indexes))
     if as_json:
-        steps = [step_json(step) for step in migration.steps]
-        document = {
-            "uri": from_path,
-            "supported": migration.is_supported,
-            "step_count": len(steps),
-            "steps": steps,
-        }
-        print_document(document)
+        print_document(schema_apply_document(result, target.uri))
     else:
-        click.echo(render_plan(migration))
+        click.echo(render_apply(result))

@@ -1,7 +1,8 @@
 """Migration plans as text."""
 
 import json
-from typing import assert_never
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, assert_never
 
 import click
 
@@ -29,16 +30,32 @@ from omnigraph.catalog.migration_steps import (
 from omnigraph.cli.steering import in_json, on_one_line
 from omnigraph.language.schema_ast import DefaultValue, Note
 
+if TYPE_CHECKING:
+    from omnigraph.operations.schema.apply import SchemaApplyResult
 
-def render_plan(plan: MigrationPlan) -> str:
-    """Return whether a plan is supported, then one line per step."""
+
+def render_plan(plan: MigrationPlan, rows: Sequence[int] = ()) -> str:
+    """Return whether a plan is supported, then one line per step, with the rows it writes if known."""
     supported = click.style("yes", fg="green") if plan.is_supported else click.style("no", fg="red")
     lines = [f"supported: {supported}", f"steps: {len(plan.steps)}"]
     for number, step in enumerate(plan.steps, start=1):
         code = step_code(step)
         work = step_work(step)
         causes = "" if work is None else f"; {_WORK[work]}"
+        if work is Work.COLUMN and rows:
+            causes += f" of {rows[number - 1]:,} rows"
         lines.append(f"  {number}. {_step(step)}{causes}{f' [{code}]' if code else ''}")
+    return "\n".join(lines)
+
+
+def render_apply(result: "SchemaApplyResult") -> str:
+    """Return what a change of schema did: its steps, its commits, what is pending."""
+    if result.commit is None:
+        return "applied: no, the schema is the same"
+    lines = [f"applied: yes, as commit {result.commit.graph_commit_id}"]
+    lines += [f"  {number}. {_step(step)}" for number, step in enumerate(result.steps, start=1)]
+    if result.index_commit is not None:
+        lines.append(f"indexes built, as commit {result.index_commit.graph_commit_id}")
     return "\n".join(lines)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from omnigraph.catalog.build import read_schema
 from omnigraph.catalog.identity import inherit
 from omnigraph.catalog.migrate import MigrationPlan, plan_migration
-from omnigraph.catalog.migration_steps import Step
+from omnigraph.catalog.migration_steps import AddProperty, Step, WidenProperty, Work, step_work
 from omnigraph.commit.schema_lock import schema_lock
 from omnigraph.core.errors import BranchesBlockSchemaApply, OmnigraphError
 from omnigraph.core.failpoint import hit
@@ -21,6 +21,7 @@ from omnigraph.core.span import Source
 from omnigraph.history.commits import GraphCommit
 from omnigraph.history.contract import accepted_in, promote_schema
 from omnigraph.history.identity import BranchIdentity
+from omnigraph.history.state import ManifestState
 from omnigraph.operations.context import OpenGraph, check_message
 from omnigraph.operations.ensure_indices import PendingIndex, build_behind
 from omnigraph.operations.schema.change import accept, publish_schema
@@ -49,6 +50,24 @@ class SchemaApplyResult:
         return self.commit is not None
 
 
+@dataclass(frozen=True, slots=True)
+class SchemaPlan:
+    """The steps from the schema of a branch to another one; `rows` are those that each step writes."""
+
+    migration: MigrationPlan
+    rows: tuple[int, ...]
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The steps, in order."""
+        return self.migration.steps
+
+    @property
+    def is_supported(self) -> bool:
+        """Whether the plan can be applied."""
+        return self.migration.is_supported
+
+
 def plan_schema(
     graph: OpenGraph,
     source: Source,
@@ -56,7 +75,7 @@ def plan_schema(
     branch: str | None = None,
     allow_data_loss: bool = False,
     actor: str | None = None,
-) -> MigrationPlan:
+) -> SchemaPlan:
     """Return the steps from the schema of a branch to another one; nothing is written.
 
     Raises:
@@ -64,9 +83,20 @@ def plan_schema(
         BranchNotFound: there is no such branch.
     """
     state = graph.newest(graph.enter(actor, "read", branch))
-    return plan_migration(
+    plan = plan_migration(
         accepted_in(state.schema.text), read_schema(source), allow_data_loss=allow_data_loss
     )
+    return SchemaPlan(plan, tuple(_rows_written(plan, state, step) for step in plan.steps))
+
+
+def _rows_written(plan: MigrationPlan, state: ManifestState, step: Step) -> int:
+    """Return how many rows of a table get a value of a column that a step writes."""
+    if step_work(step) is not Work.COLUMN:
+        return 0
+    assert isinstance(step, AddProperty | WidenProperty), "these write values"
+    before = plan.resolution.types[step.type_kind, step.type_name]
+    entry = state.snapshot().entries.get(f"{step.type_kind}:{before}")
+    return 0 if entry is None else entry.row_count
 
 
 def apply_schema(
