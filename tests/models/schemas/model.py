@@ -6,7 +6,7 @@ S1  A commit holds its schema and every row that is visible at it. Types and pro
 S2  A text is planned against the schema of the branch that it is applied to. Other branches keep theirs.
     Reads and writes of a branch use its own schema, reads of a commit the schema of that commit.
 S3  Applying a text changes no value: what it adds is null in older rows, or the default; what it drops is
-    gone from the newest commit, and from no older one.
+    gone from the newest commit, and from no older one. Another default is for later rows.
 S4  A merge takes three schemas: of the source, the target and the merge base. A type, a property or one
     attribute of a property (its name, type, nullability, values of an enum, default, index) that one side
     changed is taken. Both sides may make the same change. Two changes that differ are a conflict, two
