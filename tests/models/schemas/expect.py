@@ -2,21 +2,11 @@
 
 from dataclasses import dataclass
 
+from tests.models.dag.model import Refused
+from tests.models.dag.steps import Create, Delete
 from tests.models.schemas.merging import Conflict, State
-from tests.models.schemas.model import MergePlan, Model, Refused
-from tests.models.schemas.steps import (
-    Apply,
-    Create,
-    Delete,
-    Insert,
-    Load,
-    Merge,
-    Remove,
-    Step,
-    Update,
-    Upgrade,
-    written,
-)
+from tests.models.schemas.model import MergePlan, Model
+from tests.models.schemas.steps import Apply, Insert, Load, Merge, Remove, Step, Update, Upgrade, written
 
 
 @dataclass(frozen=True, slots=True)

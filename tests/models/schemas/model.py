@@ -36,6 +36,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Literal
 
+from tests.models.dag.model import MAIN, Branch, Refused
 from tests.models.schemas.merging import (
     DOUBT,
     Conflict,
@@ -47,14 +48,8 @@ from tests.models.schemas.merging import (
 )
 from tests.models.schemas.shape import Plan, Schema, Value, Wanted, plan
 
-MAIN = "main"
-
 Merged = Literal["already_up_to_date", "fast_forward", "merged", "upgraded", "conflict"]
 View = dict[str, dict[str, dict[str, Value]]]  # rows by table key, id and name of the property
-
-
-class Refused(Exception):
-    """The specification refuses the operation: nothing changes."""
 
 
 class Undecided(Exception):
@@ -68,14 +63,6 @@ class Commit:
     id: str
     parents: tuple[str, ...]
     state: State
-
-
-@dataclass(slots=True)
-class Branch:
-    """A branch: where it was made from, and the commits that it shows, oldest first."""
-
-    parent: str | None
-    log: list[str]
 
 
 @dataclass(frozen=True, slots=True)

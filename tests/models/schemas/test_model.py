@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from tests.models.dag.model import MAIN
 from tests.models.schemas.expect import expect, settle
 from tests.models.schemas.merging import State, orphans
-from tests.models.schemas.model import MAIN, Model, View, view
+from tests.models.schemas.model import Model, View, view
 from tests.models.schemas.program import FIRST as PROGRAM_FIRST
 from tests.models.schemas.program import Program
 from tests.models.schemas.shape import Kind, Property, Value, Wanted, WantedProperty, WantedType
