@@ -457,6 +457,21 @@ def test_an_upgrade_fails_where_the_branch_changed_what_main_dropped(story: Stor
     assert story.model.state("c") == before
 
 
+def test_main_goes_on_after_an_upgrade(story: Story) -> None:
+    wild = replace(MOOD, name="p")
+    story.apply(MAIN, node("Person", KEY, AGE, MOOD, wild, Property("q", "I32")), PLACE, LIVES)
+    story(Upgrade("b"))
+    wilder = replace(wild, values=wild.values | {"red"})
+
+    story.apply(MAIN, node("Person", KEY, AGE, MOOD, wilder), PLACE, LIVES)
+
+    story.model.create("c", "b")
+    assert story(Upgrade("b")) == "upgraded"
+    assert story(Merge("c", MAIN)) == "merged"
+    for branch in ("b", MAIN):  # q does not come back
+        assert story.rows(branch)["node:Person"]["ann"].keys() == {"handle", "age", "mood", "p"}
+
+
 # Programs
 
 
