@@ -41,6 +41,7 @@ class SetSchema:
     ir_text: str
     source: str
     follows: int
+    upgraded_to: str | None = None  # the commit of main whose schema was taken over
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,8 +175,8 @@ def change_rows(tables: TableStates, changes: Iterable[ManifestChange], *, at: i
         if not isinstance(change, SetSchema):
             _refuse_second(change, touched)
         match change:
-            case SetSchema(ir_text, source, _):
-                rows.append(schema_row(ir_text, at=at, source=source))
+            case SetSchema(ir_text, source, _, upgraded_to):
+                rows.append(schema_row(ir_text, at=at, source=source, upgraded_to=upgraded_to))
             case RegisterTable(identity, table_key, pin):
                 known = names.get(identity, "dropped" if identity in tables.registrations else None)
                 _require(known is None, f"{table_key} is registered under an identity in use ({known})")

@@ -191,6 +191,7 @@ def _schema_change(place: str, value: object) -> SchemaChange:
         follows=_number(f"{place}.follows", entry["follows"]),
         renames=_each(_renamed, f"{place}.renames", entry["renames"]),
         ends=_each(_ended, f"{place}.ends", entry["ends"]),
+        upgraded_to=_or_none(_ulid, f"{place}.upgraded_to", entry["upgraded_to"]),
     )
 
 

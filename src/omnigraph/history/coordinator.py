@@ -239,12 +239,24 @@ class Coordinator:
         Raises:
             StorageError: the manifest cannot be read.
         """
+        texts = self._schema_texts(state)[state.schema.published_at]
+        return texts[0] if texts else None
+
+    def schema_upgrades(self, state: ManifestState) -> tuple[str, ...]:
+        """Return the commits of main whose schemas a branch took over, the oldest first.
+
+        Raises:
+            StorageError: the manifest cannot be read.
+        """
+        found = sorted(self._schema_texts(state).items())
+        return tuple(texts[1] for _, texts in found if len(texts) > 1)
+
+    def _schema_texts(self, state: ManifestState) -> dict[int, list[str]]:
+        """Return what each schema of a branch keeps beside its document, by the publish that brought it."""
         handle = self.manifest.open_fresh(self.address(state.ref))
-        columns = ["object_type", "published_at", "base_objects"]
-        rows = self.manifest.read(handle, columns=columns, published_after=state.schema.published_at - 1)
-        rows = where_equal(rows, "object_type", SCHEMA)
-        (source,) = where_equal(rows, "published_at", state.schema.published_at)["base_objects"].to_pylist()
-        return str(source[0]) if source else None
+        rows = self.manifest.read(handle, columns=["object_type", "published_at", "base_objects"])
+        schemas = where_equal(rows, "object_type", SCHEMA).to_pylist()
+        return {row["published_at"]: row["base_objects"] or [] for row in schemas}
 
     def read_apart(self, branch: BranchIdentity) -> ManifestState:
         """Return the state of a branch that was deleted; it is not kept.
