@@ -154,6 +154,11 @@ class Sidecar:
         """The graph-relative name of the file."""
         return f"{RECOVERY_DIR}/{self.operation_id}.json"
 
+    @property
+    def is_judged_by_numbers(self) -> bool:
+        """Whether versions cannot be told apart by who made them: only in graphs of earlier formats."""
+        return False
+
     def names(self, identity: TableIdentity, ref: str | None) -> bool:
         """Return whether a table's HEAD on a ref is one that advances."""
         return any((table.identity, table.ref) == (identity, ref) for table in self.tables)
