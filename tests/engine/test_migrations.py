@@ -75,6 +75,12 @@ def stamp_of(root: Path, ref: str | None = None) -> int:
     return read_stamp({key.decode(): value.decode() for key, value in metadata.items()})
 
 
+def stamp_at(root: Path, version: int) -> int:
+    """Return the stamp that main had at a version of its manifest."""
+    metadata = lance.dataset(str(root / MANIFEST_DIR), version=version).schema.metadata or {}
+    return read_stamp({key.decode(): value.decode() for key, value in metadata.items()})
+
+
 def manifest_rows(root: Path, ref: str | None = None) -> list[dict[str, Any]]:
     """Return the rows of a manifest in the order in which they lie."""
     return manifest(root, ref).to_table().to_pylist()
@@ -239,6 +245,7 @@ def test_refs_inside_one_another_become_branches_of_their_own(stamp: int, tmp_pa
         graph.mutate(EVE, branch="a")
         graph.mutate(EVE, branch="a/b")
         graph.delete_branch("a")
+    assert {"a", "a/b"} <= manifest(older.root).branches.list().keys()  # the inner one first
 
     with reopen(older.root) as graph:
         assert graph.branches() == ["a/b", "feature", "main"]
@@ -489,6 +496,8 @@ def test_a_migration_that_another_one_overtakes_converges(
     assert done
     assert len(manifest_rows(root)) == len({row["object_id"] for row in manifest_rows(root)})
     assert (stamp_of(root), annotation_of(root)) == (INTERNAL_SCHEMA_VERSION, True)
+    stamps = [stamp_at(root, version) for version in range(1, manifest(root).version + 1)]
+    assert stamps == sorted(stamps)
 
 
 @pytest.mark.case("engine", 40)
@@ -691,6 +700,7 @@ def test_a_graph_that_lost_its_stamp_gets_it_back_and_nothing_else(third: Path) 
     dataset = manifest(third)
     dataset.create_branch("left-over")
     rows, known, commits = manifest_rows(third), controls(third), graph_commits(third)
+    OlderGraph(third, 3).record(Expected(9, 9, 6, "late", ()))  # nobody asks those datasets any more
     manifest(third).update_schema_metadata({STAMP_KEY: None})
     assert stamp_of(third) == 1
 
@@ -709,6 +719,30 @@ def graph_commits(root: Path) -> list[str]:
     """Return the ids of main's commits, newest first."""
     with reopen(root) as graph:
         return [commit.graph_commit_id for commit in graph.commits()]
+
+
+def test_a_manifest_that_was_put_back_is_migrated_again_without_new_branches(third: Path) -> None:
+    before = manifest(third).version
+    with reopen(third) as graph:
+        graph.create_branch("june")
+        graph.mutate(EVE, branch="june")
+    lance.dataset(str(third / MANIFEST_DIR), version=before).restore()
+    assert stamp_of(third) == 3
+
+    with reopen(third) as graph:
+        assert graph.branches() == ["feature", "june", "main"]
+        assert_history(graph, MAIN_COMMITS)
+        assert "eve" in graph.table("Person", branch="june")["name"].to_pylist()
+
+
+def test_rows_that_nothing_numbers_are_loud(third: Path) -> None:
+    rows = manifest(third).to_table()
+    shutil.rmtree(third / MANIFEST_DIR)
+    lance.write_dataset(rows, str(third / MANIFEST_DIR))  # without stable row ids
+
+    for mode in ("ro", "rw"):
+        with pytest.raises(InvariantViolation, match="stable row ids"):
+            reopen(third, mode="rw" if mode == "rw" else "ro")
 
 
 @pytest.mark.case("engine", 484)

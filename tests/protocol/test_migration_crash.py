@@ -1,6 +1,7 @@
 """Migrations that die, stop and race: every open converges on the same graph."""
 
 import json
+import shutil
 from pathlib import Path
 
 import lance
@@ -11,6 +12,7 @@ from omnigraph import INTERNAL_SCHEMA_VERSION
 from omnigraph.core.errors import SidecarCorrupt, StorageError
 from omnigraph.core.failpoint import ENVIRONMENT, EXIT_STATUS, failpoint
 from omnigraph.history.identity import identity_of
+from omnigraph.history.legacy_lineage import LEGACY_COMMITS
 from omnigraph.history.manifest_rows import MANIFEST_DIR
 from tests.support.engine import copy_of
 from tests.support.older_graphs import FEATURE_COMMITS, MAIN_COMMITS, OlderGraph, write_older_graph
@@ -356,6 +358,22 @@ def test_a_sidecar_of_version_1_with_other_members_is_corrupt(third: Path, edit:
         omnigraph.open(third)
 
     assert path.exists()
+
+
+@pytest.mark.case("engine", 401)
+def test_a_sidecar_of_version_1_is_corrupt_where_no_build_wrote_it(third: Path) -> None:
+    path = legacy_sidecar(third, "Mutation", "node:Person")
+    omnigraph.open(third).close()
+    path.write_text(json.dumps({"schema_version": 1}))
+    with pytest.raises(SidecarCorrupt, match="members"):
+        omnigraph.open(third)
+    shutil.rmtree(third / LEGACY_COMMITS)  # as if it had never been of an earlier format
+    text = path.read_text()
+
+    with pytest.raises(SidecarCorrupt, match="the oldest supported one is 2"):
+        omnigraph.open(third)
+
+    assert path.read_text() == text
 
 
 def test_the_stamp_of_this_build_is_the_last_one() -> None:
