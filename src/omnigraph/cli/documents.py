@@ -7,7 +7,6 @@ fields that may be empty, only `message`, `reason` and those a recovery lacks ar
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from omnigraph import INTERNAL_SCHEMA_VERSION
 from omnigraph.catalog.migration_steps import step_json
 from omnigraph.cli.error_document import cleared_document, conflict_document
 from omnigraph.core.values import Json
@@ -157,7 +156,7 @@ def snapshot_document(snapshot: "Snapshot") -> Json:
     return {
         "branch": branch_name(snapshot.branch),
         "manifest_version": snapshot.head.manifest_version,
-        "internal_schema_version": INTERNAL_SCHEMA_VERSION,
+        "internal_schema_version": snapshot.stamp,
         "tables": tables,
     }
 

@@ -176,6 +176,11 @@ class Sidecar:
         is_of_store = self.writer_id is not None or self.owner is not None
         return FORMAT_OF_STORES if is_of_store else FORMAT
 
+    @property
+    def is_judged_by_numbers(self) -> bool:
+        """Whether versions cannot be told apart by who made them: only in graphs of earlier formats."""
+        return False
+
     def names(self, identity: TableIdentity, ref: str | None) -> bool:
         """Return whether a table's HEAD on a ref is one that advances."""
         return any((table.identity, table.ref) == (identity, ref) for table in self.tables)

@@ -12,6 +12,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from omnigraph.catalog.build import (
     IDENTITY_VERSION,
@@ -31,10 +32,12 @@ from omnigraph.core.failpoint import hit
 from omnigraph.core.recent import Recent
 from omnigraph.core.span import Source
 from omnigraph.core.values import read_json
-from omnigraph.history.coordinator import Coordinator
 from omnigraph.history.identity import TableIdentity, identity_of
 from omnigraph.history.state import ManifestState, Snapshot
 from omnigraph.storage.control.object_store import StorageAdapter
+
+if TYPE_CHECKING:
+    from omnigraph.history.coordinator import Coordinator
 
 SCHEMA_SOURCE, SCHEMA_IR, SCHEMA_STATE = "_schema.pg", "_schema.ir.json", "__schema_state.json"
 SCHEMA_FILES = (SCHEMA_SOURCE, SCHEMA_IR, SCHEMA_STATE)
@@ -88,6 +91,7 @@ class Catalogs:
     def learn(self, contract: Contract) -> None:
         """Keep the catalog of a schema that was read with its source."""
         self._known.put(contract.texts[SCHEMA_IR], contract.catalog)
+        self._known.put("", contract.catalog)  # manifests of earlier formats have no schema: it never changed
 
     def of(self, text: str) -> Catalog:
         """Return the catalog of an accepted schema, given as a document.
@@ -152,7 +156,7 @@ def _read(texts: Mapping[str, str]) -> Contract:
     return contract
 
 
-def current_contract(adapter: StorageAdapter, coordinator: Coordinator, *, may_write: bool) -> Contract:
+def current_contract(adapter: StorageAdapter, coordinator: "Coordinator", *, may_write: bool) -> Contract:
     """Return the schema of main: that of the files, or the manifest's where they are behind (N1, N2).
 
     The files are read first: what a change of the schema writes there is published by then.
@@ -166,7 +170,7 @@ def current_contract(adapter: StorageAdapter, coordinator: Coordinator, *, may_w
     conflict: SchemaContractConflict | None = None
     try:
         contract = _read(texts)
-        if texts[SCHEMA_IR] == newest.schema.text:
+        if newest.schema.text in {texts[SCHEMA_IR], ""}:  # a manifest of an earlier format has none
             return contract
     except SchemaContractConflict as error:
         conflict = error
@@ -176,7 +180,7 @@ def current_contract(adapter: StorageAdapter, coordinator: Coordinator, *, may_w
     return promote_schema(adapter, coordinator) if may_write else contract_of(coordinator, newest)
 
 
-def promote_schema(adapter: StorageAdapter, coordinator: Coordinator) -> Contract:
+def promote_schema(adapter: StorageAdapter, coordinator: "Coordinator") -> Contract:
     """Write main's schema to the files, the state last, and return it (N2)."""
     contract = contract_of(coordinator, coordinator.newest())
     for name, text in contract.texts.items():
@@ -186,7 +190,7 @@ def promote_schema(adapter: StorageAdapter, coordinator: Coordinator) -> Contrac
     return contract
 
 
-def contract_of(coordinator: Coordinator, state: ManifestState) -> Contract:
+def contract_of(coordinator: "Coordinator", state: ManifestState) -> Contract:
     """Return the schema of a state of a branch as its manifest holds it.
 
     Rows of earlier builds lack the source; then it is written from the document, without its comments.

@@ -169,7 +169,7 @@ def _fault(row: ManifestRow) -> str | None:
     if row["published_at"] is None:
         return "no published_at"
     identity = TableIdentity(row["stable_table_id"], row["table_incarnation_id"])
-    if not row["object_id"].startswith(f"{kind}:{identity.object_part}:"):
+    if not f"{row['object_id']}:".startswith(f"{kind}:{identity.object_part}:"):
         return "the object id does not begin with its type and identity"
     if kind == TABLE:
         if row["location"] != identity.location(row["table_key"]):

@@ -22,6 +22,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from omnigraph import INTERNAL_SCHEMA_VERSION
 from omnigraph.commit.parts import Parts, WriteQueueManager, boot_id, host_name, process_id
 from omnigraph.core.clock import boot_clock
 from omnigraph.core.damage import GraphDamaged
@@ -33,7 +34,7 @@ from omnigraph.history.contract import check_against_manifest, current_contract
 from omnigraph.history.coordinator import Coordinator
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.head_note import HeadNotes
-from omnigraph.history.identity import MAIN
+from omnigraph.history.identity import MAIN, MAIN_BRANCH
 from omnigraph.history.manifest_rows import MANIFEST_DIR
 from omnigraph.history.recorded_sums import recorded_sums
 from omnigraph.history.state import Snapshot
@@ -138,6 +139,7 @@ def open_graph(
                 from omnigraph.commit.recovery.sweep import SweepMode, sweep
 
                 quarantine_manifest(parts)
+                _migrate_main(parts, publisher)
                 _prove_newest(parts, publisher)
                 quarantine_tables(parts)
                 sweep(parts, publisher, SweepMode.FULL)
@@ -145,11 +147,36 @@ def open_graph(
             contract = current_contract(parts.adapter, parts.coordinator, may_write=publisher is not None)
             snapshot = parts.coordinator.newest().snapshot()
             check_against_manifest(contract, snapshot)
+        if not is_writable and snapshot.stamp < INTERNAL_SCHEMA_VERSION:
+            parts = _with_native_branches(parts)
         check_files_at_open(parts, snapshot)
         return OpenGraph(parts, contract, is_writable, publisher, embedding=embedding)
     except BaseException:
         _end(parts)
         raise
+
+
+def _migrate_main(parts: Parts, publisher: "ManifestPublisher") -> None:
+    """Bring main to the newest format, before any branch is looked at.
+
+    What this reads is what the open needs anyway. In an object store a head note says that a writer of this
+    format has been there, and nothing is read: if the stamp was lost all the same, the next publish notices.
+
+    Raises:
+        FormatVersionError: this build does not read its format.
+        ConflictError: another process holds the publish lock of main, or keeps changing its manifest.
+        StorageError: something cannot be read: a lineage that is not proven absent is never taken for empty.
+    """
+    if not parts.coordinator.is_recalled and parts.coordinator.is_older():
+        with publisher.turn(MAIN):
+            publisher.bring_up(MAIN_BRANCH)
+
+
+def _with_native_branches(parts: Parts) -> Parts:
+    """Return parts whose branches are the refs of the manifest: nothing else says which ones there are."""
+    from omnigraph.history.native_branches import NativeBranches
+
+    return replace(parts, branches=NativeBranches(parts.adapter, parts.local_root, parts.coordinator))
 
 
 def _prove_newest(parts: Parts, publisher: "ManifestPublisher") -> None:

@@ -74,6 +74,7 @@ class RefInfo:
     parent: str | None
     parent_version: int
     identifier: str
+    created_at: int  # microseconds
 
 
 @final
@@ -298,7 +299,13 @@ class TableStore:
         with translated(f"refs of {address.uri}"):
             listed = root._dataset.branches.list()
         return tuple(
-            RefInfo(name, ref["parent_branch"], ref["parent_version"], ref["branch_identifier"][-1][1])
+            RefInfo(
+                name,
+                ref["parent_branch"],
+                ref["parent_version"],
+                ref["branch_identifier"][-1][1],
+                ref["create_at"] * 1_000_000,
+            )
             for name, ref in sorted(listed.items())
         )
 
