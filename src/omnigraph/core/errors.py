@@ -361,8 +361,6 @@ class ReadSetChanged(ConflictError):
 class SchemaChanged(ConflictError):
     """The schema of a branch changed while a write to it was prepared. Trying again is safe."""
 
-    detail = "schema_changed"
-
     def __init__(self, branch: str) -> None:
         """Take the branch."""
         super().__init__(

@@ -209,11 +209,14 @@ class Graph:
             progress=silent if progress is None else progress,
             has_strict_columns=strict_columns,
         )
-        # Read after the checks at the entry, not before.
-        inputs = given_inputs(self._graph.catalog_on(self._on(branch), from_), data, mapping, options.rejects)
+
+        def inputs() -> "Iterator[LoadInput]":  # read after the checks at the entry, not before
+            catalog = self._graph.catalog_on(self._on(branch), from_)
+            yield from given_inputs(catalog, data, mapping, options.rejects)
+
         return load(
             self._graph,
-            inputs,
+            inputs(),
             options,
             branch=self._on(branch),
             from_=from_,
@@ -236,9 +239,13 @@ class Graph:
 
         if not isinstance(tables, Mapping):
             raise BadRequest(f"expected tables by type name, as in {{'Person': table}}, not {named(tables)}")
-        catalog = self.catalog_on(options.get("branch"), options.get("from_"))
-        inputs = [table_input(catalog, name, table) for name, table in tables.items()]
-        return self.load(inputs, mode, **options)
+
+        def inputs() -> "Iterator[LoadInput]":  # read after the checks at the entry, not before
+            catalog = self._graph.catalog_on(self._on(options.get("branch")), options.get("from_"))
+            for name, table in tables.items():
+                yield table_input(catalog, name, table)
+
+        return self.load(inputs(), mode, **options)
 
     def load_dataframes(
         self, frames: Mapping[str, object], mode: "LoadMode", **options: "Unpack[LoadKeywords]"

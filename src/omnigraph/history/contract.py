@@ -144,12 +144,7 @@ def _read(texts: Mapping[str, str]) -> Contract:
         raise SchemaContractConflict(f"the schema files cannot be read: {SCHEMA_STATE} is not an object")
     desired = compiled(source)
     contract = Contract.of(desired, accepted)
-    facts = {
-        "schema_ir_hash": ir_hash(ir),
-        "schema_shape_hash": desired.shape.hash,
-        "schema_identity_domain": accepted.domain,
-    }
-    for name, actual in facts.items():
+    for name, actual in _facts(ir, desired.shape.hash, accepted.domain).items():
         if recorded.get(name) != actual:
             message = f"{SCHEMA_STATE} records {name} {recorded.get(name)}, found {actual}"
             raise SchemaContractConflict(message)
@@ -202,16 +197,21 @@ def contract_of(coordinator: "Coordinator", state: ManifestState) -> Contract:
 
 def _are_behind(texts: Mapping[str, str], main: ManifestState) -> bool:
     """Return whether each file is what it was under some accepted schema of main (N3)."""
-    known = main.schema_texts()
+    known = {text: accepted_in(text) for text in main.schema_texts()}
     try:
         recorded = read_json(texts[SCHEMA_STATE])
         shape = compiled(texts[SCHEMA_SOURCE]).shape.hash
-        shapes = {accepted_in(text).shape.hash for text in known}
     except (ValueError, SourceError):
         return False
-    hashes = {ir_hash(text) for text in known}
-    is_known_state = isinstance(recorded, dict) and recorded.get("schema_ir_hash") in hashes
-    return texts[SCHEMA_IR] in known and is_known_state and shape in shapes
+    states = [_facts(text, accepted.shape.hash, accepted.domain) for text, accepted in known.items()]
+    is_known_state = isinstance(recorded, dict) and any(facts.items() <= recorded.items() for facts in states)
+    is_known_source = shape in {accepted.shape.hash for accepted in known.values()}
+    return texts[SCHEMA_IR] in known and is_known_state and is_known_source
+
+
+def _facts(ir: str, shape_hash: str, domain: str) -> dict[str, str]:
+    """Return what the state file records of the other two."""
+    return {"schema_ir_hash": ir_hash(ir), "schema_shape_hash": shape_hash, "schema_identity_domain": domain}
 
 
 @lru_cache(SOURCES_KEPT)
