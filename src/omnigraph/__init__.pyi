@@ -45,6 +45,7 @@ from omnigraph.core.errors import NotFoundError as NotFoundError
 from omnigraph.core.errors import OmnigraphError as OmnigraphError
 from omnigraph.core.errors import ParameterError as ParameterError
 from omnigraph.core.errors import ParseError as ParseError
+from omnigraph.core.errors import PendingRecovery as PendingRecovery
 from omnigraph.core.errors import PlanError as PlanError
 from omnigraph.core.errors import PolicyDenied as PolicyDenied
 from omnigraph.core.errors import PreconditionFailed as PreconditionFailed
@@ -102,7 +103,9 @@ from omnigraph.operations.merge.merge import MergeOutcome as MergeOutcome
 from omnigraph.operations.merge.merge import MergeResult as MergeResult
 from omnigraph.operations.mutate import MutationResult as MutationResult
 from omnigraph.operations.repair import RepairResult as RepairResult
-from omnigraph.operations.verify import VerifyReport as VerifyReport
+from omnigraph.operations.repair_drift import DriftRepair as DriftRepair
+from omnigraph.operations.verify.report import Finding as Finding
+from omnigraph.operations.verify.report import VerifyReport as VerifyReport
 from omnigraph.plan.describe import Explanation as Explanation
 
 __all__: list[str]

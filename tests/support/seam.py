@@ -20,6 +20,7 @@ LIMITS = frozenset(
         "omnigraph.commit.multi_step.MAX_FRAGMENT_ROWS",
         "omnigraph.commit.multi_step.MERGE_CHUNK_BYTES",
         "omnigraph.commit.publish.FRAGMENTS_MAX",
+        "omnigraph.commit.recovery.quiet.WAIT_S",
         "omnigraph.embedding.transport.REPLY_BYTES_MAX",
         "omnigraph.exec.dense.columns.PATCHES_MAX",
         "omnigraph.exec.dense.derived.SMALL_TABLE",

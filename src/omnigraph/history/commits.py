@@ -25,6 +25,8 @@ from omnigraph.history.manifest_rows import COMMIT
 
 MAINTENANCE_ACTOR = "omnigraph:maintenance"
 RECOVERY_ACTOR = "omnigraph:recovery"
+REPAIR_ACTOR = "omnigraph:repair"
+FORCED_REPAIR_ACTOR = "omnigraph:repair:force"
 RESERVED_ACTOR_PREFIX = "omnigraph:"
 _COLUMNS = ["object_id", "table_version", "table_branch", "metadata"]
 

@@ -68,7 +68,7 @@ def test_a_key_that_is_there_twice_is_said(tmp_path: Path) -> None:
     as_json = invoke("verify", GRAPH, "--json", cwd=tmp_path)
 
     assert (outcome.code, as_json.code) == (1, 1)
-    assert "key written twice on branch main: 'graph_head:main' is in the manifest 2 times" in outcome.stdout
+    assert "branch main: 'graph_head:main' is in the manifest 2 times" in outcome.stdout
     assert "two writers have published at once" in outcome.stdout
     assert "put the files back" not in outcome.stdout
     assert json.loads(as_json.stdout)["repeated"] == ["main: 'graph_head:main' is in the manifest 2 times"]

@@ -1,0 +1,160 @@
+"""The rows and indexes of branches, as their newest commits show them: the long part of a verification.
+
+C1  Others may write meanwhile: rows are read at pins, which nobody changes. What cannot be read is looked at
+    again where the branch shows it by then, and reported if it still cannot.
+C2  What several branches show at one version is checked once.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from omnigraph.catalog.model import Catalog
+from omnigraph.commit.parts import Parts
+from omnigraph.core.errors import OmnigraphError
+from omnigraph.exec.mutation import CommittedTables
+from omnigraph.history.fold import TableEntry
+from omnigraph.history.state import Snapshot
+from omnigraph.operations.verify.history import BranchLook
+from omnigraph.operations.verify.indexes import BuiltIndex, built_indexes, disagreements
+from omnigraph.operations.verify.report import FINDINGS_MAX, Finding, FindingKind, Progress, VerifyProgress
+from omnigraph.operations.verify.rows import PinnedRows, RowChecks, RowStep, findings_of
+from omnigraph.storage.tables.pinned import PinnedTable
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """One check: of which table, whether of an index of it, and how many rows it reads."""
+
+    table_key: str
+    index: str | None
+    rows: int
+    run: Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """A check that could not be made."""
+
+    table_key: str
+    index: str | None
+    error: OmnigraphError
+
+    def finding(self, look: BranchLook) -> Finding:
+        """Say what cannot be read."""
+        if self.index is None:
+            return Finding.of(FindingKind.TABLE, look.where(self.table_key), str(self.error))
+        return _about_index(look, self.table_key, self.index, f"cannot be read: {self.error}")
+
+
+@dataclass(slots=True)
+class Contents:
+    """What was found so far in the rows and indexes of some branches."""
+
+    parts: Parts
+    progress: Progress
+    findings: list[Finding] = field(default_factory=list)
+    untold: int = 0
+    rows_checked: int = 0
+    _rows: RowChecks = field(default_factory=RowChecks)
+    _indexed: set[tuple[PinnedTable, str]] = field(default_factory=set)
+    _read: int = 0
+    _total: int = 0
+
+    def check(self, look: BranchLook) -> None:
+        """Check the tables of a branch (C1)."""
+        if look.catalog is None:
+            return
+        keys = [entry.table_key for entry in look.entries]
+        failures = self._check(look, look.catalog, keys)
+        if failures and self.parts.branches.is_live(look.state.branch):
+            state = self.parts.coordinator.read_apart(look.state.branch)
+            again = replace(look, state=state, entries=state.tables.entries())
+            gone = {entry.table_key for entry in look.entries} - {entry.table_key for entry in again.entries}
+            moved = {entry.table_key for entry in again.entries} - _unmoved(look.entries, again.entries)
+            for failure in (f for f in failures if f.table_key not in gone | moved):
+                self.findings.append(failure.finding(look))
+            for failure in self._check(again, look.catalog, moved):
+                self.findings.append(failure.finding(again))
+
+    def _check(self, look: BranchLook, catalog: Catalog, keys: Collection[str]) -> list[_Failure]:
+        """Make every check of some tables that is due; return those that could not be made."""
+        failures: list[_Failure] = []
+        rows = PinnedRows(self.parts, {entry.table_key: entry for entry in look.entries}, self._tick)
+        steps = list(self._steps(look, catalog, rows, keys, failures))
+        self._read, self._total = 0, sum(step.rows for step in steps)
+        for step in steps:
+            try:
+                step.run()
+            except OmnigraphError as error:
+                failures.append(_Failure(step.table_key, step.index, error))
+        return failures
+
+    def _steps(
+        self,
+        look: BranchLook,
+        catalog: Catalog,
+        rows: PinnedRows,
+        keys: Collection[str],
+        failures: list[_Failure],
+    ) -> Iterator[_Step]:
+        readable = []
+        for key in sorted(keys):
+            try:
+                if rows.fits(key, catalog):
+                    readable.append(key)
+            except OmnigraphError as error:
+                failures.append(_Failure(key, None, error))
+        for step in self._rows.steps(rows, catalog, frozenset(readable)):
+            run = partial(self._run_rows, look, step)
+            yield _Step(step.table_key, None, step.rows, run)
+        committed = CommittedTables(_snapshot(look), self.parts.store, self.parts.pinned)
+        for key in readable:
+            for index in built_indexes(self.parts.store, committed.handle(key), catalog.type_of(key)):
+                place = (rows.pin(key), index.name)
+                if place not in self._indexed:
+                    self._indexed.add(place)
+                    run = partial(self._run_index, look, committed, key, index)
+                    yield _Step(key, index.name, index.rows, run)
+
+    def _run_rows(self, look: BranchLook, step: RowStep) -> None:
+        log = step.run()
+        found = findings_of(log, look.where(step.table_key))
+        self.findings += found
+        self.untold += log.total - len(found)
+        self.rows_checked += step.new_rows
+
+    def _run_index(self, look: BranchLook, committed: CommittedTables, key: str, index: BuiltIndex) -> None:
+        told = disagreements(committed, self.parts.store, key, index, partial(self._tick, key))
+        for number, what in enumerate(told):
+            if number < FINDINGS_MAX:
+                self.findings.append(_about_index(look, key, index.name, what))
+            else:
+                self.untold += 1
+
+    def _tick(self, table_key: str, rows: int) -> None:
+        self._read = min(self._total, self._read + rows)
+        self.progress(VerifyProgress("checking rows", self._read, self._total, table_key))
+
+
+def _about_index(look: BranchLook, table_key: str, index: str, what: str) -> Finding:
+    return Finding.of(FindingKind.INDEX, f"{look.where(table_key)}, index {index}", what)
+
+
+def _snapshot(look: BranchLook) -> Snapshot:
+    return Snapshot(
+        look.state.branch,
+        look.state.sequence,
+        {entry.table_key: entry for entry in look.entries},
+        look.state.head,
+    )
+
+
+def _unmoved(before: Iterable[TableEntry], after: Iterable[TableEntry]) -> set[str]:
+    """Return the tables that are where they were."""
+    pins = {entry.table_key: entry.pin for entry in before}
+    return {
+        entry.table_key
+        for entry in after
+        if entry.table_key in pins and entry.pin.names_same(pins[entry.table_key])
+    }
