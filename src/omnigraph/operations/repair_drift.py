@@ -26,7 +26,7 @@ from omnigraph.history.fold import TableEntry
 from omnigraph.history.identity import BranchIdentity
 from omnigraph.history.state import ManifestState
 from omnigraph.operations.context import OpenGraph
-from omnigraph.operations.verify.rows import PinnedRows, RowChecks
+from omnigraph.operations.verify.rows import PinnedRows, row_steps
 from omnigraph.storage.files.added_files import files_between
 from omnigraph.storage.tables.pinned import PinnedTable
 
@@ -207,7 +207,7 @@ def _broken(
     fitting = frozenset(key for key in shown if rows.fits(key, graph.catalog))
     texts: list[str] = []
     total = 0
-    for step in RowChecks().steps(rows, graph.catalog, fitting):
+    for step in row_steps(rows, graph.catalog, fitting):
         if step.table_key in touched:
             log = step.run()
             texts += [violation.message for violation in log.first_violations()]

@@ -5,7 +5,7 @@ C1  Others may write meanwhile: rows are read at pins, which nobody changes. Wha
 C2  What several branches show at one version is checked once.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -13,22 +13,21 @@ from omnigraph.catalog.model import Catalog
 from omnigraph.commit.parts import Parts
 from omnigraph.core.errors import OmnigraphError
 from omnigraph.exec.mutation import CommittedTables
-from omnigraph.history.fold import TableEntry
 from omnigraph.history.state import Snapshot
 from omnigraph.operations.verify.history import BranchLook
 from omnigraph.operations.verify.indexes import BuiltIndex, built_indexes, disagreements
 from omnigraph.operations.verify.report import FINDINGS_MAX, Finding, FindingKind, Progress, VerifyProgress
-from omnigraph.operations.verify.rows import PinnedRows, RowChecks, RowStep, findings_of
-from omnigraph.storage.tables.pinned import PinnedTable
+from omnigraph.operations.verify.rows import PinnedRows, RowStep, findings_of, row_steps
 
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """One check: of which table, whether of an index of it, and how many rows it reads."""
+    """One check: of which table or index of it, how many rows it reads, and what exactly it is about."""
 
     table_key: str
     index: str | None
     rows: int
+    what: Hashable
     run: Callable[[], None]
 
 
@@ -56,8 +55,7 @@ class Contents:
     findings: list[Finding] = field(default_factory=list)
     untold: int = 0
     rows_checked: int = 0
-    _rows: RowChecks = field(default_factory=RowChecks)
-    _indexed: set[tuple[PinnedTable, str]] = field(default_factory=set)
+    _done: set[Hashable] = field(default_factory=set)
     _read: int = 0
     _total: int = 0
 
@@ -65,57 +63,51 @@ class Contents:
         """Check the tables of a branch (C1)."""
         if look.catalog is None:
             return
-        keys = [entry.table_key for entry in look.entries]
-        failures = self._check(look, look.catalog, keys)
+        failures = self._check(look, look.catalog)
         if failures and self.parts.branches.is_live(look.state.branch):
             state = self.parts.coordinator.read_apart(look.state.branch)
-            again = replace(look, state=state, entries=state.tables.entries())
-            gone = {entry.table_key for entry in look.entries} - {entry.table_key for entry in again.entries}
-            moved = {entry.table_key for entry in again.entries} - _unmoved(look.entries, again.entries)
-            for failure in (f for f in failures if f.table_key not in gone | moved):
-                self.findings.append(failure.finding(look))
-            for failure in self._check(again, look.catalog, moved):
-                self.findings.append(failure.finding(again))
+            if state.version != look.state.version:
+                look = replace(look, state=state, entries=state.tables.entries())
+                failures = self._check(look, look.catalog)
+        told = {(failure.table_key, failure.index): failure for failure in reversed(failures)}
+        self.findings += [failure.finding(look) for failure in reversed(told.values())]
 
-    def _check(self, look: BranchLook, catalog: Catalog, keys: Collection[str]) -> list[_Failure]:
-        """Make every check of some tables that is due; return those that could not be made."""
+    def _check(self, look: BranchLook, catalog: Catalog) -> list[_Failure]:
+        """Make every check that is due (C2); return those that could not be made."""
         failures: list[_Failure] = []
         rows = PinnedRows(self.parts, {entry.table_key: entry for entry in look.entries}, self._tick)
-        steps = list(self._steps(look, catalog, rows, keys, failures))
+        steps = list(self._steps(look, catalog, rows, failures))
         self._read, self._total = 0, sum(step.rows for step in steps)
         for step in steps:
             try:
                 step.run()
             except OmnigraphError as error:
                 failures.append(_Failure(step.table_key, step.index, error))
+            else:
+                self._done.add(step.what)
         return failures
 
     def _steps(
-        self,
-        look: BranchLook,
-        catalog: Catalog,
-        rows: PinnedRows,
-        keys: Collection[str],
-        failures: list[_Failure],
+        self, look: BranchLook, catalog: Catalog, rows: PinnedRows, failures: list[_Failure]
     ) -> Iterator[_Step]:
         readable = []
-        for key in sorted(keys):
+        for entry in look.entries:
             try:
-                if rows.fits(key, catalog):
-                    readable.append(key)
+                if rows.fits(entry.table_key, catalog):
+                    readable.append(entry.table_key)
             except OmnigraphError as error:
-                failures.append(_Failure(key, None, error))
-        for step in self._rows.steps(rows, catalog, frozenset(readable)):
-            run = partial(self._run_rows, look, step)
-            yield _Step(step.table_key, None, step.rows, run)
+                failures.append(_Failure(entry.table_key, None, error))
+        for step in row_steps(rows, catalog, frozenset(readable)):
+            if step.what not in self._done:
+                run = partial(self._run_rows, look, step)
+                yield _Step(step.table_key, None, step.rows, step.what, run)
         committed = CommittedTables(_snapshot(look), self.parts.store, self.parts.pinned)
         for key in readable:
             for index in built_indexes(self.parts.store, committed.handle(key), catalog.type_of(key)):
-                place = (rows.pin(key), index.name)
-                if place not in self._indexed:
-                    self._indexed.add(place)
+                what = (index.name, rows.pin(key))
+                if what not in self._done:
                     run = partial(self._run_index, look, committed, key, index)
-                    yield _Step(key, index.name, index.rows, run)
+                    yield _Step(key, index.name, index.rows, what, run)
 
     def _run_rows(self, look: BranchLook, step: RowStep) -> None:
         log = step.run()
@@ -148,13 +140,3 @@ def _snapshot(look: BranchLook) -> Snapshot:
         {entry.table_key: entry for entry in look.entries},
         look.state.head,
     )
-
-
-def _unmoved(before: Iterable[TableEntry], after: Iterable[TableEntry]) -> set[str]:
-    """Return the tables that are where they were."""
-    pins = {entry.table_key: entry.pin for entry in before}
-    return {
-        entry.table_key
-        for entry in after
-        if entry.table_key in pins and entry.pin.names_same(pins[entry.table_key])
-    }

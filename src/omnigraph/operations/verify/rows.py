@@ -1,12 +1,12 @@
 """What the rows of a snapshot break: the checks of every write, made over whole tables.
 
 R1  Rows are read in batches at the pins of one snapshot: what is found there is no passing state.
-R2  A table that several branches show at one version is read once, and so is what edges have at their ends.
+R2  A check is about versions of tables: what several branches show at one version is the same check.
 R3  A table whose columns are not those of its type is left out, and said by the comparison of columns.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -45,10 +45,14 @@ Tick = Callable[[str, int], None]  # the table at hand, and how many more rows o
 
 @dataclass(frozen=True, slots=True)
 class RowStep:
-    """One check of one table: how many rows it reads, and how many of them for the first time."""
+    """One check of one table: how many rows it reads, and how many of them for the first time.
+
+    Two with an equal `what` find the same (R2).
+    """
 
     table_key: str
     rows: int
+    what: Hashable
     run: Callable[[], ViolationLog]
     new_rows: int = 0
 
@@ -83,36 +87,25 @@ class PinnedRows:
         return not differing_columns(self._parts.open(entry).schema, catalog.type_of(table_key))
 
 
-@dataclass(slots=True)
-class RowChecks:
-    """Which checks were made, so that none is made twice (R2)."""
-
-    _done: set[tuple[object, ...]] = field(default_factory=set)
-
-    def steps(self, rows: PinnedRows, catalog: Catalog, readable: frozenset[str]) -> Iterator[RowStep]:
-        """Yield the checks that some tables of a snapshot still need; each of them must fit its type (R3)."""
-        for type_ in catalog.types:
-            key = type_.table_key
-            if key not in readable:
-                continue
-            check = partial(_check, {key: _WHOLE}, catalog, TableQuestions(rows, FINDINGS_MAX))
-            count = rows.count(key)
-            if self._is_new(rows.pin(key)):
-                yield RowStep(key, count, partial(_check_values, rows, type_), count)
-                yield RowStep(key, count * (1 + len(type_.unique)), partial(check, check_keys))
-            if isinstance(type_, EdgeType):
-                ends = {f"node:{type_.source}", f"node:{type_.target}"}
-                places = sorted(ends & readable)
-                if ends <= readable and self._is_new(rows.pin(key), *map(rows.pin, places)):
-                    read = 2 * count + sum(map(rows.count, places))
-                    yield RowStep(key, read, partial(check, check_endpoints))
-                if (type_.low > 0 or type_.high is not None) and self._is_new("counts", rows.pin(key)):
-                    yield RowStep(key, count, partial(check, check_cardinality))
-
-    def _is_new(self, *what: object) -> bool:
-        is_new = what not in self._done
-        self._done.add(what)
-        return is_new
+def row_steps(rows: PinnedRows, catalog: Catalog, readable: frozenset[str]) -> Iterator[RowStep]:
+    """Yield the checks of some tables of a snapshot; each of them must fit its type (R3)."""
+    for type_ in catalog.types:
+        key = type_.table_key
+        if key not in readable:
+            continue
+        pin, count = rows.pin(key), rows.count(key)
+        check = partial(_check, {key: _WHOLE}, catalog, TableQuestions(rows, FINDINGS_MAX))
+        yield RowStep(key, count, ("values", pin), partial(_check_values, rows, type_), count)
+        passes = 1 + len(type_.unique)
+        yield RowStep(key, count * passes, ("keys", pin), partial(check, check_keys))
+        if isinstance(type_, EdgeType):
+            ends = sorted({f"node:{type_.source}", f"node:{type_.target}"})
+            if readable.issuperset(ends):
+                read = 2 * count + sum(map(rows.count, ends))
+                what = ("ends", pin, *map(rows.pin, ends))
+                yield RowStep(key, read, what, partial(check, check_endpoints))
+            if type_.low > 0 or type_.high is not None:
+                yield RowStep(key, count, ("counts", pin), partial(check, check_cardinality))
 
 
 def findings_of(log: ViolationLog, where: str) -> list[Finding]:
