@@ -47,6 +47,7 @@ LIMITS = frozenset(
         "omnigraph.storage.versions.difference.ALONG_ROWS_MAX",
         "omnigraph.storage.versions.difference.TRANSACTIONS_MAX",
         "omnigraph.validate.records.BLOCK_BYTES",
+        "omnigraph.validate.table_questions.KEYS_MAX",
     }
 )
 # Time as the engine sees it.

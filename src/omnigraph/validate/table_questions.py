@@ -76,9 +76,10 @@ _WHOLE = (_Part(),)
 class TableQuestions:
     """Answers about all rows of some tables."""
 
-    def __init__(self, tables: TableRows, limit: int, keys_max: int = KEYS_MAX) -> None:
+    def __init__(self, tables: TableRows, limit: int, keys_max: int | None = None) -> None:
         """Take the tables, how many rows an answer may hold, and how many keys are compared at a time."""
-        self._tables, self._limit, self._keys_max = tables, limit, keys_max
+        self._tables, self._limit = tables, limit
+        self._keys_max = KEYS_MAX if keys_max is None else keys_max
 
     def duplicates(self, table_key: str, columns: Sequence[str], shown: Sequence[str] = ()) -> FoundRows:
         """Return the rows whose tuple an earlier row has, with that row's id as `HOLDER` (T2)."""
@@ -128,7 +129,7 @@ class TableQuestions:
         counted = pa.schema(columns).empty_table()
         for rows in self._chunks(edge.table_key, [ID, "src"], "src", part):
             ones = rows.select(["src", ID]).append_column(COUNT, pa.array(np.ones(rows.num_rows, np.int64)))
-            every = pa.concat_tables([counted, ones]).group_by("src")
+            every = pa.concat_tables([counted, ones.cast(counted.schema)]).group_by("src")
             grouped = every.aggregate([(ID, "max"), (COUNT, "sum")])
             counted = grouped.select(["src", f"{ID}_max", f"{COUNT}_sum"]).rename_columns(["src", ID, COUNT])
         return counted

@@ -2,7 +2,9 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -13,7 +15,6 @@ from omnigraph.history.branches import SCHEMA_APPLY_LOCK, control_file
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.manifest_rows import (
     COMMIT,
-    PublishedPin,
     commit_row,
     head_row,
     pin_row,
@@ -25,7 +26,7 @@ from omnigraph.storage.tables.handle import TableAddress
 from omnigraph.storage.tables.table import TableStore
 from tests.support.books import fingerprint
 from tests.support.engine import copy_of, edge, ndjson, new_graph, node
-from tests.support.foreign import add_rows, foreign, remove_version
+from tests.support.foreign import add_rows, alter_column, foreign, remove_version
 from tests.support.protocol import give_up, paused_at, stopped
 from tests.support.protocol import new_graph as new_protocol_graph
 from tests.support.seam import internals, patched
@@ -86,11 +87,10 @@ def commit_rows(graph: Graph) -> list[dict[str, object]]:
     return sorted(found, key=lambda row: int(row["table_version"]))
 
 
-def repin(graph: Graph, entry: TableEntry, **changes: object) -> None:
+def repin(graph: Graph, entry: TableEntry, **changes: Any) -> None:  # noqa: ANN401 - members of a pin
     """Replace the newest pin of a table."""
-    pin = PublishedPin(entry.version, entry.owner, entry.row_count, entry.pin.transaction_uuid, "main")
-    wrong = PublishedPin(**{name: changes.get(name, getattr(pin, name)) for name in pin.__slots__})
-    put(graph, pin_row(entry.identity, entry.table_key, wrong, at=entry.pin.published_at))
+    wrong = replace(entry.pin, **changes)
+    put(graph, pin_row(entry.identity, entry.table_key, wrong, at=wrong.published_at))
 
 
 def test_a_graph_as_it_should_be_has_no_finding(graph: Graph) -> None:
@@ -159,10 +159,10 @@ def test_columns_that_are_not_those_of_the_type_are_told(graph: Graph) -> None:
     dataset = foreign(graph, PERSON)
     dataset.drop_columns(["nickName"])
     dataset.add_columns({"extra": "1"})
-    dataset.alter_columns({"path": "age", "data_type": pa.int64()})
-    dataset = foreign(graph, PERSON)
-    uuid = dataset.read_transaction(dataset.version).uuid
-    repin(graph, entry, version=dataset.version, transaction_uuid=uuid)
+    alter_column(dataset, "age", data_type=pa.int64())
+    version = foreign(graph, PERSON).version
+    made = internals(graph).parts.store.transaction_info(internals(graph).parts.address(entry), version)
+    repin(graph, entry, version=version, transaction_uuid=made.uuid)
 
     report = verify_place(graph.uri, deep=True)
 
@@ -358,7 +358,10 @@ def test_what_only_the_first_look_finds_is_no_finding(graph: Graph) -> None:
     text = file.read_text()
     file.unlink()
 
-    with paused_at("recovery.sidecar_list", "call", lambda: file.write_text(text) and None):
+    def put_back() -> None:
+        file.write_text(text)
+
+    with paused_at("recovery.sidecar_list", "call", put_back):
         report = verify_place(graph.uri)
 
     assert told(report) == {}

@@ -61,14 +61,15 @@ class Contents:
 
     def check(self, look: BranchLook) -> None:
         """Check the tables of a branch (C1)."""
-        if look.catalog is None:
+        catalog = look.catalog
+        if catalog is None:
             return
-        failures = self._check(look, look.catalog)
+        failures = self._check(look, catalog)
         if failures and self.parts.branches.is_live(look.state.branch):
             state = self.parts.coordinator.read_apart(look.state.branch)
             if state.version != look.state.version:
                 look = replace(look, state=state, entries=state.tables.entries())
-                failures = self._check(look, look.catalog)
+                failures = self._check(look, catalog)
         told = {(failure.table_key, failure.index): failure for failure in reversed(failures)}
         self.findings += [failure.finding(look) for failure in reversed(told.values())]
 
