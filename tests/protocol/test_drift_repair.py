@@ -277,6 +277,8 @@ def test_drift_of_a_branch_is_repaired_there(graph: Graph) -> None:
     graph.mutate(TOUCH_PERSON, branch="june")
     pin = graph.snapshot("june").entry(PERSON).version
     add_rows(foreign(graph, PERSON, "june"), id=["eve"], name=["eve"])
+    with pytest.raises(DriftNeedsRepair, match="run omnigraph repair --branch june"):
+        graph.mutate(TOUCH_PERSON, branch="june")
 
     on_main, on_june = graph.repair(), graph.repair(confirm=True, force=True, branch="june")
 

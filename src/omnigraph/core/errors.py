@@ -476,10 +476,11 @@ class ClusterManaged(ConflictError):
 class DriftNeedsRepair(ConflictError):
     """A table is ahead of its pin and nothing says why."""
 
-    def __init__(self, *, table_key: str, pin: int, head: int) -> None:
-        """Take the published version and the table's newest one."""
-        super().__init__(f"{table_key} is at {head}, published at {pin}: run omnigraph repair")
-        self.table_key, self.pin, self.head = table_key, pin, head
+    def __init__(self, *, table_key: str, pin: int, head: int, branch: str = "main") -> None:
+        """Take the published version and the table's newest one, and the branch that shows it."""
+        there = "" if branch == "main" else f" --branch {branch}"
+        super().__init__(f"{table_key} is at {head}, published at {pin}: run omnigraph repair{there}")
+        self.table_key, self.pin, self.head, self.branch = table_key, pin, head, branch
 
 
 class PendingRecovery(ConflictError):
