@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 import omnigraph
+from omnigraph.commit.recovery.pending import put_new
+from omnigraph.commit.sidecar import Sidecar, SidecarTable, WriterKind
 from omnigraph.core.errors import (
     BadRequest,
     DriftNeedsRepair,
@@ -20,6 +22,7 @@ from omnigraph.graph.graph import Graph
 from omnigraph.history.branches import SCHEMA_APPLY_LOCK, control_file
 from omnigraph.history.commits import FORCED_REPAIR_ACTOR, REPAIR_ACTOR
 from omnigraph.operations.repair_drift import DriftRepair, RepairedTable
+from omnigraph.storage.control.locks import WriterLock
 from tests.support.books import books, contents_of, fingerprint
 from tests.support.foreign import add_rows, compact, foreign, remove_version
 from tests.support.in_process import invoke
@@ -176,6 +179,45 @@ def test_a_writer_that_comes_and_goes_between_the_looks_is_seen_by_its_pin(root:
         assert {found.action for found in result.tables} == {"no_op"}
         assert table(result).pinned_version == graph.snapshot().entry(PERSON).version
         assert contents_of(graph) == WRITERS["insert"].after
+
+
+@pytest.mark.case("engine", 273)
+def test_a_writer_that_is_seen_by_its_sidecar_alone_is_not_published(
+    root: Path, graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It began behind the wait for writers, and HEAD has moved when it is looked at."""
+    patched(monkeypatch, "omnigraph.commit.recovery.quiet.WAIT_S", 0.0)
+    doubtful_rows(graph)
+    parts, state = internals(graph).parts, internals(graph).state()
+    held: list[WriterLock] = []
+
+    def begin() -> None:
+        lock = WriterLock.acquire(root / "__recovery", parts.new_id)
+        tables = (SidecarTable.of(state.snapshot().entry(PERSON)),)
+        put_new(
+            parts,
+            Sidecar(
+                operation_id=lock.operation_id,
+                writer_kind=WriterKind.MUTATION,
+                started_at=parts.clock(),
+                branch=state.branch,
+                actor_id=None,
+                graph_commit_id=parts.new_id(),
+                recovery_commit_id=parts.new_id(),
+                tables=tables,
+                host="here",
+                boot_id="now",
+                pid=1,
+            ),
+        )
+        held.append(lock)
+
+    with paused_at("recovery.sidecar_list", "skip:1,call", begin), pytest.raises(PendingRecovery) as caught:
+        graph.repair(confirm=True, force=True)
+
+    assert caught.value.operation_ids == (held[0].operation_id,)
+    assert FORCED_REPAIR_ACTOR not in {commit.actor_id for commit in graph.commits()}
+    held[0].release()
 
 
 @pytest.mark.case("engine", 218)
@@ -341,6 +383,17 @@ def test_a_repair_that_dies_before_its_publish_changes_nothing(root: Path, graph
 
     assert books(root).pins == pins
     assert table(graph.repair(confirm=True, force=True)).action == "forced"
+
+
+def test_what_is_published_is_synced_first_and_its_sums_are_recorded(root: Path, graph: Graph) -> None:
+    doubtful_rows(graph)
+    with failpoint("durability.pre_table_sync", "raise"), pytest.raises(Exception, match="durability"):
+        graph.repair(confirm=True, force=True)
+    assert table(omnigraph.open(root).repair()).action == "preview"
+
+    omnigraph.open(root).repair(confirm=True, force=True)
+
+    assert graph.verify().counts["not_recorded"] == 0
 
 
 def test_force_needs_confirm_and_publishing_a_handle_that_writes(root: Path, graph: Graph) -> None:

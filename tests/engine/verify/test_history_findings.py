@@ -303,6 +303,19 @@ def test_schema_files_of_another_graph_are_told(graph: Graph, tmp_path: Path) ->
 
 
 @pytest.mark.case("engine", 513)
+def test_schema_files_of_the_same_tables_are_told_by_what_was_accepted(graph: Graph, tmp_path: Path) -> None:
+    text = (Path(graph.uri) / "_schema.pg").read_text()
+    with new_graph(tmp_path / "other", text.replace("nickName", "alias")) as other:
+        for name in ("_schema.pg", "_schema.ir.json", "__schema_state.json"):
+            (Path(graph.uri) / name).write_bytes((Path(other.uri) / name).read_bytes())
+
+    (finding,) = verify_place(graph.uri, deep=True).findings
+
+    assert finding.kind is FindingKind.SCHEMA
+    assert finding.what == "another schema than the manifest's was accepted"
+
+
+@pytest.mark.case("engine", 513)
 def test_a_sidecar_that_nobody_understands_is_told(graph: Graph) -> None:
     (Path(graph.uri) / "__recovery").mkdir(exist_ok=True)
     (Path(graph.uri) / "__recovery" / "01J00000000000000000000000.json").touch()

@@ -290,6 +290,13 @@ def test_files_that_nothing_needs_are_listed_with_their_bytes(graph: Graph) -> N
 
 
 @pytest.mark.case("engine", 516)
+def test_files_of_versions_that_no_commit_shows_are_referenced(graph: Graph) -> None:
+    add_rows(foreign(graph, THING), id=["X"], code=["X"], kind=["a"])
+
+    assert graph.verify(deep=True).unreferenced == ()
+
+
+@pytest.mark.case("engine", 516)
 def test_what_a_branch_left_is_listed(graph: Graph) -> None:
     """Its fork is there, and no branch shows it."""
     entry = graph.snapshot().entry(THING)

@@ -157,6 +157,17 @@ def test_edges_to_an_empty_table_have_no_end() -> None:
     assert [found.total for found in ask.missing(likes())] == [1, 1]
 
 
+@pytest.mark.case("engine", 518)
+@pytest.mark.parametrize("keys_max", PARTS)
+def test_an_edge_without_an_end_is_in_the_last_part(keys_max: int) -> None:
+    edges = pa.table({ID: ["k"], "src": pa.array([None], pa.utf8()), "dst": ["i001"]})
+    tables = MemoryTables(node_Person=pa.table({ID: ids(10)}), edge_Likes=edges)
+
+    missing = TableQuestions(tables, EVERYTHING, keys_max).missing(likes())
+
+    assert [found.total for found in missing] == [1, 0]
+
+
 def test_a_small_table_is_read_once_for_a_question() -> None:
     tables = MemoryTables(node_T=pa.table({ID: ids(30)}))
 
