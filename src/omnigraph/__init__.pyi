@@ -2,6 +2,7 @@
 
 from omnigraph.changes.model import EntityChange as EntityChange
 from omnigraph.commit.recovery.audit import RecoveryRecord as RecoveryRecord
+from omnigraph.commit.recovery.quiet import PendingRecovery as PendingRecovery
 from omnigraph.commit.recovery.restore import Quarantined as Quarantined
 from omnigraph.core.cleared_property import ClearedProperty as ClearedProperty
 from omnigraph.core.damage import GraphDamaged as GraphDamaged
@@ -45,7 +46,6 @@ from omnigraph.core.errors import NotFoundError as NotFoundError
 from omnigraph.core.errors import OmnigraphError as OmnigraphError
 from omnigraph.core.errors import ParameterError as ParameterError
 from omnigraph.core.errors import ParseError as ParseError
-from omnigraph.core.errors import PendingRecovery as PendingRecovery
 from omnigraph.core.errors import PlanError as PlanError
 from omnigraph.core.errors import PolicyDenied as PolicyDenied
 from omnigraph.core.errors import PreconditionFailed as PreconditionFailed
@@ -104,7 +104,7 @@ from omnigraph.operations.merge.merge import MergeResult as MergeResult
 from omnigraph.operations.mutate import MutationResult as MutationResult
 from omnigraph.operations.repair import RepairResult as RepairResult
 from omnigraph.operations.repair_drift import DriftRepair as DriftRepair
-from omnigraph.operations.verify.report import Finding as Finding
+from omnigraph.operations.verify.report import VerifyFinding as VerifyFinding
 from omnigraph.operations.verify.report import VerifyReport as VerifyReport
 from omnigraph.plan.describe import Explanation as Explanation
 

@@ -376,10 +376,8 @@ def _explain(parts: Parts, entry: TableEntry, head: int, branch: BranchIdentity,
     try:
         pending = list_pending(parts)
     except OmnigraphError as error:
-        message = (
-            f"{entry.table_key} is at {head}, published at {entry.version}: omnigraph repair or recovery could "
-            "apply"
-        )
+        found = f"{entry.table_key} is at {head}, published at {entry.version}"
+        message = f"{found}: omnigraph repair or recovery could apply"
         raise ConflictError(f"{message}, but the pending sidecars cannot be listed ({error})") from error
     naming = [found for found in pending if found.sidecar.names(entry.identity, entry.pin.ref)]
     for sidecar in naming:

@@ -9,7 +9,7 @@ import pytest
 import omnigraph as package
 from omnigraph.cli.main import COMMANDS
 from omnigraph.cli.main import omnigraph as program
-from omnigraph.operations.verify.report import Finding, FindingKind
+from omnigraph.operations.verify.report import FindingKind, VerifyFinding
 
 SOURCES = Path(package.__file__).parent
 NAMED = re.compile(r"omnigraph (?P<command>[a-z-]+)(?P<rest>(?: (?:--[a-z-]+|[a-z]+))*)")
@@ -40,7 +40,7 @@ def has(command: str, flags: tuple[str, ...]) -> bool:
 @pytest.mark.case("engine", 519)
 @pytest.mark.parametrize("kind", FindingKind)
 def test_the_way_out_of_every_finding_exists(kind: FindingKind) -> None:
-    finding = Finding.of(kind, "here", "this")
+    finding = VerifyFinding.of(kind, "here", "this")
 
     named = named_in(finding.remedy)
 

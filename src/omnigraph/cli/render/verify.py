@@ -11,10 +11,10 @@ from omnigraph.cli.steering import on_one_line
 from omnigraph.operations.verify.report import (
     FileReport,
     FileStatus,
-    Finding,
     FindingKind,
     Progress,
     UnreferencedFile,
+    VerifyFinding,
     VerifyProgress,
     VerifyReport,
 )
@@ -50,7 +50,7 @@ def _lines(report: VerifyReport) -> Iterator[str]:
         yield from _unreferenced(report.unreferenced)
 
 
-def _group(kind: FindingKind, found: Sequence[Finding], report: VerifyReport) -> Iterator[str]:
+def _group(kind: FindingKind, found: Sequence[VerifyFinding], report: VerifyReport) -> Iterator[str]:
     """Yield the findings of one kind, and once what they mean and what mends them."""
     if kind is FindingKind.FILE:
         yield columns(["file", "status", "length", "found"], [_row(file) for file in report.damaged])

@@ -6,15 +6,28 @@ Q2  What a dead writer left is not settled here: a read-write open does that, an
 """
 
 import threading
+from collections.abc import Sequence
 from time import monotonic
 
 from omnigraph.commit.parts import Parts
 from omnigraph.commit.recovery.pending import list_pending
-from omnigraph.core.errors import ConflictError, PendingRecovery
+from omnigraph.core.errors import ConflictError
 
 WAIT_S = 30.0  # a commit section takes fractions of a second, on a slow store seconds
 POLL_S = 0.02
 _pause = threading.Event()
+
+
+class PendingRecovery(ConflictError):
+    """Maintenance does not run beside unfinished writes: they may explain what it would change."""
+
+    def __init__(self, operation: str, operation_ids: Sequence[str]) -> None:
+        """Take what was refused, and the unfinished writes."""
+        self.operation_ids = tuple(operation_ids)
+        super().__init__(
+            f"{operation} needs a graph without pending recovery; reopen it read-write first "
+            f"(unfinished: {', '.join(self.operation_ids)})"
+        )
 
 
 class Patience:

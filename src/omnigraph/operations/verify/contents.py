@@ -16,7 +16,13 @@ from omnigraph.exec.mutation import CommittedTables
 from omnigraph.history.state import Snapshot
 from omnigraph.operations.verify.history import BranchLook
 from omnigraph.operations.verify.indexes import BuiltIndex, built_indexes, disagreements
-from omnigraph.operations.verify.report import FINDINGS_MAX, Finding, FindingKind, Progress, VerifyProgress
+from omnigraph.operations.verify.report import (
+    FINDINGS_MAX,
+    FindingKind,
+    Progress,
+    VerifyFinding,
+    VerifyProgress,
+)
 from omnigraph.operations.verify.rows import PinnedRows, RowStep, findings_of, row_steps
 
 
@@ -39,10 +45,10 @@ class _Failure:
     index: str | None
     error: OmnigraphError
 
-    def finding(self, look: BranchLook) -> Finding:
+    def finding(self, look: BranchLook) -> VerifyFinding:
         """Say what cannot be read."""
         if self.index is None:
-            return Finding.of(FindingKind.TABLE, look.where(self.table_key), str(self.error))
+            return VerifyFinding.of(FindingKind.TABLE, look.where(self.table_key), str(self.error))
         return _about_index(look, self.table_key, self.index, f"cannot be read: {self.error}")
 
 
@@ -52,7 +58,7 @@ class Contents:
 
     parts: Parts
     progress: Progress
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[VerifyFinding] = field(default_factory=list)
     untold: int = 0
     rows_checked: int = 0
     _done: set[Hashable] = field(default_factory=set)
@@ -130,8 +136,8 @@ class Contents:
         self.progress(VerifyProgress("checking rows", self._read, self._total, table_key))
 
 
-def _about_index(look: BranchLook, table_key: str, index: str, what: str) -> Finding:
-    return Finding.of(FindingKind.INDEX, f"{look.where(table_key)}, index {index}", what)
+def _about_index(look: BranchLook, table_key: str, index: str, what: str) -> VerifyFinding:
+    return VerifyFinding.of(FindingKind.INDEX, f"{look.where(table_key)}, index {index}", what)
 
 
 def _snapshot(look: BranchLook) -> Snapshot:

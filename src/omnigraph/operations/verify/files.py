@@ -22,9 +22,9 @@ from omnigraph.history.recorded_sums import recorded_sums
 from omnigraph.operations.verify.report import (
     FileReport,
     FileStatus,
-    Finding,
     FindingKind,
     Progress,
+    VerifyFinding,
     VerifyProgress,
 )
 from omnigraph.storage.control.graph_files import GraphFiles, graph_files
@@ -65,17 +65,17 @@ class ComparedFiles:
     repeated: tuple[str, ...]
     needed: frozenset[str]
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[VerifyFinding]:
         """Yield what is wrong."""
         for reason in self.unread:
             branch, _, why = reason.partition(": ")
-            yield Finding.of(FindingKind.MANIFEST, f"branch {branch}", why)
+            yield VerifyFinding.of(FindingKind.MANIFEST, f"branch {branch}", why)
         for reason in self.repeated:
             branch, _, what = reason.partition(": ")
-            yield Finding.of(FindingKind.REPEATED_KEY, f"branch {branch}", what)
+            yield VerifyFinding.of(FindingKind.REPEATED_KEY, f"branch {branch}", what)
         for file in self.files:
             if file.status.is_damage:
-                yield Finding.of(FindingKind.FILE, file.path, _told(file))
+                yield VerifyFinding.of(FindingKind.FILE, file.path, _told(file))
 
 
 def compare_files(parts: Parts, branch: str | None, progress: Progress) -> ComparedFiles:

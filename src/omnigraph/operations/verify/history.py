@@ -24,7 +24,7 @@ from omnigraph.history.fold import TableEntry
 from omnigraph.history.identity import MAIN, BranchIdentity, stored_name
 from omnigraph.history.lineage import MERGED_HISTORY, ChainedLog, ChainPlace
 from omnigraph.history.state import ManifestState
-from omnigraph.operations.verify.report import FINDINGS_MAX, Finding, FindingKind
+from omnigraph.operations.verify.report import FINDINGS_MAX, FindingKind, VerifyFinding
 from omnigraph.storage.control.object_store import StorageAdapter
 
 
@@ -51,7 +51,7 @@ class HistoryLook:
     """What one look at the branches has found, and the unfinished writes that it has met."""
 
     branches: tuple[BranchLook, ...]
-    findings: tuple[Finding, ...]
+    findings: tuple[VerifyFinding, ...]
     pending: tuple[str, ...]
 
 
@@ -76,7 +76,7 @@ def where_and_id(where: str, row_id: str | None) -> str:
 
 
 def _look(parts: Parts, names: Sequence[str]) -> HistoryLook:
-    findings: list[Finding] = []
+    findings: list[VerifyFinding] = []
     contract = _contract(parts.adapter, findings)
     states = [state for name in names if (state := _state(parts, name)) is not None]
     looks = [_branch_look(state, contract, findings) for state in states]
@@ -94,11 +94,11 @@ def _look(parts: Parts, names: Sequence[str]) -> HistoryLook:
     return HistoryLook(tuple(looks), (*findings, *drift), pending)
 
 
-def _contract(adapter: StorageAdapter, findings: list[Finding]) -> Contract | None:
+def _contract(adapter: StorageAdapter, findings: list[VerifyFinding]) -> Contract | None:
     try:
         return read_contract(adapter)
     except OmnigraphError as error:
-        findings.append(Finding.of(FindingKind.SCHEMA, "the schema files", str(error)))
+        findings.append(VerifyFinding.of(FindingKind.SCHEMA, "the schema files", str(error)))
         return None
 
 
@@ -110,7 +110,9 @@ def _state(parts: Parts, name: str) -> ManifestState | None:
         return None
 
 
-def _branch_look(state: ManifestState, contract: Contract | None, findings: list[Finding]) -> BranchLook:
+def _branch_look(
+    state: ManifestState, contract: Contract | None, findings: list[VerifyFinding]
+) -> BranchLook:
     name = f"branch {state.branch.name}"
     catalog: Catalog | None = None
     entries: tuple[TableEntry, ...] = ()
@@ -119,31 +121,33 @@ def _branch_look(state: ManifestState, contract: Contract | None, findings: list
         is_contract = contract is not None and ir_text(read_ir(text)) == contract.texts[SCHEMA_IR]
         catalog = contract.catalog if contract is not None and is_contract else build_catalog(read_ir(text))
     except (OmnigraphError, ValueError, LookupError) as error:
-        findings.append(Finding.of(FindingKind.SCHEMA, name, f"the schema in the manifest: {error}"))
+        findings.append(VerifyFinding.of(FindingKind.SCHEMA, name, f"the schema in the manifest: {error}"))
     try:
         entries = state.tables.entries()
     except OmnigraphError as error:
-        findings.append(Finding.of(FindingKind.MANIFEST, name, str(error)))
+        findings.append(VerifyFinding.of(FindingKind.MANIFEST, name, str(error)))
     return BranchLook(state, entries, catalog)
 
 
-def _schema_findings(contract: Contract, main: BranchLook) -> Iterator[Finding]:
+def _schema_findings(contract: Contract, main: BranchLook) -> Iterator[VerifyFinding]:
     """Compare the schema files with what the manifest of main accepted, and with its tables."""
     where = "the schema files"
     if main.catalog is not None and main.catalog is not contract.catalog:
-        yield Finding.of(FindingKind.SCHEMA, where, "another schema than the manifest's was accepted")
+        yield VerifyFinding.of(FindingKind.SCHEMA, where, "another schema than the manifest's was accepted")
     try:
         check_against_manifest(contract, main.state.snapshot())
     except OmnigraphError as error:
-        yield Finding.of(FindingKind.SCHEMA, where, str(error))
+        yield VerifyFinding.of(FindingKind.SCHEMA, where, str(error))
 
 
-def _lineage_findings(state: ManifestState, log: ChainedLog, logs: Sequence[ChainedLog]) -> Iterator[Finding]:
+def _lineage_findings(
+    state: ManifestState, log: ChainedLog, logs: Sequence[ChainedLog]
+) -> Iterator[VerifyFinding]:
     """Check that a branch is one line of commits with growing numbers, and ends in its head."""
     where = f"branch {state.branch.name}"
     told = [*_line(state), *_numbers(state), *_head(state), *_merges(log, logs)]
     for what in told[:FINDINGS_MAX]:
-        yield Finding.of(FindingKind.LINEAGE, where, what)
+        yield VerifyFinding.of(FindingKind.LINEAGE, where, what)
 
 
 def _line(state: ManifestState) -> Iterator[str]:
@@ -196,7 +200,7 @@ def _merges(log: ChainedLog, logs: Sequence[ChainedLog]) -> Iterator[str]:
             yield f"merge {place.commit_id} names {merged} at a place where another commit is"
 
 
-def _table_findings(parts: Parts, look: BranchLook) -> Iterator[Finding]:
+def _table_findings(parts: Parts, look: BranchLook) -> Iterator[VerifyFinding]:
     """Compare every table with its pin and with its type."""
     for entry in look.entries:
         where = look.where(entry.table_key)
@@ -204,22 +208,22 @@ def _table_findings(parts: Parts, look: BranchLook) -> Iterator[Finding]:
             handle = parts.open(entry)
             uuid = handle.transaction_uuid
         except OmnigraphError as error:
-            yield Finding.of(FindingKind.TABLE, where, str(error))
+            yield VerifyFinding.of(FindingKind.TABLE, where, str(error))
             continue
         if handle.row_count != entry.row_count:
             what = f"version {entry.version} has {handle.row_count} rows, {entry.row_count} were published"
-            yield Finding.of(FindingKind.PIN, where, what)
+            yield VerifyFinding.of(FindingKind.PIN, where, what)
         if entry.pin.transaction_uuid not in {None, uuid}:
             what = f"version {entry.version} was made by transaction {uuid}, not {entry.pin.transaction_uuid}"
-            yield Finding.of(FindingKind.PIN, where, what)
+            yield VerifyFinding.of(FindingKind.PIN, where, what)
         if look.catalog is not None and entry.table_key in {type_.table_key for type_ in look.catalog.types}:
             for what in differing_columns(handle.schema, look.catalog.type_of(entry.table_key)):
-                yield Finding.of(FindingKind.COLUMNS, where, what)
+                yield VerifyFinding.of(FindingKind.COLUMNS, where, what)
 
 
-def _drift_findings(parts: Parts, looks: Iterable[BranchLook]) -> tuple[list[Finding], tuple[str, ...]]:
+def _drift_findings(parts: Parts, looks: Iterable[BranchLook]) -> tuple[list[VerifyFinding], tuple[str, ...]]:
     """Compare HEADs with pins, and return what nothing explains, with the unfinished writes (H1)."""
-    findings: list[Finding] = []
+    findings: list[VerifyFinding] = []
     ahead: list[tuple[BranchLook, TableEntry, int]] = []
     for look in looks:
         for entry in (entry for entry in look.entries if owns(look.state.branch, entry)):
@@ -227,19 +231,19 @@ def _drift_findings(parts: Parts, looks: Iterable[BranchLook]) -> tuple[list[Fin
             try:
                 head = parts.store.latest_version(parts.address(entry))
             except OmnigraphError as error:
-                findings.append(Finding.of(FindingKind.TABLE, where, str(error)))
+                findings.append(VerifyFinding.of(FindingKind.TABLE, where, str(error)))
                 continue
             if head > entry.version:
                 ahead.append((look, entry, head))
             elif head < entry.version:
                 what = f"is at version {head}, published at {entry.version}"
-                findings.append(Finding.of(FindingKind.BEHIND, where, what))
+                findings.append(VerifyFinding.of(FindingKind.BEHIND, where, what))
     try:
         pending = list_pending(parts)
     except OmnigraphError as error:
-        return [*findings, Finding.of(FindingKind.SIDECAR, "__recovery", str(error))], ()
+        return [*findings, VerifyFinding.of(FindingKind.SIDECAR, "__recovery", str(error))], ()
     findings += [
-        Finding.of(
+        VerifyFinding.of(
             FindingKind.DRIFT,
             look.where(entry.table_key),
             f"is at version {head}, published at {entry.version}",

@@ -104,7 +104,7 @@ _EXPLAINED: dict[FindingKind, tuple[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class VerifyFinding:
     """One thing that is wrong: where, what exactly, what that means, and what mends it."""
 
     kind: FindingKind
@@ -114,10 +114,10 @@ class Finding:
     remedy: str
 
     @staticmethod
-    def of(kind: FindingKind, where: str, what: str) -> "Finding":
+    def of(kind: FindingKind, where: str, what: str) -> "VerifyFinding":
         """Return a finding with the explanation of its kind."""
         meaning, remedy = _EXPLAINED[kind]
-        return Finding(kind, where, what, meaning, remedy)
+        return VerifyFinding(kind, where, what, meaning, remedy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ class VerifyReport:
     files: tuple[FileReport, ...]
     unread: tuple[str, ...] = ()
     repeated: tuple[str, ...] = ()
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[VerifyFinding, ...] = ()
     untold: int = 0
     pending: tuple[str, ...] = ()
     is_deep: bool = False

@@ -18,7 +18,7 @@ from omnigraph.catalog.model import Catalog, EdgeType, NodeType
 from omnigraph.commit.parts import Parts
 from omnigraph.history.fold import TableEntry
 from omnigraph.operations.verify.history import where_and_id
-from omnigraph.operations.verify.report import FINDINGS_MAX, Finding, FindingKind
+from omnigraph.operations.verify.report import FINDINGS_MAX, FindingKind, VerifyFinding
 from omnigraph.storage.tables.pinned import BATCH_ROWS, PinnedTable
 from omnigraph.validate.columns import TypedRows, charge, make_rows, true_positions
 from omnigraph.validate.ids import derive_ids
@@ -108,10 +108,10 @@ def row_steps(rows: PinnedRows, catalog: Catalog, readable: frozenset[str]) -> I
                 yield RowStep(key, count, ("counts", pin), partial(check, check_cardinality))
 
 
-def findings_of(log: ViolationLog, where: str) -> list[Finding]:
+def findings_of(log: ViolationLog, where: str) -> list[VerifyFinding]:
     """Return the first violations of a table as findings."""
     return [
-        Finding.of(_kind(violation), where_and_id(where, violation.row_id), violation.message)
+        VerifyFinding.of(_kind(violation), where_and_id(where, violation.row_id), violation.message)
         for violation in log.first_violations()
     ]
 
