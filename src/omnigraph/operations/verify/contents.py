@@ -1,7 +1,7 @@
 """The rows and indexes of branches, as their newest commits show them: the long part of a verification.
 
 C1  Others may write meanwhile: rows are read at pins, which nobody changes. What cannot be read is looked at
-    again where the branch shows it by then, and reported if it still cannot.
+    again where the branch shows it by then, if it is still there, and reported if it still cannot.
 C2  What several branches show at one version is checked once.
 """
 
@@ -71,7 +71,9 @@ class Contents:
         if catalog is None:
             return
         failures = self._check(look, catalog)
-        if failures and self.parts.branches.is_live(look.state.branch):
+        if failures:
+            if not self.parts.branches.is_live(look.state.branch):
+                return  # deleted meanwhile, and its files with it
             state = self.parts.coordinator.read_apart(look.state.branch)
             if state.version != look.state.version:
                 look = replace(look, state=state, entries=state.tables.entries())
