@@ -169,6 +169,7 @@ CATALOG = frozenset(
         "quarantine.post_move_pre_audit",
         "repair.post_sidecar_pre_manifest",
         "repair.post_manifest_pre_tables",
+        "repair.post_sync_pre_publish",
         "lease.renew",
         "lease.takeover",
         "writers.renew",

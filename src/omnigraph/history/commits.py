@@ -26,6 +26,8 @@ from omnigraph.history.manifest_rows import COMMIT, SCHEMA_OF_MANIFEST, Manifest
 
 MAINTENANCE_ACTOR = "omnigraph:maintenance"
 RECOVERY_ACTOR = "omnigraph:recovery"
+REPAIR_ACTOR = "omnigraph:repair"
+FORCED_REPAIR_ACTOR = "omnigraph:repair:force"
 RESERVED_ACTOR_PREFIX = "omnigraph:"
 _COLUMNS = ["object_id", "table_version", "table_branch", "metadata"]
 

@@ -109,10 +109,12 @@ def open_graph(
     embedding: "EmbeddingConfig | None" = None,
     writers: Writers | None = None,
     lifetime_s: float | None = None,
+    heals: bool = True,
 ) -> OpenGraph:
     """Open a graph: probe, sweep what dead writers left behind, read and check the schema.
 
-    `writers` and the lifetime of a writer are for object stores; None takes them from the environment.
+    `writers` and the lifetime of a writer are for object stores; None takes them from the environment. Only
+    maintenance that refuses to run beside unfinished writes opens without healing them.
 
     Raises:
         GraphNotFound: there is no graph at this place.
@@ -134,7 +136,7 @@ def open_graph(
     publisher = make_publisher(parts) if is_writable else None
     try:
         with parts.queues.schema_gate:
-            if publisher is not None:
+            if publisher is not None and heals:
                 from omnigraph.commit.recovery.quarantine import quarantine_manifest, quarantine_tables
                 from omnigraph.commit.recovery.sweep import SweepMode, sweep
 
