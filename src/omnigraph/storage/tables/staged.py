@@ -13,6 +13,7 @@ from omnigraph.core.errors import InvariantViolation, StorageError
 from omnigraph.storage.files.sums import FileSum
 from omnigraph.storage.files.version_file import HollowContent, decode_version, version_file_name
 from omnigraph.storage.tables.handle import TableAddress
+from omnigraph.storage.tables.known_ids import IdChange
 from omnigraph.storage.tables.lance_errors import LANCE_ERRORS, translate
 
 
@@ -35,7 +36,7 @@ class StagedWrite:
 
     `rows_added` and `rows_removed` count ids that come and go; a replaced row is neither. `files` are the
     local files that staging wrote, for syncing; there are none on an object store. `sums` are those of files
-    that others wrote, synced and summed.
+    that others wrote, synced and summed. `ids` are all that it brings and takes away, where they are few.
     """
 
     address: TableAddress
@@ -49,6 +50,7 @@ class StagedWrite:
     _base: LanceDataset | None = field(repr=False)  # none for a table that does not exist yet
     _once: _Once = field(default_factory=_Once, repr=False)
     sums: tuple[FileSum, ...] = ()
+    ids: IdChange | None = None
 
     @property
     def commit_files(self) -> tuple[str, ...]:
