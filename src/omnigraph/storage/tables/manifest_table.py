@@ -111,7 +111,7 @@ class ManifestTable:
 
     def _handle(self, address: TableAddress, dataset: LanceDataset, opened_at: float) -> ManifestHandle:
         self._store.count_io(dataset)
-        fragment_ids = tuple(fragment.fragment_id for fragment in dataset.get_fragments())
+        fragment_ids = _fragment_ids(dataset)
         with _damage_is_told(address), translated(f"read {address.open_uri}"):
             found = dataset.schema.metadata or {}
         metadata = {key.decode(): value.decode() for key, value in found.items()}
@@ -179,8 +179,11 @@ class ManifestTable:
             StorageError: it failed; whether it landed is unknown.
         """
         version, files = self._committed(handle, self._staged(handle, rows, replaced), commit_id)
-        made = self._store.open_at(handle.address, version)  # kept by the commit: nothing is read
-        return replace(self._handle(handle.address, made._dataset, handle.opened_at), files=files)
+        made = self._store.open_at(handle.address, version)._dataset  # kept by the commit: nothing is read
+        if version > handle.version + 1:  # a stamp changes the metadata, an update does not
+            return self._handle(handle.address, made, handle.opened_at)
+        self._store.count_io(made)
+        return replace(handle, version=version, fragment_ids=_fragment_ids(made), _dataset=made, files=files)
 
     def _committed(
         self, handle: ManifestHandle, staged: StagedWrite, operation_id: str
@@ -324,6 +327,10 @@ def _damage_is_told(address: TableAddress) -> Iterator[None]:
     except StorageError as error:
         refuse_damage(address, error)
         raise
+
+
+def _fragment_ids(dataset: LanceDataset) -> tuple[int, ...]:
+    return tuple(fragment.fragment_id for fragment in dataset.get_fragments())
 
 
 def _is_full(fragment: LanceFragment) -> bool:
