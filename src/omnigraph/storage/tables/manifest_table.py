@@ -31,6 +31,7 @@ from omnigraph.core.errors import (
 from omnigraph.core.limits import MAX_FRAGMENT_ROWS
 from omnigraph.core.together import both
 from omnigraph.storage.damage.manifest_survey import refuse_damage, refuse_missing
+from omnigraph.storage.files.data_file import data_file_name
 from omnigraph.storage.files.dataset_file import remove_transactions
 from omnigraph.storage.files.sums import FileSum
 from omnigraph.storage.tables import shapes
@@ -66,7 +67,7 @@ class ManifestHandle:
     def data_file(self, number: int) -> str:
         """Return the name of a fragment's data file, which no other fragment ever had."""
         fragment = self._dataset.get_fragment(number)
-        return "" if fragment is None else "/".join(file.path for file in fragment.data_files())
+        return "" if fragment is None else "/".join(map(data_file_name, fragment.data_files()))
 
 
 @final

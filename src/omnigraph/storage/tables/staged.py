@@ -10,6 +10,7 @@ from lance.dataset import Index
 from lance.fragment import FragmentMetadata
 
 from omnigraph.core.errors import InvariantViolation, StorageError
+from omnigraph.storage.files.data_file import data_file_name
 from omnigraph.storage.files.sums import FileSum
 from omnigraph.storage.files.version_file import HollowContent, decode_version, version_file_name
 from omnigraph.storage.tables.handle import TableAddress
@@ -169,7 +170,7 @@ def _segment_files(root: Path, version: int, segments: list[str]) -> list[str]:
 
 def fragment_files(root: Path, fragment: FragmentMetadata) -> list[str]:
     """Return the data and deletion files of a fragment that are below a table's own place."""
-    files = [f"{root}/data/{file.path}" for file in fragment.files if file.base_id is None]
+    files = [f"{root}/data/{data_file_name(file)}" for file in fragment.files if file.base_id is None]
     deletion = fragment.deletion_file
     if deletion is not None and deletion.base_id is None:
         files.append(f"{root}/{deletion.path(fragment.id)}")
