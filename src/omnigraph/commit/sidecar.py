@@ -5,11 +5,12 @@ D1  A sidecar is durable before any HEAD it names moves, and is deleted only aft
 D2  What cannot be understood is loud and stays where it is (`sidecar_reader`).
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any
+
+import orjson
 
 from omnigraph.commit.recovery.kinds import RecoveryKind
 from omnigraph.commit.schema_change import SchemaChange
@@ -208,7 +209,7 @@ class Sidecar:
             document[name] = value
             if name == "branch":
                 document |= {"branch": stored_name(self.branch.name), "branch_ref": self.branch.ref}
-        return json.dumps(document | OF_SCHEMA_APPLIES, indent=1, ensure_ascii=False)
+        return orjson.dumps(document | OF_SCHEMA_APPLIES, option=orjson.OPT_INDENT_2).decode()
 
 
 def _spelled(members: list[tuple[str, Any]]) -> dict[str, Any]:

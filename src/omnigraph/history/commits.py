@@ -89,6 +89,8 @@ class CommitLog:
 
     def find(self, commit_id: str) -> GraphCommit | None:
         """Return the commit with an id, or None."""
+        if self.head is not None and self.head.graph_commit_id == commit_id:
+            return self.head
         for chunk in reversed(self.chunks):
             position = position_of(chunk, "object_id", commit_id)
             if position >= 0:

@@ -31,6 +31,7 @@ from omnigraph.core.errors import (
 from omnigraph.core.limits import MAX_FRAGMENT_ROWS
 from omnigraph.core.together import both
 from omnigraph.storage.damage.manifest_survey import refuse_damage, refuse_missing
+from omnigraph.storage.files.data_file import data_file_name
 from omnigraph.storage.files.dataset_file import remove_transactions
 from omnigraph.storage.files.sums import FileSum
 from omnigraph.storage.tables import shapes
@@ -69,7 +70,7 @@ class ManifestHandle:
     def data_file(self, number: int) -> str:
         """Return the name of a fragment's data file, which no other fragment ever had."""
         fragment = self._dataset.get_fragment(number)
-        return "" if fragment is None else "/".join(file.path for file in fragment.data_files())
+        return "" if fragment is None else "/".join(map(data_file_name, fragment.data_files()))
 
 
 @final
@@ -114,7 +115,7 @@ class ManifestTable:
 
     def _handle(self, address: TableAddress, dataset: LanceDataset, opened_at: float) -> ManifestHandle:
         self._store.count_io(dataset)
-        fragment_ids = tuple(fragment.fragment_id for fragment in dataset.get_fragments())
+        fragment_ids = _fragment_ids(dataset)
         with damage_is_told(address), translated(f"read {address.open_uri}"):
             found = dataset.schema.metadata or {}
         metadata = {key.decode(): value.decode() for key, value in found.items()}
@@ -182,8 +183,11 @@ class ManifestTable:
             StorageError: it failed; whether it landed is unknown.
         """
         version, files = self._committed(handle, self._staged(handle, rows, replaced), commit_id)
-        made = self._store.open_at(handle.address, version)  # kept by the commit: nothing is read
-        return replace(self._handle(handle.address, made._dataset, handle.opened_at), files=files)
+        made = self._store.open_at(handle.address, version)._dataset  # kept by the commit: nothing is read
+        if version > handle.version + 1:  # a stamp changes the metadata, an update does not
+            return self._handle(handle.address, made, handle.opened_at)
+        self._store.count_io(made)
+        return replace(handle, version=version, fragment_ids=_fragment_ids(made), _dataset=made, files=files)
 
     def _committed(
         self, handle: ManifestHandle, staged: StagedWrite, operation_id: str
@@ -347,6 +351,10 @@ def damage_is_told(address: TableAddress) -> Iterator[None]:
     except StorageError as error:
         refuse_damage(address, error)
         raise
+
+
+def _fragment_ids(dataset: LanceDataset) -> tuple[int, ...]:
+    return tuple(fragment.fragment_id for fragment in dataset.get_fragments())
 
 
 def _is_full(fragment: LanceFragment) -> bool:
