@@ -10,6 +10,7 @@ G4  The stamp says which storage format a graph has. Floor and ceiling are check
     that reads a stamp.
 G5  A state that was made from the head note knows the present and not the past. `newest` may return one,
     `state` never does.
+G6  A version that a trim removes under a reader is opened again, once, as the newest one is by then.
 """
 
 import threading
@@ -180,7 +181,13 @@ class Coordinator:
         if warm is not None and self.manifest.latest_version(address) == warm.version:
             return warm
         with damage_explained(address, branch.name):
-            return self.advance(branch, self.manifest.open_fresh(address))
+            try:
+                return self.advance(branch, self.manifest.open_fresh(address))
+            except StorageError as error:
+                if error.kind != "not_found" or isinstance(error, GraphDamaged):
+                    raise
+                # The version was trimmed while it was read: history is in the rows of the newest one (G6).
+                return self.advance(branch, self.manifest.open_fresh(address))
 
     def recall(self) -> bool:
         """Read the head note, for the next call of `newest`; false if there is none.

@@ -47,7 +47,7 @@ class ExportedFile:
     rows: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Export:
     """What to export: some types at one snapshot (H1). Iterating gives the records as dicts (H2)."""
 
@@ -143,7 +143,14 @@ def export(
     branch = graph.enter(actor, "export", branch)
     graph.require_branch(branch)
     chosen = _types(graph.catalog, types)
-    return Export(graph, graph.newest(branch).snapshot(), chosen)
+    return pinned_export(graph, graph.newest(branch).snapshot(), chosen)
+
+
+def pinned_export(graph: OpenGraph, snapshot: Snapshot, types: tuple[NodeType | EdgeType, ...]) -> Export:
+    """Return an export of a snapshot, which cleanup keeps readable while anybody holds the export."""
+    made = Export(graph, snapshot, types)
+    graph.parts.readers.keep(made, snapshot)
+    return made
 
 
 def _types(catalog: Catalog, names: Iterable[str] | None) -> tuple[NodeType | EdgeType, ...]:
