@@ -52,7 +52,7 @@ def shown(graph: Graph) -> dict[str, dict[str, list[dict[str, object]]]]:
     return {branch: everything(graph, branch) for branch in graph.branches()}
 
 
-def ages_at(graph: Graph, commit_id: str) -> dict[str, int]:
+def ages_at(graph: Graph, commit_id: str) -> dict[object, object]:
     """Return the ages of the persons at a commit."""
     source = "query q() { match { $p: Person } return { $p.name as name, $p.age as age } }"
     return {row["name"]: row["age"] for row in graph.query(source, snapshot=commit_id).rows}

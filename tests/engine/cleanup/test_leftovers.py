@@ -355,8 +355,10 @@ def drop(graph: Graph, branch: str = MAIN) -> None:
 
 
 @pytest.mark.case("engine", 507)
-@pytest.mark.parametrize("limit", [{"keep": 1}, {"older_than": DAY_S}])
-def test_a_dropped_table_goes_with_its_last_version(graph: Graph, limit: dict[str, int]) -> None:
+@pytest.mark.parametrize(("keep", "older_than"), [(1, None), (None, DAY_S)])
+def test_a_dropped_table_goes_with_its_last_version(
+    graph: Graph, keep: int | None, older_than: float | None
+) -> None:
     update(graph, 3)
     commit = graph.commits(limit=1)[0]
     folder = table_path(graph, PERSON)
@@ -367,7 +369,7 @@ def test_a_dropped_table_goes_with_its_last_version(graph: Graph, limit: dict[st
     assert parts.open(past.entry(PERSON)).row_count == 3
 
     later(graph, 2 * DAY_S)
-    graph.cleanup(**limit)
+    graph.cleanup(keep, older_than)
     assert not folder.exists()
     with pytest.raises(HistoricalVersionReclaimed):
         parts.open(past.entry(PERSON))

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from omnigraph.commit.publish import HORIZON_S, HORIZON_S_MIN, publish_lock_file
-from omnigraph.commit.trim import VERSIONS_KEPT, manifest_horizon_s, trim_manifests
+from omnigraph.commit.trim import VERSIONS_KEPT, TrimmedManifest, manifest_horizon_s, trim_manifests
 from omnigraph.core.errors import StorageError
 from omnigraph.core.failpoint import failpoint
 from omnigraph.graph.graph import Graph
@@ -107,7 +107,7 @@ def test_a_trim_beside_a_publish_is_skipped_and_reported(graph: Graph) -> None:
     update(graph, 15)
     trimmer = foreign(graph)
     later(trimmer, HORIZON_S + 60)
-    found = []
+    found: list[TrimmedManifest] = []
 
     def try_to_trim() -> None:
         verbs = internals(trimmer)

@@ -18,6 +18,7 @@ from omnigraph.core.errors import (
 from omnigraph.core.failpoint import InjectedFault, failpoint
 from omnigraph.graph.graph import Graph
 from omnigraph.history.branches import SCHEMA_APPLY_LOCK, control_file
+from omnigraph.operations.cleanup.model import CleanupProgress
 from omnigraph.storage.files.version_file import version_file_name
 from tests.engine.branches.steps import ages, insert, refs, set_age
 from tests.engine.cleanup.steps import DAY_S, PERSON, ages_at, later, on_disk, row, shown, update, versions
@@ -329,7 +330,7 @@ def test_few_versions_are_warned_of(graph: Graph) -> None:
 
 
 def test_progress_names_every_table(graph: Graph) -> None:
-    seen = []
+    seen: list[CleanupProgress] = []
 
     graph.cleanup(10, progress=seen.append)
 
