@@ -2,7 +2,6 @@
 
 from omnigraph.changes.model import EntityChange as EntityChange
 from omnigraph.commit.recovery.audit import RecoveryRecord as RecoveryRecord
-from omnigraph.commit.recovery.quiet import PendingRecovery as PendingRecovery
 from omnigraph.commit.recovery.restore import Quarantined as Quarantined
 from omnigraph.core.cleared_property import ClearedProperty as ClearedProperty
 from omnigraph.core.damage import GraphDamaged as GraphDamaged
@@ -46,6 +45,7 @@ from omnigraph.core.errors import NotFoundError as NotFoundError
 from omnigraph.core.errors import OmnigraphError as OmnigraphError
 from omnigraph.core.errors import ParameterError as ParameterError
 from omnigraph.core.errors import ParseError as ParseError
+from omnigraph.core.errors import PendingRecovery as PendingRecovery
 from omnigraph.core.errors import PlanError as PlanError
 from omnigraph.core.errors import PolicyDenied as PolicyDenied
 from omnigraph.core.errors import PreconditionFailed as PreconditionFailed

@@ -75,6 +75,7 @@ ENTRIES: dict[str, tuple[str, Callable[[Graph, Path], object]]] = {
     "branch from another": ("branch_create", lambda graph, _: graph.branch("june", "main").__enter__()),
     "create_branch": ("branch_create", lambda graph, _: graph.create_branch("june", actor="ann")),
     "delete_branch": ("branch_delete", lambda graph, _: graph.delete_branch("june", actor="ann")),
+    "cleanup": ("admin", lambda graph, _: graph.cleanup(1, actor="ann")),
     "merge": ("branch_merge", lambda graph, _: graph.merge("june", actor="ann")),
 }
 OF_A_BRANCH = {"branch_create", "branch_delete"}  # what is asked about the branch that the call names

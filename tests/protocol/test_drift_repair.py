@@ -8,12 +8,12 @@ import pytest
 
 import omnigraph
 from omnigraph.commit.recovery.pending import put_new
-from omnigraph.commit.recovery.quiet import PendingRecovery
 from omnigraph.commit.sidecar import Sidecar, SidecarTable, WriterKind
 from omnigraph.core.errors import (
     BadRequest,
     DriftNeedsRepair,
     ExpectedVersionMismatch,
+    PendingRecovery,
     SchemaApplyInProgress,
     SidecarCorrupt,
 )

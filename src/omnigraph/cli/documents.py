@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from omnigraph.history.commits import GraphCommit
     from omnigraph.history.state import Snapshot
     from omnigraph.operations.changes.diff import Diff
+    from omnigraph.operations.cleanup.model import CleanupResult
     from omnigraph.operations.embed.model import EmbedResult
     from omnigraph.operations.ensure_indices import IndexResult, PendingIndex
     from omnigraph.operations.index_status import TableIndexes
@@ -330,4 +331,25 @@ def verify_document(report: "VerifyReport", uri: str) -> Json:
             for file in report.files
         ],
         "unreferenced": [{"path": file.path, "length": file.length} for file in report.unreferenced],
+    }
+
+
+def cleanup_document(result: "CleanupResult", uri: str) -> Json:
+    """Return what a cleanup removed, or would remove, table by table."""
+    return {
+        "uri": uri,
+        "keep_versions": result.keep,
+        "older_than_secs": None if result.older_than_s is None else int(result.older_than_s),
+        "dry_run": result.is_dry_run,
+        "tables": [
+            {
+                "table_key": row.table_key,
+                "bytes_removed": row.bytes_removed,
+                "old_versions_removed": row.old_versions_removed,
+                "error": row.error,
+            }
+            for row in result.tables
+        ],
+        "leftovers": list(result.leftovers),
+        "warnings": list(result.warnings),
     }

@@ -506,6 +506,19 @@ class DriftNeedsRepair(ConflictError):
         self.table_key, self.pin, self.head, self.branch = table_key, pin, head, branch
 
 
+class PendingRecovery(ConflictError):
+    """A maintenance operation found writes that are unfinished."""
+
+    def __init__(self, operation: str, operation_ids: Sequence[str]) -> None:
+        """Take what was asked for, and the unfinished writes."""
+        unfinished = ", ".join(operation_ids)
+        super().__init__(
+            f"{operation} needs a graph without pending recovery; reopen it read-write first"
+            f" (unfinished: {unfinished})"
+        )
+        self.operation, self.operation_ids = operation, tuple(operation_ids)
+
+
 class WriterLeaseHeld(ConflictError):
     """Another process writes to this graph on an object store, or took the lease from this one."""
 

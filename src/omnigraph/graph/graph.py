@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from omnigraph.operations.changes.commit_changes import CommitChanges, CommitChangesPage
     from omnigraph.operations.changes.diff import Diff
     from omnigraph.operations.changes.feed import ChangeFeed, ChangeFeedPage
+    from omnigraph.operations.cleanup.model import Age, CleanupResult
+    from omnigraph.operations.cleanup.model import Progress as CleanupCallback
     from omnigraph.operations.embed.model import EmbedKeywords, EmbedResult
     from omnigraph.operations.engine import Engine
     from omnigraph.operations.ensure_indices import IndexResult
@@ -292,6 +294,39 @@ class Graph:
 
         return ensure_indices(self._graph, branch=self._on(branch), actor=self._who(actor))
 
+    def cleanup(
+        self,
+        keep: int | None = None,
+        older_than: "Age | None" = None,
+        dry_run: bool = False,
+        *,
+        actor: str | None = None,
+        progress: "CleanupCallback | None" = None,
+    ) -> "CleanupResult":
+        """Remove old versions of tables, and what nothing needs any more; a dry run only says what would go.
+
+        A version goes if it is not among the newest `keep` of its table and was replaced more than
+        `older_than` ago (a timedelta, or seconds). What a branch shows, what two branches need to be merged,
+        and what this process reads stays. Commits stay in the history; one whose tables were removed can no
+        longer be read.
+
+        Raises:
+            BadRequest: neither limit is given.
+            PendingRecovery: an unfinished write must be recovered first.
+            DriftNeedsRepair: a table is ahead of its pin, and nothing says why.
+        """
+        from omnigraph.operations.cleanup.cleanup import cleanup
+        from omnigraph.operations.cleanup.model import silent
+
+        return cleanup(
+            self._graph,
+            keep=keep,
+            older_than=older_than,
+            dry_run=dry_run,
+            actor=self._who(actor),
+            progress=silent if progress is None else progress,
+        )
+
     def refresh(self) -> None:
         """Heal, and read the schema and the manifest again."""
         refresh(self._graph)
@@ -372,7 +407,9 @@ class Graph:
         from omnigraph.operations.pin import resolve_snapshot
 
         self._graph.enter(self._actor, "read", None)
-        return SnapshotView(self, resolve_snapshot(self._graph, self._branch or MAIN, snapshot))
+        view = SnapshotView(self, resolve_snapshot(self._graph, self._branch or MAIN, snapshot))
+        self._graph.parts.readers.keep(view, view.snapshot)  # cleanup keeps it readable while it is held
+        return view
 
     def export(
         self, *, branch: str | None = None, types: Sequence[str] | None = None, actor: str | None = None

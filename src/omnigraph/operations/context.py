@@ -113,6 +113,12 @@ class OpenGraph:
         except OmnigraphError as error:
             self.parts.warn(f"what queries have cached will be updated by the next query: {error}")
 
+    def forget_past(self) -> None:
+        """Drop the views of past snapshots, whose versions may have been removed; the newest ones stay."""
+        reading = self._reading
+        if reading is not None:
+            reading.forget_past()
+
     def close_reading(self) -> None:
         """Release what queries have cached; the next query starts afresh."""
         with self.lock:

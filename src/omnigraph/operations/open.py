@@ -36,6 +36,7 @@ from omnigraph.history.fold import TableEntry
 from omnigraph.history.head_note import HeadNotes
 from omnigraph.history.identity import MAIN, MAIN_BRANCH
 from omnigraph.history.manifest_rows import MANIFEST_DIR
+from omnigraph.history.readers import Readers
 from omnigraph.history.recorded_sums import recorded_sums
 from omnigraph.history.state import Snapshot
 from omnigraph.operations.context import OpenGraph, make_publisher
@@ -97,6 +98,7 @@ def make_parts(uri: str, *, durability: Durability | None = None, upkeep: bool =
         warn=_log.warning,
         upkeep=upkeep,
         summer=Summer(root.uri if root.is_local else None, is_on=is_recording()),
+        readers=Readers.for_root(root.identity),
     )
 
 

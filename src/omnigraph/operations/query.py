@@ -29,6 +29,7 @@ from omnigraph.commit.parts import Parts
 from omnigraph.core.clock import deadline
 from omnigraph.core.environment import number_setting, word_setting
 from omnigraph.core.errors import BadRequest
+from omnigraph.core.failpoint import hit
 from omnigraph.core.recent import Recent
 from omnigraph.core.span import Source
 from omnigraph.exec.context import QueryContext
@@ -175,6 +176,10 @@ class Reading:
         self._views.put(key, made)
         return made
 
+    def forget_past(self) -> None:
+        """Drop the views of snapshots that are not the newest of their branches."""
+        self._views.clear()
+
     def embed_query(self, text: str, dimension: int, recorded_model: str | None, where: str) -> list[float]:
         """Return the vector of the text given to a search of the property `where`.
 
@@ -261,9 +266,12 @@ def query(
         prepared = _prepare(graph, source, name, view.catalog)
         parameters = bind_parameters(prepared.read.parameters, params)
         parameters[NOW_PARAMETER] = graph.parts.clock() // 1_000
-        view.begin()
-        plan = _physical(graph, source, name, prepared, view)
-    table = execute(plan, QueryContext(view, parameters, budget, graph.reading.embed_query, exact))
+    with graph.parts.readers.reading(view.snapshot):
+        hit("query.post_pin_pre_read")
+        with deadline(budget.check):
+            view.begin()
+            plan = _physical(graph, source, name, prepared, view)
+        table = execute(plan, QueryContext(view, parameters, budget, graph.reading.embed_query, exact))
     commit_id = view.snapshot.head.graph_commit_id
     return QueryAnswer(plan.name, table, _target(named, snapshot, commit_id), commit_id)
 

@@ -20,6 +20,10 @@ KEYED_MAX_ROWS, KEYED_MAX_BYTES = "OMNIGRAPH_KEYED_WRITE_MAX_ROWS", "OMNIGRAPH_K
 SPARK_BYTES, MERGE_BYTES = "OMNIGRAPH_LOAD_SPARK_BYTES", "OMNIGRAPH_BULK_MERGE_BYTES"
 KEY_ROWS = "OMNIGRAPH_BULK_KEY_ROWS"
 EMBED_SPARK_ROWS = "OMNIGRAPH_EMBED_SPARK_ROWS"
+MAINTENANCE_CONCURRENCY = "OMNIGRAPH_MAINTENANCE_CONCURRENCY"
+READER_GRACE = "OMNIGRAPH_READER_GRACE"
+MAINTENANCE_CONCURRENCY_DEFAULT = 8  # tables at a time: most of the work waits for the disk or the store
+READER_GRACE_S_DEFAULT = 600  # longer than most queries of other processes, which nobody can ask
 KEY_ROWS_DEFAULT = (
     200_000  # comparing the keys of this many rows in the driver, at 50 MB, is faster than starting a job
 )
@@ -31,6 +35,16 @@ EMBED_SPARK_ROWS_DEFAULT = 20_000  # 80 requests of 256 texts, which would run o
 def load_concurrency() -> int:
     """Return how many fragment writers a load may use."""
     return number_setting(LOAD_CONCURRENCY, 0) or os.cpu_count() or 1
+
+
+def maintenance_concurrency() -> int:
+    """Return how many tables a maintenance operation works on at a time."""
+    return number_setting(MAINTENANCE_CONCURRENCY, 0) or MAINTENANCE_CONCURRENCY_DEFAULT
+
+
+def reader_grace_s() -> float:
+    """Return how long cleanup keeps versions that were just replaced, for readers of other processes."""
+    return float(number_setting(READER_GRACE, READER_GRACE_S_DEFAULT))
 
 
 def environment() -> Mapping[str, str]:

@@ -8,7 +8,7 @@ O3  An object above the limit of control files is refused before its content is 
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, cast
 
@@ -280,13 +280,40 @@ def list_sizes(root: GraphRoot) -> dict[str, int]:
     Raises:
         StorageError: the store failed.
     """
+    return {path: size for path, (size, _) in list_objects(root).items()}
+
+
+def list_objects(root: GraphRoot, below: str = "") -> dict[str, tuple[int, datetime]]:
+    """Return length and time of every object below a folder of a root in a store, by path below the root.
+
+    Raises:
+        StorageError: the store failed.
+    """
     import obstore
 
     adapter = ObjectStore(root)
     start = len(root.prefix) + 1 if root.prefix else 0
-    with adapter._translated("list", root.prefix or root.bucket):
-        batches = obstore.list(adapter._store, prefix=root.prefix or None)
-        return {entry["path"][start:]: entry["size"] for batch in batches for entry in batch}
+    prefix = f"{adapter._key(below)}/" if below else root.prefix
+    with adapter._translated("list", below or root.prefix or root.bucket):
+        batches = obstore.list(adapter._store, prefix=prefix or None)
+        return {
+            entry["path"][start:]: (entry["size"], entry["last_modified"])
+            for batch in batches
+            for entry in batch
+        }
+
+
+def remove_objects(root: GraphRoot, names: Sequence[str]) -> None:
+    """Remove objects below a root in a store, as many in one request as the store takes.
+
+    Raises:
+        StorageError: the store failed; some may be gone.
+    """
+    import obstore
+
+    adapter = ObjectStore(root)
+    with adapter._translated("delete", names[0] if names else ""):
+        obstore.delete(adapter._store, [adapter._key(name) for name in names])
 
 
 def read_bytes(root: GraphRoot, name: str) -> bytes | None:

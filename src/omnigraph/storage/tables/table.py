@@ -8,7 +8,7 @@ T3  Every library error leaves as one of ours.
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,10 +19,11 @@ import pyarrow as pa
 from lance import LanceDataset
 from lance.lance import _Session as Session
 
-from omnigraph.core.errors import StorageError
+from omnigraph.core.errors import HistoricalVersionReclaimed, StorageError
 from omnigraph.core.recent import Recent
 from omnigraph.core.together import each
 from omnigraph.storage.files.transactions import UNREADABLE, TransactionInfo, read_transaction
+from omnigraph.storage.files.version_file import version_file_name
 from omnigraph.storage.search.words import AnalysisCache
 from omnigraph.storage.tables.filter import FilterValue, RowFilter, to_lance
 from omnigraph.storage.tables.handle import SnapshotHandle, TableAddress
@@ -356,6 +357,11 @@ class TableStore:
         self.ref_starts.forget(address)
         self.known_ids.forget(address)
 
+    def forget_versions(self, address: TableAddress, versions: Collection[int]) -> None:
+        """Drop what is kept about versions that are gone."""
+        self._handles.forget(lambda key: key[0] == address and key[1] in versions)
+        self._probes.forget(lambda uri: uri == address.open_uri)
+
     def keep_recent(self, address: TableAddress, files: RecentFiles) -> None:
         """Have what is opened from now on use rows of small fragments that are in memory."""
         self._recent[address.open_uri] = files
@@ -470,6 +476,18 @@ class _IoCounter:
 
 @contextmanager
 def _reading(handle: SnapshotHandle, what: str) -> Iterator[None]:
-    """Turn library errors of a read into ours, and name the file if one of the version's is damaged."""
-    with damage_told(handle.address, handle.version), translated(f"{what} of {handle.address.open_uri}"):
-        yield
+    """Turn library errors of a read into ours, and name the file if one of the version's is damaged.
+
+    A version that another process has cleaned up since it was opened is said to be that.
+    """
+    try:
+        with damage_told(handle.address, handle.version), translated(f"{what} of {handle.address.open_uri}"):
+            yield
+    except StorageError as error:
+        folder = handle.address.local_path
+        if folder is None or error.kind != "not_found":
+            raise
+        if (folder / version_file_name(handle.version)).exists():
+            raise
+        place = "/".join(TableAddress(handle.address.uri).uri.rsplit("/", 2)[-2:])
+        raise HistoricalVersionReclaimed(table_key=place, version=handle.version) from error
