@@ -54,6 +54,7 @@ ENTRIES: dict[str, tuple[str, Callable[[Graph, Path], object]]] = {
     "upgrade_branch": ("schema_apply", lambda graph, _: graph.upgrade_branch("main", actor="ann")),
     "catalog_on": ("read", lambda graph, _: graph.catalog_on("main")),
     "ensure_indices": ("admin", lambda graph, _: graph.ensure_indices(actor="ann")),
+    "repair": ("admin", lambda graph, _: graph.repair(actor="ann")),
     "query": ("read", lambda graph, _: graph.query(READ)),
     "explain": ("read", lambda graph, _: graph.explain(READ)),
     "at": ("read", lambda graph, _: graph.at("x")),

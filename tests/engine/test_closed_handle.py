@@ -41,6 +41,7 @@ VERBS: dict[str, Callable[[Graph], object]] = {
     "explain": lambda graph: graph.explain(READ),
     "export": lambda graph: graph.export(),
     "index_status": lambda graph: graph.index_status(),
+    "repair": lambda graph: graph.repair(),
     "load": lambda graph: graph.load(b'{"type": "Person", "data": {"name": "z"}}\n', "append"),
     "load_dataframes": lambda graph: graph.load_dataframes({"Person": PEOPLE}, "append"),
     "load_tables": lambda graph: graph.load_tables({"Person": PEOPLE}, "append"),

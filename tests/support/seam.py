@@ -34,6 +34,8 @@ LIMITS = frozenset(
         "omnigraph.operations.load.spark.SLICE_BYTES_MAX",
         "omnigraph.operations.load.spark.SLICE_BYTES_MIN",
         "omnigraph.operations.upkeep.UNCOVERED_ROWS_MAX",
+        "omnigraph.operations.verify.indexes.FEW_VALUES",
+        "omnigraph.operations.verify.indexes.LOOKUPS_MAX",
         "omnigraph.operations.upkeep.UPKEEP_INTERVAL",
         "omnigraph.storage.control.object_store.CONTROL_BYTES_MAX",
         "omnigraph.storage.control.object_store.RETRIES_MAX",

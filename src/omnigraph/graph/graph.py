@@ -512,7 +512,12 @@ class Graph:
         return verify(self._graph.parts, branch=branch, deep=deep, progress=progress or (lambda _: None))
 
     def repair(
-        self, *, confirm: bool = False, force: bool = False, branch: str | None = None
+        self,
+        *,
+        confirm: bool = False,
+        force: bool = False,
+        branch: str | None = None,
+        actor: str | None = None,
     ) -> "DriftRepair":
         """Say which tables something other than Omnigraph has committed to, and publish them if confirmed.
 
@@ -526,7 +531,7 @@ class Graph:
         from omnigraph.operations.repair_drift import repair_drift
 
         return repair_drift(
-            self._graph, confirm=confirm, force=force, branch=self._on(branch), actor=self._actor
+            self._graph, confirm=confirm, force=force, branch=self._on(branch), actor=self._who(actor)
         )
 
     def diff(

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 
 from omnigraph.commit.parts import Parts
 from omnigraph.commit.recovery.quiet import refuse_pending
+from omnigraph.commit.schema_lock import living_holder
 from omnigraph.commit.trim import TrimmedManifest, trim_manifests
 from omnigraph.commit.write import refuse_drift
 from omnigraph.core.errors import ExpectedVersionMismatch, OmnigraphError, SchemaApplyInProgress
