@@ -50,6 +50,8 @@ COMMANDS = {
     "init": _entry("init", "Create an empty graph from a schema.", _STORAGE),
     "index": _entry("index", "Build missing indexes, or show which exist.", _STORAGE),
     "verify": _entry("verify", "Compare the files of a graph with their checksums.", _STORAGE),
+    "clone": _entry("clone", "Copy a graph to another place.", _STORAGE),
+    "check-copy": _entry("check_copy", "Say what differs between a graph and its copy.", _STORAGE),
     "recovery": _entry("recovery", "List what was recovered after interrupted writes.", _STORAGE),
     "repair": _entry("repair", "Go back to an older version of a damaged graph.", _STORAGE),
     "quarantine": _entry("quarantine", "List what was moved aside, or put it back.", _STORAGE),

@@ -12,13 +12,11 @@ G5  Nothing of the source is changed, and nothing of a place that holds anything
 
 import tempfile
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-from omnigraph.bulk.connect.progress import ProgressCallback, ProgressEvent, Stage, silent
+from omnigraph.bulk.connect.progress import ProgressCallback, Stage, silent
 from omnigraph.commit.parts import Parts
-from omnigraph.core.clock import boot_clock
 from omnigraph.core.errors import AlreadyExistsError, AlreadyInitialized, BadRequest, StorageError
 from omnigraph.core.failpoint import hit
 from omnigraph.history.branches import BRANCHES_DIR, Branch
@@ -31,6 +29,7 @@ from omnigraph.operations.clone.capture import (
     is_gone,
     without_deleted,
 )
+from omnigraph.operations.clone.file_work import work_on
 from omnigraph.operations.clone.journal import JOURNAL, Journal, check_journal, is_shown, take_journal
 from omnigraph.operations.clone.needs import NeededFile, Needs, needs_of
 from omnigraph.operations.init import refuse_managed
@@ -45,7 +44,6 @@ from omnigraph.storage.tables.manifest_table import ManifestTable
 from omnigraph.storage.tables.refs import refuse_without_refs
 from omnigraph.storage.tables.table import TableStore
 
-COPIES_AT_ONCE = 8  # of files: enough to hide what a store takes for a request, with a few pieces of each
 ATTEMPTS_MAX = 8  # at a source where branches are deleted and versions cleaned up while they are copied
 
 
@@ -175,7 +173,7 @@ def _copied(run: _Run, captured: Capture, depth: int | None) -> CloneResult:
     needs = needs_of(run.source, captured, file_place(run.source.root).lengths(), depth=depth)
     last = f"{MANIFEST_DIR}/{version_file_name(captured.main.version)}"
     lacking = _lacking(run.target.root, run.files, [file for file in needs.files if file.path != last])
-    _copy_files(run, lacking, total=needs.bytes)
+    _copy_files(run, lacking)
     run.files.finish()
     hit("clone.post_files_pre_control")
     check_journal(run.target.adapter, run.target.root, run.journal)
@@ -203,51 +201,14 @@ def _lacking(root: GraphRoot, place: FilePlace, files: Sequence[NeededFile]) -> 
     return [file for file in files if not is_there(file)]
 
 
-def _copy_files(run: _Run, files: Sequence[NeededFile], *, total: int) -> None:
-    """Copy files, several at a time; the first error ends it, once those under way have ended."""
-    source, begun = file_place(run.source.root), boot_clock()
-    skipped = total - sum(file.length for file in files)
-    done = _Done(run.progress, begun, files_total=len(files), bytes_total=total - skipped)
+def _copy_files(run: _Run, files: Sequence[NeededFile]) -> None:
+    source = file_place(run.source.root)
 
-    def copy(file: NeededFile) -> int:
+    def copy(file: NeededFile) -> None:
         hit("clone.before_file")
-        return copy_file(source, run.files, file.path, length=file.length, expected=file.sum)
+        copy_file(source, run.files, file.path, length=file.length, expected=file.sum)
 
-    with ThreadPoolExecutor(COPIES_AT_ONCE) as threads:
-        pending = [threads.submit(copy, file) for file in files]
-        try:
-            for finished in as_completed(pending):
-                done.add(finished.result())
-        except BaseException:
-            threads.shutdown(cancel_futures=True)
-            raise
-    done.end()
-
-
-class _Done:
-    """How much has been copied so far."""
-
-    def __init__(
-        self, progress: ProgressCallback, begun: float, *, files_total: int, bytes_total: int
-    ) -> None:
-        self._progress, self._begun = progress, begun
-        self._event = ProgressEvent(Stage.COPY, tasks_total=files_total, bytes_total=bytes_total)
-        progress(self._event)
-
-    def add(self, copied: int) -> None:
-        """Count one file."""
-        event = self._event
-        self._event = replace(
-            event,
-            tasks_done=event.tasks_done + 1,
-            bytes_done=event.bytes_done + copied,
-            seconds=boot_clock() - self._begun,
-        )
-        self._progress(self._event)
-
-    def end(self) -> None:
-        """Say that all files are there."""
-        self._progress(replace(self._event, is_done=True, seconds=boot_clock() - self._begun))
+    work_on(files, copy, Stage.COPY, run.progress)
 
 
 def _write_control(run: _Run, captured: Capture, needs: Needs) -> None:

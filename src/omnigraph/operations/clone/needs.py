@@ -20,7 +20,7 @@ from omnigraph.core.together import each
 from omnigraph.history.copied import Copied, Extent
 from omnigraph.history.manifest_rows import MANIFEST_DIR
 from omnigraph.operations.clone.capture import Capture, CapturedBranch
-from omnigraph.storage.control.graph_files import GraphFiles, graph_files
+from omnigraph.storage.control.graph_files import graph_files
 from omnigraph.storage.files.sums import FileSum
 from omnigraph.storage.files.version_file import HollowContent, decode_version, version_file_name
 from omnigraph.storage.tables.handle import TableAddress, ref_path
@@ -44,13 +44,10 @@ class Needs:
     files: tuple[NeededFile, ...]
     copied: Copied
 
-    @property
-    def bytes(self) -> int:
-        """The length of all files."""
-        return sum(file.length for file in self.files)
 
-
-def needs_of(parts: Parts, captured: Capture, lengths: dict[str, int], *, depth: int | None = None) -> Needs:
+def needs_of(
+    parts: Parts, captured: Capture, lengths: Mapping[str, int], *, depth: int | None = None
+) -> Needs:
     """Return what a captured graph consists of (B1).
 
     Raises:
@@ -59,23 +56,38 @@ def needs_of(parts: Parts, captured: Capture, lengths: dict[str, int], *, depth:
     """
     reader = _Floors(lengths, captured.copied, depth)
     floors = {branch: reader.floor(branch) for branch in captured.branches}
-    pins = {pin for branch, floor in floors.items() for pin in branch.state.pinned_versions(floor)}
-    versions = {*_with_starts(parts, pins)}
-    if captured.cut is None:
-        versions |= {(MANIFEST_DIR, branch.identity.ref, branch.version) for branch in captured.branches}
-        versions |= {*_audit(parts)}
-    sums = {item.path: item for branch in captured.branches for item in branch.noted}
-    for branch in captured.branches:
-        sums |= branch.sums
-    collected = _Collected(graph_files(parts.root), lengths, sums, is_local=parts.root.is_local)
-    collected.add(versions)
+    collected = _Collected(parts, captured, lengths)
+    collected.add(_versions(parts, captured, floors))
     for branch, floor in floors.items():
         collected.add_if_whole(_with_starts(parts, _start(branch, floor)))
     for branch in captured.kept:
         collected.add_if_whole(_with_starts(parts, _everything(branch)))
-    files = tuple(sorted(collected.files.values(), key=lambda file: file.path))
     extents = {branch.identity.name: Extent(branch.version, floor) for branch, floor in floors.items()}
-    return Needs(files, Copied(extents))
+    return Needs(collected.sorted(), Copied(extents))
+
+
+def needs_and_lacks(
+    parts: Parts, captured: Capture, lengths: Mapping[str, int]
+) -> tuple[tuple[NeededFile, ...], tuple[str, ...]]:
+    """Return the files of a captured graph as they are, and those that it lacks or cannot read.
+
+    Raises:
+        StorageError: the store failed.
+    """
+    floors = {branch: captured.copied.of(branch.identity.name).floor for branch in captured.branches}
+    collected = _Collected(parts, captured, lengths, lacking=set())
+    collected.add(_versions(parts, captured, floors))
+    return collected.sorted(), tuple(sorted(collected.lacking or ()))
+
+
+def _versions(parts: Parts, captured: Capture, floors: Mapping[CapturedBranch, int]) -> set[Pin]:
+    """Return the versions that branches show from their floors on, and what belongs to them (B1)."""
+    pins = {pin for branch, floor in floors.items() for pin in branch.state.pinned_versions(floor)}
+    versions = _with_starts(parts, pins)
+    if captured.cut is None:
+        versions |= {(MANIFEST_DIR, branch.identity.ref, branch.version) for branch in captured.branches}
+        versions |= {*_audit(parts)}
+    return versions
 
 
 class _Floors:
@@ -148,10 +160,19 @@ class _Collected:
     """The files of versions, each once."""
 
     def __init__(
-        self, files: GraphFiles, lengths: dict[str, int], sums: dict[str, FileSum], *, is_local: bool
+        self, parts: Parts, captured: Capture, lengths: Mapping[str, int], *, lacking: set[str] | None = None
     ) -> None:
+        """Take the graph; with a set, what is missing or damaged goes there instead of being raised."""
         self.files: dict[str, NeededFile] = {}
-        self._files, self._lengths, self._sums, self._is_local = files, lengths, sums, is_local
+        self.lacking = lacking
+        self._files, self._lengths, self._is_local = graph_files(parts.root), lengths, parts.root.is_local
+        self._sums = {item.path: item for branch in captured.branches for item in branch.noted}
+        for branch in captured.branches:
+            self._sums |= branch.sums
+
+    def sorted(self) -> tuple[NeededFile, ...]:
+        """Return the files by path."""
+        return tuple(sorted(self.files.values(), key=lambda file: file.path))
 
     def add(self, versions: Iterable[Pin]) -> None:
         """Add the files of versions, and the files of their refs (B1).
@@ -177,13 +198,13 @@ class _Collected:
         dataset, path = ref_path(place, ref), _version_file(pin)
         content = self._files.read(path)
         if content is None:
-            raise _missing(path)
+            return self._lacks(path, "is missing")
         try:
             decoded = decode_version(content)
             if decoded.version != version:
                 raise HollowContent(f"holds version {decoded.version}")
         except HollowContent as hollow:
-            raise GraphDamaged(file=path, reason=str(hollow), dataset=dataset) from hollow
+            return self._lacks(path, str(hollow))
         named = [*decoded.files, *decoded.shared]
         # A ref is readable without the file that lists it, so one may be missing.
         listed = f"{place}/_refs/branches/{ref}.json"
@@ -196,15 +217,17 @@ class _Collected:
             return
         found = self._lengths.get(path)
         if found is None:
-            raise _missing(path)
+            self._lacks(path, "is missing")
+            return
         expected = self._sums.get(path)
         wanted = expected.length if expected is not None else found if length is None else length
-        if found != wanted:
-            raise GraphDamaged(
-                file=path, reason=f"has {found} bytes instead of {wanted}", dataset=posixpath.dirname(path)
-            )
-        self.files[path] = NeededFile(path, wanted, expected)
+        if found != wanted and self.lacking is None:
+            self._lacks(path, f"has {found} bytes instead of {wanted}")
+        self.files[path] = NeededFile(path, found, expected)
 
-
-def _missing(path: str) -> GraphDamaged:
-    return GraphDamaged(file=path, reason="is missing", dataset=posixpath.dirname(path))
+    def _lacks(self, path: str, reason: str) -> list[tuple[str, int | None]]:
+        """Tell of a file that is not what it should be (B3), or note it."""
+        if self.lacking is None:
+            raise GraphDamaged(file=path, reason=reason, dataset=posixpath.dirname(path))
+        self.lacking.add(path)
+        return []
