@@ -77,6 +77,7 @@ CALLS = frozenset(
         "omnigraph.storage.search.analysis._batches",
         "omnigraph.storage.tables.manifest_table.ManifestTable.read",
         "omnigraph.storage.tables.table.TableStore.exists",
+        "omnigraph.storage.tables.table.TableStore.latest_versions",
         "omnigraph.storage.tables.table.TableStore.list_refs",
         "omnigraph.storage.versions.newest._walk",
         "omnigraph.validate.records._parse",

@@ -11,7 +11,7 @@ G5  Nothing of the source is changed, and nothing of a place that holds anything
 """
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from omnigraph.bulk.connect.progress import ProgressCallback, Stage, silent
 from omnigraph.commit.parts import Parts
 from omnigraph.core.errors import AlreadyExistsError, AlreadyInitialized, BadRequest, StorageError
 from omnigraph.core.failpoint import hit
-from omnigraph.history.branches import BRANCHES_DIR, Branch
+from omnigraph.history.branches import Branch
 from omnigraph.history.copied import COPIED, Copied
 from omnigraph.history.manifest_rows import MANIFEST_DIR
 from omnigraph.operations.clone.capture import (
@@ -39,7 +39,7 @@ from omnigraph.storage.control.file_copy import FilePlace, checksum_of, copy_fil
 from omnigraph.storage.control.probe import PROBE, probe_store
 from omnigraph.storage.control.uri import GraphRoot, refuse_file
 from omnigraph.storage.files.version_file import renumbered, version_file_name
-from omnigraph.storage.tables.handle import TableAddress, ref_path
+from omnigraph.storage.tables.handle import TableAddress
 from omnigraph.storage.tables.manifest_table import ManifestTable
 from omnigraph.storage.tables.refs import refuse_without_refs
 from omnigraph.storage.tables.table import TableStore
@@ -217,20 +217,22 @@ def _write_control(run: _Run, captured: Capture, needs: Needs) -> None:
     for name, text in captured.texts.items():
         adapter.write_text(name, text)
     adapter.write_text(COPIED, needs.copied.to_text())
-    controls: list[Branch] = [branch.control for branch in captured.branches if branch.control is not None]
-    for name in adapter.list_dir(BRANCHES_DIR):
-        adapter.delete(f"{BRANCHES_DIR}/{name}")
-    for control in controls:
+    controls = {one.control.file: one.control for one in captured.branches if one.control is not None}
+    _end_others(run.target, controls)
+    for control in controls.values():
         adapter.write_text(control.file, control.to_text())
         branches.copies.keep(control.ref, control.file, control.to_text())
-    present = {file.path for file in needs.files}
     for branch in captured.kept:
-        ref = branch.identity.ref
-        if (
-            ref is not None
-            and f"{ref_path(MANIFEST_DIR, ref)}/{version_file_name(branch.version)}" in present
-        ):
-            branches.copies.end(ref)
+        if branch.identity.ref is not None:
+            branches.copies.end(branch.identity.ref)
+
+
+def _end_others(parts: Parts, controls: Mapping[str, Branch]) -> None:
+    """End the branches that an earlier run has written and that are deleted since, as a deletion does."""
+    for branch in parts.branches.all():
+        if controls.get(branch.file) != branch:
+            parts.branches.copies.end(branch.ref)
+            parts.adapter.delete(branch.file)
 
 
 def _show(run: _Run, captured: Capture, last: Sequence[NeededFile]) -> list[NeededFile]:
