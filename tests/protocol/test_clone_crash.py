@@ -15,7 +15,7 @@ from omnigraph.operations.clone.journal import JOURNAL
 from omnigraph.operations.verify import verify_place
 from tests.protocol.clone_beside_writer import INSERT, SCHEMA, one_round
 from tests.support.engine import assert_settled, chain, files, new_graph, reopen
-from tests.support.seeds import fixed_seed, fresh_seed
+from tests.support.seeds import fixed_seed
 from tests.support.system import Script
 
 BEFORE_THE_LAST = (
@@ -43,7 +43,11 @@ clone(sys.argv[1], sys.argv[2])
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A graph with branches; nothing here writes to it."""
-    root = tmp_path_factory.mktemp("clone") / "graph"
+    return new_source(tmp_path_factory.mktemp("clone") / "graph")
+
+
+def new_source(root: Path) -> Path:
+    """Make a graph with branches, some of them deleted, and return its place."""
     with new_graph(root, SCHEMA) as graph:
         graph.mutate(INSERT, params={"n": "first"})
         for number in (1, 2, 3):
@@ -136,12 +140,6 @@ def killed_anywhere(source: Path, folder: Path, rounds: int, seed: int) -> None:
 @pytest.mark.case("engine", 524)
 def test_runs_killed_behind_any_number_of_files(source: Path, tmp_path: Path) -> None:
     killed_anywhere(source, tmp_path, 2, fixed_seed("CLONE_SEED"))
-
-
-@pytest.mark.crash
-@pytest.mark.case("engine", 524)
-def test_many_runs_killed_behind_any_number_of_files(source: Path, tmp_path: Path) -> None:
-    killed_anywhere(source, tmp_path, 60, fresh_seed("CLONE_SEED"))
 
 
 @pytest.mark.case("engine", 529)
