@@ -17,6 +17,7 @@ from omnigraph.core.errors import CatalogError as CatalogError
 from omnigraph.core.errors import ChangeCursorRejected as ChangeCursorRejected
 from omnigraph.core.errors import ChangeFeedGap as ChangeFeedGap
 from omnigraph.core.errors import ChangeSchemaBoundary as ChangeSchemaBoundary
+from omnigraph.core.errors import CloneUnfinished as CloneUnfinished
 from omnigraph.core.errors import ClusterManaged as ClusterManaged
 from omnigraph.core.errors import ColumnsLeftOut as ColumnsLeftOut
 from omnigraph.core.errors import CommitConflict as CommitConflict
@@ -75,6 +76,8 @@ from omnigraph.core.errors import WriterLeaseHeld as WriterLeaseHeld
 from omnigraph.core.merge_conflict import MergeConflict as MergeConflict
 from omnigraph.core.merge_conflict import MergeConflictKind as MergeConflictKind
 from omnigraph.embedding import EmbeddingConfig as EmbeddingConfig
+from omnigraph.graph.copying import check_copy as check_copy
+from omnigraph.graph.copying import clone as clone
 from omnigraph.graph.graph import Graph as Graph
 from omnigraph.graph.opening import init as init
 from omnigraph.graph.opening import open as open
@@ -92,6 +95,8 @@ from omnigraph.operations.changes.commit_changes import CommitChangesPage as Com
 from omnigraph.operations.changes.diff import Diff as Diff
 from omnigraph.operations.changes.feed import ChangeFeed as ChangeFeed
 from omnigraph.operations.changes.feed import ChangeFeedPage as ChangeFeedPage
+from omnigraph.operations.clone.check_copy import CopyReport as CopyReport
+from omnigraph.operations.clone.clone import CloneResult as CloneResult
 from omnigraph.operations.embed.model import EmbedResult as EmbedResult
 from omnigraph.operations.ensure_indices import IndexResult as IndexResult
 from omnigraph.operations.ensure_indices import PendingIndex as PendingIndex

@@ -82,6 +82,7 @@ CALLS = frozenset(
         "omnigraph.storage.tables.manifest_table.ManifestTable.read",
         "omnigraph.storage.tables.table.TableStore.exists",
         "omnigraph.storage.tables.table.TableStore.latest_version",
+        "omnigraph.storage.tables.table.TableStore.latest_versions",
         "omnigraph.storage.tables.table.TableStore.list_refs",
         "omnigraph.storage.versions.newest._walk",
         "omnigraph.validate.records._parse",

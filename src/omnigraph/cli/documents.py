@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from omnigraph.history.state import Snapshot
     from omnigraph.operations.changes.diff import Diff
     from omnigraph.operations.cleanup.model import CleanupResult
+    from omnigraph.operations.clone.check_copy import CopyReport
+    from omnigraph.operations.clone.clone import CloneResult
     from omnigraph.operations.embed.model import EmbedResult
     from omnigraph.operations.ensure_indices import IndexResult, PendingIndex
     from omnigraph.operations.index_status import TableIndexes
@@ -352,4 +354,41 @@ def cleanup_document(result: "CleanupResult", uri: str) -> Json:
         ],
         "leftovers": list(result.leftovers),
         "warnings": list(result.warnings),
+    }
+
+
+def clone_document(result: "CloneResult") -> Json:
+    """Return what a copy holds, and how much of it was copied by this run."""
+    return {
+        "source": result.source,
+        "target": result.target,
+        "branches": list(result.branches),
+        "head": result.head,
+        "files": result.files,
+        "bytes": result.bytes,
+        "files_copied": result.files_copied,
+        "bytes_copied": result.bytes_copied,
+        "unreadable": result.unreadable,
+    }
+
+
+def check_copy_document(report: "CopyReport") -> Json:
+    """Return what differs between two graphs."""
+    return {
+        "source": report.source,
+        "target": report.target,
+        "is_same": report.is_same,
+        "branches": list(report.branches),
+        "commits": report.commits,
+        "files": report.files,
+        "bytes": report.bytes,
+        "differences": [
+            {
+                "kind": difference.kind.value,
+                "what": difference.what,
+                "source": difference.source,
+                "target": difference.target,
+            }
+            for difference in report.differences
+        ],
     }

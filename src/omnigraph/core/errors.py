@@ -33,6 +33,7 @@ additional object that an HTTP body carries.
         KeyConflict                 a strict insert met an existing id
         MergeConflicts              two branches that cannot be merged as they are
         AlreadyExistsError          AlreadyInitialized, InitializationClaimed
+        CloneUnfinished             a copy of a graph that is not whole yet
         SchemaApplyInProgress, SchemaContractConflict, BranchesBlockSchemaApply, ClusterManaged
         DriftNeedsRepair, PendingRecovery    drift without a sidecar; maintenance beside an unfinished write
         WriterLeaseHeld, WriterEnded    another process writes to an object store, or this one ended
@@ -448,6 +449,18 @@ class AlreadyInitialized(AlreadyExistsError):
 
 class InitializationClaimed(AlreadyExistsError):
     """Another init is running here, or died without recording its outcome."""
+
+
+class CloneUnfinished(ConflictError):
+    """A place holds a part of a copy of a graph; nothing is read or written there until it is whole."""
+
+    def __init__(self, *, place: str, source: str, reason: str = "is not whole yet") -> None:
+        """Take the place, what is copied there, and what stands in the way."""
+        super().__init__(
+            f"{place} is a copy of {source} and {reason}: finish it with 'omnigraph clone' and the same "
+            "source and options, or remove it"
+        )
+        self.place, self.source = place, source
 
 
 class BranchInUse(ConflictError):

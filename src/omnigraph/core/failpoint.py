@@ -203,6 +203,11 @@ CATALOG = frozenset(
         "init.manifest_create_probe",
         "init.post_manifest_create",
         "init.schema_cleanup_delete",
+        "clone.post_journal_pre_copy",
+        "clone.before_file",
+        "clone.post_files_pre_control",
+        "clone.post_control_pre_manifest",
+        "clone.post_manifest_pre_journal_delete",
         "open.before_schema_contract_read",
         "refresh.before_schema_reload",
     }

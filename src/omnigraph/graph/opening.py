@@ -24,7 +24,7 @@ def init(uri: str | Path, schema: str | Path, *, force: bool = False, durability
     """
     from omnigraph.operations.init import init_graph
 
-    setting = _durability(durability)
+    setting = given_durability(durability)
     parts = make_parts(str(uri), durability=setting)
     init_graph(parts, text_source(schema), force=force)
     return open(uri, durability=durability)
@@ -60,7 +60,7 @@ def open(
         raise BadRequest(f"writers {writers!r} is not one of {', '.join(Writers)}")
     if actor is not None:
         check_actor(actor)
-    setting = _durability(durability)
+    setting = given_durability(durability)
     opened = open_graph(
         str(uri),
         is_writable=mode == "rw",
@@ -72,7 +72,12 @@ def open(
     return Graph(opened, actor)
 
 
-def _durability(setting: str | None) -> Durability | None:
+def given_durability(setting: str | None) -> Durability | None:
+    """Return the durability that a call asks for; none where it leaves that to the environment.
+
+    Raises:
+        BadRequest: there is no such durability.
+    """
     if setting is not None and not _is_word(setting, Durability):
         raise BadRequest(f"durability {setting!r} is not one of {', '.join(Durability)}")
     return None if setting is None else Durability(setting)

@@ -39,6 +39,7 @@ from omnigraph.history.manifest_rows import MANIFEST_DIR
 from omnigraph.history.readers import Readers
 from omnigraph.history.recorded_sums import recorded_sums
 from omnigraph.history.state import Snapshot
+from omnigraph.operations.clone.journal import refuse_unfinished
 from omnigraph.operations.context import OpenGraph, make_publisher
 from omnigraph.storage.control.durability import Durability, Syncer, setting_from_environment
 from omnigraph.storage.control.graph_files import GraphFiles, graph_files
@@ -120,6 +121,7 @@ def open_graph(
 
     Raises:
         GraphNotFound: there is no graph at this place.
+        CloneUnfinished: there is a part of a copy of one.
         BadRequest: the place is a file, or is on a disk, where no process can be the only writer.
         WriterLeaseHeld: a process that writes this graph on an object store stands in the way.
         FormatVersionError: this build does not read its format.
@@ -129,8 +131,10 @@ def open_graph(
     """
     parts = make_parts(uri, durability=durability, upkeep=upkeep)
     refuse_file(parts.root)
-    if not parts.coordinator.recall() and not parts.adapter.exists(MANIFEST_DIR):
-        raise GraphNotFound(f"no graph at {parts.root.uri}: create one with init")
+    if not parts.coordinator.recall():
+        refuse_unfinished(parts.adapter, parts.root)
+        if not parts.adapter.exists(MANIFEST_DIR):
+            raise GraphNotFound(f"no graph at {parts.root.uri}: create one with init")
     if is_writable:
         probe_store(parts.adapter, parts.root)
         parts = _as_writer(parts, writers, lifetime_s)

@@ -192,6 +192,8 @@ def test_no_command_but_a_bulk_load_imports_pyspark(tmp_path: Path) -> None:
         "changes": ["changes", "poll", GRAPH, "--start", "beginning"],
         "commit": ["commit", "list", GRAPH],
         "diff": ["diff", GRAPH, "main"],
+        "clone": ["clone", GRAPH, "copy.omni"],
+        "check-copy": ["check-copy", GRAPH, "copy.omni"],
         "explain": ["explain", "-e", everything, *store],
         "export": ["export", GRAPH, "--out", "all.jsonl"],
         "fmt": ["fmt", "--check", "atlas.pg"],

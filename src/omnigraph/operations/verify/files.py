@@ -1,7 +1,9 @@
 """Every file that live branches need, or that a commit recorded, compared with what is on the disk.
 
-V2  A version is needed while a present or past pin of a live branch names it. What it names must exist with
-    the length that it gives; what a commit recorded must have that length and that checksum.
+V2  A version is needed while a pin of a live branch names it, present or past, but not below the branch's
+    floor. What it names must exist with the length that it gives. What a commit recorded must have that
+    length and that checksum; in a copy, what commits from before it recorded may be missing if no needed
+    version names it.
 V3  One damaged file hides no other: what cannot be followed beyond it is reported, and the rest is compared.
 V4  Others may write meanwhile: what looks damaged is looked at again, by what live branches need then. Only
     what both looks find is damage.
@@ -18,9 +20,10 @@ from omnigraph.commit.parts import Parts
 from omnigraph.commit.retention import read_retention
 from omnigraph.core.errors import OmnigraphError
 from omnigraph.history.branches import trimmed_name
+from omnigraph.history.copied import read_copied
 from omnigraph.history.identity import BranchIdentity
 from omnigraph.history.manifest_rows import MANIFEST_DIR
-from omnigraph.history.recorded_sums import recorded_sums
+from omnigraph.history.recorded_sums import recorded_sums, sums_still_readable
 from omnigraph.operations.verify.report import (
     FileReport,
     FileStatus,
@@ -168,20 +171,33 @@ def _follow(parts: Parts, files: GraphFiles, branch: BranchIdentity, look: _Look
         _add_version(files, dataset, newest, look.needs)
         for item in manifest.noted_sums(address, newest):
             look.needs.setdefault(item.path, _Needs()).sum = item
+    handle = None
     try:
         handle = manifest.open_fresh(address)
-        for path, item in recorded_sums(manifest, handle).items():
+        copied = read_copied(parts.adapter).of(branch.name)
+        recorded = recorded_sums(manifest, handle)
+        made_here = recorded_sums(manifest, handle, published_after=copied.at) if copied.at else recorded
+        for path, item in made_here.items():
             look.needs.setdefault(path, _Needs()).sum = item
         state = parts.coordinator.advance(branch, handle)
-        pinned = state.pinned_versions()
+        pinned = state.pinned_versions(copied.floor)
         keys = Counter(manifest.read(handle, columns=["object_id"])["object_id"].to_pylist())
     except (OmnigraphError, ValueError) as error:  # damaged rows may not be JSON, or not text
         look.unread[branch.name] = f"{branch.name}: {error}"
+        _add_sums(files, {} if handle is None else sums_still_readable(manifest, handle), look.needs)
         return
     repeated = sorted((str(key), times) for key, times in keys.items() if times > 1)
     look.repeated += [f"{branch.name}: {key!r} is in the manifest {times} times" for key, times in repeated]
     for place, table_ref, version in sorted(pinned, key=str):
         _add_version(files, ref_path(place, table_ref), version, look.needs)
+    _add_sums(files, recorded, look.needs)
+
+
+def _add_sums(files: GraphFiles, sums: Mapping[str, FileSum], needs: dict[str, _Needs]) -> None:
+    """Add what is recorded about files that are needed, or are there (V2)."""
+    for path, item in sums.items():
+        if path in needs or files.length(path) is not None:
+            needs.setdefault(path, _Needs()).sum = item
 
 
 def _add_version(files: GraphFiles, dataset: str, version: int, needs: dict[str, _Needs]) -> None:

@@ -256,6 +256,30 @@ class ObjectStore:
                 return False
             return True
 
+    def read_pieces(self, name: str, piece_bytes: int) -> Iterator[bytes]:
+        """Yield the content of an object of any size; a missing one is an error of kind `not_found`."""
+        import obstore
+
+        with self._translated("read", name):
+            answer = obstore.get(self._store, self._key(name))
+            for piece in answer.stream(min_chunk_size=piece_bytes):
+                yield bytes(piece)
+
+    def write_pieces(
+        self, name: str, content: bytes | Iterator[bytes], *, piece_bytes: int, pieces_at_once: int
+    ) -> None:
+        """Create or replace an object by bytes, or by what is yielded; an error of it leaves no object."""
+        import obstore
+
+        with self._translated("write", name):
+            obstore.put(
+                self._store,
+                self._key(name),
+                content,
+                chunk_size=piece_bytes,
+                max_concurrency=pieces_at_once,
+            )
+
     @contextmanager
     def _translated(self, verb: str, name: str) -> Iterator[None]:
         from obstore import exceptions

@@ -3,6 +3,7 @@
 T1  Nothing here moves a HEAD or writes a file.
 T2  A handle is one version for good; the store may close and reopen what is behind it, never move it.
 T3  Every library error leaves as one of ours.
+T4  A fork is opened with the paths of its sources put right (`bases`), however it comes to be open.
 """
 
 import threading
@@ -25,6 +26,7 @@ from omnigraph.core.together import each
 from omnigraph.storage.files.transactions import UNREADABLE, TransactionInfo, read_transaction
 from omnigraph.storage.files.version_file import version_file_name
 from omnigraph.storage.search.words import AnalysisCache
+from omnigraph.storage.tables.bases import at_home
 from omnigraph.storage.tables.filter import FilterValue, RowFilter, to_lance
 from omnigraph.storage.tables.handle import SnapshotHandle, TableAddress
 from omnigraph.storage.tables.index import name_of
@@ -393,7 +395,7 @@ class TableStore:
         """Make a handle of a dataset that another module of `storage` has just committed."""
         if address.local_path is None:
             self._newest.saw_newest(address, dataset.version)
-        return self._keep(address, dataset)
+        return self._keep(address, self._at_home(address, dataset))
 
     def _open(self, address: TableAddress, version: int | None) -> LanceDataset:
         if address.local_path is None:
@@ -432,7 +434,10 @@ class TableStore:
         if dataset.version == 0 or version not in {None, dataset.version}:
             # A version file full of zeros opens as version 0 without an error.
             raise StorageError(f"open {what}: the version file is hollow", kind="permanent")
-        return dataset
+        return self._at_home(address, dataset)
+
+    def _at_home(self, address: TableAddress, dataset: LanceDataset) -> LanceDataset:
+        return at_home(address, dataset, storage_options=self._storage_options, session=self._session)
 
     def _keep(self, address: TableAddress, dataset: LanceDataset) -> SnapshotHandle:
         recent = self._recent.get(address.open_uri, {})
