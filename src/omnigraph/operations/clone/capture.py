@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from omnigraph import INTERNAL_SCHEMA_VERSION
 from omnigraph.commit.parts import Parts
 from omnigraph.core.damage import GraphDamaged
 from omnigraph.core.errors import (
@@ -37,7 +38,7 @@ from omnigraph.history.identity import MAIN, MAIN_BRANCH, BranchIdentity
 from omnigraph.history.manifest_rows import MANIFEST_DIR, READ_COLUMNS, head_row, rows_table
 from omnigraph.history.numbers import NUMBERS_FILE
 from omnigraph.history.recorded_sums import recorded_sums
-from omnigraph.history.stamp import INTERNAL_SCHEMA_VERSION, supported_stamp
+from omnigraph.history.stamp import supported_stamp
 from omnigraph.history.state import ManifestState
 from omnigraph.storage.files.sums import FileSum
 
