@@ -54,6 +54,7 @@ VERBS: dict[str, Callable[[Graph], object]] = {
     "schema": lambda graph: graph.schema(),
     "snapshot": lambda graph: graph.snapshot(),
     "table": lambda graph: graph.table("Person"),
+    "cleanup": lambda graph: graph.cleanup(1),
     "verify": lambda graph: graph.verify(),
 }
 VIEW_VERBS: dict[str, Callable[[SnapshotView], object]] = {

@@ -218,6 +218,19 @@ def test_what_a_dead_writer_left_is_refused(graph: Graph) -> None:
 
 
 @pytest.mark.case("engine", 218)
+def test_a_dead_writer_is_not_awaited(graph: Graph) -> None:
+    with failpoint("write.post_sidecar_pre_commit", "raise"), pytest.raises(Exception, match="injected"):
+        insert(graph, "lost")
+
+    with pytest.raises(PendingRecovery) as refused:
+        refuse_pending(internals(graph).parts, "cleanup", pause=lambda _: pytest.fail("it waited"))
+
+    assert [f"{operation_id}.json" for operation_id in refused.value.operation_ids] == [
+        name for name in recovery_files(graph) if name.endswith(".json")
+    ]
+
+
+@pytest.mark.case("engine", 218)
 def test_a_live_writer_is_awaited(tmp_path: Path) -> None:
     root = tmp_path / "graph"
     protocol_graph(root).close()

@@ -1,5 +1,7 @@
 """`omnigraph cleanup`: what it previews, removes and refuses."""
 
+import os
+import time
 from datetime import timedelta
 from pathlib import Path
 
@@ -100,6 +102,29 @@ def test_branches_stay_readable_and_removed_snapshots_say_so(atlas: Path, tmp_pa
     past = invoke("query", "--store", GRAPH, "-e", source, "--snapshot", removed, cwd=tmp_path)
     assert past.code == 1
     assert "was cleaned up" in past.stderr
+
+
+@pytest.mark.case("surfaces", 228)
+def test_after_a_day_the_manifest_is_trimmed_and_every_commit_stays_readable(
+    atlas: Path, tmp_path: Path
+) -> None:
+    with omnigraph.open(atlas, upkeep=False) as graph:
+        for number in range(8):
+            rename(graph, f"more {number}")
+        commits = [commit.graph_commit_id for commit in graph.commits()][:-1]  # the first one has no rows
+    days_ago = time.time() - 2 * 86_400
+    for path in (atlas / "__manifest" / "_versions").glob("*.manifest"):
+        os.utime(path, (days_ago, days_ago))
+    before = len(on_disk(atlas / "__manifest"))
+
+    outcome = invoke("cleanup", GRAPH, "--keep", "100", "--confirm", cwd=tmp_path)
+
+    assert outcome.code == 0
+    assert len(on_disk(atlas / "__manifest")) == 10 < before
+    source = "query q() { match { $c: Craft } return { count($c) as crafts } }"
+    for commit_id in commits:
+        found = invoke("query", "--store", GRAPH, "-e", source, "--snapshot", commit_id, cwd=tmp_path)
+        assert found.code == 0
 
 
 @pytest.mark.case("surfaces", 103)
