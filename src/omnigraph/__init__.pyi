@@ -45,6 +45,7 @@ from omnigraph.core.errors import NotFoundError as NotFoundError
 from omnigraph.core.errors import OmnigraphError as OmnigraphError
 from omnigraph.core.errors import ParameterError as ParameterError
 from omnigraph.core.errors import ParseError as ParseError
+from omnigraph.core.errors import PendingRecovery as PendingRecovery
 from omnigraph.core.errors import PlanError as PlanError
 from omnigraph.core.errors import PolicyDenied as PolicyDenied
 from omnigraph.core.errors import PreconditionFailed as PreconditionFailed

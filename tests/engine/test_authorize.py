@@ -50,6 +50,7 @@ ENTRIES: dict[str, tuple[str, Callable[[Graph, Path], object]]] = {
     "load files": ("change", lambda graph, path: graph.load([path / "missing"], "append", actor="ann")),
     "embed": ("change", lambda graph, _: graph.embed(actor="ann")),
     "ensure_indices": ("admin", lambda graph, _: graph.ensure_indices(actor="ann")),
+    "optimize": ("admin", lambda graph, _: graph.optimize(actor="ann")),
     "query": ("read", lambda graph, _: graph.query(READ)),
     "explain": ("read", lambda graph, _: graph.explain(READ)),
     "at": ("read", lambda graph, _: graph.at("x")),

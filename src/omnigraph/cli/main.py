@@ -49,6 +49,7 @@ COMMANDS = {
     "snapshot": _entry("snapshot", "Show the version and the tables of a graph.", _GRAPH),
     "init": _entry("init", "Create an empty graph from a schema.", _STORAGE),
     "index": _entry("index", "Build missing indexes, or show which exist.", _STORAGE),
+    "optimize": _entry("optimize", "Compact tables, merge and build indexes, as one commit.", _STORAGE),
     "verify": _entry("verify", "Compare the files of a graph with their checksums.", _STORAGE),
     "recovery": _entry("recovery", "List what was recovered after interrupted writes.", _STORAGE),
     "repair": _entry("repair", "Go back to an older version of a damaged graph.", _STORAGE),

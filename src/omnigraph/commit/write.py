@@ -33,7 +33,13 @@ from omnigraph.commit.reclaim import drop_refs, reclaim_orphaned_forks
 from omnigraph.commit.recovery.classify import is_layout_only
 from omnigraph.commit.recovery.ending import require_going_on
 from omnigraph.commit.recovery.pending import list_pending
-from omnigraph.commit.section import FailpointNames, TableCommit, WriteIntent, run_commit_section
+from omnigraph.commit.section import (
+    FailpointNames,
+    LayoutRules,
+    TableCommit,
+    WriteIntent,
+    run_commit_section,
+)
 from omnigraph.commit.sidecar import WriterKind
 from omnigraph.core.errors import (
     ConflictError,
@@ -148,6 +154,7 @@ class Change:
 
     `requires` checks the newest state of the branch once more, and may raise. `pointers` are new pins of
     tables whose HEAD does not move. `has_swept` is false for a writer that heals nothing at its entry.
+    `layout` is for maintenance of several tables, each for itself.
     """
 
     kind: WriterKind
@@ -161,6 +168,7 @@ class Change:
     pointers: tuple[UpdateTable, ...] = ()
     requires: Callable[[ManifestState], None] | None = None
     has_swept: bool = True
+    layout: LayoutRules | None = None
 
     @property
     def branch(self) -> BranchIdentity:
@@ -282,6 +290,7 @@ class Attempt:
             expected,
             change.names,
             change.pointers,
+            change.layout,
         )
         return _through_the_section(parts, self._publisher, intent, commits, made)
 

@@ -34,6 +34,7 @@ additional object that an HTTP body carries.
         AlreadyExistsError          AlreadyInitialized, InitializationClaimed
         SchemaApplyInProgress, SchemaContractConflict, ClusterManaged
         DriftNeedsRepair            a table is ahead of its pin and no sidecar says why
+        PendingRecovery             maintenance while an unfinished write waits for recovery
         WriterLeaseHeld, WriterEnded    another process writes to an object store, or this one ended
         CommitHasNoParent, ChangeSchemaBoundary    a commit whose changes cannot be determined
       PreconditionFailed            412, exit 4: a lost `if_commit`
@@ -479,6 +480,15 @@ class DriftNeedsRepair(ConflictError):
         """Take the published version and the table's newest one."""
         super().__init__(f"{table_key} is at {head}, published at {pin}: run omnigraph repair")
         self.table_key, self.pin, self.head = table_key, pin, head
+
+
+class PendingRecovery(ConflictError):
+    """Maintenance was asked for while an unfinished write waits for recovery; nothing was done."""
+
+    def __init__(self, operation: str, operation_ids: Sequence[str]) -> None:
+        """Take what was asked for, and the writes that are unfinished."""
+        super().__init__(f"{operation} needs a graph without pending recovery; reopen it read-write first")
+        self.operation, self.operation_ids = operation, tuple(operation_ids)
 
 
 class WriterLeaseHeld(ConflictError):

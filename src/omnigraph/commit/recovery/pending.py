@@ -17,11 +17,15 @@ from pathlib import Path
 from omnigraph.commit.parts import Parts
 from omnigraph.commit.sidecar import RECOVERY_DIR, Sidecar
 from omnigraph.commit.sidecar_reader import read_sidecar
-from omnigraph.core.errors import OmnigraphError, RecoveryRequired, StorageError
+from omnigraph.core.clock import boot_clock
+from omnigraph.core.errors import OmnigraphError, PendingRecovery, RecoveryRequired, StorageError
 from omnigraph.core.failpoint import hit
 from omnigraph.storage.control.local_files import LocalFiles
 from omnigraph.storage.control.locks import HeldLock, is_taken, try_lock
 from omnigraph.storage.control.writers import Writer
+
+LIVE_WAIT_S = 30.0  # for the commits of live writers, before maintenance gives up
+LOOK_EVERY_S = 0.05
 
 _running: set[str] = set()
 _lock = threading.Lock()
@@ -113,6 +117,27 @@ def list_pending(parts: Parts) -> list[PendingSidecar]:
         if sidecar is not None:
             pending.append(PendingSidecar(sidecar, lock_path(parts, sidecar.operation_id), parts.writer))
     return pending
+
+
+def refuse_pending(parts: Parts, operation: str) -> None:
+    """Refuse maintenance of a graph in which a dead writer left work; the commits of live ones are awaited.
+
+    What begins meanwhile is not: with many writers there would be no end.
+
+    Raises:
+        PendingRecovery: there is such work, or a live writer does not come to its end.
+        StorageError, SidecarCorrupt, SidecarTooNew: as `list_pending`.
+    """
+    deadline = boot_clock() + LIVE_WAIT_S
+    left = []
+    for item in list_pending(parts):
+        while item.is_alive and boot_clock() < deadline:
+            threading.Event().wait(LOOK_EVERY_S)
+        # A writer removes its sidecar before it releases its lock.
+        if reread(parts, item.sidecar.name) is not None:
+            left.append(item.operation_id)
+    if left:
+        raise PendingRecovery(operation, left)
 
 
 def reread(parts: Parts, name: str) -> Sidecar | None:

@@ -14,6 +14,8 @@ from omnigraph.core.limits import MAX_FRAGMENT_ROWS
 from omnigraph.storage.tables.handle import SnapshotHandle
 from omnigraph.storage.tables.lance_errors import translated
 
+# The library divides rows among as many fragments as the target fits in: each has less than twice the target.
+COMPACTION_TARGET_ROWS = MAX_FRAGMENT_ROWS // 2
 DELETED_SHARE = 0.1  # of the rows of a fragment, from which it is rewritten without them
 AUTO_CLEANUP = "lance.auto_cleanup."  # keys by which the library removes versions behind our back
 
@@ -58,9 +60,9 @@ def auto_cleanup_keys(dataset: LanceDataset) -> tuple[str, ...]:
 
 
 def full_compaction() -> CompactionOptions:
-    """Return how optimize compacts: up to whole fragments, deletions materialised."""
+    """Return how optimize compacts: into few fragments, none above the limit, deletions materialised."""
     return CompactionOptions(
-        target_rows_per_fragment=MAX_FRAGMENT_ROWS,
+        target_rows_per_fragment=COMPACTION_TARGET_ROWS,
         materialize_deletions=True,
         materialize_deletions_threshold=DELETED_SHARE,
     )
