@@ -30,6 +30,7 @@ LIMITS = frozenset(
         "omnigraph.exec.operators.scan.TAKE_SHARE",
         "omnigraph.exec.search.vectors.FIXED_PARTITIONS",
         "omnigraph.merge.rows.MERGE_CHUNK_ROWS",
+        "omnigraph.operations.background.SMALL_FRAGMENTS_MAX",
         "omnigraph.operations.layout.COMPACTION_TARGET_ROWS",
         "omnigraph.operations.load.spark.SLICE_BYTES_MAX",
         "omnigraph.operations.load.spark.SLICE_BYTES_MIN",

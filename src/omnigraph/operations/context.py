@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from omnigraph.commit.publish import ManifestPublisher
     from omnigraph.embedding import EmbeddingConfig
     from omnigraph.history.contract import Contract
+    from omnigraph.operations.background import Maintenance
     from omnigraph.operations.query import Reading
 
 
@@ -42,6 +43,7 @@ class OpenGraph:
     process: int = field(default_factory=os.getpid)
     lock: threading.Lock = field(default_factory=threading.Lock)
     is_closed: bool = False
+    maintenance: "Maintenance | None" = None  # the thread, if this process has one
     _reading: "Reading | None" = None
 
     @property

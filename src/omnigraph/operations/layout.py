@@ -167,7 +167,7 @@ class _Steps:
 def _order(catalog: Catalog, table_key: str) -> str | None:
     """Return the column by which a table is clustered: edges by where they start.
 
-    A blob is read and written by the library alone.
+    Blobs are left to the library, which does not hold all of them in memory.
     """
     type_ = catalog.type_of(table_key)
     has_blob = any(item.type.scalar is Scalar.BLOB for item in type_.properties.values())

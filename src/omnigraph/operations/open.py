@@ -76,6 +76,13 @@ class Writers(StrEnum):
     ONE = "one"
 
 
+class MaintenanceMode(StrEnum):
+    """Where a process maintains the tables that it writes: inside its writes, or on a thread of its own."""
+
+    INLINE = "inline"
+    BACKGROUND = "background"
+
+
 def make_parts(uri: str, *, durability: Durability | None = None, upkeep: bool = True) -> Parts:
     """Return the parts of a graph at a place, whether or not it exists."""
     _refuse_windows()
@@ -108,10 +115,12 @@ def open_graph(
     embedding: "EmbeddingConfig | None" = None,
     writers: Writers | None = None,
     lifetime_s: float | None = None,
+    maintenance: MaintenanceMode | None = None,
 ) -> OpenGraph:
     """Open a graph: probe, sweep what dead writers left behind, read and check the schema.
 
-    `writers` and the lifetime of a writer are for object stores; None takes them from the environment.
+    `writers` and the lifetime of a writer are for object stores; None takes them from the environment, and
+    `maintenance` as well.
 
     Raises:
         GraphNotFound: there is no graph at this place.
@@ -146,10 +155,23 @@ def open_graph(
             snapshot = parts.coordinator.newest().snapshot()
             check_against_manifest(contract, snapshot)
         check_files_at_open(parts, snapshot)
-        return OpenGraph(parts, contract, is_writable, publisher, embedding=embedding)
+        graph = OpenGraph(parts, contract, is_writable, publisher, embedding=embedding)
+        if is_writable and upkeep:
+            _begin_maintenance(graph, maintenance)
+        return graph
     except BaseException:
         _end(parts)
         raise
+
+
+def _begin_maintenance(graph: OpenGraph, mode: MaintenanceMode | None) -> None:
+    if mode is None:
+        mode = word_setting("OMNIGRAPH_MAINTENANCE", MaintenanceMode.INLINE)
+    if mode is MaintenanceMode.BACKGROUND:
+        from omnigraph.operations.background import Maintenance
+
+        graph.maintenance = Maintenance(graph)
+        graph.maintenance.begin()
 
 
 def _prove_newest(parts: Parts, publisher: "ManifestPublisher") -> None:
@@ -265,6 +287,8 @@ def close(graph: OpenGraph) -> None:
 
     From then on the handle refuses every call.
     """
+    if graph.maintenance is not None:
+        graph.maintenance.end()
     graph.is_closed = True
     graph.close_reading()
     graph.parts.coordinator.close()
