@@ -16,7 +16,7 @@ import pytest
 import omnigraph
 from omnigraph.commit.recovery.kinds import RecoveryKind
 from tests.models.histories.contents import SCHEMA, Contents, difference
-from tests.models.histories.operations import Operation, apply
+from tests.models.histories.operations import Operation, Optimize, apply
 from tests.models.histories.programs import Program
 from tests.models.histories.reading import check_whole, read_contents
 from tests.protocol.crash.successors import Successors
@@ -25,6 +25,7 @@ from tests.support.seeds import fixed_seed, fresh_seed
 
 ACKNOWLEDGED_MAX = 8  # writes before the clock of a kill starts
 KILL_WITHIN_S = 0.12  # a write takes 30 to 100 ms
+OPTIMIZE_SHARE = 0.12  # of what a writer is asked: it takes several times as long, and is killed more often
 
 
 @dataclass(slots=True)
@@ -90,7 +91,8 @@ class Run:
 
     def _ask(self, writer: WriterProcess) -> Operation:
         self.number += 1
-        operation = self.program.next(self.contents)
+        is_layout = self.random.random() < OPTIMIZE_SHARE
+        operation = Optimize() if is_layout else self.program.next(self.contents)
         writer.ask(Request(self._name, operation))
         return operation
 
