@@ -55,6 +55,7 @@ ENTRIES: dict[str, tuple[str, Callable[[Graph, Path], object]]] = {
     "catalog_on": ("read", lambda graph, _: graph.catalog_on("main")),
     "ensure_indices": ("admin", lambda graph, _: graph.ensure_indices(actor="ann")),
     "repair": ("admin", lambda graph, _: graph.repair(actor="ann")),
+    "optimize": ("admin", lambda graph, _: graph.optimize(actor="ann")),
     "query": ("read", lambda graph, _: graph.query(READ)),
     "explain": ("read", lambda graph, _: graph.explain(READ)),
     "at": ("read", lambda graph, _: graph.at("x")),

@@ -47,6 +47,7 @@ VERBS: dict[str, Callable[[Graph], object]] = {
     "load_tables": lambda graph: graph.load_tables({"Person": PEOPLE}, "append"),
     "merge": lambda graph: graph.merge("june"),
     "mutate": lambda graph: graph.mutate(WRITE),
+    "optimize": lambda graph: graph.optimize(),
     "poll_changes": lambda graph: graph.poll_changes(),
     "query": lambda graph: graph.query(READ),
     "recoveries": lambda graph: graph.recoveries(),

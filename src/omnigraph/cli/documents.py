@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from omnigraph.operations.load.load import LoadResult
     from omnigraph.operations.merge.merge import MergeResult
     from omnigraph.operations.mutate import MutationResult
+    from omnigraph.operations.optimize import OptimizeResult
     from omnigraph.operations.repair_drift import DriftRepair
     from omnigraph.operations.schema.apply import SchemaApplyResult
     from omnigraph.operations.verify.report import VerifyReport
@@ -271,12 +272,37 @@ def index_result_document(result: "IndexResult", *, uri: str, branch: str | None
     }
 
 
+def optimize_document(result: "OptimizeResult", *, uri: str) -> Json:
+    """Return what became of every table, and of the manifest."""
+    return {
+        "uri": uri,
+        "tables": [
+            {
+                "table_key": table.table_key,
+                "fragments_removed": table.fragments_removed,
+                "fragments_added": table.fragments_added,
+                "committed": table.committed,
+                "skipped": table.skipped,
+                "manifest_version": table.manifest_version,
+                "lance_head_version": table.lance_head_version,
+                "pending_indexes": [
+                    {"property": index.property, "reason": index.reason} for index in table.pending_indexes
+                ],
+            }
+            for table in result.tables
+        ],
+        "commit": _commit_or_null(result.commit),
+    }
+
+
 def _table_indexes(table: "TableIndexes") -> Json:
     indexes: list[Json] = []
     for index in table.indexes:
         document: Json = {"property": index.property, "kind": index.kind, "coverage": index.coverage}
         if index.reason is not None:
             document["reason"] = index.reason
+        if index.coverage == "degraded":
+            document["rows_uncovered"] = index.rows_uncovered
         indexes.append(document)
     return {"table_key": table.table_key, "indexes": indexes}
 

@@ -460,6 +460,23 @@ class ManifestPublisher:
         with PublishLock(self._local_root / publish_lock_file(branch), wait_s) as is_obtained:
             yield is_obtained
 
+    def compact(self, branch: BranchIdentity) -> tuple[frozenset[int], frozenset[int]]:
+        """Fold the manifest of a branch if that gains something; return its fragments before and after.
+
+        Raises:
+            PublishLockHeld: another process on this host does not release the publish lock.
+            RowLevelCasContention: a publish came in between; nothing is folded.
+            StorageError: the store failed, or the result could not be synced and was taken back.
+        """
+        address = self._coordinator.address(branch.ref)
+        with self.turn(branch.name):
+            self.supersede_unsynced(branch.ref)
+            before = self._manifest.open_fresh(address)
+            self._manifest.keep_versions(before)
+            self._compact(branch.ref)
+            after = self._manifest.open_fresh(address)
+        return frozenset(before.fragment_ids), frozenset(after.fragment_ids)
+
     def _compact_if_due(self, branch: BranchIdentity, outcome: PublishOutcome) -> None:
         """Fold the manifest's fragments; a failure is a warning, and the next publish retries."""
         is_upkeep = outcome.commit.actor_id == MAINTENANCE_ACTOR

@@ -48,7 +48,9 @@ if TYPE_CHECKING:
     from omnigraph.operations.load.model import LoadKeywords, OnError
     from omnigraph.operations.merge.merge import MergeResult
     from omnigraph.operations.mutate import MutationResult
+    from omnigraph.operations.optimize import OptimizeResult
     from omnigraph.operations.pin import SnapshotLike, Target
+    from omnigraph.operations.progress import TableProgressCallback
     from omnigraph.operations.repair_drift import DriftRepair
     from omnigraph.operations.schema.apply import SchemaApplyResult, SchemaPlan
     from omnigraph.operations.verify.report import Progress, VerifyReport
@@ -326,6 +328,22 @@ class Graph:
             actor=self._who(actor),
             progress=silent if progress is None else progress,
         )
+
+    def optimize(
+        self, *, actor: str | None = None, progress: "TableProgressCallback | None" = None
+    ) -> "OptimizeResult":
+        """Bring the tables of main into their best layout, as one commit: files folded, indexes merged.
+
+        Missing indexes are built, edges clustered by where they start, and the manifest is folded. No row and
+        no version goes. `progress` is called when a table is begun and when it is done.
+
+        Raises:
+            PendingRecovery: an unfinished write waits for recovery.
+        """
+        from omnigraph.operations.optimize import optimize
+        from omnigraph.operations.progress import unseen
+
+        return optimize(self._graph, actor=self._who(actor), progress=progress or unseen)
 
     def refresh(self) -> None:
         """Heal, and read the schema and the manifest again."""

@@ -79,6 +79,13 @@ class Writers(StrEnum):
     ONE = "one"
 
 
+class MaintenanceMode(StrEnum):
+    """Where a process maintains the tables that it writes: inside its writes, or on a thread of its own."""
+
+    INLINE = "inline"
+    BACKGROUND = "background"
+
+
 def make_parts(uri: str, *, durability: Durability | None = None, upkeep: bool = True) -> Parts:
     """Return the parts of a graph at a place, whether or not it exists."""
     _refuse_windows()
@@ -113,11 +120,13 @@ def open_graph(
     writers: Writers | None = None,
     lifetime_s: float | None = None,
     heals: bool = True,
+    maintenance: MaintenanceMode | None = None,
 ) -> OpenGraph:
     """Open a graph: probe, sweep what dead writers left behind, read and check the schema.
 
-    `writers` and the lifetime of a writer are for object stores; None takes them from the environment. Only
-    maintenance that refuses to run beside unfinished writes opens without healing them.
+    `writers` and the lifetime of a writer are for object stores; None takes them from the environment, and
+    `maintenance` as well. Only maintenance that refuses to run beside unfinished writes opens without healing
+    them.
 
     Raises:
         GraphNotFound: there is no graph at this place.
@@ -158,7 +167,10 @@ def open_graph(
         if not is_writable and snapshot.stamp < INTERNAL_SCHEMA_VERSION:
             parts = _with_native_branches(parts)
         check_files_at_open(parts, snapshot)
-        return OpenGraph(parts, contract, is_writable, publisher, embedding=embedding)
+        graph = OpenGraph(parts, contract, is_writable, publisher, embedding=embedding)
+        if is_writable and upkeep:
+            _begin_maintenance(graph, maintenance)
+        return graph
     except BaseException:
         _end(parts)
         raise
@@ -185,6 +197,16 @@ def _with_native_branches(parts: Parts) -> Parts:
     from omnigraph.history.native_branches import NativeBranches
 
     return replace(parts, branches=NativeBranches(parts.adapter, parts.local_root, parts.coordinator))
+
+
+def _begin_maintenance(graph: OpenGraph, mode: MaintenanceMode | None) -> None:
+    if mode is None:
+        mode = word_setting("OMNIGRAPH_MAINTENANCE", MaintenanceMode.INLINE)
+    if mode is MaintenanceMode.BACKGROUND:
+        from omnigraph.operations.background import Maintenance
+
+        graph.maintenance = Maintenance(graph)
+        graph.maintenance.begin()
 
 
 def _prove_newest(parts: Parts, publisher: "ManifestPublisher") -> None:
@@ -300,6 +322,8 @@ def close(graph: OpenGraph) -> None:
 
     From then on the handle refuses every call.
     """
+    if graph.maintenance is not None:
+        graph.maintenance.end()
     graph.is_closed = True
     graph.close_reading()
     graph.parts.coordinator.close()

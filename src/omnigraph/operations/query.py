@@ -49,7 +49,7 @@ from omnigraph.plan.physical import PhysicalPlan
 
 if TYPE_CHECKING:
     from omnigraph.embedding import Embedder, EmbeddingConfig
-    from omnigraph.plan.describe import Explanation
+    from omnigraph.plan.describe import Explanation, PlanIndexes
 
 
 PLANS_MAX = 512  # of each kind: an application has tens of queries, a console makes new ones all day
@@ -303,7 +303,24 @@ def explain(
         declared = prepared.read.parameters
         given = params if isinstance(params, dict) else {}
         bind_parameters({key: type_ for key, type_ in declared.items() if key in given}, params)
-    return describe(_planned(prepared, view))  # not from the cache: its estimates must be current
+    plan = _planned(prepared, view)  # not from the cache: its estimates must be current
+    return describe(plan, _indexes_for(plan, view))
+
+
+def _indexes_for(plan: PhysicalPlan, view: GraphView) -> "PlanIndexes":
+    """Return the indexes that a plan can use, with what they cover at the versions that it reads."""
+    from omnigraph.operations.index_status import index_states
+    from omnigraph.plan.describe import IndexNote, PlanIndexes
+    from omnigraph.plan.index_use import all_indexes
+
+    uses = all_indexes(plan, view.catalog)
+    states = {
+        (table_key, state.property, state.kind): state
+        for table_key in {use.table_key for use in uses}
+        for state in index_states(view.store, view.table(table_key).handle, view.catalog, table_key)
+    }
+    found = {use: states[use.table_key, use.column, use.kind.value] for use in uses}
+    return PlanIndexes(view.catalog, {use: IndexNote(s.coverage, s.reason) for use, s in found.items()})
 
 
 def _enter(graph: OpenGraph, actor: str | None, branch: str | None, snapshot: SnapshotLike | None) -> str:

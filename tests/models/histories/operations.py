@@ -106,9 +106,13 @@ class CleanUp:
     later_s: int
 
 
-Operation = (
-    PutPerson | SetAge | DropPeople | PutKnows | DropEdge | PutNote | PutOwn | Load | EnsureIndices | CleanUp
-)
+@dataclass(frozen=True, slots=True)
+class Optimize:
+    """Bring all tables of main into their best layout."""
+
+
+Layout = EnsureIndices | Optimize | CleanUp
+Operation = PutPerson | SetAge | DropPeople | PutKnows | DropEdge | PutNote | PutOwn | Load | Layout
 
 
 def apply(contents: Contents, operation: Operation) -> Contents:
@@ -148,7 +152,7 @@ def apply(contents: Contents, operation: Operation) -> Contents:
             return replace(contents, own={**contents.own, f"{table}/{key}": value})
         case Load():
             return _loaded(contents, operation)
-        case EnsureIndices() | CleanUp():
+        case EnsureIndices() | Optimize() | CleanUp():
             return contents
         case _:
             assert_never(operation)
@@ -192,6 +196,9 @@ def perform(
     if isinstance(operation, EnsureIndices):
         built = graph.ensure_indices(branch=branch, actor=actor)
         return None if built.commit is None else built.commit.graph_commit_id
+    if isinstance(operation, Optimize):
+        optimized = graph.optimize(actor=actor)
+        return None if optimized.commit is None else optimized.commit.graph_commit_id
     if isinstance(operation, Load):
         data = _tables(operation) if operation.mode == "overwrite" else _ndjson(operation)
         loaded = graph.load(data, operation.mode, branch=branch, actor=actor, index=operation.index)
@@ -236,7 +243,7 @@ def _mutation(operation: Operation) -> tuple[str, dict[str, object]]:
         case PutOwn(table, key, value):
             text = f"query m($k: String, $v: I64) {{ insert Own{table} {{ key: $k, value: $v }} }}"
             return text, {"k": key, "v": value}
-        case Load() | EnsureIndices() | CleanUp():
+        case Load() | EnsureIndices() | Optimize() | CleanUp():
             raise AssertionError(f"{operation} is no mutation")
         case _:
             assert_never(operation)

@@ -202,6 +202,7 @@ def test_no_command_but_a_bulk_load_imports_pyspark(tmp_path: Path) -> None:
         "lint": ["lint", "--schema", "atlas.pg", "--query", "atlas.gq"],
         "load": ["load", GRAPH, "--data", "more.jsonl", "--mode", "append"],
         "mutate": ["mutate", "rename", "--query", "atlas.gq", "--params", rename, *store],
+        "optimize": ["optimize", GRAPH],
         "query": ["query", "-e", everything, *store],
         "quarantine": ["quarantine", "list", GRAPH],
         "recovery": ["recovery", "list", GRAPH],

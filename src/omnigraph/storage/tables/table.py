@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, cast, final
+from typing import cast, final
 
 import lance
 import pyarrow as pa
@@ -29,7 +29,7 @@ from omnigraph.storage.search.words import AnalysisCache
 from omnigraph.storage.tables.bases import at_home
 from omnigraph.storage.tables.filter import FilterValue, RowFilter, to_lance
 from omnigraph.storage.tables.handle import SnapshotHandle, TableAddress
-from omnigraph.storage.tables.index import name_of
+from omnigraph.storage.tables.index import Coverage, index_extents
 from omnigraph.storage.tables.known_ids import ROWS_MAX, KnownIds
 from omnigraph.storage.tables.lance_errors import damage_told, translated
 from omnigraph.storage.tables.recent_rows import RecentFiles, refreshed
@@ -37,7 +37,6 @@ from omnigraph.storage.tables.rows import find_rows
 from omnigraph.storage.versions.newest import NewestVersions, RefStart, RefStarts, RowSequences
 
 __all__ = [
-    "Coverage",
     "IoStats",
     "RefInfo",
     "SnapshotHandle",
@@ -45,8 +44,6 @@ __all__ = [
     "TableStore",
     "TransactionInfo",
 ]
-
-Coverage = Literal["indexed", "degraded", "missing"]
 
 HANDLES_MAX = 256  # open versions kept for reuse; each holds a manifest in memory, a few KB to a few MB
 FINISHED_MAX = 1_000  # counts of closed handles waiting to be added up
@@ -293,18 +290,8 @@ class TableStore:
             return TransactionInfo(version, None, None, UNREADABLE)
 
     def index_coverage(self, handle: SnapshotHandle) -> dict[str, Coverage]:
-        """Return, for each index by the name it is asked for, whether it covers every row, some or none."""
-        fragments = {fragment.fragment_id for fragment in handle._dataset.get_fragments()}
-        with translated(f"indexes of {handle.address.open_uri}"):
-            described = handle._dataset.describe_indices()
-        coverage: dict[str, Coverage] = {}
-        for index in described:
-            covered = {number for segment in index.segments for number in segment.fragment_ids} & fragments
-            if covered == fragments:
-                coverage[name_of(index)] = "indexed"
-            else:
-                coverage[name_of(index)] = "degraded" if covered else "missing"
-        return coverage
+        """Return, for each index by name, whether it covers every row."""
+        return {name: extent.coverage for name, extent in index_extents(handle).items()}
 
     def list_refs(self, address: TableAddress) -> tuple[RefInfo, ...]:
         """Return the refs of a table by name.
