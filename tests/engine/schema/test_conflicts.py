@@ -31,7 +31,9 @@ def refused(graph: Graph, source: str, into: str) -> list[tuple[str, str | None,
     with pytest.raises(MergeConflicts) as caught:
         graph.merge(source, into=into)
     after = files(Path(graph.uri))
-    assert {name for name in after if "__locks" not in name} == {name for name in before if "__locks" not in name}
+    assert {name for name in after if "__locks" not in name} == {
+        name for name in before if "__locks" not in name
+    }
     assert {name: text for name, text in after.items() if "__locks" not in name} == {
         name: text for name, text in before.items() if "__locks" not in name
     }
@@ -132,7 +134,10 @@ DISAGREEMENTS = {
         [("schema", "City")],
     ),
     "a type renamed and dropped": (
-        replaced("edge WorksAt:", 'edge PaidBy @rename_from("WorksAt"):').replace("PaidBy @rename_from(\"WorksAt\"): Person -> Company", 'PaidBy: Person -> Company @rename_from("WorksAt")'),
+        replaced("edge WorksAt:", 'edge PaidBy @rename_from("WorksAt"):').replace(
+            'PaidBy @rename_from("WorksAt"): Person -> Company',
+            'PaidBy: Person -> Company @rename_from("WorksAt")',
+        ),
         NO_WORK,
         [("edge:PaidBy", None)],
     ),

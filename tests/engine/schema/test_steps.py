@@ -30,7 +30,9 @@ Rows = dict[str, dict[str, Any]]
 
 def people(**changes: Callable[[dict[str, Any]], object]) -> Rows:
     """Return the persons with some values worked out anew."""
-    return {key: {**row, **{name: made(row) for name, made in changes.items()}} for key, row in PEOPLE.items()}
+    return {
+        key: {**row, **{name: made(row) for name, made in changes.items()}} for key, row in PEOPLE.items()
+    }
 
 
 def without(name: str) -> Rows:
@@ -75,9 +77,7 @@ KINDS = {
     "drop property": Kind(
         replaced("    score: F32?\n", ""), ("DropProperty",), without("score"), moves=("Person",)
     ),
-    "relax property": Kind(
-        replaced("note: String", "note: String?"), ("RelaxProperty",), moves=("Person",)
-    ),
+    "relax property": Kind(replaced("note: String", "note: String?"), ("RelaxProperty",), moves=("Person",)),
     "widen property": Kind(
         replaced("age: I32?", "age: I64?"), ("WidenProperty",), moves=("Person",), writes=("Person",)
     ),
@@ -94,7 +94,9 @@ KINDS = {
         replaced("age: I32?", 'age: I32? @description("in years")'), ("UpdatePropertyMetadata",)
     ),
     "add node type": Kind(TEAM + "node City { name: String @key }\n", ("AddType",)),
-    "add edge type": Kind(TEAM + "edge Likes: Person -> Company\n", ("AddType",)),
+    "add edge type": Kind(
+        TEAM + "edge Likes: Person -> Company\n", ("AddType",), moves=("Company", "Person")
+    ),
     "rename type": Kind(
         TEAM.replace("Person ->", "Human ->")
         .replace("-> Person", "-> Human")
@@ -284,7 +286,7 @@ def test_an_unsupported_plan_changes_nothing_and_an_empty_one_applies_nothing(gr
 @pytest.mark.parametrize(
     "desired",
     [
-        replaced("city: String?", 'city: String?\n size: I64 @default(3)'),
+        replaced("city: String?", "city: String?\n size: I64 @default(3)"),
         replaced("city: String?", "city: String?\n size: I64?"),
         replaced("node Company { name: String @key  city: String? }", "node Company { name: String @key }"),
     ],
@@ -309,8 +311,9 @@ def test_a_new_value_of_an_enum_is_taken_at_once(graph: Graph) -> None:
     result = graph.apply_schema(replaced("calm, glad", "calm, glad, grim"))
 
     assert result.commit is not None
-    assert snapshot_at(graph, result.commit.manifest_version).entries["node:Person"].version == (
-        pins.versions[graph.snapshot().entry("node:Person").location]
+    assert (
+        snapshot_at(graph, result.commit.manifest_version).entries["node:Person"].version
+        == (pins.versions[graph.snapshot().entry("node:Person").location])
     )
     assert result.index_commit is not None
     assert result.index_commit.parent_commit_id == result.commit.graph_commit_id
