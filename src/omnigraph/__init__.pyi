@@ -2,6 +2,7 @@
 
 from omnigraph.changes.model import EntityChange as EntityChange
 from omnigraph.commit.recovery.audit import RecoveryRecord as RecoveryRecord
+from omnigraph.commit.recovery.quiet import PendingRecovery as PendingRecovery
 from omnigraph.commit.recovery.restore import Quarantined as Quarantined
 from omnigraph.core.cleared_property import ClearedProperty as ClearedProperty
 from omnigraph.core.damage import GraphDamaged as GraphDamaged
@@ -102,7 +103,9 @@ from omnigraph.operations.merge.merge import MergeOutcome as MergeOutcome
 from omnigraph.operations.merge.merge import MergeResult as MergeResult
 from omnigraph.operations.mutate import MutationResult as MutationResult
 from omnigraph.operations.repair import RepairResult as RepairResult
-from omnigraph.operations.verify import VerifyReport as VerifyReport
+from omnigraph.operations.repair_drift import DriftRepair as DriftRepair
+from omnigraph.operations.verify.report import VerifyFinding as VerifyFinding
+from omnigraph.operations.verify.report import VerifyReport as VerifyReport
 from omnigraph.plan.describe import Explanation as Explanation
 
 __all__: list[str]

@@ -25,7 +25,7 @@ from omnigraph.history.identity import MAIN_BRANCH, BranchIdentity
 from omnigraph.history.manifest_rows import HEAD, commit_row, head_row, rows_table
 from omnigraph.history.recorded_sums import recorded_sums
 from omnigraph.history.state import ManifestState
-from omnigraph.operations.verify import verify_place
+from omnigraph.operations.verify.verify import verify_place
 from omnigraph.storage.files.added_files import manifest_files
 from omnigraph.storage.tables.manifest_table import ManifestHandle, ManifestTable
 from omnigraph.storage.tables.table import TableStore

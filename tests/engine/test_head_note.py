@@ -17,6 +17,7 @@ from omnigraph.graph.graph import Graph
 from omnigraph.graph.opening import open as open_graph
 from omnigraph.history.coordinator import UNSEEN_MAX, Coordinator
 from omnigraph.history.head_note import HEAD_NOTE, HeadNotes, note_text, read_note
+from omnigraph.history.identity import MAIN_BRANCH
 from omnigraph.history.manifest_rows import STAMP_KEY
 from omnigraph.history.state import ManifestState
 from omnigraph.storage.tables.manifest_table import ManifestTable
@@ -239,6 +240,17 @@ def test_a_note_does_not_open_a_format_of_the_future(graph: Graph) -> None:
 
     with pytest.raises(FormatVersionError):
         fresh.newest()
+
+
+def test_a_history_without_a_commit_leaves_no_note(graph: Graph) -> None:
+    writer = with_notes(graph)
+    assert writer.notes is not None
+    writer.leave_notes()
+
+    writer.notes.leave(ManifestState(MAIN_BRANCH, 1))
+    writer.close()
+
+    assert not internals(graph).parts.adapter.exists(HEAD_NOTE)
 
 
 @pytest.mark.case("engine", 443)

@@ -19,7 +19,22 @@ from tests.support.seam import internals
 from tests.support.tables import put_rows
 
 INSERT = "query m($n: String) { insert Person { name: $n } }"
-ELSEWHERE = ["..", "../x", "a/../../b", "/etc", "a/b", "a//b", "", ".", "a\0b", "a\\b", ".hidden", "x" * 300]
+ELSEWHERE = [
+    "..",
+    "../x",
+    "a/../../b",
+    "/etc",
+    "a/",
+    "a/data",
+    "a/b/_versions",
+    "a//b",
+    "",
+    ".",
+    "a\0b",
+    "a\\b",
+    ".hidden",
+    "x" * 300,
+]
 
 
 def craft_branch(graph: Graph, name: str, **members: object) -> None:
@@ -53,8 +68,15 @@ def test_a_ref_that_leads_elsewhere_is_refused(ref: str) -> None:
         check_ref(ref, "a test")
 
 
-@pytest.mark.parametrize("ref", ["review-01M7HCZF7GEWGZM5NK5VK6DBCG", "-mlaut-01M7HCZF7GEWGZM5NK5VK6DBCG"])
-def test_refs_that_we_mint_are_taken(ref: str) -> None:
+@pytest.mark.parametrize(
+    "ref",
+    [
+        "review-01M7HCZF7GEWGZM5NK5VK6DBCG",
+        "-mlaut-01M7HCZF7GEWGZM5NK5VK6DBCG",
+        *("review", "review/june", "prüfung", "__run__x", "data"),  # of graphs that were migrated
+    ],
+)
+def test_refs_that_we_mint_and_that_earlier_builds_made_are_taken(ref: str) -> None:
     assert check_ref(ref, "a test") == ref
 
 
@@ -91,7 +113,7 @@ def test_a_file_among_the_branches_that_names_none_is_said(graph: Graph) -> None
     [
         (("branch_ref",), "../../../victim/__manifest"),
         (("tables", 0, "table_branch"), "../../../../victim/nodes/x"),
-        (("tables", 0, "table_branch"), "a/b"),
+        (("tables", 0, "table_branch"), "a/_versions"),
         (("pointer_updates", 0, "table_branch"), "/etc"),
     ],
 )

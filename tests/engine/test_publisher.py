@@ -198,7 +198,7 @@ def test_a_batch_that_writes_a_key_twice_is_refused(publisher: Publisher, person
     changes = RegisterTable(NEW, "node:New", pin(1)), RenameTable(NEW, "node:New", "node:Newer")
 
     assert "written twice" in refused(publisher, InvariantViolation, *changes)
-    schemas = SetSchema("{}"), SetSchema("{}")
+    schemas = SetSchema("{}", "", 1), SetSchema("{}", "", 1)
     assert "'schema:2' would be written twice" in refused(publisher, InvariantViolation, *schemas)
 
 

@@ -223,9 +223,11 @@ def test_metadata_of_commits_is_decoded_for_those_asked_for(
     assert len(cold.commits(limit=10)) == 10
     assert len(decoded) == 10
     decoded.clear()
-    newest = cold.commits(limit=1)[0]
+    newest, older = cold.commits(limit=2)
     decoded.clear()
     cold.commit(newest.graph_commit_id)
+    assert decoded == []  # the head was decoded by the open
+    cold.commit(older.graph_commit_id)
     assert len(decoded) == 1
 
 

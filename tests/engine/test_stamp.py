@@ -1,5 +1,6 @@
 """Which formats this build serves: the stamp is looked at wherever a manifest is read or written."""
 
+import inspect
 import subprocess
 import sys
 from collections.abc import Callable
@@ -9,8 +10,9 @@ import pytest
 from omnigraph import INTERNAL_SCHEMA_VERSION
 from omnigraph.core.errors import FormatVersionError
 from omnigraph.graph.graph import Graph
-from omnigraph.history.coordinator import MIN_SUPPORTED_INTERNAL_SCHEMA_VERSION, refuse_if_stamp_unsupported
+from omnigraph.history import stamp as stamp_module
 from omnigraph.history.manifest_rows import STAMP_KEY
+from omnigraph.history.stamp import MIN_SUPPORTED_INTERNAL_SCHEMA_VERSION, refuse_if_stamp_unsupported
 from tests.support.engine import Publisher, reopen
 from tests.support.queries import mutation
 from tests.support.seam import internals
@@ -47,7 +49,7 @@ def test_a_newer_format_is_refused_everywhere(graph: Graph, way_in: str) -> None
     with pytest.raises(FormatVersionError, match=r"graph format 5.*upgrade omnigraph") as caught:
         WAYS_IN[way_in](graph)
 
-    assert (caught.value.found, caught.value.floor, caught.value.ceiling) == (5, 4, 4)
+    assert (caught.value.found, caught.value.floor, caught.value.ceiling) == (5, 1, 4)
     assert newest(graph) == before
 
 
@@ -89,16 +91,36 @@ def test_a_stamp_that_is_no_number_is_quoted(graph: Graph, way_in: str, stamp: s
 
 
 @pytest.mark.case("engine", 28)
+@pytest.mark.parametrize("floor", [1, 2, 4])
+def test_a_build_whose_floor_is_not_its_lowest_step_cannot_start(floor: int) -> None:
+    source = inspect.getsource(stamp_module)
+    line = f"MIN_SUPPORTED_INTERNAL_SCHEMA_VERSION = {MIN_SUPPORTED_INTERNAL_SCHEMA_VERSION}"
+    assert line in source
+    program = source.replace(line, f"MIN_SUPPORTED_INTERNAL_SCHEMA_VERSION = {floor}")
+
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+
+    is_whole = floor == MIN_SUPPORTED_INTERNAL_SCHEMA_VERSION
+    assert (ended.returncode == 0) == is_whole
+    assert ("AssertionError: floor and steps go together" in ended.stderr) != is_whole
+
+
 @pytest.mark.parametrize("ceiling", [3, 4, 5])
-def test_a_build_whose_steps_do_not_reach_its_floor_cannot_start(ceiling: int) -> None:
+def test_a_build_whose_steps_do_not_reach_its_ceiling_cannot_start(ceiling: int) -> None:
     imported = "import omnigraph.history.coordinator"
     program = f"import omnigraph; omnigraph.INTERNAL_SCHEMA_VERSION = {ceiling}; {imported}"
 
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
 
-    is_whole = ceiling == MIN_SUPPORTED_INTERNAL_SCHEMA_VERSION
+    is_whole = ceiling == INTERNAL_SCHEMA_VERSION
     assert (ended.returncode == 0) == is_whole
     assert ("AssertionError: floor and steps go together" in ended.stderr) != is_whole
+
+
+def test_every_step_that_is_named_is_there() -> None:
+    from omnigraph.history import migrations
+
+    assert {source: step.__name__ for source, step in migrations._STEPS.items()} == stamp_module.STEPS
 
 
 @pytest.mark.case("engine", 44)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import lance
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -111,6 +112,22 @@ def test_durability_process_syncs_nothing_and_full_a_fixed_number(warm: Graph) -
         spent.append((counts(synced) - before).fsyncs)
     assert len(set(spent)) == 1
     assert 0 < spent[0] <= 14
+
+
+def test_a_round_of_upkeep_reads_no_ids_again(warm: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    scanner = lance.LanceDataset.scanner
+    scanned: list[object] = []
+
+    def watched(dataset: lance.LanceDataset, columns: object = None, **more: object) -> object:
+        scanned.append(columns)
+        return scanner(dataset, columns, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(lance.LanceDataset, "scanner", watched)
+
+    for number in range(10, 10 + 2 * UPKEEP_INTERVAL):
+        insert(warm, number)
+
+    assert [columns for columns in scanned if columns == ["id"]] == []
 
 
 # Depth

@@ -19,7 +19,7 @@ from omnigraph.core.failpoint import InjectedFault, failpoint
 from omnigraph.history.commits import RECOVERY_ACTOR
 from omnigraph.operations import repair as verbs
 from omnigraph.operations.open import make_parts
-from omnigraph.operations.verify import verify_place
+from omnigraph.operations.verify.verify import verify_place
 from omnigraph.storage.files.version_file import version_file_name
 from omnigraph.storage.versions.newest import MARK, write_mark
 from tests.engine.branches.steps import insert, names

@@ -20,6 +20,7 @@ LIMITS = frozenset(
         "omnigraph.commit.multi_step.MAX_FRAGMENT_ROWS",
         "omnigraph.commit.multi_step.MERGE_CHUNK_BYTES",
         "omnigraph.commit.publish.FRAGMENTS_MAX",
+        "omnigraph.commit.recovery.quiet.WAIT_S",
         "omnigraph.embedding.transport.REPLY_BYTES_MAX",
         "omnigraph.exec.dense.columns.PATCHES_MAX",
         "omnigraph.exec.dense.derived.SMALL_TABLE",
@@ -46,6 +47,7 @@ LIMITS = frozenset(
         "omnigraph.storage.versions.difference.ALONG_ROWS_MAX",
         "omnigraph.storage.versions.difference.TRANSACTIONS_MAX",
         "omnigraph.validate.records.BLOCK_BYTES",
+        "omnigraph.validate.table_questions.KEYS_MAX",
     }
 )
 # Time as the engine sees it.
@@ -77,6 +79,7 @@ CALLS = frozenset(
         "omnigraph.storage.search.analysis._batches",
         "omnigraph.storage.tables.manifest_table.ManifestTable.read",
         "omnigraph.storage.tables.table.TableStore.exists",
+        "omnigraph.storage.tables.table.TableStore.latest_version",
         "omnigraph.storage.tables.table.TableStore.list_refs",
         "omnigraph.storage.versions.newest._walk",
         "omnigraph.validate.records._parse",

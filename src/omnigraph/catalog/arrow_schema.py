@@ -33,6 +33,19 @@ def arrow_schema(type_: NodeType | EdgeType) -> "pa.Schema":
     return pa.schema(fields)
 
 
+def differing_columns(found: "pa.Schema", type_: NodeType | EdgeType) -> tuple[str, ...]:
+    """Return what is wrong with the columns of a table: missing, of another type, not in the schema."""
+    wanted = {item.name: item.type for item in arrow_schema(type_)}
+    actual = {item.name: item.type for item in found}
+    wrong = [f"column {name} is missing" for name in wanted if name not in actual]
+    wrong += [
+        f"column {name} is {actual[name]} instead of {expected}"
+        for name, expected in wanted.items()
+        if name in actual and actual[name] != expected
+    ]
+    return (*wrong, *(f"column {name} is not in the schema" for name in actual if name not in wanted))
+
+
 def arrow_type(type_: ValueType) -> "pa.DataType":
     """Return the column type of a property."""
     import pyarrow as pa

@@ -6,6 +6,7 @@ from omnigraph.cli.printing import tell
 from omnigraph.cli.target import GraphAddress
 from omnigraph.graph.graph import Graph
 from omnigraph.graph.opening import open as open_graph
+from omnigraph.operations.open import open_graph as open_parts
 
 
 def open_for_reading(target: GraphAddress) -> Graph:
@@ -18,6 +19,12 @@ def open_for_writing(target: GraphAddress) -> Graph:
     """Open a graph for writing, which first finishes or undoes what dead writers left behind."""
     _show_warnings()
     return open_graph(target.uri)
+
+
+def open_unhealed(target: GraphAddress) -> Graph:
+    """Open a graph for maintenance that refuses to run beside what dead writers left behind."""
+    _show_warnings()
+    return Graph(open_parts(target.uri, heals=False))
 
 
 class _Warnings(logging.Handler):

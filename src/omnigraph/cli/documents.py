@@ -7,7 +7,6 @@ fields that may be empty, only `message`, `reason` and those a recovery lacks ar
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from omnigraph import INTERNAL_SCHEMA_VERSION
 from omnigraph.catalog.migration_steps import step_json
 from omnigraph.cli.error_document import cleared_document, conflict_document
 from omnigraph.core.values import Json
@@ -26,8 +25,9 @@ if TYPE_CHECKING:
     from omnigraph.operations.load.load import LoadResult
     from omnigraph.operations.merge.merge import MergeResult
     from omnigraph.operations.mutate import MutationResult
+    from omnigraph.operations.repair_drift import DriftRepair
     from omnigraph.operations.schema.apply import SchemaApplyResult
-    from omnigraph.operations.verify import VerifyReport
+    from omnigraph.operations.verify.report import VerifyReport
 
 
 def commit_document(commit: "GraphCommit") -> Json:
@@ -57,6 +57,35 @@ def loss_document(loss: "Loss") -> Json:
         "tables": [
             {"table_key": found.table_key, "rows": found.rows, "rows_after": found.rows_after}
             for found in loss.tables
+        ],
+    }
+
+
+def drift_document(result: "DriftRepair", uri: str) -> Json:
+    """Return which tables were ahead of their pins, and what was done about them."""
+    return {
+        "uri": uri,
+        "branch": result.branch,
+        "confirm": result.confirm,
+        "force": result.force,
+        "manifest_version": result.manifest_version,
+        "commit": _commit_or_null(result.commit),
+        "tables": [
+            {
+                "table_key": table.table_key,
+                "manifest_version": table.pinned_version,
+                "lance_head_version": table.head_version,
+                "classification": table.classification.value,
+                "action": table.action.value,
+                "operations": list(table.operations),
+                "rows_added": table.rows.added,
+                "rows_changed": table.rows.changed,
+                "rows_removed": table.rows.removed,
+                "broken_rules": list(table.rows.broken),
+                "broken_rules_total": table.rows.broken_total,
+                "error": table.error,
+            }
+            for table in result.tables
         ],
     }
 
@@ -157,7 +186,7 @@ def snapshot_document(snapshot: "Snapshot") -> Json:
     return {
         "branch": branch_name(snapshot.branch),
         "manifest_version": snapshot.head.manifest_version,
-        "internal_schema_version": INTERNAL_SCHEMA_VERSION,
+        "internal_schema_version": snapshot.stamp,
         "tables": tables,
     }
 
@@ -269,11 +298,25 @@ def _pending(indexes: "Iterable[PendingIndex]") -> list[Json]:
 
 
 def verify_document(report: "VerifyReport", uri: str) -> Json:
-    """Return what a verification found, file by file."""
+    """Return what a verification found: what is wrong, and what became of each file."""
     return {
         "uri": uri,
         "is_whole": report.is_whole,
+        "is_deep": report.is_deep,
         "branches": list(report.branches),
+        "findings": [
+            {
+                "kind": finding.kind.value,
+                "where": finding.where,
+                "what": finding.what,
+                "meaning": finding.meaning,
+                "remedy": finding.remedy,
+            }
+            for finding in report.findings
+        ],
+        "untold": report.untold,
+        "pending": list(report.pending),
+        "rows_checked": report.rows_checked,
         "unread": list(report.unread),
         "repeated": list(report.repeated),
         "counts": report.counts,
@@ -286,4 +329,5 @@ def verify_document(report: "VerifyReport", uri: str) -> Json:
             }
             for file in report.files
         ],
+        "unreferenced": [{"path": file.path, "length": file.length} for file in report.unreferenced],
     }

@@ -49,9 +49,11 @@ COMMANDS = {
     "snapshot": _entry("snapshot", "Show the version and the tables of a graph.", _GRAPH),
     "init": _entry("init", "Create an empty graph from a schema.", _STORAGE),
     "index": _entry("index", "Build missing indexes, or show which exist.", _STORAGE),
-    "verify": _entry("verify", "Compare the files of a graph with their checksums.", _STORAGE),
+    "verify": _entry("verify", "Check files, history, schema, rows and indexes of a graph.", _STORAGE),
     "recovery": _entry("recovery", "List what was recovered after interrupted writes.", _STORAGE),
-    "repair": _entry("repair", "Go back to an older version of a damaged graph.", _STORAGE),
+    "repair": _entry(
+        "repair", "Publish what others committed to tables, or go back to an older version.", _STORAGE
+    ),
     "quarantine": _entry("quarantine", "List what was moved aside, or put it back.", _STORAGE),
     "lint": _entry("lint", "Check query files against a schema.", _OFFLINE),
     "fmt": _entry("fmt", "Rewrite files in the canonical layout.", _OFFLINE),

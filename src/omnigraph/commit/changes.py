@@ -24,7 +24,7 @@ from omnigraph.history.manifest_rows import (
     schema_row,
 )
 from omnigraph.history.state import ManifestState
-from omnigraph.storage.files.added_files import added_by_publish, files_between
+from omnigraph.storage.files.added_files import files_between
 from omnigraph.storage.files.sums import FileSum, Summer
 from omnigraph.storage.tables.handle import TableAddress
 from omnigraph.storage.tables.manifest_table import ManifestHandle
@@ -41,6 +41,7 @@ class SetSchema:
     ir_text: str
     source: str
     follows: int
+    upgraded_to: str | None = None  # the commit of main whose schema was taken over
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,8 +175,8 @@ def change_rows(tables: TableStates, changes: Iterable[ManifestChange], *, at: i
         if not isinstance(change, SetSchema):
             _refuse_second(change, touched)
         match change:
-            case SetSchema(ir_text, source, _):
-                rows.append(schema_row(ir_text, at=at, source=source))
+            case SetSchema(ir_text, source, _, upgraded_to):
+                rows.append(schema_row(ir_text, at=at, source=source, upgraded_to=upgraded_to))
             case RegisterTable(identity, table_key, pin):
                 known = names.get(identity, "dropped" if identity in tables.registrations else None)
                 _require(known is None, f"{table_key} is registered under an identity in use ({known})")
@@ -250,7 +251,7 @@ class ManifestSums:
     def remember(self, before: ManifestHandle, after: ManifestHandle) -> None:
         """Compute the checksums of what a publish wrote, while its files are as they were written."""
         if self._summer.is_active and after.version == before.version + 1:
-            self._last[after.address] = (after.version, self._sum(lambda: added_by_publish(before, after)))
+            self._last[after.address] = (after.version, self._sum(lambda: after.files))
 
     def of(self, address: TableAddress, version: int) -> tuple[FileSum, ...]:
         """Return the checksums of what a publish of this process wrote, if it was its last one there."""

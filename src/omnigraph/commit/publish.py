@@ -15,6 +15,7 @@ P8  The first attempt in an object store builds on what the last publish of this
     version was seen: if there is one, the update is refused. Every other attempt looks.
 P9  In an object store a branch is looked for behind the publish as well: on what is left of a deleted one an
     update lands, and nobody can read it.
+P10 A branch of an earlier format is migrated before it is published on, under its publish lock.
 """
 
 import random
@@ -28,6 +29,7 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
+from omnigraph import INTERNAL_SCHEMA_VERSION
 from omnigraph.commit.changes import (
     Expectation,
     LineageIntent,
@@ -52,6 +54,7 @@ from omnigraph.history.coordinator import Coordinator
 from omnigraph.history.identity import BranchIdentity, TableIdentity
 from omnigraph.history.lineage import MERGED_HISTORY
 from omnigraph.history.manifest_rows import commit_row, head_row, rows_table
+from omnigraph.history.stamp import supported_stamp
 from omnigraph.history.state import ManifestState
 from omnigraph.storage.control.durability import Syncer, SyncFailed
 from omnigraph.storage.control.locks import PUBLISH_LOCK_WAIT_S, PublishLock
@@ -75,6 +78,9 @@ FRAGMENTS_MAX = UPKEEP_INTERVAL + 16
 LOCKS_DIR = "__locks"
 _UNDONE = "unsynced-publish"  # how the commit that takes a publish back marks itself
 HORIZON_S = 24 * 3600.0  # manifest versions younger than this are never trimmed
+
+Secure = Callable[[str | None, int, int], None]  # ref, version before a commit, version after it
+Migrate = Callable[[BranchIdentity, Secure], ManifestHandle]
 
 
 class PublishUnknown(StorageError):
@@ -129,6 +135,7 @@ class ManifestPublisher:
         local_root: Path | None,
         warn: Callable[[str], None],
         check_branch: Callable[[BranchIdentity], object] = lambda _branch: None,
+        migrate: Migrate | None = None,
         boot_clock: Callable[[], float] = boot_clock,
         horizon_s: float = HORIZON_S,
         lock_wait_s: float = PUBLISH_LOCK_WAIT_S,
@@ -137,7 +144,8 @@ class ManifestPublisher:
     ) -> None:
         """Take the manifest's reader and writer; the clock must count sleep.
 
-        `check_branch` raises for a branch that no longer exists; main always does.
+        `check_branch` raises for a branch that no longer exists; main always does. `migrate` brings the
+        manifest of a branch to the newest format.
         """
         self._coordinator = coordinator
         self._manifest = coordinator.manifest
@@ -146,6 +154,7 @@ class ManifestPublisher:
         self._local_root = local_root
         self._warn = warn
         self._check_branch = check_branch
+        self._migrate = migrate
         self._boot_clock = boot_clock
         self._horizon_s = horizon_s
         self._lock_wait_s = lock_wait_s
@@ -200,6 +209,8 @@ class ManifestPublisher:
                 self._check_branch(branch)  # a deletion takes this lock before its rows go
             self.supersede_unsynced(ref)
             handle, opened_at = self._base(branch, attempt)
+            if supported_stamp(handle.schema_metadata) < INTERNAL_SCHEMA_VERSION:
+                handle = self.bring_up(branch)  # P10
             hit("publish.load_state_retryable_contention")
             state = self._coordinator.advance(branch, handle)
             landed = state.commits.find(lineage.graph_commit_id)
@@ -213,9 +224,10 @@ class ManifestPublisher:
             synced = self.make_durable(ref, handle.version)
             at = handle.version + 1
             sums = (*lineage.sums, *self._own_sums.of_predecessor(handle, state.sequence))
-            metadata = _commit_metadata(lineage, state.head) | {"synced_version": synced}
+            parent_id = state.head.graph_commit_id or None  # none in an empty history
+            metadata = _commit_metadata(lineage, parent_id) | {"synced_version": synced}
             rows = [
-                head_row(branch.name, lineage.graph_commit_id, state.head.graph_commit_id),
+                head_row(branch.name, lineage.graph_commit_id, parent_id),
                 *change_rows(state.tables, batch.changes, at=at),
                 commit_row(lineage.graph_commit_id, branch.name, metadata, at=at, sums=sums),
             ]
@@ -234,6 +246,18 @@ class ManifestPublisher:
         commit = published.commits.find(lineage.graph_commit_id)
         assert commit is not None, "the commit is among the rows just folded"
         return PublishOutcome(self._coordinator.adopt(published), commit, attempt)
+
+    def bring_up(self, branch: BranchIdentity) -> ManifestHandle:
+        """Migrate a branch to the newest format, and return its manifest; the caller holds its publish lock.
+
+        Raises:
+            RowLevelCasContention: others kept changing it; trying again is safe.
+            FormatVersionError: this build does not read its format.
+            StorageError: something cannot be read, written or synced.
+        """
+        assert self._migrate is not None, "a publisher of a graph knows how"
+        self.make_durable(branch.ref, self._manifest.latest_version(self._coordinator.address(branch.ref)))
+        return self._migrate(branch, self._secure)
 
     def _base(self, branch: BranchIdentity, attempt: int) -> tuple[ManifestHandle, float]:
         """Return a manifest to publish on, and when it was opened (P8)."""
@@ -453,7 +477,11 @@ class ManifestPublisher:
         address = self._coordinator.address(ref)
         before = self._manifest.latest_version(address)
         self.make_durable(ref, before)
-        version = self._manifest.compact(address)
+        self._secure(ref, before, self._manifest.compact(address))
+        self._manifest.remove_transactions(address, below=before)
+
+    def _secure(self, ref: str | None, before: int, version: int) -> None:
+        """Sync what a fold or a migration has made under its lock, or take it back (P5)."""
         try:
             self._sync(ref, version)
         except SyncFailed:
@@ -461,12 +489,11 @@ class ManifestPublisher:
             staged, _ = self._staged_undo(ref, before, version)
             self._commit_undo(ref, staged)
             raise
-        self._manifest.remove_transactions(address, below=before)
 
 
-def _commit_metadata(lineage: LineageIntent, head: GraphCommit) -> dict[str, object]:
+def _commit_metadata(lineage: LineageIntent, parent_id: str | None) -> dict[str, object]:
     return {
-        "parent_commit_id": head.graph_commit_id,
+        "parent_commit_id": parent_id,
         "merged_parent_commit_id": lineage.merged_parent_commit_id,
         MERGED_HISTORY: lineage.merged_history,
         "actor_id": lineage.actor_id,

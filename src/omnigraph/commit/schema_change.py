@@ -55,7 +55,8 @@ class EndedTable:
 class SchemaChange:
     """The schema from here on, and what it does to tables without moving them.
 
-    `follows` is the publish that brought the schema it was planned on (C2).
+    `follows` is the publish that brought the schema it was planned on (C2), `upgraded_to` the commit of main
+    whose schema a branch takes over.
     """
 
     ir_text: str
@@ -63,12 +64,13 @@ class SchemaChange:
     follows: int
     renames: tuple[RenamedTable, ...] = ()
     ends: tuple[EndedTable, ...] = ()
+    upgraded_to: str | None = None
 
     @property
     def manifest_changes(self) -> tuple[ManifestChange, ...]:
         """What the publish says (C1)."""
         return (
-            SetSchema(self.ir_text, self.source, self.follows),
+            SetSchema(self.ir_text, self.source, self.follows, self.upgraded_to),
             *(RenameTable(item.identity, item.expected_table_key, item.table_key) for item in self.renames),
             *(TombstoneTable(item.identity, item.table_key, item.last_version + 1) for item in self.ends),
         )

@@ -281,6 +281,7 @@ class _Section:
             return
         if commit.transaction_uuid is None and is_layout_only(self.intent.kind):
             self.refuse_rows_of_others(sidecar, commit, result)
+            self.parts.store.known_ids.advance(result.address, commit.entry.version, result.version)
         self.committed.append((commit, result))
         if self.intent.names.post_table is not None:
             hit(self.intent.names.post_table)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any, TypeVar
 
+from omnigraph.commit import legacy_sidecar
 from omnigraph.commit.recovery.kinds import RecoveryKind
 from omnigraph.commit.schema_change import EndedTable, RenamedTable, SchemaChange
 from omnigraph.commit.sidecar import (
@@ -18,6 +19,7 @@ from omnigraph.commit.sidecar import (
     FORMAT_OF_SCHEMAS,
     MISSING_IN,
     OF_SCHEMA_APPLIES,
+    OF_SCHEMAS,
     SPELLINGS,
     Outcome,
     PointerUpdate,
@@ -55,8 +57,8 @@ class _Mistake(Exception):
     """Something in the text is not what a sidecar says there."""
 
 
-def read_sidecar(name: str, text: str) -> Sidecar:
-    """Return the sidecar of a file (K1).
+def read_sidecar(name: str, text: str, is_of_older_graph: Callable[[], bool] = lambda: False) -> Sidecar:
+    """Return the sidecar of a file (K1); one of version 1 only in a graph that came from an earlier format.
 
     Raises:
         SidecarTooNew: a newer build wrote it.
@@ -67,13 +69,23 @@ def read_sidecar(name: str, text: str) -> Sidecar:
         version = _number("schema_version", document.get("schema_version"))
         if version > FORMAT_OF_SCHEMAS:
             raise SidecarTooNew(name, version)
-        if version < FORMAT:
+        if version == legacy_sidecar.FORMAT and is_of_older_graph():
+            sidecar = _legacy(document)
+        elif version < FORMAT:
             raise _Mistake(f"format {version}, but the oldest supported one is {FORMAT}")
-        sidecar = _sidecar(document, MISSING_IN[version])
+        else:
+            sidecar = _sidecar(document, MISSING_IN[version])
         _check(name, sidecar)
     except _Mistake as mistake:
         raise SidecarCorrupt(name, str(mistake)) from mistake
     return sidecar
+
+
+def _legacy(document: dict[str, Any]) -> Sidecar:
+    whole = legacy_sidecar.completed(document)
+    if whole is None:
+        raise _Mistake("the file has missing or unknown members, or tables that are none")
+    return legacy_sidecar.as_legacy(_sidecar(whole, OF_SCHEMAS))
 
 
 def _document(text: str) -> dict[str, Any]:
@@ -191,6 +203,7 @@ def _schema_change(place: str, value: object) -> SchemaChange:
         follows=_number(f"{place}.follows", entry["follows"]),
         renames=_each(_renamed, f"{place}.renames", entry["renames"]),
         ends=_each(_ended, f"{place}.ends", entry["ends"]),
+        upgraded_to=_or_none(_ulid, f"{place}.upgraded_to", entry["upgraded_to"]),
     )
 
 

@@ -432,9 +432,8 @@ def _explain(parts: Parts, entry: TableEntry, head: int, branch: BranchIdentity,
     try:
         pending = list_pending(parts)
     except OmnigraphError as error:
-        message = (
-            f"{entry.table_key} is at {head}, published at {entry.version}: repair or recovery could apply"
-        )
+        found = f"{entry.table_key} is at {head}, published at {entry.version}"
+        message = f"{found}: omnigraph repair or recovery could apply"
         raise ConflictError(f"{message}, but the pending sidecars cannot be listed ({error})") from error
     naming = [found for found in pending if found.sidecar.names(entry.identity, entry.pin.ref)]
     for sidecar in naming:
@@ -456,4 +455,4 @@ def _explain(parts: Parts, entry: TableEntry, head: int, branch: BranchIdentity,
     if naming:
         # Its writer, or one that shared its tables, has ended since the sweep: the next write heals it.
         raise ExpectedVersionMismatch(table_key=entry.table_key, expected=entry.version, actual=head)
-    raise DriftNeedsRepair(table_key=entry.table_key, pin=entry.version, head=head)
+    raise DriftNeedsRepair(table_key=entry.table_key, pin=entry.version, head=head, branch=branch.name)

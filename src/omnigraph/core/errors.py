@@ -34,7 +34,7 @@ additional object that an HTTP body carries.
         MergeConflicts              two branches that cannot be merged as they are
         AlreadyExistsError          AlreadyInitialized, InitializationClaimed
         SchemaApplyInProgress, SchemaContractConflict, BranchesBlockSchemaApply, ClusterManaged
-        DriftNeedsRepair            a table is ahead of its pin and no sidecar says why
+        DriftNeedsRepair, PendingRecovery    drift without a sidecar; maintenance beside an unfinished write
         WriterLeaseHeld, WriterEnded    another process writes to an object store, or this one ended
         CommitHasNoParent, ChangeSchemaBoundary    a commit whose changes cannot be determined
       PreconditionFailed            412, exit 4: a lost `if_commit`
@@ -50,8 +50,7 @@ additional object that an HTTP body carries.
       FormatVersionError            a storage format this build does not read
       SidecarCorrupt, SidecarTooNew, InvariantViolation
       InitializationCommitted, InitializationIndeterminate
-      HandleForked                  a handle opened before `fork` was used in the child
-      HandleClosed                  a handle was used after it was closed
+      HandleForked, HandleClosed    a handle was used in a child of its process, or after it was closed
       SparkUnavailable              no Java, no session, or an executor unlike the driver
       UnsupportedError              not offered here
 """
@@ -361,8 +360,6 @@ class ReadSetChanged(ConflictError):
 class SchemaChanged(ConflictError):
     """The schema of a branch changed while a write to it was prepared. Trying again is safe."""
 
-    detail = "schema_changed"
-
     def __init__(self, branch: str) -> None:
         """Take the branch."""
         super().__init__(
@@ -502,10 +499,11 @@ class ClusterManaged(ConflictError):
 class DriftNeedsRepair(ConflictError):
     """A table is ahead of its pin and nothing says why."""
 
-    def __init__(self, *, table_key: str, pin: int, head: int) -> None:
-        """Take the published version and the table's newest one."""
-        super().__init__(f"{table_key} is at {head}, published at {pin}: run omnigraph repair")
-        self.table_key, self.pin, self.head = table_key, pin, head
+    def __init__(self, *, table_key: str, pin: int, head: int, branch: str = "main") -> None:
+        """Take the published version and the table's newest one, and the branch that shows it."""
+        flag = "" if branch == "main" else f" --branch {branch}"
+        super().__init__(f"{table_key} is at {head}, published at {pin}: run omnigraph repair{flag}")
+        self.table_key, self.pin, self.head, self.branch = table_key, pin, head, branch
 
 
 class WriterLeaseHeld(ConflictError):

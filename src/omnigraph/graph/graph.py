@@ -47,8 +47,9 @@ if TYPE_CHECKING:
     from omnigraph.operations.merge.merge import MergeResult
     from omnigraph.operations.mutate import MutationResult
     from omnigraph.operations.pin import SnapshotLike, Target
+    from omnigraph.operations.repair_drift import DriftRepair
     from omnigraph.operations.schema.apply import SchemaApplyResult, SchemaPlan
-    from omnigraph.operations.verify import VerifyReport
+    from omnigraph.operations.verify.report import Progress, VerifyReport
     from omnigraph.plan.describe import Explanation
 
 
@@ -209,11 +210,14 @@ class Graph:
             progress=silent if progress is None else progress,
             has_strict_columns=strict_columns,
         )
-        # Read after the checks at the entry, not before.
-        inputs = given_inputs(self._graph.catalog_on(self._on(branch), from_), data, mapping, options.rejects)
+
+        def inputs() -> "Iterator[LoadInput]":  # read after the checks at the entry, not before
+            catalog = self._graph.catalog_on(self._on(branch), from_)
+            yield from given_inputs(catalog, data, mapping, options.rejects)
+
         return load(
             self._graph,
-            inputs,
+            inputs(),
             options,
             branch=self._on(branch),
             from_=from_,
@@ -236,9 +240,13 @@ class Graph:
 
         if not isinstance(tables, Mapping):
             raise BadRequest(f"expected tables by type name, as in {{'Person': table}}, not {named(tables)}")
-        catalog = self.catalog_on(options.get("branch"), options.get("from_"))
-        inputs = [table_input(catalog, name, table) for name, table in tables.items()]
-        return self.load(inputs, mode, **options)
+
+        def inputs() -> "Iterator[LoadInput]":  # read after the checks at the entry, not before
+            catalog = self._graph.catalog_on(self._on(options.get("branch")), options.get("from_"))
+            for name, table in tables.items():
+                yield table_input(catalog, name, table)
+
+        return self.load(inputs(), mode, **options)
 
     def load_dataframes(
         self, frames: Mapping[str, object], mode: "LoadMode", **options: "Unpack[LoadKeywords]"
@@ -446,18 +454,43 @@ class Graph:
         self._graph.enter(self._actor, "read", None)
         return read_records(self._graph.parts)
 
-    def verify(self, *, branch: str | None = None) -> "VerifyReport":
-        """Compare the files of all branches, or of one, with the lengths and checksums of their commits.
+    def verify(
+        self,
+        *,
+        branch: str | None = None,
+        deep: bool = False,
+        progress: "Progress | None" = None,
+    ) -> "VerifyReport":
+        """Check all branches, or one: files, history, schema and pins; nothing is written.
 
-        Every file is read; nothing is written. The report gives the status of each.
+        Every file is read and compared with what its commit recorded. A deep verification also checks every
+        rule of the schema over all rows, compares indexes with rows, and lists files that nothing needs.
 
         Raises:
             BranchNotFound: there is no such branch.
         """
-        from omnigraph.operations.verify import verify
+        from omnigraph.operations.verify.verify import verify
 
         self._graph.enter(self._actor, "read", branch)
-        return verify(self._graph.parts, branch=branch)
+        return verify(self._graph.parts, branch=branch, deep=deep, progress=progress or (lambda _: None))
+
+    def repair(
+        self, *, confirm: bool = False, force: bool = False, branch: str | None = None
+    ) -> "DriftRepair":
+        """Say which tables something other than Omnigraph has committed to, and publish them if confirmed.
+
+        Without `confirm` nothing is changed. With it, tables are published of which it is known that no row
+        changed; the others only with `force`. No data is rewritten.
+
+        Raises:
+            PendingRecovery: a dead writer left something: open the graph again first.
+            ConflictError: another writer was first.
+        """
+        from omnigraph.operations.repair_drift import repair_drift
+
+        return repair_drift(
+            self._graph, confirm=confirm, force=force, branch=self._on(branch), actor=self._actor
+        )
 
     def diff(
         self,

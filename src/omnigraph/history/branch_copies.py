@@ -70,9 +70,9 @@ class BranchCopies:
         if root is None:
             return
         with translated("look for the copy of a damaged branch"):
-            copies = [copy for copy in self._copies(root) if _control_of(copy) == control]
-        for copy in copies:
-            self.end(copy.parent.name)
+            refs = [ref for ref, copy in self._copies(root) if _control_of(copy) == control]
+        for ref in refs:
+            self.end(ref)
 
     def refuse_lost(self, control: str | None = None) -> None:
         """Make sure that no control object was lost, or not this one.
@@ -85,14 +85,14 @@ class BranchCopies:
         if root is None:
             return
         with translated("look for lost branches"):
-            found = [(copy, _control_of(copy)) for copy in self._copies(root)]
+            found = [(ref, _control_of(copy)) for ref, copy in self._copies(root)]
             lost = [
-                (copy, named)
-                for copy, named in found
+                (ref, named)
+                for ref, named in found
                 if named is not None and control in {None, named} and not (root / named).exists()
             ]
-        for copy, named in lost:
-            raise _lost(named, "is missing", copy.parent.name, has_copy=True)
+        for ref, named in lost:
+            raise _lost(named, "is missing", ref, has_copy=True)
 
     def refuse_unended(self, ref: str, control: str) -> None:
         """Make sure that a branch whose control object does not name its ref was deleted (E3).
@@ -109,8 +109,12 @@ class BranchCopies:
         reason = f"names another manifest than '{ref}'" if self._adapter.exists(control) else "is missing"
         raise _lost(control, reason, ref, has_copy=self._adapter.exists(f"{folder}/{COPY}"))
 
-    def _copies(self, root: Path) -> list[Path]:
-        return sorted((root / MANIFEST_DIR / "tree").glob(f"*/{COPY}"))
+    def _copies(self, root: Path) -> list[tuple[str, Path]]:
+        """Return the refs that have a copy, with it; those inside others are known by their names alone."""
+        tree, nested = root / MANIFEST_DIR / "tree", root / MANIFEST_DIR / "_refs" / "branches"
+        refs = {copy.parent.name for copy in tree.glob(f"*/{COPY}")}
+        refs |= {unquote(file.stem) for file in nested.glob("*%2F*.json")}
+        return [(ref, tree / ref / COPY) for ref in sorted(refs) if (tree / ref / COPY).exists()]
 
 
 def _control_of(copy: Path) -> str | None:

@@ -21,10 +21,13 @@ from omnigraph.history.fold import (
     where_at_most,
     where_equal,
 )
-from omnigraph.history.manifest_rows import COMMIT
+from omnigraph.history.identity import branch_name
+from omnigraph.history.manifest_rows import COMMIT, SCHEMA_OF_MANIFEST, ManifestRow, commit_row
 
 MAINTENANCE_ACTOR = "omnigraph:maintenance"
 RECOVERY_ACTOR = "omnigraph:recovery"
+REPAIR_ACTOR = "omnigraph:repair"
+FORCED_REPAIR_ACTOR = "omnigraph:repair:force"
 RESERVED_ACTOR_PREFIX = "omnigraph:"
 _COLUMNS = ["object_id", "table_version", "table_branch", "metadata"]
 
@@ -48,6 +51,24 @@ class GraphCommit:
         return self.manifest_version, self.created_at, self.graph_commit_id
 
 
+# What stands before the first commit of a graph whose history is empty: only one that came from an earlier
+# format without its lineage is like that. Its id is that of no commit.
+NO_COMMIT = GraphCommit("", None, 0, None, None, None, 0, None)
+
+
+def lineage_row(commit: GraphCommit) -> ManifestRow:
+    """Return the manifest row of a commit; what only its metadata has besides is left out."""
+    metadata = {
+        "parent_commit_id": commit.parent_commit_id,
+        "merged_parent_commit_id": commit.merged_parent_commit_id,
+        "actor_id": commit.actor_id,
+        "created_at": commit.created_at,
+        "message": commit.message,
+    }
+    branch = branch_name(commit.manifest_branch)
+    return commit_row(commit.graph_commit_id, branch, metadata, at=commit.manifest_version)
+
+
 @dataclass(frozen=True, slots=True)
 class CommitLog:
     """The commit rows of a branch, undecoded; `head` is the greatest by lineage key."""
@@ -68,6 +89,8 @@ class CommitLog:
 
     def find(self, commit_id: str) -> GraphCommit | None:
         """Return the commit with an id, or None."""
+        if self.head is not None and self.head.graph_commit_id == commit_id:
+            return self.head
         for chunk in reversed(self.chunks):
             position = position_of(chunk, "object_id", commit_id)
             if position >= 0:
@@ -85,6 +108,8 @@ class CommitLog:
 
     def rows(self) -> pa.Table:
         """Return the undecoded rows, in no promised order."""
+        if not self.chunks:
+            return SCHEMA_OF_MANIFEST.empty_table().select(_COLUMNS)
         return pa.concat_tables(self.chunks)
 
     def newest_first(self, up_to: int | None = None) -> Iterator[GraphCommit]:
@@ -118,7 +143,9 @@ class CommitLog:
 
     @property
     def genesis_id(self) -> str:
-        """The id of the oldest commit, which identifies the graph wherever it is stored."""
+        """The id of the oldest commit, which identifies a graph wherever it is stored; empty without one."""
+        if not self.chunks:
+            return NO_COMMIT.graph_commit_id
         oldest = min(least(chunk, "table_version") for chunk in self.chunks)
         genesis = self.head_at(oldest)
         assert genesis is not None, "a graph has a commit from its beginning"

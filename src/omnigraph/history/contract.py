@@ -12,6 +12,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from omnigraph.catalog.build import (
     IDENTITY_VERSION,
@@ -31,10 +32,12 @@ from omnigraph.core.failpoint import hit
 from omnigraph.core.recent import Recent
 from omnigraph.core.span import Source
 from omnigraph.core.values import read_json
-from omnigraph.history.coordinator import Coordinator
 from omnigraph.history.identity import TableIdentity, identity_of
 from omnigraph.history.state import ManifestState, Snapshot
 from omnigraph.storage.control.object_store import StorageAdapter
+
+if TYPE_CHECKING:
+    from omnigraph.history.coordinator import Coordinator
 
 SCHEMA_SOURCE, SCHEMA_IR, SCHEMA_STATE = "_schema.pg", "_schema.ir.json", "__schema_state.json"
 SCHEMA_FILES = (SCHEMA_SOURCE, SCHEMA_IR, SCHEMA_STATE)
@@ -88,6 +91,7 @@ class Catalogs:
     def learn(self, contract: Contract) -> None:
         """Keep the catalog of a schema that was read with its source."""
         self._known.put(contract.texts[SCHEMA_IR], contract.catalog)
+        self._known.put("", contract.catalog)  # manifests of earlier formats have no schema: it never changed
 
     def of(self, text: str) -> Catalog:
         """Return the catalog of an accepted schema, given as a document.
@@ -140,19 +144,14 @@ def _read(texts: Mapping[str, str]) -> Contract:
         raise SchemaContractConflict(f"the schema files cannot be read: {SCHEMA_STATE} is not an object")
     desired = compiled(source)
     contract = Contract.of(desired, accepted)
-    facts = {
-        "schema_ir_hash": ir_hash(ir),
-        "schema_shape_hash": desired.shape.hash,
-        "schema_identity_domain": accepted.domain,
-    }
-    for name, actual in facts.items():
+    for name, actual in _facts(ir, desired.shape.hash, accepted.domain).items():
         if recorded.get(name) != actual:
             message = f"{SCHEMA_STATE} records {name} {recorded.get(name)}, found {actual}"
             raise SchemaContractConflict(message)
     return contract
 
 
-def current_contract(adapter: StorageAdapter, coordinator: Coordinator, *, may_write: bool) -> Contract:
+def current_contract(adapter: StorageAdapter, coordinator: "Coordinator", *, may_write: bool) -> Contract:
     """Return the schema of main: that of the files, or the manifest's where they are behind (N1, N2).
 
     The files are read first: what a change of the schema writes there is published by then.
@@ -166,7 +165,7 @@ def current_contract(adapter: StorageAdapter, coordinator: Coordinator, *, may_w
     conflict: SchemaContractConflict | None = None
     try:
         contract = _read(texts)
-        if texts[SCHEMA_IR] == newest.schema.text:
+        if newest.schema.text in {texts[SCHEMA_IR], ""}:  # a manifest of an earlier format has none
             return contract
     except SchemaContractConflict as error:
         conflict = error
@@ -176,7 +175,7 @@ def current_contract(adapter: StorageAdapter, coordinator: Coordinator, *, may_w
     return promote_schema(adapter, coordinator) if may_write else contract_of(coordinator, newest)
 
 
-def promote_schema(adapter: StorageAdapter, coordinator: Coordinator) -> Contract:
+def promote_schema(adapter: StorageAdapter, coordinator: "Coordinator") -> Contract:
     """Write main's schema to the files, the state last, and return it (N2)."""
     contract = contract_of(coordinator, coordinator.newest())
     for name, text in contract.texts.items():
@@ -186,7 +185,7 @@ def promote_schema(adapter: StorageAdapter, coordinator: Coordinator) -> Contrac
     return contract
 
 
-def contract_of(coordinator: Coordinator, state: ManifestState) -> Contract:
+def contract_of(coordinator: "Coordinator", state: ManifestState) -> Contract:
     """Return the schema of a state of a branch as its manifest holds it.
 
     Rows of earlier builds lack the source; then it is written from the document, without its comments.
@@ -198,16 +197,21 @@ def contract_of(coordinator: Coordinator, state: ManifestState) -> Contract:
 
 def _are_behind(texts: Mapping[str, str], main: ManifestState) -> bool:
     """Return whether each file is what it was under some accepted schema of main (N3)."""
-    known = main.schema_texts()
+    known = {text: accepted_in(text) for text in main.schema_texts()}
     try:
         recorded = read_json(texts[SCHEMA_STATE])
         shape = compiled(texts[SCHEMA_SOURCE]).shape.hash
-        shapes = {accepted_in(text).shape.hash for text in known}
     except (ValueError, SourceError):
         return False
-    hashes = {ir_hash(text) for text in known}
-    is_known_state = isinstance(recorded, dict) and recorded.get("schema_ir_hash") in hashes
-    return texts[SCHEMA_IR] in known and is_known_state and shape in shapes
+    states = [_facts(text, accepted.shape.hash, accepted.domain) for text, accepted in known.items()]
+    is_known_state = isinstance(recorded, dict) and any(facts.items() <= recorded.items() for facts in states)
+    is_known_source = shape in {accepted.shape.hash for accepted in known.values()}
+    return texts[SCHEMA_IR] in known and is_known_state and is_known_source
+
+
+def _facts(ir: str, shape_hash: str, domain: str) -> dict[str, str]:
+    """Return what the state file records of the other two."""
+    return {"schema_ir_hash": ir_hash(ir), "schema_shape_hash": shape_hash, "schema_identity_domain": domain}
 
 
 @lru_cache(SOURCES_KEPT)

@@ -1,35 +1,35 @@
 """The warm state of every branch that a handle has looked at; and a damaged manifest in users' terms.
 
-The stamp must be one that this build reads.
+The stamp must be one that this build reads (`stamp`).
 
 G1  A probe of the newest manifest version comes before every use of a warm state; equal means current.
 G2  States are values: a holder keeps its state, whatever the coordinator learns meanwhile.
 G3  Fragments disappear when the manifest is folded, and when a publish that could not be synced is taken
     back: then the new commits do not follow the known ones, and everything is read again.
-G4  The stamp says which storage format a graph has. Floor and ceiling are checked together, at every place
-    that reads a stamp.
+G4  The stamp is looked at wherever a manifest was opened, before any row of it is used. A branch of an
+    earlier format is read whole and not kept: part of it may lie in datasets that no probe looks at.
 G5  A state that was made from the head note knows the present and not the past. `newest` may return one,
     `state` never does.
 """
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from omnigraph import INTERNAL_SCHEMA_VERSION
 from omnigraph.core.damage import GraphDamaged
-from omnigraph.core.errors import FormatVersionError, StorageError
+from omnigraph.core.errors import StorageError
 from omnigraph.history.fold import where_above, where_equal
 from omnigraph.history.head_note import HeadNotes
 from omnigraph.history.identity import MAIN, MAIN_BRANCH, BranchIdentity, TableIdentity
-from omnigraph.history.manifest_rows import COMMIT, MANIFEST_DIR, READ_COLUMNS, SCHEMA, STAMP_KEY
+from omnigraph.history.manifest_rows import COMMIT, MANIFEST_DIR, READ_COLUMNS, SCHEMA
+from omnigraph.history.stamp import supported_stamp
 from omnigraph.history.state import ManifestState
 from omnigraph.storage.control.uri import GraphRoot
 from omnigraph.storage.damage.manifest_survey import ManifestSurvey, rows_above, survey
 from omnigraph.storage.tables.handle import TableAddress
 from omnigraph.storage.tables.manifest_table import ManifestHandle, ManifestTable
 
-MIN_SUPPORTED_INTERNAL_SCHEMA_VERSION = 4
 UNSEEN_MAX = 8  # fragments that are read on top of a note; a whole state is worth more than many requests
 
 
@@ -109,55 +109,12 @@ def _remedy(uri: str, version: int, branch: str) -> str:
     )
 
 
-Migration = Callable[[], None]
-MIGRATIONS: Mapping[int, Migration] = {}  # source stamp to the step that raises it by one
-LOWEST_REGISTERED_MIGRATION_SOURCE = min(MIGRATIONS, default=INTERNAL_SCHEMA_VERSION)
-
-assert LOWEST_REGISTERED_MIGRATION_SOURCE == MIN_SUPPORTED_INTERNAL_SCHEMA_VERSION, (
-    "floor and steps go together"
-)
-
-
-def read_stamp(metadata: Mapping[str, str]) -> int:
-    """Return the stamp of a manifest; one without a stamp has the oldest, implicit shape.
-
-    Raises:
-        FormatVersionError: the stamp is not a number.
-    """
-    raw = metadata.get(STAMP_KEY)
-    if raw is None:
-        return 1
-    if not raw.isdecimal():
-        raise _refusal(f"the format stamp {raw!r} is not a number", raw)
-    return int(raw)
-
-
-def refuse_if_stamp_unsupported(stamp: int) -> None:
-    """Refuse a graph that this build cannot serve (G4).
-
-    Raises:
-        FormatVersionError: the stamp is above the ceiling or below the floor.
-    """
-    reads = f"this build reads {MIN_SUPPORTED_INTERNAL_SCHEMA_VERSION} to {INTERNAL_SCHEMA_VERSION}"
-    if stamp > INTERNAL_SCHEMA_VERSION:
-        raise _refusal(f"graph format {stamp}, {reads}: upgrade omnigraph", stamp)
-    if stamp < MIN_SUPPORTED_INTERNAL_SCHEMA_VERSION:
-        route = "export it with the build that wrote it, init a new graph and load the export"
-        raise _refusal(f"graph format {stamp}, {reads}: {route}", stamp)
-
-
-def _refusal(message: str, found: object) -> FormatVersionError:
-    return FormatVersionError(
-        message, found=found, floor=MIN_SUPPORTED_INTERNAL_SCHEMA_VERSION, ceiling=INTERNAL_SCHEMA_VERSION
-    )
-
-
 class Coordinator:
     """Reads the manifests of one graph; safe to share between threads."""
 
     def __init__(self, root: GraphRoot, manifest: ManifestTable, notes: HeadNotes | None = None) -> None:
         """Take the graph, the raw access to its manifest, and the head note of one in an object store."""
-        self._root = root
+        self.root = root
         self.manifest = manifest
         self.notes = notes
         self._states: dict[str, ManifestState] = {}
@@ -167,7 +124,7 @@ class Coordinator:
 
     def address(self, ref: str | None = None) -> TableAddress:
         """Return the address of the manifest of a ref; None is main."""
-        return TableAddress(self._root.child(MANIFEST_DIR), ref)
+        return TableAddress(self.root.child(MANIFEST_DIR), ref)
 
     def state(self, branch: BranchIdentity = MAIN_BRANCH) -> ManifestState:
         """Return the newest state of a branch: the warm one if nothing moved, else with the new rows (G1).
@@ -206,13 +163,40 @@ class Coordinator:
             self.recall()
         with damage_explained(address, branch.name):
             handle = self.manifest.open_fresh(address)
-            refuse_if_stamp_unsupported(read_stamp(handle.schema_metadata))
-            known, self._recalled = noted or self._recalled, None
+            is_older = supported_stamp(handle.schema_metadata) < INTERNAL_SCHEMA_VERSION
+            known, self._recalled = None if is_older else noted or self._recalled, None
             advanced = None if known is None else self._on_note(known, handle)
             if advanced is None:
                 return self.advance(branch, handle)
         self._noted = advanced
         return advanced
+
+    @property
+    def is_recalled(self) -> bool:
+        """Whether there is a head note that was not used yet: a build of this format has written main."""
+        return self._recalled is not None
+
+    def stamp(self) -> int:
+        """Return the storage format of main, looked up now.
+
+        Raises:
+            FormatVersionError: this build does not read it.
+        """
+        return supported_stamp(self.manifest.open_fresh(self.address()).schema_metadata)
+
+    def is_older(self) -> bool:
+        """Return whether main is of an earlier format; if it is not, its state is warm from now on.
+
+        Raises:
+            FormatVersionError: this build does not read its format.
+            GraphDamaged: a file that it needs is missing or hollow.
+        """
+        with damage_explained(self.address(), MAIN):
+            handle = self.manifest.open_fresh(self.address())
+            if supported_stamp(handle.schema_metadata) < INTERNAL_SCHEMA_VERSION:
+                return True
+            self.advance(MAIN_BRANCH, handle)
+        return False
 
     def known(self) -> ManifestState:
         """Return some state of main, for what never changes: the one that was looked at last, if any."""
@@ -239,12 +223,24 @@ class Coordinator:
         Raises:
             StorageError: the manifest cannot be read.
         """
+        texts = self._schema_texts(state)[state.schema.published_at]
+        return texts[0] if texts else None
+
+    def schema_upgrades(self, state: ManifestState) -> tuple[str, ...]:
+        """Return the commits of main whose schemas a branch took over, the oldest first.
+
+        Raises:
+            StorageError: the manifest cannot be read.
+        """
+        found = sorted(self._schema_texts(state).items())
+        return tuple(texts[1] for _, texts in found if len(texts) > 1)
+
+    def _schema_texts(self, state: ManifestState) -> dict[int, list[str]]:
+        """Return what each schema of a branch keeps beside its document, by the publish that brought it."""
         handle = self.manifest.open_fresh(self.address(state.ref))
-        columns = ["object_type", "published_at", "base_objects"]
-        rows = self.manifest.read(handle, columns=columns, published_after=state.schema.published_at - 1)
-        rows = where_equal(rows, "object_type", SCHEMA)
-        (source,) = where_equal(rows, "published_at", state.schema.published_at)["base_objects"].to_pylist()
-        return str(source[0]) if source else None
+        rows = self.manifest.read(handle, columns=["object_type", "published_at", "base_objects"])
+        schemas = where_equal(rows, "object_type", SCHEMA).to_pylist()
+        return {row["published_at"]: row["base_objects"] or [] for row in schemas}
 
     def read_apart(self, branch: BranchIdentity) -> ManifestState:
         """Return the state of a branch that was deleted; it is not kept.
@@ -254,7 +250,9 @@ class Coordinator:
             FormatVersionError: this build does not read that format.
         """
         handle = self.manifest.open_fresh(self.address(branch.ref))
-        refuse_if_stamp_unsupported(read_stamp(handle.schema_metadata))
+        stamp = supported_stamp(handle.schema_metadata)
+        if stamp < INTERNAL_SCHEMA_VERSION:
+            return self._read_older(branch, handle, stamp)
         return self._read_all(branch, handle)
 
     def advance(self, branch: BranchIdentity, handle: ManifestHandle) -> ManifestState:
@@ -263,7 +261,9 @@ class Coordinator:
         Raises:
             FormatVersionError: this build does not read that format.
         """
-        refuse_if_stamp_unsupported(read_stamp(handle.schema_metadata))
+        stamp = supported_stamp(handle.schema_metadata)
+        if stamp < INTERNAL_SCHEMA_VERSION:
+            return self._read_older(branch, handle, stamp)
         warm = self.warm(branch) or ManifestState(branch, 0)
         if warm.version >= handle.version:  # another thread may have looked after this handle was opened
             return warm
@@ -320,6 +320,11 @@ class Coordinator:
         return ManifestState(branch, 0).with_rows(
             rows, version=handle.version, fragments=handle.fragments({})
         )
+
+    def _read_older(self, branch: BranchIdentity, handle: ManifestHandle, stamp: int) -> ManifestState:
+        from omnigraph.history.older_formats import OlderFormats
+
+        return OlderFormats(self.root, self.manifest).state(branch, handle, stamp)
 
     def warm(self, branch: BranchIdentity) -> ManifestState | None:
         """Return the state of a branch that was looked at or made last, if any."""

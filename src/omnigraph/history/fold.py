@@ -22,6 +22,7 @@ from omnigraph.history.identity import TableIdentity, branch_name
 from omnigraph.history.manifest_rows import TABLE, TABLE_KINDS, TABLE_VERSION, ManifestRow, PublishedPin
 from omnigraph.storage.files.version_file import check_ref
 
+_ROWS_BY_HAND = 64  # up to this, a list in Python is quicker than one call of Arrow; a publish has three rows
 _ROWS_TO_GROUP = 256  # below this, looking at every row is cheaper than grouping them
 
 
@@ -169,7 +170,7 @@ def _fault(row: ManifestRow) -> str | None:
     if row["published_at"] is None:
         return "no published_at"
     identity = TableIdentity(row["stable_table_id"], row["table_incarnation_id"])
-    if not row["object_id"].startswith(f"{kind}:{identity.object_part}:"):
+    if not f"{row['object_id']}:".startswith(f"{kind}:{identity.object_part}:"):
         return "the object id does not begin with its type and identity"
     if kind == TABLE:
         if row["location"] != identity.location(row["table_key"]):
@@ -184,11 +185,16 @@ def _fault(row: ManifestRow) -> str | None:
 
 def where_equal(rows: pa.Table, column: str, value: str | int) -> pa.Table:
     """Return the rows whose column has a value."""
+    if rows.num_rows <= _ROWS_BY_HAND:
+        return _picked(rows, [found == value for found in rows[column].to_pylist()])
     return rows.filter(_compute.equal(rows[column], value))
 
 
 def where_one_of(rows: pa.Table, column: str, values: Iterable[str]) -> pa.Table:
     """Return the rows whose column has one of the values."""
+    if rows.num_rows <= _ROWS_BY_HAND:
+        wanted = frozenset(values)
+        return _picked(rows, [found in wanted for found in rows[column].to_pylist()])
     return rows.filter(_compute.is_in(rows[column], value_set=pa.array(list(values))))
 
 
@@ -214,8 +220,23 @@ def where_above(rows: pa.Table, column: str, value: int) -> pa.Table:
 
 def where_above_or_equal_to(rows: pa.Table, column: str, value: int, other: str, text: str) -> pa.Table:
     """Return the rows whose column is above a number, and those whose other column has a text."""
+    if rows.num_rows <= _ROWS_BY_HAND:
+        pairs = zip(rows[column].to_pylist(), rows[other].to_pylist(), strict=True)
+        return _picked(
+            rows, [(number is not None and number > value) or found == text for number, found in pairs]
+        )
     is_above = _compute.fill_null(_compute.greater(rows[column], value), False)
     return rows.filter(_compute.or_(is_above, _compute.equal(rows[other], text)))
+
+
+def _picked(rows: pa.Table, mask: list[bool]) -> pa.Table:
+    """Return the rows that a mask marks; if they follow each other, without a copy."""
+    marked = [place for place, is_marked in enumerate(mask) if is_marked]
+    if not marked:
+        return rows.slice(0, 0)
+    if marked[-1] - marked[0] == len(marked) - 1:
+        return rows.slice(marked[0], len(marked))
+    return rows.take(marked)
 
 
 def where_null(rows: pa.Table, *columns: str) -> pa.Table:
@@ -247,6 +268,9 @@ def position_of(rows: pa.Table, column: str, value: str) -> int:
     """Return the first position of a value, or -1."""
     if not is_text(value):
         return -1  # Arrow cannot be asked for it, and holds no such text
+    if rows.num_rows <= _ROWS_BY_HAND:
+        found = rows[column].to_pylist()
+        return found.index(value) if value in found else -1
     return int(_compute.index(rows[column], value).as_py())
 
 

@@ -22,12 +22,11 @@ from typing import Any
 
 from omnigraph.core.errors import StorageError
 from omnigraph.core.values import read_json
-from omnigraph.history.commits import GraphCommit
-from omnigraph.history.identity import MAIN_BRANCH, branch_name
+from omnigraph.history.commits import lineage_row
+from omnigraph.history.identity import MAIN_BRANCH
 from omnigraph.history.manifest_rows import (
     MANIFEST_DIR,
     ManifestRow,
-    commit_row,
     head_row,
     pin_row,
     registration_row,
@@ -65,7 +64,7 @@ def _document(state: ManifestState) -> dict[str, Any]:
         rows.append(pin_row(entry.identity, entry.table_key, entry.pin, at=entry.pin.published_at))
     rows.append(schema_row(state.schema.text, at=state.schema.published_at))
     ends = {commit.graph_commit_id: commit for commit in (genesis, state.head)}
-    rows += [_commit_row(commit) for commit in ends.values()]
+    rows += [lineage_row(commit) for commit in ends.values()]
     rows += [head_row(name, commit_id, None) for name, commit_id in state.heads.items()]
     kept = [{name: value for name, value in row.items() if value is not None} for row in rows]
     return {
@@ -110,18 +109,6 @@ def read_recent(text: str) -> dict[str, RecentFiles]:
         return {}
 
 
-def _commit_row(commit: GraphCommit) -> ManifestRow:
-    metadata = {
-        "parent_commit_id": commit.parent_commit_id,
-        "merged_parent_commit_id": commit.merged_parent_commit_id,
-        "actor_id": commit.actor_id,
-        "created_at": commit.created_at,
-        "message": commit.message,
-    }
-    branch = branch_name(commit.manifest_branch)
-    return commit_row(commit.graph_commit_id, branch, metadata, at=commit.manifest_version)
-
-
 class HeadNotes:
     """Reads the note of a graph, and leaves new ones; safe to share between threads."""
 
@@ -161,6 +148,8 @@ class HeadNotes:
         """Have a state of main written, if this handle writes; returns at once (H2)."""
         if not self.is_kept or not state.branch.is_main:
             return
+        if not len(state.commits):
+            return  # a note names the first commit and the newest one
         with self._lock:
             self._waiting = state
             if self._thread is None:

@@ -104,12 +104,15 @@ def pin_row(identity: TableIdentity, table_key: str, pin: PublishedPin, *, at: i
     )
 
 
-def schema_row(ir_text: str, *, at: int, source: str | None = None) -> ManifestRow:
+def schema_row(
+    ir_text: str, *, at: int, source: str | None = None, upgraded_to: str | None = None
+) -> ManifestRow:
     """Return the row that holds the accepted schema from here on.
 
-    Its text as people wrote it is kept where no fold reads it; rows of earlier builds have none.
+    Its text as people wrote it is kept where no fold reads it, and behind it, for an upgrade, the commit of
+    main whose schema it took over. Rows of earlier builds have neither.
     """
-    base_objects = None if source is None else [source]
+    base_objects = None if source is None else [source, *([] if upgraded_to is None else [upgraded_to])]
     return _row(f"{SCHEMA}:{at}", SCHEMA, metadata=ir_text, base_objects=base_objects, published_at=at)
 
 

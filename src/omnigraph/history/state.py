@@ -16,8 +16,9 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from omnigraph import INTERNAL_SCHEMA_VERSION
 from omnigraph.core.errors import InvariantViolation, VersionNotFound
-from omnigraph.history.commits import CommitLog, GraphCommit
+from omnigraph.history.commits import NO_COMMIT, CommitLog, GraphCommit
 from omnigraph.history.fold import (
     TableEntry,
     TableStates,
@@ -60,6 +61,7 @@ class Snapshot:
     entries: Mapping[str, TableEntry]
     head: GraphCommit
     schema_text: str = field(default="", repr=False)  # the accepted schema of that time, as a document
+    stamp: int = INTERNAL_SCHEMA_VERSION  # the storage format of its manifest
 
     @property
     def branch(self) -> str | None:
@@ -91,6 +93,7 @@ class ManifestState:
     head_places: Mapping[str, int] = field(default_factory=dict)  # addresses, as far as known (S3)
     log: tuple[pa.Table, ...] = ()
     schema: AcceptedText = field(default_factory=AcceptedText)
+    stamp: int = INTERNAL_SCHEMA_VERSION  # the storage format that it was read from
 
     @property
     def ref(self) -> str | None:
@@ -99,10 +102,8 @@ class ManifestState:
 
     @property
     def head(self) -> GraphCommit:
-        """The newest commit."""
-        if self.commits.head is None:
-            raise InvariantViolation("the manifest has no commit")
-        return self.commits.head
+        """The newest commit; `NO_COMMIT` where the history is empty."""
+        return self.commits.head or NO_COMMIT
 
     @property
     def sequence(self) -> int:
@@ -112,7 +113,7 @@ class ManifestState:
     def snapshot(self) -> Snapshot:
         """Return the newest view."""
         entries = {entry.table_key: entry for entry in self.tables.entries()}
-        return Snapshot(self.branch, self.sequence, entries, self.head, self.schema.text)
+        return Snapshot(self.branch, self.sequence, entries, self.head, self.schema.text, self.stamp)
 
     def snapshot_at(self, version: int) -> Snapshot:
         """Return the view at a past manifest version, folded from rows.
@@ -125,7 +126,8 @@ class ManifestState:
             raise VersionNotFound(f"manifest version {version} is not between 1 and {self.version}")
         tables = fold(TableStates(), self._table_rows(), up_to=version)
         entries = {entry.table_key: entry for entry in tables.entries()}
-        return Snapshot(self.branch, version, entries, head, self.schema_text_at(version))
+        schema_text = self.schema_text_at(version)
+        return Snapshot(self.branch, version, entries, head, schema_text, self.stamp)
 
     def pinned_refs(self) -> frozenset[str]:
         """Return the refs that any pin of this branch names, past ones included."""
@@ -168,7 +170,7 @@ class ManifestState:
             tables, start = fold(tables, rows.slice(start, end - start)), end
             entries = {entry.table_key: entry for entry in tables.entries()}
             schema_text = self.schema_text_at(commit.manifest_version)
-            yield Snapshot(self.branch, commit.manifest_version, entries, commit, schema_text)
+            yield Snapshot(self.branch, commit.manifest_version, entries, commit, schema_text, self.stamp)
 
     def schema_text_at(self, version: int) -> str:
         """Return the accepted schema's text as of a manifest version; the oldest text for an earlier one."""
@@ -261,7 +263,7 @@ class ManifestState:
     def continues(self, former: "ManifestState") -> bool:
         """Return whether what this state has beyond an older one continues from the older one's head."""
         if former.commits.head is None:
-            return True
+            return not former.fragments  # nothing tells a fold of its rows from others
         for first in self.commits.oldest_first(above=former.sequence, limit=1):
             return first.parent_commit_id == former.head.graph_commit_id
         return self.heads == former.heads

@@ -4,6 +4,8 @@ Arrow matches values with them when rows are written, so Arrow judges them here,
 most sources that are parsed have no pattern.
 """
 
+import struct
+
 from omnigraph.core.limits import DIAGNOSTIC_EXCERPT_MAX
 
 
@@ -12,8 +14,7 @@ def pattern_error(pattern: str) -> str | None:
     import pyarrow as pa
 
     try:
-        # Matching a null is enough to compile the pattern.
-        _match(pattern, None)
+        has_match(pattern, "")
     except pa.ArrowInvalid as error:
         # The text repeats the pattern, which may be as long as its author likes.
         return str(error).removeprefix("Invalid regular expression: ")[:DIAGNOSTIC_EXCERPT_MAX]
@@ -22,16 +23,13 @@ def pattern_error(pattern: str) -> str | None:
 
 def has_match(pattern: str, text: str) -> bool:
     """Return whether a text contains a match of a pattern that compiles."""
-    return _match(pattern, text) is True
-
-
-def _match(pattern: str, text: str | None) -> object:
-    # To make arrays of lists, pyarrow imports pandas; importing `pyarrow.compute` would generate 290
-    # functions, of which one is called.
+    # Importing `pyarrow.compute` would generate 290 functions, of which one is called.
     import pyarrow as pa
     from pyarrow._compute import MatchSubstringOptions, call_function
 
-    found: object = call_function(
-        "match_substring_regex", [pa.scalar(text, pa.string())], MatchSubstringOptions(pattern)
-    ).as_py()
-    return found
+    # An array of Arrow's own making: to convert values of Python, pyarrow imports pandas.
+    encoded = text.encode()
+    offsets, values = pa.py_buffer(struct.pack("=ii", 0, len(encoded))), pa.py_buffer(encoded)
+    texts = pa.StringArray.from_buffers(1, offsets, values)
+    found = call_function("match_substring_regex", [texts], MatchSubstringOptions(pattern))
+    return found[0].as_py() is True

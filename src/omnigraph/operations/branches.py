@@ -20,6 +20,7 @@ What only a change needs is imported where it is used: branches are listed from 
 
 from typing import TYPE_CHECKING
 
+from omnigraph import INTERNAL_SCHEMA_VERSION
 from omnigraph.commit.parts import Parts
 from omnigraph.core.errors import (
     AlreadyExistsError,
@@ -84,6 +85,9 @@ def create_branch(
         with graph.publisher.turn(source):
             graph.publisher.supersede_unsynced(graph.require_branch(source).ref)
             state = graph.state(source)
+            if state.stamp < INTERNAL_SCHEMA_VERSION:  # its commits lie where the new branch could not look
+                graph.publisher.bring_up(state.branch)
+                state = graph.state(source)
             _refuse_name_in_history(state, name)
             graph.publisher.make_durable(state.ref, state.version)  # J5
             ref = mint_ref(name, parts.new_id())

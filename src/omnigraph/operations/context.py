@@ -15,10 +15,11 @@ from omnigraph.history.identity import MAIN, BranchIdentity
 from omnigraph.history.state import ManifestState, Snapshot
 
 if TYPE_CHECKING:
-    from omnigraph.commit.publish import ManifestPublisher
+    from omnigraph.commit.publish import ManifestPublisher, Migrate, Secure
     from omnigraph.embedding import EmbeddingConfig
     from omnigraph.history.contract import Catalogs, Contract
     from omnigraph.operations.query import Reading
+    from omnigraph.storage.tables.manifest_table import ManifestHandle
 
 
 MESSAGE_BYTES_MAX = 4_096  # a commit message is a note, not a document: every listing reads it
@@ -91,7 +92,8 @@ class OpenGraph:
         if self._reading is None:
             from omnigraph.operations.query import Reading
 
-            genesis_id = self.parts.coordinator.known().commits.genesis_id
+            # A graph without a commit is told from others by what its schema was accepted as.
+            genesis_id = self.parts.coordinator.known().commits.genesis_id or self.contract.accepted.domain
             with self.lock:
                 if self._reading is None:
                     self._reading = Reading.of(self.parts, genesis_id, self.embedding)
@@ -225,6 +227,7 @@ def make_publisher(parts: Parts) -> "ManifestPublisher":
         local_root=parts.local_root,
         warn=parts.warn,
         check_branch=_branch_check(parts),
+        migrate=_migration(parts),
         summer=parts.summer,
         retries=STORE_RETRY_BUDGET if parts.local_root is None else PUBLISHER_RETRY_BUDGET,
     )
@@ -237,6 +240,19 @@ def _branch_check(parts: Parts) -> Callable[[BranchIdentity], object]:
     from omnigraph.commit.recovery.ending import require_going_on
 
     return lambda branch: require_going_on(parts, branch)
+
+
+def _migration(parts: Parts) -> "Migrate":
+    """Return how a publisher brings a branch to the newest format."""
+
+    def run(branch: BranchIdentity, secure: "Secure") -> "ManifestHandle":
+        from omnigraph.history.migrations import Migrating, migrate
+
+        parts.check_writer()
+        graph = Migrating(parts.coordinator, parts.branches, parts.adapter, parts.refs, secure)
+        return migrate(graph, branch)
+
+    return run
 
 
 def check_actor(actor: str) -> None:

@@ -22,6 +22,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from omnigraph import INTERNAL_SCHEMA_VERSION
 from omnigraph.commit.parts import Parts, WriteQueueManager, boot_id, host_name, process_id
 from omnigraph.core.clock import boot_clock
 from omnigraph.core.damage import GraphDamaged
@@ -33,7 +34,7 @@ from omnigraph.history.contract import check_against_manifest, current_contract
 from omnigraph.history.coordinator import Coordinator
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.head_note import HeadNotes
-from omnigraph.history.identity import MAIN
+from omnigraph.history.identity import MAIN, MAIN_BRANCH
 from omnigraph.history.manifest_rows import MANIFEST_DIR
 from omnigraph.history.recorded_sums import recorded_sums
 from omnigraph.history.state import Snapshot
@@ -108,10 +109,12 @@ def open_graph(
     embedding: "EmbeddingConfig | None" = None,
     writers: Writers | None = None,
     lifetime_s: float | None = None,
+    heals: bool = True,
 ) -> OpenGraph:
     """Open a graph: probe, sweep what dead writers left behind, read and check the schema.
 
-    `writers` and the lifetime of a writer are for object stores; None takes them from the environment.
+    `writers` and the lifetime of a writer are for object stores; None takes them from the environment. Only
+    maintenance that refuses to run beside unfinished writes opens without healing them.
 
     Raises:
         GraphNotFound: there is no graph at this place.
@@ -133,11 +136,12 @@ def open_graph(
     publisher = make_publisher(parts) if is_writable else None
     try:
         with parts.queues.schema_gate:
-            if publisher is not None:
+            if publisher is not None and heals:
                 from omnigraph.commit.recovery.quarantine import quarantine_manifest, quarantine_tables
                 from omnigraph.commit.recovery.sweep import SweepMode, sweep
 
                 quarantine_manifest(parts)
+                _migrate_main(parts, publisher)
                 _prove_newest(parts, publisher)
                 quarantine_tables(parts)
                 sweep(parts, publisher, SweepMode.FULL)
@@ -145,11 +149,36 @@ def open_graph(
             contract = current_contract(parts.adapter, parts.coordinator, may_write=publisher is not None)
             snapshot = parts.coordinator.newest().snapshot()
             check_against_manifest(contract, snapshot)
+        if not is_writable and snapshot.stamp < INTERNAL_SCHEMA_VERSION:
+            parts = _with_native_branches(parts)
         check_files_at_open(parts, snapshot)
         return OpenGraph(parts, contract, is_writable, publisher, embedding=embedding)
     except BaseException:
         _end(parts)
         raise
+
+
+def _migrate_main(parts: Parts, publisher: "ManifestPublisher") -> None:
+    """Bring main to the newest format, before any branch is looked at.
+
+    What this reads is what the open needs anyway. In an object store a head note says that a writer of this
+    format has been there, and nothing is read: if the stamp was lost all the same, the next publish notices.
+
+    Raises:
+        FormatVersionError: this build does not read its format.
+        ConflictError: another process holds the publish lock of main, or keeps changing its manifest.
+        StorageError: something cannot be read: a lineage that is not proven absent is never taken for empty.
+    """
+    if not parts.coordinator.is_recalled and parts.coordinator.is_older():
+        with publisher.turn(MAIN):
+            publisher.bring_up(MAIN_BRANCH)
+
+
+def _with_native_branches(parts: Parts) -> Parts:
+    """Return parts whose branches are the refs of the manifest: nothing else says which ones there are."""
+    from omnigraph.history.native_branches import NativeBranches
+
+    return replace(parts, branches=NativeBranches(parts.adapter, parts.local_root, parts.coordinator))
 
 
 def _prove_newest(parts: Parts, publisher: "ManifestPublisher") -> None:

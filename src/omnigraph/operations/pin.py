@@ -5,6 +5,7 @@ the same state. What only a deleted branch had is gone.
 """
 
 from datetime import datetime
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -19,8 +20,10 @@ from omnigraph.history.state import ManifestState, Snapshot
 from omnigraph.operations.context import OpenGraph
 from omnigraph.storage.tables.pinned import PinnedTable
 
-SnapshotLike = Snapshot | str | int | datetime  # also the id of a commit, a manifest version, a moment
-Target = Snapshot | str  # also the name of a branch, or the id of a commit
+SnapshotLike: TypeAlias = (
+    Snapshot | str | int | datetime
+)  # also the id of a commit, a manifest version, a moment
+Target: TypeAlias = Snapshot | str  # also the name of a branch, or the id of a commit
 
 
 def resolve(graph: OpenGraph, target: Target) -> Snapshot:
@@ -174,7 +177,7 @@ def _version_at(graph: OpenGraph, branch: str, moment: datetime) -> int:
 
 def _commit_at(state: ManifestState, micros: int) -> GraphCommit:
     """Return the newest commit of the first-parent chain that existed at a time."""
-    commit: GraphCommit | None = state.head
+    commit = state.commits.head
     while commit is not None and commit.created_at > micros:
         parent = commit.parent_commit_id
         commit = None if parent is None else state.commits.find(parent)

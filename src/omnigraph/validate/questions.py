@@ -1,8 +1,8 @@
 """What the set checks ask about the rows of a write, and the answers.
 
 A question is about one table of the write and is answered with the rows that break a rule: the first of them
-in order, and how many there are. Arrow answers in process, Spark in a bulk load; the checks, their texts and
-their order are the same.
+in order, and how many there are. Arrow answers in process, Spark in a bulk load, passes over whole tables
+where committed rows are verified; the checks, their texts and their order are the same.
 
 A1  A tuple with a null part equals no tuple, not even itself. Both zeros of a float are one value.
 A2  An answer holds at most the rows that a log keeps; `total` counts all.
@@ -52,7 +52,7 @@ def is_null_flag(column: str) -> bool:
     return column.startswith(_NULL)
 
 
-class KeyQuestions(Protocol):
+class SetQuestions(Protocol):
     """The questions of the set checks."""
 
     def duplicates(self, table_key: str, columns: Sequence[str], shown: Sequence[str] = ()) -> FoundRows:
@@ -66,10 +66,6 @@ class KeyQuestions(Protocol):
         duplicates are left out. Where rows of one id replace each other only the last one is checked; for
         `id` itself every row is, and every committed row counts.
         """
-        ...
-
-    def folded_count(self, table_key: str) -> int:
-        """Return how many ids the rows of a table have."""
         ...
 
     def missing(self, edge: EdgeType, refused: Refused = NONE_REFUSED) -> tuple[FoundRows, FoundRows]:
@@ -93,6 +89,14 @@ class KeyQuestions(Protocol):
         `COUNT` says how many edges the source has after the write. Sources come as `id`, without a place;
         those that the write removes are left out.
         """
+        ...
+
+
+class KeyQuestions(SetQuestions, Protocol):
+    """Those questions, and what else a load asks about its rows."""
+
+    def folded_count(self, table_key: str) -> int:
+        """Return how many ids the rows of a table have."""
         ...
 
     def cleared(self, table_key: str, names: Sequence[str]) -> dict[str, int]:

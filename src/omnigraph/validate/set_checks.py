@@ -1,6 +1,6 @@
 """Validation of a whole write, and its set checks: what rows may contain together.
 
-Each check is written once, over `KeyQuestions`: it knows which questions a schema asks, what the answers
+Each check is written once, over `SetQuestions`: it knows which questions a schema asks, what the answers
 break, and how to say so. It never sees more rows than a log keeps.
 
 S1  A pair of duplicates is charged to the later row, an exceeded maximum to the first row beyond it.
@@ -20,7 +20,7 @@ import pyarrow as pa
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType
 from omnigraph.validate.arrow_questions import ArrowQuestions, Delta
 from omnigraph.validate.columns import Column, TableChange, TypedRows, concat_rows, make_rows
-from omnigraph.validate.questions import COUNT, FILE, HOLDER, ID, LINE, FoundRows, KeyQuestions
+from omnigraph.validate.questions import COUNT, FILE, HOLDER, ID, LINE, FoundRows, SetQuestions
 from omnigraph.validate.sets import (
     CommittedView,
     KeyOps,
@@ -55,7 +55,7 @@ class TableTraits:
 
 
 def check_sets(
-    traits: Mapping[str, TableTraits], catalog: Catalog, ask: KeyQuestions, log: ViolationLog
+    traits: Mapping[str, TableTraits], catalog: Catalog, ask: SetQuestions, log: ViolationLog
 ) -> None:
     """Report everything that the tables of a write break together, and together with committed rows."""
     check_keys(traits, catalog, ask, log)
@@ -64,7 +64,7 @@ def check_sets(
 
 
 def check_keys(
-    traits: Mapping[str, TableTraits], catalog: Catalog, ask: KeyQuestions, log: ViolationLog
+    traits: Mapping[str, TableTraits], catalog: Catalog, ask: SetQuestions, log: ViolationLog
 ) -> None:
     """Report ids of strict inserts, and tuples of `@key` and `@unique`, that another row holds (S1)."""
     for table_key in sorted(traits):
@@ -74,7 +74,7 @@ def check_keys(
 
 
 def check_endpoints(
-    traits: Mapping[str, TableTraits], catalog: Catalog, ask: KeyQuestions, log: ViolationLog
+    traits: Mapping[str, TableTraits], catalog: Catalog, ask: SetQuestions, log: ViolationLog
 ) -> None:
     """Report written and retained edges with an end that does not exist after the write (S2)."""
     for edge in catalog.edges.values():
@@ -88,7 +88,7 @@ def check_endpoints(
 
 
 def check_cardinality(
-    traits: Mapping[str, TableTraits], catalog: Catalog, ask: KeyQuestions, log: ViolationLog
+    traits: Mapping[str, TableTraits], catalog: Catalog, ask: SetQuestions, log: ViolationLog
 ) -> None:
     """Report sources with more edges than the maximum or fewer than the minimum after the write (S1, S2)."""
     for edge in catalog.edges.values():
@@ -102,7 +102,7 @@ def ends(edge: EdgeType) -> tuple[tuple[str, str], tuple[str, str]]:
 
 
 def _check_strict_ids(
-    type_: NodeType | EdgeType, traits: TableTraits, ask: KeyQuestions, log: ViolationLog
+    type_: NodeType | EdgeType, traits: TableTraits, ask: SetQuestions, log: ViolationLog
 ) -> None:
     if not traits.is_strict or traits.has_fresh_ids:
         return
@@ -127,7 +127,7 @@ def _id_message(found: FoundRows, text: str) -> Message:
 
 
 def _check_unique(
-    type_: NodeType | EdgeType, traits: TableTraits, ask: KeyQuestions, log: ViolationLog
+    type_: NodeType | EdgeType, traits: TableTraits, ask: SetQuestions, log: ViolationLog
 ) -> None:
     key = type_.key if isinstance(type_, NodeType) else None
     if key is not None and not traits.is_strict:
@@ -202,7 +202,7 @@ class _Missing:
         return f"{self.column} {quote(self.found.rows[self.column][row])} not found in {self.node}"
 
 
-def _check_counts(edge: EdgeType, ask: KeyQuestions, log: ViolationLog) -> None:
+def _check_counts(edge: EdgeType, ask: SetQuestions, log: ViolationLog) -> None:
     beyond, below = ask.counts(edge)
     where = f"@card violation on edge {edge.name}"
 

@@ -195,7 +195,7 @@ def test_a_commit_that_changed_properties_is_refused_and_a_rename_is_not(
     accepted = internals(graph).contract.accepted
     desired = read_schema(Source(schema))
     text = ir_text(inherit(accepted, desired, resolve(accepted, desired)))
-    outcome = Publisher(graph).publish(SetSchema(text))
+    outcome = Publisher(graph).publish(SetSchema(text, schema, 1))
     commit_id = outcome.commit.graph_commit_id
 
     if refused is None:
@@ -308,7 +308,7 @@ def test_a_commit_that_dropped_a_populated_type_is_refused(graph: Graph) -> None
     assert knows.row_count
 
     dropped = TombstoneTable(knows.identity, "edge:Knows", knows.version + 1)
-    commit_id = Publisher(graph).publish(SetSchema(text), dropped).commit.graph_commit_id
+    commit_id = Publisher(graph).publish(SetSchema(text, "\n".join(kept), 1), dropped).commit.graph_commit_id
 
     with pytest.raises(ChangeSchemaBoundary) as raised:
         list(graph.commit_changes(commit_id))

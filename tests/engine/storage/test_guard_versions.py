@@ -8,6 +8,7 @@ import lance
 import pytest
 from lance import LanceDataset, LanceOperation
 
+from omnigraph.storage.files.data_file import data_file_name
 from tests.support.raw_lance import anchored, append, fragments_of, ids_of, new_dataset, reopened
 from tests.support.tables import rows
 
@@ -26,6 +27,15 @@ def test_versions_lie_under_their_complement(tmp_path: Path) -> None:
     assert version_file(dataset, 1).is_file()
     assert version_file(dataset, 2).is_file()
     assert dataset.data_storage_version == "2.2"
+
+
+def test_a_data_file_says_its_name_without_a_class_of_its_own(tmp_path: Path) -> None:
+    (fragment,) = new_dataset(tmp_path).get_fragments()
+    (file,) = fragment.data_files()
+
+    assert data_file_name(file) == file.path
+    assert (tmp_path / Path(fragment._ds.uri).name / "data" / data_file_name(file)).is_file()
+    assert type(data_file_name(file)) is str
 
 
 def test_a_version_file_of_zeros_opens_as_version_zero(tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ from omnigraph.graph.graph import Graph
 from omnigraph.graph.opening import open as open_graph
 from omnigraph.history.branches import Branch, Branches
 from omnigraph.history.manifest_rows import rows_table
-from omnigraph.operations.verify import FileStatus, VerifyProgress, VerifyReport, verify_place
+from omnigraph.operations.verify.report import FileStatus, VerifyProgress, VerifyReport
+from omnigraph.operations.verify.verify import verify_place
 from omnigraph.storage.files.sums import FileSum, encode_sums
 from omnigraph.storage.tables.manifest_table import ROW_ADDRESS
 from omnigraph.storage.versions.newest import MARK, write_mark
@@ -354,7 +355,7 @@ def test_what_is_deleted_while_it_is_verified_is_no_damage(graph: Graph, is_dama
     needed = next(root.glob("edges/*/data/*.lance"))
 
     def meanwhile(progress: VerifyProgress) -> None:
-        if progress.files_done == 1:
+        if progress.done == 1:
             graph.merge("review", delete_branch=True)
             if is_damaged:
                 needed.unlink()

@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, cast
 
 from omnigraph import Graph, OmnigraphError
+from tests.models.dag.steps import Create, Delete
 from tests.models.schemas.model import View
 from tests.models.schemas.shape import Value
 from tests.models.schemas.steps import (
     Apply,
-    Create,
-    Delete,
     Insert,
     Load,
     Merge,

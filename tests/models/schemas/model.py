@@ -6,7 +6,7 @@ S1  A commit holds its schema and every row that is visible at it. Types and pro
 S2  A text is planned against the schema of the branch that it is applied to. Other branches keep theirs.
     Reads and writes of a branch use its own schema, reads of a commit the schema of that commit.
 S3  Applying a text changes no value: what it adds is null in older rows, or the default; what it drops is
-    gone from the newest commit, and from no older one.
+    gone from the newest commit, and from no older one. Another default is for later rows.
 S4  A merge takes three schemas: of the source, the target and the merge base. A type, a property or one
     attribute of a property (its name, type, nullability, values of an enum, default, index) that one side
     changed is taken. Both sides may make the same change. Two changes that differ are a conflict, except for
@@ -24,8 +24,10 @@ S8  A property that one side dropped is gone, unless the other has written a val
     that the other side dropped; one that was deleted is not.
 S9  In the merged rows every edge has both its ends, or the merge is a conflict.
 S10 Bringing a branch up to main's schema is a merge of main as it would be had no row of it changed since the
-    merge base. It makes a commit with one parent, or none if nothing changes: for later merges the branch
-    has made main's changes itself, and the numbers say that they are the same.
+    merge base. It makes a commit with one parent, or none if nothing changes. For the schemas of later merges
+    main's commit is an ancestor of it, for their rows it is not: the base of the schemas may be newer
+    than that of the rows. An older one would bring back what main dropped after an upgrade, and make a
+    conflict of what main changed of it.
 S11 A conflict, and whatever is refused, leaves everything as it was.
 S12 Ancestry, best common ancestors and virtual bases are those of `tests.models.dag.model` (D4, D5). The
     schema of a virtual base is merged by S4; where that is a conflict, nothing is said about the merge.
@@ -36,6 +38,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Literal
 
+from tests.models.dag.model import MAIN, Branch, Refused
 from tests.models.schemas.merging import (
     DOUBT,
     Conflict,
@@ -47,14 +50,8 @@ from tests.models.schemas.merging import (
 )
 from tests.models.schemas.shape import Plan, Schema, Value, Wanted, plan
 
-MAIN = "main"
-
 Merged = Literal["already_up_to_date", "fast_forward", "merged", "upgraded", "conflict"]
 View = dict[str, dict[str, dict[str, Value]]]  # rows by table key, id and name of the property
-
-
-class Refused(Exception):
-    """The specification refuses the operation: nothing changes."""
 
 
 class Undecided(Exception):
@@ -68,14 +65,7 @@ class Commit:
     id: str
     parents: tuple[str, ...]
     state: State
-
-
-@dataclass(slots=True)
-class Branch:
-    """A branch: where it was made from, and the commits that it shows, oldest first."""
-
-    parent: str | None
-    log: list[str]
+    upgraded_from: str | None = None  # main's commit, of an upgrade (S10)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,10 +125,18 @@ class Model:
         """Return what a branch shows now."""
         return self.head(branch).state
 
-    def record(self, branch: str, commit_id: str, state: State, *, merged: str | None = None) -> None:
+    def record(
+        self,
+        branch: str,
+        commit_id: str,
+        state: State,
+        *,
+        merged: str | None = None,
+        upgraded_from: str | None = None,
+    ) -> None:
         """Add a commit to a branch; `merged` is the commit of the source of a merge."""
         parents = (self.head(branch).id, *([] if merged is None else [merged]))
-        self.commits[commit_id] = Commit(commit_id, parents, state)
+        self.commits[commit_id] = Commit(commit_id, parents, state, upgraded_from)
         self.branches[branch].log.append(commit_id)
 
     def shown(self) -> list[str]:
@@ -163,7 +161,7 @@ class Model:
         bases = self.bases(MAIN, branch)
         if len(bases) > 1:
             raise Undecided(branch)
-        base = self.commits[bases[0]].state
+        base = State(self._base_schema(MAIN, branch), self.commits[bases[0]].state.rows)
         untouched = State(theirs.state.schema, fit_all(base.rows, theirs.state.schema))
         state, conflicts = merge_states(base, untouched, ours.state)
         if conflicts:
@@ -185,7 +183,7 @@ class Model:
             return MergePlan("already_up_to_date", ours.state, bases=bases)
         if bases == (ours.id,):
             return MergePlan("fast_forward", theirs.state, bases=bases)
-        base = self._base(bases)
+        base = State(self._base_schema(source, target), self._base(bases).rows)
         state, conflicts = merge_states(base, theirs.state, ours.state)
         is_one = base.schema == theirs.state.schema == ours.state.schema
         if conflicts:
@@ -196,20 +194,40 @@ class Model:
         """Return the best common ancestors of two branches, oldest first."""
         return self._best_common(self._behind(self.head(source).id), self._behind(self.head(target).id))
 
-    def _behind(self, commit_id: str) -> frozenset[str]:
+    def _behind(self, commit_id: str, *, of_schemas: bool = False) -> frozenset[str]:
         """Return every commit behind a commit, itself included."""
         found, queue = set[str](), [commit_id]
         while queue:
             each = queue.pop()
             if each not in found:
                 found.add(each)
+                upgraded_from = self.commits[each].upgraded_from
                 queue += self.commits[each].parents
+                queue += [upgraded_from] if of_schemas and upgraded_from is not None else []
         return frozenset(found)
 
-    def _best_common(self, one: frozenset[str], other: frozenset[str]) -> tuple[str, ...]:
+    def _best_common(
+        self, one: frozenset[str], other: frozenset[str], *, of_schemas: bool = False
+    ) -> tuple[str, ...]:
         common = one & other
-        passed = {older for each in common for older in self._behind(each) - {each}}
+        passed = {older for each in common for older in self._behind(each, of_schemas=of_schemas) - {each}}
         return tuple(each for each in self.commits if each in common - passed)
+
+    def _base_schema(self, source: str, target: str) -> Schema:
+        """Return the schema that a merge starts from (S10)."""
+        behind = [self._behind(self.head(each).id, of_schemas=True) for each in (source, target)]
+        return self._common_schema(self._best_common(behind[0], behind[1], of_schemas=True))
+
+    def _common_schema(self, bases: tuple[str, ...]) -> Schema:
+        schema, behind = self.commits[bases[0]].state.schema, self._behind(bases[0], of_schemas=True)
+        for each in bases[1:]:
+            more = self._behind(each, of_schemas=True)
+            base = self._common_schema(self._best_common(behind, more, of_schemas=True))
+            schema, clashes = merge_schemas(base, self.commits[each].state.schema, schema)
+            if clashes:
+                raise Undecided("the ancestors have schemas that cannot be merged")
+            behind |= more
+        return schema
 
     def _base(self, bases: tuple[str, ...]) -> State:
         """Return what a merge starts from: one commit, or several merged with each other (S12)."""

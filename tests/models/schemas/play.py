@@ -8,15 +8,16 @@ from pathlib import Path
 
 import omnigraph
 from omnigraph import Graph, GraphCommit
+from tests.models.dag.model import MAIN
 from tests.models.schemas.drive import EVOLVES, perform, rows_of, schema_of, table_of
 from tests.models.schemas.expect import Expected, expect, settle
-from tests.models.schemas.model import MAIN, Model, View, view
+from tests.models.schemas.model import Model, View, view
 from tests.models.schemas.program import FIRST, Program
 from tests.models.schemas.shape import Schema
 from tests.models.schemas.steps import Apply, Merge, Step, Upgrade
 from tests.models.schemas.texts import render, type_text
 
-STEPS = (14, 26)
+STEPS = (12, 22)
 CHANGED = (Apply, Merge, Upgrade)  # after these the whole of their branch is compared
 LOOKS = 0.1  # of the other steps are followed by a comparison
 OTHERS = 0.4  # of the comparisons include any branch

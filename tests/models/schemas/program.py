@@ -4,16 +4,16 @@ import random
 from collections.abc import Sequence
 from typing import TypeVar
 
+from tests.models.dag.model import MAIN
+from tests.models.dag.steps import Create, Delete
 from tests.models.schemas.edits import Editor
 from tests.models.schemas.expect import expect
 from tests.models.schemas.merging import State
-from tests.models.schemas.model import MAIN, Model, Undecided
+from tests.models.schemas.model import Model, Undecided
 from tests.models.schemas.shape import Property, Schema, Type, Value, Wanted, WantedProperty, WantedType
 from tests.models.schemas.steps import (
     Apply,
-    Create,
     Data,
-    Delete,
     Insert,
     Load,
     Merge,

@@ -6,8 +6,9 @@ Writes use names, not numbers: what they mean is decided by the schema of their 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tests.models.dag.model import Refused
+from tests.models.dag.steps import Create, Delete
 from tests.models.schemas.merging import Row, State, orphans
-from tests.models.schemas.model import Refused
 from tests.models.schemas.shape import I32_MAX, Kind, Property, Type, Value, Wanted, takes
 
 NUMBERS = {"I32", "I64", "F32", "F64"}
@@ -64,21 +65,6 @@ class Remove:
     type_name: str
     chosen: tuple[str, Value]
     type: str
-
-
-@dataclass(frozen=True, slots=True)
-class Create:
-    """Make a branch."""
-
-    name: str
-    source: str
-
-
-@dataclass(frozen=True, slots=True)
-class Delete:
-    """Remove a branch."""
-
-    name: str
 
 
 @dataclass(frozen=True, slots=True)

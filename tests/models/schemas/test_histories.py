@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 import omnigraph
+from tests.models.dag.steps import Create, Delete
 from tests.models.schemas import drive, merging
 from tests.models.schemas.merging import Found, State
 from tests.models.schemas.play import History
 from tests.models.schemas.shrink import shrink, told
-from tests.models.schemas.steps import Create, Delete
 from tests.support.seeds import fixed_seed, fresh_seed
 
 HISTORIES = 20

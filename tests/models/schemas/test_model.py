@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from tests.models.dag.model import MAIN
 from tests.models.schemas.expect import expect, settle
 from tests.models.schemas.merging import State, orphans
-from tests.models.schemas.model import MAIN, Model, View, view
+from tests.models.schemas.model import Model, View, view
 from tests.models.schemas.program import FIRST as PROGRAM_FIRST
 from tests.models.schemas.program import Program
 from tests.models.schemas.shape import Kind, Property, Value, Wanted, WantedProperty, WantedType
@@ -124,6 +125,14 @@ def test_a_rename_keeps_rows_and_a_change_of_names_without_hint_does_not(story: 
 
     assert story.rows(MAIN) == {"node:Being": {}, "node:Place": {"x": {"code": "x", "size": 0.5}}}
     assert story.rows("b")["node:Person"].keys() == {"ann", "bob"}
+
+
+def test_a_name_that_stays_is_stronger_than_its_hint(story: Story) -> None:
+    text = node("Person", KEY, MOOD, hints={"mood": "age"})
+
+    assert story.apply(MAIN, text, PLACE, LIVES) == "applied"
+
+    assert story.rows(MAIN)["node:Person"]["ann"] == {"handle": "ann", "mood": "calm"}
 
 
 def test_what_is_added_shows_null_or_its_default(story: Story) -> None:
@@ -380,6 +389,34 @@ def test_the_same_change_under_two_names_agrees(story: Story) -> None:
     assert story.rows(MAIN)["node:Person"]["ann"]["years"] == 5
 
 
+def test_what_one_side_deleted_is_deleted(story: Story) -> None:
+    story(Remove("b", "node", "Person", ("handle", "ann"), "String"))
+    story.apply(MAIN, node("Human", KEY, MOOD, hint="Person"), PLACE, edge("Lives", "Human", "Place", RENT))
+
+    assert story(Merge("b", MAIN)) == "merged"
+
+    assert story.rows(MAIN)["node:Human"] == {"bob": {"handle": "bob", "mood": "calm"}}
+    assert story.rows(MAIN)["edge:Lives"] == {}
+
+
+def test_schemas_that_were_merged_crosswise_have_both_ancestors(story: Story) -> None:
+    story.apply(MAIN, node("Person", KEY, AGE, MOOD, Property("p", "I32")), PLACE, LIVES)
+    story.apply("b", PERSON, node("Place", CODE, SIZE, Property("q", "I32")), LIVES)
+    story.model.create("c", MAIN)
+    assert story(Merge("b", MAIN)) == "merged"
+    assert story(Merge("c", "b")) == "merged"
+    assert len(story.model.bases("b", MAIN)) == 2
+    human = node("Human", KEY, AGE, MOOD, Property("p", "I32"), hint="Person")
+    place = node("Place", CODE, SIZE, Property("q", "I32"))
+    story.apply(MAIN, human, place, edge("Lives", "Human", "Place", RENT))
+    story.apply("b", node("Person", KEY, AGE, MOOD, Property("p", "I32")), PLACE, LIVES)
+
+    assert story(Merge(MAIN, "b")) == "merged"
+
+    assert story.rows("b")["node:Place"] == {"x": {"code": "x", "size": 0.5}}  # q does not come back
+    assert story.rows("b")["node:Human"]["ann"].keys() == {"handle", "age", "mood", "p"}
+
+
 def test_an_edge_without_its_end_is_a_conflict(story: Story) -> None:
     story(Remove(MAIN, "node", "Person", ("handle", "bob"), "String"))
     story(Load("b", (Record("Lives", {"rent": 1}, "m", ("bob", "x")),)))
@@ -418,6 +455,21 @@ def test_an_upgrade_fails_where_the_branch_changed_what_main_dropped(story: Stor
     before = story.model.state("c")
     assert story(Upgrade("c")) == "conflict"
     assert story.model.state("c") == before
+
+
+def test_main_goes_on_after_an_upgrade(story: Story) -> None:
+    wild = replace(MOOD, name="p")
+    story.apply(MAIN, node("Person", KEY, AGE, MOOD, wild, Property("q", "I32")), PLACE, LIVES)
+    story(Upgrade("b"))
+    wilder = replace(wild, values=wild.values | {"red"})
+
+    story.apply(MAIN, node("Person", KEY, AGE, MOOD, wilder), PLACE, LIVES)
+
+    story.model.create("c", "b")
+    assert story(Upgrade("b")) == "upgraded"
+    assert story(Merge("c", MAIN)) == "merged"
+    for branch in ("b", MAIN):  # q does not come back
+        assert story.rows(branch)["node:Person"]["ann"].keys() == {"handle", "age", "mood", "p"}
 
 
 # Programs

@@ -108,7 +108,7 @@ ROOTS = (DOCS / "internals", REPOSITORY, PACKAGE)
 @pytest.mark.parametrize(
     "stale",
     [
-        "`history/migrations.py`",
+        "`history/upgrades.py`",
         "`commit/write.py`, `commit/knives.py`",
         "`server/`",
         "`storage/manifest`",

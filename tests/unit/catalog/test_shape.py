@@ -89,6 +89,7 @@ def test_order_comments_white_space_and_hints_do_not_change_the_shape(chance: ra
         ('node N @v("z", a=1, b=2) @v("z", b=2, a=1) {}', 'node N @v("z", a=1, b=2) {}'),
         ('node N @v("z", b=1, a=2) @v("z", a=3, b=0) {}', 'node N @v("z", a=2, b=1) @v("z", a=3, b=0) {}'),
         ("node N { a: I32 @rename_from(b) }", "node N { a: I32 }"),
+        ("node N { a: enum(x, y) @default(x) }", 'node N { a: enum(y, x) @default("x") }'),
         ("", "// nothing"),
     ],
 )
@@ -120,6 +121,9 @@ BASE = (
         ("a: String", "a: String  v: Vector(2) @embed(a)"),
         ("a: String", 'a: String  v: Vector(2) @embed(a, model="m")'),
         ("a: String", "a: String  v: Vector(3) @embed(a)"),
+        ("b: I32?", "b: I32? @default(0)"),
+        ("x: I32?", "x: I32? @default(0)"),
+        ("w: I32?", "w: I32? @default(0)"),
         ("b: I32?", "b: I32?  @range(b, 0..1)"),
         ("b: I32?", "b: I32?  @range(b, 0..)"),
         ("b: I32?", "b: I32?  @range(b, ..1)"),
@@ -148,6 +152,13 @@ def test_literals_of_different_kinds_are_different_shapes(one: str, other: str) 
 
     assert first.hash != second.hash
     assert first != second
+
+
+def test_two_spellings_of_a_number_are_two_defaults() -> None:
+    whole, decimal = (read(f"node N {{ a: F64 @default({value}) }}").shape for value in ("1", "1.0"))
+
+    assert whole.hash != decimal.hash
+    assert whole != decimal
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 import click
 
-from omnigraph import INTERNAL_SCHEMA_VERSION
 from omnigraph.cli.options import ReadCommand, branch_option, json_option
 from omnigraph.cli.printing import print_document
 from omnigraph.cli.target import Addressed, address_options, uri_argument
@@ -25,4 +24,4 @@ def snapshot(*, branch: str | None, addressed: Addressed, as_json: bool) -> None
     if as_json:
         print_document(snapshot_document(newest))
     else:
-        click.echo(render_snapshot(newest, INTERNAL_SCHEMA_VERSION))
+        click.echo(render_snapshot(newest))

@@ -1,4 +1,4 @@
-"""`omnigraph verify`: the files of a graph compared with what commits recorded about them."""
+"""`omnigraph verify`: everything about a graph that can be checked without changing it."""
 
 import click
 
@@ -11,23 +11,29 @@ from omnigraph.cli.target import Addressed, address_options, uri_argument
 @click.command(cls=ReadCommand)
 @uri_argument
 @click.option("--branch", metavar="NAME", help="Only what this branch needs; all branches if not given.")
+@click.option(
+    "--deep", is_flag=True, help="Check all rows and indexes too, and list files that nothing needs."
+)
 @address_options
 @json_option
 @click.pass_context
-def verify(ctx: click.Context, *, branch: str | None, addressed: Addressed, as_json: bool) -> None:
-    """Compare the files of the graph at URI with the lengths and checksums that commits recorded.
+def verify(
+    ctx: click.Context, *, branch: str | None, deep: bool, addressed: Addressed, as_json: bool
+) -> None:
+    """Check the graph at URI: its files, history, schema and tables, and with --deep all rows and indexes.
 
-    The whole history is checked, whether or not the graph still opens. Nothing is written. The exit code is 1
-    if a file is missing or damaged.
+    The files of the whole history are compared with the lengths and checksums that commits recorded, whether
+    or not the graph still opens. Nothing is written. For everything that is wrong it says what that means and
+    what mends it, and the exit code is 1.
     """
     target = addressed.resolve()
     from omnigraph.cli.documents import verify_document
     from omnigraph.cli.render.verify import render_verify, verify_progress
-    from omnigraph.operations.verify import verify_place
+    from omnigraph.operations.verify.verify import verify_place
 
     addressed.announce("verify", target)
     with verify_progress(quiet=addressed.quiet) as progress:
-        report = verify_place(target.uri, branch=branch, progress=progress)
+        report = verify_place(target.uri, branch=branch, deep=deep, progress=progress)
     if as_json:
         print_document(verify_document(report, uri=target.uri))
     else:

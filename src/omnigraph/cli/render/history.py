@@ -57,7 +57,7 @@ def render_commit(commit: "GraphCommit") -> str:
     return "\n".join([*lines, *message])
 
 
-def render_snapshot(snapshot: "Snapshot", stamp: int) -> str:
+def render_snapshot(snapshot: "Snapshot") -> str:
     """Return the version, and one line per table."""
     head = snapshot.head
     branch = branch_name(snapshot.branch)
@@ -67,7 +67,7 @@ def render_snapshot(snapshot: "Snapshot", stamp: int) -> str:
         for entry in snapshot.entries.values()
     ]
     table = columns(["table", "version", "branch", "rows"], rows, numbers=frozenset({1, 3}))
-    return "\n".join([title, f"internal-schema {stamp}", "", table])
+    return "\n".join([title, f"internal-schema {snapshot.stamp}", "", table])
 
 
 def render_recoveries(records: "Sequence[RecoveryRecord]") -> str:

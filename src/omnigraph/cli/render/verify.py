@@ -1,12 +1,23 @@
 """A verification as text, and its progress."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import groupby
 
+from omnigraph.cli.load_progress import size_text
 from omnigraph.cli.render.columns import columns, count
 from omnigraph.cli.steering import on_one_line
-from omnigraph.operations.verify import FileReport, FileStatus, Progress, VerifyProgress, VerifyReport
+from omnigraph.operations.verify.report import (
+    FileReport,
+    FileStatus,
+    FindingKind,
+    Progress,
+    UnreferencedFile,
+    VerifyFinding,
+    VerifyProgress,
+    VerifyReport,
+)
 
 _WORDS = {
     FileStatus.OK: "ok",
@@ -15,40 +26,75 @@ _WORDS = {
     FileStatus.CHECKSUM: "wrong checksum",
     FileStatus.NOT_RECORDED: "not recorded",
 }
-_ADVICE = "put the files back from a copy of the graph, then verify again"
-_REPEATED_ADVICE = "two writers have published at once: compare `commit list` with what they wrote"
+UNREFERENCED_SHOWN = 20  # lines of a list that may be long; the document has all of it
 
 
 def render_verify(report: VerifyReport) -> str:
-    """Return what is wrong, file by file, and the counts of all files."""
-    lines = [on_one_line(f"cannot follow the manifest of branch {reason}") for reason in report.unread]
-    lines += [on_one_line(f"key written twice on branch {reason}") for reason in report.repeated]
-    if report.damaged:
-        lines.append(columns(["file", "status", "length", "found"], [_row(f) for f in report.damaged]))
+    """Return what is wrong, with its meaning and its remedy, and the counts of what was checked."""
+    return "\n".join(_lines(report))
+
+
+def _lines(report: VerifyReport) -> Iterator[str]:
+    by_kind = sorted(report.findings, key=lambda finding: list(FindingKind).index(finding.kind))
+    for kind, found in groupby(by_kind, key=lambda finding: finding.kind):
+        yield from _group(kind, list(found), report)
+    if report.untold:
+        yield f"and {report.untold} more of these kinds"
+    if report.pending:
+        yield f"{count(len(report.pending), 'unfinished write')}: the next write or open settles what is left"
     counted = [f"{number} {_WORDS[FileStatus(name)]}" for name, number in report.counts.items() if number]
     branches = count(len(report.branches), "branch", "branches")
-    lines.append(f"{count(len(report.files), 'file')} of {branches}: {', '.join(counted) or 'none'}")
-    if report.damaged or report.unread:
-        lines.append(_ADVICE)
-    if report.repeated:
-        lines.append(_REPEATED_ADVICE)
-    return "\n".join(lines)
+    yield f"{count(len(report.files), 'file')} of {branches}: {', '.join(counted) or 'none'}"
+    if report.is_deep:
+        yield f"{count(report.rows_checked, 'row')} and the indexes of their tables checked"
+        yield from _unreferenced(report.unreferenced)
+
+
+def _group(kind: FindingKind, found: Sequence[VerifyFinding], report: VerifyReport) -> Iterator[str]:
+    """Yield the findings of one kind, and once what they mean and what mends them."""
+    if kind is FindingKind.FILE:
+        yield columns(["file", "status", "length", "found"], [_row(file) for file in report.damaged])
+    else:
+        yield from (on_one_line(f"{finding.where}: {finding.what}") for finding in found)
+    yield f"  means: {found[0].meaning}"
+    yield f"  way out: {found[0].remedy}"
+
+
+def _unreferenced(files: Sequence[UnreferencedFile]) -> Iterator[str]:
+    if not files:
+        return
+    total = size_text(sum(file.length for file in files))
+    yield f"{count(len(files), 'file')} that nothing needs, {total}; no fault, and cleanup may remove them:"
+    for file in files[:UNREFERENCED_SHOWN]:
+        yield f"  {file.path}  {size_text(file.length)}"
+    if len(files) > UNREFERENCED_SHOWN:
+        yield f"  and {len(files) - UNREFERENCED_SHOWN} more, which --json lists"
 
 
 @contextmanager
 def verify_progress(*, quiet: bool) -> Iterator[Progress]:
-    """Yield the callback for the progress of a verification: a bar on a terminal, nothing elsewhere."""
+    """Yield the callback for the progress of a verification: bars on a terminal, nothing elsewhere."""
     if quiet or not sys.stderr.isatty():
         yield lambda _: None
         return
     from rich.console import Console
+    from rich.progress import BarColumn, TaskID, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars
 
-    with Bars(console=Console(stderr=True), transient=True) as bars:
-        bar = bars.add_task("comparing files", total=None)
+    line = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[at]}"),
+    )
+    with Bars(*line, console=Console(stderr=True), transient=True) as bars:
+        stages: dict[str, TaskID] = {}
 
         def show(progress: VerifyProgress) -> None:
-            bars.update(bar, total=progress.files_total, completed=progress.files_done)
+            if progress.stage not in stages:
+                stages[progress.stage] = bars.add_task(progress.stage, total=None, at="")
+            at = on_one_line(progress.at)
+            bars.update(stages[progress.stage], total=progress.total, completed=progress.done, at=at)
 
         yield show
 

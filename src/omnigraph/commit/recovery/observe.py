@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from omnigraph.commit.parts import Parts
-from omnigraph.commit.recovery.classify import Classification, FoundTable, classify, mode_of
+from omnigraph.commit.recovery.classify import Classification, FoundTable, HealingMode, classify, mode_of
 from omnigraph.commit.recovery.fence import is_layout, without_fences
 from omnigraph.commit.sidecar import Sidecar, SidecarTable
 from omnigraph.core.errors import StorageError
@@ -72,9 +72,13 @@ def _observe(parts: Parts, sidecar: Sidecar, table: SidecarTable, state: Manifes
         head=last,
         pin=pinned,
         head_has_our_uuid=bool(made) and table.transaction_uuid in {None, made[-1].uuid},
-        is_ours=tuple(_is_ours(version, sidecar.operation_id) for version in made),
+        is_ours=tuple(
+            sidecar.is_judged_by_numbers or _is_ours(version, sidecar.operation_id) for version in made
+        ),
     )
     mode = mode_of(sidecar.writer_kind)
+    if sidecar.is_judged_by_numbers and mode is HealingMode.CONFIRMED:
+        mode = HealingMode.LOOSE  # no version of it was ever confirmed
     classification = classify(table, found, sidecar.writer_kind, mode)
     return ObservedTable(table, address, pin, head, last, classification)
 

@@ -19,6 +19,7 @@ from omnigraph.commit.sidecar import RECOVERY_DIR, Sidecar
 from omnigraph.commit.sidecar_reader import read_sidecar
 from omnigraph.core.errors import OmnigraphError, RecoveryRequired, StorageError
 from omnigraph.core.failpoint import hit
+from omnigraph.history.legacy_lineage import LEGACY_COMMITS
 from omnigraph.storage.control.local_files import LocalFiles
 from omnigraph.storage.control.locks import HeldLock, is_taken, try_lock
 from omnigraph.storage.control.writers import Writer
@@ -119,7 +120,11 @@ def reread(parts: Parts, name: str) -> Sidecar | None:
     """Return the current content of a sidecar, or None if it is gone."""
     hit("recovery.sidecar_read")
     text = parts.adapter.read_text_if_exists(name)
-    return None if text is None else read_sidecar(name, text)
+    return None if text is None else _read(parts, name, text)
+
+
+def _read(parts: Parts, name: str, text: str) -> Sidecar:
+    return read_sidecar(name, text, lambda: parts.adapter.exists(LEGACY_COMMITS))
 
 
 def put_new(parts: Parts, sidecar: Sidecar) -> None:
@@ -159,7 +164,7 @@ def rewrite(parts: Parts, before: Sidecar, after: Sidecar) -> None:
     found = parts.adapter.read_text_versioned(before.name)
     if found is not None and found[0] == after.to_text() != before.to_text():
         return  # a request of ours whose answer was lost
-    is_same = found is not None and read_sidecar(before.name, found[0]) == before
+    is_same = found is not None and _read(parts, before.name, found[0]) == before
     if found is None or not is_same or not _is_replaced(parts, after, found[1]):
         raise SidecarChanged(before.operation_id)
 

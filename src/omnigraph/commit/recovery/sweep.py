@@ -337,5 +337,5 @@ def _behind(parts: Parts, sidecar: Sidecar, observed: Sequence[ObservedTable]) -
     return InvariantViolation(
         f"sidecar {sidecar.operation_id}: a table is behind its published version: {tables}. Nothing was "
         f"changed. Way out: 'omnigraph verify {parts.root.uri}' lists the missing files: put them back "
-        "from a copy, or give up what needs them with 'omnigraph repair'"
+        "from a copy, or give up what needs them with 'omnigraph repair --to VERSION'"
     )

@@ -5,6 +5,8 @@ E1  Schemas are merged first, three ways like everything else; rows are then com
 E2  Nothing that somebody wrote is lost without a word: a row that one side changed in a type that the other
     dropped, and a value of a property that the other dropped, are conflicts.
 E3  Where all schemas are the same, none of this costs anything.
+E4  A branch that was upgraded has taken over the schema of a commit of main, and none of its rows: for the
+    schema that commit is an ancestor. Otherwise what main drops after the upgrade would come back.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,7 +26,7 @@ from omnigraph.changes.row_equality import rows_equal
 from omnigraph.core.merge_conflict import MergeConflict, MergeConflictKind
 from omnigraph.history.ancestry import MergedBase
 from omnigraph.history.contract import accepted_in, contract_of
-from omnigraph.history.fold import TableEntry
+from omnigraph.history.fold import TableEntry, greatest, where_null
 from omnigraph.history.identity import TableIdentity, identity_of
 from omnigraph.history.state import ManifestState, Snapshot
 from omnigraph.merge.base import Base, base_rows, points_of, table_base
@@ -74,7 +76,7 @@ def merge_schema(
     if len(texts) == 1:
         return SchemaMerge(own, _names(own))
     ours, theirs = accepted_in(target.schema.text), accepted_in(source.schema.text)
-    merged = merge_schemas(_schema_of(base), ours, theirs)
+    merged = merge_schemas(_common_schema(graph, base, source, target), ours, theirs)
     if merged.accepted is None:
         conflicts = tuple(
             MergeConflict(
@@ -111,6 +113,44 @@ def _snapshots(base: Base) -> Iterator[Snapshot]:
             yield from _snapshots(part)
     else:
         yield base
+
+
+def _common_schema(
+    graph: OpenGraph, base: Base, source: ManifestState, target: ManifestState
+) -> AcceptedSchema:
+    """Return the schema that both sides come from: newer than their rows if a branch was upgraded (E4)."""
+    found = _schema_of(base)
+    main = graph.state()
+    upgraded, with_rows = (
+        min(known(graph, main, source), known(graph, main, target))
+        for known in (_main_version_of_schema, _main_version_of_rows)
+    )
+    if upgraded <= with_rows:
+        return found
+    before, after = (accepted_in(main.schema_text_at(version)) for version in (with_rows, upgraded))
+    return merge_schemas(before, found, after).accepted or found
+
+
+def _main_version_of_schema(graph: OpenGraph, main: ManifestState, side: ManifestState) -> int:
+    """Return the newest version of main whose schema a side has, by its own history or by an upgrade."""
+    upgrades = (main.commits.find(commit_id) for commit_id in graph.parts.coordinator.schema_upgrades(side))
+    versions = [commit.manifest_version for commit in upgrades if commit is not None]
+    return max([_main_version_of_rows(graph, main, side), *versions])
+
+
+def _main_version_of_rows(_graph: OpenGraph, main: ManifestState, side: ManifestState) -> int:
+    """Return the newest version of main that is in the history of a side, with its rows."""
+    if side.branch.is_main:
+        return main.sequence
+    merged = (main.commits.find(each) for each in _merged_parents(side))
+    own = where_null(side.commits.rows(), "table_branch")
+    versions = [greatest(own, "table_version")] if own.num_rows else []
+    return max([0, *versions, *(commit.manifest_version for commit in merged if commit is not None)])
+
+
+def _merged_parents(side: ManifestState) -> list[str]:
+    commits = side.commits.newest_first()
+    return [each.merged_parent_commit_id for each in commits if each.merged_parent_commit_id is not None]
 
 
 def _schema_of(base: Base) -> AcceptedSchema:

@@ -7,10 +7,9 @@ D2  Numbers of types, properties, tables and columns are reserved before they ar
 D3  Every table that the change moves, drops or renames must be where it was planned on.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import count
-from types import MappingProxyType
 
 from omnigraph.catalog.arrow_schema import arrow_schema
 from omnigraph.catalog.build import build_catalog
@@ -100,11 +99,11 @@ def publish_schema(
     *,
     actor: str | None,
     message: str | None,
-    elsewhere: Mapping[TableIdentity, TableEntry] = MappingProxyType({}),
+    upgraded_to: ManifestState | None = None,
 ) -> PublishOutcome:
     """Stage what tables need, and make all of it visible with the schema.
 
-    `elsewhere` are tables of another branch: a type that is new here may have one there already.
+    `upgraded_to` is main, where its schema is taken over: a type that is new here has a table there.
 
     Raises:
         ExpectedVersionMismatch, ReadSetChanged, SchemaChanged: something moved meanwhile (D3).
@@ -115,6 +114,7 @@ def publish_schema(
     reshaped = [(snapshot.entry(item.old.table_key), item) for item in tables.reshaped]
     owned = [(entry, shaping.stage(entry, item)) for entry, item in reshaped if owns(state.branch, entry)]
     inherited = {entry.table_key: item for entry, item in reshaped if not owns(state.branch, entry)}
+    elsewhere = {} if upgraded_to is None else _entries(upgraded_to)
     known = [elsewhere[identity_of(type_)] for type_ in tables.added if identity_of(type_) in elsewhere]
     created = [
         new_entry(type_, state.branch) for type_ in tables.added if identity_of(type_) not in elsewhere
@@ -128,7 +128,7 @@ def publish_schema(
         actor=actor,
         message=message,
         created=(*created, *(unknown_entry(entry, state.branch) for entry in known)),
-        schema=schema_change(snapshot, state, accepted),
+        schema=schema_change(snapshot, state, accepted, upgraded_to),
     )
     hit("schema_apply.post_stage_pre_gate")
     with (
@@ -149,7 +149,16 @@ def publish_schema(
         return attempt.commit(commits, [forks, begun, made])
 
 
-def schema_change(snapshot: Snapshot, state: ManifestState, accepted: AcceptedChange) -> SchemaChange:
+def _entries(state: ManifestState) -> dict[TableIdentity, TableEntry]:
+    return {entry.identity: entry for entry in state.tables.entries()}
+
+
+def schema_change(
+    snapshot: Snapshot,
+    state: ManifestState,
+    accepted: AcceptedChange,
+    upgraded_to: ManifestState | None = None,
+) -> SchemaChange:
     """Return what the publish says of the schema, of names and of tables that end."""
     renames = tuple(
         RenamedTable(new.id, new.incarnation, old.table_key, new.table_key)
@@ -157,7 +166,14 @@ def schema_change(snapshot: Snapshot, state: ManifestState, accepted: AcceptedCh
     )
     ends = tuple(EndedTable.of(snapshot.entry(type_.table_key)) for type_ in accepted.tables.dropped)
     texts = accepted.contract.texts
-    return SchemaChange(texts[SCHEMA_IR], accepted.contract.source, state.schema.published_at, renames, ends)
+    return SchemaChange(
+        texts[SCHEMA_IR],
+        accepted.contract.source,
+        state.schema.published_at,
+        renames,
+        ends,
+        None if upgraded_to is None else upgraded_to.head.graph_commit_id,
+    )
 
 
 def new_entry(type_: EntityType, branch: BranchIdentity) -> TableEntry:

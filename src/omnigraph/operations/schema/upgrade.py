@@ -2,7 +2,9 @@
 
 U1  The schemas are merged as a merge of main would merge them: what the branch did to its schema stays, and
     what both did differently is a conflict. A later merge finds both sides agreed.
-U2  What the branch wrote to something that main dropped is a conflict; nothing is lost without a word.
+U2  The commit of main whose schema was taken over is recorded: later merges start from that schema, and bring
+    back nothing that main drops from then on.
+U3  What the branch wrote to something that main dropped is a conflict; nothing is lost without a word.
 """
 
 from dataclasses import replace
@@ -34,7 +36,7 @@ def upgrade_branch(
     Raises:
         BadRequest: main is what others are upgraded to.
         BranchNotFound: there is no such branch.
-        MergeConflicts: the two schemas, or what the branch wrote and main dropped, are at odds (U1, U2).
+        MergeConflicts: the two schemas, or what the branch wrote and main dropped, are at odds (U1, U3).
         SchemaApplyInProgress: another process is changing the schema.
         ConflictError: the branch moved meanwhile; nothing of this change is visible.
     """
@@ -55,8 +57,7 @@ def upgrade_branch(
         result = SchemaApplyResult(state.snapshot().branch, _NO_STEPS, None, state.sequence)
         if merged.change is None:
             return result
-        there = {entry.identity: entry for entry in main.snapshot().entries.values()}
-        outcome = publish_schema(graph, state, merged.change, actor=actor, message=message, elsewhere=there)
+        outcome = publish_schema(graph, state, merged.change, actor=actor, message=message, upgraded_to=main)
         commit = outcome.commit
         warnings = follow_schema(graph, state.branch)
         result = replace(result, commit=commit, manifest_version=commit.manifest_version, warnings=warnings)

@@ -1,6 +1,7 @@
 """The files of a graph by their paths below the root, for comparing them: on a disk or in a store."""
 
-from collections.abc import Callable, Iterable
+import os
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -28,6 +29,9 @@ class GraphFiles(Protocol):
 
     def newest_version(self, dataset: str) -> int | None:
         """Return the greatest version that a dataset has a file of, readable or not; `None` without any."""
+
+    def sizes(self) -> dict[str, int]:
+        """Return the length of every file by its path; links are not followed."""
 
 
 def graph_files(root: GraphRoot) -> GraphFiles:
@@ -59,6 +63,21 @@ class _DiskFiles:
         names = _if_there(f"list the versions of '{dataset}'", lambda: list(folder.iterdir()))
         return None if names is None else _newest(path.name for path in names)
 
+    def sizes(self) -> dict[str, int]:
+        return dict(self._below(""))
+
+    def _below(self, folder: str) -> Iterator[tuple[str, int]]:
+        """Yield the files of a folder and of those in it; what goes in the meantime is passed over."""
+        listed = _if_there(f"list '{folder}'", lambda: sorted(os.scandir(self._root / folder), key=_name))
+        for item in listed or ():
+            path = f"{folder}/{item.name}" if folder else item.name
+            if item.is_dir(follow_symlinks=False):
+                yield from self._below(path)
+            elif item.is_file(follow_symlinks=False):
+                length = self.length(path)
+                if length is not None:
+                    yield path, length
+
     def _at(self, path: str) -> Path:
         """Return the path of a file; its name may come from a version file, so it is checked first."""
         return self._root / check_relative_path(path, "a version")
@@ -84,6 +103,9 @@ class _StoreFiles:
         folder = f"{dataset}/{VERSIONS_DIR}/"
         return _newest(path.removeprefix(folder) for path in self._listed() if path.startswith(folder))
 
+    def sizes(self) -> dict[str, int]:
+        return self._listed()
+
     def _listed(self) -> dict[str, int]:
         if self._sizes is None:
             self._sizes = list_sizes(self._root)
@@ -98,6 +120,10 @@ def _if_there(what: str, look: Callable[[], Found]) -> Found | None:
         return None
     except OSError as error:
         raise storage_error(what, error) from error
+
+
+def _name(item: "os.DirEntry[str]") -> str:
+    return item.name
 
 
 def _newest(names: Iterable[str]) -> int | None:

@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -263,6 +264,7 @@ def attempt(step: Callable[[], None]) -> bool:
     return True
 
 
+@cache
 def boot_identity() -> str:
     """Identify this boot of this machine and its pid namespace; empty where that is unknown."""
     try:
@@ -270,6 +272,10 @@ def boot_identity() -> str:
         return f"{boot}:{Path('/proc/self/ns/pid').stat().st_ino}"
     except OSError:
         return ""
+
+
+# Neither changes while a process lives, and every commit asks; a child may be in another pid namespace.
+os.register_at_fork(after_in_child=boot_identity.cache_clear)
 
 
 def _is_proven_dead(holder: LeaseRecord, taker: LeaseRecord) -> bool:

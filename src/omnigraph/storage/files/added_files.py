@@ -4,8 +4,7 @@ from omnigraph.core.errors import StorageError
 from omnigraph.storage.damage.quarantine import NEWEST_CHECKED_MAX
 from omnigraph.storage.files.version_file import version_file_name
 from omnigraph.storage.tables.handle import TableAddress
-from omnigraph.storage.tables.manifest_table import ManifestHandle
-from omnigraph.storage.tables.staged import content_files, files_added, fragment_files, version_files
+from omnigraph.storage.tables.staged import content_files, files_added, version_files
 from omnigraph.storage.tables.table import TableStore
 
 
@@ -49,24 +48,3 @@ def manifest_files(
     older = range(max(1, newest - NEWEST_CHECKED_MAX), newest)
     versions = [str(address.local_path / version_file_name(number)) for number in older]
     return (*versions, *files_between(store, address, older=None, newer=newest))
-
-
-def added_by_publish(before: ManifestHandle, after: ManifestHandle) -> tuple[str, ...]:
-    """Return the local files that a manifest version adds to the one below it; both are open.
-
-    Its transaction is not among them: the version file holds it, and the copy is never read.
-    """
-    root = after.address.local_path
-    if root is None:
-        return ()
-    known = set(before.fragment_ids)
-    files = [str(root / version_file_name(after.version))]
-    for part in after._dataset.get_fragments():
-        if part.fragment_id not in known:
-            files += fragment_files(root, part.metadata)
-            continue
-        # The name of a deletion file says which version it was made on: fragment, version, a random number.
-        deletion = part.deletion_file()
-        if deletion is not None and deletion.split("-")[1] == str(before.version):
-            files.append(f"{root}/{deletion}")
-    return tuple(files)

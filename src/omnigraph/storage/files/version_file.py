@@ -21,8 +21,9 @@ from pathlib import Path
 from omnigraph.core.errors import InvariantViolation
 from omnigraph.storage.files.roaring import bitmap_values
 
-_REF = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
+_REF = re.compile(r"[\w-][\w.-]*(?:/[\w-][\w.-]*)*")
 _REF_BYTES_MAX = 200
+_OF_LANCE = frozenset({"_versions", "_transactions", "_deletions", "_indices", "_refs", "data", "tree"})
 
 VERSIONS_DIR, TRANSACTIONS_DIR = "_versions", "_transactions"
 MAGIC = b"LANC"
@@ -33,12 +34,16 @@ _INLINE_TRANSACTION = 23  # where the transaction is, in the message of a versio
 
 
 def check_ref(ref: str, where: str) -> str:
-    """Return the name of a Lance ref: one segment of letters, digits, `.`, `-` and `_`.
+    """Return the name of a Lance ref: letters, digits, `.`, `-` and `_`.
+
+    Those that this build makes are one segment. In earlier formats refs had the names of branches, which may
+    have several; none after the first is a folder of Lance's own, which lies inside another ref.
 
     Raises:
         InvariantViolation: it is not one (L2).
     """
-    if _REF.fullmatch(ref) is None or ".." in ref or len(ref) > _REF_BYTES_MAX:
+    is_inside = not _OF_LANCE.isdisjoint(ref.split("/")[1:])
+    if _REF.fullmatch(ref) is None or ".." in ref or is_inside or len(ref) > _REF_BYTES_MAX:
         raise InvariantViolation(f"{where} names {ref[:120]!r}, which is not a ref: it leads elsewhere")
     return ref
 

@@ -1,7 +1,7 @@
 """Where a table lives, and one version of it held open."""
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -31,10 +31,14 @@ class TableAddress:
     @property
     def local_path(self) -> Path | None:
         """The directory of `open_uri`, or `None` on an object store."""
-        uri = self.open_uri
-        if uri.startswith("file:"):
-            return Path(unquote(urlsplit(uri).path))
-        return None if "://" in uri else Path(uri)
+        return _local_path(self.open_uri)
+
+
+@lru_cache(maxsize=1_024)  # a commit asks for the same few some twenty times
+def _local_path(uri: str) -> Path | None:
+    if uri.startswith("file:"):
+        return Path(unquote(urlsplit(uri).path))
+    return None if "://" in uri else Path(uri)
 
 
 @dataclass(frozen=True, eq=False)

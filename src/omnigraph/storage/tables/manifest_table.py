@@ -13,7 +13,7 @@ M5  A fold is an update of that shape, too, and gives rows new row ids: the sequ
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +31,7 @@ from omnigraph.core.errors import (
 from omnigraph.core.limits import MAX_FRAGMENT_ROWS
 from omnigraph.core.together import both
 from omnigraph.storage.damage.manifest_survey import refuse_damage, refuse_missing
+from omnigraph.storage.files.data_file import data_file_name
 from omnigraph.storage.files.dataset_file import remove_transactions
 from omnigraph.storage.files.sums import FileSum
 from omnigraph.storage.tables import shapes
@@ -42,6 +43,9 @@ from omnigraph.storage.tables.stage import TableStager, staged_on
 from omnigraph.storage.tables.staged import StagedWrite, files_added, new_files
 from omnigraph.storage.tables.table import TableStore
 from omnigraph.storage.versions.newest import Mark, read_mark, write_mark
+
+if TYPE_CHECKING:
+    from omnigraph.storage.tables.older_manifest import OlderManifests
 
 ROW_ADDRESS = "_rowaddr"  # the further column of a read with places
 _WITHOUT_ROWS = frozenset({"config", "reserve"})  # commits that a publish may land behind
@@ -66,7 +70,7 @@ class ManifestHandle:
     def data_file(self, number: int) -> str:
         """Return the name of a fragment's data file, which no other fragment ever had."""
         fragment = self._dataset.get_fragment(number)
-        return "" if fragment is None else "/".join(file.path for file in fragment.data_files())
+        return "" if fragment is None else "/".join(map(data_file_name, fragment.data_files()))
 
 
 @final
@@ -96,7 +100,7 @@ class ManifestTable:
             GraphDamaged: a file that it needs is gone or hollow.
         """
         opened_at = boot_clock()  # before the look: a handle is never younger than it says
-        with _damage_is_told(address):
+        with damage_is_told(address):
             dataset = self._store.open_unshared(address)
         refuse_missing(address, dataset.version)
         return self._handle(address, dataset, opened_at)
@@ -111,8 +115,8 @@ class ManifestTable:
 
     def _handle(self, address: TableAddress, dataset: LanceDataset, opened_at: float) -> ManifestHandle:
         self._store.count_io(dataset)
-        fragment_ids = tuple(fragment.fragment_id for fragment in dataset.get_fragments())
-        with _damage_is_told(address), translated(f"read {address.open_uri}"):
+        fragment_ids = _fragment_ids(dataset)
+        with damage_is_told(address), translated(f"read {address.open_uri}"):
             found = dataset.schema.metadata or {}
         metadata = {key.decode(): value.decode() for key, value in found.items()}
         return ManifestHandle(address, dataset.version, fragment_ids, metadata, opened_at, dataset)
@@ -150,7 +154,7 @@ class ManifestTable:
         if published_after is not None:
             newer = Or((Compare("published_at", "gt", published_after), IsNull("published_at")))
             text = to_lance(newer, dataset.schema)
-        with _damage_is_told(handle.address), translated(f"read {handle.address.open_uri}"):
+        with damage_is_told(handle.address), translated(f"read {handle.address.open_uri}"):
             rows = dataset.scanner(
                 columns=None if columns is None else list(columns),
                 filter=text,
@@ -179,8 +183,11 @@ class ManifestTable:
             StorageError: it failed; whether it landed is unknown.
         """
         version, files = self._committed(handle, self._staged(handle, rows, replaced), commit_id)
-        made = self._store.open_at(handle.address, version)  # kept by the commit: nothing is read
-        return replace(self._handle(handle.address, made._dataset, handle.opened_at), files=files)
+        made = self._store.open_at(handle.address, version)._dataset  # kept by the commit: nothing is read
+        if version > handle.version + 1:  # a stamp changes the metadata, an update does not
+            return self._handle(handle.address, made, handle.opened_at)
+        self._store.count_io(made)
+        return replace(handle, version=version, fragment_ids=_fragment_ids(made), _dataset=made, files=files)
 
     def _committed(
         self, handle: ManifestHandle, staged: StagedWrite, operation_id: str
@@ -226,14 +233,9 @@ class ManifestTable:
         """
         dataset = handle._dataset.checkout_version(handle.version)
         try:
-            # Inline: schema metadata has no staged form; two stamps refuse each other.
-            dataset.update_schema_metadata(dict[str, str | None](schema_metadata))
-        except LANCE_ERRORS as error:
-            if classify(error) in {"conflict", "incompatible"}:
-                raise RowLevelCasContention(
-                    f"another stamp of {handle.address.open_uri} came first"
-                ) from error
-            raise translate(error, f"stamp {handle.address.open_uri}") from error
+            with refused_as_contention(handle, "stamp"):
+                # Inline: schema metadata has no staged form; two stamps refuse each other.
+                dataset.update_schema_metadata(dict[str, str | None](schema_metadata))
         finally:
             self._store.count_io(dataset)
         return dataset.version
@@ -266,6 +268,18 @@ class ManifestTable:
             StorageError: they cannot be listed or removed.
         """
         remove_transactions(self._store.open_head(address), below=below)
+
+    @property
+    def older(self) -> "OlderManifests":
+        """What only manifests of earlier formats need."""
+        from omnigraph.storage.tables.older_manifest import OlderManifests
+
+        return OlderManifests(self._store)
+
+    @property
+    def store(self) -> TableStore:
+        """The store whose options and cache are shared."""
+        return self._store
 
     def synced_version(self, address: TableAddress) -> int:
         """Return up to which version a manifest is noted to be on the disk; 0 where nothing is noted."""
@@ -317,13 +331,30 @@ class ManifestTable:
 
 
 @contextmanager
-def _damage_is_told(address: TableAddress) -> Iterator[None]:
+def refused_as_contention(handle: ManifestHandle, what: str) -> Iterator[None]:
+    """Turn the library's refusal of an inline commit into ours; `what` says what was being done."""
+    try:
+        yield
+    except LANCE_ERRORS as error:
+        if classify(error) in {"conflict", "incompatible"}:
+            raise RowLevelCasContention(
+                f"another process was first to {what} {handle.address.open_uri}"
+            ) from error
+        raise translate(error, f"{what} {handle.address.open_uri}") from error
+
+
+@contextmanager
+def damage_is_told(address: TableAddress) -> Iterator[None]:
     """Name the file if a manifest cannot be read because one of its files is gone or hollow."""
     try:
         yield
     except StorageError as error:
         refuse_damage(address, error)
         raise
+
+
+def _fragment_ids(dataset: LanceDataset) -> tuple[int, ...]:
+    return tuple(fragment.fragment_id for fragment in dataset.get_fragments())
 
 
 def _is_full(fragment: LanceFragment) -> bool:

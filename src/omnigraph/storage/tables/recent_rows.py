@@ -16,6 +16,8 @@ import pyarrow as pa
 from lance import LanceDataset, LanceFragment
 from lance.fragment import RowIdSequence
 
+from omnigraph.storage.files.data_file import data_file_name
+
 ROWS_MAX = 64  # of a fragment that is kept
 BYTES_MAX = 131_072  # of the rows kept for one table
 READ_MAX = 64  # fragments that are read to be kept; a commit adds one, and after as many a table is folded
@@ -30,7 +32,7 @@ def small_file(fragment: LanceFragment) -> str | None:
     if metadata.deletion_file is not None or len(metadata.files) != 1 or metadata.physical_rows > ROWS_MAX:
         return None
     file = metadata.files[0]
-    return None if file.base_id is not None else str(file.path)
+    return None if file.base_id is not None else data_file_name(file)
 
 
 def numbered(dataset: LanceDataset, files: RecentFiles) -> dict[int, pa.Table]:

@@ -4,16 +4,20 @@ B1  A ref name is minted once and never used again: asked for a known name, the 
 B2  A ref is dropped only when no process can be writing to it: a commit on a dropped ref lands, unreadable.
 B3  On a disk the library also makes a second, empty folder of refs beside the graph, under a path with
     percent signs in place of some characters. Nothing is ever stored there, and it is removed at once.
+B4  A ref of an earlier format may lie inside the folder of another one (`a/b` in `a`). The outer one is not
+    dropped while the inner one is there.
 """
 
 import re
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import final
 
 from lance import LanceDataset
 
-from omnigraph.core.errors import BadRequest
+from omnigraph.core.errors import BadRequest, StorageError
+from omnigraph.core.ids import ulid_millis
 from omnigraph.storage.files.added_files import files_between
 from omnigraph.storage.tables.handle import TableAddress
 from omnigraph.storage.tables.lance_errors import LANCE_ERRORS, classify, translate, translated
@@ -56,11 +60,13 @@ class RefStore:
         """Remove a ref with all that was written on it; success when it is gone already (B2).
 
         Raises:
-            StorageError: another ref starts from it, or the store failed.
+            StorageError: another ref starts from it or lies inside it (B4), or the store failed.
         """
         assert address.ref is not None, "main is not a ref"
         dataset = self._store.open_unshared(TableAddress(address.uri))
         try:
+            if not _is_minted(address.ref):
+                _refuse_inner(address, dataset.branches.list())
             dataset.branches.delete(address.ref)
         except LANCE_ERRORS as error:
             if classify(error) != "not_found":
@@ -78,6 +84,18 @@ class RefStore:
             f"{root}/_refs/branches/{address.ref}.json",
             *files_between(self._store, address, older=None, newer=version),
         )
+
+
+def _is_minted(ref: str) -> bool:
+    """Say whether a ref has a name that was used once: no other can lie inside it."""
+    return ulid_millis(ref.rpartition("-")[2]) is not None
+
+
+def _refuse_inner(address: TableAddress, names: Iterable[str]) -> None:
+    inner = sorted(name for name in names if name.startswith(f"{address.ref}/"))
+    if inner:
+        told = f"ref '{inner[0]}' lies inside '{address.ref}', which goes after it"
+        raise StorageError(f"drop {address.open_uri}: {told}", kind="precondition")
 
 
 def refuse_without_refs(uri: str) -> None:

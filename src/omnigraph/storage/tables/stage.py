@@ -9,6 +9,7 @@ W4  Where it is unknown whether a commit landed, that is what is reported, never
 import json
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import cast, final
 
 import numpy as np
@@ -23,6 +24,7 @@ from omnigraph.storage.tables import carried, index, shapes
 from omnigraph.storage.tables.carried import RowNumbers
 from omnigraph.storage.tables.create import commit_first_version
 from omnigraph.storage.tables.index import IndexRequest, PendingColumn
+from omnigraph.storage.tables.known_ids import ROWS_MAX, UNCHANGED, IdChange
 from omnigraph.storage.tables.lance_errors import LANCE_ERRORS, classify, translate, translated
 from omnigraph.storage.tables.rows import ReplacedRows, row_addresses
 from omnigraph.storage.tables.staged import CommittedTable, StagedWrite, index_files, new_files
@@ -32,6 +34,7 @@ __all__ = ["CommittedTable", "IndexRequest", "PendingColumn", "StagedWrite", "Ta
 
 OPERATION_ID_PROPERTY = "omnigraph.operation_id"
 WRITER_KIND_PROPERTY = "omnigraph.writer_kind"
+_NONE: RowNumbers = np.array([], np.uint64)
 
 
 @final
@@ -110,7 +113,8 @@ class TableStager:
             fragments = shapes.write_rows(handle._dataset, rows)
             files = new_files(handle.address, handle._dataset, new=fragments)
             return _addition(handle, fragments, files, "upsert")
-        return self.stage_upsert_chunks(handle, [(rows, None)])
+        staged = self.stage_upsert_chunks(handle, [(rows, None)])
+        return staged if rows.num_rows > ROWS_MAX else replace(staged, ids=IdChange(written=_ids(rows)))
 
     def stage_upsert_chunks(
         self, handle: SnapshotHandle, chunks: Iterable[tuple[pa.Table, ReplacedRows | None]]
@@ -142,7 +146,10 @@ class TableStager:
             row_ids, places = replaced.row_ids.astype(np.uint64), _places(handle, replaced)
             order = np.argsort(row_ids)
             return rows.take(order), row_ids[order], places[order]
-        found = self._store.rows_by_id(handle, _ids(rows), ["id"], with_row_id=True, with_row_address=True)
+        ids = _ids(rows)
+        if self._store.has_none(handle, ids):
+            return rows, _NONE, _NONE
+        found = self._store.rows_by_id(handle, ids, ["id"], with_row_id=True, with_row_address=True)
         found = found.sort_by("_rowid")
         matched = pc.index_in(found["id"], value_set=rows["id"].combine_chunks()).to_numpy()
         fresh = np.setdiff1d(np.arange(rows.num_rows), matched, assume_unique=True)
@@ -214,7 +221,9 @@ class TableStager:
         removed, updated = shapes.delete_addresses(handle._dataset, _numbers(found, "_rowaddr"))
         operation = shapes.deletion(handle._dataset, removed=removed, updated=updated)
         files = new_files(handle.address, handle._dataset, new=(), updated=updated)
-        return staged_on(handle, "delete", operation, files, removed=found.num_rows)
+        return staged_on(
+            handle, "delete", operation, files, removed=found.num_rows, ids=IdChange(removed=ids)
+        )
 
     def stage_create_indices(
         self, handle: SnapshotHandle, requests: Sequence[IndexRequest]
@@ -227,8 +236,8 @@ class TableStager:
         built, pending = index.build_missing(handle, requests)
         if not built:
             return None, pending
-        operation = LanceOperation.CreateIndex(built, [])
-        return staged_on(handle, "create_indices", operation, index_files(handle.address, built)), pending
+        operation, files = LanceOperation.CreateIndex(built, []), index_files(handle.address, built)
+        return staged_on(handle, "create_indices", operation, files, ids=UNCHANGED), pending
 
     def commit_staged(self, staged: StagedWrite, *, operation_id: str, writer_kind: str) -> CommittedTable:
         """Make a staged write the table's next version (W2, W3).
@@ -282,6 +291,8 @@ class TableStager:
         expected = staged.read_version + 1
         if committed.version != expected:
             raise _stale(staged, committed.version)
+        if staged.ids is not None:
+            self._store.known_ids.advance(staged.address, staged.read_version, expected, staged.ids)
         rows, uuid = committed.row_count, staged.transaction_uuid
         return CommittedTable(staged.address, expected, rows, uuid, staged.commit_files, staged.sums)
 
@@ -325,6 +336,7 @@ def staged_on(
     *,
     added: int = 0,
     removed: int = 0,
+    ids: IdChange | None = None,
 ) -> StagedWrite:
     """Return a write that waits for its commit onto the version of a handle."""
     return StagedWrite(
@@ -337,6 +349,7 @@ def staged_on(
         files,
         _operation=operation,
         _base=handle._dataset,
+        ids=ids,
     )
 
 

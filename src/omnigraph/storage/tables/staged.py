@@ -10,9 +10,11 @@ from lance.dataset import Index
 from lance.fragment import FragmentMetadata
 
 from omnigraph.core.errors import InvariantViolation, StorageError
+from omnigraph.storage.files.data_file import data_file_name
 from omnigraph.storage.files.sums import FileSum
 from omnigraph.storage.files.version_file import HollowContent, decode_version, version_file_name
 from omnigraph.storage.tables.handle import TableAddress
+from omnigraph.storage.tables.known_ids import IdChange
 from omnigraph.storage.tables.lance_errors import LANCE_ERRORS, translate
 
 
@@ -35,7 +37,7 @@ class StagedWrite:
 
     `rows_added` and `rows_removed` count ids that come and go; a replaced row is neither. `files` are the
     local files that staging wrote, for syncing; there are none on an object store. `sums` are those of files
-    that others wrote, synced and summed.
+    that others wrote, synced and summed. `ids` are all that it brings and takes away, where they are few.
     """
 
     address: TableAddress
@@ -49,6 +51,7 @@ class StagedWrite:
     _base: LanceDataset | None = field(repr=False)  # none for a table that does not exist yet
     _once: _Once = field(default_factory=_Once, repr=False)
     sums: tuple[FileSum, ...] = ()
+    ids: IdChange | None = None
 
     @property
     def commit_files(self) -> tuple[str, ...]:
@@ -167,7 +170,7 @@ def _segment_files(root: Path, version: int, segments: list[str]) -> list[str]:
 
 def fragment_files(root: Path, fragment: FragmentMetadata) -> list[str]:
     """Return the data and deletion files of a fragment that are below a table's own place."""
-    files = [f"{root}/data/{file.path}" for file in fragment.files if file.base_id is None]
+    files = [f"{root}/data/{data_file_name(file)}" for file in fragment.files if file.base_id is None]
     deletion = fragment.deletion_file
     if deletion is not None and deletion.base_id is None:
         files.append(f"{root}/{deletion.path(fragment.id)}")

@@ -27,6 +27,7 @@ from omnigraph.storage.search.words import AnalysisCache
 from omnigraph.storage.tables.filter import FilterValue, RowFilter, to_lance
 from omnigraph.storage.tables.handle import SnapshotHandle, TableAddress
 from omnigraph.storage.tables.index import name_of
+from omnigraph.storage.tables.known_ids import ROWS_MAX, KnownIds
 from omnigraph.storage.tables.lance_errors import damage_told, translated
 from omnigraph.storage.tables.recent_rows import RecentFiles, refreshed
 from omnigraph.storage.tables.rows import find_rows
@@ -74,6 +75,7 @@ class RefInfo:
     parent: str | None
     parent_version: int
     identifier: str
+    created_at: int  # microseconds
 
 
 @final
@@ -90,6 +92,7 @@ class TableStore:
         self._newest = NewestVersions()
         self.ref_starts = RefStarts()
         self.row_sequences = RowSequences()
+        self.known_ids = KnownIds()
         self._live: weakref.WeakSet[SnapshotHandle] = weakref.WeakSet()
         self._counter = _IoCounter()
         self._recent: dict[str, RecentFiles] = {}  # rows in memory, by the place of their table
@@ -209,8 +212,20 @@ class TableStore:
 
     def existing_ids(self, handle: SnapshotHandle, ids: Sequence[str]) -> set[str]:
         """Return those of the ids that the table has."""
+        known = self.known_ids.present(handle, ids)
+        if known is not None:
+            return set(known)
         found = self.rows_by_id(handle, ids, columns=["id"])
         return set(cast("list[str]", found["id"].to_pylist()))
+
+    def has_none(self, handle: SnapshotHandle, ids: Sequence[str]) -> bool:
+        """Say whether a table is known to have none of the ids; of a small one on a disk it always is."""
+        if handle.address.local_path is None or handle.row_count > ROWS_MAX:
+            return False
+        if not self.known_ids.covers(handle):
+            found = self.scan(handle, columns=["id"])["id"].to_pylist()
+            self.known_ids.learn(handle, cast("list[str]", found))
+        return self.known_ids.present(handle, ids) == []
 
     def rows_by_id(
         self,
@@ -298,7 +313,13 @@ class TableStore:
         with translated(f"refs of {address.uri}"):
             listed = root._dataset.branches.list()
         return tuple(
-            RefInfo(name, ref["parent_branch"], ref["parent_version"], ref["branch_identifier"][-1][1])
+            RefInfo(
+                name,
+                ref["parent_branch"],
+                ref["parent_version"],
+                ref["branch_identifier"][-1][1],
+                ref["create_at"] * 1_000_000,
+            )
             for name, ref in sorted(listed.items())
         )
 
@@ -333,6 +354,7 @@ class TableStore:
         self._probes.forget(lambda uri: uri == address.open_uri)
         self._newest.forget(address)
         self.ref_starts.forget(address)
+        self.known_ids.forget(address)
 
     def keep_recent(self, address: TableAddress, files: RecentFiles) -> None:
         """Have what is opened from now on use rows of small fragments that are in memory."""

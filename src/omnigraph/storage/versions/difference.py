@@ -28,6 +28,7 @@ from lance.fragment import FragmentMetadata
 from omnigraph.core.arrays import Positions, RowIds
 from omnigraph.core.errors import InvariantViolation, StorageError
 from omnigraph.core.limits import MERGE_CHUNK_BYTES, MERGE_CHUNK_ROWS
+from omnigraph.storage.files.data_file import data_file_name
 from omnigraph.storage.files.deletions import deleted_places
 from omnigraph.storage.tables.handle import SnapshotHandle
 from omnigraph.storage.tables.lance_errors import translated
@@ -75,7 +76,7 @@ class FragmentState:
         """Read it from the metadata of a version."""
         files, deletion = () if fragment.overlays else fragment.files, fragment.deletion_file
         return FragmentState(
-            tuple(file.path for file in files),
+            tuple(map(data_file_name, files)),
             "" if deletion is None else f"{deletion.read_version}-{deletion.id}",
             fragment.physical_rows,
             0 if deletion is None else int(deletion.num_deleted_rows or 0),

@@ -60,6 +60,7 @@ from omnigraph.core.values import read_json
 from omnigraph.storage.control.object_store import ObjectStore
 from omnigraph.storage.control.os_errors import storage_error
 from omnigraph.storage.control.uri import GraphRoot, is_in_store, split_address
+from omnigraph.storage.files.data_file import data_file_name
 from omnigraph.storage.files.sums import FileSum
 from omnigraph.storage.files.version_file import VERSIONS_DIR, version_file_name
 from omnigraph.storage.tables.handle import TableAddress
@@ -233,7 +234,7 @@ class RowSequences:
 
     def row_ids_at(self, fragment: FragmentMetadata, places: RowIds) -> RowIds | None:
         """Return the row ids of places of a fragment, or `None` if the version does not say them."""
-        path = fragment.files[0].path
+        path = data_file_name(fragment.files[0])
         first = self._first.get(path)
         if first is not None:
             return first + places

@@ -1,6 +1,5 @@
-"""`verify`: compare every file that live branches need, or that a commit recorded, with what is on the disk.
+"""Every file that live branches need, or that a commit recorded, compared with what is on the disk.
 
-V1  Nothing is written and nothing is healed; a graph that does not open can still be verified.
 V2  A version is needed while a present or past pin of a live branch names it. What it names must exist with
     the length that it gives; what a commit recorded must have that length and that checksum.
 V3  One damaged file hides no other: what cannot be followed beyond it is reported, and the rest is compared.
@@ -10,89 +9,28 @@ V5  A key is in a manifest once; nothing but the publisher makes sure of that, s
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from enum import StrEnum
+from posixpath import normpath
 
 from omnigraph.commit.parts import Parts
-from omnigraph.core.errors import GraphNotFound, OmnigraphError
+from omnigraph.core.errors import OmnigraphError
 from omnigraph.history.branches import trimmed_name
 from omnigraph.history.identity import BranchIdentity
 from omnigraph.history.manifest_rows import MANIFEST_DIR
 from omnigraph.history.recorded_sums import recorded_sums
-from omnigraph.operations.open import make_parts
+from omnigraph.operations.verify.report import (
+    FileReport,
+    FileStatus,
+    FindingKind,
+    Progress,
+    VerifyFinding,
+    VerifyProgress,
+)
 from omnigraph.storage.control.graph_files import GraphFiles, graph_files
 from omnigraph.storage.files.sums import FileSum
 from omnigraph.storage.files.version_file import HollowContent, decode_version, version_file_name
 from omnigraph.storage.tables.handle import ref_path
-
-
-class FileStatus(StrEnum):
-    """What became of a file since its commit."""
-
-    OK = "ok"
-    MISSING = "missing"
-    LENGTH = "length"
-    CHECKSUM = "checksum"
-    NOT_RECORDED = "not_recorded"  # it exists, and what it should hold is unknown
-
-    @property
-    def is_damage(self) -> bool:
-        """Whether something is wrong with the file."""
-        return self not in {FileStatus.OK, FileStatus.NOT_RECORDED}
-
-
-@dataclass(frozen=True, slots=True)
-class FileReport:
-    """One file: what it should be, and what it is."""
-
-    path: str
-    status: FileStatus
-    length: int | None
-    found_length: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class VerifyReport:
-    """What a verification found.
-
-    `unread` gives the branches whose manifest cannot be followed, and why; `repeated` the keys that a
-    manifest has more than once.
-    """
-
-    branches: tuple[str, ...]
-    files: tuple[FileReport, ...]
-    unread: tuple[str, ...] = ()
-    repeated: tuple[str, ...] = ()
-
-    @property
-    def damaged(self) -> tuple[FileReport, ...]:
-        """The files with something wrong."""
-        return tuple(file for file in self.files if file.status.is_damage)
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether nothing is wrong."""
-        return not self.damaged and not self.unread and not self.repeated
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """How many files have each status."""
-        found = dict.fromkeys((status.value for status in FileStatus), 0)
-        for file in self.files:
-            found[file.status.value] += 1
-        return found
-
-
-@dataclass(frozen=True, slots=True)
-class VerifyProgress:
-    """The progress of a verification."""
-
-    files_done: int
-    files_total: int
-
-
-Progress = Callable[[VerifyProgress], None]
 
 
 @dataclass(slots=True)
@@ -114,8 +52,34 @@ class _Look:
     repeated: list[str] = field(default_factory=list)
 
 
-def verify(parts: Parts, *, branch: str | None = None, progress: Progress = lambda _: None) -> VerifyReport:
-    """Compare the files of all branches, or of one, with what is recorded about them (V1, V2).
+@dataclass(frozen=True, slots=True)
+class ComparedFiles:
+    """What became of the files of some branches.
+
+    `needed` are the paths of all files that a present or past pin needs, or that a commit recorded.
+    """
+
+    branches: tuple[str, ...]
+    files: tuple[FileReport, ...]
+    unread: tuple[str, ...]
+    repeated: tuple[str, ...]
+    needed: frozenset[str]
+
+    def findings(self) -> Iterator[VerifyFinding]:
+        """Yield what is wrong."""
+        for reason in self.unread:
+            branch, _, why = reason.partition(": ")
+            yield VerifyFinding.of(FindingKind.MANIFEST, f"branch {branch}", why)
+        for reason in self.repeated:
+            branch, _, what = reason.partition(": ")
+            yield VerifyFinding.of(FindingKind.REPEATED_KEY, f"branch {branch}", what)
+        for file in self.files:
+            if file.status.is_damage:
+                yield VerifyFinding.of(FindingKind.FILE, file.path, _told(file))
+
+
+def compare_files(parts: Parts, branch: str | None, progress: Progress) -> ComparedFiles:
+    """Compare the files of all branches, or of one, with what is recorded about them (V2).
 
     Raises:
         BranchNotFound: there is no such branch.
@@ -126,28 +90,40 @@ def verify(parts: Parts, *, branch: str | None = None, progress: Progress = lamb
     reports = []
     for number, path in enumerate(sorted(look.needs), start=1):
         reports.append(_compare(files, path, look.needs[path]))
-        progress(VerifyProgress(number, len(look.needs)))
-    unread = tuple(look.unread.values())
-    report = VerifyReport(look.branches, tuple(reports), unread, tuple(look.repeated))
-    return report if report.is_whole else _looked_at_again(parts, branch, report, look.unread)
+        progress(VerifyProgress("comparing files", number, len(look.needs), path))
+    is_whole = not look.unread and not look.repeated
+    if is_whole and not any(report.status.is_damage for report in reports):
+        return ComparedFiles(look.branches, tuple(reports), (), (), frozenset(look.needs))
+    return _looked_at_again(parts, branch, reports, look)
 
 
 def _looked_at_again(
-    parts: Parts, branch: str | None, report: VerifyReport, unread: dict[str, str]
-) -> VerifyReport:
-    """Return a report without what was deleted or folded in the meantime (V4)."""
+    parts: Parts, branch: str | None, reports: list[FileReport], before: _Look
+) -> ComparedFiles:
+    """Return what both looks find: not what was deleted or folded in the meantime (V4)."""
     files = graph_files(parts.root)
     look = _look(parts, files, branch)
-    reports = []
-    for file in report.files:
+    kept = []
+    for file in reports:
         if not file.status.is_damage:
-            reports.append(file)
+            kept.append(file)
         elif file.path in look.needs:
-            reports.append(_compare(files, file.path, look.needs[file.path]))
+            kept.append(_compare(files, file.path, look.needs[file.path]))
         elif look.unread:
-            reports.append(file)  # what such a branch needs is unknown: it may be this
-    reasons = tuple(reason for name, reason in look.unread.items() if name in unread)
-    return VerifyReport(look.branches, tuple(reports), reasons, tuple(look.repeated))
+            kept.append(file)  # what such a branch needs is unknown: it may be this
+    unread = tuple(reason for name, reason in look.unread.items() if name in before.unread)
+    needed = frozenset((*before.needs, *look.needs))
+    return ComparedFiles(look.branches, tuple(kept), unread, tuple(look.repeated), needed)
+
+
+def _told(file: FileReport) -> str:
+    match file.status:
+        case FileStatus.MISSING:
+            return "is missing"
+        case FileStatus.LENGTH:
+            return f"has {file.found_length} bytes instead of {file.length}"
+        case _:
+            return "does not hold what its commit wrote"
 
 
 def _look(parts: Parts, files: GraphFiles, branch: str | None) -> _Look:
@@ -156,20 +132,6 @@ def _look(parts: Parts, files: GraphFiles, branch: str | None) -> _Look:
     for found in chosen:
         _follow(parts, files, found, look)
     return look
-
-
-def verify_place(uri: str, *, branch: str | None = None, progress: Progress = lambda _: None) -> VerifyReport:
-    """Verify the graph at a place without opening it (V1).
-
-    Raises:
-        GraphNotFound: there is no graph at this place.
-        BranchNotFound: there is no such branch.
-        StorageError: something cannot be read, which says nothing about what is in it.
-    """
-    parts = make_parts(uri)
-    if not parts.adapter.exists(MANIFEST_DIR):
-        raise GraphNotFound(f"no graph at {parts.root.uri}: nothing to verify")
-    return verify(parts, branch=branch, progress=progress)
 
 
 def _follow(parts: Parts, files: GraphFiles, branch: BranchIdentity, look: _Look) -> None:
@@ -211,9 +173,11 @@ def _add_version(files: GraphFiles, dataset: str, version: int, needs: dict[str,
     except HollowContent:
         need.is_broken = True
         return
-    for file in decoded.files:
-        found = needs.setdefault(f"{dataset}/{file.path}", _Needs())
-        found.length = file.size if found.length is None else found.length
+    named = [(f"{dataset}/{file.path}", file.size) for file in decoded.files]
+    shared = [(normpath(f"{dataset}/{file.path}"), file.size) for file in decoded.shared]
+    for name, size in (*named, *shared):
+        found = needs.setdefault(name, _Needs())
+        found.length = size if found.length is None else found.length
 
 
 def _compare(files: GraphFiles, path: str, need: _Needs) -> FileReport:

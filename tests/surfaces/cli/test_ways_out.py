@@ -1,0 +1,63 @@
+"""Commands that findings and error messages name as the way out: each exists, with its flags."""
+
+import re
+from pathlib import Path
+
+import click
+import pytest
+
+import omnigraph as package
+from omnigraph.cli.main import COMMANDS
+from omnigraph.cli.main import omnigraph as program
+from omnigraph.operations.verify.report import FindingKind, VerifyFinding
+
+SOURCES = Path(package.__file__).parent
+NAMED = re.compile(r"omnigraph (?P<command>[a-z-]+)(?P<rest>(?: (?:--[a-z-]+|[a-z]+))*)")
+# Words behind the name of the program that are no commands: prose, and the name of the package.
+PROSE = {
+    *("runs", "version", "does", "graph", "has", "is", "in", "itself", "the", "that", "where", "was", "on"),
+}
+
+
+def named_in(text: str) -> set[tuple[str, tuple[str, ...]]]:
+    """Return the commands that a text names, each with its flags."""
+    return {
+        (match["command"], tuple(word for word in match["rest"].split() if word.startswith("--")))
+        for match in NAMED.finditer(text)
+        if match["command"] not in PROSE - set(COMMANDS)
+    }
+
+
+def has(command: str, flags: tuple[str, ...]) -> bool:
+    """Say whether a command exists and takes some flags."""
+    found = program.get_command(click.Context(program), command) if command in COMMANDS else None
+    if found is None:
+        return False
+    options = {name for parameter in found.params for name in parameter.opts}
+    return set(flags) <= options
+
+
+@pytest.mark.case("engine", 519)
+@pytest.mark.parametrize("kind", FindingKind)
+def test_the_way_out_of_every_finding_exists(kind: FindingKind) -> None:
+    finding = VerifyFinding.of(kind, "here", "this")
+
+    named = named_in(finding.remedy)
+
+    assert finding.meaning
+    assert named or "put " in finding.remedy
+    assert {item for item in named if not has(*item)} == set()
+
+
+@pytest.mark.case("engine", 519)
+def test_every_command_that_a_message_names_exists() -> None:
+    """Texts in quotes in the source, where a person is told what to type."""
+    named = {
+        item
+        for file in SOURCES.rglob("*.py")
+        for quoted in re.findall(r"(?:run|with|use|by|--) '?(omnigraph [^'\"\n]*)", file.read_text())
+        for item in named_in(quoted)
+    }
+
+    assert ("repair", ()) in named
+    assert {item for item in named if not has(*item)} == set()
