@@ -146,6 +146,7 @@ def publish_schema(
             _emptied(graph, attempt, fork, types[fork.identity], state.branch)
             for fork in begun.tables.values()
         ]
+        commits.sort(key=lambda commit: commit.entry.table_key)
         return attempt.commit(commits, [forks, begun, made])
 
 
