@@ -118,7 +118,7 @@ def look(root: Path, branch: str | None) -> tuple[str, dict[str, object], list[s
     with omnigraph.open(root, mode="ro") as graph:
         rows = {
             type_.table_key: sorted(
-                (str(sorted(row.items())) for row in graph.table(type_.table_key, branch=branch).to_pylist())
+                str(sorted(row.items())) for row in graph.table(type_.table_key, branch=branch).to_pylist()
             )
             for type_ in graph.catalog_on(branch).types
         }
