@@ -36,6 +36,9 @@ edge Knows: Person -> Person {
 
 edge WorksAt: Person -> Company
 """
+EVOLVED = SCHEMA.replace("age: I32?", "age: I32?\n    email: String?").replace(
+    "since: I32?", "since: I32?\n    until: I32?"
+)
 COLUMNS = {
     "Person": ("name", "age"),
     "Company": ("name", "city"),
@@ -151,6 +154,15 @@ _MERGE_POINTS = {
     "P2": "branch_merge.post_table=",
     "P3": "branch_merge.post_phase_b_pre_manifest_commit=",
     "P5": "branch_merge.post_publish_pre_sidecar_delete=",
+    "P6": "recovery.sidecar_delete=",
+    "P7": "lock.post_sidecar_delete_pre_unlink=",
+}
+_SCHEMA_POINTS = {
+    "P0": "schema_apply.post_stage_pre_gate=",
+    "P1": "schema_apply.post_sidecar_pre_commit=",
+    "P2": "schema_apply.post_table_commit=",
+    "P3": "schema_apply.before_manifest_commit=",
+    "P5": "schema_apply.after_manifest_commit=",
     "P6": "recovery.sidecar_delete=",
     "P7": "lock.post_sidecar_delete_pre_unlink=",
 }
@@ -284,6 +296,15 @@ WRITERS = {
                 Knows=[("ann", "bob", 2001), ("dan", "ann", 2003)],
             ),
             _MERGE_POINTS,
+        ),
+        Writer(
+            "schema_apply",
+            "SchemaApply",
+            lambda graph: graph.apply_schema(EVOLVED, index=False, actor="writer"),
+            ("edge:Knows", "node:Person"),
+            BEFORE,
+            _SCHEMA_POINTS,
+            needs_restore=True,
         ),
         Writer(
             "ensure_indices",

@@ -1,10 +1,11 @@
-"""Forks that nothing names: dropped with the sidecar that made them, or once they are old enough.
+"""Forks and tables that nothing names: dropped with the sidecar that made them, or once they are old enough.
 
 R1  A fork that is named by a pin of a live branch, past pins included, by a sidecar or by a version in
     quarantine is never dropped.
 R2  A fork is not considered a leftover before `ORPHAN_GRACE` has passed: a distributed load may hold one for
     hours without a sidecar, and a commit on a dropped ref lands without an error and cannot be read.
 R3  If anything cannot be listed or read, nothing is dropped.
+R4  A table is removed only by what its first commit says: what somebody else put at its place is not ours.
 """
 
 from collections.abc import Iterable
@@ -76,28 +77,23 @@ def is_old_ref(parts: Parts, ref: str) -> bool:
 
 
 def drop_unpublished_tables(parts: Parts, sidecar: Sidecar) -> None:
-    """Drop the tables that a write had made and that came to nothing; no branch ever knew them.
+    """Drop the tables that a write had made and that came to nothing; no branch ever knew them."""
+    created = [table for table in sidecar.tables if table.is_created and table.ref is None]
+    drop_made_tables(parts, ((table.table_path, table.transaction_uuid) for table in created))
 
-    Only what this write made: a table at such a place that somebody else made is not ours to remove.
+
+def drop_made_tables(parts: Parts, made: Iterable[tuple[str, str | None]]) -> None:
+    """Remove tables that no manifest names, each with the commit that made it (R4).
+
+    What cannot be removed is a warning, and left for cleanup.
     """
-    for table in sidecar.tables:
-        if not table.is_created or table.ref is not None:
-            continue
+    for location, transaction_uuid in made:
         try:
-            made = parts.store.transaction_info(parts.address_of(table.table_path, None), 1)
+            if parts.store.transaction_info(parts.address_of(location, None), 1).uuid == transaction_uuid:
+                parts.adapter.delete_prefix(location)
         except StorageError as error:
             if error.kind != "not_found":
-                parts.warn(f"a table of {sidecar.operation_id} is left for cleanup: {error}")
-            continue
-        if made.uuid == table.transaction_uuid:
-            drop_tables(parts, [table.table_path])
-
-
-def drop_tables(parts: Parts, locations: Iterable[str]) -> None:
-    """Remove tables that no manifest names; what cannot be removed is a warning, and left for cleanup."""
-    for location in locations:
-        try:
-            parts.adapter.delete_prefix(location)
+                parts.warn(f"an unused table is left for cleanup: {error}")
         except OmnigraphError as error:
             parts.warn(f"an unused table is left for cleanup: {error}")
 

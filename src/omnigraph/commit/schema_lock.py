@@ -86,7 +86,7 @@ def schema_lock(parts: Parts, *, exclusive: bool) -> Iterator[None]:
             _release(parts, holder)
     finally:
         if lock is not None:
-            lock.release(remove=True)
+            _let_go(parts, lock)
 
 
 def _take(parts: Parts, holder: SchemaLockHolder) -> None:
@@ -116,6 +116,14 @@ def _release(parts: Parts, holder: SchemaLockHolder) -> None:
         parts.warn(
             f"the lock of the schema change could not be removed, and does not count any more: {error}"
         )
+
+
+def _let_go(parts: Parts, lock: WriterLock) -> None:
+    """Release the file lock; a file that cannot be removed is litter, and fails no change that has landed."""
+    try:
+        lock.release(remove=True)
+    except Exception as error:  # noqa: BLE001 - only bookkeeping is left
+        parts.warn(f"the lock file of {lock.operation_id} could not be removed: {error}")
 
 
 def _living(parts: Parts, text: str) -> SchemaLockHolder | None:

@@ -30,7 +30,7 @@ from omnigraph.commit.changes import Expectation, LineageIntent, PinChange, publ
 from omnigraph.commit.outcome import Landed, Made, NoEffect, Pending
 from omnigraph.commit.parts import Parts
 from omnigraph.commit.publish import ManifestPublisher, PublishOutcome
-from omnigraph.commit.reclaim import drop_refs, drop_tables, reclaim_orphaned_forks
+from omnigraph.commit.reclaim import drop_made_tables, drop_refs, reclaim_orphaned_forks
 from omnigraph.commit.recovery.classify import is_layout_only
 from omnigraph.commit.recovery.ending import require_going_on
 from omnigraph.commit.recovery.pending import list_pending
@@ -147,8 +147,13 @@ class NewTables:
     """The tables that one attempt makes; what is still its own at the end is removed."""
 
     _parts: Parts
-    _entries: Sequence[TableEntry]
+    _made: list[tuple[str, str | None]] = field(default_factory=list)
     _is_owned: bool = True
+
+    def add(self, entry: TableEntry, write: StagedWrite) -> StagedWrite:
+        """Take the commit that makes a table, and return it."""
+        self._made.append((entry.location, write.transaction_uuid))
+        return write
 
     def hand_over(self) -> None:
         """Hand the tables over to a commit."""
@@ -160,13 +165,13 @@ class NewTables:
 
     def _end(self) -> None:
         if self._is_owned:
-            drop_tables(self._parts, [entry.location for entry in self._entries])
+            drop_made_tables(self._parts, self._made)
 
 
 @contextmanager
-def new_tables(parts: Parts, entries: Sequence[TableEntry]) -> Iterator[NewTables]:
+def new_tables(parts: Parts) -> Iterator[NewTables]:
     """Yield the tables that an attempt is about to make; no branch knows any of them yet."""
-    made = NewTables(parts, entries)
+    made = NewTables(parts)
     with delivering_behind():
         try:
             yield made

@@ -19,7 +19,7 @@ from omnigraph.commit.publish import PublishOutcome
 from omnigraph.commit.schema_change import EndedTable, RenamedTable, SchemaChange
 from omnigraph.commit.section import FailpointNames, TableCommit
 from omnigraph.commit.sidecar import WriterKind
-from omnigraph.commit.write import Attempt, Change, entered, new_tables, owns
+from omnigraph.commit.write import Attempt, Change, NewTables, entered, new_tables, owns
 from omnigraph.core.failpoint import hit
 from omnigraph.history.contract import SCHEMA_IR, Contract, accepted_in, compiled
 from omnigraph.history.fold import TableEntry
@@ -135,17 +135,18 @@ def publish_schema(
         entered(parts, graph.publisher, change, moved=[entry for entry, _ in owned]) as attempt,
         attempt.forked(snapshot.entry(key) for key in inherited) as forks,
         attempt.forked(known) as begun,
-        new_tables(parts, created) as made,
+        new_tables(parts) as made,
     ):
         writes = [*owned]
         writes += [(fork, shaping.stage(fork, inherited[key])) for key, fork in forks.tables.items()]
         commits = [attempt.staged(*write) for write in writes]
         types = {identity_of(type_): type_ for type_ in tables.added}
-        commits += [_creation(graph, attempt, entry, types[entry.identity]) for entry in created]
+        commits += [_creation(graph, attempt, made, entry, types[entry.identity]) for entry in created]
         commits += [
             _emptied(graph, attempt, fork, types[fork.identity], state.branch)
             for fork in begun.tables.values()
         ]
+        commits.sort(key=lambda commit: commit.entry.table_key)
         return attempt.commit(commits, [forks, begun, made])
 
 
@@ -237,6 +238,8 @@ def _emptied(
     return attempt.creation(replace(unknown_entry(fork, branch), table_key=type_.table_key), staged)
 
 
-def _creation(graph: OpenGraph, attempt: Attempt, entry: TableEntry, type_: EntityType) -> TableCommit:
+def _creation(
+    graph: OpenGraph, attempt: Attempt, made: NewTables, entry: TableEntry, type_: EntityType
+) -> TableCommit:
     staged = graph.parts.stager.stage_create_table(graph.parts.address(entry), arrow_schema(type_))
-    return attempt.creation(entry, staged)
+    return attempt.creation(entry, made.add(entry, staged))
