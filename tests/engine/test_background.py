@@ -33,7 +33,7 @@ from tests.support.queries import mutation
 from tests.support.seam import internals, patched
 from tests.support.system import Script
 
-OFTEN = 6  # commits of a table between two rounds
+OFTEN = 8  # the interval of upkeep; a thread begins after six commits of a table
 WAIT_S = 20
 
 
@@ -67,6 +67,11 @@ def passed(place: str) -> Iterator[threading.Event]:
 def write(graph: Graph, name: str, *, branch: str | None = None) -> None:
     """Write one row."""
     graph.mutate(mutation(f'insert Person {{ name: "{name}" }}'), branch=branch)
+
+
+def until_due(graph: Graph) -> int:
+    """Return how many commits more bring the table of persons to its first round."""
+    return OFTEN * 3 // 4 - pins(graph)["node:Person"]
 
 
 def maintained(graph: Graph, *, branch: str | None = None) -> int:
@@ -132,17 +137,17 @@ def test_an_error_is_a_warning_and_the_table_waits(root: Path, caplog: pytest.Lo
             raise RuntimeError("no luck")
 
         with failpoint("upkeep.post_sidecar_pre_compact", call=fail):
-            for number in range(OFTEN):
+            for number in range(until_due(graph)):
                 write(graph, f"w{number}")
             assert told.wait(WAIT_S)
-            for number in range(OFTEN - 3):
+            for number in range(4):
                 write(graph, f"x{number}")
         graph.close()
 
     assert len(tries) == 1
     assert any("node:Person" in record.getMessage() for record in caplog.records)
     with reopen(root) as graph:
-        assert len(ids(graph, "Person")) == 1 + OFTEN + OFTEN - 3
+        assert len(ids(graph, "Person")) == 1 + 3 + 4
         assert_settled(graph)
 
 
@@ -156,7 +161,7 @@ def test_a_write_beside_a_round_that_fails_does_not_notice(root: Path) -> None:
         raise RuntimeError("no luck")
 
     with opened(root) as graph:
-        for number in range(OFTEN - pins(graph)["node:Person"] - 1):
+        for number in range(until_due(graph) - 1):
             write(graph, f"w{number}")
 
         def write_twice() -> None:
@@ -190,7 +195,7 @@ def test_closing_waits_for_the_step_at_hand(root: Path) -> None:
         closed.set()
 
     with failpoint("upkeep.post_compact_pre_index", call=hold):
-        for number in range(OFTEN - pins(graph)["node:Person"]):
+        for number in range(until_due(graph)):
             write(graph, f"w{number}")
         assert at_work.wait(WAIT_S)
         closing = threading.Thread(target=close)
@@ -209,7 +214,7 @@ PROGRAM = """
 import sys
 import omnigraph
 import omnigraph.operations.upkeep
-omnigraph.operations.upkeep.UPKEEP_INTERVAL = 6
+omnigraph.operations.upkeep.UPKEEP_INTERVAL = 8
 graph = omnigraph.open(sys.argv[1])
 for number in range(20):
     graph.mutate(f'query add() {{ insert Person {{ name: "w{number}" }} }}')

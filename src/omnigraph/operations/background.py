@@ -3,8 +3,8 @@
 B1  While it waits, the thread holds no queue, gate or lock; at work it holds the queue of one table.
 B2  Nothing that goes wrong here reaches a caller: it is a warning, and the table waits for another interval.
 B3  It ends with its handle. `close` and the end of the process wait for the step at hand; no other begins.
-B4  Upkeep is due by the rule of the writes that would have done it (K1 of `upkeep.py`). What is too heavy for
-    a write follows a round where the layout asks for it, and before the first one of a table.
+B4  Upkeep is due as for the writes that would have done it (K1 of `upkeep.py`), a little earlier. What is too
+    heavy for a write follows a round where the layout asks for it, and the first look at a table.
 """
 
 import atexit
@@ -20,7 +20,7 @@ from omnigraph.history.identity import BranchIdentity
 from omnigraph.operations.context import OpenGraph
 from omnigraph.operations.layout import lay_out, plan_table
 from omnigraph.operations.optimize import FAILPOINTS
-from omnigraph.operations.upkeep import has_many_uncovered, is_due, tend
+from omnigraph.operations.upkeep import has_many_uncovered, is_due_on_a_thread, tend
 from omnigraph.storage.tables.staged import CommittedTable
 
 SEGMENTS_MAX = 8  # of an index: a lookup asks each of them
@@ -122,7 +122,7 @@ class Maintenance:
     def _tend_table(self, branch: BranchIdentity, entry: TableEntry, rows: int) -> None:
         key = (branch, entry.table_key)
         is_known, tried = key in self._tried, self._tried.get(key, 0)
-        due = is_due(entry, tried=tried) or has_many_uncovered(self._graph, entry, rows)
+        due = is_due_on_a_thread(entry, tried=tried) or has_many_uncovered(self._graph, entry, rows)
         if is_known and not due:
             return
         self._tried[key] = entry.version if due else tried
