@@ -427,10 +427,15 @@ class ReadChecks:
     def check(self, address: TableAddress, version: int) -> None:
         """Compare all files of a version of a table, including those that a fork shares with its source.
 
+        A version that is not there has no files: it may have been cleaned up, or have stayed behind when the
+        graph was copied. Whoever opens it is told.
+
         Raises:
             GraphDamaged: one is missing, or is not what its commit wrote.
         """
         dataset = address.open_uri.removeprefix(self._parts.root.child(""))
+        if self._files.length(f"{dataset}/{version_file_name(version)}") is None:
+            return
         with self._lock:
             named = [f"{dataset}/{file.path}" for file in _named(self._files, dataset, version)]
             self._compare([f"{dataset}/{version_file_name(version)}", *named])

@@ -205,6 +205,26 @@ def test_a_shallow_copy_lists_every_commit_and_reads_the_newest(
 
 
 @pytest.mark.case("engine", 522)
+def test_a_shallow_copy_is_read_and_written_with_every_checksum_compared(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    target = tmp_path / "copy"
+    expected = shown_at(source)
+    clone(str(source), str(target), branches=["nested"], depth=1)
+    monkeypatch.setenv("OMNIGRAPH_VERIFY", "checksums")
+
+    with reopen(target) as graph:
+        for branch in graph.branches():
+            assert persons(graph, expected[branch][0][0]) == expected[branch][0][1]
+            graph.mutate(INSERT, params={"n": "more"}, branch=branch)
+        with pytest.raises(HistoricalVersionReclaimed):
+            persons(graph, expected["nested"][-3][0])
+
+    assert not caplog.records
+    assert verify_place(str(target)).counts["not_recorded"] == 0
+
+
+@pytest.mark.case("engine", 522)
 def test_a_past_that_the_source_no_longer_has_is_listed(source: Path, tmp_path: Path) -> None:
     target = tmp_path / "copy"
     expected = shown_at(source)
