@@ -178,7 +178,7 @@ def test_a_verb_that_exists_and_is_called_unbuilt_is_found(stale: str) -> None:
 @pytest.mark.parametrize(
     "fine",
     [
-        "Branches are merged. Schema apply is not built yet.",
+        "Branches are merged. Optimize is not built yet.",
         "`optimize` and `cleanup` are planned.",
         "| `merge` | two branches to one | today |\n| `server` | HTTP | planned |",
     ],
@@ -191,4 +191,4 @@ def test_the_verbs_are_those_of_the_program_and_of_a_graph() -> None:
     verbs = built_verbs()
 
     assert {"branch merge", "schema plan", "load", "mutate", "merge", "entity_at"} <= verbs
-    assert not {verb for verb in verbs if re.match(r"schema apply|optimize|cleanup|serve", verb)}
+    assert not {verb for verb in verbs if re.match(r"optimize|cleanup|serve", verb)}
