@@ -2,7 +2,6 @@
 
 from omnigraph.changes.model import EntityChange as EntityChange
 from omnigraph.commit.recovery.audit import RecoveryRecord as RecoveryRecord
-from omnigraph.commit.recovery.quiet import PendingRecovery as PendingRecovery
 from omnigraph.commit.recovery.restore import Quarantined as Quarantined
 from omnigraph.core.cleared_property import ClearedProperty as ClearedProperty
 from omnigraph.core.damage import GraphDamaged as GraphDamaged
@@ -14,10 +13,10 @@ from omnigraph.core.errors import BranchInUse as BranchInUse
 from omnigraph.core.errors import BranchMoved as BranchMoved
 from omnigraph.core.errors import BranchNotFound as BranchNotFound
 from omnigraph.core.errors import CartesianProductRefused as CartesianProductRefused
-from omnigraph.core.errors import CatalogError as CatalogError
 from omnigraph.core.errors import ChangeCursorRejected as ChangeCursorRejected
 from omnigraph.core.errors import ChangeFeedGap as ChangeFeedGap
 from omnigraph.core.errors import ChangeSchemaBoundary as ChangeSchemaBoundary
+from omnigraph.core.errors import CloneUnfinished as CloneUnfinished
 from omnigraph.core.errors import ClusterManaged as ClusterManaged
 from omnigraph.core.errors import ColumnsLeftOut as ColumnsLeftOut
 from omnigraph.core.errors import CommitConflict as CommitConflict
@@ -41,12 +40,10 @@ from omnigraph.core.errors import InitializationIndeterminate as InitializationI
 from omnigraph.core.errors import InvariantViolation as InvariantViolation
 from omnigraph.core.errors import KeyConflict as KeyConflict
 from omnigraph.core.errors import MergeConflicts as MergeConflicts
-from omnigraph.core.errors import MixedMutation as MixedMutation
 from omnigraph.core.errors import NotFoundError as NotFoundError
 from omnigraph.core.errors import OmnigraphError as OmnigraphError
 from omnigraph.core.errors import ParameterError as ParameterError
-from omnigraph.core.errors import ParseError as ParseError
-from omnigraph.core.errors import PlanError as PlanError
+from omnigraph.core.errors import PendingRecovery as PendingRecovery
 from omnigraph.core.errors import PolicyDenied as PolicyDenied
 from omnigraph.core.errors import PreconditionFailed as PreconditionFailed
 from omnigraph.core.errors import PublishRetriesExhausted as PublishRetriesExhausted
@@ -62,11 +59,9 @@ from omnigraph.core.errors import SchemaContractConflict as SchemaContractConfli
 from omnigraph.core.errors import SchemaError as SchemaError
 from omnigraph.core.errors import SidecarCorrupt as SidecarCorrupt
 from omnigraph.core.errors import SidecarTooNew as SidecarTooNew
-from omnigraph.core.errors import SourceError as SourceError
 from omnigraph.core.errors import SparkUnavailable as SparkUnavailable
 from omnigraph.core.errors import StaleCommit as StaleCommit
 from omnigraph.core.errors import StorageError as StorageError
-from omnigraph.core.errors import TypeCheckError as TypeCheckError
 from omnigraph.core.errors import UnsupportedError as UnsupportedError
 from omnigraph.core.errors import ValidationError as ValidationError
 from omnigraph.core.errors import VersionNotFound as VersionNotFound
@@ -74,7 +69,15 @@ from omnigraph.core.errors import WriterEnded as WriterEnded
 from omnigraph.core.errors import WriterLeaseHeld as WriterLeaseHeld
 from omnigraph.core.merge_conflict import MergeConflict as MergeConflict
 from omnigraph.core.merge_conflict import MergeConflictKind as MergeConflictKind
+from omnigraph.core.source_errors import CatalogError as CatalogError
+from omnigraph.core.source_errors import MixedMutation as MixedMutation
+from omnigraph.core.source_errors import ParseError as ParseError
+from omnigraph.core.source_errors import PlanError as PlanError
+from omnigraph.core.source_errors import SourceError as SourceError
+from omnigraph.core.source_errors import TypeCheckError as TypeCheckError
 from omnigraph.embedding import EmbeddingConfig as EmbeddingConfig
+from omnigraph.graph.copying import check_copy as check_copy
+from omnigraph.graph.copying import clone as clone
 from omnigraph.graph.graph import Graph as Graph
 from omnigraph.graph.opening import init as init
 from omnigraph.graph.opening import open as open
@@ -92,6 +95,8 @@ from omnigraph.operations.changes.commit_changes import CommitChangesPage as Com
 from omnigraph.operations.changes.diff import Diff as Diff
 from omnigraph.operations.changes.feed import ChangeFeed as ChangeFeed
 from omnigraph.operations.changes.feed import ChangeFeedPage as ChangeFeedPage
+from omnigraph.operations.clone.check_copy import CopyReport as CopyReport
+from omnigraph.operations.clone.clone import CloneResult as CloneResult
 from omnigraph.operations.embed.model import EmbedResult as EmbedResult
 from omnigraph.operations.ensure_indices import IndexResult as IndexResult
 from omnigraph.operations.ensure_indices import PendingIndex as PendingIndex

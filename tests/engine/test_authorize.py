@@ -54,6 +54,8 @@ ENTRIES: dict[str, tuple[str, Callable[[Graph, Path], object]]] = {
     "upgrade_branch": ("schema_apply", lambda graph, _: graph.upgrade_branch("main", actor="ann")),
     "catalog_on": ("read", lambda graph, _: graph.catalog_on("main")),
     "ensure_indices": ("admin", lambda graph, _: graph.ensure_indices(actor="ann")),
+    "repair": ("admin", lambda graph, _: graph.repair(actor="ann")),
+    "optimize": ("admin", lambda graph, _: graph.optimize(actor="ann")),
     "query": ("read", lambda graph, _: graph.query(READ)),
     "explain": ("read", lambda graph, _: graph.explain(READ)),
     "at": ("read", lambda graph, _: graph.at("x")),
@@ -75,6 +77,7 @@ ENTRIES: dict[str, tuple[str, Callable[[Graph, Path], object]]] = {
     "branch from another": ("branch_create", lambda graph, _: graph.branch("june", "main").__enter__()),
     "create_branch": ("branch_create", lambda graph, _: graph.create_branch("june", actor="ann")),
     "delete_branch": ("branch_delete", lambda graph, _: graph.delete_branch("june", actor="ann")),
+    "cleanup": ("admin", lambda graph, _: graph.cleanup(1, actor="ann")),
     "merge": ("branch_merge", lambda graph, _: graph.merge("june", actor="ann")),
 }
 OF_A_BRANCH = {"branch_create", "branch_delete"}  # what is asked about the branch that the call names

@@ -41,11 +41,13 @@ VERBS: dict[str, Callable[[Graph], object]] = {
     "explain": lambda graph: graph.explain(READ),
     "export": lambda graph: graph.export(),
     "index_status": lambda graph: graph.index_status(),
+    "repair": lambda graph: graph.repair(),
     "load": lambda graph: graph.load(b'{"type": "Person", "data": {"name": "z"}}\n', "append"),
     "load_dataframes": lambda graph: graph.load_dataframes({"Person": PEOPLE}, "append"),
     "load_tables": lambda graph: graph.load_tables({"Person": PEOPLE}, "append"),
     "merge": lambda graph: graph.merge("june"),
     "mutate": lambda graph: graph.mutate(WRITE),
+    "optimize": lambda graph: graph.optimize(),
     "poll_changes": lambda graph: graph.poll_changes(),
     "query": lambda graph: graph.query(READ),
     "recoveries": lambda graph: graph.recoveries(),
@@ -53,6 +55,7 @@ VERBS: dict[str, Callable[[Graph], object]] = {
     "schema": lambda graph: graph.schema(),
     "snapshot": lambda graph: graph.snapshot(),
     "table": lambda graph: graph.table("Person"),
+    "cleanup": lambda graph: graph.cleanup(1),
     "verify": lambda graph: graph.verify(),
 }
 VIEW_VERBS: dict[str, Callable[[SnapshotView], object]] = {

@@ -263,3 +263,44 @@ def test_a_direct_build_fails_loudly_and_the_next_write_goes_on(graph: Graph) ->
     graph.mutate(mutation('insert Person { name: "cid" }'))
     assert "id__btree" in indexes(graph, "node:Person")
     assert_settled(graph)
+
+
+# What is not covered, and why
+
+
+def reasons(graph: Graph, table_key: str) -> dict[tuple[str, str], tuple[str, str | None, int]]:
+    """Return coverage, reason and uncovered rows of every declared index of a table."""
+    (found,) = [table for table in graph.index_status() if table.table_key == table_key]
+    return {
+        (index.property, index.kind): (index.coverage, index.reason, index.rows_uncovered)
+        for index in found.indexes
+    }
+
+
+@pytest.mark.case("engine", 492)
+def test_every_index_that_does_not_cover_all_rows_says_why(tmp_path: Path) -> None:
+    graph = new_graph(tmp_path / "docs", INDEXED)
+    assert {state[:2] for state in reasons(graph, "node:Doc").values()} == {("pending", "no row to index")}
+
+    graph.load(ndjson([node("Doc", code="one"), node("Doc", code="two")]), "append", index=False)
+    found = reasons(graph, "node:Doc")
+    assert found.pop(("place", "vector")) == ("pending", "no vector to train on", 0)
+    assert set(found.values()) == {("missing", "not built yet", 2)}
+
+    graph.ensure_indices()
+    graph.mutate(mutation('update Doc set { kind: "a" } where code = "one"'))
+    found = reasons(graph, "node:Doc")
+    del found["place", "vector"]
+    uncovered = "1 of 2 rows not covered: written since it was built"
+    assert set(found.values()) == {("degraded", uncovered, 1)}
+
+    graph.mutate(mutation('update Doc set { kind: "b" } where code = "two"'))
+    assert reasons(graph, "node:Doc")["id", "btree"][:2] == (
+        "degraded",
+        "2 of 2 rows not covered: written since it was built",
+    )
+
+    graph.optimize()
+    found = reasons(graph, "node:Doc")
+    assert found.pop(("place", "vector"))[0] == "pending"
+    assert set(found.values()) == {("indexed", None, 0)}

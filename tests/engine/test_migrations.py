@@ -726,7 +726,7 @@ def test_a_manifest_that_was_put_back_is_migrated_again_without_new_branches(thi
     with reopen(third) as graph:
         graph.create_branch("june")
         graph.mutate(EVE, branch="june")
-    lance.dataset(str(third / MANIFEST_DIR), version=before).restore()
+    lance.LanceDataset.commit(str(third / MANIFEST_DIR), lance.LanceOperation.Restore(before))
     assert stamp_of(third) == 3
 
     with reopen(third) as graph:

@@ -13,11 +13,11 @@ from omnigraph.core.errors import (
     BranchNotFound,
     ConflictError,
     ExpectedVersionMismatch,
-    MixedMutation,
     PreconditionFailed,
     ReadSetChanged,
 )
 from omnigraph.core.failpoint import failpoint
+from omnigraph.core.source_errors import MixedMutation
 from omnigraph.core.span import Source
 from omnigraph.graph.graph import Graph
 from omnigraph.operations.mutate import mutate

@@ -4,12 +4,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from omnigraph.core.errors import (
-    ExecutionError,
-    MixedMutation,
-    TypeCheckError,
-    ValidationError,
-)
+from omnigraph.core.errors import ExecutionError, ValidationError
+from omnigraph.core.source_errors import MixedMutation, TypeCheckError
 from omnigraph.graph.graph import Graph
 from tests.support.engine import assert_settled, contents, head, ids, listed, pins, rows
 from tests.support.queries import mutation

@@ -26,6 +26,7 @@ WRITES: dict[str, Callable[[Graph], object]] = {
     "delete_branch": lambda graph: graph.delete_branch("may"),
     "merge": lambda graph: graph.merge("may"),
     "ensure_indices": lambda graph: graph.ensure_indices(),
+    "cleanup": lambda graph: graph.cleanup(1),
 }
 
 

@@ -6,10 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.protocol import WarmWriter, new_branched_graph, new_due_graph, new_graph
+from tests.support.protocol import (
+    WarmWriter,
+    new_branched_graph,
+    new_due_graph,
+    new_graph,
+    new_untidy_graph,
+)
 
 NewRoot = Callable[[str], Path]
-TEMPLATES = {"upkeep": "due_template", "branch_merge": "branched_template"}
+TEMPLATES = {
+    "upkeep": "due_template",
+    "branch_merge": "branched_template",
+    "optimize": "untidy_template",
+}
 
 
 @pytest.fixture(scope="session")
@@ -30,6 +40,13 @@ def due_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def branched_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("branched_template") / "graph"
     new_branched_graph(root)
+    return root
+
+
+@pytest.fixture(scope="session")
+def untidy_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("untidy_template") / "graph"
+    new_untidy_graph(root)
     return root
 
 

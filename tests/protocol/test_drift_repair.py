@@ -8,12 +8,12 @@ import pytest
 
 import omnigraph
 from omnigraph.commit.recovery.pending import put_new
-from omnigraph.commit.recovery.quiet import PendingRecovery
 from omnigraph.commit.sidecar import Sidecar, SidecarTable, WriterKind
 from omnigraph.core.errors import (
     BadRequest,
     DriftNeedsRepair,
     ExpectedVersionMismatch,
+    PendingRecovery,
     SchemaApplyInProgress,
     SidecarCorrupt,
 )
@@ -229,12 +229,17 @@ def test_beside_the_sidecar_of_a_dead_writer_nothing_is_repaired(root: Path, poi
     (sidecar,) = sidecars(root)
     before = fingerprint(root)
 
+    looks: list[bool] = []
     for confirm in (False, True):
-        with pytest.raises(PendingRecovery, match="reopen it read-write first") as caught:
+        with (
+            failpoint("recovery.sidecar_list", "call", lambda: looks.append(True)),
+            pytest.raises(PendingRecovery, match="reopen it read-write first") as caught,
+        ):
             graph.repair(confirm=confirm, force=confirm)
         assert caught.value.operation_ids == (sidecar.stem,)
 
     assert fingerprint(root) == before
+    assert len(looks) == 4, "twice each time: nobody waits for the dead"
 
 
 def test_a_live_writer_that_does_not_finish_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from omnigraph.catalog.migrate import MigrationPlan, plan_migration
 from omnigraph.catalog.migration_steps import step_json
 from omnigraph.catalog.model import Catalog
 from omnigraph.catalog.shape import DesiredSchema
-from omnigraph.core.errors import CatalogError, ParseError, SourceError
+from omnigraph.core.source_errors import CatalogError, ParseError, SourceError
 from omnigraph.core.span import Source
 
 LIB = """\

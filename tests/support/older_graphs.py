@@ -17,6 +17,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -84,16 +85,15 @@ MAIN_COMMITS = (
 FEATURE_COMMITS = (*FIRST, Expected(4, 4, 3, "cid", ("ann", "bob", "cid"), branch="feature"))
 
 _MANIFEST = SCHEMA_OF_MANIFEST.set(0, pa.field("object_id", pa.utf8(), nullable=False))
-_COMMITS = pa.schema(
-    [
-        pa.field("graph_commit_id", pa.utf8(), nullable=False),
-        pa.field("manifest_branch", pa.utf8()),
-        pa.field("manifest_version", pa.uint64(), nullable=False),
-        pa.field("parent_commit_id", pa.utf8()),
-        pa.field("merged_parent_commit_id", pa.utf8()),
-        pa.field("created_at", pa.int64(), nullable=False),
-    ]
-)
+_COMMIT_FIELDS: list["pa.Field[Any]"] = [
+    pa.field("graph_commit_id", pa.utf8(), nullable=False),
+    pa.field("manifest_branch", pa.utf8()),
+    pa.field("manifest_version", pa.uint64(), nullable=False),
+    pa.field("parent_commit_id", pa.utf8()),
+    pa.field("merged_parent_commit_id", pa.utf8()),
+    pa.field("created_at", pa.int64(), nullable=False),
+]
+_COMMITS = pa.schema(_COMMIT_FIELDS)
 _ACTORS = pa.schema(
     [pa.field("graph_commit_id", pa.utf8(), nullable=False), pa.field("actor_id", pa.utf8(), nullable=False)]
 )

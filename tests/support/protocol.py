@@ -90,6 +90,20 @@ def new_branched_graph(root: Path) -> None:
         graph.mutate('query leave() { delete Person where name = "cid" }', branch="june")
 
 
+def new_untidy_graph(root: Path) -> None:
+    """Create a graph with the rows of `BEFORE`, in many files, and indexes that cover the first."""
+    lines = records(BEFORE).splitlines(keepends=True)
+    nodes = [line for line in lines if b'"type"' in line]
+    edges = [line for line in lines if b'"edge"' in line]
+    with omnigraph.init(root, SCHEMA) as graph:
+        graph.load(b"".join(nodes), "append")
+        graph.load(edges[0] + edges[2], "append")
+        for line in (edges[1], edges[3]):
+            graph.load(line, "append", index=False)
+        for line in nodes:  # the same values, in another file
+            graph.load(line, "merge", index=False)
+
+
 # Writers
 
 
@@ -98,7 +112,8 @@ class Writer:
     """What a writer does, and which traces it leaves.
 
     `tables` are the tables it commits, in that order. `lands_first` is whether its rows are committed before
-    the sidecar that a test is about is written: upkeep follows a write.
+    the sidecar that a test is about is written: upkeep follows a write. `settles_all` is whether the other
+    tables go on when one of them fails.
     """
 
     name: str
@@ -109,6 +124,7 @@ class Writer:
     points: Mapping[str, str]
     lands_first: bool = False
     needs_restore: bool = False
+    settles_all: bool = False
 
     def __str__(self) -> str:
         return self.name
@@ -158,6 +174,15 @@ _UPKEEP_POINTS = {  # the write before passes the last two as well
     "P5": "upkeep.post_publish_pre_sidecar_delete=",
     "P6": "recovery.sidecar_delete=skip:1,",
     "P7": "lock.post_sidecar_delete_pre_unlink=skip:1,",
+}
+_OPTIMIZE_POINTS = {
+    "P0": "optimize.post_recovery_check_pre_gates=",
+    "P1": "optimize.post_sidecar_pre_compact=",
+    "P2": "optimize.post_table=",
+    "P3": "optimize.post_phase_b_pre_manifest_commit=",
+    "P5": "optimize.post_publish_pre_sidecar_delete=",
+    "P6": "recovery.sidecar_delete=",
+    "P7": "lock.post_sidecar_delete_pre_unlink=",
 }
 POINTS = tuple(_WRITE_POINTS)
 
@@ -297,6 +322,15 @@ WRITERS = {
             _changed(Person=BEFORE["Person"] | {("dan", 50)}),
             _UPKEEP_POINTS,
             lands_first=True,
+        ),
+        Writer(
+            "optimize",
+            "Optimize",
+            lambda graph: graph.optimize(),
+            TABLE_KEYS,
+            BEFORE,
+            _OPTIMIZE_POINTS,
+            settles_all=True,
         ),
     )
 }

@@ -24,7 +24,8 @@ from omnigraph.catalog.bound import (
 from omnigraph.catalog.lint import lint
 from omnigraph.catalog.model import Catalog
 from omnigraph.catalog.params import describe
-from omnigraph.core.errors import ExecutionError, ParseError, PlanError, TypeCheckError
+from omnigraph.core.errors import ExecutionError
+from omnigraph.core.source_errors import ParseError, PlanError, TypeCheckError
 from omnigraph.core.span import Source
 from omnigraph.language.query_ast import Clause, Mutation, Query, QueryFile, Read
 from omnigraph.language.query_parser import parse_queries

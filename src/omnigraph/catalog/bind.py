@@ -53,7 +53,8 @@ from omnigraph.catalog.bound import (
 )
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType
 from omnigraph.core.diagnostics import Diagnostic
-from omnigraph.core.errors import BadRequest, ExecutionError, PlanError, QueryNotFound
+from omnigraph.core.errors import BadRequest, ExecutionError, QueryNotFound
+from omnigraph.core.source_errors import PlanError
 from omnigraph.core.span import Source, Span
 from omnigraph.core.values import Scalar, ValueType
 from omnigraph.language import query_ast as ast

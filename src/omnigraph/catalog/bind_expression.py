@@ -26,8 +26,9 @@ from omnigraph.catalog.bound import (
 )
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType, Property
 from omnigraph.core.diagnostics import Diagnostic
-from omnigraph.core.errors import ExecutionError, TypeCheckError
+from omnigraph.core.errors import ExecutionError
 from omnigraph.core.limits import VECTOR_DIMENSION_MAX
+from omnigraph.core.source_errors import TypeCheckError
 from omnigraph.core.span import Source, Span
 from omnigraph.core.temporal import parse_date, parse_datetime
 from omnigraph.core.values import INTEGERS, NUMBERS, Scalar, ValueType

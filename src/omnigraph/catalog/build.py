@@ -25,8 +25,8 @@ from omnigraph.catalog.shape import (
     desire,
 )
 from omnigraph.core.diagnostics import Diagnostic
-from omnigraph.core.errors import CatalogError
 from omnigraph.core.limits import DIAGNOSTICS_MAX
+from omnigraph.core.source_errors import CatalogError
 from omnigraph.core.span import Source
 from omnigraph.core.values import Scalar, ValueType, read_json
 from omnigraph.language.schema_ast import (

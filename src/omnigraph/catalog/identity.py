@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from omnigraph.catalog.shape import DeclarationKind, DesiredSchema, Hint, SchemaShape, TypeShape
 from omnigraph.core.diagnostics import Diagnostic, Severity
-from omnigraph.core.errors import CatalogError
 from omnigraph.core.ids import new_ulid
 from omnigraph.core.limits import DIAGNOSTICS_MAX
+from omnigraph.core.source_errors import CatalogError
 
 TypeKey = tuple[DeclarationKind, str]
 PropertyKey = tuple[DeclarationKind, str, str]

@@ -9,7 +9,8 @@ from omnigraph.catalog.bound import BoundMutation, BoundQuery, BoundUpdate
 from omnigraph.catalog.model import Catalog, NodeType
 from omnigraph.catalog.params import Operation, describe
 from omnigraph.core.diagnostics import Severity
-from omnigraph.core.errors import BadRequest, ParseError
+from omnigraph.core.errors import BadRequest
+from omnigraph.core.source_errors import ParseError
 from omnigraph.core.span import Source
 from omnigraph.language import query_ast as ast
 from omnigraph.language.query_parser import parse_queries

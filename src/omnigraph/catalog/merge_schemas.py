@@ -16,7 +16,7 @@ from omnigraph.catalog.build import read_schema
 from omnigraph.catalog.identity import AcceptedSchema, PropertyKey, TypeKey
 from omnigraph.catalog.render import render_schema
 from omnigraph.catalog.shape import DeclarationKind, PropertyShape, Rule, SchemaShape, TypeShape
-from omnigraph.core.errors import CatalogError, ParseError
+from omnigraph.core.source_errors import CatalogError, ParseError
 from omnigraph.core.span import Source
 from omnigraph.core.values import ValueType
 

@@ -18,7 +18,7 @@ def open_for_reading(target: GraphAddress) -> Graph:
 def open_for_writing(target: GraphAddress) -> Graph:
     """Open a graph for writing, which first finishes or undoes what dead writers left behind."""
     _show_warnings()
-    return open_graph(target.uri)
+    return open_graph(target.uri, maintenance="inline")  # a command ends before a thread has done anything
 
 
 def open_unhealed(target: GraphAddress) -> Graph:

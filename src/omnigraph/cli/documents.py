@@ -19,12 +19,16 @@ if TYPE_CHECKING:
     from omnigraph.history.commits import GraphCommit
     from omnigraph.history.state import Snapshot
     from omnigraph.operations.changes.diff import Diff
+    from omnigraph.operations.cleanup.model import CleanupResult
+    from omnigraph.operations.clone.check_copy import CopyReport
+    from omnigraph.operations.clone.clone import CloneResult
     from omnigraph.operations.embed.model import EmbedResult
     from omnigraph.operations.ensure_indices import IndexResult, PendingIndex
     from omnigraph.operations.index_status import TableIndexes
     from omnigraph.operations.load.load import LoadResult
     from omnigraph.operations.merge.merge import MergeResult
     from omnigraph.operations.mutate import MutationResult
+    from omnigraph.operations.optimize import OptimizeResult
     from omnigraph.operations.repair_drift import DriftRepair
     from omnigraph.operations.schema.apply import SchemaApplyResult
     from omnigraph.operations.verify.report import VerifyReport
@@ -268,12 +272,37 @@ def index_result_document(result: "IndexResult", *, uri: str, branch: str | None
     }
 
 
+def optimize_document(result: "OptimizeResult", *, uri: str) -> Json:
+    """Return what became of every table, and of the manifest."""
+    return {
+        "uri": uri,
+        "tables": [
+            {
+                "table_key": table.table_key,
+                "fragments_removed": table.fragments_removed,
+                "fragments_added": table.fragments_added,
+                "committed": table.committed,
+                "skipped": table.skipped,
+                "manifest_version": table.manifest_version,
+                "lance_head_version": table.lance_head_version,
+                "pending_indexes": [
+                    {"property": index.property, "reason": index.reason} for index in table.pending_indexes
+                ],
+            }
+            for table in result.tables
+        ],
+        "commit": _commit_or_null(result.commit),
+    }
+
+
 def _table_indexes(table: "TableIndexes") -> Json:
     indexes: list[Json] = []
     for index in table.indexes:
         document: Json = {"property": index.property, "kind": index.kind, "coverage": index.coverage}
         if index.reason is not None:
             document["reason"] = index.reason
+        if index.coverage == "degraded":
+            document["rows_uncovered"] = index.rows_uncovered
         indexes.append(document)
     return {"table_key": table.table_key, "indexes": indexes}
 
@@ -330,4 +359,62 @@ def verify_document(report: "VerifyReport", uri: str) -> Json:
             for file in report.files
         ],
         "unreferenced": [{"path": file.path, "length": file.length} for file in report.unreferenced],
+    }
+
+
+def cleanup_document(result: "CleanupResult", uri: str) -> Json:
+    """Return what a cleanup removed, or would remove, table by table."""
+    return {
+        "uri": uri,
+        "keep_versions": result.keep,
+        "older_than_secs": None if result.older_than_s is None else int(result.older_than_s),
+        "dry_run": result.is_dry_run,
+        "tables": [
+            {
+                "table_key": row.table_key,
+                "bytes_removed": row.bytes_removed,
+                "old_versions_removed": row.old_versions_removed,
+                "error": row.error,
+            }
+            for row in result.tables
+        ],
+        "leftovers": list(result.leftovers),
+        "warnings": list(result.warnings),
+    }
+
+
+def clone_document(result: "CloneResult") -> Json:
+    """Return what a copy holds, and how much of it was copied by this run."""
+    return {
+        "source": result.source,
+        "target": result.target,
+        "branches": list(result.branches),
+        "head": result.head,
+        "files": result.files,
+        "bytes": result.bytes,
+        "files_copied": result.files_copied,
+        "bytes_copied": result.bytes_copied,
+        "unreadable": result.unreadable,
+    }
+
+
+def check_copy_document(report: "CopyReport") -> Json:
+    """Return what differs between two graphs."""
+    return {
+        "source": report.source,
+        "target": report.target,
+        "is_same": report.is_same,
+        "branches": list(report.branches),
+        "commits": report.commits,
+        "files": report.files,
+        "bytes": report.bytes,
+        "differences": [
+            {
+                "kind": difference.kind.value,
+                "what": difference.what,
+                "source": difference.source,
+                "target": difference.target,
+            }
+            for difference in report.differences
+        ],
     }

@@ -49,7 +49,11 @@ COMMANDS = {
     "snapshot": _entry("snapshot", "Show the version and the tables of a graph.", _GRAPH),
     "init": _entry("init", "Create an empty graph from a schema.", _STORAGE),
     "index": _entry("index", "Build missing indexes, or show which exist.", _STORAGE),
+    "optimize": _entry("optimize", "Compact tables, merge and build indexes, as one commit.", _STORAGE),
+    "cleanup": _entry("cleanup", "Remove old versions, and what nothing needs any more.", _STORAGE),
     "verify": _entry("verify", "Check files, history, schema, rows and indexes of a graph.", _STORAGE),
+    "clone": _entry("clone", "Copy a graph to another place.", _STORAGE),
+    "check-copy": _entry("check_copy", "Say what differs between a graph and its copy.", _STORAGE),
     "recovery": _entry("recovery", "List what was recovered after interrupted writes.", _STORAGE),
     "repair": _entry(
         "repair", "Publish what others committed to tables, or go back to an older version.", _STORAGE

@@ -29,6 +29,7 @@ from omnigraph.core.ids import new_ulid
 from omnigraph.history.branches import Branches
 from omnigraph.history.coordinator import Coordinator
 from omnigraph.history.fold import TableEntry
+from omnigraph.history.readers import Readers
 from omnigraph.storage.control.durability import Syncer
 from omnigraph.storage.control.lease import boot_identity
 from omnigraph.storage.control.object_store import StorageAdapter
@@ -168,6 +169,7 @@ class Parts:
     writer: Writer | None = None
     summer: Summer = NO_SUMS
     doubts: Doubts = field(default_factory=Doubts)
+    readers: Readers = field(default_factory=Readers)
 
     def check_writer(self) -> None:
         """Make sure that others still count this process as a writer; a local disk has locks instead.

@@ -77,7 +77,8 @@ FRAGMENTS_WORTH_FOLDING = UPKEEP_INTERVAL // 2
 FRAGMENTS_MAX = UPKEEP_INTERVAL + 16
 LOCKS_DIR = "__locks"
 _UNDONE = "unsynced-publish"  # how the commit that takes a publish back marks itself
-HORIZON_S = 24 * 3600.0  # manifest versions younger than this are never trimmed
+HORIZON_S = 24 * 3600.0  # how long replaced versions of the manifest stay, unless a setting says otherwise
+HORIZON_S_MIN = 3600.0  # the shortest that can be set: no process trims what was replaced since
 
 Secure = Callable[[str | None, int, int], None]  # ref, version before a commit, version after it
 Migrate = Callable[[BranchIdentity, Secure], ManifestHandle]
@@ -137,7 +138,7 @@ class ManifestPublisher:
         check_branch: Callable[[BranchIdentity], object] = lambda _branch: None,
         migrate: Migrate | None = None,
         boot_clock: Callable[[], float] = boot_clock,
-        horizon_s: float = HORIZON_S,
+        horizon_s: float = HORIZON_S_MIN,  # of whoever trims: the settings of others are not known
         lock_wait_s: float = PUBLISH_LOCK_WAIT_S,
         summer: Summer = NO_SUMS,
         retries: int = PUBLISHER_RETRY_BUDGET,
@@ -458,6 +459,23 @@ class ManifestPublisher:
             return
         with PublishLock(self._local_root / publish_lock_file(branch), wait_s) as is_obtained:
             yield is_obtained
+
+    def compact(self, branch: BranchIdentity) -> tuple[frozenset[int], frozenset[int]]:
+        """Fold the manifest of a branch if that gains something; return its fragments before and after.
+
+        Raises:
+            PublishLockHeld: another process on this host does not release the publish lock.
+            RowLevelCasContention: a publish came in between; nothing is folded.
+            StorageError: the store failed, or the result could not be synced and was taken back.
+        """
+        address = self._coordinator.address(branch.ref)
+        with self.turn(branch.name):
+            self.supersede_unsynced(branch.ref)
+            before = self._manifest.open_fresh(address)
+            self._manifest.keep_versions(before)
+            self._compact(branch.ref)
+            after = self._manifest.open_fresh(address)
+        return frozenset(before.fragment_ids), frozenset(after.fragment_ids)
 
     def _compact_if_due(self, branch: BranchIdentity, outcome: PublishOutcome) -> None:
         """Fold the manifest's fragments; a failure is a warning, and the next publish retries."""

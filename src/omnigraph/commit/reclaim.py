@@ -29,7 +29,7 @@ def drop_unpublished_forks(parts: Parts, sidecar: Sidecar) -> None:
     if not forks:
         return
     try:
-        named = _named_refs(parts, but=sidecar.operation_id)
+        named = named_refs(parts, but=sidecar.operation_id)
     except OmnigraphError as error:
         parts.warn(f"forks of {sidecar.operation_id} are left for cleanup: {error}")
         return
@@ -42,12 +42,11 @@ def reclaim_orphaned_forks(parts: Parts, entry: TableEntry) -> None:
     """Drop forks of a table that nothing names and that are old enough (R1, R2, R3)."""
     try:
         refs = [ref.name for ref in parts.store.list_refs(parts.address(entry))]
-        oldest_kept = parts.clock() // 1_000 - ORPHAN_GRACE_S * 1_000
-        old = [ref for ref in refs if _made_at(ref) < oldest_kept]
+        old = [ref for ref in refs if is_old_ref(parts, ref)]
         if not old:
             return
         hit("fork.before_classify")
-        named = _named_refs(parts)
+        named = named_refs(parts)
         hit("fork.before_reclaim")
     except Exception as error:  # noqa: BLE001 - R3: doubt keeps everything, and fails no write
         parts.warn(f"unused forks of {entry.table_key} are left for later: {error}")
@@ -55,7 +54,7 @@ def reclaim_orphaned_forks(parts: Parts, entry: TableEntry) -> None:
     drop_refs(parts, (parts.address_of(entry.location, ref) for ref in old if ref not in named))
 
 
-def _named_refs(parts: Parts, but: str | None = None) -> frozenset[str]:
+def named_refs(parts: Parts, but: str | None = None) -> frozenset[str]:
     """Return every ref in use: those of live branches, of their pins, of other sidecars.
 
     A branch that cannot be read, or whose control object was lost, is an error (R3).
@@ -71,10 +70,10 @@ def _named_refs(parts: Parts, but: str | None = None) -> frozenset[str]:
     return frozenset(named)
 
 
-def _made_at(ref: str) -> int:
-    """Return when a ref was minted, in milliseconds; one that was not minted here counts as new."""
+def is_old_ref(parts: Parts, ref: str) -> bool:
+    """Return whether a ref was minted before the grace period (R2); one that was not minted here is new."""
     made = ulid_millis(ref.rpartition("-")[2])
-    return (1 << 62) if made is None else made
+    return made is not None and made < parts.clock() // 1_000 - ORPHAN_GRACE_S * 1_000
 
 
 def drop_unpublished_tables(parts: Parts, sidecar: Sidecar) -> None:

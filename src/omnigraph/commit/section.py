@@ -21,8 +21,13 @@ X7  A commit that a library call made on HEAD is published only if every version
 X8  In an object store tables with staged rows are committed at once: each waits only for its own requests.
     All of them have ended before anything else is done. Indexes, which land behind fences too, are not: one
     that is refused keeps the others from landing.
+X9  Tables of a layout write of several settle one by one, before anything is judged. Each is then judged by
+    the pin that is published now (X7): what others have published meanwhile may lie below. A table with rows
+    of a writer that is not done is left out of the publish; the sidecar stays for it, and goes forward when
+    that writer has ended.
 """
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -66,6 +71,8 @@ from omnigraph.storage.control.locks import WriterLock
 from omnigraph.storage.files.sums import FileSum
 from omnigraph.storage.tables.stage import CommittedTable
 
+PUBLISH_PAUSE_S = 0.02  # for the publish of a writer that a layout lies above; it grows with the attempts
+
 
 @dataclass(frozen=True, slots=True)
 class TableCommit:
@@ -95,6 +102,14 @@ class FailpointNames:
 
 
 @dataclass(frozen=True, slots=True)
+class LayoutRules:
+    """How the tables of a layout write are done: how many at once, and how often they are judged (X9)."""
+
+    tables_at_once: int = 1
+    publishes_max: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class WriteIntent:
     """Who writes, where, and what must still hold when it becomes visible.
 
@@ -109,6 +124,7 @@ class WriteIntent:
     names: FailpointNames
     pointers: tuple[PinChange, ...] = ()
     schema: SchemaChange | None = None
+    layout: LayoutRules | None = None
 
 
 def run_commit_section(
@@ -121,8 +137,8 @@ def run_commit_section(
 class _Section:
     """One pass through the phases.
 
-    `is_settled` is whether nothing is left for recovery, `has_effects` whether a table may have moved, and
-    `committed` the tables that are known to have moved.
+    `is_settled` is whether nothing is left for recovery, `has_effects` whether a table may have moved,
+    `committed` the tables that are known to have moved, and `left_out` those that wait for others (X9).
     """
 
     def __init__(
@@ -135,6 +151,7 @@ class _Section:
         self.is_settled = True
         self.has_effects = False
         self.committed: list[tuple[TableCommit, CommittedTable]] = []
+        self.left_out: list[TableCommit] = []
 
     def run(self) -> SectionOutcome:
         folder = self.parts.local_root
@@ -172,7 +189,7 @@ class _Section:
                 sidecar = self.confirm(sidecar)
             hit(self.intent.names.pre_publish)
             self.parts.check_writer()
-            outcome = self.publish()
+            outcome = self.publish() if self.intent.layout is None else self.publish_layouts(sidecar)
             hit(self.intent.names.post_publish)
         except (WriterEnded, WriterLeaseHeld) as ended:
             return self.pending(sidecar, ended)  # X6
@@ -186,7 +203,8 @@ class _Section:
             return self.pending(sidecar, failed)
         except Exception as error:  # noqa: BLE001 - the value carries it
             return self.pending(sidecar, error)
-        self.delete(sidecar)
+        if not self.left_out:
+            self.delete(sidecar)
         return Landed(outcome)
 
     def proof(self) -> Proof | None:
@@ -258,7 +276,9 @@ class _Section:
         """Commit the tables one after the other; those with staged rows on an object store at once (X8)."""
         are_rows = not is_layout_only(self.intent.kind)
         is_staged = are_rows and all(commit.transaction_uuid is not None for commit in self.commits)
-        if self.parts.local_root is None and is_staged and len(self.commits) > 1:
+        if self.intent.layout is not None:
+            self.commit_layouts(sidecar, self.intent.layout)
+        elif self.parts.local_root is None and is_staged and len(self.commits) > 1:
             self.commit_at_once(sidecar)
         else:
             for commit in self.commits:
@@ -301,11 +321,26 @@ class _Section:
             if isinstance(end, Exception):
                 raise end
 
+    def commit_layouts(self, sidecar: Sidecar, rules: LayoutRules) -> None:
+        """Bring each table into its new layout, as far as others let us (X9)."""
+        self.has_effects = True  # a library call that fails may have landed in part
+        ends = each(
+            lambda commit: self.ended(commit, sidecar), self.commits, at_once=True, most=rules.tables_at_once
+        )
+        for commit, end in zip(self.commits, ends, strict=True):
+            if isinstance(end, CommittedTable):
+                self.committed.append((commit, end))
+            elif isinstance(end, CommitConflict | StaleCommit):
+                self.left_out.append(commit)
+            elif isinstance(end, Exception):
+                raise end
+
     def ended(self, commit: TableCommit, sidecar: Sidecar) -> CommittedTable | Exception | None:
         """Return what became of one of the commits that are made at once."""
         try:
             if self.intent.names.pre_table is not None:
                 hit(self.intent.names.pre_table)
+            self.parts.check_writer()
             result = commit.run(sidecar.operation_id)
             if self.intent.names.post_table is not None:
                 hit(self.intent.names.post_table)
@@ -363,7 +398,48 @@ class _Section:
 
     # Phase C
 
-    def publish(self) -> PublishOutcome:
+    def publish_layouts(self, sidecar: Sidecar) -> PublishOutcome:
+        """Publish the tables that hold nothing of others; one that moves meanwhile is judged anew (X9)."""
+        assert self.intent.layout is not None
+        moved, refused = tuple(self.committed), tuple(self.left_out)
+        last = self.intent.layout.publishes_max
+        for attempt in range(1, last + 1):
+            expected = self.judge(sidecar, moved)
+            if self.left_out and attempt < last:
+                threading.Event().wait(PUBLISH_PAUSE_S * attempt)  # most writers are about to publish
+                continue
+            self.left_out += refused
+            if self.left_out and not self.committed:
+                raise self.lost(self.left_out[0])
+            try:
+                return self.publish(expected)
+            except ExpectedVersionMismatch:
+                if attempt == last:
+                    raise
+        raise AssertionError("unreachable: the loop returns or raises")
+
+    def judge(
+        self, sidecar: Sidecar, moved: Sequence[tuple[TableCommit, CommittedTable]]
+    ) -> dict[TableIdentity, Expectation]:
+        """Set apart what to publish and what to leave out; return where the pins of the former must be."""
+        pins = self.parts.coordinator.state(self.intent.branch).tables.pins
+        self.committed, self.left_out = [], []
+        expected = {}
+        for commit, result in moved:
+            entry = commit.entry
+            pinned = pins[entry.identity].version
+            if pinned >= result.version:
+                continue  # others have built on it, and published that
+            if not all(
+                ours(self.parts, result.address, sidecar.operation_id, range(pinned + 1, result.version + 1))
+            ):
+                self.left_out.append(commit)
+                continue
+            self.committed.append((commit, result))
+            expected[entry.identity] = Expectation(entry.table_key, pinned)
+        return expected
+
+    def publish(self, expected: Mapping[TableIdentity, Expectation] | None = None) -> PublishOutcome:
         intent = self.intent
         is_upkeep = intent.kind is WriterKind.OPTIMIZE
         changes = [
@@ -383,7 +459,7 @@ class _Section:
         return self.publisher.publish(
             intent.branch,
             [*changes, *intent.pointers, *(intent.schema.manifest_changes if intent.schema else ())],
-            intent.expected,
+            intent.expected if expected is None else expected,
             replace(intent.lineage, sums=self.sums()),
         )
 

@@ -35,7 +35,13 @@ from omnigraph.commit.recovery.classify import is_layout_only
 from omnigraph.commit.recovery.ending import require_going_on
 from omnigraph.commit.recovery.pending import list_pending
 from omnigraph.commit.schema_change import SchemaChange
-from omnigraph.commit.section import FailpointNames, TableCommit, WriteIntent, run_commit_section
+from omnigraph.commit.section import (
+    FailpointNames,
+    LayoutRules,
+    TableCommit,
+    WriteIntent,
+    run_commit_section,
+)
 from omnigraph.commit.sidecar import WriterKind
 from omnigraph.core.errors import (
     ConflictError,
@@ -187,7 +193,8 @@ class Change:
 
     `requires` checks the newest state of the branch once more, and may raise. `pointers` are new pins of
     tables whose HEAD does not move. `created` are tables that the write makes, at version 0. `has_swept` is
-    false for a writer that heals nothing at its entry.
+    false for a writer that heals nothing at its entry. `layout` is for
+    maintenance of several tables, each for itself.
     """
 
     kind: WriterKind
@@ -203,6 +210,7 @@ class Change:
     has_swept: bool = True
     created: tuple[TableEntry, ...] = ()
     schema: SchemaChange | None = None
+    layout: LayoutRules | None = None
 
     @property
     def branch(self) -> BranchIdentity:
@@ -337,6 +345,7 @@ class Attempt:
             change.names,
             change.pointers,
             change.schema,
+            change.layout,
         )
         return _through_the_section(parts, self._publisher, intent, commits, made)
 

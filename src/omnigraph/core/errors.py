@@ -33,6 +33,7 @@ additional object that an HTTP body carries.
         KeyConflict                 a strict insert met an existing id
         MergeConflicts              two branches that cannot be merged as they are
         AlreadyExistsError          AlreadyInitialized, InitializationClaimed
+        CloneUnfinished             a copy of a graph that is not whole yet
         SchemaApplyInProgress, SchemaContractConflict, BranchesBlockSchemaApply, ClusterManaged
         DriftNeedsRepair, PendingRecovery    drift without a sidecar; maintenance beside an unfinished write
         WriterLeaseHeld, WriterEnded    another process writes to an object store, or this one ended
@@ -59,9 +60,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from omnigraph.core.cleared_property import ClearedProperty
-from omnigraph.core.diagnostics import Diagnostic, render
 from omnigraph.core.merge_conflict import MergeConflict
-from omnigraph.core.span import Source
 
 
 class OmnigraphError(Exception):
@@ -78,79 +77,6 @@ class BadRequest(OmnigraphError):
 
     code = "bad_request"
     status = 400
-
-
-class SourceError(BadRequest):
-    """Something is wrong with a text; the first diagnostic decides message and span."""
-
-    label: ClassVar[str] = "error"
-
-    def __init__(self, diagnostics: Sequence[Diagnostic], source: Source) -> None:
-        """Take at least one diagnostic, in the order to show them."""
-        assert diagnostics, "a source error says what is wrong"
-        self.diagnostics = tuple(diagnostics)
-        self.source = source
-        super().__init__(self._headline())
-
-    @property
-    def span(self) -> tuple[int, int] | None:
-        """The place of the first diagnostic, in bytes of the source."""
-        span = self.diagnostics[0].span
-        return None if span is None else self.source.byte_span(span)
-
-    @property
-    def position(self) -> tuple[int, int] | None:
-        """Line and column of the first diagnostic, counted from one."""
-        span = self.diagnostics[0].span
-        return None if span is None else self.source.position(span.start)
-
-    def render(self) -> str:
-        """Return every diagnostic with its line and caret."""
-        return "\n\n".join(render(found, self.source, label=self.label) for found in self.diagnostics)
-
-    def _headline(self) -> str:
-        first = self.diagnostics[0]
-        position = self.position
-        where = f" at {position[0]}:{position[1]}" if position else ""
-        return f"{self.label}: {first.text}{where}"
-
-
-class ParseError(SourceError):
-    """The text does not fit the grammar, or fails a check that needs only this text."""
-
-    label = "parse error"
-
-
-class MixedMutation(ParseError):
-    """A query mixes inserts or updates with deletes; decided before any catalog lookup or I/O."""
-
-    def __init__(self, diagnostics: Sequence[Diagnostic], source: Source, *, query_name: str) -> None:
-        """Take the name of the query in addition to what every source error takes."""
-        super().__init__(diagnostics, source)
-        self.query_name = query_name
-
-
-class CatalogError(SourceError):
-    """A schema that parses but is not a valid catalog, by itself or against the accepted one."""
-
-    label = "catalog error"
-
-
-class TypeCheckError(SourceError):
-    """A query that does not fit the schema."""
-
-    label = "type error"
-
-    @property
-    def type_code(self) -> str | None:
-        """`T1` to `T24`, or `None` for the few errors without a code."""
-        return self.diagnostics[0].code
-
-
-class PlanError(SourceError):
-    """A query that is well typed but has no executable meaning."""
-
-    label = "plan error"
 
 
 class ExecutionError(BadRequest):
@@ -450,6 +376,18 @@ class InitializationClaimed(AlreadyExistsError):
     """Another init is running here, or died without recording its outcome."""
 
 
+class CloneUnfinished(ConflictError):
+    """A place holds a part of a copy of a graph; nothing is read or written there until it is whole."""
+
+    def __init__(self, *, place: str, source: str, reason: str = "is not whole yet") -> None:
+        """Take the place, what is copied there, and what stands in the way."""
+        super().__init__(
+            f"{place} is a copy of {source} and {reason}: finish it with 'omnigraph clone' and the same "
+            "source and options, or remove it"
+        )
+        self.place, self.source = place, source
+
+
 class BranchInUse(ConflictError):
     """A branch cannot be deleted: something else still needs it."""
 
@@ -504,6 +442,19 @@ class DriftNeedsRepair(ConflictError):
         flag = "" if branch == "main" else f" --branch {branch}"
         super().__init__(f"{table_key} is at {head}, published at {pin}: run omnigraph repair{flag}")
         self.table_key, self.pin, self.head, self.branch = table_key, pin, head, branch
+
+
+class PendingRecovery(ConflictError):
+    """A maintenance operation found writes that are unfinished."""
+
+    def __init__(self, operation: str, operation_ids: Sequence[str]) -> None:
+        """Take what was asked for, and the unfinished writes."""
+        unfinished = ", ".join(operation_ids)
+        super().__init__(
+            f"{operation} needs a graph without pending recovery; reopen it read-write first"
+            f" (unfinished: {unfinished})"
+        )
+        self.operation, self.operation_ids = operation, tuple(operation_ids)
 
 
 class WriterLeaseHeld(ConflictError):

@@ -14,11 +14,17 @@ CallResult = TypeVar("CallResult")
 OtherResult = TypeVar("OtherResult")
 
 
-def each(call: Callable[[Given], CallResult], values: Sequence[Given], *, at_once: bool) -> list[CallResult]:
+def each(
+    call: Callable[[Given], CallResult],
+    values: Sequence[Given],
+    *,
+    at_once: bool,
+    most: int = REQUESTS_AT_ONCE,
+) -> list[CallResult]:
     """Return what a call returns for each value, in their order; the first error of them, once all ended."""
-    if not at_once or len(values) < 2:
+    if not at_once or min(len(values), most) < 2:
         return [call(value) for value in values]
-    with ThreadPoolExecutor(min(len(values), REQUESTS_AT_ONCE)) as threads:
+    with ThreadPoolExecutor(min(len(values), most)) as threads:
         return list(threads.map(call, values))
 
 

@@ -12,23 +12,21 @@ from typing import TYPE_CHECKING, Unpack
 
 import pyarrow as pa
 
-from omnigraph.catalog.model import Catalog
 from omnigraph.core.errors import BadRequest, BranchInUse
 from omnigraph.core.limits import PAGE_BYTES, PAGE_CHANGES, POLL_COMMITS
 from omnigraph.core.span import Source
 from omnigraph.core.values import named
+from omnigraph.graph.administration import Administration
 from omnigraph.graph.source import query_name, text_source
 from omnigraph.history.branches import trimmed_name
 from omnigraph.history.commits import GraphCommit
 from omnigraph.history.identity import MAIN
 from omnigraph.history.state import Snapshot
-from omnigraph.operations.context import OpenGraph
-from omnigraph.operations.open import close, refresh
+from omnigraph.operations.open import close
 
 if TYPE_CHECKING:
     from omnigraph.bulk.connect.progress import ProgressCallback
     from omnigraph.changes.model import ChangeFilter
-    from omnigraph.commit.recovery.audit import RecoveryRecord
     from omnigraph.graph.result import Result
     from omnigraph.graph.snapshot_view import SnapshotView
     from omnigraph.history.branches import Branch
@@ -39,32 +37,21 @@ if TYPE_CHECKING:
     from omnigraph.operations.changes.feed import ChangeFeed, ChangeFeedPage
     from omnigraph.operations.embed.model import EmbedKeywords, EmbedResult
     from omnigraph.operations.engine import Engine
-    from omnigraph.operations.ensure_indices import IndexResult
     from omnigraph.operations.export import Export
-    from omnigraph.operations.index_status import TableIndexes
     from omnigraph.operations.load.load import LoadInput, LoadMode, LoadResult
     from omnigraph.operations.load.model import LoadKeywords, OnError
     from omnigraph.operations.merge.merge import MergeResult
     from omnigraph.operations.mutate import MutationResult
     from omnigraph.operations.pin import SnapshotLike, Target
-    from omnigraph.operations.repair_drift import DriftRepair
-    from omnigraph.operations.schema.apply import SchemaApplyResult, SchemaPlan
-    from omnigraph.operations.verify.report import Progress, VerifyReport
     from omnigraph.plan.describe import Explanation
 
 
-class Graph:
+class Graph(Administration):
     """One open graph.
 
     A call that names no branch means the one the handle is bound to; at first, main. `merge` and `diff` take
     main as their other side unless told otherwise.
     """
-
-    def __init__(self, graph: OpenGraph, actor: str | None = None, branch: str | None = None) -> None:
-        """Wrap what `open` made; users call `omnigraph.open`."""
-        self._graph = graph
-        self._actor = actor
-        self._branch = branch
 
     def __enter__(self) -> "Graph":
         """Return the graph itself."""
@@ -84,61 +71,6 @@ class Graph:
     def uri(self) -> str:
         """Where the graph is stored."""
         return self._graph.parts.root.uri
-
-    @property
-    def catalog(self) -> Catalog:
-        """The types of the handle's branch."""
-        return self._graph.catalog_on(self._branch)
-
-    def catalog_on(self, branch: str | None, from_: str | None = None) -> Catalog:
-        """Return the types of a branch, or of the one that it is about to be made from."""
-        self._graph.enter(None, "read", branch)
-        return self._graph.catalog_on(self._on(branch), from_)
-
-    def schema(self, *, branch: str | None = None) -> str:
-        """Return the text of a branch's schema, as it was given."""
-        from omnigraph.operations.schema.apply import schema_source
-
-        return schema_source(self._graph, branch=self._on(branch))
-
-    def plan_schema(
-        self, text: str | Path | Source, *, branch: str | None = None, allow_data_loss: bool = False
-    ) -> "SchemaPlan":
-        """Return the steps from a branch's schema to that of a `.pg` text or file; nothing is written."""
-        from omnigraph.operations.schema.apply import plan_schema
-
-        source = text_source(text)
-        return plan_schema(
-            self._graph, source, branch=self._on(branch), allow_data_loss=allow_data_loss, actor=self._actor
-        )
-
-    def apply_schema(
-        self,
-        text: str | Path | Source,
-        *,
-        branch: str | None = None,
-        allow_data_loss: bool = False,
-        exclusive: bool = False,
-        actor: str | None = None,
-        message: str | None = None,
-        index: bool = True,
-    ) -> "SchemaApplyResult":
-        """Give a branch another schema, from a `.pg` text or file, as one commit; then build missing indexes.
-
-        Other branches keep theirs. With `exclusive` the change is refused while there are any.
-        """
-        from omnigraph.operations.schema.apply import apply_schema
-
-        return apply_schema(
-            self._graph,
-            text_source(text),
-            branch=self._on(branch),
-            allow_data_loss=allow_data_loss,
-            exclusive=exclusive,
-            actor=self._who(actor),
-            message=message,
-            index=index,
-        )
 
     # Writes
 
@@ -286,22 +218,6 @@ class Graph:
             index=options.get("index", True),
         )
 
-    def ensure_indices(self, *, branch: str | None = None, actor: str | None = None) -> "IndexResult":
-        """Build the declared indexes that are missing."""
-        from omnigraph.operations.ensure_indices import ensure_indices
-
-        return ensure_indices(self._graph, branch=self._on(branch), actor=self._who(actor))
-
-    def refresh(self) -> None:
-        """Heal, and read the schema and the manifest again."""
-        refresh(self._graph)
-
-    def index_status(self, *, branch: str | None = None) -> "tuple[TableIndexes, ...]":
-        """Return which declared indexes are built, and how much they cover."""
-        from omnigraph.operations.index_status import index_status
-
-        return index_status(self._graph, branch=self._on(branch))
-
     # Reads
 
     def query(
@@ -372,7 +288,9 @@ class Graph:
         from omnigraph.operations.pin import resolve_snapshot
 
         self._graph.enter(self._actor, "read", None)
-        return SnapshotView(self, resolve_snapshot(self._graph, self._branch or MAIN, snapshot))
+        view = SnapshotView(self, resolve_snapshot(self._graph, self._branch or MAIN, snapshot))
+        self._graph.parts.readers.keep(view, view.snapshot)  # cleanup keeps it readable while it is held
+        return view
 
     def export(
         self, *, branch: str | None = None, types: Sequence[str] | None = None, actor: str | None = None
@@ -446,51 +364,6 @@ class Graph:
 
         target = self._branch or MAIN if target is None else target
         return entity_at(self._graph, type_name, entity_id, target, actor=self._who(actor))
-
-    def recoveries(self) -> "list[RecoveryRecord]":
-        """Return the finished recoveries, newest first."""
-        from omnigraph.commit.recovery.audit import read_records
-
-        self._graph.enter(self._actor, "read", None)
-        return read_records(self._graph.parts)
-
-    def verify(
-        self,
-        *,
-        branch: str | None = None,
-        deep: bool = False,
-        progress: "Progress | None" = None,
-    ) -> "VerifyReport":
-        """Check all branches, or one: files, history, schema and pins; nothing is written.
-
-        Every file is read and compared with what its commit recorded. A deep verification also checks every
-        rule of the schema over all rows, compares indexes with rows, and lists files that nothing needs.
-
-        Raises:
-            BranchNotFound: there is no such branch.
-        """
-        from omnigraph.operations.verify.verify import verify
-
-        self._graph.enter(self._actor, "read", branch)
-        return verify(self._graph.parts, branch=branch, deep=deep, progress=progress or (lambda _: None))
-
-    def repair(
-        self, *, confirm: bool = False, force: bool = False, branch: str | None = None
-    ) -> "DriftRepair":
-        """Say which tables something other than Omnigraph has committed to, and publish them if confirmed.
-
-        Without `confirm` nothing is changed. With it, tables are published of which it is known that no row
-        changed; the others only with `force`. No data is rewritten.
-
-        Raises:
-            PendingRecovery: a dead writer left something: open the graph again first.
-            ConflictError: another writer was first.
-        """
-        from omnigraph.operations.repair_drift import repair_drift
-
-        return repair_drift(
-            self._graph, confirm=confirm, force=force, branch=self._on(branch), actor=self._actor
-        )
 
     def diff(
         self,
@@ -659,14 +532,6 @@ class Graph:
 
         return create_branch(self._graph, name, from_=self._on(from_), actor=self._who(actor))
 
-    def upgrade_branch(
-        self, name: str, *, actor: str | None = None, message: str | None = None, index: bool = True
-    ) -> "SchemaApplyResult":
-        """Bring the changes of main's schema to a branch, as one commit; its rows stay as they are."""
-        from omnigraph.operations.schema.upgrade import upgrade_branch
-
-        return upgrade_branch(self._graph, name, actor=self._who(actor), message=message, index=index)
-
     def delete_branch(self, name: str, *, actor: str | None = None) -> None:
         """Delete a branch and the commits that only it has.
 
@@ -746,14 +611,6 @@ class Graph:
             raise
         if merge_on_exit:
             self.merge(name, into=from_ or MAIN)
-
-    def _who(self, actor: str | None) -> str | None:
-        """Return the actor: the one a call names, else the one the handle was opened for."""
-        return self._actor if actor is None else actor
-
-    def _on(self, branch: str | None) -> str | None:
-        """Return the branch of a call: the one it names, else the one that the handle is bound to."""
-        return self._branch if branch is None else branch
 
     def _bound(self, branch: str) -> "Graph":
         """Return a handle on the same graph that reads and writes a branch."""

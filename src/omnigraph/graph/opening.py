@@ -8,7 +8,7 @@ from omnigraph.core.errors import BadRequest
 from omnigraph.graph.graph import Graph
 from omnigraph.graph.source import text_source
 from omnigraph.operations.context import check_actor
-from omnigraph.operations.open import Writers, make_parts, open_graph
+from omnigraph.operations.open import MaintenanceMode, Writers, make_parts, open_graph
 from omnigraph.storage.control.durability import Durability
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def init(uri: str | Path, schema: str | Path, *, force: bool = False, durability
     """
     from omnigraph.operations.init import init_graph
 
-    setting = _durability(durability)
+    setting = given_durability(durability)
     parts = make_parts(str(uri), durability=setting)
     init_graph(parts, text_source(schema), force=force)
     return open(uri, durability=durability)
@@ -39,6 +39,7 @@ def open(
     upkeep: bool = True,
     embedding: "EmbeddingConfig | None" = None,
     writers: Literal["many", "one"] | None = None,
+    maintenance: Literal["inline", "background"] | None = None,
 ) -> Graph:
     """Open a graph; a read-write open first finishes or undoes what dead writers left behind.
 
@@ -47,11 +48,16 @@ def open(
     On an object store any number of processes may write, as on a disk. With `writers="one"` this one is the
     only one, or is refused; without it the environment decides (`OMNIGRAPH_WRITERS`), and then `many`.
 
+    A long-lived process may leave the upkeep of what it writes, and heavier maintenance, to a thread of its
+    own, which `close` ends: `maintenance="background"`. Without it the environment decides
+    (`OMNIGRAPH_MAINTENANCE`), and then writes do it themselves (`inline`).
+
     Texts given to `nearest` are embedded by the provider that `embedding` names, else by the environment's.
 
     Raises:
         GraphNotFound: there is no graph at this place.
-        BadRequest: the mode, the durability or the number of writers is unknown, or no actor is called so.
+        BadRequest: the mode, the durability, the number of writers or the kind of maintenance is unknown or
+            does not fit, or no actor is called so.
         WriterLeaseHeld: another process stands in the way of the only writer, or is that.
     """
     if not _is_word(mode, ("rw", "ro")):
@@ -60,7 +66,9 @@ def open(
         raise BadRequest(f"writers {writers!r} is not one of {', '.join(Writers)}")
     if actor is not None:
         check_actor(actor)
-    setting = _durability(durability)
+    setting, kind = given_durability(durability), _maintenance(maintenance)
+    if kind is MaintenanceMode.BACKGROUND and not (upkeep and mode == "rw"):
+        raise BadRequest("maintenance='background' is for handles that write and that do upkeep")
     opened = open_graph(
         str(uri),
         is_writable=mode == "rw",
@@ -68,14 +76,26 @@ def open(
         upkeep=upkeep,
         embedding=embedding,
         writers=None if writers is None else Writers(writers),
+        maintenance=kind,
     )
     return Graph(opened, actor)
 
 
-def _durability(setting: str | None) -> Durability | None:
+def given_durability(setting: str | None) -> Durability | None:
+    """Return the durability that a call asks for; none where it leaves that to the environment.
+
+    Raises:
+        BadRequest: there is no such durability.
+    """
     if setting is not None and not _is_word(setting, Durability):
         raise BadRequest(f"durability {setting!r} is not one of {', '.join(Durability)}")
     return None if setting is None else Durability(setting)
+
+
+def _maintenance(kind: str | None) -> MaintenanceMode | None:
+    if kind is not None and not _is_word(kind, MaintenanceMode):
+        raise BadRequest(f"maintenance {kind!r} is not one of {', '.join(MaintenanceMode)}")
+    return None if kind is None else MaintenanceMode(kind)
 
 
 def _is_word(value: object, words: Iterable[str]) -> bool:

@@ -27,9 +27,10 @@ from omnigraph.catalog.identity import AcceptedSchema
 from omnigraph.catalog.model import Catalog
 from omnigraph.catalog.render import render_schema
 from omnigraph.catalog.shape import DesiredSchema
-from omnigraph.core.errors import NotFoundError, SchemaContractConflict, SourceError
+from omnigraph.core.errors import NotFoundError, SchemaContractConflict
 from omnigraph.core.failpoint import hit
 from omnigraph.core.recent import Recent
+from omnigraph.core.source_errors import SourceError
 from omnigraph.core.span import Source
 from omnigraph.core.values import read_json
 from omnigraph.history.identity import TableIdentity, identity_of

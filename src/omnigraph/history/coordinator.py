@@ -10,6 +10,7 @@ G4  The stamp is looked at wherever a manifest was opened, before any row of it 
     earlier format is read whole and not kept: part of it may lie in datasets that no probe looks at.
 G5  A state that was made from the head note knows the present and not the past. `newest` may return one,
     `state` never does.
+G6  A version that a trim removes under a reader is opened again, once, as the newest one is by then.
 """
 
 import threading
@@ -137,7 +138,13 @@ class Coordinator:
         if warm is not None and self.manifest.latest_version(address) == warm.version:
             return warm
         with damage_explained(address, branch.name):
-            return self.advance(branch, self.manifest.open_fresh(address))
+            try:
+                return self.advance(branch, self.manifest.open_fresh(address))
+            except StorageError as error:
+                if error.kind != "not_found" or isinstance(error, GraphDamaged):
+                    raise
+                # The version was trimmed while it was read: history is in the rows of the newest one (G6).
+                return self.advance(branch, self.manifest.open_fresh(address))
 
     def recall(self) -> bool:
         """Read the head note, for the next call of `newest`; false if there is none.

@@ -3,8 +3,11 @@
 They are in the column `base_objects` of the commit rows, which nothing else reads.
 """
 
+from contextlib import suppress
+
 import pyarrow as pa
 
+from omnigraph.core.errors import OmnigraphError
 from omnigraph.history.fold import where_equal
 from omnigraph.history.manifest_rows import COMMIT
 from omnigraph.storage.files.sums import FileSum, decode_sums
@@ -26,7 +29,19 @@ def recorded_sums(
         InvariantViolation: a row holds something else where checksums are kept.
         StorageError: the manifest cannot be read.
     """
-    rows = manifest.read(handle, columns=_COLUMNS, published_after=published_after)
+    return _sums_in(manifest.read(handle, columns=_COLUMNS, published_after=published_after))
+
+
+def sums_still_readable(manifest: ManifestTable, handle: ManifestHandle) -> dict[str, FileSum]:
+    """Return the checksums in those fragments of a damaged manifest that can be read."""
+    found: dict[str, FileSum] = {}
+    for number in handle.fragment_ids:
+        with suppress(OmnigraphError, ValueError):  # damaged rows may not be JSON, or not text
+            found |= _sums_in(manifest.read(handle, fragment_ids=[number], columns=_COLUMNS))
+    return found
+
+
+def _sums_in(rows: pa.Table) -> dict[str, FileSum]:
     commits: pa.Table = where_equal(rows, "object_type", COMMIT).sort_by("published_at")
     found: dict[str, FileSum] = {}
     for lines in commits["base_objects"].to_pylist():

@@ -23,6 +23,7 @@ from omnigraph.history.fold import (
     TableEntry,
     TableStates,
     fold,
+    where_above,
     where_above_or_equal_to,
     where_equal,
     where_one_of,
@@ -134,9 +135,20 @@ class ManifestState:
         refs = where_equal(self._table_rows(), "object_type", TABLE_VERSION)["table_branch"]
         return frozenset(check_ref(str(ref), "a pin") for ref in refs.unique().drop_null().to_pylist())
 
-    def pinned_versions(self) -> frozenset[tuple[str, str | None, int]]:
-        """Return every version that a pin of this branch names, past ones included: place, ref, number."""
+    def pinned_versions(self, since: int = 0) -> frozenset[tuple[str, str | None, int]]:
+        """Return every version that a pin of this branch names, past ones included: place, ref, number.
+
+        With `since` those that nothing shows from that manifest version on are left out.
+        """
         rows = where_equal(self._table_rows(), "object_type", TABLE_VERSION)
+        if since:
+            rows = where_above(rows, "published_at", since)
+            shown = self.snapshot_at(since).entries.values()
+            in_force = frozenset((entry.location, entry.pin.ref, entry.version) for entry in shown)
+            return in_force | self._named_versions(rows)
+        return self._named_versions(rows)
+
+    def _named_versions(self, rows: pa.Table) -> frozenset[tuple[str, str | None, int]]:
         columns = ["stable_table_id", "table_incarnation_id", "table_key", "table_branch", "table_version"]
         self.pinned_refs()  # none of them leads elsewhere
         return frozenset(

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from omnigraph.core.clock import LOOK_EVERY, look_at_deadline
 from omnigraph.core.diagnostics import Diagnostic
-from omnigraph.core.errors import ParseError
 from omnigraph.core.limits import DIAGNOSTICS_MAX, NESTING_MAX, NUMBER_DIGITS_MAX, SOURCE_BYTES_MAX
+from omnigraph.core.source_errors import ParseError
 from omnigraph.core.span import Source, Span
 from omnigraph.language.tree import Name
 

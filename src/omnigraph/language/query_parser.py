@@ -4,8 +4,8 @@ Q1  A query that mixes inserts or updates with deletes is refused here, before a
 """
 
 from omnigraph.core.diagnostics import Diagnostic
-from omnigraph.core.errors import MixedMutation
 from omnigraph.core.limits import I64_MAX, U64_MAX
+from omnigraph.core.source_errors import MixedMutation
 from omnigraph.core.span import Source
 from omnigraph.core.values import SCALAR_WORDS, Scalar, ValueType
 from omnigraph.language.clause_parser import COMPARISONS, ClauseParser

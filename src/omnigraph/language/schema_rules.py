@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from omnigraph.core.diagnostics import Diagnostic
-from omnigraph.core.errors import ParseError
 from omnigraph.core.limits import CARDINALITY_MAX, DIAGNOSTICS_MAX, VECTOR_DIMENSION_MAX
+from omnigraph.core.source_errors import ParseError
 from omnigraph.core.span import Span
 from omnigraph.core.values import Scalar, ValueType
 from omnigraph.language.pattern import pattern_error

@@ -286,7 +286,7 @@ def _let_go(parts: Parts, publisher: "ManifestPublisher", branch: Branch, state:
         if any(other.parent_branch == branch.name for other in parts.branches.all()):
             parts.warn(f"a branch was created from '{branch.name}' during its deletion: its storage stays")
             return  # J3
-        if _is_meeting_place(parts, branch, state):
+        if is_meeting_place(parts, branch.name, state):
             return  # J3
         if parts.writer is not None:
             parts.check_writer()
@@ -303,11 +303,11 @@ def _let_go(parts: Parts, publisher: "ManifestPublisher", branch: Branch, state:
         parts.warn(f"storage of the deleted branch '{branch.name}' is left for cleanup: {error}")
 
 
-def _is_meeting_place(parts: Parts, branch: Branch, state: ManifestState) -> bool:
-    """Return whether two branches may meet in a commit of a deleted one (J3)."""
+def is_meeting_place(parts: Parts, branch: str, state: ManifestState) -> bool:
+    """Return whether two branches may meet in a commit of a deleted one, of which this is left (J3)."""
     from omnigraph.history.lineage import ChainedLog, Lineage
 
-    log = ChainedLog(state.commits, branch=branch.name)
+    log = ChainedLog(state.commits, branch=branch)
     if not log.own:
         return False  # it never wrote
     states = [parts.coordinator.state(other) for other in parts.branches.live()]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from omnigraph.commit.publish import ManifestPublisher, Migrate, Secure
     from omnigraph.embedding import EmbeddingConfig
     from omnigraph.history.contract import Catalogs, Contract
+    from omnigraph.operations.background import Maintenance
     from omnigraph.operations.query import Reading
     from omnigraph.storage.tables.manifest_table import ManifestHandle
 
@@ -44,6 +45,7 @@ class OpenGraph:
     lock: threading.Lock = field(default_factory=threading.Lock)
     is_closed: bool = False
     catalogs: "Catalogs" = field(init=False)
+    maintenance: "Maintenance | None" = None  # the thread, if this process has one
     _reading: "Reading | None" = None
 
     def __post_init__(self) -> None:
@@ -112,6 +114,12 @@ class OpenGraph:
             reading.follow(state, self.catalog_of(state))
         except OmnigraphError as error:
             self.parts.warn(f"what queries have cached will be updated by the next query: {error}")
+
+    def forget_past(self) -> None:
+        """Drop the views of past snapshots, whose versions may have been removed; the newest ones stay."""
+        reading = self._reading
+        if reading is not None:
+            reading.forget_past()
 
     def close_reading(self) -> None:
         """Release what queries have cached; the next query starts afresh."""

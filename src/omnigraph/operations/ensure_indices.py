@@ -7,7 +7,6 @@ L1  If there is nothing to build, there is no sidecar and no commit. A vector in
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from omnigraph.catalog.index_kind import index_specs
 from omnigraph.catalog.model import Catalog
 from omnigraph.commit.section import FailpointNames
 from omnigraph.commit.sidecar import WriterKind
@@ -17,7 +16,8 @@ from omnigraph.core.failpoint import hit
 from omnigraph.history.commits import GraphCommit
 from omnigraph.history.fold import TableEntry
 from omnigraph.operations.context import OpenGraph
-from omnigraph.storage.tables.index import IndexRequest
+from omnigraph.operations.index_status import declared_indexes
+from omnigraph.storage.tables.index import index_extents
 from omnigraph.storage.tables.staged import StagedWrite
 
 _FAILPOINTS = FailpointNames(
@@ -126,7 +126,7 @@ def _stage(
     staged: list[tuple[TableEntry, StagedWrite]] = []
     pending: list[PendingIndex] = []
     for entry in entries:
-        requests = _requests(catalog, entry.table_key)
+        requests = declared_indexes(catalog, entry.table_key)
         write, missing = parts.stager.stage_create_indices(parts.open(entry), requests)
         pending += [PendingIndex(entry.table_key, column.column, column.reason) for column in missing]
         if write is not None:
@@ -137,7 +137,7 @@ def _stage(
 def _lacks_some(graph: OpenGraph, catalog: Catalog, entry: TableEntry) -> bool:
     """Return whether there is work on an inherited table: without any it stays inherited."""
     built = _built(graph, entry)
-    return any(request.name not in built for request in _requests(catalog, entry.table_key))
+    return any(request.name not in built for request in declared_indexes(catalog, entry.table_key))
 
 
 def _missing(graph: OpenGraph, branch: str, tables: Iterable[str], reason: str) -> tuple[PendingIndex, ...]:
@@ -153,16 +153,11 @@ def _missing(graph: OpenGraph, branch: str, tables: Iterable[str], reason: str) 
     pending = (
         PendingIndex(key, request.column, reason)
         for key, names in built.items()
-        for request in _requests(catalog, key)
+        for request in declared_indexes(catalog, key)
         if request.name not in names
     )
     return tuple(dict.fromkeys(pending))
 
 
 def _built(graph: OpenGraph, entry: TableEntry) -> frozenset[str]:
-    return frozenset(graph.parts.store.index_coverage(graph.parts.open(entry)))
-
-
-def _requests(catalog: Catalog, table_key: str) -> list[IndexRequest]:
-    specs = index_specs(catalog.type_of(table_key))
-    return [IndexRequest(spec.column, spec.kind.value) for spec in specs]
+    return frozenset(index_extents(graph.parts.open(entry)))

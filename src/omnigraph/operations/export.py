@@ -47,7 +47,7 @@ class ExportedFile:
     rows: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Export:
     """What to export: some types at one snapshot (H1). Iterating gives the records as dicts (H2)."""
 
@@ -142,7 +142,14 @@ def export(
     """
     branch = graph.enter(actor, "export", branch)
     snapshot = graph.newest(branch).snapshot()
-    return Export(graph, snapshot, _types(graph.catalog_of(snapshot), types))
+    return pinned_export(graph, snapshot, _types(graph.catalog_of(snapshot), types))
+
+
+def pinned_export(graph: OpenGraph, snapshot: Snapshot, types: tuple[NodeType | EdgeType, ...]) -> Export:
+    """Return an export of a snapshot, which cleanup keeps readable while anybody holds the export."""
+    made = Export(graph, snapshot, types)
+    graph.parts.readers.keep(made, snapshot)
+    return made
 
 
 def _types(catalog: Catalog, names: Iterable[str] | None) -> tuple[NodeType | EdgeType, ...]:

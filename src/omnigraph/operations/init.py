@@ -38,6 +38,7 @@ from omnigraph.history.manifest_rows import (
     rows_table,
     schema_row,
 )
+from omnigraph.operations.clone.journal import refuse_unfinished
 from omnigraph.operations.context import Authorize, allow_everything
 from omnigraph.storage.control.durability import Durability
 from omnigraph.storage.control.object_store import open_adapter
@@ -72,6 +73,7 @@ def init_graph(
         BadRequest: the path does not allow branches.
         AlreadyInitialized: there is a graph here, or there are leftover schema files and no `force`.
         InitializationClaimed: another init is running, or died.
+        CloneUnfinished: a graph is being copied here.
         ClusterManaged: the place belongs to a cluster.
         InitializationIndeterminate: it is unknown whether the graph was created.
         StorageError: the store failed, or does not keep its promises.
@@ -107,6 +109,7 @@ def _create(parts: Parts, contract: Contract, genesis: str, *, force: bool) -> N
 
 
 def _refuse_existing(parts: Parts, *, force: bool) -> None:
+    refuse_unfinished(parts.adapter, parts.root)
     if parts.adapter.exists(MANIFEST_DIR):
         raise AlreadyInitialized(f"{parts.root.uri} already holds a graph")
     leftovers = [name for name in SCHEMA_FILES if parts.adapter.exists(name)]

@@ -36,8 +36,10 @@ from omnigraph.history.fold import TableEntry
 from omnigraph.history.head_note import HeadNotes
 from omnigraph.history.identity import MAIN, MAIN_BRANCH
 from omnigraph.history.manifest_rows import MANIFEST_DIR
+from omnigraph.history.readers import Readers
 from omnigraph.history.recorded_sums import recorded_sums
 from omnigraph.history.state import Snapshot
+from omnigraph.operations.clone.journal import refuse_unfinished
 from omnigraph.operations.context import OpenGraph, make_publisher
 from omnigraph.storage.control.durability import Durability, Syncer, setting_from_environment
 from omnigraph.storage.control.graph_files import GraphFiles, graph_files
@@ -77,6 +79,13 @@ class Writers(StrEnum):
     ONE = "one"
 
 
+class MaintenanceMode(StrEnum):
+    """Where a process maintains the tables that it writes: inside its writes, or on a thread of its own."""
+
+    INLINE = "inline"
+    BACKGROUND = "background"
+
+
 def make_parts(uri: str, *, durability: Durability | None = None, upkeep: bool = True) -> Parts:
     """Return the parts of a graph at a place, whether or not it exists."""
     _refuse_windows()
@@ -97,6 +106,7 @@ def make_parts(uri: str, *, durability: Durability | None = None, upkeep: bool =
         warn=_log.warning,
         upkeep=upkeep,
         summer=Summer(root.uri if root.is_local else None, is_on=is_recording()),
+        readers=Readers.for_root(root.identity),
     )
 
 
@@ -110,14 +120,17 @@ def open_graph(
     writers: Writers | None = None,
     lifetime_s: float | None = None,
     heals: bool = True,
+    maintenance: MaintenanceMode | None = None,
 ) -> OpenGraph:
     """Open a graph: probe, sweep what dead writers left behind, read and check the schema.
 
-    `writers` and the lifetime of a writer are for object stores; None takes them from the environment. Only
-    maintenance that refuses to run beside unfinished writes opens without healing them.
+    `writers` and the lifetime of a writer are for object stores; None takes them from the environment, and
+    `maintenance` as well. Only maintenance that refuses to run beside unfinished writes opens without healing
+    them.
 
     Raises:
         GraphNotFound: there is no graph at this place.
+        CloneUnfinished: there is a part of a copy of one.
         BadRequest: the place is a file, or is on a disk, where no process can be the only writer.
         WriterLeaseHeld: a process that writes this graph on an object store stands in the way.
         FormatVersionError: this build does not read its format.
@@ -127,8 +140,10 @@ def open_graph(
     """
     parts = make_parts(uri, durability=durability, upkeep=upkeep)
     refuse_file(parts.root)
-    if not parts.coordinator.recall() and not parts.adapter.exists(MANIFEST_DIR):
-        raise GraphNotFound(f"no graph at {parts.root.uri}: create one with init")
+    if not parts.coordinator.recall():
+        refuse_unfinished(parts.adapter, parts.root)
+        if not parts.adapter.exists(MANIFEST_DIR):
+            raise GraphNotFound(f"no graph at {parts.root.uri}: create one with init")
     if is_writable:
         probe_store(parts.adapter, parts.root)
         parts = _as_writer(parts, writers, lifetime_s)
@@ -152,7 +167,10 @@ def open_graph(
         if not is_writable and snapshot.stamp < INTERNAL_SCHEMA_VERSION:
             parts = _with_native_branches(parts)
         check_files_at_open(parts, snapshot)
-        return OpenGraph(parts, contract, is_writable, publisher, embedding=embedding)
+        graph = OpenGraph(parts, contract, is_writable, publisher, embedding=embedding)
+        if is_writable and upkeep:
+            _begin_maintenance(graph, maintenance)
+        return graph
     except BaseException:
         _end(parts)
         raise
@@ -179,6 +197,16 @@ def _with_native_branches(parts: Parts) -> Parts:
     from omnigraph.history.native_branches import NativeBranches
 
     return replace(parts, branches=NativeBranches(parts.adapter, parts.local_root, parts.coordinator))
+
+
+def _begin_maintenance(graph: OpenGraph, mode: MaintenanceMode | None) -> None:
+    if mode is None:
+        mode = word_setting("OMNIGRAPH_MAINTENANCE", MaintenanceMode.INLINE)
+    if mode is MaintenanceMode.BACKGROUND:
+        from omnigraph.operations.background import Maintenance
+
+        graph.maintenance = Maintenance(graph)
+        graph.maintenance.begin()
 
 
 def _prove_newest(parts: Parts, publisher: "ManifestPublisher") -> None:
@@ -294,6 +322,8 @@ def close(graph: OpenGraph) -> None:
 
     From then on the handle refuses every call.
     """
+    if graph.maintenance is not None:
+        graph.maintenance.end()
     graph.is_closed = True
     graph.close_reading()
     graph.parts.coordinator.close()
@@ -397,10 +427,15 @@ class ReadChecks:
     def check(self, address: TableAddress, version: int) -> None:
         """Compare all files of a version of a table, including those that a fork shares with its source.
 
+        A version that is not there has no files: it may have been cleaned up, or have stayed behind when the
+        graph was copied. Whoever opens it is told.
+
         Raises:
             GraphDamaged: one is missing, or is not what its commit wrote.
         """
         dataset = address.open_uri.removeprefix(self._parts.root.child(""))
+        if self._files.length(f"{dataset}/{version_file_name(version)}") is None:
+            return
         with self._lock:
             named = [f"{dataset}/{file.path}" for file in _named(self._files, dataset, version)]
             self._compare([f"{dataset}/{version_file_name(version)}", *named])

@@ -29,6 +29,7 @@ from omnigraph.commit.parts import Parts
 from omnigraph.core.clock import deadline
 from omnigraph.core.environment import number_setting, word_setting
 from omnigraph.core.errors import BadRequest
+from omnigraph.core.failpoint import hit
 from omnigraph.core.recent import Recent
 from omnigraph.core.span import Source
 from omnigraph.exec.context import QueryContext
@@ -48,7 +49,7 @@ from omnigraph.plan.physical import PhysicalPlan
 
 if TYPE_CHECKING:
     from omnigraph.embedding import Embedder, EmbeddingConfig
-    from omnigraph.plan.describe import Explanation
+    from omnigraph.plan.describe import Explanation, PlanIndexes
 
 
 PLANS_MAX = 512  # of each kind: an application has tens of queries, a console makes new ones all day
@@ -175,6 +176,10 @@ class Reading:
         self._views.put(key, made)
         return made
 
+    def forget_past(self) -> None:
+        """Drop the views of snapshots that are not the newest of their branches."""
+        self._views.clear()
+
     def embed_query(self, text: str, dimension: int, recorded_model: str | None, where: str) -> list[float]:
         """Return the vector of the text given to a search of the property `where`.
 
@@ -261,9 +266,12 @@ def query(
         prepared = _prepare(graph, source, name, view.catalog)
         parameters = bind_parameters(prepared.read.parameters, params)
         parameters[NOW_PARAMETER] = graph.parts.clock() // 1_000
-        view.begin()
-        plan = _physical(graph, source, name, prepared, view)
-    table = execute(plan, QueryContext(view, parameters, budget, graph.reading.embed_query, exact))
+    with graph.parts.readers.reading(view.snapshot):
+        hit("query.post_pin_pre_read")
+        with deadline(budget.check):
+            view.begin()
+            plan = _physical(graph, source, name, prepared, view)
+        table = execute(plan, QueryContext(view, parameters, budget, graph.reading.embed_query, exact))
     commit_id = view.snapshot.head.graph_commit_id
     return QueryAnswer(plan.name, table, _target(named, snapshot, commit_id), commit_id)
 
@@ -295,7 +303,24 @@ def explain(
         declared = prepared.read.parameters
         given = params if isinstance(params, dict) else {}
         bind_parameters({key: type_ for key, type_ in declared.items() if key in given}, params)
-    return describe(_planned(prepared, view))  # not from the cache: its estimates must be current
+    plan = _planned(prepared, view)  # not from the cache: its estimates must be current
+    return describe(plan, _indexes_for(plan, view))
+
+
+def _indexes_for(plan: PhysicalPlan, view: GraphView) -> "PlanIndexes":
+    """Return the indexes that a plan can use, with what they cover at the versions that it reads."""
+    from omnigraph.operations.index_status import index_states
+    from omnigraph.plan.describe import IndexNote, PlanIndexes
+    from omnigraph.plan.index_use import all_indexes
+
+    uses = all_indexes(plan, view.catalog)
+    states = {
+        (table_key, state.property, state.kind): state
+        for table_key in {use.table_key for use in uses}
+        for state in index_states(view.store, view.table(table_key).handle, view.catalog, table_key)
+    }
+    found = {use: states[use.table_key, use.column, use.kind.value] for use in uses}
+    return PlanIndexes(view.catalog, {use: IndexNote(s.coverage, s.reason) for use, s in found.items()})
 
 
 def _enter(graph: OpenGraph, actor: str | None, branch: str | None, snapshot: SnapshotLike | None) -> str:

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from omnigraph.commit.recovery.classify import is_layout_only
 from omnigraph.commit.recovery.fence import adopt
-from omnigraph.commit.recovery.pending import lock_path, reread
+from omnigraph.commit.recovery.pending import list_pending, lock_path, reread
 from omnigraph.commit.sidecar import RECOVERY_DIR
 from omnigraph.core.clock import boot_clock
 from omnigraph.core.errors import (
@@ -59,6 +59,9 @@ def retry_on_conflict(
                 continue
             if maintenance and _is_maintenance(graph, base, conflict):
                 maintenance -= 1
+            elif maintenance and _is_left_by_layout(graph, conflict):
+                maintenance -= 1
+                graph.heal()
             elif budget:
                 budget -= 1
             else:
@@ -75,6 +78,16 @@ def retry_on_conflict(
             if not maintenance or not adopt(graph.parts, graph.publisher, branch, drift.table_key):
                 raise
             maintenance -= 1
+
+
+def _is_left_by_layout(graph: OpenGraph, conflict: ExpectedVersionMismatch | ReadSetChanged) -> bool:
+    """Return whether maintenance that ended half-way, perhaps on a thread beside us, stands in the way."""
+    table_key = getattr(conflict, "table_key", None)
+    return any(
+        is_layout_only(found.sidecar.writer_kind) and not found.is_alive
+        for found in list_pending(graph.parts)
+        if any(table.table_key == table_key for table in found.sidecar.tables)
+    )
 
 
 def _is_left_by_layout_write(graph: OpenGraph, operation_id: str) -> bool:

@@ -19,18 +19,42 @@ LOAD_CONCURRENCY = "OMNIGRAPH_LOAD_CONCURRENCY"
 KEYED_MAX_ROWS, KEYED_MAX_BYTES = "OMNIGRAPH_KEYED_WRITE_MAX_ROWS", "OMNIGRAPH_KEYED_WRITE_MAX_BYTES"
 SPARK_BYTES, MERGE_BYTES = "OMNIGRAPH_LOAD_SPARK_BYTES", "OMNIGRAPH_BULK_MERGE_BYTES"
 KEY_ROWS = "OMNIGRAPH_BULK_KEY_ROWS"
+MAINTENANCE_CONCURRENCY = "OMNIGRAPH_MAINTENANCE_CONCURRENCY"
 EMBED_SPARK_ROWS = "OMNIGRAPH_EMBED_SPARK_ROWS"
+MAINTENANCE_CONCURRENCY = "OMNIGRAPH_MAINTENANCE_CONCURRENCY"
+READER_GRACE = "OMNIGRAPH_READER_GRACE"
+MAINTENANCE_CONCURRENCY_DEFAULT = 8  # tables at a time: most of the work waits for the disk or the store
+READER_GRACE_S_DEFAULT = 600  # longer than most queries of other processes, which nobody can ask
 KEY_ROWS_DEFAULT = (
     200_000  # comparing the keys of this many rows in the driver, at 50 MB, is faster than starting a job
 )
 SPARK_BYTES_DEFAULT = 32 * 1024 * 1024  # below this, starting a JVM takes longer than the load
 MERGE_BYTES_DEFAULT = 256 * 1024 * 1024  # rows that an upsert may hold in the memory of one process
+STORE_TABLES_AT_ONCE = 8  # each holds up to a few hundred megabytes of rows
 EMBED_SPARK_ROWS_DEFAULT = 20_000  # 80 requests of 256 texts, which would run one after another
 
 
 def load_concurrency() -> int:
     """Return how many fragment writers a load may use."""
     return number_setting(LOAD_CONCURRENCY, 0) or os.cpu_count() or 1
+
+
+def maintenance_concurrency() -> int:
+    """Return how many tables a maintenance operation works on at a time."""
+    return number_setting(MAINTENANCE_CONCURRENCY, 0) or MAINTENANCE_CONCURRENCY_DEFAULT
+
+
+def reader_grace_s() -> float:
+    """Return how long cleanup keeps versions that were just replaced, for readers of other processes."""
+    return float(number_setting(READER_GRACE, READER_GRACE_S_DEFAULT))
+
+
+def optimize_concurrency(*, is_local: bool) -> int:
+    """Return how many tables maintenance may work on at once.
+
+    On a disk that is one: the library uses all processors for it. A store keeps each of them waiting.
+    """
+    return number_setting(MAINTENANCE_CONCURRENCY, 0) or (1 if is_local else STORE_TABLES_AT_ONCE)
 
 
 def environment() -> Mapping[str, str]:

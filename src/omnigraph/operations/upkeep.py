@@ -7,9 +7,14 @@ K2  Nothing that goes wrong here makes the write before it fail, delays it by a 
 K3  One sidecar per table: what moved can always go forward.
 K4  A round ends with the removal of copies that nobody reads; versions that a pin names, past ones included,
     are the history and stay.
+K5  A process with a maintenance thread leaves all of this to it (`background.py`).
 """
 
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+
 from omnigraph.commit.changes import published_version
+from omnigraph.commit.parts import QueueKey
 from omnigraph.commit.publish import UPKEEP_INTERVAL
 from omnigraph.commit.section import FailpointNames, TableCommit
 from omnigraph.commit.sidecar import WriterKind
@@ -40,7 +45,9 @@ def after_write(graph: OpenGraph, before: Snapshot, commit: GraphCommit, *, rows
 
     `rows` is how many it wrote, at most, that an index should cover.
     """
-    if graph.parts.upkeep:
+    if graph.maintenance is not None:
+        graph.maintenance.wrote(before.branch_identity, rows)  # K5
+    elif graph.parts.upkeep:
         _run(graph, before, commit, rows)
     graph.follow_write(before.branch_identity)
 
@@ -54,8 +61,8 @@ def _run(graph: OpenGraph, before: Snapshot, commit: GraphCommit, rows: int) -> 
         moved = [entry for entry in state.tables.entries() if _has_moved(entry, before, commit)]
         for entry in moved:
             former = before.entries[entry.table_key]
-            if _has_crossed(former, entry) or _has_many_uncovered(graph, entry, rows):
-                _run_one(graph, branch, entry)
+            if _has_crossed(former, entry) or has_many_uncovered(graph, entry, rows):
+                tend(graph, branch, entry)
     except Exception as error:  # noqa: BLE001 - the write has already landed; this is only upkeep
         graph.parts.warn(f"upkeep failed and will be retried later: {error}")
 
@@ -72,29 +79,69 @@ def _has_crossed(former: TableEntry, entry: TableEntry) -> bool:
     return (former.version - start) // UPKEEP_INTERVAL != (entry.version - start) // UPKEEP_INTERVAL
 
 
-def _has_many_uncovered(graph: OpenGraph, entry: TableEntry, rows: int) -> bool:
+def is_due_on_a_thread(entry: TableEntry, *, tried: int) -> bool:
+    """Say whether a thread should begin a round: no write waits for it, so it need not wait so long.
+
+    With the fragments that segments of indexes keep apart, a table then stays below an interval of them.
+    `tried` is the version at which a round was last tried.
+    """
+    return entry.version - max(entry.pin.upkeep_version, tried) >= UPKEEP_INTERVAL * 3 // 4
+
+
+def has_many_uncovered(graph: OpenGraph, entry: TableEntry, rows: int) -> bool:
     """Say whether lookups look through many rows, after a write of so many that an interval may add up."""
     if rows <= UNCOVERED_ROWS_MAX // UPKEEP_INTERVAL:
         return False
     return uncovered_rows(graph.parts.open(entry)) >= UNCOVERED_ROWS_MAX
 
 
-def _run_one(graph: OpenGraph, branch: str, due: TableEntry) -> None:
+Fold = Callable[[OpenGraph, TableEntry, str], CommittedTable | None]
+
+
+def tend(
+    graph: OpenGraph,
+    branch: str,
+    due: TableEntry,
+    fold: "Fold | None" = None,
+    names: FailpointNames = _FAILPOINTS,
+    *,
+    waits: bool = False,
+) -> bool:
+    """Maintain one table under a sidecar of its own; return whether that was tried.
+
+    `fold` is given the table and the id of the operation. A table that somebody else writes is left alone,
+    unless the caller `waits` for its queue.
+
+    Raises:
+        ConflictError, RecoveryRequired, StorageError: as every write.
+    """
     parts = graph.parts
-    with parts.queues.try_one((due.table_key, branch)) as is_held:
+    with _queue(graph, (due.table_key, branch), waits=waits) as is_held:
         if not is_held:
-            return
+            return False
         state = graph.state(branch)
-        entry = _current(state, due)
-        if entry is None:
-            return
+        entry = _current(state, due) if not waits else state.snapshot().entries.get(due.table_key)
+        if entry is None or not owns(state.branch, entry):
+            return False
         moved = frozenset({entry.table_key})
-        change = Change(WriterKind.OPTIMIZE, state.snapshot(), moved, _FAILPOINTS)
+        change = Change(WriterKind.OPTIMIZE, state.snapshot(), moved, names)
         attempt = Attempt(parts, graph.publisher, change)
         attempt.look_again([entry], state)
-        attempt.commit([TableCommit(entry, None, (), lambda _operation_id: _fold(graph, entry))])
+        work = fold or _fold
+        attempt.commit([TableCommit(entry, None, (), lambda operation_id: work(graph, entry, operation_id))])
         # What made the versions up to the pin is settled, and in the version files as well (K4).
         remove_transactions(parts.open(entry), below=entry.version)
+    return True
+
+
+@contextmanager
+def _waiting(graph: OpenGraph, key: QueueKey) -> Iterator[bool]:
+    with graph.parts.queues.acquire_many([key]):
+        yield True
+
+
+def _queue(graph: OpenGraph, key: QueueKey, *, waits: bool) -> AbstractContextManager[bool]:
+    return _waiting(graph, key) if waits else graph.parts.queues.try_one(key)
 
 
 def _current(state: ManifestState, due: TableEntry) -> TableEntry | None:
@@ -104,7 +151,7 @@ def _current(state: ManifestState, due: TableEntry) -> TableEntry | None:
     return next(entry for entry in state.tables.entries() if entry.identity == due.identity)
 
 
-def _fold(graph: OpenGraph, entry: TableEntry) -> CommittedTable | None:
+def _fold(graph: OpenGraph, entry: TableEntry, _operation_id: str) -> CommittedTable | None:
     """Fold small fragments, then index the rows that no index covers."""
     parts = graph.parts
     address = parts.address(entry)

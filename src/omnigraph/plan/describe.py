@@ -4,11 +4,13 @@ E1  The members of the JSON form are stable: new ones may be added, but none is 
 E2  No parameter value is in an explanation; a plan contains none.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from omnigraph.catalog.bound import Condition, Direction
+from omnigraph.catalog.model import Catalog
+from omnigraph.plan.index_use import IndexUse, indexes_of, ranking_indexes
 from omnigraph.plan.physical import (
     AntiJoin,
     Close,
@@ -31,10 +33,50 @@ _KEPT = {
 
 
 @dataclass(frozen=True, slots=True)
+class IndexNote:
+    """What an index covers, and why not all rows."""
+
+    coverage: str
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlanIndexes:
+    """The indexes that a plan can use, as they are in the tables that it reads."""
+
+    catalog: Catalog
+    notes: Mapping[IndexUse, IndexNote]
+
+    def of(self, operator: PlanOperator) -> tuple[IndexUse, ...]:
+        """Return what one operator can use."""
+        return indexes_of(operator, self.catalog)
+
+    def lines(self, uses: Iterable[IndexUse]) -> Iterator[str]:
+        """Yield one line for each."""
+        for use in uses:
+            reason = self.notes[use].reason
+            yield f"index {use.column} ({use.kind})" + (f": {reason}" if reason is not None else "")
+
+    def documents(self, uses: Iterable[IndexUse]) -> list[dict[str, Any]]:
+        """Return each as a document."""
+        return [self._document(use, self.notes[use]) for use in uses]
+
+    def _document(self, use: IndexUse, note: IndexNote) -> dict[str, Any]:
+        document = {
+            "table_key": use.table_key,
+            "property": use.column,
+            "kind": str(use.kind),
+            "coverage": note.coverage,
+        }
+        return document if note.reason is None else {**document, "reason": note.reason}
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
-    """A plan that can be shown."""
+    """A plan that can be shown, with the indexes that it can use where they were looked at."""
 
     plan: PhysicalPlan
+    indexes: PlanIndexes | None = None
 
     def to_text(self) -> str:
         """Return the operators in the order they run, one per line, each with its estimate.
@@ -42,7 +84,7 @@ class Explanation:
         What belongs to an operator is indented below it: conditions that it tests itself, and the
         operators inside an anti-join.
         """
-        return "\n".join(_plan_lines(self.plan))
+        return "\n".join(_plan_lines(self.plan, self.indexes))
 
     def to_json(self) -> dict[str, Any]:
         """Return the plan as a document."""
@@ -54,37 +96,46 @@ class Explanation:
                 {"name": v.name, "kind": "edge" if v.is_edge else "node", "type": v.type_name}
                 for v in plan.variables.values()
             ],
-            "pipeline": [_document(operator) for operator in plan.pipeline],
+            "pipeline": [_document(operator, self.indexes) for operator in plan.pipeline],
             "return": [written_projection(projection) for projection in plan.projections],
             "order": [written_ordering(ordering) for ordering in plan.orderings],
             "limit": plan.limit,
             "estimated_rows": _number(plan.estimate),
+            **_indexes(self.indexes, () if self.indexes is None else _ranking(plan, self.indexes)),
         }
 
 
-def describe(plan: PhysicalPlan) -> Explanation:
+def describe(plan: PhysicalPlan, indexes: PlanIndexes | None = None) -> Explanation:
     """Return the explanation of a plan."""
-    return Explanation(plan)
+    return Explanation(plan, indexes)
+
+
+def _ranking(plan: PhysicalPlan, indexes: PlanIndexes) -> tuple[IndexUse, ...]:
+    return ranking_indexes(plan, indexes.catalog)
 
 
 # Text
 
 
-def _plan_lines(plan: PhysicalPlan) -> Iterator[str]:
+def _plan_lines(plan: PhysicalPlan, indexes: PlanIndexes | None) -> Iterator[str]:
     parameters = ", ".join(f"${name}: {type_}" for name, type_ in plan.parameters.items())
     yield f"query {plan.name}({parameters})  {_rows(plan.estimate)}"
-    yield from _indented(_pipeline_lines(plan.pipeline))
+    yield from _indented(_pipeline_lines(plan.pipeline, indexes))
     yield f"{_INDENT}return {', '.join(written_projection(item) for item in plan.projections)}"
     if plan.orderings:
         yield f"{_INDENT}order {', '.join(written_ordering(ordering) for ordering in plan.orderings)}"
+        if indexes is not None:
+            yield from _indented(_indented(indexes.lines(_ranking(plan, indexes))))
     if plan.limit is not None:
         yield f"{_INDENT}limit {plan.limit}"
 
 
-def _pipeline_lines(operators: Iterable[PlanOperator]) -> Iterator[str]:
+def _pipeline_lines(operators: Iterable[PlanOperator], indexes: PlanIndexes | None) -> Iterator[str]:
     for operator in operators:
         yield f"{_head(operator)}  {_rows(operator.estimate)}{_kept(operator)}"
-        yield from _indented(_details(operator))
+        if indexes is not None:
+            yield from _indented(indexes.lines(indexes.of(operator)))
+        yield from _indented(_details(operator, indexes))
 
 
 def _head(operator: PlanOperator) -> str:
@@ -113,7 +164,7 @@ def _arrow(operator: Expand | Close) -> str:
     return f"{tail}[{binding}{operator.edge_type}{bounds}]{tip}"
 
 
-def _details(operator: PlanOperator) -> Iterator[str]:
+def _details(operator: PlanOperator, indexes: PlanIndexes | None) -> Iterator[str]:
     match operator:
         case Scan(conditions=conditions) | FilterRows(conditions=conditions):
             yield from _where(conditions)
@@ -127,7 +178,7 @@ def _details(operator: PlanOperator) -> Iterator[str]:
         case Close():
             yield from _where(operator.edge_conditions)
         case AntiJoin(inner=inner):
-            yield from _pipeline_lines(inner)
+            yield from _pipeline_lines(inner, indexes)
 
 
 def _where(conditions: Iterable[Condition]) -> Iterator[str]:
@@ -157,7 +208,12 @@ def _indented(lines: Iterable[str]) -> Iterator[str]:
 # JSON
 
 
-def _document(operator: PlanOperator) -> dict[str, Any]:
+def _indexes(indexes: PlanIndexes | None, uses: Iterable[IndexUse]) -> dict[str, Any]:
+    """Return the member for indexes, where they were looked at."""
+    return {} if indexes is None else {"indexes": indexes.documents(uses)}
+
+
+def _document(operator: PlanOperator, indexes: PlanIndexes | None) -> dict[str, Any]:
     document: dict[str, Any]
     match operator:
         case Scan():
@@ -199,9 +255,10 @@ def _document(operator: PlanOperator) -> dict[str, Any]:
             document = {
                 "operator": "anti_join",
                 "on": list(on),
-                "inner": [_document(inside) for inside in inner],
+                "inner": [_document(inside, indexes) for inside in inner],
             }
-    return {**document, "estimated_rows": _number(operator.estimate)}
+    used = () if indexes is None else indexes.of(operator)
+    return {**document, "estimated_rows": _number(operator.estimate), **_indexes(indexes, used)}
 
 
 def _followed(operator: Expand | Close) -> dict[str, Any]:

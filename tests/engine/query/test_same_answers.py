@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from omnigraph import Graph
-from omnigraph.operations.upkeep import _run_one
+from omnigraph.operations.upkeep import tend
 from tests.support.engine import edge, ndjson, node, reopen
 from tests.support.people_graph import people_graph
 from tests.support.queries import mutation, read
@@ -76,7 +76,7 @@ def test_the_same_bytes_before_and_after_compaction(people: Graph) -> None:
     first, then = answers(people), people.snapshot()
 
     for entry in then.entries.values():
-        _run_one(internals(people), "main", entry)
+        tend(internals(people), "main", entry)
 
     assert people.snapshot().entries != then.entries
     assert answers(people) == first

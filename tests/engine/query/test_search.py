@@ -2,7 +2,8 @@
 
 import pytest
 
-from omnigraph.core.errors import ExecutionError, PlanError
+from omnigraph.core.errors import ExecutionError
+from omnigraph.core.source_errors import PlanError
 from omnigraph.graph.graph import Graph
 from tests.support.queries import BM25, NEAREST, books
 from tests.support.reading import ask, codes, named, values

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from omnigraph.core.errors import BadRequest, TypeCheckError, ValidationError
+from omnigraph.core.errors import BadRequest, ValidationError
+from omnigraph.core.source_errors import TypeCheckError
 from omnigraph.graph.graph import Graph
 from omnigraph.operations.merge.merge import MergeOutcome
 from tests.engine.schema.world import EMAIL, PEOPLE, TEAM, Pins, replaced, row_marks, team

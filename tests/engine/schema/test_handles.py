@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.core.errors import SchemaContractConflict, TypeCheckError
+from omnigraph.core.errors import SchemaContractConflict
 from omnigraph.core.failpoint import InjectedFault, failpoint
+from omnigraph.core.source_errors import TypeCheckError
 from omnigraph.graph.graph import Graph
 from omnigraph.history.contract import SCHEMA_FILES
 from tests.engine.schema.test_races import meanwhile

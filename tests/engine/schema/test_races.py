@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.core.errors import ConflictError, ExpectedVersionMismatch, SchemaChanged, TypeCheckError
+from omnigraph.core.errors import ConflictError, ExpectedVersionMismatch, SchemaChanged
 from omnigraph.core.failpoint import failpoint
+from omnigraph.core.source_errors import TypeCheckError
 from omnigraph.core.span import Source
 from omnigraph.graph.graph import Graph
 from omnigraph.operations.mutate import mutate

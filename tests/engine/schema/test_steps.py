@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 import omnigraph
-from omnigraph.core.errors import SchemaError, TypeCheckError
+from omnigraph.core.errors import SchemaError
+from omnigraph.core.source_errors import TypeCheckError
 from omnigraph.graph.graph import Graph
 from tests.engine.schema.world import (
     PEOPLE,

@@ -6,9 +6,12 @@ import lance
 import pytest
 from lance import LanceDataset
 
+from omnigraph.storage.files.version_file import encode, fields
 from tests.support.raw_lance import anchored, append, ids_of, new_dataset, reopened
 
 pytestmark = pytest.mark.case("engine", 78)
+
+BASE, PATH = 18, 4  # of the message of a version; of a source in it
 
 
 def test_a_ref_and_a_version_together_cannot_be_opened(tmp_path: Path) -> None:
@@ -124,3 +127,49 @@ def test_a_compaction_of_a_fork_loses_the_index_segments_that_it_inherits(tmp_pa
     # The new segment lies below the fork and is recorded as lying below the source.
     with pytest.raises((OSError, ValueError), match="Not found"):
         reopened(fork).to_table(filter="id = 'c'")
+
+
+def test_a_fork_stores_where_its_source_was_and_a_relative_place_means_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = new_dataset(tmp_path)
+    dataset.create_branch("fork")
+    moved = Path(dataset.uri).rename(tmp_path / "moved") / "tree" / "fork"
+    fork = lance.dataset(str(moved))
+
+    assert [(base.name, base.path) for base in fork.base_paths().values()] == [(None, dataset.uri)]
+    with pytest.raises((OSError, ValueError), match="Not found"):
+        fork.to_table()
+    relative = opened_with_source(fork, "../..")
+    with pytest.raises((OSError, ValueError), match="Not found"):
+        relative.to_table()
+    monkeypatch.chdir(moved)
+    assert ids_of(opened_with_source(fork, "../..")) == ["a", "b"]
+
+
+def test_what_is_committed_on_a_changed_version_has_its_places_and_other_versions_have_not(
+    tmp_path: Path,
+) -> None:
+    dataset = new_dataset(tmp_path)
+    dataset.create_branch("fork")
+    root = Path(dataset.uri).rename(tmp_path / "moved")
+    fork = lance.dataset(str(root / "tree" / "fork"))
+
+    grown = append(opened_with_source(fork, str(root)), ["c"])
+
+    assert ids_of(grown) == ids_of(reopened(grown)) == ["a", "b", "c"]
+    assert [base.path for base in grown.checkout_version(1).base_paths().values()] == [dataset.uri]
+
+
+def opened_with_source(fork: LanceDataset, place: str) -> LanceDataset:
+    """Open a fork as if its source were at a place."""
+    message = [
+        (number, at_place(value, place) if number == BASE and isinstance(value, memoryview) else value)
+        for number, value in fields(memoryview(fork._ds.serialized_manifest()))
+    ]
+    return LanceDataset(fork.uri, fork.version, serialized_manifest=encode(message))
+
+
+def at_place(base: memoryview, place: str) -> bytes:
+    """Return the description of a source at another place."""
+    return encode((dict(fields(base)) | {PATH: place.encode()}).items())

@@ -66,6 +66,11 @@ ALLOWED = {
     "commit/reclaim.py drop_tables": "carries it out: tables that an attempt made and no branch knew",
     "commit/schema_lock.py _release": "its own lock",
     "history/migrations.py v2_to_v3": "staging branches of runs, which no build uses any more",
+    "operations/cleanup/tables.py _remove": "refs that nothing names and that are old, noted versions",
+    "operations/cleanup/tables.py _clean_folder": "a table that no branch has, all of it old and noted",
+    "operations/cleanup/cleanup.py _drop_manifest_refs": "refs that nothing names and that are old",
+    "operations/cleanup/litter.py clean_litter": "what an age or a format long gone proves to be litter",
+    "operations/cleanup/litter.py remove_dead_loads": "of a load silent for the grace period",
     # A branch, on request; and one whose creation has failed.
     "operations/branches.py create_branch": "a branch that nobody was told of",
     "operations/branches.py _end": "calls what ends it",
@@ -106,6 +111,9 @@ ALLOWED = {
     "storage/control/object_store.py ObjectStore.delete": "carries it out",
     "storage/control/object_store.py ObjectStore.discard": "carries it out",
     "storage/control/object_store.py ObjectStore.delete_prefix": "carries it out",
+    "storage/control/object_store.py remove_objects": "carries it out for cleanup",
+    "storage/control/stored_files.py remove_files": "carries it out for cleanup",
+    "storage/control/stored_files.py remove_emptied": "folders that cleanup has emptied",
     "storage/tables/refs.py RefStore.drop": "carries it out",
     "storage/tables/refs.py _remove_stray_folder": "an empty folder that the library made beside the graph",
 }

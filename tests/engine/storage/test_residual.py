@@ -12,8 +12,9 @@ import pytest
 from lance.query import MatchQuery
 
 from omnigraph.core.errors import CommitConflict, StorageError
-from omnigraph.core.limits import SMALL_FRAGMENT_ROWS
+from omnigraph.core.limits import MAX_FRAGMENT_ROWS, SMALL_FRAGMENT_ROWS
 from omnigraph.storage.tables.filter import Compare
+from omnigraph.storage.tables.layout import COMPACTION_TARGET_ROWS
 from omnigraph.storage.tables.refs import RefStore
 from omnigraph.storage.tables.residual import BTREE_SEGMENTS_MAX, InlineCommitResidual
 from omnigraph.storage.tables.stage import IndexRequest
@@ -368,3 +369,18 @@ def test_threads_share_one_handle_for_everything(bench: Workbench) -> None:
         thread.join()
 
     assert failures == []
+
+
+def test_a_full_compaction_makes_no_fragment_above_the_limit(tmp_path: Path) -> None:
+    bench = Workbench(tmp_path)
+    for number in range(5):
+        bench.append(rows(names(50_000, f"p{number}")))
+
+    InlineCommitResidual(bench.store).compact_files(
+        bench.address, target_rows=COMPACTION_TARGET_ROWS, rewrite_deletions=True
+    )
+
+    sizes = [part.count_rows() for part in bench.head()._dataset.get_fragments()]
+    assert sum(sizes) == 250_000
+    assert len(sizes) < 5
+    assert max(sizes) <= MAX_FRAGMENT_ROWS

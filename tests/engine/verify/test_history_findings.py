@@ -347,14 +347,15 @@ def test_a_live_writer_and_a_dead_one_are_no_findings(tmp_path: Path, deep: bool
 def test_a_writer_that_publishes_between_the_looks_is_no_drift(
     graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """HEAD has moved when it is looked at, and the sidecar is gone when the sidecars are."""
-    latest, written = TableStore.latest_version, list[bool]()
-    place = internals(graph).parts.address(graph.snapshot().entry(PERSON))
+    """Whenever HEAD is looked at it has just moved, and the sidecar is gone when the sidecars are."""
+    latest, written = TableStore.latest_version, list[str]()
+    parts = internals(graph).parts
+    place = parts.address(graph.snapshot().entry(PERSON))
 
     def written_before(store: TableStore, address: TableAddress) -> int:
-        if not written and address == place:
-            written.append(True)
-            graph.mutate(INSERT, params={"n": "gus"})
+        if store is not parts.store and address == place:
+            written.append(f"gus{len(written)}")
+            graph.mutate(INSERT, params={"n": written[-1]})
         return latest(store, address)
 
     patched(monkeypatch, "omnigraph.storage.tables.table.TableStore.latest_version", written_before)

@@ -332,3 +332,24 @@ def test_keys_of_large_tables_are_compared_in_parts(graph: Graph, monkeypatch: p
 
     assert told(graph.verify(deep=True)) == whole
     assert len(whole) == 2
+
+
+@pytest.mark.case("engine", 515)
+def test_of_a_large_table_rows_all_over_it_are_looked_up(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of seven batches every second one, and the index holds none of the last three."""
+    graph.load(ndjson(things(*(f"Z{chr(65 + n)}" for n in range(3)))), "append", index=False)
+    dataset = foreign(graph, THING)
+    dataset.drop_index("id__btree")
+    claim_everything(foreign(graph, THING), "id__btree")
+    graph.repair(confirm=True, force=True)
+    patched(monkeypatch, "omnigraph.operations.verify.indexes.FEW_VALUES", 1)
+    patched(monkeypatch, "omnigraph.operations.verify.indexes.LOOKUPS_MAX", 4)
+
+    found = told(graph.verify(deep=True))
+
+    assert [what for _, where, what in found if "id__btree" in where] == [
+        "does not find 'ZA' by its id",
+        "does not find 'ZC' by its id",
+    ]

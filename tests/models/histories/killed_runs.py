@@ -9,7 +9,7 @@ from omnigraph.history.fold import TableEntry
 from tests.models.dag.model import MAIN
 from tests.models.dag.steps import Delete
 from tests.models.histories.branching import Answer, Expected, On, Step, expect, is_free
-from tests.models.histories.operations import EnsureIndices, PutKnows, PutNote, PutPerson
+from tests.models.histories.operations import EnsureIndices, Optimize, PutKnows, PutNote, PutPerson
 from tests.models.histories.runs import Run
 from tests.protocol.crash.writer import (
     Acknowledged,
@@ -85,6 +85,15 @@ UPKEEP_PLACES = (
     "upkeep.post_phase_b_pre_manifest_commit",
     "upkeep.post_publish_pre_sidecar_delete",
 )
+OPTIMIZE_PLACES = (
+    "optimize.post_recovery_check_pre_gates",
+    "optimize.post_sidecar_pre_compact",
+    "optimize.post_compact_pre_reindex",
+    "optimize.post_table",
+    "optimize.post_phase_b_pre_manifest_commit",
+    "optimize.post_publish_pre_sidecar_delete",
+    "optimize.before_manifest_compaction",
+)
 OPEN_PLACES = (
     "recovery.sidecar_list",
     "recovery.sidecar_read",
@@ -130,8 +139,8 @@ class KilledRun(Run):
         """Return where to die; in upkeep only if the next write of some table of main is followed by it."""
         entries = (self.graph.snapshot().entry(key) for key in KEPT_UP)
         self._due = [entry.table_key for entry in entries if _writes_to_upkeep(entry) <= LIVES_MAX]
-        kinds = (WRITE_PLACES, BRANCH_PLACES, MERGE_PLACES, UPKEEP_PLACES)
-        return self.random.choices(kinds, (2, 3, 3, 6 if self._due else 0))[0]
+        kinds = (WRITE_PLACES, BRANCH_PLACES, MERGE_PLACES, OPTIMIZE_PLACES, UPKEEP_PLACES)
+        return self.random.choices(kinds, (2, 3, 3, 2, 6 if self._due else 0))[0]
 
     def _writer(self) -> WriterProcess:
         writer, self.next_writer = self.next_writer, WriterProcess(self.root)
@@ -183,6 +192,8 @@ class KilledRun(Run):
             return Delete(self.random.choice(free))
         if place.startswith("fork"):
             return self.program.write(self.model, free[-1])  # the newest, which has fewest forks yet
+        if places is OPTIMIZE_PLACES:
+            return On(MAIN, Optimize())
         if place.startswith("ensure"):
             return On(self.random.choice(list(self.model.branches)), EnsureIndices())
         if places is not UPKEEP_PLACES:

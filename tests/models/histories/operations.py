@@ -98,7 +98,21 @@ class EnsureIndices:
     """Build the indexes that are missing."""
 
 
-Operation = PutPerson | SetAge | DropPeople | PutKnows | DropEdge | PutNote | PutOwn | Load | EnsureIndices
+@dataclass(frozen=True, slots=True)
+class CleanUp:
+    """Remove old versions, as if some time had passed; the contents stay."""
+
+    keep: int
+    later_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class Optimize:
+    """Bring all tables of main into their best layout."""
+
+
+Layout = EnsureIndices | Optimize | CleanUp
+Operation = PutPerson | SetAge | DropPeople | PutKnows | DropEdge | PutNote | PutOwn | Load | Layout
 
 
 def apply(contents: Contents, operation: Operation) -> Contents:
@@ -138,7 +152,7 @@ def apply(contents: Contents, operation: Operation) -> Contents:
             return replace(contents, own={**contents.own, f"{table}/{key}": value})
         case Load():
             return _loaded(contents, operation)
-        case EnsureIndices():
+        case EnsureIndices() | Optimize() | CleanUp():
             return contents
         case _:
             assert_never(operation)
@@ -176,9 +190,15 @@ def perform(
     graph: "Graph", operation: Operation, *, actor: str | None = None, branch: str | None = None
 ) -> str | None:
     """Ask the engine for an operation and return the id of its commit, if it made one."""
+    if isinstance(operation, CleanUp):
+        _clean_up(graph, operation)
+        return None
     if isinstance(operation, EnsureIndices):
         built = graph.ensure_indices(branch=branch, actor=actor)
         return None if built.commit is None else built.commit.graph_commit_id
+    if isinstance(operation, Optimize):
+        optimized = graph.optimize(actor=actor)
+        return None if optimized.commit is None else optimized.commit.graph_commit_id
     if isinstance(operation, Load):
         data = _tables(operation) if operation.mode == "overwrite" else _ndjson(operation)
         loaded = graph.load(data, operation.mode, branch=branch, actor=actor, index=operation.index)
@@ -223,10 +243,24 @@ def _mutation(operation: Operation) -> tuple[str, dict[str, object]]:
         case PutOwn(table, key, value):
             text = f"query m($k: String, $v: I64) {{ insert Own{table} {{ key: $k, value: $v }} }}"
             return text, {"k": key, "v": value}
-        case Load() | EnsureIndices():
+        case Load() | EnsureIndices() | Optimize() | CleanUp():
             raise AssertionError(f"{operation} is no mutation")
         case _:
             assert_never(operation)
+
+
+def _clean_up(graph: "Graph", operation: CleanUp) -> None:
+    """Clean up with the clock of the handle ahead for as long as that takes."""
+    from tests.support.seam import internals
+
+    parts = internals(graph).parts
+    clock = parts.clock
+    object.__setattr__(parts, "clock", lambda: clock() + operation.later_s * 1_000_000)
+    try:
+        failed = graph.cleanup(operation.keep).failed
+    finally:
+        object.__setattr__(parts, "clock", clock)
+    assert not failed, failed
 
 
 def _ndjson(load: Load) -> bytes:

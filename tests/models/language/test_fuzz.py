@@ -25,8 +25,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from omnigraph.catalog.build import compile_schema
-from omnigraph.core.errors import CatalogError, ParseError, SourceError
 from omnigraph.core.limits import DIAGNOSTICS_MAX, SOURCE_BYTES_MAX
+from omnigraph.core.source_errors import CatalogError, ParseError, SourceError
 from omnigraph.core.span import Source
 from omnigraph.language.parser import decode_source
 from omnigraph.language.query_parser import parse_queries

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.core.errors import ParseError
+from omnigraph.core.source_errors import ParseError
 from omnigraph.core.span import Source
 from omnigraph.language.query_parser import parse_queries
 from omnigraph.language.schema_parser import parse_schema

@@ -16,7 +16,7 @@ import pytest
 import omnigraph
 from omnigraph.commit.recovery.kinds import RecoveryKind
 from tests.models.histories.contents import SCHEMA, Contents, difference
-from tests.models.histories.operations import Operation, apply
+from tests.models.histories.operations import CleanUp, Operation, Optimize, apply
 from tests.models.histories.programs import Program
 from tests.models.histories.reading import check_whole, read_contents
 from tests.protocol.crash.successors import Successors
@@ -25,6 +25,8 @@ from tests.support.seeds import fixed_seed, fresh_seed
 
 ACKNOWLEDGED_MAX = 8  # writes before the clock of a kill starts
 KILL_WITHIN_S = 0.12  # a write takes 30 to 100 ms
+CLEANUPS = 0.15  # of what writers are asked for: every table is looked at, so it is cut off more often
+OPTIMIZE_SHARE = 0.12  # of what a writer is asked: it takes several times as long, and is killed more often
 
 
 @dataclass(slots=True)
@@ -36,6 +38,7 @@ class Tally:
     landed: int = 0
     vanished: int = 0
     idle: int = 0
+    cleanups: int = 0
 
 
 class Run:
@@ -90,9 +93,21 @@ class Run:
 
     def _ask(self, writer: WriterProcess) -> Operation:
         self.number += 1
-        operation = self.program.next(self.contents)
+        operation = self._chosen()
         writer.ask(Request(self._name, operation))
         return operation
+
+    def _chosen(self) -> Operation:
+        """Return what a writer is asked next."""
+        share = self.random.random()
+        if share < CLEANUPS:
+            return self._cleanup()
+        return Optimize() if share < CLEANUPS + OPTIMIZE_SHARE else self.program.next(self.contents)
+
+    def _cleanup(self) -> Operation:
+        """Return a cleanup: of a moment, of a day, or of a time after which nothing is too young to go."""
+        self.tally.cleanups += 1
+        return CleanUp(keep=self.random.randint(1, 5), later_s=self.random.choice([3_600, 90_000, 700_000]))
 
     def _acknowledge(self, message: object, operation: Operation) -> None:
         assert isinstance(message, Acknowledged), f"{operation} was answered with {message}"
@@ -135,6 +150,7 @@ def run(root: Path, rounds: int, seed: int) -> None:
     finally:
         crash.close()
     with omnigraph.open(root, mode="ro") as graph:
+        assert graph.verify().is_whole
         records = graph.recoveries()
         commits = graph.commits()
     forward = sum(record.recovery_kind is RecoveryKind.ROLLED_FORWARD for record in records)
@@ -146,6 +162,7 @@ def run(root: Path, rounds: int, seed: int) -> None:
     sys.stdout.write(
         f"crash: {tally.rounds} rounds, {tally.acknowledged} acknowledged writes, {len(commits)} commits "
         f"({maintenance} of maintenance), {crash.writers.opens_killed} opens killed, "
+        f"{tally.cleanups} cleanups, "
         f"{monotonic() - started:.0f} s\n"
         f"crash: writes cut off: {tally.landed} landed, {tally.vanished} did not; "
         f"{tally.idle} kills came after the answer\n"

@@ -30,6 +30,7 @@ _BEFORE_DELETE = (
     "branch_merge.post_publish_pre_sidecar_delete",
     "ensure_indices.post_publish_pre_sidecar_delete",
     "upkeep.post_publish_pre_sidecar_delete",
+    "optimize.post_publish_pre_sidecar_delete",
 )
 NEWEST = 20  # commits that a step with all its upkeep stays below
 

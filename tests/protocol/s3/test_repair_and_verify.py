@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import omnigraph
-from omnigraph.commit.recovery.quiet import PendingRecovery
+from omnigraph.core.errors import PendingRecovery
 from omnigraph.core.failpoint import failpoint
 from omnigraph.graph.graph import Graph
 from omnigraph.history.commits import FORCED_REPAIR_ACTOR

@@ -140,3 +140,21 @@ def test_index_builds_have_no_author_but_the_engine(verb: str, reason: str, tmp_
 
     assert (outcome.code, outcome.stdout) == (2, "")
     assert f"--as {reason}" in outcome.stderr
+
+
+@pytest.mark.case("surfaces", 253)
+def test_an_update_leaves_indexes_that_lack_a_row_and_say_so(tmp_path: Path) -> None:
+    write(tmp_path, "pair.pg", "node Pair { code: String @key  size: I32? @index }\n")
+    invoke("init", GRAPH, "--schema", "pair.pg", cwd=tmp_path)
+    pair = [{"type": "Pair", "data": {"code": code, "size": 1}} for code in ("a", "b")]
+    invoke("load", GRAPH, "--mode", "append", "--data", "-", cwd=tmp_path, stdin=lines(*pair))
+    write(tmp_path, "grow.gq", 'query grow() { update Pair set { size: 2 } where code = "a" }')
+    assert invoke("mutate", "grow", "--query", "grow.gq", "--store", GRAPH, cwd=tmp_path).code == 0
+
+    status: dict[str, Any] = document("index", "status", GRAPH, cwd=tmp_path)
+
+    (table,) = status["tables"]
+    assert {index["coverage"] for index in table["indexes"]} == {"degraded"}
+    assert {(index["reason"], index["rows_uncovered"]) for index in table["indexes"]} == {
+        ("1 of 2 rows not covered: written since it was built", 1)
+    }

@@ -12,7 +12,7 @@ from omnigraph.catalog.bound import (
     ParameterValue,
     TextMatchValue,
 )
-from omnigraph.core.errors import TypeCheckError
+from omnigraph.core.source_errors import TypeCheckError
 from omnigraph.core.values import Scalar, ValueType
 from tests.support.queries import (
     bind_text,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from omnigraph.core.errors import CatalogError
 from omnigraph.core.limits import DIAGNOSTICS_MAX
+from omnigraph.core.source_errors import CatalogError
 from tests.support.library import catalog, catalog_failure, compile_text, parse_failure, pointed_at
 
 N = "node N { k: String @key } "

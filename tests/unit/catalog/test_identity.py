@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from omnigraph.catalog.identity import AcceptedSchema, accept_first, resolve
 from omnigraph.catalog.shape import DeclarationKind
 from omnigraph.core.diagnostics import Severity
-from omnigraph.core.errors import CatalogError
+from omnigraph.core.source_errors import CatalogError
 from tests.support.library import accept, evolve, pointed_at, read
 
 NODE, EDGE, INTERFACE = DeclarationKind.NODE, DeclarationKind.EDGE, DeclarationKind.INTERFACE

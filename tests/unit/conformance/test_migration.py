@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from omnigraph.core.errors import CatalogError
+from omnigraph.core.source_errors import CatalogError
 from tests.support.library import LIB, compile_text, plan, plan_steps, pointed_at
 
 ACCEPTED = "node T { slug: String @key  st: enum(a, b)  n: I32? }"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from omnigraph.core.errors import MixedMutation
+from omnigraph.core.source_errors import MixedMutation
 from tests.support.queries import bind_text, execution_error, mutation, parse_error, type_error
 
 BOOK = 'code: "CC-1", title: "T", price: 8.0, format: "paper", added: now()'

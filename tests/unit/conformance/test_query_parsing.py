@@ -2,7 +2,7 @@
 
 import pytest
 
-from omnigraph.core.errors import MixedMutation
+from omnigraph.core.source_errors import MixedMutation
 from omnigraph.core.values import Scalar, ValueType
 from omnigraph.language.query_ast import Aggregate, PropertyAccess
 from tests.support.queries import bind_text, books, mutation, parse, parse_error, parse_one, parse_read, read

@@ -3,7 +3,7 @@
 import pytest
 
 from omnigraph.catalog.model import Bounds
-from omnigraph.core.errors import ParseError
+from omnigraph.core.source_errors import ParseError
 from omnigraph.language.schema_ast import Embed
 from tests.support.library import compile_item, compile_text, parse_failure, pointed_at, wrap
 

@@ -5,16 +5,18 @@ import pytest
 from omnigraph.core.diagnostics import Diagnostic
 from omnigraph.core.errors import (
     BadRequest,
-    CatalogError,
     ExecutionError,
-    MixedMutation,
     NotFoundError,
     OmnigraphError,
     ParameterError,
-    ParseError,
-    PlanError,
     QueryNotFound,
     SchemaError,
+)
+from omnigraph.core.source_errors import (
+    CatalogError,
+    MixedMutation,
+    ParseError,
+    PlanError,
     SourceError,
     TypeCheckError,
 )

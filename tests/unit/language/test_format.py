@@ -5,7 +5,7 @@ from textwrap import dedent
 import pytest
 from hypothesis import given
 
-from omnigraph.core.errors import MixedMutation, ParseError
+from omnigraph.core.source_errors import MixedMutation, ParseError
 from omnigraph.core.span import Source
 from omnigraph.language.format import format_queries, format_schema
 from tests.support.formatting import QUERY, SCHEMA, check_promises

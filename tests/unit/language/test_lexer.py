@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.core.errors import ParseError
 from omnigraph.core.limits import SOURCE_BYTES_MAX
+from omnigraph.core.source_errors import ParseError
 from omnigraph.core.span import Source
 from omnigraph.language.parser import Token, decode_source, tokenize
 from tests.support.library import compile_item, parse_failure, pointed_at, wrap

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.core.errors import ParseError
 from omnigraph.core.limits import DIAGNOSTICS_MAX
+from omnigraph.core.source_errors import ParseError
 from omnigraph.core.span import Source
 from omnigraph.language.schema_parser import parse_schema
 from tests.support.library import LIB, parse_failure, pointed_at

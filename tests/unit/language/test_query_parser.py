@@ -2,8 +2,8 @@
 
 import pytest
 
-from omnigraph.core.errors import MixedMutation, ParseError
 from omnigraph.core.limits import DIAGNOSTICS_MAX, NESTING_MAX, U64_MAX
+from omnigraph.core.source_errors import MixedMutation, ParseError
 from omnigraph.core.values import Scalar, ValueType
 from omnigraph.language.query_ast import Delete, Insert, Update
 from tests.support.library import pointed_at

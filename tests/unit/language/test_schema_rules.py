@@ -7,7 +7,7 @@ from itertools import groupby
 
 import pytest
 
-from omnigraph.core.errors import CatalogError, ParseError, SourceError
+from omnigraph.core.source_errors import CatalogError, ParseError, SourceError
 from omnigraph.core.span import Source
 from omnigraph.language.schema_parser import parse_schema
 from omnigraph.language.schema_rules import check_schema

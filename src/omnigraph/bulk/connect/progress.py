@@ -23,6 +23,8 @@ class Stage(StrEnum):
     STAGE = "stage"
     COMMIT = "commit"
     INDEX = "index"
+    COPY = "copy files"
+    COMPARE = "compare files"
 
 
 @dataclass(frozen=True, slots=True)

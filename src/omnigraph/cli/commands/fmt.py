@@ -9,8 +9,9 @@ import click
 from omnigraph.cli.exit_codes import EXIT_FAILURE
 from omnigraph.cli.printing import say, tell
 from omnigraph.cli.sources import read_source, source_files
-from omnigraph.core.errors import BadRequest, ParseError
+from omnigraph.core.errors import BadRequest
 from omnigraph.core.regular_file import refuse_inside_graph
+from omnigraph.core.source_errors import ParseError
 from omnigraph.language.format import format_queries, format_schema
 
 _FORMATTERS = {".pg": format_schema, ".gq": format_queries}

@@ -11,7 +11,7 @@ from omnigraph.cli.options import json_option
 from omnigraph.cli.printing import print_document
 from omnigraph.cli.render.lint import render_report, render_summary
 from omnigraph.cli.sources import read_source, refuse_second_stdin, source_files
-from omnigraph.core.errors import ParseError
+from omnigraph.core.source_errors import ParseError
 
 _QUERY_FILES = frozenset({".gq"})
 

@@ -6,14 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from omnigraph.cli.render.columns import count
-from omnigraph.core.errors import (
-    ExecutionError,
-    MergeConflicts,
-    OmnigraphError,
-    SourceError,
-    ValidationError,
-)
+from omnigraph.core.errors import ExecutionError, MergeConflicts, OmnigraphError, ValidationError
 from omnigraph.core.merge_conflict import MergeConflict
+from omnigraph.core.source_errors import SourceError
 
 if TYPE_CHECKING:
     from omnigraph.validate.violations import Violation

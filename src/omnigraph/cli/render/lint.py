@@ -9,7 +9,7 @@ from omnigraph.catalog.lint import LintReport, QueryResult
 from omnigraph.cli.render.columns import count
 from omnigraph.cli.steering import on_lines, on_one_line
 from omnigraph.core.diagnostics import Severity
-from omnigraph.core.errors import SourceError
+from omnigraph.core.source_errors import SourceError
 
 _LABELS = {
     Severity.ERROR: ("ERROR", "red"),

@@ -24,7 +24,7 @@ from omnigraph.commit.recovery.audit import record
 from omnigraph.commit.recovery.classify import Classification, is_layout_only
 from omnigraph.commit.recovery.fence import fenced_tables
 from omnigraph.commit.recovery.kinds import RecoveryKind
-from omnigraph.commit.recovery.observe import ObservedTable
+from omnigraph.commit.recovery.observe import ObservedTable, observe
 from omnigraph.commit.recovery.pending import bind_to_go_back, rewrite
 from omnigraph.commit.sidecar import Outcome, PointerUpdate, RecoveryPlan, Sidecar
 from omnigraph.core.errors import (
@@ -58,19 +58,52 @@ class SweepResult(StrEnum):
 
 
 def finish(parts: Parts, publisher: ManifestPublisher, sidecar: Sidecar, state: ManifestState) -> SweepResult:
-    """Finish a sidecar whose writer had published: a commit and an audit row that say so."""
+    """Finish a sidecar whose writer had published: a commit and an audit row that say so.
+
+    A layout write may have left tables out, below which another writer was not done: they go forward now.
+    """
+    late = _left_out(parts, sidecar, state)
+    heads = {found.table.identity: found.head for found in late}
     outcomes = [
-        Outcome(table.table_key, table.expected_version, state.tables.pins[table.identity].version)
+        Outcome(
+            table.table_key,
+            table.expected_version,
+            heads.get(table.identity, state.tables.pins[table.identity].version),
+        )
         for table in sidecar.tables
     ]
     sidecar = _plan(parts, sidecar, RecoveryKind.ROLLED_FORWARD, outcomes)
-    fenced = fenced_tables(parts, sidecar, state)
+    added = _added_files(parts, late)
+    parts.syncer.sync(added, stage="table")
+    changes: list[PinChange] = [
+        change for change in fenced_tables(parts, sidecar, state) if change.identity not in heads
+    ]
+    changes += [_update(parts, sidecar, found, found.head) for found in late]
     expected = {
         change.identity: Expectation(change.table_key, published_version(state.tables, change.identity))
-        for change in fenced
+        for change in changes
     }
-    _publish(parts, publisher, sidecar, fenced, expected)
+    _publish(parts, publisher, sidecar, changes, expected, files=added)
     return complete(parts, sidecar)
+
+
+def _left_out(parts: Parts, sidecar: Sidecar, state: ManifestState) -> list[ObservedTable]:
+    """Return the tables that a layout write moved and did not publish, and that hold nothing of others."""
+    if not is_layout_only(sidecar.writer_kind):
+        return []
+    found = observe(parts, sidecar, state)
+    return [table for table in found if table.classification is Classification.ROLLED_PAST_EXPECTED]
+
+
+def _added_files(parts: Parts, moved: Iterable[ObservedTable]) -> list[str]:
+    """Return what a dead writer committed and may not have synced: nothing builds on that unsynced."""
+    return [
+        file
+        for found in moved
+        for file in files_between(
+            parts.store, found.address, older=found.pinned_version or None, newer=found.head
+        )
+    ]
 
 
 def finish_effect_free(
@@ -113,14 +146,7 @@ def roll_forward(
     is_layout = is_layout_only(sidecar.writer_kind)
     outcomes = [Outcome(f.table.table_key, f.table.expected_version, f.head) for f in moved]
     sidecar = _plan(parts, sidecar, RecoveryKind.ROLLED_FORWARD, outcomes)
-    # The dead writer may not have synced what it committed: nothing builds on another's unsynced work.
-    files = [
-        file
-        for found in moved
-        for file in files_between(
-            parts.store, found.address, older=found.pinned_version or None, newer=found.head
-        )
-    ]
+    files = _added_files(parts, moved)
     try:
         parts.syncer.sync(files, stage="table")
     except SyncFailed:

@@ -3,31 +3,21 @@
 Q1  A live writer is waited for, never disturbed and never taken for the explanation of drift. One that takes
     too long is named, and nothing was done.
 Q2  What a dead writer left is not settled here: a read-write open does that, and says what became of it.
+Q3  Who may run beside writers waits only for those it finds, once: on a busy graph there is always one.
 """
 
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Callable
 from time import monotonic
 
 from omnigraph.commit.parts import Parts
-from omnigraph.commit.recovery.pending import list_pending
-from omnigraph.core.errors import ConflictError
+from omnigraph.commit.recovery.pending import list_pending, reread
+from omnigraph.core.errors import ConflictError, PendingRecovery
 
 WAIT_S = 30.0  # a commit section takes fractions of a second, on a slow store seconds
 POLL_S = 0.02
 _pause = threading.Event()
-
-
-class PendingRecovery(ConflictError):
-    """Maintenance does not run beside unfinished writes: they may explain what it would change."""
-
-    def __init__(self, operation: str, operation_ids: Sequence[str]) -> None:
-        """Take what was refused, and the unfinished writes."""
-        self.operation_ids = tuple(operation_ids)
-        super().__init__(
-            f"{operation} needs a graph without pending recovery; reopen it read-write first "
-            f"(unfinished: {', '.join(self.operation_ids)})"
-        )
 
 
 class Patience:
@@ -73,3 +63,32 @@ class Patience:
         if still and monotonic() > self._deadline:
             raise PendingRecovery(self._operation, sorted(still))
         return False
+
+
+def refuse_pending(
+    parts: Parts,
+    operation: str,
+    *,
+    wait_s: float = WAIT_S,
+    clock: Callable[[], float] = time.monotonic,
+    pause: Callable[[float], None] = time.sleep,
+) -> None:
+    """Return once every sidecar of the first look is gone, and no other one is a dead writer's (Q1, Q3).
+
+    Raises:
+        PendingRecovery: a dead writer has left one, or a live one does not finish.
+        StorageError: that cannot be told.
+    """
+    deadline = clock() + wait_s
+    awaited: set[str] | None = None
+    while True:
+        pending = list_pending(parts)
+        stopped = [found for found in pending if not found.is_alive]
+        dead = [found.operation_id for found in stopped if reread(parts, found.sidecar.name) is not None]
+        here = {found.operation_id for found in pending}
+        awaited = here if awaited is None else awaited & here
+        if not dead and not awaited:
+            return
+        if dead or clock() >= deadline:
+            raise PendingRecovery(operation, dead or sorted(awaited))
+        pause(POLL_S)

@@ -294,7 +294,7 @@ def advance_slots(slots: Slots, table: OpenTable, delta: VersionDelta, store: Ta
     deleted = delta.rows_before + len(inserted) - delta.rows_after
     if deleted < 0 or delta.vacated != int(is_known.sum()) + deleted or slots.live_count != delta.rows_before:
         return None
-    killed = _killed(slots, delta, deleted)
+    killed = _killed(slots, delta, deleted, store)
     if killed is None:
         return None
     next_row_id = int(inserted[-1]) + 1 if len(inserted) else slots.next_row_id
@@ -312,12 +312,12 @@ def _repeats(ascending: RowIds) -> bool:
     return bool((ascending[1:] == ascending[:-1]).any())
 
 
-def _killed(slots: Slots, delta: VersionDelta, expected: int) -> SlotArray | None:
+def _killed(slots: Slots, delta: VersionDelta, expected: int, store: TableStore) -> SlotArray | None:
     """Return the slots of deleted rows, or `None` where they are unknown."""
     if expected == 0:
         return empty_slots()
     try:
-        row_ids = delta.deleted_row_ids()
+        row_ids = delta.deleted_row_ids(store)
     except StorageError as error:
         if error.kind in {"transient", "configuration"}:
             raise

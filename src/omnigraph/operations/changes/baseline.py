@@ -20,7 +20,7 @@ from omnigraph.core.errors import BadRequest, StorageError
 from omnigraph.history.identity import identity_of
 from omnigraph.operations.changes.feed import feed_scope
 from omnigraph.operations.context import OpenGraph
-from omnigraph.operations.export import Export
+from omnigraph.operations.export import Export, pinned_export
 from omnigraph.storage.control.locks import try_lock
 
 
@@ -105,4 +105,4 @@ def baseline(
     )
     commit_id = snapshot.head.graph_commit_id
     resume = cursor_text(Cursor(feed_scope(graph, state, wanted), commit_id))
-    return Baseline(Export(graph, snapshot, types), commit_id, resume)
+    return Baseline(pinned_export(graph, snapshot, types), commit_id, resume)

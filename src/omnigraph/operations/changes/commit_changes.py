@@ -46,7 +46,11 @@ class CommitChanges:
         before, after = (
             side_of(self.graph, snapshot) for snapshot in self.state.snapshots_of([self.parent, self.commit])
         )
-        return changes_between(self.graph, before, after, self.filter, beyond)
+        return self._between(before, after, beyond)
+
+    def _between(self, before: Side, after: Side, beyond: Position | None) -> Iterator[EntityChange]:
+        with self.graph.parts.readers.reading(before.snapshot, after.snapshot):
+            yield from changes_between(self.graph, before, after, self.filter, beyond)
 
 
 @dataclass(frozen=True, slots=True)

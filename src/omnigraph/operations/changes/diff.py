@@ -22,7 +22,7 @@ class TableCounts:
     deleted: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Diff:
     """The differences between two snapshots; iterating gives the changes from one to the other, in order."""
 
@@ -68,7 +68,9 @@ def diff(
     """
     sides = [_side(graph, target, actor) for target in (from_target, to_target)]
     pairs = differing(graph, sides[0], sides[1], wanted, refuse_drops=False)
-    return Diff(graph, sides[0].snapshot, sides[1].snapshot, pairs, wanted)
+    made = Diff(graph, sides[0].snapshot, sides[1].snapshot, pairs, wanted)
+    graph.parts.readers.keep(made, made.from_snapshot, made.to_snapshot)
+    return made
 
 
 def _side(graph: OpenGraph, target: Target, actor: str | None) -> Side:

@@ -33,6 +33,7 @@ from omnigraph.core.errors import (
 )
 from omnigraph.history.commits import GraphCommit
 from omnigraph.history.identity import stored_name
+from omnigraph.history.readers import Reader
 from omnigraph.history.state import ManifestState
 from omnigraph.operations.changes.commit_changes import changes_between
 from omnigraph.operations.changes.sides import side_of
@@ -93,11 +94,25 @@ def poll(
         ChangeSchemaBoundary: the next commit changed the schema of rows.
         BranchNotFound, CommitNotFound: there is no such branch, or no such commit to start after.
     """
+    with graph.parts.readers.reading() as reader:
+        return _poll(graph, position, wanted, reader, branch=branch, size=size, actor=actor)
+
+
+def _poll(
+    graph: OpenGraph,
+    position: FeedPosition,
+    wanted: ChangeFilter,
+    reader: Reader,
+    *,
+    branch: str | None,
+    size: PageSize | None,
+    actor: str | None,
+) -> ChangeFeedPage:
     state = graph.state(graph.enter(actor, "read", branch))
     size = size or PageSize()
     scope = feed_scope(graph, state, wanted)
     begun = _begun(state, scope, position, size)
-    return _fill(graph, state, wanted, begun, size)
+    return _fill(graph, state, wanted, begun, size=size, reader=reader)
 
 
 def follow(
@@ -138,19 +153,28 @@ class ChangeFeed:
     def __iter__(self) -> Iterator[ChangeBlock]:
         """Yield blocks; a large commit comes in several of the same cause."""
         self._end.clear()
-        position = self.position
-        while True:
-            page = poll(
-                self.graph, position, self.filter, branch=self.branch, size=self.size, actor=self.actor
-            )
-            yield from page.blocks
-            if page.next_page_token is not None:
-                position = FeedPosition(page_token=page.next_page_token)
-            elif page.caught_up:
-                self._end.append(str(page.cursor))
-                return
-            else:
-                position = FeedPosition(cursor=page.cursor)
+        with self.graph.parts.readers.reading() as reader:  # from the first poll on to the end
+            position: FeedPosition | None = self.position
+            while position is not None:
+                page = _poll(
+                    self.graph,
+                    position,
+                    self.filter,
+                    reader,
+                    branch=self.branch,
+                    size=self.size,
+                    actor=self.actor,
+                )
+                yield from page.blocks
+                position = self._following(page)
+
+    def _following(self, page: ChangeFeedPage) -> FeedPosition | None:
+        if page.next_page_token is not None:
+            return FeedPosition(page_token=page.next_page_token)
+        if page.caught_up:
+            self._end.append(str(page.cursor))
+            return None
+        return FeedPosition(cursor=page.cursor)
 
     @property
     def cursor(self) -> str:
@@ -215,13 +239,20 @@ def _chain(state: ManifestState, begun: FeedPage) -> list[GraphCommit]:
 
 
 def _fill(
-    graph: OpenGraph, state: ManifestState, wanted: ChangeFilter, begun: FeedPage, size: PageSize
+    graph: OpenGraph,
+    state: ManifestState,
+    wanted: ChangeFilter,
+    begun: FeedPage,
+    *,
+    size: PageSize,
+    reader: Reader,
 ) -> ChangeFeedPage:
     page = Page(size)
     blocks: list[ChangeBlock] = []
     done, inside = begun.done, begun.inside
     snapshots = state.snapshots_of(_chain(state, begun))
     for before, after in pairwise(side_of(graph, snapshot) for snapshot in snapshots):
+        reader.pin(before.snapshot)
         commit = after.snapshot.head
         try:
             changes, is_complete = page.take(changes_between(graph, before, after, wanted, inside))

@@ -1,24 +1,29 @@
 """Every file that live branches need, or that a commit recorded, compared with what is on the disk.
 
-V2  A version is needed while a present or past pin of a live branch names it. What it names must exist with
-    the length that it gives; what a commit recorded must have that length and that checksum.
+V2  A version is needed while a pin of a live branch names it, present or past, but not below the branch's
+    floor. What it names must exist with the length that it gives. What a commit recorded must have that
+    length and that checksum; in a copy, what commits from before it recorded may be missing if no needed
+    version names it.
 V3  One damaged file hides no other: what cannot be followed beyond it is reported, and the rest is compared.
 V4  Others may write meanwhile: what looks damaged is looked at again, by what live branches need then. Only
     what both looks find is damage.
 V5  A key is in a manifest once; nothing but the publisher makes sure of that, so it is counted here.
+V6  What a cleanup has noted and removed is not missing; what no version needs since then is not asked for.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from posixpath import normpath
 
 from omnigraph.commit.parts import Parts
+from omnigraph.commit.retention import read_retention
 from omnigraph.core.errors import OmnigraphError
 from omnigraph.history.branches import trimmed_name
+from omnigraph.history.copied import read_copied
 from omnigraph.history.identity import BranchIdentity
 from omnigraph.history.manifest_rows import MANIFEST_DIR
-from omnigraph.history.recorded_sums import recorded_sums
+from omnigraph.history.recorded_sums import recorded_sums, sums_still_readable
 from omnigraph.operations.verify.report import (
     FileReport,
     FileStatus,
@@ -29,7 +34,13 @@ from omnigraph.operations.verify.report import (
 )
 from omnigraph.storage.control.graph_files import GraphFiles, graph_files
 from omnigraph.storage.files.sums import FileSum
-from omnigraph.storage.files.version_file import HollowContent, decode_version, version_file_name
+from omnigraph.storage.files.version_file import (
+    VERSIONS_DIR,
+    HollowContent,
+    decode_version,
+    version_file_name,
+    version_of_file_name,
+)
 from omnigraph.storage.tables.handle import ref_path
 
 
@@ -40,6 +51,7 @@ class _Needs:
     length: int | None = None
     sum: FileSum | None = None
     is_broken: bool = False  # a version file that does not say what it should
+    is_named: bool = False  # by a version that is needed
 
 
 @dataclass(slots=True)
@@ -50,6 +62,7 @@ class _Look:
     needs: dict[str, _Needs] = field(default_factory=dict)
     unread: dict[str, str] = field(default_factory=dict)
     repeated: list[str] = field(default_factory=list)
+    reclaimed_below: Mapping[str, int] = field(default_factory=dict)  # by dataset (V6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,10 +141,25 @@ def _told(file: FileReport) -> str:
 
 def _look(parts: Parts, files: GraphFiles, branch: str | None) -> _Look:
     chosen = parts.branches.live() if branch is None else (parts.branches.resolve(trimmed_name(branch)),)
-    look = _Look(tuple(found.name for found in chosen))
+    look = _Look(tuple(found.name for found in chosen), reclaimed_below=read_retention(parts.adapter))
     for found in chosen:
         _follow(parts, files, found, look)
+    gone = [path for path, need in look.needs.items() if _is_reclaimed(look, files, path, need)]
+    for path in gone:
+        del look.needs[path]
     return look
+
+
+def _is_reclaimed(look: _Look, files: GraphFiles, path: str, need: _Needs) -> bool:
+    """Return whether a file is gone with versions that a cleanup removed (V6)."""
+    dataset, _, name = path.rpartition(f"/{VERSIONS_DIR}/")
+    version = version_of_file_name(name)
+    if version is not None:
+        below = look.reclaimed_below.get(dataset, 0)
+        return version < below and files.length(path) is None
+    places = (path.rpartition(f"/{folder}/")[0] for folder in ("data", "_deletions", "_indices"))
+    is_cleaned = any(place in look.reclaimed_below for place in places if place)
+    return is_cleaned and not need.is_named and files.length(path) is None
 
 
 def _follow(parts: Parts, files: GraphFiles, branch: BranchIdentity, look: _Look) -> None:
@@ -143,20 +171,33 @@ def _follow(parts: Parts, files: GraphFiles, branch: BranchIdentity, look: _Look
         _add_version(files, dataset, newest, look.needs)
         for item in manifest.noted_sums(address, newest):
             look.needs.setdefault(item.path, _Needs()).sum = item
+    handle = None
     try:
         handle = manifest.open_fresh(address)
-        for path, item in recorded_sums(manifest, handle).items():
+        copied = read_copied(parts.adapter).of(branch.name)
+        recorded = recorded_sums(manifest, handle)
+        made_here = recorded_sums(manifest, handle, published_after=copied.at) if copied.at else recorded
+        for path, item in made_here.items():
             look.needs.setdefault(path, _Needs()).sum = item
         state = parts.coordinator.advance(branch, handle)
-        pinned = state.pinned_versions()
+        pinned = state.pinned_versions(copied.floor)
         keys = Counter(manifest.read(handle, columns=["object_id"])["object_id"].to_pylist())
     except (OmnigraphError, ValueError) as error:  # damaged rows may not be JSON, or not text
         look.unread[branch.name] = f"{branch.name}: {error}"
+        _add_sums(files, {} if handle is None else sums_still_readable(manifest, handle), look.needs)
         return
     repeated = sorted((str(key), times) for key, times in keys.items() if times > 1)
     look.repeated += [f"{branch.name}: {key!r} is in the manifest {times} times" for key, times in repeated]
     for place, table_ref, version in sorted(pinned, key=str):
         _add_version(files, ref_path(place, table_ref), version, look.needs)
+    _add_sums(files, recorded, look.needs)
+
+
+def _add_sums(files: GraphFiles, sums: Mapping[str, FileSum], needs: dict[str, _Needs]) -> None:
+    """Add what is recorded about files that are needed, or are there (V2)."""
+    for path, item in sums.items():
+        if path in needs or files.length(path) is not None:
+            needs.setdefault(path, _Needs()).sum = item
 
 
 def _add_version(files: GraphFiles, dataset: str, version: int, needs: dict[str, _Needs]) -> None:
@@ -177,6 +218,7 @@ def _add_version(files: GraphFiles, dataset: str, version: int, needs: dict[str,
     shared = [(normpath(f"{dataset}/{file.path}"), file.size) for file in decoded.shared]
     for name, size in (*named, *shared):
         found = needs.setdefault(name, _Needs())
+        found.is_named = True
         found.length = size if found.length is None else found.length
 
 

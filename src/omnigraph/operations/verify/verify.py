@@ -11,6 +11,7 @@ from dataclasses import replace
 from omnigraph.commit.parts import Parts
 from omnigraph.core.errors import GraphNotFound
 from omnigraph.history.manifest_rows import MANIFEST_DIR
+from omnigraph.operations.clone.journal import refuse_unfinished
 from omnigraph.operations.open import make_parts
 from omnigraph.operations.verify.contents import Contents
 from omnigraph.operations.verify.files import compare_files
@@ -61,10 +62,12 @@ def verify_place(
 
     Raises:
         GraphNotFound: there is no graph at this place.
+        CloneUnfinished: there is a part of a copy of one.
         BranchNotFound: there is no such branch.
         StorageError: something cannot be read, which says nothing about what is in it.
     """
     parts = make_parts(uri)
+    refuse_unfinished(parts.adapter, parts.root)
     if not parts.adapter.exists(MANIFEST_DIR):
         raise GraphNotFound(f"no graph at {parts.root.uri}: nothing to verify")
     return verify(parts, branch=branch, deep=deep, progress=progress)

@@ -8,7 +8,7 @@ O3  An object above the limit of control files is refused before its content is 
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, cast
 
@@ -256,6 +256,30 @@ class ObjectStore:
                 return False
             return True
 
+    def read_pieces(self, name: str, piece_bytes: int) -> Iterator[bytes]:
+        """Yield the content of an object of any size; a missing one is an error of kind `not_found`."""
+        import obstore
+
+        with self._translated("read", name):
+            answer = obstore.get(self._store, self._key(name))
+            for piece in answer.stream(min_chunk_size=piece_bytes):
+                yield bytes(piece)
+
+    def write_pieces(
+        self, name: str, content: bytes | Iterator[bytes], *, piece_bytes: int, pieces_at_once: int
+    ) -> None:
+        """Create or replace an object by bytes, or by what is yielded; an error of it leaves no object."""
+        import obstore
+
+        with self._translated("write", name):
+            obstore.put(
+                self._store,
+                self._key(name),
+                content,
+                chunk_size=piece_bytes,
+                max_concurrency=pieces_at_once,
+            )
+
     @contextmanager
     def _translated(self, verb: str, name: str) -> Iterator[None]:
         from obstore import exceptions
@@ -280,13 +304,40 @@ def list_sizes(root: GraphRoot) -> dict[str, int]:
     Raises:
         StorageError: the store failed.
     """
+    return {path: size for path, (size, _) in list_objects(root).items()}
+
+
+def list_objects(root: GraphRoot, below: str = "") -> dict[str, tuple[int, datetime]]:
+    """Return length and time of every object below a folder of a root in a store, by path below the root.
+
+    Raises:
+        StorageError: the store failed.
+    """
     import obstore
 
     adapter = ObjectStore(root)
     start = len(root.prefix) + 1 if root.prefix else 0
-    with adapter._translated("list", root.prefix or root.bucket):
-        batches = obstore.list(adapter._store, prefix=root.prefix or None)
-        return {entry["path"][start:]: entry["size"] for batch in batches for entry in batch}
+    prefix = f"{adapter._key(below)}/" if below else root.prefix
+    with adapter._translated("list", below or root.prefix or root.bucket):
+        batches = obstore.list(adapter._store, prefix=prefix or None)
+        return {
+            entry["path"][start:]: (entry["size"], entry["last_modified"])
+            for batch in batches
+            for entry in batch
+        }
+
+
+def remove_objects(root: GraphRoot, names: Sequence[str]) -> None:
+    """Remove objects below a root in a store, as many in one request as the store takes.
+
+    Raises:
+        StorageError: the store failed; some may be gone.
+    """
+    import obstore
+
+    adapter = ObjectStore(root)
+    with adapter._translated("delete", names[0] if names else ""):
+        obstore.delete(adapter._store, [adapter._key(name) for name in names])
 
 
 def read_bytes(root: GraphRoot, name: str) -> bytes | None:

@@ -13,6 +13,7 @@ from omnigraph.storage.control.object_store import StorageAdapter
 from omnigraph.storage.control.uri import GraphRoot, refuse_file
 
 _NOT_ALLOWED = {errno.EACCES, errno.EPERM, errno.EROFS}
+PROBE = "__create_if_absent_probe_"  # what the names of probe objects begin with
 
 
 def probe_store(adapter: StorageAdapter, root: GraphRoot) -> None:
@@ -23,7 +24,7 @@ def probe_store(adapter: StorageAdapter, root: GraphRoot) -> None:
     Raises:
         StorageError: a promise does not hold (kind `configuration`), or the store failed.
     """
-    name = f"__create_if_absent_probe_{new_ulid()}"
+    name = f"{PROBE}{new_ulid()}"
     refuse_file(root)
     try:
         token = _probe_create(adapter, root, name)

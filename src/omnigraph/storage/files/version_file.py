@@ -30,7 +30,8 @@ MAGIC = b"LANC"
 ARROW_MAGIC = b"ARROW1"
 FOOTER = struct.Struct("<QHH4s")
 LENGTH = struct.Struct("<I")
-_INLINE_TRANSACTION = 23  # where the transaction is, in the message of a version
+_VERSION = 3  # the number, in the message of a version
+_INLINE_TRANSACTION = 23  # where the transaction is, likewise
 
 
 def check_ref(ref: str, where: str) -> str:
@@ -236,6 +237,20 @@ def manifest_message(data: memoryview) -> memoryview:
     if position + LENGTH.size + len(manifest) != end:
         raise HollowContent("does not decode")
     return manifest
+
+
+def renumbered(data: bytes, version: int) -> bytes:
+    """Return a version file with another number and the same content.
+
+    Raises:
+        HollowContent: these are not the bytes of a whole version file, or have parts that are not read here.
+    """
+    message = manifest_message(memoryview(data))
+    if encode(fields(message)) != message:
+        raise HollowContent("has parts that this build does not read")
+    changed = encode((number, version if number == _VERSION else value) for number, value in fields(message))
+    position, *formats, magic = FOOTER.unpack(data[-FOOTER.size :])
+    return data[:position] + LENGTH.pack(len(changed)) + changed + FOOTER.pack(position, *formats, magic)
 
 
 def transaction_message(data: memoryview) -> memoryview | None:

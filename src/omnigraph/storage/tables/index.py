@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from lance.lance.indices import IndexDescription  # exists for type checkers only
 
 IndexForm = Literal["btree", "fulltext", "vector"]
+Coverage = Literal["indexed", "degraded"]
 
 _SUFFIX: dict[IndexForm, str] = {"btree": "__btree", "fulltext": "__fts", "vector": "__vector"}
 TEXT_SUFFIX, VECTOR_SUFFIX = _SUFFIX["fulltext"], _SUFFIX["vector"]
@@ -95,21 +96,47 @@ def build_missing(
     return built, tuple(pending)
 
 
+@dataclass(frozen=True, slots=True)
+class IndexExtent:
+    """How much of its table an index covers."""
+
+    segments: int
+    rows_uncovered: int
+    is_whole: bool  # no fragment is without it
+
+    @property
+    def coverage(self) -> Coverage:
+        """The same in one word."""
+        return "indexed" if self.is_whole else "degraded"
+
+
+def index_extents(handle: SnapshotHandle) -> dict[str, IndexExtent]:
+    """Return, for each index by the name it is asked for, how much it covers; read from the metadata.
+
+    Raises:
+        StorageError: the store failed.
+    """
+    rows = {part.fragment_id: part.metadata.num_rows for part in handle._dataset.get_fragments()}
+    with translated(f"indexes of {handle.address.open_uri}"):
+        described = handle._dataset.describe_indices()
+    extents = {}
+    for item in described:
+        covered = {number for segment in item.segments for number in segment.fragment_ids}
+        uncovered = rows.keys() - covered
+        extents[name_of(item)] = IndexExtent(
+            len(item.segments), sum(rows[number] for number in uncovered), is_whole=not uncovered
+        )
+    return extents
+
+
 def uncovered_rows(handle: SnapshotHandle) -> int:
     """Return how many rows a lookup has to look through: those that some B-tree does not cover, at most.
 
     Raises:
         StorageError: the store failed.
     """
-    with translated(f"indexes of {handle.address.open_uri}"):
-        described = handle._dataset.describe_indices()
-    trees = [item for item in described if item.name.endswith(_SUFFIX["btree"])]
-    parts = {part.fragment_id: part.metadata.num_rows for part in handle._dataset.get_fragments()}
-    uncovered = 0
-    for tree in trees:
-        covered = {number for segment in tree.segments for number in segment.fragment_ids}
-        uncovered = max(uncovered, sum(rows for number, rows in parts.items() if number not in covered))
-    return uncovered
+    trees = (extent for name, extent in index_extents(handle).items() if name.endswith(_SUFFIX["btree"]))
+    return max((extent.rows_uncovered for extent in trees), default=0)
 
 
 def _build(dataset: LanceDataset, request: IndexRequest) -> Index | str:

@@ -39,6 +39,7 @@ from omnigraph.storage.tables.create import create_dataset
 from omnigraph.storage.tables.filter import Compare, IsNull, Or, to_lance
 from omnigraph.storage.tables.handle import SnapshotHandle, TableAddress
 from omnigraph.storage.tables.lance_errors import LANCE_ERRORS, classify, translate, translated
+from omnigraph.storage.tables.layout import auto_cleanup_keys
 from omnigraph.storage.tables.stage import TableStager, staged_on
 from omnigraph.storage.tables.staged import StagedWrite, files_added, new_files
 from omnigraph.storage.tables.table import TableStore
@@ -260,6 +261,18 @@ class ManifestTable:
         base = SnapshotHandle(address, handle.version, dataset)
         staged = staged_on(base, "fold", operation, new_files(address, dataset, new=new))
         return self._committed(handle, staged, "fold")[0]
+
+    def keep_versions(self, handle: ManifestHandle) -> None:
+        """Unset what would have the library remove versions by itself; nothing is done where it is not set.
+
+        Raises:
+            RowLevelCasContention: another commit came first; nothing of ours landed.
+            StorageError: it failed; whether it landed is unknown.
+        """
+        keys = auto_cleanup_keys(handle._dataset)
+        if keys:
+            base = SnapshotHandle(handle.address, handle.version, handle._dataset)
+            self._committed(handle, self._stager.stage_unset(base, keys), "unset")
 
     def remove_transactions(self, address: TableAddress, *, below: int) -> None:
         """Remove the copies of transactions that were prepared on versions below one: nobody reads them.

@@ -8,13 +8,19 @@ from typing import final
 
 from lance import LanceDataset
 from lance.fragment import LanceFragment
-from lance.optimize import Compaction, CompactionMetrics, CompactionOptions
+from lance.optimize import Compaction, CompactionOptions
 
 from omnigraph.core.errors import CommitConflict
 from omnigraph.core.limits import INLINE_ROW_IDS_BYTES_MAX, SMALL_FRAGMENT_ROWS
 from omnigraph.storage.tables.handle import TableAddress
 from omnigraph.storage.tables.index import TEXT_SUFFIX, VECTOR_SUFFIX
 from omnigraph.storage.tables.lance_errors import LANCE_ERRORS, classify, translate
+from omnigraph.storage.tables.layout import (
+    DELETED_SHARE,
+    compaction_tasks,
+    segments_to_merge,
+    under_inherited_indexes,
+)
 from omnigraph.storage.tables.staged import files_added
 from omnigraph.storage.tables.table import TableStore
 
@@ -71,16 +77,20 @@ class InlineCommitResidual:
         dataset = self._store.open_unshared(address)
         before = dataset.checkout_version(dataset.version)
         with self._committing(f"compact {address.open_uri}", dataset):
-            inherited = _under_inherited_indexes(dataset)
             options = CompactionOptions(
-                target_rows_per_fragment=target_rows, materialize_deletions=rewrite_deletions
+                target_rows_per_fragment=target_rows,
+                materialize_deletions=rewrite_deletions,
+                materialize_deletions_threshold=DELETED_SHARE,
             )
             _keep_row_ids_in_files(dataset, options)
-            if inherited:
-                metrics = _compact_beside(dataset, options, inherited)
+            if under_inherited_indexes(dataset):
+                tasks = compaction_tasks(dataset, options)
+                metrics = Compaction.commit(dataset, [task.execute(dataset) for task in tasks])
             else:
                 metrics = dataset.optimize.compact_files(
-                    target_rows_per_fragment=target_rows, materialize_deletions=rewrite_deletions
+                    target_rows_per_fragment=target_rows,
+                    materialize_deletions=rewrite_deletions,
+                    materialize_deletions_threshold=DELETED_SHARE,
                 )
         return CompactionOutcome(
             dataset.version,
@@ -104,7 +114,8 @@ class InlineCommitResidual:
         dataset = self._store.open_unshared(address)
         before = dataset.checkout_version(dataset.version)
         with self._committing(f"fold indexes of {address.open_uri}", dataset):
-            for merged, names in _folds(dataset, merge_segments=merge_segments).items():
+            folds = _merges(dataset) if merge_segments else _folds(dataset)
+            for merged, names in folds.items():
                 dataset.optimize.optimize_indices(num_indices_to_merge=merged, index_names=names)
         return IndexFoldOutcome(dataset.version, files_added(address, before, dataset))
 
@@ -120,21 +131,6 @@ class InlineCommitResidual:
             self._store.count_io(dataset)
 
 
-def _under_inherited_indexes(dataset: LanceDataset) -> set[int]:
-    """Return the fragments that a segment in another tree covers: a fork has those of its source.
-
-    Compaction rewrites such a segment below the fork but records it as being below the source, where it is
-    never found: every lookup on the fork fails from then on.
-    """
-    return {
-        number
-        for item in dataset.describe_indices()
-        for segment in item.segments
-        if segment.base_id is not None
-        for number in segment.fragment_ids
-    }
-
-
 def _keep_row_ids_in_files(dataset: LanceDataset, options: CompactionOptions) -> None:
     """Tell a table that is about to be compacted, once, where to keep the row ids.
 
@@ -146,28 +142,25 @@ def _keep_row_ids_in_files(dataset: LanceDataset, options: CompactionOptions) ->
         dataset.update_config(_ROW_IDS_IN_FILES)
 
 
-def _compact_beside(
-    dataset: LanceDataset, options: CompactionOptions, inherited: set[int]
-) -> CompactionMetrics:
-    tasks = Compaction.plan(dataset, options).tasks
-    chosen = [task for task in tasks if inherited.isdisjoint(part.id for part in task.fragments)]
-    return Compaction.commit(dataset, [task.execute(dataset) for task in chosen])
+def _merges(dataset: LanceDataset) -> dict[int, list[str]]:
+    """Return the indexes that become one segment, by how many they have."""
+    merges: dict[int, list[str]] = defaultdict(list)
+    for name, count in segments_to_merge(dataset).items():
+        merges[count].append(name)
+    return merges
 
 
-def _folds(dataset: LanceDataset, *, merge_segments: bool) -> dict[int, list[str]]:
+def _folds(dataset: LanceDataset) -> dict[int, list[str]]:
     """Return the indexes that have something to fold, by how many of their segments it goes into."""
     fragments = {part.fragment_id: part for part in dataset.get_fragments()}
     folds: dict[int, list[str]] = defaultdict(list)
     for item in dataset.describe_indices():
         segments = [set(segment.fragment_ids) & fragments.keys() for segment in item.segments]
         uncovered = [part for number, part in fragments.items() if not any(number in s for s in segments)]
-        if merge_segments:
-            merged = len(segments) if uncovered or len(segments) > 1 else None
-        elif uncovered:
-            newest = sum(fragments[number].count_rows() for number in segments[-1])
-            merged = _fold(dataset, item.name, uncovered, segment_count=len(segments), newest_rows=newest)
-        else:
-            merged = None
+        if not uncovered:
+            continue
+        newest = sum(fragments[number].count_rows() for number in segments[-1])
+        merged = _fold(dataset, item.name, uncovered, segment_count=len(segments), newest_rows=newest)
         if merged is not None:
             folds[merged].append(item.name)
     return folds

@@ -3,30 +3,33 @@
 T1  Nothing here moves a HEAD or writes a file.
 T2  A handle is one version for good; the store may close and reopen what is behind it, never move it.
 T3  Every library error leaves as one of ours.
+T4  A fork is opened with the paths of its sources put right (`bases`), however it comes to be open.
 """
 
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, cast, final
+from typing import cast, final
 
 import lance
 import pyarrow as pa
 from lance import LanceDataset
 from lance.lance import _Session as Session
 
-from omnigraph.core.errors import StorageError
+from omnigraph.core.errors import HistoricalVersionReclaimed, StorageError
 from omnigraph.core.recent import Recent
 from omnigraph.core.together import each
 from omnigraph.storage.files.transactions import UNREADABLE, TransactionInfo, read_transaction
+from omnigraph.storage.files.version_file import version_file_name
 from omnigraph.storage.search.words import AnalysisCache
+from omnigraph.storage.tables.bases import at_home
 from omnigraph.storage.tables.filter import FilterValue, RowFilter, to_lance
 from omnigraph.storage.tables.handle import SnapshotHandle, TableAddress
-from omnigraph.storage.tables.index import name_of
+from omnigraph.storage.tables.index import Coverage, index_extents
 from omnigraph.storage.tables.known_ids import ROWS_MAX, KnownIds
 from omnigraph.storage.tables.lance_errors import damage_told, translated
 from omnigraph.storage.tables.recent_rows import RecentFiles, refreshed
@@ -34,7 +37,6 @@ from omnigraph.storage.tables.rows import find_rows
 from omnigraph.storage.versions.newest import NewestVersions, RefStart, RefStarts, RowSequences
 
 __all__ = [
-    "Coverage",
     "IoStats",
     "RefInfo",
     "SnapshotHandle",
@@ -42,8 +44,6 @@ __all__ = [
     "TableStore",
     "TransactionInfo",
 ]
-
-Coverage = Literal["indexed", "degraded", "missing"]
 
 HANDLES_MAX = 256  # open versions kept for reuse; each holds a manifest in memory, a few KB to a few MB
 FINISHED_MAX = 1_000  # counts of closed handles waiting to be added up
@@ -290,18 +290,8 @@ class TableStore:
             return TransactionInfo(version, None, None, UNREADABLE)
 
     def index_coverage(self, handle: SnapshotHandle) -> dict[str, Coverage]:
-        """Return, for each index by the name it is asked for, whether it covers every row, some or none."""
-        fragments = {fragment.fragment_id for fragment in handle._dataset.get_fragments()}
-        with translated(f"indexes of {handle.address.open_uri}"):
-            described = handle._dataset.describe_indices()
-        coverage: dict[str, Coverage] = {}
-        for index in described:
-            covered = {number for segment in index.segments for number in segment.fragment_ids} & fragments
-            if covered == fragments:
-                coverage[name_of(index)] = "indexed"
-            else:
-                coverage[name_of(index)] = "degraded" if covered else "missing"
-        return coverage
+        """Return, for each index by name, whether it covers every row."""
+        return {name: extent.coverage for name, extent in index_extents(handle).items()}
 
     def list_refs(self, address: TableAddress) -> tuple[RefInfo, ...]:
         """Return the refs of a table by name.
@@ -356,6 +346,11 @@ class TableStore:
         self.ref_starts.forget(address)
         self.known_ids.forget(address)
 
+    def forget_versions(self, address: TableAddress, versions: Collection[int]) -> None:
+        """Drop what is kept about versions that are gone."""
+        self._handles.forget(lambda key: key[0] == address and key[1] in versions)
+        self._probes.forget(lambda uri: uri == address.open_uri)
+
     def keep_recent(self, address: TableAddress, files: RecentFiles) -> None:
         """Have what is opened from now on use rows of small fragments that are in memory."""
         self._recent[address.open_uri] = files
@@ -387,7 +382,7 @@ class TableStore:
         """Make a handle of a dataset that another module of `storage` has just committed."""
         if address.local_path is None:
             self._newest.saw_newest(address, dataset.version)
-        return self._keep(address, dataset)
+        return self._keep(address, self._at_home(address, dataset))
 
     def _open(self, address: TableAddress, version: int | None) -> LanceDataset:
         if address.local_path is None:
@@ -426,7 +421,10 @@ class TableStore:
         if dataset.version == 0 or version not in {None, dataset.version}:
             # A version file full of zeros opens as version 0 without an error.
             raise StorageError(f"open {what}: the version file is hollow", kind="permanent")
-        return dataset
+        return self._at_home(address, dataset)
+
+    def _at_home(self, address: TableAddress, dataset: LanceDataset) -> LanceDataset:
+        return at_home(address, dataset, storage_options=self._storage_options, session=self._session)
 
     def _keep(self, address: TableAddress, dataset: LanceDataset) -> SnapshotHandle:
         recent = self._recent.get(address.open_uri, {})
@@ -470,6 +468,18 @@ class _IoCounter:
 
 @contextmanager
 def _reading(handle: SnapshotHandle, what: str) -> Iterator[None]:
-    """Turn library errors of a read into ours, and name the file if one of the version's is damaged."""
-    with damage_told(handle.address, handle.version), translated(f"{what} of {handle.address.open_uri}"):
-        yield
+    """Turn library errors of a read into ours, and name the file if one of the version's is damaged.
+
+    A version that another process has cleaned up since it was opened is said to be that.
+    """
+    try:
+        with damage_told(handle.address, handle.version), translated(f"{what} of {handle.address.open_uri}"):
+            yield
+    except StorageError as error:
+        folder = handle.address.local_path
+        if folder is None or error.kind != "not_found":
+            raise
+        if (folder / version_file_name(handle.version)).exists():
+            raise
+        place = "/".join(TableAddress(handle.address.uri).uri.rsplit("/", 2)[-2:])
+        raise HistoricalVersionReclaimed(table_key=place, version=handle.version) from error

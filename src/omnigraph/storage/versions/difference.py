@@ -241,14 +241,19 @@ class VersionDelta:
             return row_ids, rows
         return row_ids[is_changed], rows.take(np.flatnonzero(is_changed))
 
-    def deleted_row_ids(self) -> RowIds:
+    def deleted_row_ids(self, store: TableStore) -> RowIds:
         """Return the ids of rows that the earlier version had and the later one lacks.
 
-        It is wrong across a restore (W5).
+        It is wrong across a restore (W5). The library would look for what a fork shares where the fork was
+        made, which may be another graph by now: there, the two versions are compared by their files (W1).
 
         Raises:
             StorageError: a version in between was cleaned up or is damaged, or the store failed.
         """
+        if self.handle.address.ref is not None:
+            earlier = store.open_at(self.handle.address, self.since)
+            gone, come = own_rows(earlier, self.handle, Along.NOTHING, store.row_sequences)
+            return np.setdiff1d(gone.row_ids, come.row_ids)
         with translated(f"changes of {self.handle.address.open_uri} since version {self.since}"):
             found = self.handle._dataset.delta(compared_against=self.since).get_deleted_row_ids().read_all()
         return row_ids_of(found)

@@ -1,9 +1,10 @@
 """What is known of a dataset's versions without asking the library: newest, synced, starts, row ids.
 
-N1  A commit takes the number after the newest one, so versions have no gap. From a version that is there, the
-    newest is found by asking for the following ones.
-N2  A version seen long ago proves nothing: cleanup may have removed some of those that lead on from it. The
-    library's own hint names a newer start in that case, and without a start that is there the library lists.
+N1  A commit takes the number after the newest one, and cleanup leaves everything from the version on that the
+    library's hint names. From there on versions have no gap, and the newest is found by asking for the
+    following ones.
+N2  A version below the hint proves nothing: cleanup may have removed those that lead on from it. Without a
+    hint that names a version that is there, the library lists.
 N3  A folder whose modification time is unchanged has the same newest version, if that time was well past
     when the version was looked for (two commits may share one tick of the file system: some milliseconds, or
     one or two seconds) and if the version after it is not there (the file system's clock need not be ours).
@@ -174,11 +175,12 @@ def _settles_in(changed_ns: int) -> int:
 
 
 def _walk(root: str, known: int) -> int | None:
-    """Return the newest version, from the greatest one heard of that is there (N1, N2)."""
-    for start in sorted({known, _hinted(root)}, reverse=True):
-        if start and _is_there(root, start):
-            return next(version for version in count(start) if not _is_there(root, version + 1))
-    return None
+    """Return the newest version, from the hinted one or a known one above it (N1, N2)."""
+    hinted = _hinted(root)
+    if not hinted or not _is_there(root, hinted):
+        return None
+    start = known if known > hinted and _is_there(root, known) else hinted
+    return next(version for version in count(start) if not _is_there(root, version + 1))
 
 
 def _is_there(root: str, version: int) -> bool:

@@ -1,0 +1,83 @@
+"""`omnigraph cleanup`: the end of the retention of old versions."""
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import click
+
+from omnigraph.cli.durations import Duration
+from omnigraph.cli.exit_codes import EXIT_FAILURE
+from omnigraph.cli.options import GraphCommand, actor_option, json_option, yes_option
+from omnigraph.cli.printing import print_document, tell
+from omnigraph.cli.target import Addressed, GraphAddress, address_options, require_consent, uri_argument
+
+if TYPE_CHECKING:
+    from omnigraph.graph.graph import Graph
+
+
+@click.command("cleanup", cls=GraphCommand)
+@uri_argument
+@click.option(
+    "--keep", type=click.IntRange(min=1), metavar="N", help="Keep the newest N versions of each table."
+)
+@click.option(
+    "--older-than",
+    type=Duration(),
+    metavar="DUR",
+    help="Keep what was replaced within this time: a number with s, m, h, d or w; seconds without one.",
+)
+@click.option("--confirm", is_flag=True, help="Remove it; without this flag, only show what would go.")
+@yes_option
+@actor_option
+@address_options
+@json_option
+@click.pass_context
+def cleanup(
+    ctx: click.Context,
+    *,
+    keep: int | None,
+    older_than: timedelta | None,
+    confirm: bool,
+    yes: bool,
+    actor: str | None,
+    addressed: Addressed,
+    as_json: bool,
+) -> None:
+    """Remove old versions of the graph at URI, and what nothing needs any more.
+
+    What a branch shows stays, and every commit stays in the history; one whose versions were removed can no
+    longer be read. Give --keep, --older-than or both: a version must be beyond both. 10 is a good number to
+    keep.
+    """
+    if keep is None and older_than is None:
+        raise click.UsageError("cleanup needs to know what to keep: give --keep, --older-than, or both", ctx)
+    target = addressed.resolve()
+    if confirm:
+        require_consent("cleanup removes old versions", target, yes=yes, may_ask=not as_json)
+    from omnigraph.cli.documents import cleanup_document
+    from omnigraph.cli.render.cleanup import cleanup_progress, render_cleanup
+
+    addressed.announce("cleanup", target)
+    with _opened(target, for_writing=confirm) as graph, cleanup_progress(quiet=addressed.quiet) as progress:
+        result = graph.cleanup(keep, older_than, not confirm, actor=actor, progress=progress)
+    for warning in result.warnings:
+        tell(f"warning: {warning}")
+    if as_json:
+        print_document(cleanup_document(result, uri=target.uri))
+    else:
+        click.echo(render_cleanup(result))
+    if result.failed:
+        ctx.exit(EXIT_FAILURE)
+
+
+def _opened(target: GraphAddress, *, for_writing: bool) -> "Graph":
+    """Open the graph; an open for writing would recover unfinished writes first, which nobody asked for."""
+    from omnigraph.cli.access import open_for_reading, open_for_writing
+
+    if not for_writing:
+        return open_for_reading(target)
+    if target.is_local:  # in a store only a writer can tell who lives, and its open settles the rest
+        from omnigraph.operations.cleanup.cleanup import refuse_unfinished
+
+        refuse_unfinished(target.uri)
+    return open_for_writing(target)

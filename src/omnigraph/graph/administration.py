@@ -1,0 +1,221 @@
+"""The verbs of a graph that its keeper uses: its schema, indexes, maintenance, and checks.
+
+A method imports its operation when it is called, as in `graph.py`.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from omnigraph.catalog.model import Catalog
+from omnigraph.core.span import Source
+from omnigraph.graph.source import text_source
+from omnigraph.operations.context import OpenGraph
+from omnigraph.operations.open import refresh
+
+if TYPE_CHECKING:
+    from omnigraph.commit.recovery.audit import RecoveryRecord
+    from omnigraph.operations.cleanup.model import Age, CleanupResult
+    from omnigraph.operations.cleanup.model import Progress as CleanupCallback
+    from omnigraph.operations.ensure_indices import IndexResult
+    from omnigraph.operations.index_status import TableIndexes
+    from omnigraph.operations.optimize import OptimizeResult
+    from omnigraph.operations.progress import TableProgressCallback
+    from omnigraph.operations.repair_drift import DriftRepair
+    from omnigraph.operations.schema.apply import SchemaApplyResult, SchemaPlan
+    from omnigraph.operations.verify.report import Progress, VerifyReport
+
+
+class Administration:
+    """What a handle on a graph is bound to, and the verbs of its keeper."""
+
+    def __init__(self, graph: OpenGraph, actor: str | None = None, branch: str | None = None) -> None:
+        """Wrap what `open` made; users call `omnigraph.open`."""
+        self._graph = graph
+        self._actor = actor
+        self._branch = branch
+
+    @property
+    def catalog(self) -> Catalog:
+        """The types of the handle's branch."""
+        return self._graph.catalog_on(self._branch)
+
+    def catalog_on(self, branch: str | None, from_: str | None = None) -> Catalog:
+        """Return the types of a branch, or of the one that it is about to be made from."""
+        self._graph.enter(None, "read", branch)
+        return self._graph.catalog_on(self._on(branch), from_)
+
+    def schema(self, *, branch: str | None = None) -> str:
+        """Return the text of a branch's schema, as it was given."""
+        from omnigraph.operations.schema.apply import schema_source
+
+        return schema_source(self._graph, branch=self._on(branch))
+
+    def plan_schema(
+        self, text: str | Path | Source, *, branch: str | None = None, allow_data_loss: bool = False
+    ) -> "SchemaPlan":
+        """Return the steps from a branch's schema to that of a `.pg` text or file; nothing is written."""
+        from omnigraph.operations.schema.apply import plan_schema
+
+        source = text_source(text)
+        return plan_schema(
+            self._graph, source, branch=self._on(branch), allow_data_loss=allow_data_loss, actor=self._actor
+        )
+
+    def apply_schema(
+        self,
+        text: str | Path | Source,
+        *,
+        branch: str | None = None,
+        allow_data_loss: bool = False,
+        exclusive: bool = False,
+        actor: str | None = None,
+        message: str | None = None,
+        index: bool = True,
+    ) -> "SchemaApplyResult":
+        """Give a branch another schema, from a `.pg` text or file, as one commit; then build missing indexes.
+
+        Other branches keep theirs. With `exclusive` the change is refused while there are any.
+        """
+        from omnigraph.operations.schema.apply import apply_schema
+
+        return apply_schema(
+            self._graph,
+            text_source(text),
+            branch=self._on(branch),
+            allow_data_loss=allow_data_loss,
+            exclusive=exclusive,
+            actor=self._who(actor),
+            message=message,
+            index=index,
+        )
+
+    def upgrade_branch(
+        self, name: str, *, actor: str | None = None, message: str | None = None, index: bool = True
+    ) -> "SchemaApplyResult":
+        """Bring the changes of main's schema to a branch, as one commit; its rows stay as they are."""
+        from omnigraph.operations.schema.upgrade import upgrade_branch
+
+        return upgrade_branch(self._graph, name, actor=self._who(actor), message=message, index=index)
+
+    def ensure_indices(self, *, branch: str | None = None, actor: str | None = None) -> "IndexResult":
+        """Build the declared indexes that are missing."""
+        from omnigraph.operations.ensure_indices import ensure_indices
+
+        return ensure_indices(self._graph, branch=self._on(branch), actor=self._who(actor))
+
+    def index_status(self, *, branch: str | None = None) -> "tuple[TableIndexes, ...]":
+        """Return which declared indexes are built, and how much they cover."""
+        from omnigraph.operations.index_status import index_status
+
+        return index_status(self._graph, branch=self._on(branch))
+
+    def optimize(
+        self, *, actor: str | None = None, progress: "TableProgressCallback | None" = None
+    ) -> "OptimizeResult":
+        """Bring the tables of main into their best layout, as one commit: files folded, indexes merged.
+
+        Missing indexes are built, edges clustered by where they start, and the manifest is folded. No row and
+        no version goes. `progress` is called when a table is begun and when it is done.
+
+        Raises:
+            PendingRecovery: an unfinished write waits for recovery.
+        """
+        from omnigraph.operations.optimize import optimize
+        from omnigraph.operations.progress import unseen
+
+        return optimize(self._graph, actor=self._who(actor), progress=progress or unseen)
+
+    def cleanup(
+        self,
+        keep: int | None = None,
+        older_than: "Age | None" = None,
+        dry_run: bool = False,
+        *,
+        actor: str | None = None,
+        progress: "CleanupCallback | None" = None,
+    ) -> "CleanupResult":
+        """Remove old versions of tables, and what nothing needs any more; a dry run only says what would go.
+
+        A version goes if it is not among the newest `keep` of its table and was replaced more than
+        `older_than` ago (a timedelta, or seconds). What a branch shows, what two branches need to be merged,
+        and what this process reads stays. Commits stay in the history; one whose tables were removed can no
+        longer be read.
+
+        Raises:
+            BadRequest: neither limit is given.
+            PendingRecovery: an unfinished write must be recovered first.
+            DriftNeedsRepair: a table is ahead of its pin, and nothing says why.
+        """
+        from omnigraph.operations.cleanup.cleanup import cleanup
+        from omnigraph.operations.cleanup.model import silent
+
+        return cleanup(
+            self._graph,
+            keep=keep,
+            older_than=older_than,
+            dry_run=dry_run,
+            actor=self._who(actor),
+            progress=silent if progress is None else progress,
+        )
+
+    def refresh(self) -> None:
+        """Heal, and read the schema and the manifest again."""
+        refresh(self._graph)
+
+    def recoveries(self) -> "list[RecoveryRecord]":
+        """Return the finished recoveries, newest first."""
+        from omnigraph.commit.recovery.audit import read_records
+
+        self._graph.enter(self._actor, "read", None)
+        return read_records(self._graph.parts)
+
+    def verify(
+        self,
+        *,
+        branch: str | None = None,
+        deep: bool = False,
+        progress: "Progress | None" = None,
+    ) -> "VerifyReport":
+        """Check all branches, or one: files, history, schema and pins; nothing is written.
+
+        Every file is read and compared with what its commit recorded. A deep verification also checks every
+        rule of the schema over all rows, compares indexes with rows, and lists files that nothing needs.
+
+        Raises:
+            BranchNotFound: there is no such branch.
+        """
+        from omnigraph.operations.verify.verify import verify
+
+        self._graph.enter(self._actor, "read", branch)
+        return verify(self._graph.parts, branch=branch, deep=deep, progress=progress or (lambda _: None))
+
+    def repair(
+        self,
+        *,
+        confirm: bool = False,
+        force: bool = False,
+        branch: str | None = None,
+        actor: str | None = None,
+    ) -> "DriftRepair":
+        """Say which tables something other than Omnigraph has committed to, and publish them if confirmed.
+
+        Without `confirm` nothing is changed. With it, tables are published of which it is known that no row
+        changed; the others only with `force`. No data is rewritten.
+
+        Raises:
+            PendingRecovery: a dead writer left something: open the graph again first.
+            ConflictError: another writer was first.
+        """
+        from omnigraph.operations.repair_drift import repair_drift
+
+        return repair_drift(
+            self._graph, confirm=confirm, force=force, branch=self._on(branch), actor=self._who(actor)
+        )
+
+    def _who(self, actor: str | None) -> str | None:
+        """Return the actor: the one a call names, else the one the handle was opened for."""
+        return self._actor if actor is None else actor
+
+    def _on(self, branch: str | None) -> str | None:
+        """Return the branch of a call: the one it names, else the one that the handle is bound to."""
+        return self._branch if branch is None else branch

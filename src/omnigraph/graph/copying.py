@@ -1,0 +1,74 @@
+"""`clone` and `check_copy`: copies of whole graphs."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from omnigraph.graph.opening import given_durability
+
+if TYPE_CHECKING:
+    from omnigraph.bulk.connect.progress import ProgressCallback
+    from omnigraph.operations.clone.check_copy import CopyReport
+    from omnigraph.operations.clone.clone import CloneResult
+
+
+def clone(
+    src: str | Path,
+    dst: str | Path,
+    *,
+    branches: Sequence[str] | None = None,
+    at: str | None = None,
+    depth: int | None = None,
+    durability: str | None = None,
+    progress: "ProgressCallback | None" = None,
+) -> "CloneResult":
+    """Copy a graph, between disks and object stores in any direction, while others may write to it.
+
+    Without a choice all of it is copied. `branches` are copied with main; `at` is the commit of main that
+    becomes the head of a copy with main alone; with a `depth` only so many commits of each branch can be read
+    in the copy, and older ones are listed. A run that was interrupted is continued by the same call.
+
+    Raises:
+        GraphNotFound: there is no graph at `src`.
+        BranchNotFound, CommitNotFound: there is no such branch, or main does not show this commit.
+        BadRequest: the choice or the places contradict each other.
+        AlreadyInitialized, AlreadyExistsError: `dst` holds a graph, or something else.
+        CloneUnfinished: another copy was begun at `dst`.
+        ConflictError: another run has taken over.
+        GraphDamaged: a file of the source is missing, or is not what its commit wrote.
+    """
+    from omnigraph.bulk.connect.progress import silent
+    from omnigraph.operations.clone.clone import clone
+
+    return clone(
+        str(src),
+        str(dst),
+        branches=branches,
+        at=at,
+        depth=depth,
+        durability=given_durability(durability),
+        progress=progress or silent,
+    )
+
+
+def check_copy(
+    src: str | Path,
+    dst: str | Path,
+    *,
+    branches: Sequence[str] | None = None,
+    deep: bool = False,
+    progress: "ProgressCallback | None" = None,
+) -> "CopyReport":
+    """Compare two graphs: branches, heads, commits, and the files that the second one needs.
+
+    Files are compared by length and, on a disk, by recorded checksum; with `deep` all are read on both sides.
+
+    Raises:
+        GraphNotFound, CloneUnfinished: there is no graph at one of the places, or only a part of one.
+        BranchNotFound: `src` has no such branch.
+        GraphDamaged: a manifest cannot be read.
+    """
+    from omnigraph.bulk.connect.progress import silent
+    from omnigraph.operations.clone.check_copy import check_copy
+
+    return check_copy(str(src), str(dst), branches=branches, deep=deep, progress=progress or silent)

@@ -1,0 +1,239 @@
+"""One moment of a graph: the newest version of every branch, as they were together.
+
+A1  All versions were the newest ones at one instant. They are looked at twice, and equal looks have such an
+    instant between them. Otherwise a branch could show commits that the branch it was made from does not.
+A2  Nothing is written and no lock is taken: a writer never waits for it, and a read-only place will do.
+A3  A branch that is deleted afterwards, before its files were copied, is left out: what others have of it
+    they have as from any deleted branch.
+A4  Only what is published counts: sidecars, and what unfinished writes have put into tables, are not seen.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from omnigraph import INTERNAL_SCHEMA_VERSION
+from omnigraph.commit.parts import Parts
+from omnigraph.core.damage import GraphDamaged
+from omnigraph.core.errors import (
+    BranchNotFound,
+    CommitNotFound,
+    ConflictError,
+    GraphNotFound,
+    StorageError,
+    UnsupportedError,
+)
+from omnigraph.history.branches import Branch, trimmed_name
+from omnigraph.history.contract import (
+    SCHEMA_IR,
+    Contract,
+    check_against_manifest,
+    contract_of,
+    current_contract,
+)
+from omnigraph.history.copied import Copied, read_copied
+from omnigraph.history.fold import where_at_most
+from omnigraph.history.identity import MAIN, MAIN_BRANCH, BranchIdentity
+from omnigraph.history.manifest_rows import MANIFEST_DIR, READ_COLUMNS, head_row, rows_table
+from omnigraph.history.numbers import NUMBERS_FILE
+from omnigraph.history.recorded_sums import recorded_sums
+from omnigraph.history.stamp import supported_stamp
+from omnigraph.history.state import ManifestState
+from omnigraph.storage.files.sums import FileSum
+
+LOOKS_MAX = 64  # a look takes less than a commit, so that a few are enough beside any number of writers
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CapturedBranch:
+    """A branch at the captured moment; `control` is its control object, which main has not."""
+
+    identity: BranchIdentity
+    control: Branch | None
+    version: int  # of its manifest
+    state: ManifestState
+    sums: dict[str, FileSum]  # what commits recorded about files
+    noted: tuple[FileSum, ...] = ()  # what the newest publish wrote, which the next one records
+
+
+@dataclass(frozen=True, slots=True)
+class CutManifest:
+    """The rows of main's manifest up to a commit, with the version that showed it first."""
+
+    rows: pa.Table
+    stamp: dict[str, str]
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """A graph at one moment: main, then the other branches by name."""
+
+    texts: dict[str, str]  # of the schema files, by name
+    branches: tuple[CapturedBranch, ...]
+    copied: Copied  # what the graph has of one that it was copied from itself
+    cut: CutManifest | None = None  # where main ends before its newest commit
+    kept: tuple[CapturedBranch, ...] = ()  # deleted branches whose commits two others may meet in
+
+    @property
+    def main(self) -> CapturedBranch:
+        """The branch that every graph has."""
+        return self.branches[0]
+
+    @property
+    def versions(self) -> dict[BranchIdentity, int]:
+        """The version of each branch."""
+        return {branch.identity: branch.version for branch in self.branches}
+
+    @property
+    def genesis(self) -> str:
+        """What identifies the graph."""
+        return self.main.state.commits.genesis_id
+
+
+def capture(parts: Parts, *, branches: Sequence[str] | None = None, at: str | None = None) -> Capture:
+    """Return a graph as it is now (A1), with some of its branches beside main, or with main up to a commit.
+
+    Raises:
+        GraphNotFound: there is no graph.
+        BranchNotFound, CommitNotFound: there is no such branch, or main does not show this commit.
+        UnsupportedError: a branch has an earlier format.
+        ConflictError: branches keep moving.
+        GraphDamaged: a branch was lost, or a manifest is damaged.
+        FormatVersionError: this build does not read the format.
+    """
+    if not parts.adapter.exists(MANIFEST_DIR):
+        raise GraphNotFound(f"no graph at {parts.root.uri}: nothing to copy")
+    contract = current_contract(parts.adapter, parts.coordinator, may_write=False)
+    copied = read_copied(parts.adapter)
+    wanted = [] if at is not None else branches
+    versions = _at_one_moment(parts, wanted)
+    found = tuple(_read_live(parts, versions, may_vanish=branches is None))
+    if at is not None:
+        main, cut = _cut(parts, found[0], at)
+        return Capture(_schema_texts(parts, contract, main), (main,), copied, cut)
+    kept = _kept(parts, found) if branches is None else ()
+    return Capture(_schema_texts(parts, contract, found[0]), found, copied, kept=kept)
+
+
+def _schema_texts(parts: Parts, contract: Contract, main: CapturedBranch) -> dict[str, str]:
+    """Return the schema files that fit main as it was captured, and the counter of numbers.
+
+    The schema may be another one than that of the files: an older one, or one that came in between.
+    """
+    if contract.texts[SCHEMA_IR] != main.state.schema.text:
+        contract = contract_of(parts.coordinator, main.state)
+    check_against_manifest(contract, main.state.snapshot())
+    numbers = parts.adapter.read_text_if_exists(NUMBERS_FILE)
+    return contract.texts | ({} if numbers is None else {NUMBERS_FILE: numbers})
+
+
+def without_deleted(parts: Parts, captured: Capture) -> Capture:
+    """Return a captured graph without the branches that were deleted since (A3)."""
+    live = tuple(branch for branch in captured.branches if parts.branches.is_live(branch.identity))
+    return replace(captured, branches=live, kept=_kept(parts, live) if captured.kept else ())
+
+
+def is_gone(error: StorageError) -> bool:
+    """Say whether an error is about something that is not there, and may have been a moment ago."""
+    return error.kind == "not_found" or (isinstance(error, GraphDamaged) and error.reason == "is missing")
+
+
+_Look = tuple[tuple[Branch | None, int], ...]
+
+
+def _at_one_moment(parts: Parts, wanted: Sequence[str] | None) -> _Look:
+    """Return the control object and newest version of main and of the wanted branches (A1)."""
+    before: _Look | None = None
+    for _ in range(LOOKS_MAX):
+        after = _look(parts, wanted)
+        if after and after == before:
+            return after
+        before = after
+    raise ConflictError(f"the branches of {parts.root.uri} move too fast to be looked at together: try again")
+
+
+def _look(parts: Parts, wanted: Sequence[str] | None) -> _Look:
+    """Return what is there now; nothing if a branch was deleted meanwhile."""
+    if wanted is None:
+        parts.branches.copies.refuse_lost()
+        named: tuple[Branch, ...] = parts.branches.all()
+    else:
+        names = sorted({trimmed_name(name) for name in wanted} - {MAIN})
+        named = tuple(parts.branches.require(name) for name in names)
+    controls = [None, *(replace(branch, ending_version=None) for branch in named)]
+    addresses = [parts.coordinator.address(_identity(control).ref) for control in controls]
+    try:
+        versions = parts.store.latest_versions(addresses)
+    except StorageError as error:
+        if error.kind != "not_found":
+            raise
+        if all(parts.branches.is_live(branch.identity) for branch in named):
+            raise
+        return ()
+    return tuple(zip(controls, versions, strict=True))
+
+
+def _identity(control: Branch | None) -> BranchIdentity:
+    return MAIN_BRANCH if control is None else control.identity
+
+
+def _read_live(parts: Parts, look: _Look, *, may_vanish: bool) -> Iterator[CapturedBranch]:
+    """Yield the branches of a look, without those that are deleted meanwhile (A3)."""
+    for control, version in look:
+        identity = _identity(control)
+        try:
+            yield _read(parts, identity, control, version)
+        except StorageError as error:
+            if not is_gone(error) or parts.branches.is_live(identity):
+                raise
+            if not may_vanish:
+                raise BranchNotFound(identity.name) from error
+
+
+def _read(parts: Parts, branch: BranchIdentity, control: Branch | None, version: int) -> CapturedBranch:
+    manifest, address = parts.coordinator.manifest, parts.coordinator.address(branch.ref)
+    handle = manifest.open_at(address, version)
+    stamp = supported_stamp(handle.schema_metadata)
+    if stamp < INTERNAL_SCHEMA_VERSION:
+        where = f"branch '{branch.name}' of {parts.root.uri}"
+        raise UnsupportedError(f"{where} has an earlier format: write to it once, which brings it up")
+    rows = manifest.read(handle, columns=READ_COLUMNS)
+    state = ManifestState(branch, 0).with_rows(rows, version=version, fragments={})
+    noted = manifest.noted_sums(address, version)
+    return CapturedBranch(branch, control, version, state, recorded_sums(manifest, handle), noted)
+
+
+def _cut(parts: Parts, main: CapturedBranch, at: str) -> tuple[CapturedBranch, CutManifest]:
+    """Return main as it was when a commit was its newest one."""
+    commit = main.state.commits.find(at)
+    if commit is None:
+        raise CommitNotFound(at)
+    version = commit.manifest_version
+    manifest, address = parts.coordinator.manifest, parts.coordinator.address()
+    handle = manifest.open_at(address, main.version)
+    rows = where_at_most(manifest.read(handle), "published_at", version)
+    head = rows_table([head_row(MAIN, commit.graph_commit_id, commit.parent_commit_id)])
+    rows = pa.concat_tables([rows, head.cast(rows.schema)])
+    state = ManifestState(MAIN_BRANCH, 0).with_rows(rows.select(READ_COLUMNS), version=version, fragments={})
+    return replace(main, version=version, state=state), CutManifest(rows, handle.schema_metadata, version)
+
+
+def _kept(parts: Parts, live: Sequence[CapturedBranch]) -> tuple[CapturedBranch, ...]:
+    """Return the deleted branches whose manifests are still there: live ones may meet in their commits.
+
+    Nothing keeps what a deleted branch left behind, so one that cannot be read is none.
+    """
+    refs = {branch.identity.ref for branch in live}
+    found = []
+    for info in parts.store.list_refs(parts.coordinator.address()):
+        if info.name in refs:
+            continue
+        identity = BranchIdentity(f"({info.name})", info.name)
+        try:
+            version = parts.store.latest_version(parts.coordinator.address(info.name))
+            found.append(_read(parts, identity, None, version))
+        except (StorageError, BranchNotFound):
+            continue
+    return tuple(found)

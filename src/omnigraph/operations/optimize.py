@@ -1,0 +1,217 @@
+"""`optimize`: every table of main in its best layout, as one commit by the engine; then the manifest.
+
+Z1  No row changes and no version goes: what a commit showed before, it shows afterwards.
+Z2  One sidecar names all tables with work, one publish shows what became of them. If nothing is to be done,
+    there is neither: a second run changes nothing.
+Z3  It runs on a graph in which every write has ended. A table that is ahead of its pin for no known reason is
+    skipped: what is there is not ours to show.
+Z4  A table below which another writer is not done is left out of the publish, and goes forward by itself once
+    that writer has ended (X9 of `commit/section.py`).
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+from omnigraph.commit.publish import PublishOutcome
+from omnigraph.commit.recovery.pending import list_pending
+from omnigraph.commit.recovery.quiet import refuse_pending
+from omnigraph.commit.schema_lock import living_holder
+from omnigraph.commit.section import FailpointNames, LayoutRules, TableCommit
+from omnigraph.commit.sidecar import WriterKind
+from omnigraph.commit.write import Attempt, Change
+from omnigraph.core.errors import RowLevelCasContention, SchemaApplyInProgress, StorageError
+from omnigraph.core.failpoint import hit
+from omnigraph.history.commits import GraphCommit
+from omnigraph.history.fold import TableEntry
+from omnigraph.history.identity import MAIN, MAIN_BRANCH
+from omnigraph.history.manifest_rows import MANIFEST_DIR
+from omnigraph.history.state import ManifestState
+from omnigraph.operations.context import OpenGraph
+from omnigraph.operations.ensure_indices import PendingIndex
+from omnigraph.operations.layout import COMPACTION_RETRY_BUDGET, TableWork, lay_out, plan_table
+from omnigraph.operations.progress import TableProgressCallback, Tables, unseen
+from omnigraph.operations.settings import optimize_concurrency
+from omnigraph.storage.files.dataset_file import remove_transactions
+from omnigraph.storage.tables.layout import TableLayout, layout_for_maintenance
+from omnigraph.storage.tables.staged import CommittedTable
+
+FAILPOINTS = FailpointNames(
+    post_sidecar="optimize.post_sidecar_pre_compact",
+    post_table="optimize.post_table",
+    pre_publish="optimize.post_phase_b_pre_manifest_commit",
+    post_publish="optimize.post_publish_pre_sidecar_delete",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizedTable:
+    """What became of one table, or of the manifest.
+
+    `committed` is whether the commit shows a new layout of it. The two versions are the published one and the
+    newest one; they differ where the table was skipped or left out.
+    """
+
+    table_key: str
+    manifest_version: int
+    lance_head_version: int
+    committed: bool = False
+    fragments_removed: int = 0
+    fragments_added: int = 0
+    skipped: Literal["drift_needs_repair"] | None = None
+    pending_indexes: tuple[PendingIndex, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizeResult:
+    """What became of every table, the manifest last; without a commit there was nothing to do."""
+
+    tables: tuple[OptimizedTable, ...]
+    commit: GraphCommit | None
+
+
+def optimize(
+    graph: OpenGraph, *, actor: str | None = None, progress: TableProgressCallback = unseen
+) -> OptimizeResult:
+    """Compact tables, merge and build indexes, cluster edges, and fold the manifest.
+
+    Raises:
+        BadRequest: the handle is read-only.
+        PendingRecovery: an unfinished write waits for recovery (Z3).
+        ConflictError: others came in between again and again; what moved goes forward by itself.
+        RecoveryRequired: it failed half-way; the next write or open finishes it, and no row has changed.
+    """
+    graph.enter(actor, "admin", None)
+    graph.require_writable()
+    refuse_pending(graph.parts, "optimize")
+    hit("optimize.post_recovery_check_pre_gates")
+    with _all_of_main(graph):
+        refuse_pending(graph.parts, "optimize")
+        if living_holder(graph.parts) is not None:
+            raise SchemaApplyInProgress("optimize is unavailable while a schema change is in progress")
+        state, planned = _plan(graph)
+        reports, commit = _carry_out(graph, state, planned, progress)
+    hit("optimize.before_manifest_compaction")
+    return OptimizeResult((*reports, _fold_manifest(graph)), commit)
+
+
+@contextmanager
+def _all_of_main(graph: OpenGraph) -> Iterator[None]:
+    """Hold the gates and all tables of main: no writer of this process is between two of its steps."""
+    queues = graph.parts.queues
+    with queues.schema_gate, queues.branch_gates([MAIN]):
+        keys = [(entry.table_key, MAIN) for entry in graph.state().tables.entries()]
+        with queues.acquire_many(keys):
+            yield
+
+
+def _plan(graph: OpenGraph) -> tuple[ManifestState, list[TableWork | OptimizedTable]]:
+    """Say for every table of main what is to be done, or that it is skipped (Z3).
+
+    A sidecar is durable before a HEAD moves and goes only after the pin has moved: looked at in this order, a
+    table that no sidecar names and that is ahead of its pin was moved by nobody who is at work.
+    """
+    parts = graph.parts
+    entries = list(graph.state().tables.entries())
+    heads = parts.store.latest_versions([parts.address(entry) for entry in entries])
+    pending = [found.sidecar for found in list_pending(parts)]
+    state = graph.state()
+    catalog = graph.catalog_of(state)
+    planned: list[TableWork | OptimizedTable] = []
+    seen = dict(zip((entry.identity for entry in entries), heads, strict=True))
+    for entry in state.tables.entries():
+        head = seen.get(entry.identity, entry.version)  # a table that another process has just added
+        is_at_work = any(sidecar.names(entry.identity, entry.pin.ref) for sidecar in pending)
+        if head > entry.version and not is_at_work:
+            skipped = OptimizedTable(entry.table_key, entry.version, head, skipped="drift_needs_repair")
+            planned.append(skipped)
+        else:
+            planned.append(plan_table(parts, catalog, entry))
+    return state, planned
+
+
+def _carry_out(
+    graph: OpenGraph,
+    state: ManifestState,
+    planned: Sequence[TableWork | OptimizedTable],
+    progress: TableProgressCallback,
+) -> tuple[list[OptimizedTable], GraphCommit | None]:
+    works = [plan for plan in planned if isinstance(plan, TableWork) and not plan.is_none]
+    outcome = _commit(graph, state, works, progress) if works else None
+    done = {work.entry.table_key for work in works}
+    reports = [
+        plan
+        if isinstance(plan, OptimizedTable)
+        else _report(graph, plan, outcome if plan.entry.table_key in done else None)
+        for plan in planned
+    ]
+    return reports, None if outcome is None else outcome.commit
+
+
+def _commit(
+    graph: OpenGraph, state: ManifestState, works: Sequence[TableWork], progress: TableProgressCallback
+) -> PublishOutcome:
+    """Do the work of all tables under one sidecar, and publish it (Z2, Z4)."""
+    parts = graph.parts
+    tables = Tables("optimize", {work.entry.table_key: work.entry.row_count for work in works}, progress)
+
+    def run(work: TableWork, operation_id: str) -> CommittedTable | None:
+        with tables.at(work.entry.table_key):
+            return lay_out(parts, work, operation_id)
+
+    rules = LayoutRules(
+        optimize_concurrency(is_local=parts.local_root is not None), COMPACTION_RETRY_BUDGET + 1
+    )
+    moved = frozenset(work.entry.table_key for work in works)
+    change = Change(WriterKind.OPTIMIZE, state.snapshot(), moved, FAILPOINTS, layout=rules)
+    outcome = Attempt(parts, graph.publisher, change).commit(
+        [TableCommit(work.entry, None, (), partial(run, work)) for work in works]
+    )
+    _remove_copies(graph, works)
+    return outcome
+
+
+def _remove_copies(graph: OpenGraph, works: Sequence[TableWork]) -> None:
+    """Remove the copies of old transactions, which nobody reads; that it failed is a warning."""
+    try:
+        for work in works:
+            remove_transactions(graph.parts.open(work.entry), below=work.entry.version)
+    except StorageError as error:
+        graph.parts.warn(f"copies of transactions stay until the next round: {error}")
+
+
+def _report(graph: OpenGraph, work: TableWork, outcome: PublishOutcome | None) -> OptimizedTable:
+    """Say what became of a table: its new layout is shown if its pin has moved."""
+    entry = work.entry
+    now = entry if outcome is None else outcome.state.snapshot().entry(entry.table_key)
+    is_moved = now.version != entry.version
+    after = _layout(graph, now).fragments if is_moved else work.layout.fragments
+    return OptimizedTable(
+        entry.table_key,
+        now.version,
+        now.version if outcome is None else graph.parts.store.latest_version(graph.parts.address(now)),
+        is_moved,
+        len(work.layout.fragments - after),
+        len(after - work.layout.fragments),
+        pending_indexes=work.pending,
+    )
+
+
+def _layout(graph: OpenGraph, entry: TableEntry) -> TableLayout:
+    return layout_for_maintenance(graph.parts.open(entry))
+
+
+def _fold_manifest(graph: OpenGraph) -> OptimizedTable:
+    """Fold the manifest of main; no commit of the graph, because its rows stay (section 6.5)."""
+    for attempt in range(COMPACTION_RETRY_BUDGET + 1):
+        try:
+            before, after = graph.publisher.compact(MAIN_BRANCH)
+            break
+        except RowLevelCasContention:
+            if attempt == COMPACTION_RETRY_BUDGET:
+                raise
+    version = graph.state().version
+    removed, added = len(before - after), len(after - before)
+    return OptimizedTable(MANIFEST_DIR, version, version, bool(added), removed, added)

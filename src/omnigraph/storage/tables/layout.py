@@ -1,0 +1,118 @@
+"""What maintenance would do to a table, judged by its metadata: no row is read and nothing is written.
+
+Fragments under different segments of an index never fold together, and on a fork those under a segment of its
+source not at all. So what a compaction leaves depends on the indexes, and both are looked at here.
+"""
+
+from dataclasses import dataclass
+
+from lance import LanceDataset
+from lance.fragment import LanceFragment
+from lance.optimize import Compaction, CompactionOptions, CompactionTask
+
+from omnigraph.core.limits import MAX_FRAGMENT_ROWS
+from omnigraph.storage.tables.handle import SnapshotHandle
+from omnigraph.storage.tables.lance_errors import translated
+
+# The library divides rows among as many fragments as the target fits in: each has less than twice the target.
+COMPACTION_TARGET_ROWS = MAX_FRAGMENT_ROWS // 2
+DELETED_SHARE = 0.1  # of the rows of a fragment, from which it is rewritten without them
+AUTO_CLEANUP = "lance.auto_cleanup."  # keys by which the library removes versions behind our back
+
+
+@dataclass(frozen=True, slots=True)
+class TableLayout:
+    """How the rows of a version lie, and what is to be done about it."""
+
+    fragments: frozenset[int]
+    small_fragments: int  # with fewer rows than a fragment may have
+    segments_max: int  # of any index
+    is_folded: bool  # every index is one segment that covers all rows
+    is_compact: bool  # the library would rewrite nothing
+    clusterable: tuple[int, ...]  # fragments that a rewrite in another order would take; none if not due
+    auto_cleanup: tuple[str, ...]  # keys that must go
+
+
+def layout_for_maintenance(handle: SnapshotHandle) -> TableLayout:
+    """Look at a version of a table.
+
+    Raises:
+        StorageError: the store failed.
+    """
+    dataset = handle._own_dataset()
+    with translated(f"layout of {handle.address.open_uri}"):
+        parts = dataset.get_fragments()
+        options = full_compaction()
+        return TableLayout(
+            frozenset(part.fragment_id for part in parts),
+            sum(_is_small(part) for part in parts),
+            max((len(item.segments) for item in dataset.describe_indices()), default=0),
+            not segments_to_merge(dataset),
+            not compaction_tasks(dataset, options),
+            _clusterable(dataset, parts),
+            auto_cleanup_keys(dataset),
+        )
+
+
+def auto_cleanup_keys(dataset: LanceDataset) -> tuple[str, ...]:
+    """Return the keys of a table's configuration that have the library remove versions by itself."""
+    return tuple(key for key in dataset.config() if key.startswith(AUTO_CLEANUP))
+
+
+def full_compaction() -> CompactionOptions:
+    """Return how optimize compacts: into few fragments, none above the limit, deletions materialised."""
+    return CompactionOptions(
+        target_rows_per_fragment=COMPACTION_TARGET_ROWS,
+        materialize_deletions=True,
+        materialize_deletions_threshold=DELETED_SHARE,
+    )
+
+
+def compaction_tasks(dataset: LanceDataset, options: CompactionOptions) -> list[CompactionTask]:
+    """Return what the library would rewrite, without what a fork must leave alone."""
+    inherited = under_inherited_indexes(dataset)
+    tasks = Compaction.plan(dataset, options).tasks
+    return [task for task in tasks if inherited.isdisjoint(part.id for part in task.fragments)]
+
+
+def under_inherited_indexes(dataset: LanceDataset) -> set[int]:
+    """Return the fragments that a segment in another tree covers: a fork has those of its source.
+
+    Compaction rewrites such a segment below the fork but records it as being below the source, where it is
+    never found: every lookup on the fork fails from then on.
+    """
+    return {
+        number
+        for item in dataset.describe_indices()
+        for segment in item.segments
+        if segment.base_id is not None
+        for number in segment.fragment_ids
+    }
+
+
+def segments_to_merge(dataset: LanceDataset) -> dict[str, int]:
+    """Return the indexes that are not one segment over all rows, with how many segments they have."""
+    numbers = {part.fragment_id for part in dataset.get_fragments()}
+    found = {}
+    for item in dataset.describe_indices():
+        covered = {number for segment in item.segments for number in segment.fragment_ids}
+        if len(item.segments) > 1 or not numbers <= covered:
+            found[item.name] = len(item.segments)
+    return found
+
+
+def _clusterable(dataset: LanceDataset, parts: list[LanceFragment]) -> tuple[int, ...]:
+    """Return the fragments to write anew, if that leaves fewer of them or removes enough deleted rows."""
+    inherited = under_inherited_indexes(dataset)
+    own = [part for part in parts if part.fragment_id not in inherited]
+    chosen = [part for part in own if _is_small(part) or _has_many_deleted(part)]
+    is_due = len(chosen) > 1 or any(_has_many_deleted(part) for part in chosen)
+    return tuple(part.fragment_id for part in chosen) if is_due else ()
+
+
+def _is_small(part: LanceFragment) -> bool:
+    return part.physical_rows < MAX_FRAGMENT_ROWS
+
+
+def _has_many_deleted(part: LanceFragment) -> bool:
+    return part.num_deletions > DELETED_SHARE * part.physical_rows
