@@ -65,9 +65,12 @@ def _observe(parts: Parts, sidecar: Sidecar, table: SidecarTable, state: Manifes
             head = parts.store.latest_version(address)
             return ObservedTable(table, address, pin, head, head, Classification.UNEXPECTED_MULTISTEP)
     head = _created_head(parts, address) if table.is_created else parts.store.latest_version(address)
-    since = parts.store.transactions(address, range(pinned + 1, head + 1))
+    begin = max(pinned, _begin(parts, address)) if table.is_created else pinned
+    since = parts.store.transactions(address, range(begin + 1, head + 1))
     made = without_fences(since)
     last = head - (len(since) - len(made))
+    if table.is_created and last == begin:  # nothing of the writer's: neither it nor a fence is published
+        head = last = pinned
     found = FoundTable(
         head=last,
         pin=pinned,
@@ -91,6 +94,12 @@ def _created_head(parts: Parts, address: TableAddress) -> int:
         if error.kind != "not_found":
             raise
         return 0
+
+
+def _begin(parts: Parts, address: TableAddress) -> int:
+    """Return the version that a table begins with which was made as a fork: those up to it are its source's."""
+    start = None if address.ref is None else parts.store.ref_start(address)
+    return 0 if start is None else start.version
 
 
 def _is_ref(parts: Parts, address: TableAddress) -> bool:

@@ -1,0 +1,221 @@
+"""`omnigraph schema apply` and `branch upgrade`: other schemas for graphs and their branches."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omnigraph.core.failpoint import ENVIRONMENT
+from tests.support.commands import SCHEMA, Outcome, omnigraph, write
+
+ADDED = SCHEMA.replace("    mass_kg: F64?\n", "    mass_kg: F64?\n    orbit: String?\n")
+INDEXED = SCHEMA.replace("    mass_kg: F64?\n", "    mass_kg: F64? @index\n    orbit: String? @index\n")
+RETYPED = SCHEMA.replace("mass_kg: F64?", "mass_kg: F32?")
+NO_MASS = SCHEMA.replace("    mass_kg: F64?\n", "")
+DEFAULTED = SCHEMA.replace("    mass_kg: F64?\n", "    mass_kg: F64?\n    crew: I32 @default(3)\n")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a graph of two crafts, without indexes."""
+    write(tmp_path, "old.pg", SCHEMA)
+    write(
+        tmp_path,
+        "rows.jsonl",
+        '{"type": "Craft", "data": {"code": "A", "name": "Ada", "mass_kg": 1.5}}\n'
+        '{"type": "Craft", "data": {"code": "B", "name": "Ben"}}\n',
+    )
+    assert run(tmp_path, "init", "g.omni", "--schema", "old.pg").code == 0
+    assert run(tmp_path, "load", "g.omni", "--data", "rows.jsonl", "--mode", "append", "--no-index").code == 0
+    return tmp_path
+
+
+def run(folder: Path, *words: str, **environment: str) -> Outcome:
+    return omnigraph(*words, cwd=folder, **environment)
+
+
+def apply(folder: Path, schema: str, *flags: str, **environment: str) -> Outcome:
+    """Apply a schema to the graph."""
+    write(folder, "new.pg", schema)
+    return run(folder, "schema", "apply", "g.omni", "--schema", "new.pg", *flags, **environment)
+
+
+def document(outcome: Outcome) -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads(outcome.stdout)
+    return loaded
+
+
+def commits(folder: Path, *flags: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = document(run(folder, "commit", "list", "g.omni", "--json", *flags))[
+        "commits"
+    ]
+    return found
+
+
+def orbits(folder: Path) -> Outcome:
+    text = "query q() { match { $c: Craft } return { $c.code, $c.orbit } order { $c.code } }"
+    return run(folder, "query", "--store", "g.omni", "-e", text, "--format", "csv")
+
+
+def schema(folder: Path, *flags: str) -> str:
+    return run(folder, "schema", "show", "g.omni", *flags).stdout
+
+
+@pytest.mark.case("surfaces", 72)
+def test_an_unsupported_plan_changes_nothing_and_an_added_property_reads_null(folder: Path) -> None:
+    before = commits(folder)
+
+    refused = apply(folder, RETYPED)
+
+    assert refused.code == 1
+    assert "[OG-MF-106]" in refused.stderr
+    assert (commits(folder), schema(folder)) == (before, SCHEMA)
+    applied = apply(folder, ADDED, "--no-index")
+    assert applied.code == 0
+    assert orbits(folder).stdout.split() == ["c.code,c.orbit", "A,null", "B,null"]
+    assert schema(folder) == ADDED
+
+
+@pytest.mark.case("surfaces", 73)
+@pytest.mark.case("surfaces", 273)
+def test_an_unchanged_schema_applies_nothing(folder: Path) -> None:
+    before = commits(folder)
+
+    outcome, told = apply(folder, "// the same\n" + SCHEMA), apply(folder, SCHEMA, "--json")
+
+    assert outcome.code == 0
+    assert "applied: no" in outcome.stdout
+    assert document(told) | {"manifest_version": 0} == {
+        "uri": document(told)["uri"],
+        "branch": "main",
+        "supported": True,
+        "applied": False,
+        "manifest_version": 0,
+        "step_count": 0,
+        "steps": [],
+        "commit": None,
+        "index_commit": None,
+        "pending_indexes": [],
+        "warnings": [],
+    }
+    assert commits(folder) == before
+
+
+@pytest.mark.case("surfaces", 74)
+def test_branches_keep_their_schema_and_stand_in_the_way_only_of_an_exclusive_change(folder: Path) -> None:
+    assert run(folder, "branch", "create", "g.omni", "june").code == 0
+    before = commits(folder)
+
+    refused = apply(folder, ADDED, "--exclusive")
+
+    assert refused.code == 1
+    assert "found: june" in refused.stderr
+    assert (commits(folder), schema(folder)) == (before, SCHEMA)
+    assert apply(folder, ADDED, "--no-index").code == 0
+    assert (schema(folder), schema(folder, "--branch", "june")) == (ADDED, SCHEMA)
+
+
+@pytest.mark.case("surfaces", 217)
+def test_the_index_build_is_a_commit_of_its_own(folder: Path) -> None:
+    told = document(apply(folder, INDEXED, "--json"))
+
+    first, second = commits(folder)[1], commits(folder)[0]
+    assert told["commit"]["graph_commit_id"] == first["graph_commit_id"]
+    assert told["index_commit"]["graph_commit_id"] == second["graph_commit_id"]
+    assert second["actor_id"] == "omnigraph:maintenance"
+    before = len(commits(folder))
+    told = document(
+        apply(folder, INDEXED.replace("name: String", "name: String @index"), "--no-index", "--json")
+    )
+    assert (told["applied"], told["index_commit"]) == (True, None)
+    assert len(commits(folder)) == before + 1
+
+
+@pytest.mark.case("surfaces", 217)
+def test_a_failing_index_build_is_a_warning(folder: Path) -> None:
+    place = {ENVIRONMENT: "schema_apply.post_unlock_pre_index=raise"}
+
+    outcome = apply(folder, INDEXED, "--json", **place)
+
+    assert outcome.code == 0
+    told = document(outcome)
+    assert (told["applied"], told["index_commit"]) == (True, None)
+    assert told["warnings"]
+    assert {found["property"] for found in told["pending_indexes"]} >= {"orbit", "mass_kg"}
+    assert "warning:" in outcome.stderr
+
+
+@pytest.mark.case("surfaces", 222)
+def test_the_message_of_a_change_is_shown(folder: Path) -> None:
+    assert apply(folder, ADDED, "--message", "why not", "--as", "eve", "--no-index").code == 0
+
+    newest = commits(folder)[0]
+    assert (newest["message"], newest["actor_id"]) == ("why not", "eve")
+    shown = run(folder, "commit", "show", "g.omni", newest["graph_commit_id"])
+    assert "why not" in shown.stdout
+    assert apply(folder, SCHEMA, "--message", "x" * 4097).code == 1
+    assert schema(folder) == ADDED
+
+
+@pytest.mark.case("surfaces", 270)
+def test_a_plan_against_a_graph_tells_the_rows_that_it_writes(folder: Path) -> None:
+    write(folder, "new.pg", DEFAULTED)
+    before = commits(folder)
+
+    plain = run(folder, "schema", "plan", "g.omni", "--schema", "new.pg")
+    told = document(run(folder, "schema", "plan", "g.omni", "--schema", "new.pg", "--json"))
+
+    assert plain.code == 0
+    assert "2 rows" in plain.stdout
+    assert [step["rows"] for step in told["steps"]] == [2]
+    assert (commits(folder), schema(folder)) == (before, SCHEMA)
+    assert run(folder, "branch", "create", "g.omni", "june").code == 0
+    assert apply(folder, DEFAULTED, "--branch", "june", "--no-index").code == 0
+    planned = run(folder, "schema", "plan", "g.omni", "--schema", "new.pg", "--branch", "june", "--json")
+    assert document(planned)["steps"] == []
+
+
+@pytest.mark.case("surfaces", 271)
+def test_a_branch_has_its_own_schema_until_it_is_merged(folder: Path) -> None:
+    assert run(folder, "branch", "create", "g.omni", "june").code == 0
+
+    told = document(apply(folder, ADDED, "--branch", "june", "--no-index", "--json"))
+
+    assert told["branch"] == "june"
+    assert (schema(folder), schema(folder, "--branch", "june")) == (SCHEMA, ADDED)
+    assert run(folder, "branch", "merge", "g.omni", "june").code == 0
+    assert (schema(folder), schema(folder, "--branch", "june")) == (ADDED, ADDED)
+
+
+@pytest.mark.case("surfaces", 272)
+@pytest.mark.case("surfaces", 273)
+def test_a_branch_is_upgraded_to_the_schema_of_main(folder: Path) -> None:
+    assert run(folder, "branch", "create", "g.omni", "june").code == 0
+    assert apply(folder, ADDED, "--no-index").code == 0
+
+    first = run(folder, "branch", "upgrade", "g.omni", "june", "--message", "new orbit")
+    second = run(folder, "branch", "upgrade", "g.omni", "june")
+    told = document(run(folder, "branch", "upgrade", "g.omni", "june", "--json"))
+
+    assert (first.code, second.code) == (0, 0)
+    assert "new orbit" in [found.get("message") for found in commits(folder, "--branch", "june")]
+    assert "as commit" in first.stdout
+    assert "already" in second.stdout
+    assert (told["applied"], told["commit"], told["branch"]) == (False, None, "june")
+    assert schema(folder, "--branch", "june") == ADDED
+    assert run(folder, "branch", "upgrade", "g.omni", "main").code == 1
+
+
+@pytest.mark.case("surfaces", 272)
+def test_an_upgrade_that_would_lose_values_is_refused(folder: Path) -> None:
+    assert run(folder, "branch", "create", "g.omni", "june").code == 0
+    update = 'query q() { update Craft set { mass_kg: 9.0 } where code = "A" }'
+    assert run(folder, "mutate", "--store", "g.omni", "--branch", "june", "-e", update).code == 0
+    assert apply(folder, NO_MASS, "--no-index").code == 0
+
+    refused = run(folder, "branch", "upgrade", "g.omni", "june")
+
+    assert refused.code == 1
+    assert "dropped_property" in refused.stderr
+    assert schema(folder, "--branch", "june") == SCHEMA
