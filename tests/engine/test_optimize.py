@@ -101,10 +101,17 @@ def fragments(graph: Graph, table_key: str) -> list[int]:
 
 def limit_fragments(patch: pytest.MonkeyPatch, rows: int) -> None:
     """Let fragments have fewer rows."""
-    for module in ("cluster", "shapes", "layout"):
-        patched(patch, f"omnigraph.storage.tables.{module}.MAX_FRAGMENT_ROWS", rows)
-    for module in ("operations.layout", "storage.tables.layout"):
-        patched(patch, f"omnigraph.{module}.COMPACTION_TARGET_ROWS", rows // 2)
+    for name in (
+        "omnigraph.storage.tables.cluster.MAX_FRAGMENT_ROWS",
+        "omnigraph.storage.tables.shapes.MAX_FRAGMENT_ROWS",
+        "omnigraph.storage.tables.layout.MAX_FRAGMENT_ROWS",
+    ):
+        patched(patch, name, rows)
+    for name in (
+        "omnigraph.operations.layout.COMPACTION_TARGET_ROWS",
+        "omnigraph.storage.tables.layout.COMPACTION_TARGET_ROWS",
+    ):
+        patched(patch, name, rows // 2)
 
 
 def uncovered(graph: Graph) -> set[str]:

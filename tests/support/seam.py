@@ -85,6 +85,7 @@ CALLS = frozenset(
         "omnigraph.storage.control.local_files.LocalFiles.delete",
         "omnigraph.storage.control.object_store.ObjectStore.write_text_if_absent",
         "omnigraph.storage.search.analysis._batches",
+        "omnigraph.storage.tables.manifest_table.ManifestTable.open_fresh",
         "omnigraph.storage.tables.manifest_table.ManifestTable.read",
         "omnigraph.storage.tables.table.TableStore.exists",
         "omnigraph.storage.tables.table.TableStore.latest_version",

@@ -24,7 +24,7 @@ from omnigraph.operations.index_status import declared_indexes, index_states
 from omnigraph.storage.files.added_files import files_between
 from omnigraph.storage.tables.handle import SnapshotHandle
 from omnigraph.storage.tables.index import IndexRequest
-from omnigraph.storage.tables.layout import COMPACTION_TARGET_ROWS, TableLayout, layout_for_maintenance
+from omnigraph.storage.tables.layout import COMPACTION_TARGET_ROWS, StoredLayout, layout_for_maintenance
 from omnigraph.storage.tables.residual import InlineCommitResidual
 from omnigraph.storage.tables.staged import CommittedTable, StagedWrite
 
@@ -35,14 +35,14 @@ PASSES_MAX = 8  # a pass leaves remainders that the next one may fold: three in 
 
 
 @dataclass(frozen=True, slots=True)
-class TableWork:
+class LayoutWork:
     """What is to be done for one table.
 
     `order_by` is the column by whose values rows are to lie; without one they stay in the order they have.
     """
 
     entry: TableEntry
-    layout: TableLayout
+    layout: StoredLayout
     order_by: str | None
     declared: tuple[IndexRequest, ...]
     missing: bool  # an index can be built
@@ -56,7 +56,7 @@ class TableWork:
         return is_laid_out and layout.is_folded and not self.missing and not layout.auto_cleanup
 
 
-def plan_table(parts: Parts, catalog: Catalog, entry: TableEntry) -> TableWork:
+def plan_table(parts: Parts, catalog: Catalog, entry: TableEntry) -> LayoutWork:
     """Look what is to be done for a table at its pin; no row is read.
 
     Raises:
@@ -64,7 +64,7 @@ def plan_table(parts: Parts, catalog: Catalog, entry: TableEntry) -> TableWork:
     """
     handle = parts.open(entry)
     states = index_states(parts.store, handle, catalog, entry.table_key)
-    return TableWork(
+    return LayoutWork(
         entry,
         layout_for_maintenance(handle),
         _order(catalog, entry.table_key),
@@ -78,7 +78,7 @@ def plan_table(parts: Parts, catalog: Catalog, entry: TableEntry) -> TableWork:
     )
 
 
-def lay_out(parts: Parts, work: TableWork, operation_id: str) -> CommittedTable | None:
+def lay_out(parts: Parts, work: LayoutWork, operation_id: str) -> CommittedTable | None:
     """Bring a table into its best layout, on its HEAD; return where that left it, or None if nothing moved.
 
     A conflict with another writer starts over from what is there then.
@@ -106,7 +106,7 @@ def lay_out(parts: Parts, work: TableWork, operation_id: str) -> CommittedTable 
 class _Steps:
     """The steps of one table, each on the HEAD that it finds."""
 
-    def __init__(self, parts: Parts, work: TableWork, operation_id: str) -> None:
+    def __init__(self, parts: Parts, work: LayoutWork, operation_id: str) -> None:
         self._parts, self._work, self._operation_id = parts, work, operation_id
         self._address = parts.address(work.entry)
         self._inline = InlineCommitResidual(parts.store)

@@ -16,7 +16,8 @@ from omnigraph.changes.model import (
     Op,
     type_id,
 )
-from omnigraph.changes.pairs import EntityType, Side, TablePair, differing_tables
+from omnigraph.catalog.reshape import EntityType
+from omnigraph.changes.pairs import Side, TablePair, differing_tables
 from omnigraph.changes.position import Position
 from omnigraph.changes.table_changes import ChangedRows, table_changes
 from omnigraph.core.errors import BadRequest, ChangeCursorRejected

@@ -29,10 +29,10 @@ from omnigraph.operations.cleanup.litter import clean_litter, has_load_of_age, n
 from omnigraph.operations.cleanup.model import (
     KEEP_WARNED_BELOW,
     Age,
+    CleanupCallback,
     CleanupProgress,
     CleanupResult,
     CleanupRow,
-    Progress,
     given_limits,
     silent,
 )
@@ -61,7 +61,7 @@ def cleanup(
     older_than: Age | None = None,
     dry_run: bool = False,
     actor: str | None = None,
-    progress: Progress = silent,
+    progress: CleanupCallback = silent,
 ) -> CleanupResult:
     """Remove versions beyond `keep` newer ones and replaced for longer than `older_than`, and litter.
 
@@ -198,7 +198,9 @@ def _refuse_drift(parts: Parts) -> None:
             continue
 
 
-def _clean_tables(cleaning: Cleaning, files: dict[str, StoredFile], progress: Progress) -> list[CleanupRow]:
+def _clean_tables(
+    cleaning: Cleaning, files: dict[str, StoredFile], progress: CleanupCallback
+) -> list[CleanupRow]:
     """Clean every table that a branch knows or that has a folder, several at a time (C4)."""
     by_table: dict[str, dict[str, StoredFile]] = {location: {} for location in cleaning.retained.tables}
     for path, file in files.items():

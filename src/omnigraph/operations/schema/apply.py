@@ -164,7 +164,7 @@ def apply_schema(
     if not index:
         return result
     tables = [type_.table_key for type_ in change.contract.catalog.types]
-    built, trouble = build_behind(graph, name, tables, failpoint="schema_apply.post_unlock_pre_index")
+    built, trouble = build_behind(graph, name, tables, first=before_indexes)
     return replace(
         result,
         index_commit=built.commit,
@@ -218,18 +218,9 @@ def _purge(graph: OpenGraph, before: ManifestState, steps: Iterable[Step]) -> tu
     return warnings
 
 
-def schema_source(graph: OpenGraph, *, branch: str | None = None, actor: str | None = None) -> str:
-    """Return the text of a branch's schema, as it was given.
-
-    Raises:
-        BranchNotFound: there is no such branch.
-    """
-    from omnigraph.history.contract import SCHEMA_IR, contract_of
-
-    state = graph.newest(graph.enter(actor, "read", branch))
-    if state.schema.text == graph.contract.texts[SCHEMA_IR]:
-        return graph.contract.source
-    return contract_of(graph.parts.coordinator, state).source
+def before_indexes() -> None:
+    """Mark the moment between a change of the schema and its index build."""
+    hit("schema_apply.post_unlock_pre_index")
 
 
 def _refuse_branches(graph: OpenGraph) -> None:

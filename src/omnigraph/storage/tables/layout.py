@@ -21,7 +21,7 @@ AUTO_CLEANUP = "lance.auto_cleanup."  # keys by which the library removes versio
 
 
 @dataclass(frozen=True, slots=True)
-class TableLayout:
+class StoredLayout:
     """How the rows of a version lie, and what is to be done about it."""
 
     fragments: frozenset[int]
@@ -33,7 +33,7 @@ class TableLayout:
     auto_cleanup: tuple[str, ...]  # keys that must go
 
 
-def layout_for_maintenance(handle: SnapshotHandle) -> TableLayout:
+def layout_for_maintenance(handle: SnapshotHandle) -> StoredLayout:
     """Look at a version of a table.
 
     Raises:
@@ -43,7 +43,7 @@ def layout_for_maintenance(handle: SnapshotHandle) -> TableLayout:
     with translated(f"layout of {handle.address.open_uri}"):
         parts = dataset.get_fragments()
         options = full_compaction()
-        return TableLayout(
+        return StoredLayout(
             frozenset(part.fragment_id for part in parts),
             sum(_is_small(part) for part in parts),
             max((len(item.segments) for item in dataset.describe_indices()), default=0),
