@@ -42,8 +42,6 @@ LIMITS = frozenset(
         "omnigraph.storage.control.object_store.CONTROL_BYTES_MAX",
         "omnigraph.storage.control.object_store.RETRIES_MAX",
         "omnigraph.storage.tables.carried.INLINE_ROW_IDS_BYTES_MAX",
-        "omnigraph.storage.tables.cluster.MAX_FRAGMENT_ROWS",
-        "omnigraph.storage.tables.cluster.SORTED_ROWS_MAX",
         "omnigraph.storage.tables.layout.COMPACTION_TARGET_ROWS",
         "omnigraph.storage.tables.layout.MAX_FRAGMENT_ROWS",
         "omnigraph.storage.tables.rows.FEW_VALUES",

@@ -113,8 +113,8 @@ class Administration:
     ) -> "OptimizeResult":
         """Bring the tables of main into their best layout, as one commit: files folded, indexes merged.
 
-        Missing indexes are built, edges clustered by where they start, and the manifest is folded. No row and
-        no version goes. `progress` is called when a table is begun and when it is done.
+        Missing indexes are built and the manifest is folded. No row and no version goes. `progress` is called
+        when a table is begun and when it is done.
 
         Raises:
             PendingRecovery: an unfinished write waits for recovery.

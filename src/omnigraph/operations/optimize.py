@@ -75,7 +75,7 @@ class OptimizeResult:
 def optimize(
     graph: OpenGraph, *, actor: str | None = None, progress: TableProgressCallback = unseen
 ) -> OptimizeResult:
-    """Compact tables, merge and build indexes, cluster edges, and fold the manifest.
+    """Compact tables, merge and build indexes, and fold the manifest.
 
     Raises:
         BadRequest: the handle is read-only.

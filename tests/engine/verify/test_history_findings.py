@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import omnigraph
-from omnigraph.graph.graph import Graph
 from omnigraph.commit.schema_lock import schema_lock
+from omnigraph.graph.graph import Graph
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.manifest_rows import (
     COMMIT,

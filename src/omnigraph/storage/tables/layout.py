@@ -29,7 +29,6 @@ class StoredLayout:
     segments_max: int  # of any index
     is_folded: bool  # every index is one segment that covers all rows
     is_compact: bool  # the library would rewrite nothing
-    clusterable: tuple[int, ...]  # fragments that a rewrite in another order would take; none if not due
     auto_cleanup: tuple[str, ...]  # keys that must go
 
 
@@ -49,7 +48,6 @@ def layout_for_maintenance(handle: SnapshotHandle) -> StoredLayout:
             max((len(item.segments) for item in dataset.describe_indices()), default=0),
             not segments_to_merge(dataset),
             not compaction_tasks(dataset, options),
-            _clusterable(dataset, parts),
             auto_cleanup_keys(dataset),
         )
 
@@ -101,18 +99,5 @@ def segments_to_merge(dataset: LanceDataset) -> dict[str, int]:
     return found
 
 
-def _clusterable(dataset: LanceDataset, parts: list[LanceFragment]) -> tuple[int, ...]:
-    """Return the fragments to write anew, if that leaves fewer of them or removes enough deleted rows."""
-    inherited = under_inherited_indexes(dataset)
-    own = [part for part in parts if part.fragment_id not in inherited]
-    chosen = [part for part in own if _is_small(part) or _has_many_deleted(part)]
-    is_due = len(chosen) > 1 or any(_has_many_deleted(part) for part in chosen)
-    return tuple(part.fragment_id for part in chosen) if is_due else ()
-
-
 def _is_small(part: LanceFragment) -> bool:
     return part.physical_rows < MAX_FRAGMENT_ROWS
-
-
-def _has_many_deleted(part: LanceFragment) -> bool:
-    return part.num_deletions > DELETED_SHARE * part.physical_rows
