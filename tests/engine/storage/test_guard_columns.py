@@ -176,9 +176,7 @@ def test_values_of_a_new_column_are_found_by_the_number_in_the_description(tmp_p
     assert document["files"][-1]["fields"] == [cast("Any", schema.field("extra")).id()]
     document["files"][-1]["fields"] = [HIGH]
     target = numbered_schema(dataset.schema.append(pa.field("extra", pa.int64())), {**ids, "extra": [HIGH]})
-    landed = commit(
-        dataset, LanceOperation.Merge([FragmentMetadata.from_json(json.dumps(document))], target)
-    )
+    landed = commit(dataset, LanceOperation.Merge([FragmentMetadata.from_json(json.dumps(document))], target))
 
     assert landed.to_table()["extra"].to_pylist() == [5, 5]
     assert ids_of(landed)["extra"] == HIGH
