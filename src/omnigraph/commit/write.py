@@ -305,7 +305,7 @@ class Attempt:
         )
 
     def creation(self, entry: TableEntry, write: StagedWrite) -> TableCommit:
-        """Return the commit that makes a table, or begins one on a fork; nobody knows it until the publish."""
+        """Return the commit that makes a table, or begins one on a fork; nobody knows it yet."""
         is_fork = entry.pin.ref is not None
         begun = self._parts.refs.files(write.address, write.read_version) if is_fork else ()
         return TableCommit(
