@@ -305,11 +305,13 @@ class Attempt:
         )
 
     def creation(self, entry: TableEntry, write: StagedWrite) -> TableCommit:
-        """Return the commit that makes a table; until the publish nobody knows it, as with a fork."""
+        """Return the commit that makes a table, or begins one on a fork; nobody knows it yet."""
+        is_fork = entry.pin.ref is not None
+        begun = self._parts.refs.files(write.address, write.read_version) if is_fork else ()
         return TableCommit(
             entry,
             write.transaction_uuid,
-            write.files,
+            (*write.files, *begun),
             lambda operation_id: self._parts.stager.commit_staged(
                 write, operation_id=operation_id, writer_kind=self._change.kind.value
             ),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, assert_never
 
 import pyarrow as pa
 
-from tests.models.histories.contents import Contents, Ends, Refused
+from tests.models.histories.contents import SCHEMA, Contents, Ends, Refused
 
 if TYPE_CHECKING:
     from omnigraph.graph.graph import Graph
@@ -111,7 +111,14 @@ class Optimize:
     """Bring all tables of main into their best layout."""
 
 
-Layout = EnsureIndices | Optimize | CleanUp
+@dataclass(frozen=True, slots=True)
+class ChangeSchema:
+    """Give main a schema with other properties beside those that count here, and perhaps another type."""
+
+    number: int
+
+
+Layout = EnsureIndices | Optimize | CleanUp | ChangeSchema
 Operation = PutPerson | SetAge | DropPeople | PutKnows | DropEdge | PutNote | PutOwn | Load | Layout
 
 
@@ -152,7 +159,7 @@ def apply(contents: Contents, operation: Operation) -> Contents:
             return replace(contents, own={**contents.own, f"{table}/{key}": value})
         case Load():
             return _loaded(contents, operation)
-        case EnsureIndices() | Optimize() | CleanUp():
+        case EnsureIndices() | Optimize() | CleanUp() | ChangeSchema():
             return contents
         case _:
             assert_never(operation)
@@ -196,6 +203,9 @@ def perform(
     if isinstance(operation, EnsureIndices):
         built = graph.ensure_indices(branch=branch, actor=actor)
         return None if built.commit is None else built.commit.graph_commit_id
+    if isinstance(operation, ChangeSchema):
+        applied = graph.apply_schema(other_schema(operation.number), branch=branch, actor=actor)
+        return None if applied.commit is None else applied.commit.graph_commit_id
     if isinstance(operation, Optimize):
         optimized = graph.optimize(actor=actor)
         return None if optimized.commit is None else optimized.commit.graph_commit_id
@@ -243,10 +253,25 @@ def _mutation(operation: Operation) -> tuple[str, dict[str, object]]:
         case PutOwn(table, key, value):
             text = f"query m($k: String, $v: I64) {{ insert Own{table} {{ key: $k, value: $v }} }}"
             return text, {"k": key, "v": value}
-        case Load() | EnsureIndices() | Optimize() | CleanUp():
+        case Load() | EnsureIndices() | Optimize() | CleanUp() | ChangeSchema():
             raise AssertionError(f"{operation} is no mutation")
         case _:
             assert_never(operation)
+
+
+def other_schema(number: int) -> str:
+    """Return one of eight schemas: columns of some tables, with and without a default, and types."""
+    text = SCHEMA
+    if number & 1:
+        text = text.replace("tag: String }\nnode Team", "tag: String  more: String? }\nnode Team")
+        text = text.replace("size: I64?", "size: I64?  rank: I64?")
+    if number & 2:
+        text = text.replace(
+            "node Note   { body: String }", "node Note   { body: String  stars: I64 @default(3) }"
+        )
+    if number & 4:
+        text += "node Town { name: String @key }\nedge Lives: Person -> Town\n"
+    return text
 
 
 def _clean_up(graph: "Graph", operation: CleanUp) -> None:

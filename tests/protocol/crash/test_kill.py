@@ -16,7 +16,7 @@ import pytest
 import omnigraph
 from omnigraph.commit.recovery.kinds import RecoveryKind
 from tests.models.histories.contents import SCHEMA, Contents, difference
-from tests.models.histories.operations import CleanUp, Operation, Optimize, apply
+from tests.models.histories.operations import ChangeSchema, CleanUp, Operation, Optimize, apply
 from tests.models.histories.programs import Program
 from tests.models.histories.reading import check_whole, read_contents
 from tests.protocol.crash.successors import Successors
@@ -26,6 +26,7 @@ from tests.support.seeds import fixed_seed, fresh_seed
 ACKNOWLEDGED_MAX = 8  # writes before the clock of a kill starts
 KILL_WITHIN_S = 0.12  # a write takes 30 to 100 ms
 CLEANUPS = 0.15  # of what writers are asked for: every table is looked at, so it is cut off more often
+SCHEMAS = 0.15  # of what writers are asked for
 OPTIMIZE_SHARE = 0.12  # of what a writer is asked: it takes several times as long, and is killed more often
 
 
@@ -102,7 +103,11 @@ class Run:
         share = self.random.random()
         if share < CLEANUPS:
             return self._cleanup()
-        return Optimize() if share < CLEANUPS + OPTIMIZE_SHARE else self.program.next(self.contents)
+        if share < CLEANUPS + OPTIMIZE_SHARE:
+            return Optimize()
+        if share < CLEANUPS + OPTIMIZE_SHARE + SCHEMAS:
+            return ChangeSchema(self.random.randrange(8))
+        return self.program.next(self.contents)
 
     def _cleanup(self) -> Operation:
         """Return a cleanup: of a moment, of a day, or of a time after which nothing is too young to go."""

@@ -40,6 +40,10 @@ COLUMNS = {
     "Knows": ("src", "dst", "since"),
     "WorksAt": ("src", "dst"),
 }
+EVOLVED = SCHEMA.replace("city: String?", "city: String?\n    size: I32 @default(3)").replace(
+    "since: I32?", "since: I32?\n    until: I32?"
+)
+WITH_TYPE = EVOLVED + "\nnode Town {\n    name: String @key\n}\n\nedge In: Company -> Town\n"
 INSERT = """
 query insert() {
     insert Person { name: "dan", age: 50 }
@@ -72,10 +76,11 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a graph shows: the rows of every branch, and its indexes."""
+    """What a graph shows: the rows of every branch, its indexes and its schema."""
 
     rows: Mapping[str, Contents]
     indexes: Mapping[str, object]
+    schemas: Mapping[str, str]
 
 
 def new_graph(root: Path) -> Graph:
@@ -106,7 +111,7 @@ def look(graph: Graph) -> Seen:
             found[name] = frozenset(taken)
         rows[branch] = found
         indexes[branch] = graph.index_status(branch=branch)
-    return Seen(rows, indexes)
+    return Seen(rows, indexes, {branch: graph.schema(branch=branch) for branch in graph.branches()})
 
 
 def write_everywhere(graph: Graph) -> None:
@@ -139,6 +144,20 @@ def _diverged_into_branch(graph: Graph) -> None:
     graph.create_branch("july")
     graph.mutate('query gus() { insert Person { name: "gus", age: 70 } }', branch="july")
     graph.mutate('query acme() { update Company set { city: "Graz" } where name = "acme" }', branch="june")
+
+
+def _behind(graph: Graph) -> None:
+    _written_branch(graph)
+    graph.apply_schema(WITH_TYPE, index=False)
+
+
+def _ahead(graph: Graph) -> None:
+    _diverged(graph)
+    graph.apply_schema(WITH_TYPE, branch="june", index=False)
+
+
+def _apply(schema: str, branch: str | None = None) -> Callable[[Graph], object]:
+    return lambda graph: graph.apply_schema(schema, branch=branch, index=False)
 
 
 def _due(branch: str | None) -> Callable[[Graph], None]:
@@ -196,6 +215,12 @@ SCENES = (
     Scene("upkeep-branch", _due("june"), lambda graph: graph.mutate(INSERT, branch="june")),
     Scene("embed", _nothing, _embed(None)),
     Scene("embed-first-touch", _branch, _embed("june")),
+    Scene("schema", _nothing, _apply(EVOLVED)),
+    Scene("schema-type", _nothing, _apply(WITH_TYPE)),
+    Scene("schema-first-touch", _branch, _apply(EVOLVED, "june")),
+    Scene("schema-later", _written_branch, _apply(WITH_TYPE, "june")),
+    Scene("schema-upgrade", _behind, lambda graph: graph.upgrade_branch("june", index=False)),
+    Scene("schema-merge", _ahead, lambda graph: graph.merge("june")),
     Scene("branch-create", _nothing, _branch),
     Scene("branch-delete", _written_branch, _delete_branch),
 )

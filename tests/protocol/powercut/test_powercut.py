@@ -11,7 +11,9 @@ import omnigraph
 from omnigraph.core.failpoint import failpoint
 from omnigraph.operations.ensure_indices import IndexResult
 from omnigraph.operations.merge.merge import MergeResult
+from omnigraph.operations.schema.apply import SchemaApplyResult
 from tests.models.histories.operations import (
+    ChangeSchema,
     DropPeople,
     Load,
     Operation,
@@ -21,6 +23,7 @@ from tests.models.histories.operations import (
     PutPerson,
     SetAge,
     apply,
+    other_schema,
     perform,
 )
 from tests.models.histories.programs import Program
@@ -97,7 +100,7 @@ UNINDEXED = Load("append", {"cy": (50, "t3")}, {"red": 3}, (), {"L1": ("cy", "ad
 @pytest.mark.slow
 @pytest.mark.case("engine", 294)
 def test_every_sync_of_an_index_build_and_a_merge(bench: Bench) -> None:
-    """Schema apply, optimize and cleanup are still to come."""
+    """What changes schemas has a test of its own."""
     with omnigraph.open(bench.root) as graph:
         quietly(bench, graph, WRITES[0])
         quietly(bench, graph, UNINDEXED)
@@ -111,6 +114,43 @@ def test_every_sync_of_an_index_build_and_a_merge(bench: Bench) -> None:
         bench.cut_during(lambda: commit_of(graph.merge("june")), apply(bench.allowed[-1], WRITES[5]))
     assert bench.tally.before
     assert bench.tally.after
+
+
+@pytest.mark.slow
+@pytest.mark.case("engine", 294)
+def test_every_sync_of_changes_of_the_schema(bench: Bench) -> None:
+    """On main, on a branch, as an upgrade, and within a merge: the rows of main stay or come as a whole."""
+    with omnigraph.open(bench.root) as graph:
+        quietly(bench, graph, WRITES[0])
+        quietly(bench, graph, UNINDEXED)
+        graph.create_branch("june")
+        graph.create_branch("july")
+        with graph.branch("june") as june:
+            perform(june, WRITES[5])
+    for number in (1, 3, 7, 0):
+        with omnigraph.open(bench.root) as graph:
+            bench.cut_during(
+                lambda graph=graph, number=number: perform(graph, ChangeSchema(number)),  # type: ignore[misc]
+                bench.allowed[-1],
+            )
+    with omnigraph.open(bench.root) as graph:
+        bench.cut_during(
+            lambda: _apart(graph.apply_schema(other_schema(7), branch="july", index=False)), bench.allowed[-1]
+        )
+    with omnigraph.open(bench.root) as graph:
+        perform(graph, ChangeSchema(4))
+    with omnigraph.open(bench.root) as graph:
+        bench.cut_during(lambda: _apart(graph.upgrade_branch("june", index=False)), bench.allowed[-1])
+    with omnigraph.open(bench.root) as graph:
+        graph.apply_schema(other_schema(5), branch="june", index=False)
+    with omnigraph.open(bench.root) as graph:
+        bench.cut_during(lambda: commit_of(graph.merge("june")), apply(bench.allowed[-1], WRITES[5]))
+    assert bench.tally.recovered > 0
+
+
+def _apart(done: SchemaApplyResult) -> None:
+    """Expect a commit of a branch, which the history of main does not show."""
+    assert done.commit is not None
 
 
 def commit_of(done: IndexResult | MergeResult) -> str:

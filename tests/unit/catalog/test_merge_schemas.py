@@ -94,14 +94,14 @@ def test_what_both_sides_did_is_in_the_result(ours: str, theirs: str, result: st
 def test_things_keep_the_numbers_that_their_side_gave_them() -> None:
     base = accepted()
     ours = changed(base, replaced("age: I32?", "age: I32?  x: I32?"), 100)
-    theirs = changed(base, replaced("age: I32?", 'years: I32? @rename_from("age")'), 200)
+    theirs = changed(base, replaced("bio: String?", 'story: String? @rename_from("bio")'), 200)
 
     found = merge_schemas(base, ours, theirs).accepted
 
     assert found is not None
     numbers = {name: number for (_, _, name), number in found.property_ids.items()}
     before = {name: number for (_, _, name), number in base.property_ids.items()}
-    assert (numbers["years"], numbers["x"]) == (before["age"], 100)
+    assert (numbers["story"], numbers["x"]) == (before["bio"], 100)
     assert found.type_ids == base.type_ids
 
 

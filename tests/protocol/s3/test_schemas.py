@@ -1,0 +1,98 @@
+"""Changes of schemas on an S3-compatible server: the same outcomes, and recovery by another process."""
+
+import pytest
+
+import omnigraph
+from omnigraph.core.errors import SchemaApplyInProgress
+from omnigraph.core.failpoint import ENVIRONMENT, EXIT_STATUS, failpoint
+from omnigraph.graph.graph import Graph
+from omnigraph.storage.control.uri import GraphRoot
+from tests.support.protocol import BEFORE, EVOLVED, SCHEMA, records
+from tests.support.system import Script
+
+pytestmark = [pytest.mark.slow, pytest.mark.case("engine", 557)]
+
+TOWN = EVOLVED + "\nnode Town {\n    name: String @key\n}\n\nedge In: Company -> Town\n"
+APPLY = """
+import sys
+import omnigraph
+omnigraph.open(sys.argv[1]).apply_schema(sys.argv[2], branch=sys.argv[3], index=False)
+"""
+OLD = (
+    "schema_apply.post_lock_pre_plan",
+    "schema_apply.post_sidecar_pre_commit",
+    "schema_apply.post_table_commit",
+)
+NEW = (
+    "schema_apply.before_manifest_commit",
+    "schema_apply.after_manifest_commit",
+    "schema_apply.mid_promote",
+)
+
+
+@pytest.fixture
+def graph(root: GraphRoot) -> Graph:
+    graph = omnigraph.init(root.uri, SCHEMA)
+    graph.load(records(BEFORE), "append", index=False)
+    return graph
+
+
+def names(graph: Graph, type_name: str, branch: str | None = None) -> set[str]:
+    return {str(row["name"]) for row in graph.table(type_name, branch=branch).to_pylist()}
+
+
+def test_a_schema_is_applied_upgraded_to_and_merged(graph: Graph) -> None:
+    graph.create_branch("june")
+    graph.mutate('query q() { insert Person { name: "dee" } }', branch="june")
+
+    graph.apply_schema(TOWN)
+
+    assert (graph.schema(), graph.schema(branch="june")) == (TOWN, SCHEMA)
+    assert graph.upgrade_branch("june", index=False).applied
+    assert graph.schema(branch="june") == TOWN
+    graph.mutate('query q() { insert Town { name: "Bonn" } }', branch="june")
+    longer = TOWN.replace("email: String?", "email: String?\n    phone: String?")
+    graph.apply_schema(longer, branch="june", index=False)
+    graph.merge("june")
+    assert graph.schema() == longer
+    assert names(graph, "Town") == {"Bonn"}
+    assert "dee" in names(graph, "Person")
+    with omnigraph.open(graph.uri, mode="ro") as reader:
+        assert reader.schema() == longer
+        assert names(reader, "Person") == names(graph, "Person")
+
+
+@pytest.mark.parametrize("branch", ["main", "june"])
+@pytest.mark.parametrize("point", [*OLD, *NEW])
+def test_a_killed_change_is_settled_by_another_process(graph: Graph, point: str, branch: str) -> None:
+    graph.create_branch("june")
+    uri = graph.uri
+    graph.close()
+    if branch == "june" and point == "schema_apply.mid_promote":
+        pytest.skip("only main has schema files")
+    with Script(APPLY, uri, TOWN, branch, **{ENVIRONMENT: f"{point}=exit"}) as script:
+        assert script.wait() == EXIT_STATUS
+
+    with omnigraph.open(uri) as other:
+        assert other.schema(branch=branch) == (SCHEMA if point in OLD else TOWN)
+        assert other.apply_schema(TOWN, branch=branch, index=False).applied == (point in OLD)
+        other.load(records(BEFORE), "merge", branch=branch, index=False)
+        assert names(other, "Person", branch) == {"ann", "bob", "cid"}
+        assert names(other, "Town", branch) == set()
+    with omnigraph.open(uri, mode="ro") as reader:
+        assert reader.schema(branch=branch) == TOWN
+
+
+def test_a_living_change_in_another_process_is_waited_for_by_nobody(graph: Graph) -> None:
+    with omnigraph.open(graph.uri) as other:
+
+        def meanwhile() -> None:
+            with pytest.raises(SchemaApplyInProgress):
+                other.apply_schema(TOWN)
+            other.mutate('query q() { insert Company { name: "zed" } }')
+
+        with failpoint("schema_apply.post_lock_pre_plan", "call", meanwhile):
+            graph.apply_schema(EVOLVED, index=False)
+
+        assert other.schema() == EVOLVED
+        assert "zed" in names(graph, "Company")
