@@ -7,9 +7,9 @@ import lance
 import pytest
 
 import omnigraph
+from omnigraph.commit.schema_lock import schema_lock
 from omnigraph.core.errors import ConflictError, DriftNeedsRepair, SchemaApplyInProgress
 from omnigraph.core.failpoint import InjectedFault, failpoint
-from omnigraph.history.branches import SCHEMA_APPLY_LOCK, control_file
 from tests.support.books import assert_reopening_changes_nothing, assert_settled, books
 from tests.support.engine import foreign
 from tests.support.protocol import BEFORE, give_up, paused_at
@@ -96,14 +96,10 @@ def test_a_recovery_that_was_published_is_not_published_again(root: Path) -> Non
 
 
 @pytest.mark.parametrize("verb", ["create", "delete"])
-def test_branches_wait_for_a_schema_change(branched: Path, verb: str) -> None:
+def test_branches_wait_for_a_schema_change_that_wants_to_be_alone(branched: Path, verb: str) -> None:
     with omnigraph.open(branched) as graph:
-        adapter = internals(graph).parts.adapter
-        adapter.write_text(control_file(SCHEMA_APPLY_LOCK), "{}")
-
-        with pytest.raises(SchemaApplyInProgress):
+        with schema_lock(internals(graph).parts, exclusive=True), pytest.raises(SchemaApplyInProgress):
             graph.create_branch("july") if verb == "create" else graph.delete_branch("june")
 
         assert graph.branches() == ["june", "main"]
-        adapter.delete(control_file(SCHEMA_APPLY_LOCK))
         graph.delete_branch("june")

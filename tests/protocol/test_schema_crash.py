@@ -113,7 +113,7 @@ def killed_at(root: Path, act: str, branch: str | None, point: str) -> None:
         assert script.wait() == EXIT_STATUS, f"{act} did not come to {point}"
 
 
-def look(root: Path, branch: str | None) -> tuple[str, dict[str, object], list[str]]:
+def look(root: Path, branch: str | None) -> tuple[str, dict[str, list[str]], list[str]]:
     """Return the schema of a branch, all its rows, and the folders of tables."""
     with omnigraph.open(root, mode="ro") as graph:
         rows = {

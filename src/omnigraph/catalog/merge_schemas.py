@@ -20,7 +20,7 @@ from omnigraph.core.source_errors import CatalogError, ParseError
 from omnigraph.core.span import Source
 from omnigraph.core.values import ValueType
 
-Item = TypeVar("Item")
+Part = TypeVar("Part")
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +246,7 @@ class _Merging:
         self.conflicts.append(SchemaConflict(key, name, message))
 
 
-def _three_way(base: Item, ours: Item, theirs: Item) -> Item | None:
+def _three_way(base: Part, ours: Part, theirs: Part) -> Part | None:
     """Return what two sides come to; None if they disagree."""
     if theirs in (ours, base):
         return ours

@@ -9,15 +9,14 @@ J2  Rows of a pair are compared only if both sides provably have the same proper
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from omnigraph.catalog.model import Catalog, EdgeType, NodeType
+from omnigraph.catalog.model import Catalog, NodeType
+from omnigraph.catalog.reshape import EntityType
 from omnigraph.changes.model import KINDS, ChangeFilter, TypeRef, type_id
 from omnigraph.core.errors import ChangeSchemaBoundary
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.identity import TableIdentity, identity_of
 from omnigraph.history.state import Snapshot
 from omnigraph.storage.tables.pinned import PinnedTable
-
-EntityType = NodeType | EdgeType
 
 
 @dataclass(frozen=True, slots=True)

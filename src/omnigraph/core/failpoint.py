@@ -138,6 +138,7 @@ CATALOG = frozenset(
         "schema_apply.after_manifest_commit",
         "schema_apply.mid_promote",
         "schema_apply.post_promote",
+        "schema_apply.pre_purge",
         "schema_apply.post_unlock_pre_index",
         "bulk.post_write_pre_report",
         "upkeep.post_write_pre_plan",

@@ -14,8 +14,7 @@ from omnigraph.operations.open import refresh
 
 if TYPE_CHECKING:
     from omnigraph.commit.recovery.audit import RecoveryRecord
-    from omnigraph.operations.cleanup.model import Age, CleanupResult
-    from omnigraph.operations.cleanup.model import Progress as CleanupCallback
+    from omnigraph.operations.cleanup.model import Age, CleanupCallback, CleanupResult
     from omnigraph.operations.ensure_indices import IndexResult
     from omnigraph.operations.index_status import TableIndexes
     from omnigraph.operations.optimize import OptimizeResult
@@ -46,7 +45,7 @@ class Administration:
 
     def schema(self, *, branch: str | None = None) -> str:
         """Return the text of a branch's schema, as it was given."""
-        from omnigraph.operations.schema.apply import schema_source
+        from omnigraph.operations.schema.show import schema_source
 
         return schema_source(self._graph, branch=self._on(branch))
 
@@ -114,8 +113,8 @@ class Administration:
     ) -> "OptimizeResult":
         """Bring the tables of main into their best layout, as one commit: files folded, indexes merged.
 
-        Missing indexes are built, edges clustered by where they start, and the manifest is folded. No row and
-        no version goes. `progress` is called when a table is begun and when it is done.
+        Missing indexes are built and the manifest is folded. No row and no version goes. `progress` is called
+        when a table is begun and when it is done.
 
         Raises:
             PendingRecovery: an unfinished write waits for recovery.

@@ -58,7 +58,7 @@ class Migrating:
         return OlderFormats(self.coordinator.root, self.coordinator.manifest, self.adapter)
 
 
-Step = Callable[[Migrating, BranchIdentity], None]
+MigrationStep = Callable[[Migrating, BranchIdentity], None]
 
 
 def migrate(graph: Migrating, branch: BranchIdentity) -> ManifestHandle:
@@ -190,5 +190,5 @@ def _until_it_lands(
     raise RowLevelCasContention(f"branch '{branch.name}': {what}: lost {budget} times: try again")
 
 
-_STEPS: Mapping[int, Step] = {1: v1_to_v2, 2: v2_to_v3, 3: v3_to_v4}
+_STEPS: Mapping[int, MigrationStep] = {1: v1_to_v2, 2: v2_to_v3, 3: v3_to_v4}
 assert {source: step.__name__ for source, step in _STEPS.items()} == STEPS, "floor and steps go together"

@@ -4,7 +4,7 @@ L1  If there is nothing to build, there is no sidecar and no commit. A vector in
     on is pending, not an error.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from omnigraph.catalog.model import Catalog
@@ -106,11 +106,15 @@ def build_missing_indices(graph: OpenGraph, branch: str, tables: Iterable[str] |
 
 
 def build_behind(
-    graph: OpenGraph, branch: str, tables: Sequence[str], *, failpoint: str = "load.post_publish_pre_index"
+    graph: OpenGraph,
+    branch: str,
+    tables: Sequence[str],
+    *,
+    first: Callable[[], None] = lambda: hit("load.post_publish_pre_index"),
 ) -> tuple[IndexResult, tuple[str, ...]]:
     """Build what tables lack after a write to them; a failure is a warning: the write has succeeded."""
     try:
-        hit(failpoint)
+        first()
         return build_missing_indices(graph, branch, tables), ()
     except Exception as error:  # noqa: BLE001 - a warning, never a failed write
         warning = f"indexes could not be built and are pending: {error}"

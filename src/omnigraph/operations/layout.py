@@ -6,25 +6,26 @@ Y1  No row changes. Every commit made here is one that recovery takes for layout
     the library, or a transaction that names the operation.
 Y2  What is left is left alone: planned again right after it, a table has no work.
 Y3  Indexes are merged before files are folded, because fragments under different segments never fold
-    together. Edges are written in the order of `src` instead: their B-trees are merged afterwards.
+    together.
+Y4  Rows stay in the order in which they were written. In any other order the row ids of a fragment would not
+    rise, and every lookup by an index would look through all of them.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from omnigraph.catalog.model import Catalog, EdgeType
+from omnigraph.catalog.model import Catalog
 from omnigraph.commit.parts import Parts
 from omnigraph.commit.sidecar import WriterKind
 from omnigraph.core.errors import CommitConflict, RowLevelCasContention, StaleCommit
 from omnigraph.core.failpoint import hit
-from omnigraph.core.values import Scalar
 from omnigraph.history.fold import TableEntry
 from omnigraph.operations.ensure_indices import PendingIndex
 from omnigraph.operations.index_status import declared_indexes, index_states
 from omnigraph.storage.files.added_files import files_between
 from omnigraph.storage.tables.handle import SnapshotHandle
 from omnigraph.storage.tables.index import IndexRequest
-from omnigraph.storage.tables.layout import COMPACTION_TARGET_ROWS, TableLayout, layout_for_maintenance
+from omnigraph.storage.tables.layout import COMPACTION_TARGET_ROWS, StoredLayout, layout_for_maintenance
 from omnigraph.storage.tables.residual import InlineCommitResidual
 from omnigraph.storage.tables.staged import CommittedTable, StagedWrite
 
@@ -35,15 +36,11 @@ PASSES_MAX = 8  # a pass leaves remainders that the next one may fold: three in 
 
 
 @dataclass(frozen=True, slots=True)
-class TableWork:
-    """What is to be done for one table.
-
-    `order_by` is the column by whose values rows are to lie; without one they stay in the order they have.
-    """
+class LayoutWork:
+    """What is to be done for one table."""
 
     entry: TableEntry
-    layout: TableLayout
-    order_by: str | None
+    layout: StoredLayout
     declared: tuple[IndexRequest, ...]
     missing: bool  # an index can be built
     pending: tuple[PendingIndex, ...]
@@ -52,11 +49,10 @@ class TableWork:
     def is_none(self) -> bool:
         """Whether the table is as it should be."""
         layout = self.layout
-        is_laid_out = not layout.clusterable if self.order_by is not None else layout.is_compact
-        return is_laid_out and layout.is_folded and not self.missing and not layout.auto_cleanup
+        return layout.is_compact and layout.is_folded and not self.missing and not layout.auto_cleanup
 
 
-def plan_table(parts: Parts, catalog: Catalog, entry: TableEntry) -> TableWork:
+def plan_table(parts: Parts, catalog: Catalog, entry: TableEntry) -> LayoutWork:
     """Look what is to be done for a table at its pin; no row is read.
 
     Raises:
@@ -64,10 +60,9 @@ def plan_table(parts: Parts, catalog: Catalog, entry: TableEntry) -> TableWork:
     """
     handle = parts.open(entry)
     states = index_states(parts.store, handle, catalog, entry.table_key)
-    return TableWork(
+    return LayoutWork(
         entry,
         layout_for_maintenance(handle),
-        _order(catalog, entry.table_key),
         tuple(declared_indexes(catalog, entry.table_key)),
         any(state.coverage == "missing" for state in states),
         tuple(
@@ -78,7 +73,7 @@ def plan_table(parts: Parts, catalog: Catalog, entry: TableEntry) -> TableWork:
     )
 
 
-def lay_out(parts: Parts, work: TableWork, operation_id: str) -> CommittedTable | None:
+def lay_out(parts: Parts, work: LayoutWork, operation_id: str) -> CommittedTable | None:
     """Bring a table into its best layout, on its HEAD; return where that left it, or None if nothing moved.
 
     A conflict with another writer starts over from what is there then.
@@ -106,7 +101,7 @@ def lay_out(parts: Parts, work: TableWork, operation_id: str) -> CommittedTable 
 class _Steps:
     """The steps of one table, each on the HEAD that it finds."""
 
-    def __init__(self, parts: Parts, work: TableWork, operation_id: str) -> None:
+    def __init__(self, parts: Parts, work: LayoutWork, operation_id: str) -> None:
         self._parts, self._work, self._operation_id = parts, work, operation_id
         self._address = parts.address(work.entry)
         self._inline = InlineCommitResidual(parts.store)
@@ -114,12 +109,9 @@ class _Steps:
     def run(self) -> None:
         """Take all steps; those that find nothing to do make no commit."""
         self._commit(self._unset_auto_cleanup)
-        if self._work.order_by is not None:
-            self._commit(self._clustered)
-        else:
-            self._parts.check_writer()
-            self._inline.optimize_indices(self._address, merge_segments=True)  # Y3
-            self._compact()
+        self._parts.check_writer()
+        self._inline.optimize_indices(self._address, merge_segments=True)  # Y3
+        self._compact()
         hit("optimize.post_compact_pre_reindex")
         hit("optimize.inject_reindex_conflict")
         self._parts.check_writer()
@@ -143,13 +135,6 @@ class _Steps:
         keys = layout_for_maintenance(head).auto_cleanup
         return self._parts.stager.stage_unset(head, keys) if keys else None
 
-    def _clustered(self, head: SnapshotHandle) -> StagedWrite | None:
-        fragments = layout_for_maintenance(head).clusterable
-        if not fragments:
-            return None
-        assert self._work.order_by is not None
-        return self._parts.stager.stage_cluster(head, self._work.order_by, fragments)
-
     def _compact(self) -> None:
         """Fold until nothing is left to fold (Y2)."""
         for _ in range(PASSES_MAX):
@@ -162,13 +147,3 @@ class _Steps:
 
     def _missing_indexes(self, head: SnapshotHandle) -> StagedWrite | None:
         return self._parts.stager.stage_create_indices(head, self._work.declared)[0]
-
-
-def _order(catalog: Catalog, table_key: str) -> str | None:
-    """Return the column by which a table is clustered: edges by where they start.
-
-    Blobs are left to the library, which does not hold all of them in memory.
-    """
-    type_ = catalog.type_of(table_key)
-    has_blob = any(item.type.scalar is Scalar.BLOB for item in type_.properties.values())
-    return "src" if isinstance(type_, EdgeType) and not has_blob else None

@@ -31,11 +31,11 @@ from omnigraph.history.manifest_rows import MANIFEST_DIR
 from omnigraph.history.state import ManifestState
 from omnigraph.operations.context import OpenGraph
 from omnigraph.operations.ensure_indices import PendingIndex
-from omnigraph.operations.layout import COMPACTION_RETRY_BUDGET, TableWork, lay_out, plan_table
+from omnigraph.operations.layout import COMPACTION_RETRY_BUDGET, LayoutWork, lay_out, plan_table
 from omnigraph.operations.progress import TableProgressCallback, Tables, unseen
 from omnigraph.operations.settings import optimize_concurrency
 from omnigraph.storage.files.dataset_file import remove_transactions
-from omnigraph.storage.tables.layout import TableLayout, layout_for_maintenance
+from omnigraph.storage.tables.layout import StoredLayout, layout_for_maintenance
 from omnigraph.storage.tables.staged import CommittedTable
 
 FAILPOINTS = FailpointNames(
@@ -75,7 +75,7 @@ class OptimizeResult:
 def optimize(
     graph: OpenGraph, *, actor: str | None = None, progress: TableProgressCallback = unseen
 ) -> OptimizeResult:
-    """Compact tables, merge and build indexes, cluster edges, and fold the manifest.
+    """Compact tables, merge and build indexes, and fold the manifest.
 
     Raises:
         BadRequest: the handle is read-only.
@@ -107,7 +107,7 @@ def _all_of_main(graph: OpenGraph) -> Iterator[None]:
             yield
 
 
-def _plan(graph: OpenGraph) -> tuple[ManifestState, list[TableWork | OptimizedTable]]:
+def _plan(graph: OpenGraph) -> tuple[ManifestState, list[LayoutWork | OptimizedTable]]:
     """Say for every table of main what is to be done, or that it is skipped (Z3).
 
     A sidecar is durable before a HEAD moves and goes only after the pin has moved: looked at in this order, a
@@ -119,7 +119,7 @@ def _plan(graph: OpenGraph) -> tuple[ManifestState, list[TableWork | OptimizedTa
     pending = [found.sidecar for found in list_pending(parts)]
     state = graph.state()
     catalog = graph.catalog_of(state)
-    planned: list[TableWork | OptimizedTable] = []
+    planned: list[LayoutWork | OptimizedTable] = []
     seen = dict(zip((entry.identity for entry in entries), heads, strict=True))
     for entry in state.tables.entries():
         head = seen.get(entry.identity, entry.version)  # a table that another process has just added
@@ -135,10 +135,10 @@ def _plan(graph: OpenGraph) -> tuple[ManifestState, list[TableWork | OptimizedTa
 def _carry_out(
     graph: OpenGraph,
     state: ManifestState,
-    planned: Sequence[TableWork | OptimizedTable],
+    planned: Sequence[LayoutWork | OptimizedTable],
     progress: TableProgressCallback,
 ) -> tuple[list[OptimizedTable], GraphCommit | None]:
-    works = [plan for plan in planned if isinstance(plan, TableWork) and not plan.is_none]
+    works = [plan for plan in planned if isinstance(plan, LayoutWork) and not plan.is_none]
     outcome = _commit(graph, state, works, progress) if works else None
     done = {work.entry.table_key for work in works}
     reports = [
@@ -151,13 +151,13 @@ def _carry_out(
 
 
 def _commit(
-    graph: OpenGraph, state: ManifestState, works: Sequence[TableWork], progress: TableProgressCallback
+    graph: OpenGraph, state: ManifestState, works: Sequence[LayoutWork], progress: TableProgressCallback
 ) -> PublishOutcome:
     """Do the work of all tables under one sidecar, and publish it (Z2, Z4)."""
     parts = graph.parts
     tables = Tables("optimize", {work.entry.table_key: work.entry.row_count for work in works}, progress)
 
-    def run(work: TableWork, operation_id: str) -> CommittedTable | None:
+    def run(work: LayoutWork, operation_id: str) -> CommittedTable | None:
         with tables.at(work.entry.table_key):
             return lay_out(parts, work, operation_id)
 
@@ -173,7 +173,7 @@ def _commit(
     return outcome
 
 
-def _remove_copies(graph: OpenGraph, works: Sequence[TableWork]) -> None:
+def _remove_copies(graph: OpenGraph, works: Sequence[LayoutWork]) -> None:
     """Remove the copies of old transactions, which nobody reads; that it failed is a warning."""
     try:
         for work in works:
@@ -182,7 +182,7 @@ def _remove_copies(graph: OpenGraph, works: Sequence[TableWork]) -> None:
         graph.parts.warn(f"copies of transactions stay until the next round: {error}")
 
 
-def _report(graph: OpenGraph, work: TableWork, outcome: PublishOutcome | None) -> OptimizedTable:
+def _report(graph: OpenGraph, work: LayoutWork, outcome: PublishOutcome | None) -> OptimizedTable:
     """Say what became of a table: its new layout is shown if its pin has moved."""
     entry = work.entry
     now = entry if outcome is None else outcome.state.snapshot().entry(entry.table_key)
@@ -199,7 +199,7 @@ def _report(graph: OpenGraph, work: TableWork, outcome: PublishOutcome | None) -
     )
 
 
-def _layout(graph: OpenGraph, entry: TableEntry) -> TableLayout:
+def _layout(graph: OpenGraph, entry: TableEntry) -> StoredLayout:
     return layout_for_maintenance(graph.parts.open(entry))
 
 

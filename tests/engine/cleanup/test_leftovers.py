@@ -12,7 +12,6 @@ from lance.fragment import write_fragments
 
 from omnigraph.bulk.connect.leftovers import SPOOL, TOKEN
 from omnigraph.bulk.load.spool import NOTES
-from omnigraph.commit.changes import Expectation, TombstoneTable
 from omnigraph.commit.reclaim import ORPHAN_GRACE_S
 from omnigraph.core.errors import HistoricalVersionReclaimed, InvariantViolation
 from omnigraph.core.failpoint import EXIT_STATUS, failpoint
@@ -24,7 +23,7 @@ from omnigraph.storage.tables.task_notes import TaskNotes
 from tests.engine.branches.steps import insert, manifest_refs, names, refs
 from tests.engine.branches.test_forks import FIRST_WRITE
 from tests.engine.cleanup.steps import DAY_S, PERSON, later, row, shown, update, versions
-from tests.support.engine import files, intent, pins, reopen, table_path
+from tests.support.engine import files, pins, reopen, table_path
 from tests.support.seam import internals
 from tests.support.system import Script
 
@@ -344,14 +343,9 @@ def test_lock_files_without_a_sidecar_go(graph: Graph) -> None:
 
 
 def drop(graph: Graph, branch: str = MAIN) -> None:
-    """Drop the type of persons from a branch's manifest, as a change of the schema does."""
-    entry = graph.snapshot(branch).entry(PERSON)
-    tombstone = TombstoneTable(entry.identity, entry.table_key, entry.version + 1)
-    verbs = internals(graph)
-    lineage = intent(created_at=verbs.parts.clock())
-    verbs.publisher.publish(
-        verbs.require_branch(branch), [tombstone], {entry.identity: Expectation.of(entry)}, lineage
-    )
+    """Drop the type of persons from a branch, with the edges between them."""
+    lines = graph.schema(branch=branch).splitlines()
+    graph.apply_schema("\n".join(line for line in lines if "Person" not in line), branch=branch, index=False)
 
 
 @pytest.mark.case("engine", 507)

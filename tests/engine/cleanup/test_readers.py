@@ -60,7 +60,7 @@ def test_an_export_reads_on_what_it_has_pinned(graph: Graph, kind: str) -> None:
     graph.cleanup(1)
 
     people = [record["data"] for record in export if record.get("type") == "Person"]
-    assert {"id": "ann", "name": "ann", "age": 30} in people
+    assert {"id": "ann", "name": "ann", "age": 30, "nickName": None} in people
 
 
 @pytest.mark.case("engine", 501)

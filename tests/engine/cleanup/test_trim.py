@@ -12,11 +12,11 @@ from omnigraph.graph.graph import Graph
 from omnigraph.history.identity import MAIN, MAIN_BRANCH
 from omnigraph.storage.control.locks import PublishLock
 from omnigraph.storage.tables.handle import TableAddress
-from omnigraph.storage.tables.manifest_table import ManifestHandle, ManifestTable
+from omnigraph.storage.tables.manifest_table import ManifestHandle
 from tests.engine.branches.steps import ages, insert, names, set_age
 from tests.engine.cleanup.steps import ages_at, later, on_disk, shown, update
 from tests.support.engine import chain, foreign, manifest_path, reopen
-from tests.support.seam import internals
+from tests.support.seam import internals, patched
 
 
 def trim(graph: Graph) -> dict[str, int]:
@@ -141,12 +141,12 @@ def test_a_reader_whose_version_was_trimmed_opens_again(
     later(graph, HORIZON_S + 60)
     assert trim(graph)[MAIN] > 10
     handles = iter([stale])
-    open_fresh = ManifestTable.open_fresh
+    open_fresh = coordinator.manifest.open_fresh
 
-    def slept(self: ManifestTable, address: TableAddress) -> ManifestHandle:
-        return next(handles, None) or open_fresh(self, address)
+    def slept(_: object, address: TableAddress) -> ManifestHandle:
+        return next(handles, None) or open_fresh(address)
 
-    monkeypatch.setattr(ManifestTable, "open_fresh", slept)
+    patched(monkeypatch, "omnigraph.storage.tables.manifest_table.ManifestTable.open_fresh", slept)
 
     assert len(coordinator.state(MAIN_BRANCH).commits) == len(graph.commits())
     assert ages(reader) == ages(graph)

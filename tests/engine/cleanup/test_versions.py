@@ -8,6 +8,7 @@ from pathlib import Path
 import lance
 import pytest
 
+from omnigraph.commit.schema_lock import schema_lock
 from omnigraph.core.damage import GraphDamaged
 from omnigraph.core.errors import (
     BadRequest,
@@ -19,7 +20,6 @@ from omnigraph.core.errors import (
 )
 from omnigraph.core.failpoint import InjectedFault, failpoint
 from omnigraph.graph.graph import Graph
-from omnigraph.history.branches import SCHEMA_APPLY_LOCK, control_file
 from omnigraph.operations.cleanup.model import CleanupProgress
 from omnigraph.storage.files.version_file import version_file_name
 from tests.engine.branches.steps import ages, insert, refs, set_age
@@ -262,13 +262,13 @@ def test_drift_on_main_is_refused(graph: Graph) -> None:
 
 def test_a_schema_change_is_not_disturbed(graph: Graph) -> None:
     update(graph, 3)
-    internals(graph).parts.adapter.write_text(control_file(SCHEMA_APPLY_LOCK), "{}")
-    before = files(Path(graph.uri))
+    with schema_lock(internals(graph).parts, exclusive=False):
+        before = files(Path(graph.uri))
 
-    with pytest.raises(SchemaApplyInProgress, match="cleanup is unavailable"):
-        graph.cleanup(1)
+        with pytest.raises(SchemaApplyInProgress, match="cleanup is unavailable"):
+            graph.cleanup(1)
 
-    assert files(Path(graph.uri)) == before
+        assert files(Path(graph.uri)) == before
 
 
 @pytest.mark.case("engine", 271)

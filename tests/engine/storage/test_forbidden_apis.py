@@ -21,7 +21,7 @@ ALLOWED: dict[str, set[str]] = {
     "tables/create.py": {"commit", "Overwrite"},
     "tables/shapes.py": {"Update", "Delete", "Merge"},
     "tables/stage.py": {"commit", "Overwrite", "CreateIndex"},
-    "tables/cluster.py": {"Rewrite"},
+    "tables/reshape.py": {"Merge", "Project"},
     "tables/undo.py": {"Delete", "Restore"},
     "files/transactions.py": {
         "Append",

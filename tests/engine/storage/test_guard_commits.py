@@ -430,24 +430,3 @@ def test_a_compaction_makes_fragments_of_less_than_twice_its_target(
     assert sum(sizes) == 95
     assert max(sizes) < 2 * target
     assert len(sizes) <= 95 // target
-
-
-def test_a_staged_rewrite_is_numbered_when_it_lands_and_takes_b_trees_off_its_rows(tmp_path: Path) -> None:
-    dataset = new_dataset(tmp_path, names(4))
-    dataset = append(dataset, names(4, "m"))
-    dataset.create_scalar_index("id", "BTREE")
-    dataset = reopened(dataset)
-    anchor, other = dataset.get_fragments()
-    (written,) = fragments_of(dataset, other.to_table())
-    rewritten = LanceOperation.Rewrite([LanceOperation.RewriteGroup([other.metadata], [written])], [])
-    written.row_id_meta = other.metadata.row_id_meta
-    append(reopened(dataset), ["between"])
-
-    landed = LanceDataset.commit(dataset, rewritten, read_version=dataset.version, max_retries=0)
-
-    assert landed.version == dataset.version + 2
-    numbers = [part.fragment_id for part in landed.get_fragments()]
-    assert len(set(numbers)) == len(numbers) == 3
-    (index,) = landed.describe_indices()
-    assert [sorted(segment.fragment_ids) for segment in index.segments] == [[anchor.fragment_id]]
-    assert landed.count_rows() == 9

@@ -14,7 +14,7 @@ from lance.query import MatchQuery
 from omnigraph.core.errors import CommitConflict, StorageError
 from omnigraph.core.limits import MAX_FRAGMENT_ROWS, SMALL_FRAGMENT_ROWS
 from omnigraph.storage.tables.filter import Compare
-from omnigraph.storage.tables.layout import COMPACTION_TARGET_ROWS
+from omnigraph.storage.tables.layout import COMPACTION_TARGET_ROWS, layout_for_maintenance
 from omnigraph.storage.tables.refs import RefStore
 from omnigraph.storage.tables.residual import BTREE_SEGMENTS_MAX, InlineCommitResidual
 from omnigraph.storage.tables.stage import IndexRequest
@@ -384,3 +384,40 @@ def test_a_full_compaction_makes_no_fragment_above_the_limit(tmp_path: Path) -> 
     assert sum(sizes) == 250_000
     assert len(sizes) < 5
     assert max(sizes) <= MAX_FRAGMENT_ROWS
+
+
+@pytest.mark.case("engine", 491)
+def test_row_ids_rise_within_every_fragment(tmp_path: Path) -> None:
+    """Otherwise each lookup by an index would look through the sequences of the whole table."""
+    bench = Workbench(tmp_path)
+    bench.append(rows(names(300)))
+    bench.index(IndexRequest("id", "btree"))
+    for number in range(10):
+        bench.upsert(rows([f"n{number:06d}", f"new{number}"], number))
+    bench.delete(names(100)[50:])
+
+    InlineCommitResidual(bench.store).optimize_indices(bench.address, merge_segments=True)
+    InlineCommitResidual(bench.store).compact_files(
+        bench.address, target_rows=COMPACTION_TARGET_ROWS, rewrite_deletions=True
+    )
+
+    found = bench.store.scan(bench.head(), columns=["_rowid"])["_rowid"].to_numpy().astype(np.int64)
+    falls = int((np.diff(found) < 0).sum())
+    assert falls <= 10, "a fall for each fragment of rows that replaced others, and no more"
+
+
+@pytest.mark.case("engine", 263)
+def test_what_would_remove_versions_is_unset_by_a_commit_of_ours(tmp_path: Path) -> None:
+    bench = Workbench(tmp_path)
+    bench.append(rows(names(3)))
+    bench.store.open_unshared(bench.address).update_config(
+        {"lance.auto_cleanup.interval": "20", "lance.auto_cleanup.older_than": "1h", "other": "stays"}
+    )
+    keys = layout_for_maintenance(bench.head()).auto_cleanup
+    assert sorted(keys) == ["lance.auto_cleanup.interval", "lance.auto_cleanup.older_than"]
+
+    made = bench.commit(bench.stager.stage_unset(bench.head(), keys))
+
+    assert bench.head()._dataset.config() == {"other": "stays"}
+    assert layout_for_maintenance(bench.head()).auto_cleanup == ()
+    assert bench.store.transaction_info(bench.address, made.version).operation == "config"

@@ -192,6 +192,7 @@ def test_no_command_but_a_bulk_load_imports_pyspark(tmp_path: Path) -> None:
         "changes": ["changes", "poll", GRAPH, "--start", "beginning"],
         "commit": ["commit", "list", GRAPH],
         "diff": ["diff", GRAPH, "main"],
+        "cleanup": ["cleanup", GRAPH, "--keep", "10"],
         "clone": ["clone", GRAPH, "copy.omni"],
         "check-copy": ["check-copy", GRAPH, "copy.omni"],
         "explain": ["explain", "-e", everything, *store],

@@ -178,7 +178,7 @@ def test_a_verb_that_exists_and_is_called_unbuilt_is_found(stale: str) -> None:
 @pytest.mark.parametrize(
     "fine",
     [
-        "Branches are merged. Schema apply is not built yet.",
+        "Branches are merged. The server is not built yet.",
         "`serve` and `mcp` are planned.",
         "| `merge` | two branches to one | today |\n| `server` | HTTP | planned |",
     ],

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from omnigraph.catalog import lint, migration_codes
-from omnigraph.commit.recovery import quiet
-from omnigraph.core import damage, errors, limits
+from omnigraph.core import damage, errors, limits, source_errors
 from omnigraph.core.errors import OmnigraphError
 from tests.support import cli_reference
 from tests.support.pages import DOCS, REPOSITORY
@@ -35,7 +34,7 @@ def rows(page: str, begins: str = "") -> dict[str, list[str]]:
 
 def error_classes() -> Iterator[type[OmnigraphError]]:
     """Yield the classes of the error tree."""
-    for value in {**vars(errors), **vars(damage), **vars(quiet)}.values():
+    for value in {**vars(errors), **vars(source_errors), **vars(damage)}.values():
         if isinstance(value, type) and issubclass(value, OmnigraphError):
             yield value
 

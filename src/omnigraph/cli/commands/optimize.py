@@ -16,9 +16,8 @@ _BY_THE_ENGINE = "does not apply to maintenance: it is recorded as omnigraph:mai
 def optimize(*, addressed: Addressed, as_json: bool) -> None:
     """Bring the tables on main of the graph at URI into their best layout, as one commit.
 
-    Small data files are folded and deleted rows left out, indexes are merged and missing ones built, and
-    edges are clustered by where they start. No row changes and no version goes. A second run finds nothing to
-    do, and makes no commit.
+    Small data files are folded and deleted rows left out, indexes are merged and missing ones built. No row
+    changes and no version goes. A second run finds nothing to do, and makes no commit.
     """
     target = addressed.resolve()
     from omnigraph.cli.access import open_for_writing

@@ -5,7 +5,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from omnigraph.cli.render.columns import columns, count
-from omnigraph.operations.cleanup.model import CleanupProgress, CleanupResult, CleanupRow, Progress, silent
+from omnigraph.operations.cleanup.model import (
+    CleanupCallback,
+    CleanupProgress,
+    CleanupResult,
+    CleanupRow,
+    silent,
+)
 
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 
@@ -24,7 +30,7 @@ def render_cleanup(result: CleanupResult) -> str:
 
 
 @contextmanager
-def cleanup_progress(*, quiet: bool) -> Iterator[Progress]:
+def cleanup_progress(*, quiet: bool) -> Iterator[CleanupCallback]:
     """Yield the callback for the progress of a cleanup: a bar on a terminal, nothing elsewhere."""
     if quiet or not sys.stderr.isatty():
         yield silent

@@ -3,7 +3,7 @@
 from omnigraph.cli.load_progress import size_text
 from omnigraph.cli.render.columns import columns, count
 from omnigraph.cli.steering import on_one_line
-from omnigraph.operations.clone.check_copy import CopyReport, Difference
+from omnigraph.operations.clone.check_copy import CopyDifference, CopyReport
 from omnigraph.operations.clone.clone import CloneResult
 
 
@@ -34,7 +34,7 @@ def render_check_copy(report: CopyReport) -> str:
     return f"{columns(['differs', 'what', 'source', 'copy'], rows)}\n{number} in {compared}"
 
 
-def _row(difference: Difference) -> list[str]:
+def _row(difference: CopyDifference) -> list[str]:
     both = (difference.source, difference.target)
     return [
         difference.kind.value,

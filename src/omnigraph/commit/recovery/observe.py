@@ -97,7 +97,7 @@ def _created_head(parts: Parts, address: TableAddress) -> int:
 
 
 def _begin(parts: Parts, address: TableAddress) -> int:
-    """Return the version at which a table on a fork begins: those up to it are of its source."""
+    """Return the version that a table made as a fork begins with: those up to it are its source's."""
     start = None if address.ref is None else parts.store.ref_start(address)
     return 0 if start is None else start.version
 

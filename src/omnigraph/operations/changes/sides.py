@@ -7,6 +7,7 @@ import pyarrow as pa
 from omnigraph.bulk.export.values import json_records
 from omnigraph.catalog.bind_expression import hinting
 from omnigraph.catalog.model import Catalog
+from omnigraph.catalog.reshape import EntityType
 from omnigraph.changes.model import (
     KINDS,
     ChangeFilter,
@@ -16,7 +17,7 @@ from omnigraph.changes.model import (
     Op,
     type_id,
 )
-from omnigraph.changes.pairs import EntityType, Side, TablePair, differing_tables
+from omnigraph.changes.pairs import Side, TablePair, differing_tables
 from omnigraph.changes.position import Position
 from omnigraph.changes.table_changes import ChangedRows, table_changes
 from omnigraph.core.errors import BadRequest, ChangeCursorRejected

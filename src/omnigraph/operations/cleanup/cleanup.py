@@ -12,7 +12,7 @@ C5  Manifests are trimmed by their own rule (`trim`): publishes are never endang
 
 import re
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
@@ -29,10 +29,10 @@ from omnigraph.operations.cleanup.litter import clean_litter, has_load_of_age, n
 from omnigraph.operations.cleanup.model import (
     KEEP_WARNED_BELOW,
     Age,
+    CleanupCallback,
     CleanupProgress,
     CleanupResult,
     CleanupRow,
-    Progress,
     given_limits,
     silent,
 )
@@ -61,7 +61,7 @@ def cleanup(
     older_than: Age | None = None,
     dry_run: bool = False,
     actor: str | None = None,
-    progress: Progress = silent,
+    progress: CleanupCallback = silent,
 ) -> CleanupResult:
     """Remove versions beyond `keep` newer ones and replaced for longer than `older_than`, and litter.
 
@@ -111,6 +111,38 @@ def cleanup(
     if keep is not None and keep < KEEP_WARNED_BELOW:
         warnings.append(f"keep={keep} leaves fewer versions than a rollback may want: 10 is recommended")
     return CleanupResult(keep, limits.older_than_s, dry_run, tuple(rows), leftovers, tuple(warnings))
+
+
+def purge(graph: OpenGraph, locations: Collection[str]) -> tuple[CleanupRow, ...]:
+    """Remove every version of some tables but the newest, at once: what was dropped for good is gone.
+
+    What another branch, a reader of this process or the next merge of two branches needs stays all the same.
+
+    Raises:
+        PendingRecovery: an unfinished write must be recovered first.
+        OmnigraphError: a live branch cannot be read; nothing was removed.
+    """
+    parts = graph.parts
+    with _gates(graph):
+        refuse_pending(parts, "the purge of dropped data")
+        limits = given_limits(1, None, grace_s=0)
+        cleaning = Cleaning(
+            parts,
+            find_retained(graph),
+            limits,
+            parts.clock(),
+            noted_files(parts),
+            takes_loose_files=False,
+            is_dry_run=False,
+        )
+        files = {
+            path: file
+            for path, file in stored_files(parts.root).items()
+            if path.startswith(tuple(f"{location}/" for location in locations))
+        }
+        rows = _clean_tables(cleaning, files, silent)
+    graph.forget_past()
+    return tuple(rows)
 
 
 def refuse_unfinished(uri: str) -> None:
@@ -166,7 +198,9 @@ def _refuse_drift(parts: Parts) -> None:
             continue
 
 
-def _clean_tables(cleaning: Cleaning, files: dict[str, StoredFile], progress: Progress) -> list[CleanupRow]:
+def _clean_tables(
+    cleaning: Cleaning, files: dict[str, StoredFile], progress: CleanupCallback
+) -> list[CleanupRow]:
     """Clean every table that a branch knows or that has a folder, several at a time (C4)."""
     by_table: dict[str, dict[str, StoredFile]] = {location: {} for location in cleaning.retained.tables}
     for path, file in files.items():

@@ -63,7 +63,7 @@ class CleanupProgress:
     tables_total: int
 
 
-Progress = Callable[[CleanupProgress], None]
+CleanupCallback = Callable[[CleanupProgress], None]
 
 
 def silent(_progress: CleanupProgress) -> None:

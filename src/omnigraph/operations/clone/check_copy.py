@@ -41,7 +41,7 @@ class DifferenceKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class CopyDifference:
     """One difference: of what, and what each of the two has."""
 
     kind: DifferenceKind
@@ -60,7 +60,7 @@ class CopyReport:
     commits: int
     files: int
     bytes: int
-    differences: tuple[Difference, ...]
+    differences: tuple[CopyDifference, ...]
 
     @property
     def is_same(self) -> bool:
@@ -91,7 +91,7 @@ def check_copy(
     differences = [*_history(first.capture, found)]
     needed, lacking = needs_and_lacks(second.parts, found, second.place.lengths())
     files = [file for file in needed if not file.path.startswith(f"{MANIFEST_DIR}/")]
-    differences += [Difference(DifferenceKind.MISSING, path, _if(True), None) for path in lacking]
+    differences += [CopyDifference(DifferenceKind.MISSING, path, _if(True), None) for path in lacking]
     differences += _files(first, second, files, deep=deep, progress=progress)
     return CopyReport(
         source=first.parts.root.uri,
@@ -124,28 +124,28 @@ def _chosen(found: Capture, names: set[str] | None) -> Capture:
     return replace(found, branches=tuple(one for one in found.branches if one.identity.name in names))
 
 
-def _history(first: Capture, second: Capture) -> Iterator[Difference]:
+def _history(first: Capture, second: Capture) -> Iterator[CopyDifference]:
     """Yield what differs in the rows of two graphs (X2)."""
     if first.genesis != second.genesis:
-        yield Difference(DifferenceKind.GENESIS, "first commit", first.genesis, second.genesis)
+        yield CopyDifference(DifferenceKind.GENESIS, "first commit", first.genesis, second.genesis)
     if first.texts.get(SCHEMA_IR) != second.texts.get(SCHEMA_IR):
-        yield Difference(DifferenceKind.SCHEMA, SCHEMA_IR, None, None)
+        yield CopyDifference(DifferenceKind.SCHEMA, SCHEMA_IR, None, None)
     ours, theirs = ({branch.identity.name: branch for branch in side.branches} for side in (first, second))
     for name in sorted(ours.keys() ^ theirs.keys()):
-        yield Difference(DifferenceKind.BRANCH, name, _if(name in ours), _if(name in theirs))
+        yield CopyDifference(DifferenceKind.BRANCH, name, _if(name in ours), _if(name in theirs))
     for name in sorted(ours.keys() & theirs.keys()):
         yield from _branch(name, ours[name], theirs[name])
 
 
-def _branch(name: str, first: CapturedBranch, second: CapturedBranch) -> Iterator[Difference]:
+def _branch(name: str, first: CapturedBranch, second: CapturedBranch) -> Iterator[CopyDifference]:
     heads = (first.state.head.graph_commit_id, second.state.head.graph_commit_id)
     if heads[0] != heads[1]:
-        yield Difference(DifferenceKind.HEAD, name, *heads)
+        yield CopyDifference(DifferenceKind.HEAD, name, *heads)
     ours, theirs = set(_commits([first])), set(_commits([second]))
     if ours != theirs:
-        yield Difference(DifferenceKind.COMMITS, name, _named(ours - theirs), _named(theirs - ours))
+        yield CopyDifference(DifferenceKind.COMMITS, name, _named(ours - theirs), _named(theirs - ours))
     elif first.state.pinned_versions() != second.state.pinned_versions():
-        yield Difference(DifferenceKind.PINS, name, None, None)
+        yield CopyDifference(DifferenceKind.PINS, name, None, None)
 
 
 def _commits(branches: Iterable[CapturedBranch]) -> Iterator[str]:
@@ -167,11 +167,11 @@ def _if(is_there: bool) -> str | None:
 
 def _files(
     first: _Side, second: _Side, files: Sequence[NeededFile], *, deep: bool, progress: ProgressCallback
-) -> list[Difference]:
+) -> list[CopyDifference]:
     """Return what differs in files, by path (X3)."""
     lengths = first.place.lengths()
 
-    def compare(file: NeededFile) -> Difference | None:
+    def compare(file: NeededFile) -> CopyDifference | None:
         return _compared(first, second, file, lengths.get(file.path), deep=deep)
 
     found = [one for one in work_on(files, compare, Stage.COMPARE, progress) if one is not None]
@@ -180,15 +180,15 @@ def _files(
 
 def _compared(
     first: _Side, second: _Side, file: NeededFile, length: int | None, *, deep: bool
-) -> Difference | None:
+) -> CopyDifference | None:
     if length is None:
-        return Difference(DifferenceKind.MISSING, file.path, None, _if(True))
+        return CopyDifference(DifferenceKind.MISSING, file.path, None, _if(True))
     if length != file.length:
-        return Difference(DifferenceKind.LENGTH, file.path, str(length), str(file.length))
+        return CopyDifference(DifferenceKind.LENGTH, file.path, str(length), str(file.length))
     sums = [_sum(side, file, deep=deep) for side in (first, second)]
     recorded = None if file.sum is None else file.sum.checksum
     known = {found for found in (*sums, recorded) if found is not None}
-    return None if len(known) < 2 else Difference(DifferenceKind.CONTENT, file.path, sums[0], sums[1])
+    return None if len(known) < 2 else CopyDifference(DifferenceKind.CONTENT, file.path, sums[0], sums[1])
 
 
 def _sum(side: _Side, file: NeededFile, *, deep: bool) -> str | None:

@@ -12,12 +12,15 @@ from omnigraph.operations.clone.needs import NeededFile
 FILES_AT_ONCE = 8  # enough to hide what a store takes for a request, with a few pieces of each in memory
 TOLD_EVERY_S = 0.2  # people and logs want no more of it
 
-Found = TypeVar("Found")
+FoundFile = TypeVar("FoundFile")
 
 
 def work_on(
-    files: Sequence[NeededFile], work: Callable[[NeededFile], Found], stage: Stage, progress: ProgressCallback
-) -> list[Found]:
+    files: Sequence[NeededFile],
+    work: Callable[[NeededFile], FoundFile],
+    stage: Stage,
+    progress: ProgressCallback,
+) -> list[FoundFile]:
     """Return what the work on each file came to, in no order.
 
     The first error ends it, once the files under way are done; others are not begun.

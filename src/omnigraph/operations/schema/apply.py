@@ -5,6 +5,7 @@ A2  Other branches keep the schema that they have. They are neither waited for n
     caller wants to be alone.
 A3  The files that repeat main's schema follow the publish. Whoever dies in between leaves that to the next
     open.
+A4  What is dropped for good is purged from the past behind the publish, as far as nobody else needs it.
 """
 
 from collections.abc import Iterable
@@ -13,7 +14,16 @@ from dataclasses import dataclass, replace
 from omnigraph.catalog.build import read_schema
 from omnigraph.catalog.identity import inherit
 from omnigraph.catalog.migrate import MigrationPlan, plan_migration
-from omnigraph.catalog.migration_steps import AddProperty, Step, WidenProperty, Work, step_work
+from omnigraph.catalog.migration_steps import (
+    AddProperty,
+    DropMode,
+    DropProperty,
+    DropType,
+    Step,
+    WidenProperty,
+    Work,
+    step_work,
+)
 from omnigraph.commit.schema_lock import schema_lock
 from omnigraph.core.errors import BranchesBlockSchemaApply, OmnigraphError
 from omnigraph.core.failpoint import hit
@@ -150,10 +160,11 @@ def apply_schema(
         commit = publish_schema(graph, state, change, actor=actor, message=message).commit
         result = replace(result, commit=commit, manifest_version=commit.manifest_version)
         result = replace(result, warnings=follow_schema(graph, state.branch))
+    result = replace(result, warnings=(*result.warnings, *_purge(graph, state, plan.steps)))
     if not index:
         return result
     tables = [type_.table_key for type_ in change.contract.catalog.types]
-    built, trouble = build_behind(graph, name, tables, failpoint="schema_apply.post_unlock_pre_index")
+    built, trouble = build_behind(graph, name, tables, first=before_indexes)
     return replace(
         result,
         index_commit=built.commit,
@@ -177,18 +188,39 @@ def follow_schema(graph: OpenGraph, branch: BranchIdentity) -> tuple[str, ...]:
     return ()
 
 
-def schema_source(graph: OpenGraph, *, branch: str | None = None, actor: str | None = None) -> str:
-    """Return the text of a branch's schema, as it was given.
+def _purge(graph: OpenGraph, before: ManifestState, steps: Iterable[Step]) -> tuple[str, ...]:
+    """Remove the past of what was dropped for good; return what went wrong, which undoes nothing (A4)."""
+    hard = [
+        step for step in steps if isinstance(step, DropType | DropProperty) and step.mode is DropMode.HARD
+    ]
+    if not hard:
+        return ()
+    from omnigraph.operations.cleanup.cleanup import purge
 
-    Raises:
-        BranchNotFound: there is no such branch.
-    """
-    from omnigraph.history.contract import SCHEMA_IR, contract_of
+    now = graph.state(before.branch.name)
+    keys = {
+        f"{step.type_kind}:{step.name if isinstance(step, DropType) else step.type_name}" for step in hard
+    }
+    locations = {
+        entry.location
+        for state in (before, now)
+        for entry in state.tables.entries()
+        if entry.table_key in keys
+    }
+    try:
+        hit("schema_apply.pre_purge")
+        failed = [row.error for row in purge(graph, locations) if row.error is not None]
+    except Exception as error:  # noqa: BLE001 - the change has landed: a warning, never its failure
+        failed = [str(error)]
+    warnings = tuple(f"what was dropped is still in the past, until a cleanup: {error}" for error in failed)
+    for warning in warnings:
+        graph.parts.warn(warning)
+    return warnings
 
-    state = graph.newest(graph.enter(actor, "read", branch))
-    if state.schema.text == graph.contract.texts[SCHEMA_IR]:
-        return graph.contract.source
-    return contract_of(graph.parts.coordinator, state).source
+
+def before_indexes() -> None:
+    """Mark the moment between a change of the schema and its index build."""
+    hit("schema_apply.post_unlock_pre_index")
 
 
 def _refuse_branches(graph: OpenGraph) -> None:

@@ -17,7 +17,7 @@ from omnigraph.operations.context import OpenGraph, check_message
 from omnigraph.operations.ensure_indices import build_behind
 from omnigraph.operations.merge.base import MergeBase
 from omnigraph.operations.merge.schemas import merge_schema
-from omnigraph.operations.schema.apply import SchemaApplyResult, follow_schema
+from omnigraph.operations.schema.apply import SchemaApplyResult, before_indexes, follow_schema
 from omnigraph.operations.schema.change import publish_schema
 
 _NO_STEPS: tuple[Step, ...] = ()
@@ -64,7 +64,7 @@ def upgrade_branch(
     if not index:
         return result
     tables = [type_.table_key for type_ in merged.catalog.types]
-    built, trouble = build_behind(graph, name, tables, failpoint="schema_apply.post_unlock_pre_index")
+    built, trouble = build_behind(graph, name, tables, first=before_indexes)
     return replace(
         result,
         index_commit=built.commit,

@@ -6,8 +6,6 @@ C2  Each commit writes every sequence of the version anew. So only short ones st
 C3  Such a fragment carries an id for each of its rows: rows without one are written beside it.
 C4  With row ids in a file, the library takes the versions that created the rows from the writer. Row ids rise
     with these versions, so that in the order of row ids they are a few runs, which stay in the version.
-C5  A commit that moves rows without changing them also says which versions changed them last: otherwise every
-    row would look changed. Rows that replace others get that version from the library.
 """
 
 import json
@@ -26,12 +24,12 @@ from omnigraph.core.limits import INLINE_ROW_IDS_BYTES_MAX
 from omnigraph.storage.files.version_file import encode, fields
 from omnigraph.storage.tables.handle import SnapshotHandle
 from omnigraph.storage.tables.lance_errors import translated
-from omnigraph.storage.tables.rows import CREATED_AT, ROW_ID, UPDATED_AT, read_rows, row_ids_of
+from omnigraph.storage.tables.rows import CREATED_AT, ROW_ID, read_rows, row_ids_of
 
 RowNumbers: TypeAlias = npt.NDArray[np.uint64]
 
 # The library reserves these field ids, and finds a file with them among those of the fragment.
-_FIELD_IDS = {ROW_ID: -3, CREATED_AT: -4, UPDATED_AT: -5}
+_FIELD_IDS = {ROW_ID: -3, CREATED_AT: -4}
 _RUNS, _SPAN, _VERSION, _RANGE, _START, _END = 1, 1, 2, 1, 1, 2  # of the message that holds created versions
 
 
@@ -52,15 +50,6 @@ def carry_inline(fragment: FragmentMetadata, row_ids: RowNumbers) -> None:
     fragment.row_id_meta = RowIdSequence(row_ids.tolist()).to_inline_metadata()
 
 
-def move_inline(
-    fragment: FragmentMetadata, row_ids: RowNumbers, created_at: RowNumbers, updated_at: RowNumbers
-) -> None:
-    """Give all rows of a new fragment what the version says of them, where they only move (C5)."""
-    carry_inline(fragment, row_ids)
-    fragment.created_at_version_meta = _inline(_encode_runs(created_at))
-    fragment.last_updated_at_version_meta = _inline(_encode_runs(updated_at))
-
-
 class RowIdFile:
     """A file for the row ids of one new fragment, with a path before it is written."""
 
@@ -74,16 +63,8 @@ class RowIdFile:
         """Where it is, or will be."""
         return f"{self._uri}/data/{self._name}"
 
-    def write(
-        self,
-        fragment: FragmentMetadata,
-        row_ids: RowNumbers,
-        created_at: RowNumbers,
-        updated_at: RowNumbers | None = None,
-    ) -> None:
+    def write(self, fragment: FragmentMetadata, row_ids: RowNumbers, created_at: RowNumbers) -> None:
         """Give all rows of the fragment row ids, with the versions that created the rows (C3, C4).
-
-        For rows that only move, `updated_at` are the versions that changed them last (C5).
 
         Raises:
             StorageError: the store failed.
@@ -91,12 +72,10 @@ class RowIdFile:
         assert len(row_ids) == len(created_at) == fragment.physical_rows, "every row carries an id"
         (rows,) = fragment.files
         major, minor = rows.file_major_version, rows.file_minor_version
-        versions = {CREATED_AT: created_at} | ({} if updated_at is None else {UPDATED_AT: updated_at})
-        runs = {name: _encode_runs(told) for name, told in versions.items()}
+        runs = _encode_runs(created_at)
         columns = {ROW_ID: pa.array(row_ids)}
-        for name, told in versions.items():
-            if len(runs[name]) > INLINE_ROW_IDS_BYTES_MAX:
-                columns[name] = pa.array(told)
+        if len(runs) > INLINE_ROW_IDS_BYTES_MAX:
+            columns[CREATED_AT] = pa.array(created_at)
         schema = pa.schema([pa.field(name, pa.uint64(), nullable=False) for name in columns])
         with translated(f"write row ids of {self._uri}"):
             writer = LanceFileWriter(
@@ -106,13 +85,9 @@ class RowIdFile:
             writer.close()
         numbers, places = [_FIELD_IDS[name] for name in columns], list(range(len(columns)))
         fragment.files.append(DataFile(self._name, numbers, places, major, minor, writer.size_bytes))
+        created = json.dumps({"inline": list(runs)}) if CREATED_AT not in columns else '{"column": {}}'
         fragment.row_id_meta = RowIdMeta.from_json('"Column"')  # type: ignore[call-arg,misc] # its stub lacks `cls`
-        metas = {
-            name: RowDatasetVersionMeta.from_json('{"column": {}}') if name in columns else _inline(run)
-            for name, run in runs.items()
-        }
-        fragment.created_at_version_meta = metas[CREATED_AT]
-        fragment.last_updated_at_version_meta = metas.get(UPDATED_AT, fragment.last_updated_at_version_meta)
+        fragment.created_at_version_meta = RowDatasetVersionMeta.from_json(created)
 
 
 def created_versions(handle: SnapshotHandle, row_ids: RowNumbers, addresses: RowNumbers) -> RowNumbers:
@@ -155,10 +130,6 @@ def _encode_runs(versions: RowNumbers) -> bytes:
         span = encode([(_RANGE, encode([(_START, start), (_END, end)]))])
         message += encode([(_RUNS, encode([(_SPAN, span), (_VERSION, int(versions[start]))]))])
     return message
-
-
-def _inline(runs: bytes) -> RowDatasetVersionMeta:
-    return RowDatasetVersionMeta.from_json(json.dumps({"inline": list(runs)}))
 
 
 def _decode_runs(meta: RowDatasetVersionMeta | None) -> tuple[RowNumbers, RowNumbers] | None:

@@ -21,7 +21,7 @@ AUTO_CLEANUP = "lance.auto_cleanup."  # keys by which the library removes versio
 
 
 @dataclass(frozen=True, slots=True)
-class TableLayout:
+class StoredLayout:
     """How the rows of a version lie, and what is to be done about it."""
 
     fragments: frozenset[int]
@@ -29,11 +29,10 @@ class TableLayout:
     segments_max: int  # of any index
     is_folded: bool  # every index is one segment that covers all rows
     is_compact: bool  # the library would rewrite nothing
-    clusterable: tuple[int, ...]  # fragments that a rewrite in another order would take; none if not due
     auto_cleanup: tuple[str, ...]  # keys that must go
 
 
-def layout_for_maintenance(handle: SnapshotHandle) -> TableLayout:
+def layout_for_maintenance(handle: SnapshotHandle) -> StoredLayout:
     """Look at a version of a table.
 
     Raises:
@@ -43,13 +42,12 @@ def layout_for_maintenance(handle: SnapshotHandle) -> TableLayout:
     with translated(f"layout of {handle.address.open_uri}"):
         parts = dataset.get_fragments()
         options = full_compaction()
-        return TableLayout(
+        return StoredLayout(
             frozenset(part.fragment_id for part in parts),
             sum(_is_small(part) for part in parts),
             max((len(item.segments) for item in dataset.describe_indices()), default=0),
             not segments_to_merge(dataset),
             not compaction_tasks(dataset, options),
-            _clusterable(dataset, parts),
             auto_cleanup_keys(dataset),
         )
 
@@ -101,18 +99,5 @@ def segments_to_merge(dataset: LanceDataset) -> dict[str, int]:
     return found
 
 
-def _clusterable(dataset: LanceDataset, parts: list[LanceFragment]) -> tuple[int, ...]:
-    """Return the fragments to write anew, if that leaves fewer of them or removes enough deleted rows."""
-    inherited = under_inherited_indexes(dataset)
-    own = [part for part in parts if part.fragment_id not in inherited]
-    chosen = [part for part in own if _is_small(part) or _has_many_deleted(part)]
-    is_due = len(chosen) > 1 or any(_has_many_deleted(part) for part in chosen)
-    return tuple(part.fragment_id for part in chosen) if is_due else ()
-
-
 def _is_small(part: LanceFragment) -> bool:
     return part.physical_rows < MAX_FRAGMENT_ROWS
-
-
-def _has_many_deleted(part: LanceFragment) -> bool:
-    return part.num_deletions > DELETED_SHARE * part.physical_rows

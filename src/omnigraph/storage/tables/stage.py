@@ -20,7 +20,7 @@ from lance.fragment import FragmentMetadata, write_fragments
 
 from omnigraph.core.errors import CommitConflict, RecoveryRequired, StaleCommit, StorageError
 from omnigraph.core.limits import MAX_FRAGMENT_ROWS
-from omnigraph.storage.tables import carried, cluster, index, shapes
+from omnigraph.storage.tables import carried, index, shapes
 from omnigraph.storage.tables.carried import RowNumbers
 from omnigraph.storage.tables.create import commit_first_version
 from omnigraph.storage.tables.index import IndexRequest, PendingColumn
@@ -238,11 +238,6 @@ class TableStager:
             return None, pending
         operation, files = LanceOperation.CreateIndex(built, []), index_files(handle.address, built)
         return staged_on(handle, "create_indices", operation, files, ids=UNCHANGED), pending
-
-    def stage_cluster(self, handle: SnapshotHandle, column: str, fragments: Sequence[int]) -> StagedWrite:
-        """Prepare the rows of fragments in the order of a column; no row changes (`cluster.py`)."""
-        operation, new = cluster.clustered(handle, column, fragments, self._store.storage_options)
-        return staged_on(handle, "cluster", operation, new_files(handle.address, handle._dataset, new=new))
 
     def stage_unset(self, handle: SnapshotHandle, keys: Sequence[str]) -> StagedWrite:
         """Prepare the removal of keys from the configuration of a table."""

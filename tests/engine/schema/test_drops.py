@@ -1,0 +1,81 @@
+"""Drops: soft ones leave the past readable until a cleanup, hard ones purge it behind the publish."""
+
+from pathlib import Path
+
+import pytest
+
+import omnigraph
+from omnigraph.core.errors import HistoricalVersionReclaimed
+from omnigraph.core.failpoint import failpoint
+from omnigraph.graph.graph import Graph
+
+BEFORE = "node Person { name: String @key  age: I32? }\nnode Note { body: String @key }\n"
+AFTER = "node Person { name: String @key }\n"
+ROWS = b'{"type":"Person","data":{"name":"ann","age":30}}\n{"type":"Note","data":{"body":"hello"}}\n'
+PEOPLE = "query people() { match { $p: Person } return { $p } }"
+NOTES = "query notes() { match { $n: Note } return { $n.body } }"
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Graph:
+    made = omnigraph.init(tmp_path / "graph", BEFORE)
+    made.load(ROWS, "append", index=False)
+    return made
+
+
+@pytest.mark.case("engine", 249)
+def test_a_soft_drop_is_readable_until_cleanup_and_a_hard_one_is_not(
+    graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = graph.commits()[0].graph_commit_id
+
+    dropped = graph.apply_schema(AFTER, index=False).commit
+
+    assert dropped is not None
+    assert sorted(graph.at(full).snapshot.entries) == ["node:Note", "node:Person"]
+    assert sorted(graph.at(dropped.graph_commit_id).snapshot.entries) == ["node:Person"]
+    assert graph.query(PEOPLE, snapshot=full).rows == [{"p": {"id": "ann", "name": "ann", "age": 30}}]
+    assert graph.query(NOTES, snapshot=full).rows == [{"n.body": "hello"}]
+    monkeypatch.setenv("OMNIGRAPH_READER_GRACE", "0")
+    graph.cleanup(keep=1)
+    assert_reclaimed(graph, full)
+
+    other = omnigraph.init(tmp_path / "other", BEFORE)
+    other.load(ROWS, "append", index=False)
+    full = other.commits()[0].graph_commit_id
+    result = other.apply_schema(AFTER, allow_data_loss=True, index=False)
+    assert result.warnings == ()
+    assert_reclaimed(other, full)
+
+
+def test_a_hard_drop_keeps_what_another_branch_shows(graph: Graph) -> None:
+    graph.create_branch("june")
+
+    graph.apply_schema(AFTER, allow_data_loss=True, index=False)
+
+    assert graph.query(NOTES, branch="june").rows == [{"n.body": "hello"}]
+    assert graph.query(PEOPLE, branch="june").rows == [{"p": {"id": "ann", "name": "ann", "age": 30}}]
+    assert graph.verify().is_whole
+
+
+@pytest.mark.parametrize(("place", "warnings"), [("cleanup.table_gc", 2), ("schema_apply.pre_purge", 1)])
+def test_a_purge_that_fails_is_a_warning(graph: Graph, place: str, warnings: int) -> None:
+    full = graph.commits()[0].graph_commit_id
+
+    with failpoint(place, "raise"):
+        result = graph.apply_schema(AFTER, allow_data_loss=True, index=False)
+
+    assert result.applied
+    assert len(result.warnings) == warnings
+    assert graph.query(NOTES, snapshot=full).rows == [{"n.body": "hello"}]
+    assert graph.query(PEOPLE).rows == [{"p": {"id": "ann", "name": "ann"}}]
+
+
+def assert_reclaimed(graph: Graph, commit_id: str) -> None:
+    """Say that nothing of a commit is left, the commit itself excepted, and the present is whole."""
+    for text in (PEOPLE, NOTES):
+        with pytest.raises(HistoricalVersionReclaimed):
+            graph.query(text, snapshot=commit_id)
+    assert graph.commit(commit_id).graph_commit_id == commit_id
+    assert graph.query(PEOPLE).rows == [{"p": {"id": "ann", "name": "ann"}}]
+    assert graph.verify().is_whole
