@@ -9,8 +9,6 @@ import lance
 import pytest
 
 import omnigraph
-from omnigraph.catalog.build import read_schema
-from omnigraph.catalog.identity import accept_first
 from omnigraph.commit.parts import WriteQueueManager
 from omnigraph.core.errors import (
     CommitConflict,
@@ -20,9 +18,7 @@ from omnigraph.core.errors import (
     RecoveryRequired,
 )
 from omnigraph.core.failpoint import failpoint
-from omnigraph.core.span import Source
 from omnigraph.graph.graph import Graph
-from omnigraph.history.contract import Contract, read_contract
 from omnigraph.operations.context import refresh_coordinator_only
 from omnigraph.operations.index_status import IndexState
 from tests.support.books import (
@@ -94,15 +90,11 @@ def test_an_entry_heals_without_a_reopen(entry: str, root: Path) -> None:
 
 
 @pytest.mark.case("engine", 206)
-def test_a_refresh_follows_the_schema_files(root: Path) -> None:
+def test_a_refresh_follows_the_schema(root: Path) -> None:
     graph = omnigraph.open(root)
     give_up(root, "insert", "P3")
-    accepted = read_contract(internals(graph).parts.adapter).accepted
-    text = SCHEMA.replace("city: String?", "city: String? @index")
-    desired = read_schema(Source(text))
-    indexed = accept_first(desired, make_domain=lambda: accepted.domain)
-    for name, content in Contract.of(desired, indexed).texts.items():
-        (root / name).write_text(content)
+    with omnigraph.open(root) as other:
+        other.apply_schema(SCHEMA.replace("city: String?", "city: String? @index"), index=False)
 
     graph.refresh()
 
