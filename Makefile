@@ -40,7 +40,7 @@ mutants: setup ## Break each line of the kept list of guards, and name those tha
 	$(BIN)/python -m tests.mutants.run --jobs $(or $(JOBS),2) "$(GUARDS)"
 
 crash: setup ## Kill and interrupt writers, hundreds of times, and print the counts (CRASH_ROUNDS, CRASH_SEED)
-	$(PYTEST) tests/protocol/crash tests/protocol/interrupts -m crash --timeout 0 --capture no
+	$(PYTEST) tests/protocol -m crash --timeout 0 --capture no
 
 powercut: setup ## Cut the power at every sync of a commit, and print the counts
 	$(PYTEST) tests/protocol/powercut -m powercut --timeout 0 --capture no

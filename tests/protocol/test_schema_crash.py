@@ -73,6 +73,15 @@ def points(shape: Shape, branch: str | None) -> list[str]:
     return [*found, *(OF_MAIN if branch is None else ()), "schema_apply.post_unlock_pre_index"]
 
 
+def how_often(name: str, branch: str | None) -> list[pytest.MarkDecorator]:
+    """Return the marks that keep the quick and slow suites to the cells that differ most from each other."""
+    if branch is None and name in {"types", "words"}:
+        return []
+    if branch is None and name in {"rename", "drops"}:
+        return [pytest.mark.slow]
+    return [pytest.mark.slow] if (name, branch) == ("columns", "june") else [pytest.mark.crash]
+
+
 def cells() -> list[object]:
     found: list[object] = []
     for name, shape in SHAPES.items():
@@ -81,8 +90,7 @@ def cells() -> list[object]:
                 marks = [pytest.mark.case("engine", 553)]
                 if name in CASES:
                     marks.append(pytest.mark.case("engine", CASES[name]))
-                if name not in {"types", "words"} or branch is not None:
-                    marks.append(pytest.mark.slow)
+                marks += how_often(name, branch)
                 found.append(
                     pytest.param(name, branch, point, id=f"{name}-{branch or 'main'}-{point}", marks=marks)
                 )
@@ -190,9 +198,14 @@ def test_a_killed_change_is_all_there_or_not_at_all(
 UPGRADE_POINTS = (*BEFORE_PUBLISH[1:], *FORWARD, *ENDING)
 
 
-@pytest.mark.slow
 @pytest.mark.case("engine", 554)
-@pytest.mark.parametrize("schema", [EVOLVED, TOWN], ids=["columns", "types"])
+@pytest.mark.parametrize(
+    "schema",
+    [
+        pytest.param(EVOLVED, id="columns", marks=pytest.mark.crash),
+        pytest.param(TOWN, id="types", marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("point", UPGRADE_POINTS)
 def test_a_killed_upgrade_is_all_there_or_not_at_all(point: str, schema: str, root_for: NewRoot) -> None:
     root = root_for("branch_merge")
@@ -235,9 +248,10 @@ MERGE_NEW = (
 )
 
 
-@pytest.mark.slow
 @pytest.mark.case("engine", 555)
-@pytest.mark.parametrize("into", [None, "july"])
+@pytest.mark.parametrize(
+    "into", [pytest.param(None, marks=pytest.mark.slow), pytest.param("july", marks=pytest.mark.crash)]
+)
 @pytest.mark.parametrize("point", [*MERGE_OLD, *MERGE_NEW, "schema_apply.mid_promote"])
 def test_a_killed_merge_brings_schema_and_rows_or_neither(
     point: str, into: str | None, root_for: NewRoot

@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnigraph.commit.recovery.kinds import RecoveryKind
+from omnigraph.commit.schema_change import EndedTable, RenamedTable, SchemaChange
 from omnigraph.commit.sidecar import (
     FORMAT,
+    FORMAT_OF_SCHEMAS,
     Outcome,
     PointerUpdate,
     ReadTable,
@@ -226,6 +228,38 @@ def test_a_sidecar_of_a_newer_build_is_too_new() -> None:
 def test_a_format_that_no_build_of_this_stamp_wrote_is_corrupt(version: int) -> None:
     with pytest.raises(SidecarCorrupt, match=f"format {version}, but the oldest supported one is {FORMAT}"):
         read_sidecar(NAME, written(schema_version=version))
+
+
+CHANGE = SchemaChange(
+    "{}",
+    "node A { k: String @key }",
+    7,
+    (RenamedTable(3, 4, "node:A", "node:B"),),
+    (EndedTable(5, 6, "edge:E", 2),),
+)
+MADE = replace(SIDECAR.tables[0], expected_version=0, post_commit_pin=1)
+
+
+@pytest.mark.case("engine", 556)
+def test_a_change_of_schema_is_read_as_it_was_written() -> None:
+    changing = replace(
+        SIDECAR, writer_kind=WriterKind.SCHEMA_APPLY, schema_change=CHANGE, tables=(MADE, *SIDECAR.tables[1:])
+    )
+    text = json.loads(changing.to_text())
+
+    assert text["schema_version"] == FORMAT_OF_SCHEMAS
+    assert read_sidecar(NAME, changing.to_text()) == changing
+    assert "schema_change" not in json.loads(SIDECAR.to_text())
+    for member in text["schema_change"]:
+        short = {**text, "schema_change": {k: v for k, v in text["schema_change"].items() if k != member}}
+        with pytest.raises(SidecarCorrupt, match=member):
+            read_sidecar(NAME, json.dumps(short))
+
+
+@pytest.mark.case("engine", 556)
+def test_only_a_change_of_schema_makes_tables() -> None:
+    with pytest.raises(SidecarCorrupt, match="only a write that changes the schema creates tables"):
+        read_sidecar(NAME, replace(SIDECAR, tables=(MADE, *SIDECAR.tables[1:])).to_text())
 
 
 OF_A_STORE = replace(SIDECAR, writer_id="01J00000000000000000000003", owner="01J00000000000000000000004")

@@ -162,7 +162,7 @@ def open_graph(
                 sweep(parts, publisher, SweepMode.FULL)
             hit("open.before_schema_contract_read")
             contract = current_contract(parts.adapter, parts.coordinator, may_write=publisher is not None)
-            snapshot = parts.coordinator.newest().snapshot()
+            snapshot = parts.coordinator.known().snapshot()  # what the contract was compared with
             check_against_manifest(contract, snapshot)
         if not is_writable and snapshot.stamp < INTERNAL_SCHEMA_VERSION:
             parts = _with_native_branches(parts)
@@ -340,7 +340,7 @@ def refresh(graph: OpenGraph) -> None:
         hit("refresh.before_schema_reload")
         graph.parts.coordinator.forget()
         contract = current_contract(graph.parts.adapter, graph.parts.coordinator, may_write=graph.is_writable)
-        check_against_manifest(contract, graph.newest().snapshot())
+        check_against_manifest(contract, graph.parts.coordinator.known().snapshot())
         graph.learn(contract)
 
 
