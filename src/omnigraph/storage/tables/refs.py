@@ -21,6 +21,7 @@ from omnigraph.core.ids import ulid_millis
 from omnigraph.storage.files.added_files import files_between
 from omnigraph.storage.tables.handle import TableAddress
 from omnigraph.storage.tables.lance_errors import LANCE_ERRORS, classify, translate, translated
+from omnigraph.storage.tables.listed_refs import listed_refs
 from omnigraph.storage.tables.table import TableStore
 from omnigraph.storage.versions.newest import RefStart
 
@@ -66,7 +67,7 @@ class RefStore:
         dataset = self._store.open_unshared(TableAddress(address.uri))
         try:
             if not _is_minted(address.ref):
-                _refuse_inner(address, dataset.branches.list())
+                _refuse_inner(address, listed_refs(dataset))
             dataset.branches.delete(address.ref)
         except LANCE_ERRORS as error:
             if classify(error) != "not_found":

@@ -32,6 +32,7 @@ from omnigraph.storage.tables.handle import SnapshotHandle, TableAddress
 from omnigraph.storage.tables.index import Coverage, index_extents
 from omnigraph.storage.tables.known_ids import ROWS_MAX, KnownIds
 from omnigraph.storage.tables.lance_errors import damage_told, translated
+from omnigraph.storage.tables.listed_refs import listed_refs
 from omnigraph.storage.tables.recent_rows import RecentFiles, refreshed
 from omnigraph.storage.tables.rows import find_rows
 from omnigraph.storage.versions.newest import NewestVersions, RefStart, RefStarts, RowSequences
@@ -301,7 +302,7 @@ class TableStore:
         """
         root = self.open_head(TableAddress(address.uri))
         with translated(f"refs of {address.uri}"):
-            listed = root._dataset.branches.list()
+            listed = listed_refs(root._dataset)
         return tuple(
             RefInfo(
                 name,
