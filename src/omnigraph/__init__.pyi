@@ -9,6 +9,7 @@ from omnigraph.core.errors import AlreadyExistsError as AlreadyExistsError
 from omnigraph.core.errors import AlreadyInitialized as AlreadyInitialized
 from omnigraph.core.errors import AmbiguousMergeBase as AmbiguousMergeBase
 from omnigraph.core.errors import BadRequest as BadRequest
+from omnigraph.core.errors import BranchesBlockSchemaApply as BranchesBlockSchemaApply
 from omnigraph.core.errors import BranchInUse as BranchInUse
 from omnigraph.core.errors import BranchMoved as BranchMoved
 from omnigraph.core.errors import BranchNotFound as BranchNotFound
@@ -55,6 +56,7 @@ from omnigraph.core.errors import RecoveryRequired as RecoveryRequired
 from omnigraph.core.errors import ResourceLimit as ResourceLimit
 from omnigraph.core.errors import RowLevelCasContention as RowLevelCasContention
 from omnigraph.core.errors import SchemaApplyInProgress as SchemaApplyInProgress
+from omnigraph.core.errors import SchemaChanged as SchemaChanged
 from omnigraph.core.errors import SchemaContractConflict as SchemaContractConflict
 from omnigraph.core.errors import SchemaError as SchemaError
 from omnigraph.core.errors import SidecarCorrupt as SidecarCorrupt

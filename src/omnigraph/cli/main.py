@@ -55,9 +55,7 @@ COMMANDS = {
     "clone": _entry("clone", "Copy a graph to another place.", _STORAGE),
     "check-copy": _entry("check_copy", "Say what differs between a graph and its copy.", _STORAGE),
     "recovery": _entry("recovery", "List what was recovered after interrupted writes.", _STORAGE),
-    "repair": _entry(
-        "repair", "Publish what others committed to tables, or go back to an older version.", _STORAGE
-    ),
+    "repair": _entry("repair", "Publish what others committed, or go back to an older version.", _STORAGE),
     "quarantine": _entry("quarantine", "List what was moved aside, or put it back.", _STORAGE),
     "lint": _entry("lint", "Check query files against a schema.", _OFFLINE),
     "fmt": _entry("fmt", "Rewrite files in the canonical layout.", _OFFLINE),

@@ -17,7 +17,7 @@ class MergeConflictKind(StrEnum):
     UNIQUE_VIOLATION = "unique_violation"
     CARDINALITY_VIOLATION = "cardinality_violation"
     VALUE_CONSTRAINT_VIOLATION = "value_constraint_violation"
-    SCHEMA = "schema_conflict"  # the two schemas disagree; no row is named
+    SCHEMA_CONFLICT = "schema_conflict"  # the two schemas disagree; no row is named
     DROPPED_TYPE = "dropped_type"  # one side dropped a type in which the other changed rows
     DROPPED_PROPERTY = "dropped_property"  # the same for a property and its values
 

@@ -121,7 +121,6 @@ def test_a_misspelt_command_is_suggested(written: str, meant: str, tmp_path: Pat
         (["schema"], "plan"),
         (["schema", "frobnicate"], "frobnicate"),
         (["schema", "plan", "--from", "s.pg"], "--schema"),
-        (["schema", "plan", "--schema", "s.pg"], "--from"),
         (["fmt"], "FILE"),
         (["fmt", "--json", "q.gq"], "--json"),
         (["version", "extra"], "extra"),

@@ -39,4 +39,7 @@ def test_conflict_kinds_have_one_spelling_everywhere() -> None:
         "unique_violation": "unique_violation",
         "cardinality_violation": "cardinality_violation",
         "value_constraint_violation": "value_constraint_violation",
+        "schema_conflict": "schema_conflict",
+        "dropped_type": "dropped_type",
+        "dropped_property": "dropped_property",
     }

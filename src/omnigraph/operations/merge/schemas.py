@@ -82,7 +82,7 @@ def merge_schema(
             MergeConflict(
                 found.table_key,
                 None,
-                MergeConflictKind.SCHEMA,
+                MergeConflictKind.SCHEMA_CONFLICT,
                 f"{found.message}: {found.property}" if found.property else found.message,
             )
             for found in merged.conflicts
