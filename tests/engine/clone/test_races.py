@@ -75,6 +75,52 @@ def test_a_branch_that_is_deleted_meanwhile_is_left_out(source: Path, tmp_path: 
 
 
 @pytest.mark.case("engine", 525)
+def test_a_branch_that_is_made_behind_the_look_brings_nothing_of_its_own(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It starts from a version of main that is newer than the one captured."""
+    target, look, looks = tmp_path / "copy", TableStore.latest_versions, list[list[int]]()
+    expected = shown_at(source)
+
+    def disturbed(store: TableStore, addresses: Sequence[TableAddress]) -> list[int]:
+        looks.append(seen := look(store, addresses))
+        if len(looks) == 2:
+            with reopen(source) as graph:
+                graph.mutate(INSERT, params={"n": "too late"})
+                graph.create_branch("late")
+                graph.mutate(INSERT, params={"n": "later still"}, branch="late")
+        return seen
+
+    patched(monkeypatch, "omnigraph.storage.tables.table.TableStore.latest_versions", disturbed)
+    clone(str(source), str(target))
+
+    monkeypatch.undo()
+    assert len(looks) >= 2
+    assert shown_at(target) == expected
+    assert verify_place(str(target)).is_whole
+
+
+@pytest.mark.case("engine", 525)
+def test_a_branch_that_moves_and_is_deleted_brings_what_it_was_when_captured(
+    source: Path, tmp_path: Path
+) -> None:
+    target = tmp_path / "copy"
+    expected = shown_at(source)
+
+    def move_and_delete() -> None:
+        with reopen(source) as graph:
+            graph.mutate(INSERT, params={"n": "too late"})
+            graph.merge("main", "nested")
+            graph.delete_branch("nested")
+
+    with failpoint("clone.post_journal_pre_copy", "call", once(move_and_delete)):
+        clone(str(source), str(target))
+
+    assert shown_at(target) == {name: rows for name, rows in expected.items() if name != "nested"}
+    assert verify_place(str(target)).is_whole
+
+
+@pytest.mark.case("engine", 525)
 def test_a_branch_that_was_asked_for_and_is_deleted_meanwhile_is_told(source: Path, tmp_path: Path) -> None:
     def delete() -> None:
         with reopen(source) as graph:

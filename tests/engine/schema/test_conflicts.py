@@ -161,7 +161,7 @@ def test_schemas_that_disagree_are_conflicts_that_name_what_it_is_about(
     for source, into in (("june", "main"), ("main", "june")):
         found = refused(graph, source, into)
 
-        assert {kind for _, _, kind, _ in found} == {Kind.SCHEMA}
+        assert {kind for _, _, kind, _ in found} == {Kind.SCHEMA_CONFLICT}
         assert {row_id for _, row_id, _, _ in found} == {None}
         assert len(found) == len(named)
         for (table_key, _, _, message), (wanted_key, word) in zip(found, named, strict=True):

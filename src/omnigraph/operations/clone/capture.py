@@ -6,9 +6,12 @@ A2  Nothing is written and no lock is taken: a writer never waits for it, and a 
 A3  A branch that is deleted afterwards, before its files were copied, is left out: what others have of it
     they have as from any deleted branch.
 A4  Only what is published counts: sidecars, and what unfinished writes have put into tables, are not seen.
+A5  Deleted branches are looked at first. What is there later may be a branch that was made since, and what it
+    starts from is newer than what the copy shows of main.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -108,12 +111,13 @@ def capture(parts: Parts, *, branches: Sequence[str] | None = None, at: str | No
     contract = current_contract(parts.adapter, parts.coordinator, may_write=False)
     copied = read_copied(parts.adapter)
     wanted = [] if at is not None else branches
+    earlier = _all_refs(parts) if wanted is None else {}
     versions = _at_one_moment(parts, wanted)
     found = tuple(_read_live(parts, versions, may_vanish=branches is None))
     if at is not None:
         main, cut = _cut(parts, found[0], at)
         return Capture(_schema_texts(parts, contract, main), (main,), copied, cut)
-    kept = _kept(parts, found) if branches is None else ()
+    kept = tuple(_read_deleted(parts, earlier, found))
     return Capture(_schema_texts(parts, contract, found[0]), found, copied, kept=kept)
 
 
@@ -130,9 +134,10 @@ def _schema_texts(parts: Parts, contract: Contract, main: CapturedBranch) -> dic
 
 
 def without_deleted(parts: Parts, captured: Capture) -> Capture:
-    """Return a captured graph without the branches that were deleted since (A3)."""
+    """Return a captured graph without the branches that were deleted since (A3), as they were then (A5)."""
     live = tuple(branch for branch in captured.branches if parts.branches.is_live(branch.identity))
-    return replace(captured, branches=live, kept=_kept(parts, live) if captured.kept else ())
+    gone = tuple(branch for branch in captured.branches if branch not in live)
+    return replace(captured, branches=live, kept=(*captured.kept, *gone))
 
 
 def is_gone(error: StorageError) -> bool:
@@ -220,20 +225,19 @@ def _cut(parts: Parts, main: CapturedBranch, at: str) -> tuple[CapturedBranch, C
     return replace(main, version=version, state=state), CutManifest(rows, handle.schema_metadata, version)
 
 
-def _kept(parts: Parts, live: Sequence[CapturedBranch]) -> tuple[CapturedBranch, ...]:
-    """Return the deleted branches whose manifests are still there: live ones may meet in their commits.
-
-    Nothing keeps what a deleted branch left behind, so one that cannot be read is none.
-    """
-    refs = {branch.identity.ref for branch in live}
-    found = []
+def _all_refs(parts: Parts) -> dict[str, int]:
+    """Return the newest version of every branch whose manifest is there, deleted ones too, by ref (A5)."""
+    found = {}
     for info in parts.store.list_refs(parts.coordinator.address()):
-        if info.name in refs:
-            continue
-        identity = BranchIdentity(f"({info.name})", info.name)
-        try:
-            version = parts.store.latest_version(parts.coordinator.address(info.name))
-            found.append(_read(parts, identity, None, version))
-        except (StorageError, BranchNotFound):
-            continue
-    return tuple(found)
+        with suppress(StorageError):  # nothing keeps what a deleted branch left behind
+            found[info.name] = parts.store.latest_version(parts.coordinator.address(info.name))
+    return found
+
+
+def _read_deleted(
+    parts: Parts, refs: Mapping[str, int], live: Sequence[CapturedBranch]
+) -> Iterator[CapturedBranch]:
+    """Yield the deleted branches that can still be read: live ones may meet in their commits."""
+    for ref in refs.keys() - {branch.identity.ref for branch in live}:
+        with suppress(StorageError, BranchNotFound):
+            yield _read(parts, BranchIdentity(f"({ref})", ref), None, refs[ref])
