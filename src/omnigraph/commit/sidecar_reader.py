@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import fields
+from functools import partial
 from typing import Any, TypeVar
 
 from omnigraph.commit import legacy_sidecar
@@ -40,17 +41,8 @@ _NUMBER_MAX = 2**64 - 1  # versions, identities and times are stored in 64 bits
 _UNSET = OF_SCHEMA_APPLIES
 _PLANS = set(RecoveryKind) - {RecoveryKind.VERSION_QUARANTINED}
 Parsed = TypeVar("Parsed")
-_Kind = type[
-    Sidecar
-    | SidecarTable
-    | ReadTable
-    | PointerUpdate
-    | RecoveryPlan
-    | Outcome
-    | SchemaChange
-    | RenamedTable
-    | EndedTable
-]
+_OfTable = TypeVar("_OfTable", SidecarTable, ReadTable, PointerUpdate, Outcome, RenamedTable, EndedTable)
+_Kind = type[Sidecar | RecoveryPlan | SchemaChange]
 
 
 class _Mistake(Exception):
@@ -118,14 +110,14 @@ def _sidecar(document: dict[str, Any], missing: frozenset[str]) -> Sidecar:
         actor_id=_or_none(_text, "actor_id", document["actor_id"]),
         graph_commit_id=_ulid("graph_commit_id", document["graph_commit_id"]),
         recovery_commit_id=_ulid("recovery_commit_id", document["recovery_commit_id"]),
-        tables=_each(_table, "tables", document["tables"]),
+        tables=_each(_record(SidecarTable), "tables", document["tables"]),
         host=_text("host", document["host"]),
         boot_id=_text("boot_id", document["boot_id"]),
         pid=_number("pid", document["pid"]),
-        read_set=_each(_read_table, "read_set", document["read_set"]),
+        read_set=_each(_record(ReadTable), "read_set", document["read_set"]),
         writer_epoch=_or_none(_number, "writer_epoch", document["writer_epoch"]),
         recovery_plan=_or_none(_plan, "recovery_plan", document["recovery_plan"]),
-        pointer_updates=_each(_pointer, "pointer_updates", document["pointer_updates"]),
+        pointer_updates=_each(_record(PointerUpdate), "pointer_updates", document["pointer_updates"]),
         merge_source_commit_id=_or_none(_ulid, "merge_source_commit_id", document["merge_source_commit_id"]),
         writer_id=_or_none(_ulid, "writer_id", document["writer_id"]),
         owner=_or_none(_ulid, "owner", document["owner"]),
@@ -141,58 +133,12 @@ def _branch(name: object, ref: object) -> BranchIdentity:
     return BranchIdentity(branch_name(_or_none(_text, "branch", name)), _or_none(_ref, "branch_ref", ref))
 
 
-def _table(place: str, value: object) -> SidecarTable:
-    entry = _exactly(place, value, _members_of(SidecarTable))
-    return SidecarTable(
-        table_key=_table_key(f"{place}.table_key", entry["table_key"]),
-        stable_table_id=_identity(f"{place}.stable_table_id", entry["stable_table_id"]),
-        table_incarnation_id=_identity(f"{place}.table_incarnation_id", entry["table_incarnation_id"]),
-        table_path=_text(f"{place}.table_path", entry["table_path"]),
-        ref=_or_none(_ref, f"{place}.table_branch", entry["table_branch"]),
-        expected_version=_number(f"{place}.expected_version", entry["expected_version"]),
-        post_commit_pin=_number(f"{place}.post_commit_pin", entry["post_commit_pin"]),
-        transaction_uuid=_or_none(_text, f"{place}.transaction_uuid", entry["transaction_uuid"]),
-        confirmed_version=_or_none(_number, f"{place}.confirmed_version", entry["confirmed_version"]),
-    )
-
-
-def _read_table(place: str, value: object) -> ReadTable:
-    entry = _exactly(place, value, _members_of(ReadTable))
-    return ReadTable(
-        table_key=_table_key(f"{place}.table_key", entry["table_key"]),
-        stable_table_id=_identity(f"{place}.stable_table_id", entry["stable_table_id"]),
-        table_incarnation_id=_identity(f"{place}.table_incarnation_id", entry["table_incarnation_id"]),
-        expected_version=_number(f"{place}.expected_version", entry["expected_version"]),
-    )
-
-
-def _pointer(place: str, value: object) -> PointerUpdate:
-    entry = _exactly(place, value, _members_of(PointerUpdate))
-    return PointerUpdate(
-        table_key=_table_key(f"{place}.table_key", entry["table_key"]),
-        stable_table_id=_identity(f"{place}.stable_table_id", entry["stable_table_id"]),
-        table_incarnation_id=_identity(f"{place}.table_incarnation_id", entry["table_incarnation_id"]),
-        version=_number(f"{place}.version", entry["version"]),
-        ref=_or_none(_ref, f"{place}.table_branch", entry["table_branch"]),
-        row_count=_number(f"{place}.row_count", entry["row_count"]),
-    )
-
-
 def _plan(place: str, value: object) -> RecoveryPlan:
     entry = _exactly(place, value, _members_of(RecoveryPlan))
     kind = _text(f"{place}.kind", entry["kind"])
     if kind not in _PLANS:
         raise _Mistake(f"{place}.kind is not one of {', '.join(sorted(_PLANS))}")
-    return RecoveryPlan(RecoveryKind(kind), _each(_outcome, f"{place}.outcomes", entry["outcomes"]))
-
-
-def _outcome(place: str, value: object) -> Outcome:
-    entry = _exactly(place, value, _members_of(Outcome))
-    return Outcome(
-        table_key=_table_key(f"{place}.table_key", entry["table_key"]),
-        from_version=_number(f"{place}.from_version", entry["from_version"]),
-        to_version=_number(f"{place}.to_version", entry["to_version"]),
-    )
+    return RecoveryPlan(RecoveryKind(kind), _each(_record(Outcome), f"{place}.outcomes", entry["outcomes"]))
 
 
 def _schema_change(place: str, value: object) -> SchemaChange:
@@ -201,29 +147,9 @@ def _schema_change(place: str, value: object) -> SchemaChange:
         ir_text=_text(f"{place}.ir_text", entry["ir_text"]),
         source=_text(f"{place}.source", entry["source"]),
         follows=_number(f"{place}.follows", entry["follows"]),
-        renames=_each(_renamed, f"{place}.renames", entry["renames"]),
-        ends=_each(_ended, f"{place}.ends", entry["ends"]),
+        renames=_each(_record(RenamedTable), f"{place}.renames", entry["renames"]),
+        ends=_each(_record(EndedTable), f"{place}.ends", entry["ends"]),
         upgraded_to=_or_none(_ulid, f"{place}.upgraded_to", entry["upgraded_to"]),
-    )
-
-
-def _renamed(place: str, value: object) -> RenamedTable:
-    entry = _exactly(place, value, _members_of(RenamedTable))
-    return RenamedTable(
-        stable_table_id=_identity(f"{place}.stable_table_id", entry["stable_table_id"]),
-        table_incarnation_id=_identity(f"{place}.table_incarnation_id", entry["table_incarnation_id"]),
-        expected_table_key=_table_key(f"{place}.expected_table_key", entry["expected_table_key"]),
-        table_key=_table_key(f"{place}.table_key", entry["table_key"]),
-    )
-
-
-def _ended(place: str, value: object) -> EndedTable:
-    entry = _exactly(place, value, _members_of(EndedTable))
-    return EndedTable(
-        stable_table_id=_identity(f"{place}.stable_table_id", entry["stable_table_id"]),
-        table_incarnation_id=_identity(f"{place}.table_incarnation_id", entry["table_incarnation_id"]),
-        table_key=_table_key(f"{place}.table_key", entry["table_key"]),
-        last_version=_number(f"{place}.last_version", entry["last_version"]),
     )
 
 
@@ -302,6 +228,41 @@ def _identity(place: str, value: object) -> int:
     if number == 0:
         raise _Mistake(f"{place} is zero")
     return number
+
+
+# What is said of a table, in whichever list: a member of one name is read in one way
+
+
+_MEMBERS: dict[str, Callable[[str, object], Any]] = {
+    "table_key": _table_key,
+    "expected_table_key": _table_key,
+    "stable_table_id": _identity,
+    "table_incarnation_id": _identity,
+    "table_path": _text,
+    "ref": partial(_or_none, _ref),
+    "expected_version": _number,
+    "post_commit_pin": _number,
+    "transaction_uuid": partial(_or_none, _text),
+    "confirmed_version": partial(_or_none, _number),
+    "version": _number,
+    "row_count": _number,
+    "from_version": _number,
+    "to_version": _number,
+    "last_version": _number,
+}
+
+
+def _record(kind: type[_OfTable]) -> Callable[[str, object], _OfTable]:
+    """Return the reader of an entry about a table."""
+    spelled = {field.name: SPELLINGS.get(field.name, field.name) for field in fields(kind)}
+
+    def read(place: str, value: object) -> _OfTable:
+        entry = _exactly(place, value, set(spelled.values()))
+        return kind(
+            **{name: _MEMBERS[name](f"{place}.{member}", entry[member]) for name, member in spelled.items()}
+        )
+
+    return read
 
 
 # The whole
