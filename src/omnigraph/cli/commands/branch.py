@@ -15,7 +15,8 @@ from omnigraph.cli.options import (
     json_option,
     message_option,
 )
-from omnigraph.cli.printing import print_document, say, tell
+from omnigraph.cli.printing import print_document, say
+from omnigraph.cli.progress import working
 from omnigraph.cli.target import Addressed, address_options, uri_argument
 
 
@@ -95,22 +96,14 @@ def upgrade(
     positional, name = graph_and_word(words, "branch upgrade takes the name of a branch")
     target = addressed.resolve(positional)
     from omnigraph.cli.access import open_for_writing
-    from omnigraph.cli.documents import schema_apply_document
-    from omnigraph.cli.render.writes import render_pending
+    from omnigraph.cli.schema_result import print_schema_result
 
     addressed.announce("branch upgrade", target)
-    with open_for_writing(target) as graph:
+    with open_for_writing(target) as graph, working("changing the schema", quiet=addressed.quiet):
         result = graph.upgrade_branch(name, actor=actor, message=message, index=not no_index)
-    for warning in result.warnings:
-        tell(f"warning: {warning}")
-    if result.pending_indexes:
-        tell(render_pending(result.pending_indexes))
-    if as_json:
-        print_document(schema_apply_document(result, target.uri))
-    elif result.commit is None:
-        say(f"branch {name.strip()} has the schema of main already")
-    else:
-        say(f"branch {name.strip()} has the schema of main, as commit {result.commit.graph_commit_id}")
+    told = f"branch {name.strip()} has the schema of main"
+    told += " already" if result.commit is None else f", as commit {result.commit.graph_commit_id}"
+    print_schema_result(result, told, uri=target.uri, as_json=as_json)
 
 
 @branch.command("delete", cls=GraphCommand)

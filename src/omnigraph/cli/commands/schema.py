@@ -144,8 +144,7 @@ def apply(
     target = addressed.resolve()
     source = read_source(schema_path)
     from omnigraph.cli.access import open_for_writing
-    from omnigraph.cli.documents import schema_apply_document
-    from omnigraph.cli.render.writes import render_pending
+    from omnigraph.cli.schema_result import print_schema_result
 
     addressed.announce("schema apply", target)
     with open_for_writing(target) as graph, working("changing the schema", quiet=addressed.quiet):
@@ -158,11 +157,4 @@ def apply(
             message=message,
             index=not no_index,
         )
-    for warning in result.warnings:
-        tell(f"warning: {warning}")
-    if result.pending_indexes:
-        tell(render_pending(result.pending_indexes))
-    if as_json:
-        print_document(schema_apply_document(result, target.uri))
-    else:
-        click.echo(render_apply(result))
+    print_schema_result(result, render_apply(result), uri=target.uri, as_json=as_json)
