@@ -250,14 +250,18 @@ MERGE_NEW = (
 
 @pytest.mark.case("engine", 555)
 @pytest.mark.parametrize(
-    "into", [pytest.param(None, marks=pytest.mark.slow), pytest.param("july", marks=pytest.mark.crash)]
+    ("point", "into"),
+    [
+        *(
+            pytest.param(point, None, marks=pytest.mark.slow)
+            for point in (*MERGE_OLD, *MERGE_NEW, OF_MAIN[0])
+        ),
+        *(pytest.param(point, "july", marks=pytest.mark.crash) for point in (*MERGE_OLD, *MERGE_NEW)),
+    ],
 )
-@pytest.mark.parametrize("point", [*MERGE_OLD, *MERGE_NEW, "schema_apply.mid_promote"])
 def test_a_killed_merge_brings_schema_and_rows_or_neither(
     point: str, into: str | None, root_for: NewRoot
 ) -> None:
-    if into is not None and point == "schema_apply.mid_promote":
-        pytest.skip("only main has schema files")
     root = root_for("branch_merge")
     schema = EVOLVED.replace("\nedge WorksAt", "\nnode Town {\n    name: String @key\n}\n\nedge WorksAt")
     with omnigraph.open(root) as graph:
