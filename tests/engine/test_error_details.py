@@ -7,13 +7,13 @@ from pathlib import Path
 import lance
 import pytest
 
-from omnigraph.cli.error_document import error_document
 from omnigraph.core.errors import OmnigraphError
 from omnigraph.core.failpoint import failpoint
 from omnigraph.graph.graph import Graph
 from omnigraph.graph.opening import init
 from omnigraph.graph.opening import open as open_graph
 from omnigraph.validate.records import LINE_BYTES_SETTING
+from omnigraph.wire.error_document import error_document
 from tests.support.engine import PEOPLE, head, ndjson, new_graph, node, reopen, table_path
 from tests.support.queries import mutation, read
 from tests.support.seam import internals

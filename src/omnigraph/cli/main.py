@@ -180,7 +180,7 @@ def _report(error: Exception, invocation: Invocation) -> int:
         raise error
     tell(render_error(error))
     if invocation.is_json:
-        from omnigraph.cli.error_document import error_document
+        from omnigraph.wire.error_document import error_document
 
         print_document(error_document(error))
     return error.exit_code

@@ -1,9 +1,9 @@
 """What a change of a schema came to, as `schema apply` and `branch upgrade` print it."""
 
-from omnigraph.cli.documents import schema_apply_document
 from omnigraph.cli.printing import print_document, say, tell
 from omnigraph.cli.render.writes import render_pending
 from omnigraph.operations.schema.apply import SchemaApplyResult
+from omnigraph.wire.documents import schema_apply_document
 
 
 def print_schema_result(result: SchemaApplyResult, told: str, *, uri: str, as_json: bool) -> None:

@@ -110,7 +110,7 @@ ROOTS = (DOCS / "internals", REPOSITORY, PACKAGE)
     [
         "`history/upgrades.py`",
         "`commit/write.py`, `commit/knives.py`",
-        "`server/`",
+        "`mcp_server/`",
         "`storage/manifest`",
         "`src/omnigraph/storage/table.py`",
         "`tests/s3`",

@@ -49,8 +49,8 @@ def merge(
         what = "branch merge --delete-branch deletes a branch"
         require_consent(what, target, yes=yes, may_ask=not as_json)
     from omnigraph.cli.access import open_for_reading, open_for_writing
-    from omnigraph.cli.documents import merge_document
     from omnigraph.cli.render.merge import render_merge
+    from omnigraph.wire.documents import merge_document
 
     addressed.announce("branch merge", target)
     with (open_for_reading if dry_run else open_for_writing)(target) as graph:

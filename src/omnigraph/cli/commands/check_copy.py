@@ -35,10 +35,10 @@ def check_copy(
     Branches, heads and commits are compared, and the files that DST needs: by length, and on a disk by the
     checksums that commits recorded. Nothing is written. The exit code is 1 if anything differs.
     """
-    from omnigraph.cli.documents import check_copy_document
     from omnigraph.cli.load_progress import load_progress
     from omnigraph.cli.render.copies import render_check_copy
     from omnigraph.operations.clone import check_copy as verb
+    from omnigraph.wire.documents import check_copy_document
 
     source = Addressed(src, (), (), quiet)
     target = Addressed(dst, (), (), quiet).resolve()

@@ -54,8 +54,8 @@ def cleanup(
     target = addressed.resolve()
     if confirm:
         require_consent("cleanup removes old versions", target, yes=yes, may_ask=not as_json)
-    from omnigraph.cli.documents import cleanup_document
     from omnigraph.cli.render.cleanup import cleanup_progress, render_cleanup
+    from omnigraph.wire.documents import cleanup_document
 
     addressed.announce("cleanup", target)
     with _opened(target, for_writing=confirm) as graph, cleanup_progress(quiet=addressed.quiet) as progress:

@@ -39,10 +39,10 @@ def clone(
     Others may write to the graph meanwhile; the copy shows one moment of it. A copy that was interrupted is
     continued by the same command. DST must be empty.
     """
-    from omnigraph.cli.documents import clone_document
     from omnigraph.cli.load_progress import load_progress
     from omnigraph.cli.render.copies import render_clone
     from omnigraph.operations.clone import clone as verb
+    from omnigraph.wire.documents import clone_document
 
     source = Addressed(src, (), (), quiet)
     target = Addressed(dst, (), (), quiet).resolve()

@@ -39,9 +39,9 @@ def list_commits(
 ) -> None:
     """List the commits of the graph at URI, newest first."""
     from omnigraph.cli.access import open_for_reading
-    from omnigraph.cli.documents import commit_document
     from omnigraph.cli.filters import all_of
     from omnigraph.cli.render.history import render_commits
+    from omnigraph.wire.documents import commit_document
 
     condition = all_of(filters)
     target = addressed.resolve()
@@ -63,8 +63,8 @@ def show(*, words: Sequence[str], branch: str | None, addressed: Addressed, as_j
     positional, commit_id = graph_and_word(words, "commit show takes the id of a commit")
     target = addressed.resolve(positional)
     from omnigraph.cli.access import open_for_reading
-    from omnigraph.cli.documents import commit_document
     from omnigraph.cli.render.history import render_commit
+    from omnigraph.wire.documents import commit_document
 
     with open_for_reading(target) as graph:
         found = graph.commit(commit_id, branch=branch)

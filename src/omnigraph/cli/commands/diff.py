@@ -28,8 +28,8 @@ def diff(*, words: Sequence[str], chosen: Chosen, stat: bool, addressed: Address
         raise click.UsageError("diff takes a branch or commit, and optionally a second one to compare with")
     target = addressed.resolve(positional[0] if positional else None)
     from omnigraph.cli.access import open_for_reading
-    from omnigraph.cli.documents import diff_document
     from omnigraph.cli.render.changes import change_lines, render_counts
+    from omnigraph.wire.documents import diff_document
 
     with open_for_reading(target) as graph:
         found = graph.diff(*rest, **chosen)

@@ -117,10 +117,10 @@ def embed(
     _refuse(of_files, "applies to files, and a graph is given")
     target = addressed.resolve()
     from omnigraph.cli.access import open_for_writing
-    from omnigraph.cli.documents import embed_document
     from omnigraph.cli.render.embed import render_embed
     from omnigraph.cli.render.writes import render_pending
     from omnigraph.operations.embed.model import BATCH_DEFAULT
+    from omnigraph.wire.documents import embed_document
 
     addressed.announce("embed", target)
     with (

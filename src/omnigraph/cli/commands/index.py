@@ -25,8 +25,8 @@ def ensure(*, branch: str | None, addressed: Addressed, as_json: bool) -> None:
     """Build the declared indexes that the graph at URI lacks, as one commit."""
     target = addressed.resolve()
     from omnigraph.cli.access import open_for_writing
-    from omnigraph.cli.documents import index_result_document
     from omnigraph.cli.render.writes import render_index_result, render_pending
+    from omnigraph.wire.documents import index_result_document
 
     addressed.announce("index ensure", target)
     with open_for_writing(target) as graph, working("building indexes", quiet=addressed.quiet):
@@ -48,8 +48,8 @@ def status(*, branch: str | None, addressed: Addressed, as_json: bool) -> None:
     """Show how much of its table each declared index of the graph at URI covers."""
     target = addressed.resolve()
     from omnigraph.cli.access import open_for_reading
-    from omnigraph.cli.documents import index_status_document
     from omnigraph.cli.render.writes import render_index_status
+    from omnigraph.wire.documents import index_status_document
 
     addressed.announce("index status", target)
     with open_for_reading(target) as graph:

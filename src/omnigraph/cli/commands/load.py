@@ -126,9 +126,9 @@ def load(
         require_consent("load --mode overwrite replaces data", target, yes=yes, may_ask=may_ask)
     let_pandas_in()
     from omnigraph.cli.access import open_for_writing
-    from omnigraph.cli.documents import load_document
     from omnigraph.cli.render.writes import render_cleared, render_load, render_pending, render_rejected
     from omnigraph.operations.load.inputs import read_inputs
+    from omnigraph.wire.documents import load_document
 
     with unless_noted("nothing was loaded"), ExitStack() as held:
         addressed.announce("load", target)

@@ -45,8 +45,8 @@ def mutate(
     target = addressed.resolve()
     source, params = given.source(), given.params()
     from omnigraph.cli.access import open_for_writing
-    from omnigraph.cli.documents import mutation_document
     from omnigraph.cli.render.writes import render_mutation
+    from omnigraph.wire.documents import mutation_document
 
     with unless_noted("nothing was changed"), open_for_writing(target) as graph:
         result = graph.mutate(

@@ -21,9 +21,9 @@ def optimize(*, addressed: Addressed, as_json: bool) -> None:
     """
     target = addressed.resolve()
     from omnigraph.cli.access import open_for_writing
-    from omnigraph.cli.documents import optimize_document
     from omnigraph.cli.render.maintenance import render_optimize, table_progress
     from omnigraph.cli.render.writes import render_pending
+    from omnigraph.wire.documents import optimize_document
 
     addressed.announce("optimize", target)
     with (

@@ -22,9 +22,9 @@ def quarantine() -> None:
 def list_quarantine(*, addressed: Addressed, as_json: bool) -> None:
     """List the contents of the quarantine of the graph at URI, newest first."""
     target = addressed.resolve()
-    from omnigraph.cli.documents import quarantined_document
     from omnigraph.cli.render.damage import render_quarantined
     from omnigraph.graph.repair import quarantined
+    from omnigraph.wire.documents import quarantined_document
 
     found = quarantined(target.uri)
     if as_json:
@@ -49,8 +49,8 @@ def restore(*, words: Sequence[str], addressed: Addressed, as_json: bool) -> Non
             "quarantine list' shows the ids of a graph), or the graph"
         )
     target = addressed.resolve(positional)
-    from omnigraph.cli.documents import quarantined_document
     from omnigraph.graph.repair import restore_quarantined
+    from omnigraph.wire.documents import quarantined_document
 
     addressed.announce("quarantine restore", target)
     found = restore_quarantined(target.uri, quarantine_id)

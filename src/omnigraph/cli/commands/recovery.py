@@ -25,8 +25,8 @@ def list_recoveries(*, limit: int | None, addressed: Addressed, as_json: bool) -
     """
     target = addressed.resolve()
     from omnigraph.cli.access import open_for_reading
-    from omnigraph.cli.documents import recovery_document
     from omnigraph.cli.render.history import render_recoveries
+    from omnigraph.wire.documents import recovery_document
 
     with open_for_reading(target) as graph:
         records = graph.recoveries()[:limit]

@@ -78,9 +78,9 @@ def _repair_drift(
     """List, or publish, what others committed; return whether something was refused."""
     target = addressed.resolve()
     from omnigraph.cli.access import open_unhealed
-    from omnigraph.cli.documents import drift_document
     from omnigraph.cli.progress import working
     from omnigraph.cli.render.drift import render_drift
+    from omnigraph.wire.documents import drift_document
 
     addressed.announce("repair", target)
     with open_unhealed(target) as graph, working("comparing tables", quiet=addressed.quiet):
@@ -102,10 +102,10 @@ def _go_back(
     as_json: bool,
 ) -> None:
     target = addressed.resolve()
-    from omnigraph.cli.documents import loss_document
     from omnigraph.cli.render.damage import render_loss
     from omnigraph.operations import repair as verbs
     from omnigraph.operations.open import make_parts
+    from omnigraph.wire.documents import loss_document
 
     addressed.announce("repair", target)
     parts = make_parts(target.uri)

@@ -16,8 +16,8 @@ def snapshot(*, branch: str | None, addressed: Addressed, as_json: bool) -> None
     """Show the version of the graph at URI, and every table with its version and rows."""
     target = addressed.resolve()
     from omnigraph.cli.access import open_for_reading
-    from omnigraph.cli.documents import snapshot_document
     from omnigraph.cli.render.history import render_snapshot
+    from omnigraph.wire.documents import snapshot_document
 
     with open_for_reading(target) as graph:
         newest = graph.snapshot(branch)

@@ -27,9 +27,9 @@ def verify(
     what mends it, and the exit code is 1.
     """
     target = addressed.resolve()
-    from omnigraph.cli.documents import verify_document
     from omnigraph.cli.render.verify import render_verify, verify_progress
     from omnigraph.operations.verify.verify import verify_place
+    from omnigraph.wire.documents import verify_document
 
     addressed.announce("verify", target)
     with verify_progress(quiet=addressed.quiet) as progress:

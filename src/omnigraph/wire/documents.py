@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from omnigraph.catalog.migration_steps import step_json
-from omnigraph.cli.error_document import cleared_document, conflict_document
 from omnigraph.core.values import Json
 from omnigraph.history.identity import branch_name, stored_name
+from omnigraph.wire.error_document import cleared_document, conflict_document
 
 if TYPE_CHECKING:
     from omnigraph.commit.recovery.audit import RecoveryRecord

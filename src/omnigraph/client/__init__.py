@@ -1,0 +1,1 @@
+"""The other end of the server: requests, retries, and errors raised again as what they were."""
