@@ -24,6 +24,7 @@ from omnigraph.history.manifest_rows import PRIMARY_KEY, SCHEMA_OF_MANIFEST, STA
 from omnigraph.history.native_branches import native_branches, run_refs
 from omnigraph.history.older_formats import OlderFormats, has_lineage
 from omnigraph.history.stamp import STEPS, supported_stamp
+from omnigraph.storage.control.durability import Syncer
 from omnigraph.storage.control.object_store import StorageAdapter
 from omnigraph.storage.tables.handle import TableAddress
 from omnigraph.storage.tables.manifest_table import ManifestHandle
@@ -47,6 +48,7 @@ class Migrating:
     branches: Branches
     adapter: StorageAdapter
     refs: RefStore
+    syncer: Syncer
     secure: Callable[[str | None, int, int], None]
 
     def open(self, branch: BranchIdentity) -> ManifestHandle:
@@ -89,11 +91,17 @@ def v1_to_v2(graph: Migrating, branch: BranchIdentity) -> None:
 
 
 def v2_to_v3(graph: Migrating, branch: BranchIdentity) -> None:
-    """Remove the staging refs of runs from the manifest (X6)."""
+    """Remove the staging refs of runs from the manifest (X6).
+
+    A ref that came back with the power would be a branch for the next step. The sync is also for those that
+    a runner before this one has dropped.
+    """
     if branch.is_main and not has_lineage(graph.older().read(graph.open(branch))):
+        address = graph.coordinator.address()
         for ref in run_refs(graph.coordinator):
-            graph.refs.drop(TableAddress(graph.coordinator.address().uri, ref))
+            graph.refs.drop(TableAddress(address.uri, ref))
             hit("migration.v2_to_v3.post_ref_drop")
+        graph.syncer.sync([graph.refs.notes(address)], stage="manifest")
     hit("migration.v2_to_v3.pre_stamp")
 
 

@@ -257,7 +257,7 @@ def _migration(parts: Parts) -> "Migrate":
         from omnigraph.history.migrations import Migrating, migrate
 
         parts.check_writer()
-        graph = Migrating(parts.coordinator, parts.branches, parts.adapter, parts.refs, secure)
+        graph = Migrating(parts.coordinator, parts.branches, parts.adapter, parts.refs, parts.syncer, secure)
         return migrate(graph, branch)
 
     return run

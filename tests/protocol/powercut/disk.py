@@ -11,6 +11,7 @@ Nothing here knows the engine: `os.fsync` is watched, and the one call that sync
 import os
 import random
 import shutil
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -57,18 +58,21 @@ class Disk:
         """Record every sync of a block; `before_sync` is called before each one takes effect."""
         real_fsync = os.fsync
         real_file_system_sync = durability._sync_file_system
+        one_at_a_time = threading.RLock()  # some work syncs from several threads
 
         def fsync(descriptor: int) -> None:
             path = Path(f"/proc/self/fd/{descriptor}").readlink()
             if path == self.root.parent or path.is_relative_to(self.root):
-                before_sync()
-                self._take(path)
+                with one_at_a_time:
+                    before_sync()
+                    self._take(path)
             real_fsync(descriptor)
 
         def file_system_sync(folder: Path) -> None:
-            before_sync()
-            self.start()
-            self.syncs += 1
+            with one_at_a_time:
+                before_sync()
+                self.start()
+                self.syncs += 1
             real_file_system_sync(folder)
 
         with (

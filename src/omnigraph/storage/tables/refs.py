@@ -80,11 +80,14 @@ class RefStore:
         """Return the local files that a new ref consists of, for syncing; none on an object store."""
         if address.local_path is None:
             return ()
-        root = TableAddress(address.uri).local_path
         return (
-            f"{root}/_refs/branches/{address.ref}.json",
+            f"{self.notes(address)}/{address.ref}.json",
             *files_between(self._store, address, older=None, newer=version),
         )
+
+    def notes(self, address: TableAddress) -> str:
+        """Return the local folder that names the refs of a table; synced, it forgets the dropped ones."""
+        return f"{TableAddress(address.uri).local_path}/_refs/branches"
 
 
 def _is_minted(ref: str) -> bool:
