@@ -36,17 +36,21 @@ PAIR = (
     "query m($h: String, $a: I64) { insert Person { handle: $h, age: $a } "
     'insert Knows { from: $h, to: "first" } }'
 )
+THREE = (
+    "query m($h: String, $a: I64) { insert Person { handle: $h, age: $a } "
+    'insert Knows { from: $h, to: "first" } insert Filler { name: $h } }'
+)
 ONE_HOP = (
     "query q($h: String) { match { $p: Person { handle: $h } $p knows $f } return { $f.handle, $f.age } }"
 )
 SEEDED_FROM = 10  # commits that are made one by one before the others are written at once
+COMMITS = {"commit, one table": INSERT, "commit, two tables": PAIR, "commit, three tables": THREE}
 OPERATIONS = (
     "open read-only",
     "first query",
     "warm query",
     "open read-write",
-    "commit, one table",
-    "commit, two tables",
+    *COMMITS,
     "branch create",
     "merge 10 + 10",
 )
@@ -158,7 +162,7 @@ def measure(proxy: StoreProxy, case: Case, options: argparse.Namespace) -> dict[
     opened.pop().close()
     take("open read-write", lambda: opened.append(omnigraph.open(uri)))
     graph = opened[0]
-    for name, source in (("commit, one table", INSERT), ("commit, two tables", PAIR)):
+    for name, source in COMMITS.items():
         graph.mutate(source, params={"h": f"{name} warm", "a": 1})
         for number in range(options.commits):
             take(name, _mutation(graph, source, f"{name} {number}"))
@@ -188,7 +192,7 @@ def _people(letter: str) -> bytes:
 def print_header() -> None:
     """Print the names of the columns."""
     kinds = "".join(f"{kind:>7}" for kind in KINDS)
-    print(f"{'depth':>6} {'unfolded':>8}  {'operation':<19} {'all':>4}{kinds}  {'chain':>5} {'ms':>6}")
+    print(f"{'depth':>6} {'unfolded':>8}  {'operation':<20} {'all':>4}{kinds}  {'chain':>5} {'ms':>6}")
 
 
 def print_samples(case: Case, name: str, samples: list[Asked], *, by_object: bool) -> None:
@@ -197,7 +201,7 @@ def print_samples(case: Case, name: str, samples: list[Asked], *, by_object: boo
     kinds = "".join(f"{chosen.of_kind(kind):7d}" for kind in KINDS)
     ms = median(sample.ms for sample in samples)
     print(
-        f"{case.depth:6d} {case.unfolded:8d}  {name:<19} {len(chosen.requests):4d}{kinds}  "
+        f"{case.depth:6d} {case.unfolded:8d}  {name:<20} {len(chosen.requests):4d}{kinds}  "
         f"{chosen.chain:5d} {ms:6.0f}",
         flush=True,
     )

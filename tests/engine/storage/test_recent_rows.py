@@ -13,8 +13,9 @@ from omnigraph.core.errors import InvariantViolation
 from omnigraph.storage.tables.handle import SnapshotHandle, TableAddress
 from omnigraph.storage.tables.recent_rows import (
     BYTES_MAX,
-    READ_MAX,
+    FILES_MAX,
     ROWS_MAX,
+    as_written,
     from_document,
     refreshed,
     to_document,
@@ -144,6 +145,65 @@ def test_only_what_is_newer_is_read_again(address: TableAddress, monkeypatch: py
     assert len(again) == SMALL
 
 
+def append_ours(store: TableStore, address: TableAddress, *numbers: int, size: int = 1) -> None:
+    """Append rows as a stager does that writes to a store."""
+    written = lance.fragment.write_fragments(rows(*numbers, size=size), address.uri)
+    store.keep_written(address, as_written(written, rows(*numbers, size=size)))
+    version = lance.dataset(address.uri).version
+    lance.LanceDataset.commit(address.uri, lance.LanceOperation.Append(written), read_version=version)
+
+
+@pytest.mark.case("engine", 449)
+def test_what_was_just_written_is_not_read(address: TableAddress) -> None:
+    store = TableStore()
+    append_ours(store, address, 10)
+    append_ours(store, address, *range(2_000, 2_000 + ROWS_MAX + 1))
+    handle = store.open_head(address)
+    expected = by_row_id(read_rows(TableStore().open_head(address), ["text", "id"]))
+    without_files(handle)
+
+    assert [table["id"].to_pylist() for table in handle.recent.values()] == [["k10"]]
+    assert by_row_id(read_rows(handle, ["text", "id"])) == expected
+
+
+@pytest.mark.case("engine", 449)
+def test_what_others_wrote_between_own_writes_is_kept_as_well(address: TableAddress) -> None:
+    store = TableStore()
+    store.recent_files(address, store.open_head(address).version)
+    append(address, 10)
+    append_ours(store, address, 11)
+    without_files(store.open_head(address))  # that of the other is not among them
+
+    kept = store.recent_files(address, store.open_head(address).version)
+
+    assert [table["id"].to_pylist() for table in kept.values()][-2:] == [["k10"], ["k11"]]
+    assert len(kept) == SMALL + 2
+
+
+def test_what_was_just_written_is_bounded_and_the_newest(address: TableAddress) -> None:
+    store = TableStore()
+    for number in range(10, 14):
+        append_ours(store, address, number, size=BYTES_MAX // 3)
+    assert [table["id"].to_pylist() for table in store.open_head(address).recent.values()] == [
+        ["k12"],
+        ["k13"],
+    ]
+
+    for number in range(20, 20 + FILES_MAX + 3):
+        append_ours(store, address, number)
+    assert len(store.open_head(address).recent) == FILES_MAX
+
+
+def test_a_few_rows_of_many_hold_no_memory_of_the_others(address: TableAddress) -> None:
+    many = rows(*range(ROWS_MAX), size=10_000)
+    written = lance.fragment.write_fragments(many.slice(3, 2), address.uri)
+
+    (kept,) = as_written(written, many.slice(3, 2)).values()
+
+    assert kept["id"].to_pylist() == ["k3", "k4"]
+    assert kept.get_total_buffer_size() < 50_000
+
+
 def test_what_is_kept_is_bounded_and_the_newest(address: TableAddress) -> None:
     for number in range(10, 14):
         append(address, number, size=BYTES_MAX // 3)
@@ -154,12 +214,12 @@ def test_what_is_kept_is_bounded_and_the_newest(address: TableAddress) -> None:
 
 def test_of_very_many_fragments_the_newest_are_read(tmp_path: Path) -> None:
     address = TableAddress(str(tmp_path / "table"))
-    for number in range(READ_MAX + 3):
+    for number in range(FILES_MAX + 3):
         lance.write_dataset(
             rows(number), address.uri, mode="append" if number else "create", enable_stable_row_ids=True
         )
 
-    assert len(refreshed(lance.dataset(address.uri), {})) == READ_MAX
+    assert len(refreshed(lance.dataset(address.uri), {})) == FILES_MAX
 
 
 def test_a_document_keeps_rows_and_files(address: TableAddress) -> None:

@@ -3,13 +3,17 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import lance
 import obstore
 import pyarrow as pa
 import pytest
+from lance import LanceDataset, LanceOperation, Transaction
+from lance.fragment import write_fragments
+from lance.lance import _Session as Session
 
 from omnigraph import INTERNAL_SCHEMA_VERSION
 from omnigraph.commit.sidecar import RECOVERY_DIR
@@ -25,6 +29,7 @@ from omnigraph.storage.control.lease import LEASE_LIFETIME
 from omnigraph.storage.control.object_store import ObjectStore
 from omnigraph.storage.control.uri import GraphRoot
 from omnigraph.storage.files.version_file import version_file_name
+from omnigraph.storage.tables import shapes
 from omnigraph.storage.tables.recent_rows import ROWS_MAX
 from omnigraph.storage.tables.table import TableAddress, TableStore
 from omnigraph.storage.versions.newest import TRUSTED_S
@@ -232,33 +237,77 @@ def test_a_version_that_is_open_is_not_asked_for_again(endpoint: str, proxy: Sto
 
 
 @pytest.mark.case("engine", 446)
-@pytest.mark.parametrize(("query", "tables"), [(INSERT, 1), (PAIR, 2)], ids=["one-table", "two-tables"])
+@pytest.mark.parametrize("tables", [1, 2, 3, 5])
 def test_a_commit_asks_for_little_however_many_there_are(
-    proxy: StoreProxy, tmp_path: Path, query: str, tables: int
+    proxy: StoreProxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tables: int
 ) -> None:
-    few, many = (_asked_by_commits(tmp_path / str(n), n, query, proxy) for n in (3, 30))
+    monkeypatch.setenv("OMNIGRAPH_WRITER_LIFETIME", "3600")  # neither a beat nor a sweep in between
+    few, many = (_asked_by_commits(tmp_path / str(n), n, tables, proxy) for n in (3, 30))
 
     assert few == many
-    kinds = Counter(few)
-    assert kinds["GET"] + kinds["HEAD"] <= 4 + 2 * tables
-    assert kinds["LIST"] <= 3
-    assert kinds["PUT"] <= 3 * tables + 5  # the head note is one more
+    # The manifest is looked at twice, each table once; the sidecar and three objects of the manifest are put.
+    assert Counter(few) == {"HEAD": 2 + tables, "LIST": tables + 1, "PUT": 3 * tables + 5, "POST": 1}
 
 
-def _asked_by_commits(folder: Path, commits: int, query: str, proxy: StoreProxy) -> list[str]:
+def _asked_by_commits(folder: Path, commits: int, tables: int, proxy: StoreProxy) -> list[str]:
     """Return what a warm commit asks for while it is waited for."""
-    uri = written(folder, commits, proxy)
-    with open_graph(uri) as graph:
+    numbers = range(tables)
+    schema = "\n".join(f"node T{number} {{ k: String @key }}" for number in numbers)
+    query = f"query m($k: String) {{ {' '.join(f'insert T{number} {{ k: $k }}' for number in numbers)} }}"
+    with init(folder, schema, durability="process") as graph:
+        for number in range(commits):
+            graph.mutate(query, params={"k": f"{number}"})
+    with open_graph(upload(folder, proxy.endpoint)) as graph:
         notes = internals(graph).parts.coordinator.notes
         assert notes is not None
+        for key in ("first", "second", "third"):
+            graph.mutate(query, params={"k": key})
+            left = asked(proxy, notes.finish)
+        assert [(one.kind, one.key.rpartition("/")[2]) for one in left] == [("PUT", "_head_note")]
         notes.is_kept = False  # they are written behind commits, also while another one is measured
-        for handle in ("first", "second", "third"):
-            graph.mutate(query if handle != "first" else INSERT, params={"h": handle})
         proxy.delay_s = 0.05  # so that requests that are made at once overlap
-        requests = asked(proxy, lambda: graph.mutate(query, params={"h": "warm"}))
+        requests = asked(proxy, lambda: graph.mutate(query, params={"k": "warm"}))
         proxy.delay_s = 0.0
     assert longest_chain(requests) <= 14
     return sorted(one.kind for one in requests)
+
+
+def test_guard_every_commit_but_two_kinds_lists_the_versions_of_its_table(
+    endpoint: str, proxy: StoreProxy
+) -> None:
+    root = new_root(endpoint)
+    options, addresses = root.storage_options, (root.child(f"nodes/{number}") for number in range(9))
+
+    @contextmanager
+    def lock(_version: int) -> Iterator[None]:
+        yield
+
+    def listings(commit: Callable[[lance.LanceDataset, LanceOperation.BaseOperation], object]) -> int:
+        rows = pa.table({"x": [1]})
+        made = lance.write_dataset(rows, next(addresses), storage_options=options)
+        dataset = lance.dataset(made.uri, version=1, storage_options=options, session=Session())
+        update = shapes.addition(dataset, shapes.write_rows(dataset, rows))
+        return Counter(one.kind for one in asked(proxy, lambda: commit(dataset, update)))["LIST"]
+
+    def committed(how: dict[str, Any]) -> Callable[[LanceDataset, LanceOperation.BaseOperation], object]:
+        return lambda dataset, update: LanceDataset.commit(dataset, update, read_version=1, **how)
+
+    def overwrite(dataset: lance.LanceDataset, _: LanceOperation.BaseOperation) -> object:
+        operation = LanceOperation.Overwrite(dataset.schema, [])
+        return LanceDataset.commit(dataset, operation, read_version=1, max_retries=0)
+
+    def append(dataset: lance.LanceDataset, _: LanceOperation.BaseOperation) -> object:
+        made = write_fragments(pa.table({"x": [2]}), dataset, return_transaction=True)
+        assert isinstance(made, Transaction)
+        return LanceDataset.commit_batch(dataset, [made], max_retries=0)
+
+    assert listings(committed({"max_retries": 0})) == 1
+    assert listings(committed({})) == 1
+    assert listings(committed({"max_retries": 0, "enable_v2_manifest_paths": True})) == 1
+    assert listings(committed({"max_retries": 0, "commit_lock": lock})) == 1
+    assert listings(append) == 1
+    assert listings(committed({"detached": True})) == 0  # and becomes no version of the table
+    assert listings(overwrite) == 0  # and drops the indexes
 
 
 @pytest.mark.case("engine", 447)

@@ -4,6 +4,7 @@ Y1  They are kept by the name of their data file. A file is written once under a
     change, whatever is committed later.
 Y2  They stand for a fragment that consists of just that file, with as many rows and none deleted. Every other
     fragment is read from the store. So they may be missing, and are never wrong.
+Y3  Rows that this process writes are kept as it wrote them: no file is read to learn what was just put there.
 """
 
 import base64
@@ -14,13 +15,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from lance import LanceDataset, LanceFragment
-from lance.fragment import RowIdSequence
+from lance.fragment import FragmentMetadata, RowIdSequence
 
 from omnigraph.storage.files.data_file import data_file_name
 
 ROWS_MAX = 64  # of a fragment that is kept
 BYTES_MAX = 131_072  # of the rows kept for one table
-READ_MAX = 64  # fragments that are read to be kept; a commit adds one, and after as many a table is folded
+FILES_MAX = 64  # fragments that are kept; a commit adds one, and after as many a table is folded
 _ADDRESS = "_rowaddr"
 _SPECIAL = ("_rowid", _ADDRESS)
 RecentFiles = Mapping[str, pa.Table]
@@ -28,7 +29,10 @@ RecentFiles = Mapping[str, pa.Table]
 
 def small_file(fragment: LanceFragment) -> str | None:
     """Return the one data file of a small fragment without deletions; `None` for any other fragment (Y2)."""
-    metadata = fragment.metadata
+    return _only_file(fragment.metadata)
+
+
+def _only_file(metadata: FragmentMetadata) -> str | None:
     if metadata.deletion_file is not None or len(metadata.files) != 1 or metadata.physical_rows > ROWS_MAX:
         return None
     file = metadata.files[0]
@@ -66,20 +70,36 @@ def _row_ids(fragment: LanceFragment) -> "np.ndarray[Any, np.dtype[np.uint64]] |
     return sequence.to_pyarrow().to_numpy().astype(np.uint64)
 
 
-def refreshed(dataset: LanceDataset, files: RecentFiles) -> dict[str, pa.Table]:
-    """Return what to keep of a version: what is known of its small fragments, and newer ones, read now."""
+def as_written(written: Sequence[FragmentMetadata], rows: pa.Table) -> dict[str, pa.Table]:
+    """Return rows that were written just now, by their data file; none if that is not one small file (Y3)."""
+    path = _only_file(written[0]) if len(written) == 1 else None
+    # A copy: a few rows of a large table would hold all of its memory.
+    return {} if path is None else {path: rows.take(np.arange(rows.num_rows))}
+
+
+def refreshed(
+    dataset: LanceDataset, files: RecentFiles, written: RecentFiles | None = None
+) -> dict[str, pa.Table]:
+    """Return what to keep of a version: what is known of its small fragments, and newer ones.
+
+    Those that this process wrote are known from there (Y3), others are read now.
+    """
+    ours = written or {}
     small = {path: part for part in dataset.get_fragments() if (path := small_file(part)) is not None}
     newest = max((part.fragment_id for path, part in small.items() if path in files), default=-1)
-    newer = [path for path, part in small.items() if part.fragment_id > newest]
-    known = dict(files) | _read(dataset, {path: small[path] for path in newer[-READ_MAX:]})
+    newer = [path for path, part in small.items() if part.fragment_id > newest and path not in ours]
+    known = {**files, **ours, **_read(dataset, {path: small[path] for path in newer[-FILES_MAX:]})}
+    fitting = {path: known[path] for path in small if path in known and known[path].schema == dataset.schema}
+    return newest_files(fitting)
+
+
+def newest_files(files: RecentFiles) -> dict[str, pa.Table]:
+    """Return as many files as may be kept for one table, from the last of them on."""
     kept: dict[str, pa.Table] = {}
     size = 0
-    for path in reversed(small):  # the newest first
-        rows = known.get(path)
-        if rows is None or rows.schema != dataset.schema:
-            continue
+    for path, rows in reversed(list(files.items())):
         size += rows.nbytes
-        if size > BYTES_MAX:
+        if size > BYTES_MAX or len(kept) == FILES_MAX:
             break
         kept[path] = rows
     return dict(reversed(kept.items()))

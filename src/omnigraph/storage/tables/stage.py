@@ -26,6 +26,7 @@ from omnigraph.storage.tables.create import commit_first_version
 from omnigraph.storage.tables.index import IndexRequest, PendingColumn
 from omnigraph.storage.tables.known_ids import ROWS_MAX, UNCHANGED, IdChange
 from omnigraph.storage.tables.lance_errors import LANCE_ERRORS, classify, translate, translated
+from omnigraph.storage.tables.recent_rows import as_written
 from omnigraph.storage.tables.rows import ReplacedRows, row_addresses
 from omnigraph.storage.tables.staged import CommittedTable, StagedWrite, index_files, new_files
 from omnigraph.storage.tables.table import SnapshotHandle, TableAddress, TableStore
@@ -57,9 +58,7 @@ class TableStager:
     def stage_append_chunks(self, handle: SnapshotHandle, chunks: Iterable[pa.Table]) -> StagedWrite:
         """Prepare rows whose ids the table does not have, written chunk by chunk as they come."""
         dataset, schema = handle._dataset, handle.schema
-        fragments = [
-            fragment for chunk in chunks for fragment in shapes.write_rows(dataset, _conform(chunk, schema))
-        ]
+        fragments = [part for chunk in chunks for part in self._write(handle, _conform(chunk, schema))]
         return _addition(handle, fragments, new_files(handle.address, dataset, new=fragments))
 
     def stage_fragments(
@@ -110,7 +109,7 @@ class TableStager:
         rows = _conform(table, handle.schema)
         assert len(rows["id"].unique()) == rows.num_rows, "the ids of an upsert are distinct"
         if handle.fragment_count == 0:
-            fragments = shapes.write_rows(handle._dataset, rows)
+            fragments = self._write(handle, rows)
             files = new_files(handle.address, handle._dataset, new=fragments)
             return _addition(handle, fragments, files, "upsert")
         staged = self.stage_upsert_chunks(handle, [(rows, None)])
@@ -160,20 +159,27 @@ class TableStager:
         self, handle: SnapshotHandle, rows: pa.Table, row_ids: RowNumbers, places: RowNumbers
     ) -> list[FragmentMetadata]:
         """Write rows of which the first replace others, in the order of row ids."""
-        dataset, count = handle._dataset, len(row_ids)
+        count = len(row_ids)
         if not carried.is_long(row_ids):
-            written = shapes.write_rows(dataset, rows)
+            written = self._write(handle, rows)
             for fragment, start in _starts(written):
                 if start < count:
                     carried.carry_inline(fragment, row_ids[start : start + fragment.physical_rows])
             return written
-        written = shapes.write_rows(dataset, rows.slice(0, count))
+        written = self._write(handle, rows.slice(0, count))
         created_at = carried.created_versions(handle, row_ids, places)
         for fragment, start in _starts(written):
             part = slice(start, start + fragment.physical_rows)
             file = carried.RowIdFile(handle.address.open_uri, self._store.storage_options)
             file.write(fragment, row_ids[part], created_at[part])
-        return written + shapes.write_rows(dataset, rows.slice(count))
+        return written + self._write(handle, rows.slice(count))
+
+    def _write(self, handle: SnapshotHandle, rows: pa.Table) -> list[FragmentMetadata]:
+        """Write rows as fragments; a store is not asked later on for the few that are just written."""
+        written = shapes.write_rows(handle._dataset, rows)
+        if handle.address.local_path is None:
+            self._store.keep_written(handle.address, as_written(written, rows))
+        return written
 
     def stage_overwrite(
         self, handle: SnapshotHandle, schema: pa.Schema, table: pa.Table | None

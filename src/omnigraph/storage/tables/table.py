@@ -33,7 +33,7 @@ from omnigraph.storage.tables.index import Coverage, index_extents
 from omnigraph.storage.tables.known_ids import ROWS_MAX, KnownIds
 from omnigraph.storage.tables.lance_errors import damage_told, translated
 from omnigraph.storage.tables.listed_refs import listed_refs
-from omnigraph.storage.tables.recent_rows import RecentFiles, refreshed
+from omnigraph.storage.tables.recent_rows import RecentFiles, newest_files, refreshed
 from omnigraph.storage.tables.rows import find_rows
 from omnigraph.storage.versions.newest import NewestVersions, RefStart, RefStarts, RowSequences
 
@@ -47,6 +47,7 @@ __all__ = [
 ]
 
 HANDLES_MAX = 256  # open versions kept for reuse; each holds a manifest in memory, a few KB to a few MB
+WRITTEN_MAX = 64  # tables whose newest rows are kept as they were written, 128 KiB each at most
 FINISHED_MAX = 1_000  # counts of closed handles waiting to be added up
 
 
@@ -97,6 +98,7 @@ class TableStore:
         self._live: weakref.WeakSet[SnapshotHandle] = weakref.WeakSet()
         self._counter = _IoCounter()
         self._recent: dict[str, RecentFiles] = {}  # rows in memory, by the place of their table
+        self._written: Recent[str, RecentFiles] = Recent(WRITTEN_MAX)  # likewise, by this process
         self.before_open: Callable[[TableAddress, int], None] | None = None  # may raise: nothing is read then
 
     @cached_property
@@ -346,6 +348,7 @@ class TableStore:
         self._newest.forget(address)
         self.ref_starts.forget(address)
         self.known_ids.forget(address)
+        self._written.forget(lambda uri: uri == address.open_uri)
 
     def forget_versions(self, address: TableAddress, versions: Collection[int]) -> None:
         """Drop what is kept about versions that are gone."""
@@ -356,8 +359,18 @@ class TableStore:
         """Have what is opened from now on use rows of small fragments that are in memory."""
         self._recent[address.open_uri] = files
 
+    def keep_written(self, address: TableAddress, files: RecentFiles) -> None:
+        """Have what is opened from now on use rows that were just written, whatever becomes of the write."""
+        if files:
+            with self._lock:
+                kept = newest_files({**self._written_files(address), **files})
+                self._written.put(address.open_uri, kept)
+
+    def _written_files(self, address: TableAddress) -> RecentFiles:
+        return self._written.get(address.open_uri) or {}
+
     def recent_files(self, address: TableAddress, version: int) -> RecentFiles:
-        """Return rows of the small fragments of a table; new ones are read if the version is open.
+        """Return rows of the small fragments of a table; new ones of others are read if the version is open.
 
         Raises:
             StorageError: the store failed.
@@ -367,7 +380,8 @@ class TableStore:
         if handle is None:
             return known
         with translated(f"read {address.open_uri}"):
-            self._recent[address.open_uri] = files = refreshed(handle._dataset, known)
+            files = refreshed(handle._dataset, known, self._written_files(address))
+        self._recent[address.open_uri] = files
         return files
 
     def count_io(self, dataset: LanceDataset) -> None:
@@ -428,7 +442,7 @@ class TableStore:
         return at_home(address, dataset, storage_options=self._storage_options, session=self._session)
 
     def _keep(self, address: TableAddress, dataset: LanceDataset) -> SnapshotHandle:
-        recent = self._recent.get(address.open_uri, {})
+        recent = {**self._recent.get(address.open_uri, {}), **self._written_files(address)}
         handle = SnapshotHandle(address, dataset.version, dataset, recent)
         kept = self._handles.keep((address, handle.version), handle)
         self._probes.put(address.open_uri, kept)
