@@ -12,11 +12,13 @@ from omnigraph.core.errors import (
     BadRequest,
     ConflictError,
     ExpectedVersionMismatch,
+    SchemaContractConflict,
     StorageError,
     VersionNotFound,
 )
 from omnigraph.core.failpoint import InjectedFault, failpoint
 from omnigraph.history.commits import RECOVERY_ACTOR
+from omnigraph.history.contract import SCHEMA_FILES
 from omnigraph.operations import repair as verbs
 from omnigraph.operations.open import make_parts
 from omnigraph.operations.verify.verify import verify_place
@@ -351,6 +353,75 @@ def test_a_branch_goes_back_alone(root: Path) -> None:
         assert "j2" not in names(graph, "june")
         assert len(names(graph)) == 6
         insert(graph, "j3", "june")
+
+
+# Across a change of the schema
+
+WIDER = "node Person { name: String @key\n age: I32?\n city: String? }\nnode Town { name: String @key }"
+NARROWER = "node Other { name: String @key }"
+
+
+def schema_files(root: Path) -> dict[str, str]:
+    return {name: (root / name).read_text() for name in SCHEMA_FILES}
+
+
+@pytest.mark.case("engine", 620)
+@pytest.mark.parametrize("schema", [WIDER, NARROWER])
+def test_a_repair_across_a_change_of_the_schema_writes_the_schema_files_again(
+    root: Path, schema: str
+) -> None:
+    before = schema_files(root)
+    last = newest(root)
+    with og.open(root) as graph:
+        graph.apply_schema(schema, index=False)
+    changed = schema_files(root)
+    given_up = newest(root)
+
+    og.repair(root, last)
+
+    assert schema_files(root) == before
+    with og.open(root, mode="ro") as graph:
+        assert names(graph) == ALL
+    assert verify_place(str(root)).is_whole
+
+    og.repair(root, given_up)
+
+    assert schema_files(root) == changed
+    with og.open(root) as graph:
+        assert graph.schema() == schema
+    assert verify_place(str(root)).is_whole
+
+
+@pytest.mark.case("engine", 620)
+@pytest.mark.parametrize("place", ["repair.post_sidecar_pre_manifest", "repair.post_manifest_pre_tables"])
+def test_a_repair_that_died_leaves_schema_files_that_are_written_again(root: Path, place: str) -> None:
+    before = schema_files(root)
+    last = newest(root)
+    with og.open(root) as graph:
+        graph.apply_schema(WIDER, index=False)
+    changed = schema_files(root)
+    with failpoint(place, "raise"), pytest.raises(InjectedFault):
+        og.repair(root, last)
+
+    with og.open(root, mode="ro") as graph:
+        assert len(names(graph)) == len(ALL)
+    assert schema_files(root) == changed, "a read-only open writes nothing"
+    og.open(root).close()
+
+    assert schema_files(root) == (before if "post_manifest" in place else changed)
+
+
+@pytest.mark.case("engine", 620)
+def test_files_of_no_schema_that_the_graph_ever_had_are_refused_after_a_repair_too(root: Path) -> None:
+    last = newest(root)
+    with og.open(root) as graph:
+        graph.apply_schema(WIDER, index=False)
+    with failpoint("repair.post_manifest_pre_tables", "raise"), pytest.raises(InjectedFault):
+        og.repair(root, last)
+    (root / "_schema.pg").write_text("node Forged { name: String @key }")
+
+    with pytest.raises(SchemaContractConflict):
+        og.open(root)
 
 
 # Those who die in between

@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omnigraph.catalog.build import ir_text
+from omnigraph.catalog.identity import accept_first
 from omnigraph.commit.recovery.kinds import RecoveryKind
 from omnigraph.commit.schema_change import EndedTable, RenamedTable, SchemaChange
 from omnigraph.commit.sidecar import (
@@ -24,6 +26,7 @@ from omnigraph.commit.sidecar import (
 )
 from omnigraph.commit.sidecar_reader import read_sidecar
 from omnigraph.core.errors import SidecarCorrupt, SidecarTooNew
+from omnigraph.history.contract import compiled
 from omnigraph.history.identity import MAIN_BRANCH, BranchIdentity, TableIdentity
 
 OPERATION = "01J00000000000000000000000"
@@ -230,9 +233,10 @@ def test_a_format_that_no_build_of_this_stamp_wrote_is_corrupt(version: int) -> 
         read_sidecar(NAME, written(schema_version=version))
 
 
+SOURCE = "node A { k: String @key }"
 CHANGE = SchemaChange(
-    "{}",
-    "node A { k: String @key }",
+    ir_text(accept_first(compiled(SOURCE))),
+    SOURCE,
     7,
     (RenamedTable(3, 4, "node:A", "node:B"),),
     (EndedTable(5, 6, "edge:E", 2),),

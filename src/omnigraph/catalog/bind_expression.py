@@ -27,7 +27,7 @@ from omnigraph.catalog.bound import (
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType, Property
 from omnigraph.core.diagnostics import Diagnostic
 from omnigraph.core.errors import ExecutionError
-from omnigraph.core.limits import VECTOR_DIMENSION_MAX
+from omnigraph.core.limits import VECTOR_DIMENSION_STORED_MAX
 from omnigraph.core.source_errors import TypeCheckError
 from omnigraph.core.span import Source, Span
 from omnigraph.core.temporal import parse_date, parse_datetime
@@ -64,8 +64,10 @@ class Scope:
         self.variables: dict[str, NodeType | EdgeType] = {}
         for parameter in parameters:
             dimension = parameter.type.dimension
-            if dimension is not None and not 1 <= dimension <= VECTOR_DIMENSION_MAX:
-                message = f"the dimension of '${parameter.name}' is not between 1 and {VECTOR_DIMENSION_MAX}"
+            if dimension is not None and not 1 <= dimension <= VECTOR_DIMENSION_STORED_MAX:
+                message = (
+                    f"the dimension of '${parameter.name}' is not between 1 and {VECTOR_DIMENSION_STORED_MAX}"
+                )
                 self.fail(None, message, parameter.span)
             self.parameters[parameter.name] = parameter.type
 

@@ -25,7 +25,7 @@ from omnigraph.catalog.shape import (
     desire,
 )
 from omnigraph.core.diagnostics import Diagnostic
-from omnigraph.core.limits import DIAGNOSTICS_MAX
+from omnigraph.core.limits import DIAGNOSTICS_MAX, VECTOR_DIMENSION_MAX, VECTOR_DIMENSION_STORED_MAX
 from omnigraph.core.source_errors import CatalogError
 from omnigraph.core.span import Source
 from omnigraph.core.values import Scalar, ValueType, read_json
@@ -75,8 +75,21 @@ def read_schema(source: Source) -> DesiredSchema:
         ParseError: the text does not parse or breaks a rule of one source.
         CatalogError: it parses but does not make a valid catalog.
     """
+    return _read(source, VECTOR_DIMENSION_MAX)
+
+
+def reread_schema(source: Source) -> DesiredSchema:
+    """Return the checked shape of a schema that a graph has already: its vectors may be any that exist.
+
+    Raises:
+        ParseError, CatalogError: it is no valid schema.
+    """
+    return _read(source, VECTOR_DIMENSION_STORED_MAX)
+
+
+def _read(source: Source, dimension_max: int) -> DesiredSchema:
     file = parse_schema(source)
-    check_schema(file)
+    check_schema(file, dimension_max=dimension_max)
     check_catalog(file)
     return desire(file)
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import TypeVar
 
-from omnigraph.catalog.build import read_schema
+from omnigraph.catalog.build import reread_schema
 from omnigraph.catalog.identity import AcceptedSchema, PropertyKey, TypeKey
 from omnigraph.catalog.render import render_schema
 from omnigraph.catalog.shape import DeclarationKind, PropertyShape, Rule, SchemaShape, TypeShape
@@ -50,7 +50,7 @@ def merge_schemas(base: AcceptedSchema, ours: AcceptedSchema, theirs: AcceptedSc
     shape = _named(types)
     text = render_schema(shape)
     try:
-        desired = read_schema(Source(text, "the merged schema"))
+        desired = reread_schema(Source(text, "the merged schema"))
     except (ParseError, CatalogError) as error:  # M4
         return MergedSchemas(None, text, (SchemaConflict("schema", None, str(error)),))
     type_ids: dict[TypeKey, int] = {(item.kind, item.shape.name): item.id for item in types}

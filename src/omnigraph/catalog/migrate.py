@@ -2,6 +2,7 @@
 
 M1  Every difference is classified. A change that no rule covers becomes one unsupported change on `schema`.
 M2  The plan depends only on the two shapes and the hints: same input, same steps in the same order.
+M3  A schema without any type is taken for a mistake, unless data may be lost.
 """
 
 from collections.abc import Iterator
@@ -38,6 +39,10 @@ WIDENINGS: dict[Scalar, frozenset[Scalar]] = {  # to types that hold every value
     Scalar.U32: frozenset({Scalar.I64, Scalar.U64, Scalar.F64}),
     Scalar.F32: frozenset({Scalar.F64}),
 }
+_NOTHING_LEFT = (  # an empty file is rather one that was not written, or the end of a pipe
+    "the schema has no type, which would drop every type of the graph: allow data loss "
+    "(--allow-data-loss) if that is meant"
+)
 _FREE_NOTES = frozenset({"description", "instruction"})  # texts for readers: they may change at any time
 
 
@@ -78,6 +83,8 @@ def plan_migration(
         CatalogError: a rename hint cannot be followed.
     """
     resolution = resolve(accepted, desired)
+    if not allow_data_loss and not desired.shape.types and accepted.shape.types:
+        return MigrationPlan((UnsupportedChange("schema", _NOTHING_LEFT),), resolution)
     planner = _Planner(accepted, desired, resolution, DropMode.HARD if allow_data_loss else DropMode.SOFT)
     return MigrationPlan(tuple(planner.steps()), resolution)
 

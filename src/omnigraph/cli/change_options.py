@@ -7,6 +7,7 @@ from typing import Any, TypedDict
 import click
 
 from omnigraph.cli.options import Decorated, with_options
+from omnigraph.cli.whole_numbers import WholeNumber
 
 KINDS = ("node", "edge")
 OPS = ("insert", "update", "delete")
@@ -21,7 +22,7 @@ _OPTIONS = (
     ),
 )
 limit_option = click.option(
-    "--limit", type=click.IntRange(min=1), metavar="N", help="Changes per page; 1000 if not given."
+    "--limit", type=WholeNumber(min=1), metavar="N", help="Changes per page; 1000 if not given."
 )
 
 

@@ -16,11 +16,20 @@ from omnigraph.commit.parts import Parts, host_name, process_id
 from omnigraph.commit.recovery.pending import lock_path
 from omnigraph.commit.sidecar import RECOVERY_DIR
 from omnigraph.core.errors import SchemaApplyInProgress, StorageError
+from omnigraph.core.ids import ulid_millis
 from omnigraph.core.values import read_json
 from omnigraph.history.branches import SCHEMA_APPLY_LOCK, control_file
 from omnigraph.storage.control.locks import WriterLock, is_taken
 
 LOCK_FILE = control_file(SCHEMA_APPLY_LOCK)
+_KINDS: dict[str, tuple[type, ...]] = {  # of the members: with another one the object is nobody's of ours
+    "operation_id": (str,),
+    "host": (str,),
+    "pid": (int,),
+    "started_at": (int,),
+    "writer_id": (str, type(None)),
+    "is_exclusive": (bool,),
+}
 TAKES_MAX = 3  # of the lock of a dead holder: others may be doing the same
 
 
@@ -45,9 +54,15 @@ class SchemaLockHolder:
         """Return what a control object says; None for one that nobody of ours wrote."""
         try:
             document = read_json(text)
-            return SchemaLockHolder(**document) if isinstance(document, dict) else None
-        except (ValueError, TypeError):
+        except ValueError:
             return None
+        if not isinstance(document, dict) or document.keys() != _KINDS.keys():
+            return None
+        if any(type(document[name]) not in kinds for name, kinds in _KINDS.items()):
+            return None
+        holder = SchemaLockHolder(**document)
+        ids = (holder.operation_id, *([] if holder.writer_id is None else [holder.writer_id]))
+        return None if any(ulid_millis(text) is None for text in ids) else holder
 
 
 def living_holder(parts: Parts) -> SchemaLockHolder | None:

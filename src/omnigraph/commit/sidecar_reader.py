@@ -3,6 +3,8 @@
 K1  The result is a sidecar that says what the file says, or a typed error that names the file, which stays.
 K2  What this build could not write back is refused: recovery rewrites a sidecar with its plan, and a member
     that it dropped would be lost to the build that knows it.
+K3  A schema is read to its end, in both of its forms, and they say the same: one that cannot be read would be
+    published, and no open could undo that.
 """
 
 import json
@@ -30,7 +32,8 @@ from omnigraph.commit.sidecar import (
     SidecarTable,
     WriterKind,
 )
-from omnigraph.core.errors import InvariantViolation, SidecarCorrupt, SidecarTooNew
+from omnigraph.core.errors import InvariantViolation, OmnigraphError, SidecarCorrupt, SidecarTooNew
+from omnigraph.history.contract import Contract, accepted_in, compiled
 from omnigraph.history.identity import MAIN, BranchIdentity, branch_name
 from omnigraph.storage.files.version_file import check_ref
 
@@ -143,14 +146,28 @@ def _plan(place: str, value: object) -> RecoveryPlan:
 
 def _schema_change(place: str, value: object) -> SchemaChange:
     entry = _exactly(place, value, _members_of(SchemaChange))
+    document = _text(f"{place}.ir_text", entry["ir_text"])
+    source = _text(f"{place}.source", entry["source"])
+    _check_schema(place, document, source)
     return SchemaChange(
-        ir_text=_text(f"{place}.ir_text", entry["ir_text"]),
-        source=_text(f"{place}.source", entry["source"]),
+        ir_text=document,
+        source=source,
         follows=_number(f"{place}.follows", entry["follows"]),
         renames=_each(_record(RenamedTable), f"{place}.renames", entry["renames"]),
         ends=_each(_record(EndedTable), f"{place}.ends", entry["ends"]),
         upgraded_to=_or_none(_ulid, f"{place}.upgraded_to", entry["upgraded_to"]),
     )
+
+
+def _check_schema(place: str, document: str, source: str) -> None:
+    """Compare the two forms of a schema, which recovery would publish for good (K3)."""
+    try:
+        accepted, declared = accepted_in(document), compiled(source)
+        Contract.of(declared, accepted)
+    except (OmnigraphError, LookupError) as error:
+        raise _Mistake(f"{place} is not a schema ({error!s:.120})") from error
+    if accepted.shape.hash != declared.shape.hash:
+        raise _Mistake(f"{place}.ir_text and {place}.source are not the same schema")
 
 
 # Single values

@@ -12,7 +12,8 @@ U32_MAX = 2**32 - 1
 U64_MAX = 2**64 - 1
 JSON_INTEGER_MAX = 2**53 - 1  # the largest integer that a client with double numbers reads exactly
 
-VECTOR_DIMENSION_MAX = I32_MAX  # Arrow's fixed-size lists count their items in a signed 32-bit integer
+VECTOR_DIMENSION_MAX = 65_536  # several times what models give; a batch of larger ones fits no memory
+VECTOR_DIMENSION_STORED_MAX = I32_MAX  # of vectors that graphs have already: Arrow counts items in 32 bits
 CARDINALITY_MAX = U32_MAX
 
 LINE_BYTES_MAX = (

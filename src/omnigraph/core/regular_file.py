@@ -57,11 +57,18 @@ def read_control_file(path: str | Path) -> bytes:
     """Return the content of one of a graph's own files, without blocking and up to a limit.
 
     Raises:
-        OSError: it cannot be read, is not a plain file, or is too large; `strerror` says what it is.
+        OSError: it cannot be read, is no plain file (a link is none), or is too large; `strerror` says
+            what it is.
     """
     status = os.stat(path)  # noqa: PTH116 - on the path of every commit
     _refuse(status, path)
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        # It may lead to any file of the user, whose text the errors about it would show.
+        raise OSError(errno.ELOOP, "it is a link, not a file", str(path)) from error
     with os.fdopen(descriptor, "rb", closefd=True) as file:
         _refuse(os.fstat(descriptor), path)  # it may have been replaced by something else
         data = file.read(CONTROL_BYTES_MAX + 1)

@@ -119,6 +119,25 @@ def named(value: object) -> str:
     return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
 
 
+def is_count(value: object, least: int = 0) -> bool:
+    """Say whether a value is a whole number that counts something; a truth value is none."""
+    return type(value) is int and least <= value <= I64_MAX
+
+
+def shown(value: object) -> str:
+    """Return a value as a program writes it, for a message; what it is, where that is long or fails.
+
+    Python refuses to write a number of more than 4,300 digits, and other classes are anybody's.
+    """
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001 - it is in a message about something else
+        return named(value)
+    return text if len(text) <= SHOWN_MAX else named(value)
+
+
+SHOWN_MAX = 80  # characters of a value in a message: more would hide what is said about it
+
 Json = dict[str, object]  # a document to write
 
 

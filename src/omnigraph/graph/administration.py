@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from omnigraph.catalog.model import Catalog
 from omnigraph.core.span import Source
+from omnigraph.graph.arguments import check_flags, given_callback
 from omnigraph.graph.source import text_source
 from omnigraph.operations.context import OpenGraph
 from omnigraph.operations.open import refresh
@@ -55,6 +56,7 @@ class Administration:
         """Return the steps from a branch's schema to that of a `.pg` text or file; nothing is written."""
         from omnigraph.operations.schema.apply import plan_schema
 
+        check_flags(allow_data_loss=allow_data_loss)
         source = text_source(text)
         return plan_schema(
             self._graph, source, branch=self._on(branch), allow_data_loss=allow_data_loss, actor=self._actor
@@ -77,6 +79,7 @@ class Administration:
         """
         from omnigraph.operations.schema.apply import apply_schema
 
+        check_flags(allow_data_loss=allow_data_loss, exclusive=exclusive, index=index)
         return apply_schema(
             self._graph,
             text_source(text),
@@ -94,6 +97,7 @@ class Administration:
         """Bring the changes of main's schema to a branch, as one commit; its rows stay as they are."""
         from omnigraph.operations.schema.upgrade import upgrade_branch
 
+        check_flags(index=index)
         return upgrade_branch(self._graph, name, actor=self._who(actor), message=message, index=index)
 
     def ensure_indices(self, *, branch: str | None = None, actor: str | None = None) -> "IndexResult":
@@ -122,7 +126,7 @@ class Administration:
         from omnigraph.operations.optimize import optimize
         from omnigraph.operations.progress import unseen
 
-        return optimize(self._graph, actor=self._who(actor), progress=progress or unseen)
+        return optimize(self._graph, actor=self._who(actor), progress=given_callback(progress, unseen))
 
     def cleanup(
         self,
@@ -148,13 +152,14 @@ class Administration:
         from omnigraph.operations.cleanup.cleanup import cleanup
         from omnigraph.operations.cleanup.model import silent
 
+        check_flags(dry_run=dry_run)
         return cleanup(
             self._graph,
             keep=keep,
             older_than=older_than,
             dry_run=dry_run,
             actor=self._who(actor),
-            progress=silent if progress is None else progress,
+            progress=given_callback(progress, silent),
         )
 
     def refresh(self) -> None:
@@ -185,8 +190,10 @@ class Administration:
         """
         from omnigraph.operations.verify.verify import verify
 
+        check_flags(deep=deep)
+        told = given_callback(progress, lambda _: None)
         self._graph.enter(self._actor, "read", branch)
-        return verify(self._graph.parts, branch=branch, deep=deep, progress=progress or (lambda _: None))
+        return verify(self._graph.parts, branch=branch, deep=deep, progress=told)
 
     def repair(
         self,
@@ -207,6 +214,7 @@ class Administration:
         """
         from omnigraph.operations.repair_drift import repair_drift
 
+        check_flags(confirm=confirm, force=force)
         return repair_drift(
             self._graph, confirm=confirm, force=force, branch=self._on(branch), actor=self._who(actor)
         )

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from omnigraph.graph.arguments import check_flags, given_callback, given_names, given_place, given_text
 from omnigraph.graph.opening import given_durability
 
 if TYPE_CHECKING:
@@ -41,13 +42,13 @@ def clone(
     from omnigraph.operations.clone.clone import clone
 
     return clone(
-        str(src),
-        str(dst),
-        branches=branches,
-        at=at,
+        given_place("src", src),
+        given_place("dst", dst),
+        branches=given_names("branches", branches),
+        at=given_text("at", at),
         depth=depth,
         durability=given_durability(durability),
-        progress=progress or silent,
+        progress=given_callback(progress, silent),
     )
 
 
@@ -71,4 +72,11 @@ def check_copy(
     from omnigraph.bulk.connect.progress import silent
     from omnigraph.operations.clone.check_copy import check_copy
 
-    return check_copy(str(src), str(dst), branches=branches, deep=deep, progress=progress or silent)
+    check_flags(deep=deep)
+    return check_copy(
+        given_place("src", src),
+        given_place("dst", dst),
+        branches=given_names("branches", branches),
+        deep=deep,
+        progress=given_callback(progress, silent),
+    )

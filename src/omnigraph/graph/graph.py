@@ -15,8 +15,9 @@ import pyarrow as pa
 from omnigraph.core.errors import BadRequest, BranchInUse
 from omnigraph.core.limits import PAGE_BYTES, PAGE_CHANGES, POLL_COMMITS
 from omnigraph.core.span import Source
-from omnigraph.core.values import named
+from omnigraph.core.values import is_count, named, shown
 from omnigraph.graph.administration import Administration
+from omnigraph.graph.arguments import check_flags, given_callback
 from omnigraph.graph.source import query_name, text_source
 from omnigraph.history.branches import trimmed_name
 from omnigraph.history.commits import GraphCommit
@@ -132,6 +133,7 @@ class Graph(Administration):
         from omnigraph.operations.load.inputs import given_inputs
         from omnigraph.operations.load.load import LoadOptions, load
 
+        check_flags(index=index, dry_run=dry_run, strict_columns=strict_columns)
         options = LoadOptions(
             mode,
             engine=engine,
@@ -139,7 +141,7 @@ class Graph(Administration):
             is_dry_run=dry_run,
             on_error=on_error,
             rejects=None if rejects is None else Path(rejects),
-            progress=silent if progress is None else progress,
+            progress=given_callback(progress, silent),
             has_strict_columns=strict_columns,
         )
 
@@ -334,9 +336,9 @@ class Graph(Administration):
         Raises:
             BadRequest: the limit is not a number, or below zero.
         """
-        if limit is not None and (type(limit) is not int or limit < 0):
+        if limit is not None and not is_count(limit):
             raise BadRequest(
-                f"the limit of a list of commits must be a whole number from 0 on, not {limit!r}"
+                f"the limit of a list of commits must be a whole number from 0 on, not {shown(limit)}"
             )
         branch = self._graph.enter(self._actor, "read", self._on(branch))
         return list(islice(filter(where, self._graph.state(branch).commits.newest_first()), limit))
@@ -571,6 +573,7 @@ class Graph(Administration):
         """
         from omnigraph.operations.merge.merge import merge
 
+        check_flags(delete_branch=delete_branch, dry_run=dry_run)
         actor = self._who(actor)
 
         def delete(merged: "ManifestState") -> None:
@@ -600,6 +603,7 @@ class Graph(Administration):
         With `merge_on_exit` the branch is merged into the one it was created from, or into main. A branch
         created here is deleted if the block raises, unless that is switched off.
         """
+        check_flags(merge_on_exit=merge_on_exit, delete_on_error=delete_on_error)
         made = None if from_ is None else self.create_branch(name, from_)
         if made is None:
             self._graph.require_branch(self._graph.enter(self._actor, "read", name))

@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from omnigraph.core.errors import BadRequest
+from omnigraph.core.values import shown
+from omnigraph.graph.arguments import check_flags, given_place
 from omnigraph.graph.graph import Graph
 from omnigraph.graph.source import text_source
 from omnigraph.operations.context import check_actor
@@ -24,8 +26,9 @@ def init(uri: str | Path, schema: str | Path, *, force: bool = False, durability
     """
     from omnigraph.operations.init import init_graph
 
+    check_flags(force=force)
     setting = given_durability(durability)
-    parts = make_parts(str(uri), durability=setting)
+    parts = make_parts(given_place("uri", uri), durability=setting)
     init_graph(parts, text_source(schema), force=force)
     return open(uri, durability=durability)
 
@@ -61,16 +64,17 @@ def open(
         WriterLeaseHeld: another process stands in the way of the only writer, or is that.
     """
     if not _is_word(mode, ("rw", "ro")):
-        raise BadRequest(f"mode {mode!r} is neither 'rw' nor 'ro'")
+        raise BadRequest(f"mode {shown(mode)} is neither 'rw' nor 'ro'")
     if writers is not None and not _is_word(writers, Writers):
-        raise BadRequest(f"writers {writers!r} is not one of {', '.join(Writers)}")
+        raise BadRequest(f"writers {shown(writers)} is not one of {', '.join(Writers)}")
     if actor is not None:
         check_actor(actor)
+    check_flags(upkeep=upkeep)
     setting, kind = given_durability(durability), _maintenance(maintenance)
     if kind is MaintenanceMode.BACKGROUND and not (upkeep and mode == "rw"):
         raise BadRequest("maintenance='background' is for handles that write and that do upkeep")
     opened = open_graph(
-        str(uri),
+        given_place("uri", uri),
         is_writable=mode == "rw",
         durability=setting,
         upkeep=upkeep,
@@ -88,13 +92,13 @@ def given_durability(setting: str | None) -> Durability | None:
         BadRequest: there is no such durability.
     """
     if setting is not None and not _is_word(setting, Durability):
-        raise BadRequest(f"durability {setting!r} is not one of {', '.join(Durability)}")
+        raise BadRequest(f"durability {shown(setting)} is not one of {', '.join(Durability)}")
     return None if setting is None else Durability(setting)
 
 
 def _maintenance(kind: str | None) -> MaintenanceMode | None:
     if kind is not None and not _is_word(kind, MaintenanceMode):
-        raise BadRequest(f"maintenance {kind!r} is not one of {', '.join(MaintenanceMode)}")
+        raise BadRequest(f"maintenance {shown(kind)} is not one of {', '.join(MaintenanceMode)}")
     return None if kind is None else MaintenanceMode(kind)
 
 

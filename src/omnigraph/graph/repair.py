@@ -3,6 +3,9 @@
 from pathlib import Path
 
 from omnigraph.commit.recovery.restore import Quarantined
+from omnigraph.core.errors import BadRequest
+from omnigraph.core.values import is_count, shown
+from omnigraph.graph.arguments import check_flags, given_place
 from omnigraph.operations import repair as verbs
 from omnigraph.operations.open import make_parts
 from omnigraph.operations.repair import RepairResult
@@ -21,18 +24,22 @@ def repair(
     Nothing is deleted: what was given up stays where it is, and `repair` to its version brings it back.
 
     Raises:
+        BadRequest: an argument is none, or the branch is at that version.
         VersionNotFound, BranchNotFound: there is no such version or branch.
         GraphDamaged: that version is damaged too.
         ConflictError: a writer is active.
     """
-    parts = make_parts(str(uri))
+    check_flags(dry_run=dry_run)
+    if not is_count(to):
+        raise BadRequest(f"to must be the number of a version, not {shown(to)}")
+    parts = make_parts(given_place("uri", uri))
     loss = verbs.foresee(parts, to, branch)
     return RepairResult(loss, None) if dry_run else verbs.repair(parts, loss, actor=actor)
 
 
 def quarantined(uri: str | Path) -> tuple[Quarantined, ...]:
     """Return what was moved to quarantine after a power cut, newest first."""
-    return verbs.quarantined(make_parts(str(uri)))
+    return verbs.quarantined(make_parts(given_place("uri", uri)))
 
 
 def restore_quarantined(uri: str | Path, quarantine_id: str) -> Quarantined:
@@ -42,4 +49,4 @@ def restore_quarantined(uri: str | Path, quarantine_id: str) -> Quarantined:
         AlreadyExistsError: something was published over them.
         GraphDamaged: what would come back is itself damaged.
     """
-    return verbs.put_back(make_parts(str(uri)), quarantine_id)
+    return verbs.put_back(make_parts(given_place("uri", uri)), quarantine_id)

@@ -28,7 +28,7 @@ from omnigraph.core.errors import (
     StorageError,
 )
 from omnigraph.core.failpoint import hit
-from omnigraph.core.values import read_json
+from omnigraph.core.values import read_json, shown
 from omnigraph.history.branch_copies import BranchCopies
 from omnigraph.history.identity import MAIN, MAIN_BRANCH, BranchIdentity
 from omnigraph.storage.control.object_store import StorageAdapter
@@ -93,7 +93,7 @@ def trimmed_name(name: object) -> str:
         BadRequest: it is not a text.
     """
     if not isinstance(name, str):
-        what = "None" if name is None else f"{name!r:.60} ({type(name).__name__})"
+        what = "None" if name is None else f"{shown(name)} ({type(name).__name__})"
         raise BadRequest(f"the name of a branch must be a text, not {what}")
     return name.strip()
 

@@ -3,13 +3,14 @@
 N1  Which schema a branch has is decided by the newest `schema` row of its manifest, which comes with the same
     publish as the versions of its tables. The files repeat main's, for people and for other programs.
 N2  Files that are behind, because whoever changed the schema died before it had written them, are written by
-    the next read-write open. A read-only one goes by the manifest, and writes nothing.
+    the next read-write open; so are those of a schema that a repair gave up. A read-only one goes by the
+    manifest, and writes nothing.
 N3  Files that say what no accepted schema of main said were edited: the graph is not served until they are
     put back. A mismatch is named.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -20,7 +21,7 @@ from omnigraph.catalog.build import (
     ir_hash,
     ir_text,
     read_ir,
-    read_schema,
+    reread_schema,
     written_keys,
 )
 from omnigraph.catalog.identity import AcceptedSchema
@@ -153,7 +154,7 @@ def _read(texts: Mapping[str, str]) -> Contract:
 
 
 def current_contract(adapter: StorageAdapter, coordinator: "Coordinator", *, may_write: bool) -> Contract:
-    """Return the schema of main: that of the files, or the manifest's where they are behind (N1, N2).
+    """Return the schema of main: that of the files, or the manifest's where it has another one (N1, N2).
 
     The files are read first: what a change of the schema writes there is published by then.
 
@@ -170,7 +171,8 @@ def current_contract(adapter: StorageAdapter, coordinator: "Coordinator", *, may
             return contract
     except SchemaContractConflict as error:
         conflict = error
-    if not _are_behind(texts, coordinator.state()):
+    known = coordinator.state().schema_texts()
+    if not _are_of(texts, known) and not _are_of(texts, (*known, *coordinator.schemas_given_up())):
         message = f"{SCHEMA_IR} is not the schema in the manifest: put the schema files back"
         raise conflict or SchemaContractConflict(message)
     return promote_schema(adapter, coordinator) if may_write else contract_of(coordinator, newest)
@@ -196,9 +198,9 @@ def contract_of(coordinator: "Coordinator", state: ManifestState) -> Contract:
     return Contract.of(compiled(source), accepted)
 
 
-def _are_behind(texts: Mapping[str, str], main: ManifestState) -> bool:
-    """Return whether each file is what it was under some accepted schema of main (N3)."""
-    known = {text: accepted_in(text) for text in main.schema_texts()}
+def _are_of(texts: Mapping[str, str], documents: Iterable[str]) -> bool:
+    """Return whether each file is what it was under some schema that main has or had (N3)."""
+    known = {text: accepted_in(text) for text in documents}
     try:
         recorded = read_json(texts[SCHEMA_STATE])
         shape = compiled(texts[SCHEMA_SOURCE]).shape.hash
@@ -222,7 +224,7 @@ def compiled(source: str) -> DesiredSchema:
     Raises:
         ParseError, CatalogError: the text is not a valid schema.
     """
-    return read_schema(Source(source, SCHEMA_SOURCE))
+    return reread_schema(Source(source, SCHEMA_SOURCE))
 
 
 def check_against_manifest(contract: Contract, snapshot: Snapshot) -> None:

@@ -27,11 +27,13 @@ from omnigraph.history.manifest_rows import COMMIT, MANIFEST_DIR, READ_COLUMNS, 
 from omnigraph.history.stamp import supported_stamp
 from omnigraph.history.state import ManifestState
 from omnigraph.storage.control.uri import GraphRoot
-from omnigraph.storage.damage.manifest_survey import ManifestSurvey, rows_above, survey
+from omnigraph.storage.damage.manifest_survey import ManifestSurvey, damage_at, folder_of, rows_above, survey
+from omnigraph.storage.damage.quarantine import list_versions
 from omnigraph.storage.tables.handle import TableAddress
 from omnigraph.storage.tables.manifest_table import ManifestHandle, ManifestTable
 
 UNSEEN_MAX = 8  # fragments that are read on top of a note; a whole state is worth more than many requests
+VERSIONS_LOOKED_AT = 16  # for schemas that a repair gave up: they lie right below the version that it made
 
 
 @contextmanager
@@ -248,6 +250,24 @@ class Coordinator:
         rows = self.manifest.read(handle, columns=["object_type", "published_at", "base_objects"])
         schemas = where_equal(rows, "object_type", SCHEMA).to_pylist()
         return {row["published_at"]: row["base_objects"] or [] for row in schemas}
+
+    def schemas_given_up(self) -> tuple[str, ...]:
+        """Return the schemas, as documents, that versions of main below its newest one show, on a disk.
+
+        A repair leaves what it gives up below the version that it makes. Only the newest ones are looked at.
+
+        Raises:
+            StorageError: the manifest cannot be read.
+        """
+        if not self.root.is_local:
+            return ()
+        address, found = self.address(), dict[str, None]()
+        for version in list_versions(folder_of(address))[:VERSIONS_LOOKED_AT]:
+            if damage_at(address, version) is None:
+                rows = self.manifest.read(self.manifest.open_at(address, version))
+                texts = where_equal(rows, "object_type", SCHEMA)["metadata"].to_pylist()
+                found.update(dict.fromkeys(map(str, texts)))
+        return tuple(found)
 
     def read_apart(self, branch: BranchIdentity) -> ManifestState:
         """Return the state of a branch that was deleted; it is not kept.

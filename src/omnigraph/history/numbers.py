@@ -33,6 +33,17 @@ def reserve_numbers(adapter: StorageAdapter, count: int, *, least: int) -> int:
     raise StorageError(f"{NUMBERS_FILE} is always changed by others", kind="transient")
 
 
+def read_next_number(adapter: StorageAdapter) -> int | None:
+    """Return the next number that is free; none where only the first schema of a graph has got numbers.
+
+    Raises:
+        InvariantViolation: the file of the counter was damaged.
+        StorageError: it cannot be read.
+    """
+    text = adapter.read_text_if_exists(NUMBERS_FILE)
+    return None if text is None else _next(text)
+
+
 def _next(text: str) -> int:
     try:
         number = read_json(text)["next"]

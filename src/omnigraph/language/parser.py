@@ -254,7 +254,8 @@ class TokenCursor:
         if following.start == token.end and following.kind in {"name", "type"}:
             glued = Span(token.start, following.end)
             message = f"'{clip(self.source.text[glued.start : glued.end])}' is not a number"
-            raise self.failure(message, glued, help="numbers have no exponent, suffix or digit separator")
+            help = "numbers have no exponent, suffix or digit separator; a text is written in quotes"
+            raise self.failure(message, glued, help=help)
 
     # Failing
 

@@ -85,7 +85,15 @@ def _unfit_literal(value: AnnotationValue, type_: ValueType) -> str | None:
         return _unfit_moment(value, scalar)
     if isinstance(value, _LITERALS[scalar]) and isinstance(value, bool) == (scalar is Scalar.BOOL):
         return _too_large(value, scalar)
+    in_quotes = _spelled(value)
+    if type_.enum_values is not None and in_quotes in type_.enum_values:
+        return f'{in_quotes} is written in quotes here, as in @default("{in_quotes}")'
     return f"expected {type_}, got {json_name(value)} {_shown(value)}"
+
+
+def _spelled(value: AnnotationValue) -> str:
+    """Return a number or a boolean as it was written, or nearly so."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 _LITERALS: dict[Scalar, type | tuple[type, ...]] = {

@@ -26,6 +26,7 @@ from omnigraph.language.tree import Name
 
 CONSTRAINTS = frozenset({"key", "unique", "index", "range", "check"})
 _DECLARATIONS = ("node", "edge", "interface")
+_QUOTES = "a value that is no plain name or number is written in quotes, as in '@default(\"b-c\")'"
 _ENUM_VALUE = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -269,7 +270,7 @@ class _SchemaParser(TokenCursor):
             return Annotation(name.text, None, (), self.since(start))
         if name.text == "default":
             value = self.default_argument()
-            self.expect(")")
+            self.expect(")", help=_QUOTES)
             return Annotation(name.text, value, (), self.since(start))
         argument = self.annotation_argument()
         keywords: list[tuple[str, AnnotationValue]] = []
@@ -284,7 +285,7 @@ class _SchemaParser(TokenCursor):
         """Read a value: what any annotation takes, a negative number, or a list of literals."""
         start = self.token
         if not self.accept("["):
-            return self.signed_literal() if self.at("-") else self.annotation_argument()
+            return self.signed_literal() if self.at("-") else self.annotation_argument(help=_QUOTES)
         items: list[LiteralArgument] = []
         if not self.at("]"):
             items.append(self.signed_literal())
@@ -297,14 +298,14 @@ class _SchemaParser(TokenCursor):
         start = self.token
         return LiteralArgument(self.number(), self.since(start)) if self.at("-") else self.literal()
 
-    def annotation_argument(self) -> NameArgument | LiteralArgument:
+    def annotation_argument(self, *, help: str | None = None) -> NameArgument | LiteralArgument:
         token = self.token
         if token.kind == "name" and token.text not in {"true", "false"}:
             self.take()
             return NameArgument(token.text, token.span)
-        return self.literal()
+        return self.literal(help=help)
 
-    def literal(self) -> LiteralArgument:
+    def literal(self, *, help: str | None = None) -> LiteralArgument:
         token = self.token
         if token.kind == "string":
             return LiteralArgument(*self.string("a string"))
@@ -314,7 +315,7 @@ class _SchemaParser(TokenCursor):
             return LiteralArgument(self.decimal(), token.span)
         if self.at("true") or self.at("false"):
             return LiteralArgument(self.take().text == "true", token.span)
-        raise self.unexpected("a string, a number, true or false")
+        raise self.unexpected("a string, a number, true or false", help=help)
 
     # Recovery
 

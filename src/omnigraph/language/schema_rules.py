@@ -43,8 +43,8 @@ _NODE_ONLY = frozenset({"key", "range", "check"})
 _TWO_ARGUMENTS = 2
 
 
-def check_schema(schema: SchemaFile) -> None:
-    """Check a parsed schema.
+def check_schema(schema: SchemaFile, *, dimension_max: int = VECTOR_DIMENSION_MAX) -> None:
+    """Check a parsed schema; one that a graph has already may have larger vectors than a new one.
 
     Raises:
         ParseError: with every broken rule, up to the limit.
@@ -52,6 +52,7 @@ def check_schema(schema: SchemaFile) -> None:
     interfaces = {interface.name.text: interface for interface in reversed(schema.interfaces)}
     found: list[Diagnostic] = []
     for declaration in schema.declarations:
+        found += _dimensions(declaration.properties, dimension_max)
         match declaration:
             case Interface():
                 found += _interface(declaration)
@@ -130,13 +131,18 @@ def _cardinality(edge: Edge, cardinality: Cardinality) -> Iterator[Diagnostic]:
         yield Diagnostic(f"@card of '{edge.name.text}': the minimum {low} is above {high}", cardinality.span)
 
 
+def _dimensions(items: Sequence[PropertyDeclaration], most: int) -> Iterator[Diagnostic]:
+    for item in items:
+        if item.type.dimension is not None and not 1 <= item.type.dimension <= most:  # S05
+            yield Diagnostic(
+                f"the dimension of '{item.name.text}' is not between 1 and {most}", item.type.span
+            )
+
+
 def _type_and_name(item: PropertyDeclaration) -> Iterator[Diagnostic]:
     name, type_ = item.name.text, item.type
     if name in _STORAGE_COLUMNS:  # S03
         yield Diagnostic(f"'{name}' is reserved for a storage column", item.name.span)
-    if type_.dimension is not None and not 1 <= type_.dimension <= VECTOR_DIMENSION_MAX:  # S05
-        message = f"the dimension of '{name}' is not between 1 and {VECTOR_DIMENSION_MAX}"
-        yield Diagnostic(message, type_.span)
     if type_.is_list and type_.scalar is Scalar.BLOB:  # S06
         yield Diagnostic(f"'{name}' is a list of Blob, which does not exist", type_.span)
     seen: set[str] = set()

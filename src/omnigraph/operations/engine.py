@@ -9,6 +9,7 @@ from omnigraph.bulk.connect.session import open_session, settings_from
 from omnigraph.catalog.arrow_schema import arrow_schema
 from omnigraph.catalog.model import EdgeType, NodeType
 from omnigraph.core.errors import BadRequest
+from omnigraph.core.values import shown
 from omnigraph.history.fold import TableEntry
 from omnigraph.operations.context import OpenGraph
 from omnigraph.operations.settings import environment
@@ -28,7 +29,7 @@ def check_engine(engine: str) -> None:
         BadRequest: it does not.
     """
     if engine not in ENGINES:
-        raise BadRequest(f"engine {engine!r} is not one of {', '.join(ENGINES)}")
+        raise BadRequest(f"engine {shown(engine)} is not one of {', '.join(ENGINES)}")
 
 
 def choose_engine(asked: Engine, master: str | None, is_large: Callable[[], bool]) -> ChosenEngine:

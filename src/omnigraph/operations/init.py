@@ -12,7 +12,7 @@ from omnigraph import INTERNAL_SCHEMA_VERSION
 from omnigraph.catalog.arrow_schema import arrow_schema
 from omnigraph.catalog.build import read_schema
 from omnigraph.catalog.identity import accept_first
-from omnigraph.commit.parts import Parts, host_name, process_id
+from omnigraph.commit.parts import RECOVERIES_DATASET, Parts, host_name, process_id
 from omnigraph.core.errors import (
     AlreadyExistsError,
     AlreadyInitialized,
@@ -50,6 +50,12 @@ from omnigraph.storage.tables.stage import CommittedTable
 
 INIT_CLAIM = "__init_claim.json"
 _WRITER = "init"
+_FOLDERS = (
+    MANIFEST_DIR,
+    "nodes",
+    "edges",
+    RECOVERIES_DATASET,
+)  # that the library writes to, through links too
 
 
 CLUSTER_STATE = "__cluster/state.json"
@@ -72,6 +78,7 @@ def init_graph(
         ParseError, CatalogError: the schema is invalid.
         BadRequest: the path does not allow branches.
         AlreadyInitialized: there is a graph here, or there are leftover schema files and no `force`.
+        AlreadyExistsError: there is a link at the name of a folder of the graph.
         InitializationClaimed: another init is running, or died.
         CloneUnfinished: a graph is being copied here.
         ClusterManaged: the place belongs to a cluster.
@@ -109,6 +116,13 @@ def _create(parts: Parts, contract: Contract, genesis: str, *, force: bool) -> N
 
 
 def _refuse_existing(parts: Parts, *, force: bool) -> None:
+    root = parts.local_root
+    for name in () if root is None else _FOLDERS:
+        assert root is not None, "only a folder has links"
+        if (root / name).is_symlink():
+            raise AlreadyExistsError(
+                f"{parts.root.uri} has a link, '{name}': a graph is written through none"
+            )
     refuse_unfinished(parts.adapter, parts.root)
     if parts.adapter.exists(MANIFEST_DIR):
         raise AlreadyInitialized(f"{parts.root.uri} already holds a graph")

@@ -10,6 +10,7 @@ from omnigraph.commit.recovery.restore import Quarantined, list_quarantined, res
 from omnigraph.commit.recovery.sweep import SweepMode, sweep
 from omnigraph.core.errors import ConflictError, GraphNotFound, OmnigraphError
 from omnigraph.history.branches import given_name
+from omnigraph.history.contract import promote_schema
 from omnigraph.history.identity import MAIN
 from omnigraph.history.manifest_rows import MANIFEST_DIR
 from omnigraph.operations.context import check_actor, make_publisher
@@ -50,7 +51,18 @@ def repair(parts: Parts, loss: Loss, *, actor: str | None = None) -> RepairResul
         sweep(parts, make_publisher(parts), SweepMode.FULL)
     except OmnigraphError as error:
         parts.warn(f"the tables go back with the next read-write open: {error}")
+    if loss.branch is None:
+        _restore_schema_files(parts)
     return RepairResult(loss, operation_id)
+
+
+def _restore_schema_files(parts: Parts) -> None:
+    """Write the schema that main has again to the files that repeat it; otherwise the next open does."""
+    try:
+        parts.coordinator.forget()
+        promote_schema(parts.adapter, parts.coordinator)
+    except OmnigraphError as error:
+        parts.warn(f"the schema files are written by the next read-write open: {error}")
 
 
 def quarantined(parts: Parts) -> tuple[Quarantined, ...]:

@@ -153,6 +153,7 @@ def schema_apply_document(result: "SchemaApplyResult", uri: str) -> Json:
         "index_commit": _commit_or_null(result.index_commit),
         "pending_indexes": _pending(result.pending_indexes),
         "warnings": list(result.warnings),
+        "notes": [note.text for note in result.diagnostics],
     }
 
 

@@ -27,6 +27,33 @@ CITY = TEAM + "node City { name: String @key }\n"
 NO_SCORE = replaced("    score: F32?\n", "")
 
 
+HELD = {
+    "operation_id": "01J00000000000000000000000",
+    "host": "here",
+    "pid": 5,
+    "started_at": 7,
+    "writer_id": None,
+    "is_exclusive": False,
+}
+FORGED = [
+    json.dumps(HELD | changed)
+    for changed in (
+        {"operation_id": "../../x"},
+        {"operation_id": ""},
+        {"operation_id": None},
+        {"host": 5},
+        {"pid": "5"},
+        {"pid": True},
+        {"started_at": 1.5},
+        {"writer_id": 3},
+        {"writer_id": "x"},
+        {"is_exclusive": "no"},
+        {"is_exclusive": None},
+        {"more": 1},
+    )
+]
+
+
 @pytest.fixture
 def graph(tmp_path: Path) -> Graph:
     return team(tmp_path / "graph")
@@ -118,7 +145,8 @@ def test_a_living_holder_is_named(graph: Graph) -> None:
 
 
 @pytest.mark.case("engine", 548)
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"operation_id": 3}'])
+@pytest.mark.case("engine", 629)
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"operation_id": 3}', *FORGED])
 def test_a_lock_that_nobody_of_ours_wrote_is_refused_and_kept(graph: Graph, text: str) -> None:
     lock_of(graph).parent.mkdir(exist_ok=True)
     lock_of(graph).write_text(text)

@@ -425,3 +425,25 @@ def data_files(graph: Graph) -> list[Path]:
         for fragment in foreign(graph, PERSON).get_fragments()
         for file in fragment.metadata.files
     ]
+
+
+@pytest.mark.case("engine", 628)
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"next": 0}', '{"format": 1}'])
+@pytest.mark.parametrize(
+    "name",
+    ["__retention.json", "__numbers.json", "__copied.json", "__branches/__schema_apply_lock__.json"],
+)
+def test_a_control_file_that_cannot_be_read_is_reported_beside_everything_else(
+    graph: Graph, name: str, text: str
+) -> None:
+    root = Path(graph.uri)
+    (root / name).write_text(text)
+    (root / "_schema.pg").write_text("node Forged { name: String @key }")
+
+    report = verify_place(str(root), deep=True)
+
+    told = {(finding.kind, finding.where) for finding in report.findings}
+    assert (FindingKind.CONTROL_FILE, name) in told
+    assert FindingKind.SCHEMA in {kind for kind, _ in told}, "the rest is checked all the same"
+    assert report.files
+    assert report.rows_checked

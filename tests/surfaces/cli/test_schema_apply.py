@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+import omnigraph as og
 from omnigraph.core.failpoint import ENVIRONMENT
 from tests.support.commands import SCHEMA, Outcome, omnigraph, write
+from tests.support.in_process import invoke
 
 ADDED = SCHEMA.replace("    mass_kg: F64?\n", "    mass_kg: F64?\n    orbit: String?\n")
 INDEXED = SCHEMA.replace("    mass_kg: F64?\n", "    mass_kg: F64? @index\n    orbit: String? @index\n")
@@ -98,6 +100,7 @@ def test_an_unchanged_schema_applies_nothing(folder: Path) -> None:
         "index_commit": None,
         "pending_indexes": [],
         "warnings": [],
+        "notes": [],
     }
     assert commits(folder) == before
 
@@ -219,3 +222,70 @@ def test_an_upgrade_that_would_lose_values_is_refused(folder: Path) -> None:
     assert refused.code == 1
     assert "dropped_property" in refused.stderr
     assert schema(folder, "--branch", "june") == SCHEMA
+
+
+HINTED = SCHEMA.replace("name: String", 'name: String @rename_from("label")')
+
+
+@pytest.mark.case("surfaces", 325)
+def test_a_hint_without_effect_is_told_as_a_plan_tells_it(folder: Path) -> None:
+    write(folder, "new.pg", HINTED)
+    planned = run(folder, "schema", "plan", "g.omni", "--schema", "new.pg", "--json")
+
+    applied = apply(folder, HINTED, "--json")
+
+    assert "ignored exact match hint" in planned.stderr
+    assert applied.stderr.startswith(planned.stderr)
+    assert document(applied)["notes"] == document(planned)["notes"] != []
+    with og.open(folder / "g.omni") as graph:
+        (note,) = graph.apply_schema(HINTED).diagnostics
+    assert "ignored exact match hint" in note.text
+
+
+@pytest.mark.case("surfaces", 326)
+@pytest.mark.case("languages", 262)
+@pytest.mark.parametrize("empty", ["", "// nothing is left\n"])
+def test_a_schema_without_any_type_is_refused_unless_data_may_be_lost(folder: Path, empty: str) -> None:
+    before = (commits(folder), schema(folder))
+
+    outcome = apply(folder, empty)
+    planned = run(folder, "schema", "plan", "g.omni", "--schema", "new.pg", "--json")
+
+    assert outcome.code == 1
+    assert "--allow-data-loss" in outcome.stderr
+    assert document(planned)["supported"] is False
+    assert [step["entity"] for step in document(planned)["steps"]] == ["schema"]
+    assert (commits(folder), schema(folder)) == before
+
+    assert apply(folder, empty, "--allow-data-loss").code == 0
+    assert schema(folder) == empty
+    assert apply(folder, empty).code == 0, "there is nothing left to drop"
+
+
+@pytest.mark.case("surfaces", 324)
+def test_a_file_has_no_branches_to_plan_against(folder: Path) -> None:
+    outcome = run(folder, "schema", "plan", "--from", "old.pg", "--schema", "old.pg", "--branch", "june")
+
+    assert outcome.code == 2
+    assert "--branch" in outcome.stderr
+
+
+@pytest.mark.case("surfaces", 323)
+@pytest.mark.parametrize("number", ["1_0", "\u0661\u0660", " 10", "+10", "1e1", "10.0", "", "9" * 5_000])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("cleanup", "g.omni", "--keep"),
+        ("commit", "list", "g.omni", "--limit"),
+        ("recovery", "list", "g.omni", "--limit"),
+        ("changes", "g.omni", "--limit"),
+        ("clone", "g.omni", "copy.omni", "--depth"),
+        ("repair", "g.omni", "--to"),
+        ("embed", "g.omni", "--batch"),
+    ],
+)
+def test_a_whole_number_is_plain_digits(words: tuple[str, ...], number: str, tmp_path: Path) -> None:
+    outcome = invoke(*words, number, cwd=tmp_path)
+
+    assert outcome.code == 2
+    assert f"Invalid value for '{words[-1]}'" in outcome.stderr

@@ -66,6 +66,7 @@ def test_the_json_of_a_plan_is_its_uri_verdict_and_steps(tmp_path: Path) -> None
                 "work": "schema",
             }
         ],
+        "notes": [],
     }
 
 

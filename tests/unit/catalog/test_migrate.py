@@ -408,3 +408,17 @@ def test_drops_are_described_by_their_codes() -> None:
     assert [step_code(step) for step in dropped] == ["OG-DS-104", "OG-DS-102", "OG-DS-103"]
     assert {step_code(step) for step in plan("", "node T { }").steps} == {None}
     assert len({code.code for code in CODES}) == len(CODES) == 8
+
+
+@pytest.mark.case("languages", 262)
+def test_a_schema_without_any_type_is_a_mistake_unless_data_may_be_lost() -> None:
+    accepted = accept(LIB)
+
+    refused = plan_migration(accepted, read("// nothing\n"))
+    meant = plan_migration(accepted, read(""), allow_data_loss=True)
+
+    assert [step.entity for step in refused.steps if isinstance(step, UnsupportedChange)] == ["schema"]
+    with pytest.raises(SchemaError, match="--allow-data-loss"):
+        refused.require_supported()
+    assert {step_json(step)["kind"] for step in meant.steps} <= {"drop_type", "unsupported_change"}
+    assert plan_migration(accept(""), read("")).steps == ()

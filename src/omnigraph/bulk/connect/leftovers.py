@@ -8,12 +8,13 @@ T3  In an object store this cannot be determined: the token, a few bytes, stays 
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from omnigraph.core.errors import StorageError
 from omnigraph.core.ids import ulid_millis
+from omnigraph.storage.control.links import refuse_link_on
 from omnigraph.storage.control.locks import try_lock, wait_for_lock
 from omnigraph.storage.control.object_store import StorageAdapter
 from omnigraph.storage.control.os_errors import storage_error
@@ -58,14 +59,16 @@ def living_token(root: GraphRoot, adapter: StorageAdapter, name: str, text: str)
         lock.release(remove=True)
 
 
-def remove_leftovers(root: GraphRoot, *, now_micros: int, warn: Callable[[str], None]) -> None:
-    """Remove what dead operations left under the root of a graph on a disk (T1, T2); a failure is a warning.
+def remove_leftovers(root: GraphRoot, *, now_micros: int) -> dict[str, StorageError]:
+    """Remove what dead operations left under the root of a graph on a disk (T1, T2).
+
+    Returns what could not be removed, by name, and why.
 
     Raises:
         StorageError: the root cannot be listed.
     """
     if not root.is_local:
-        return
+        return {}
     folder = Path(root.uri)
     try:
         names = sorted(path.name for path in folder.iterdir())
@@ -73,14 +76,19 @@ def remove_leftovers(root: GraphRoot, *, now_micros: int, warn: Callable[[str], 
         raise storage_error("list the graph's folder", error) from error
     owned = {name.removeprefix(TOKEN) for name in names if name.startswith(TOKEN)}
     spools = {name.removeprefix(SPOOL) for name in names if name.startswith(SPOOL)}
-    try:
-        for operation_id in sorted(owned):
+    failed: dict[str, StorageError] = {}
+    for operation_id in sorted(owned):
+        try:
             _remove_dead(folder, operation_id)
-        for operation_id in sorted(spools - owned):
+        except StorageError as error:
+            failed[f"{TOKEN}{operation_id}"] = error
+    for operation_id in sorted(spools - owned):
+        try:
             if _is_old(operation_id, now_micros):
-                _remove_folder(folder / f"{SPOOL}{operation_id}")
-    except StorageError as error:
-        warn(f"the leftovers of a dead load could not be removed: {error}")
+                _remove_folder(folder, f"{SPOOL}{operation_id}")
+        except StorageError as error:
+            failed[f"{SPOOL}{operation_id}"] = error
+    return failed
 
 
 def _is_old(operation_id: str, now_micros: int) -> bool:
@@ -90,21 +98,23 @@ def _is_old(operation_id: str, now_micros: int) -> bool:
 
 def _remove_dead(folder: Path, operation_id: str) -> None:
     """Remove the spool and then the token of an operation, if its driver is dead (T1)."""
+    refuse_link_on(folder, f"{TOKEN}{operation_id}")
     lock = try_lock(folder / f"{TOKEN}{operation_id}")
     if lock is None:
         return
     try:
-        _remove_folder(folder / f"{SPOOL}{operation_id}")
+        _remove_folder(folder, f"{SPOOL}{operation_id}")
     except StorageError:
         lock.release()  # the token stays with the spool that it is for
         raise
     lock.release(remove=True)
 
 
-def _remove_folder(path: Path) -> None:
+def _remove_folder(root: Path, name: str) -> None:
+    refuse_link_on(root, name)
     try:
-        shutil.rmtree(path)
+        shutil.rmtree(root / name)
     except FileNotFoundError:
         return
     except OSError as error:
-        raise storage_error(f"remove '{path.name}'", error) from error
+        raise storage_error(f"remove '{name}'", error) from error

@@ -10,6 +10,7 @@ from omnigraph.cli.exit_codes import EXIT_FAILURE
 from omnigraph.cli.options import GraphCommand, actor_option, json_option, yes_option
 from omnigraph.cli.printing import print_document, tell
 from omnigraph.cli.target import Addressed, GraphAddress, address_options, require_consent, uri_argument
+from omnigraph.cli.whole_numbers import WholeNumber
 
 if TYPE_CHECKING:
     from omnigraph.graph.graph import Graph
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 @click.command("cleanup", cls=GraphCommand)
 @uri_argument
 @click.option(
-    "--keep", type=click.IntRange(min=1), metavar="N", help="Keep the newest N versions of each table."
+    "--keep", type=WholeNumber(min=1), metavar="N", help="Keep the newest N versions of each table."
 )
 @click.option(
     "--older-than",

@@ -7,6 +7,7 @@ import click
 from omnigraph.cli.options import ReadCommand, json_option
 from omnigraph.cli.printing import print_document, say
 from omnigraph.cli.target import Addressed
+from omnigraph.cli.whole_numbers import WholeNumber
 
 
 @click.command(cls=ReadCommand)
@@ -18,7 +19,7 @@ from omnigraph.cli.target import Addressed
 @click.option("--at", metavar="COMMIT", help="Only main, up to this commit, which becomes its head.")
 @click.option(
     "--depth",
-    type=click.IntRange(min=1),
+    type=WholeNumber(min=1),
     metavar="N",
     help="Only the newest N commits of each branch can be read; older ones are listed.",
 )

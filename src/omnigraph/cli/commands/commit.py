@@ -9,6 +9,7 @@ from omnigraph.cli.global_flags import ForwardingGroup
 from omnigraph.cli.options import ReadCommand, branch_option, graph_and_word, json_option
 from omnigraph.cli.printing import print_document, print_lines
 from omnigraph.cli.target import Addressed, address_options, uri_argument
+from omnigraph.cli.whole_numbers import WholeNumber
 
 
 @click.group(cls=ForwardingGroup, no_args_is_help=True)
@@ -25,7 +26,7 @@ def commit() -> None:
     metavar="KEY=VALUE",
     help="Only commits that match: actor=, branch=, since= and until= (ISO times), merge=true|false.",
 )
-@click.option("--limit", type=click.IntRange(min=0), metavar="N", help="List at most N.")
+@click.option("--limit", type=WholeNumber(min=0), metavar="N", help="List at most N.")
 @branch_option
 @address_options
 @json_option

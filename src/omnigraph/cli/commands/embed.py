@@ -12,6 +12,7 @@ from omnigraph.cli.options import GraphCommand, actor_option, branch_option, jso
 from omnigraph.cli.printing import print_document, say, tell
 from omnigraph.cli.progress import working
 from omnigraph.cli.target import Addressed, address_options, uri_argument
+from omnigraph.cli.whole_numbers import WholeNumber
 
 if TYPE_CHECKING:
     from omnigraph.operations.embed.file import EmbedFile
@@ -48,7 +49,7 @@ def _warn_of_old_spelling(_ctx: click.Context, _parameter: click.Parameter, valu
     help="Only records with this value, recomputing their vectors; if repeated, matching one is enough.",
 )
 @click.option(
-    "--batch", type=click.IntRange(min=1), metavar="N", help="How many texts to send to the provider at once."
+    "--batch", type=WholeNumber(min=1), metavar="N", help="How many texts to send to the provider at once."
 )
 @branch_option
 @click.option(

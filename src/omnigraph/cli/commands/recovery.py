@@ -6,6 +6,7 @@ from omnigraph.cli.global_flags import ForwardingGroup
 from omnigraph.cli.options import ReadCommand, json_option
 from omnigraph.cli.printing import print_document
 from omnigraph.cli.target import Addressed, address_options, uri_argument
+from omnigraph.cli.whole_numbers import WholeNumber
 
 
 @click.group(cls=ForwardingGroup, no_args_is_help=True)
@@ -15,7 +16,7 @@ def recovery() -> None:
 
 @recovery.command("list", cls=ReadCommand)
 @uri_argument
-@click.option("--limit", type=click.IntRange(min=0), metavar="N", help="List at most N.")
+@click.option("--limit", type=WholeNumber(min=0), metavar="N", help="List at most N.")
 @address_options
 @json_option
 def list_recoveries(*, limit: int | None, addressed: Addressed, as_json: bool) -> None:

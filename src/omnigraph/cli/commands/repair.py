@@ -8,6 +8,7 @@ from omnigraph.cli.exit_codes import EXIT_FAILURE
 from omnigraph.cli.options import GraphCommand, actor_option, branch_option, json_option
 from omnigraph.cli.printing import print_document
 from omnigraph.cli.target import Addressed, address_options, uri_argument
+from omnigraph.cli.whole_numbers import WholeNumber
 from omnigraph.core.errors import BadRequest
 
 
@@ -18,7 +19,7 @@ from omnigraph.core.errors import BadRequest
 @click.option(
     "--to",
     "to_version",
-    type=click.IntRange(min=1),
+    type=WholeNumber(min=1),
     metavar="VERSION",
     help="Go back to this version; the error of a damaged graph names the newest whole one.",
 )

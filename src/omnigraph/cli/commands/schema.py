@@ -81,6 +81,10 @@ def plan(
     """
     if from_path is not None:
         addressed.refuse("--from names a schema file in place of a graph: give one of the two")
+        if branch is not None:
+            raise click.UsageError(
+                "--branch is a graph's, and --from names a schema file: give one of the two"
+            )
         refuse_second_stdin(from_path, schema_path)
         accepted = accept_first(read_schema(read_source(from_path)))
         source = read_source(schema_path)
@@ -109,7 +113,13 @@ def _print_plan(
         if written:
             step["rows"] = written
     print_document(
-        {"uri": uri, "supported": migration.is_supported, "step_count": len(steps), "steps": steps}
+        {
+            "uri": uri,
+            "supported": migration.is_supported,
+            "step_count": len(steps),
+            "steps": steps,
+            "notes": [note.text for note in migration.diagnostics],
+        }
     )
 
 
@@ -157,4 +167,6 @@ def apply(
             message=message,
             index=not no_index,
         )
+    for note in result.diagnostics:
+        tell(render(note, source))
     print_schema_result(result, render_apply(result), uri=target.uri, as_json=as_json)

@@ -15,9 +15,11 @@ from omnigraph.commit.parts import RECOVERIES_DATASET, Parts
 from omnigraph.core.damage import GraphDamaged
 from omnigraph.core.errors import AlreadyExistsError, ConflictError, NotFoundError, UnsupportedError
 from omnigraph.core.ids import ulid_millis
+from omnigraph.core.values import shown
 from omnigraph.history.identity import MAIN_BRANCH
 from omnigraph.history.manifest_rows import MANIFEST_DIR
 from omnigraph.storage.control.durability import sync_path
+from omnigraph.storage.control.links import refuse_link_on
 from omnigraph.storage.damage.quarantine import QUARANTINE_DIR, hollow_file, list_versions, translated
 from omnigraph.storage.files.version_file import (
     VERSIONS_DIR,
@@ -57,11 +59,10 @@ def list_quarantined(parts: Parts) -> tuple[Quarantined, ...]:
         StorageError: the folders cannot be read.
     """
     root = parts.local_root
-    if root is None or not (root / QUARANTINE_DIR).is_dir():
+    if root is None:
         return ()
     with translated("list the quarantine"):
-        folders = sorted((path for path in (root / QUARANTINE_DIR).iterdir() if path.is_dir()), reverse=True)
-        return tuple(found for path in folders if (found := _describe(parts, root, path)).datasets)
+        return tuple(found for path in _folders(root) if (found := _describe(parts, root, path)).datasets)
 
 
 def restore_quarantined(parts: Parts, quarantine_id: str) -> Quarantined:
@@ -78,19 +79,33 @@ def restore_quarantined(parts: Parts, quarantine_id: str) -> Quarantined:
     root = parts.local_root
     if root is None:
         raise UnsupportedError("there is no quarantine on an object store")
-    folder = root / QUARANTINE_DIR / quarantine_id
-    if folder.name != quarantine_id or quarantine_id == ".." or not folder.is_dir():
-        raise NotFoundError(f"there is nothing in quarantine under the id '{quarantine_id}'")
+    # Looked for among the names that are there: what is given may lead elsewhere, or be no name at all.
+    folder = next((path for path in _folders(root) if path.name == quarantine_id), None)
+    if folder is None:
+        raise NotFoundError(f"there is nothing in quarantine under the id {shown(quarantine_id)}")
     found = _describe(parts, root, folder)
     if not found.datasets:
-        raise NotFoundError(f"there is nothing in quarantine under the id '{quarantine_id}'")
+        raise NotFoundError(f"there is nothing in quarantine under the id {shown(quarantine_id)}")
     for part in found.datasets:
         _refuse_misfit(parts, root, folder, part)
+    for part in found.datasets:
+        refuse_link_on(root, f"{QUARANTINE_DIR}/{quarantine_id}/{part.dataset}")
+        refuse_link_on(root, f"{part.dataset}/{VERSIONS_DIR}")
     for part in found.datasets:
         _put_back(root, folder, part)
     parts.adapter.delete_prefix(f"{QUARANTINE_DIR}/{quarantine_id}")
     parts.coordinator.forget()
     return found
+
+
+def _folders(root: Path) -> list[Path]:
+    """Return the folders of the quarantine, newest first."""
+    with translated("list the quarantine"):
+        try:
+            found = list((root / QUARANTINE_DIR).iterdir())
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        return sorted((path for path in found if path.is_dir()), reverse=True)
 
 
 def _describe(parts: Parts, root: Path, folder: Path) -> Quarantined:

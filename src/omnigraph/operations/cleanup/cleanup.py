@@ -6,15 +6,17 @@ C2  It may run beside writers of other processes: what they stage is young, and 
     writers of this process wait.
 C3  No row changes, no commit leaves the history, and no HEAD moves: a commit whose tables were removed is
     still listed, and answers reads with `HistoricalVersionReclaimed`.
-C4  One table's failure is its own row. Everything can be done again, from wherever it was stopped.
+C4  The failure of one table, or of one thing that lies around, is its own row. Everything can be done again,
+    from wherever it was stopped.
 C5  Manifests are trimmed by their own rule (`trim`): publishes are never endangered.
 """
 
 import re
 import threading
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 
 from omnigraph.commit.parts import Parts
 from omnigraph.commit.recovery.quiet import refuse_pending
@@ -85,8 +87,7 @@ def cleanup(
         refuse_pending(parts, "cleanup")
         _refuse_schema_apply(parts)
         _refuse_drift(parts)
-        if not dry_run:
-            remove_dead_loads(parts)
+        rows = [] if dry_run else list(remove_dead_loads(parts))
         cleaning = Cleaning(
             parts,
             find_retained(graph),
@@ -97,12 +98,14 @@ def cleanup(
             is_dry_run=dry_run,
         )
         files = stored_files(parts.root)
-        rows = _clean_tables(cleaning, files, progress)
+        cleaning = replace(cleaning, links=_links(files))
+        rows += _clean_tables(cleaning, cleaning.retained.tables, files, progress)
         dropped = _clean_manifest_refs(cleaning, files)
         trimmed = trim_manifests(parts, graph.publisher, dry_run=dry_run)
         rows.append(_manifest_row(dropped, trimmed))
         outside = {path: file for path, file in files.items() if not path.startswith(("nodes/", "edges/"))}
-        leftovers = clean_litter(cleaning, outside)
+        leftovers, failed = clean_litter(cleaning, outside)
+        rows += failed
     graph.forget_past()
     warnings = list(cleaning.retained.doubts)
     warnings += [
@@ -135,12 +138,10 @@ def purge(graph: OpenGraph, locations: Collection[str]) -> tuple[CleanupRow, ...
             takes_loose_files=False,
             is_dry_run=False,
         )
-        files = {
-            path: file
-            for path, file in stored_files(parts.root).items()
-            if path.startswith(tuple(f"{location}/" for location in locations))
-        }
-        rows = _clean_tables(cleaning, files, silent)
+        found = stored_files(parts.root)
+        cleaning = replace(cleaning, links=_links(found))
+        files = {path: file for path, file in found.items() if path.startswith(tuple(locations))}
+        rows = _clean_tables(cleaning, locations, files, silent)
     graph.forget_past()
     return tuple(rows)
 
@@ -180,6 +181,10 @@ def _gates(graph: OpenGraph) -> Iterator[None]:
                 yield
 
 
+def _links(files: Mapping[str, StoredFile]) -> tuple[str, ...]:
+    return tuple(sorted(path for path, file in files.items() if file.is_link))
+
+
 def _refuse_schema_apply(parts: Parts) -> None:
     if living_holder(parts) is not None:
         raise SchemaApplyInProgress(
@@ -199,15 +204,15 @@ def _refuse_drift(parts: Parts) -> None:
 
 
 def _clean_tables(
-    cleaning: Cleaning, files: dict[str, StoredFile], progress: CleanupCallback
+    cleaning: Cleaning, known: Iterable[str], files: dict[str, StoredFile], progress: CleanupCallback
 ) -> list[CleanupRow]:
-    """Clean every table that a branch knows or that has a folder, several at a time (C4)."""
-    by_table: dict[str, dict[str, StoredFile]] = {location: {} for location in cleaning.retained.tables}
+    """Clean every table that is known or that has a folder, several at a time (C4)."""
+    by_table: dict[str, dict[str, StoredFile]] = {location: {} for location in known}
     for path, file in files.items():
         found = _TABLE.match(path)
         if found is not None:
             by_table.setdefault(found[0], {})[path] = file
-    locations = sorted(location for location, own in by_table.items() if own)
+    locations = sorted(location for location, own in by_table.items() if own or cleaning.link_at(location))
     told, done = threading.Lock(), [0]
 
     def clean(location: str) -> CleanupRow:
@@ -252,6 +257,7 @@ def _clean_manifest_refs(cleaning: Cleaning, files: dict[str, StoredFile]) -> Cl
 
 def _drop_manifest_refs(cleaning: Cleaning, files: dict[str, StoredFile]) -> CleanupRow:
     parts = cleaning.parts
+    cleaning.refuse_links(MANIFEST_DIR)
     refs, leftover = leftover_refs(cleaning, MANIFEST_DIR)
     stray = leftover_trees(cleaning, MANIFEST_DIR, refs, files)
     gone = (*(f"{ref_path(MANIFEST_DIR, ref)}/" for ref in leftover), *(f"{folder}/" for folder in stray))

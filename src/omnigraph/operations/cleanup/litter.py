@@ -12,7 +12,10 @@ from omnigraph.bulk.load.spool import NOTES
 from omnigraph.commit.parts import Parts
 from omnigraph.commit.reclaim import ORPHAN_GRACE_S
 from omnigraph.commit.recovery.pending import remove_litter
+from omnigraph.commit.sidecar import RECOVERY_DIR
+from omnigraph.core.errors import StorageError
 from omnigraph.core.ids import ulid_millis
+from omnigraph.operations.cleanup.model import CleanupRow
 from omnigraph.operations.cleanup.tables import Cleaning
 from omnigraph.storage.control.locks import is_taken
 from omnigraph.storage.control.stored_files import StoredFile, remove_files, stored_files
@@ -43,37 +46,56 @@ def has_load_of_age(parts: Parts) -> bool:
     root = parts.local_root
     if root is None:
         return False
-    return any(_is_old(parts, path.name, TOKEN) and is_taken(path) for path in root.glob(f"{TOKEN}*"))
+    return any(
+        _is_old(parts, path.name, TOKEN) and is_taken(path)
+        for path in root.glob(f"{TOKEN}*")
+        if not path.is_symlink()  # nobody who lives has one there
+    )
 
 
-def remove_dead_loads(parts: Parts) -> None:
-    """Remove what dead bulk loads have left: their notes would protect files that nobody will name."""
+def remove_dead_loads(parts: Parts) -> tuple[CleanupRow, ...]:
+    """Remove what dead bulk loads have left: their notes would protect files that nobody will name.
+
+    Returns a row for each that could not be removed.
+    """
     if parts.root.is_local:
-        remove_leftovers(parts.root, now_micros=parts.clock(), warn=parts.warn)
-        return
+        failed = remove_leftovers(parts.root, now_micros=parts.clock())
+        return tuple(CleanupRow(name, error=str(error)) for name, error in failed.items())
     for folder in _folders(parts, SPOOL):
         files = stored_files(parts.root, folder)
         oldest_kept = parts.clock() - ORPHAN_GRACE_S * 1_000_000
         if _is_old(parts, folder, SPOOL) and all(file.written_at < oldest_kept for file in files.values()):
             parts.adapter.delete_prefix(folder)
             parts.adapter.delete(f"{TOKEN}{folder.removeprefix(SPOOL)}")
+    return ()
 
 
-def clean_litter(cleaning: Cleaning, files: dict[str, StoredFile]) -> tuple[str, ...]:
-    """Remove litter, and return what it was; a dry run only returns it. `files` are those outside of tables.
+def clean_litter(
+    cleaning: Cleaning, files: dict[str, StoredFile]
+) -> tuple[tuple[str, ...], tuple[CleanupRow, ...]]:
+    """Remove litter; return what it was, and a row for each thing that could not be removed.
+
+    A dry run removes nothing. `files` are those outside of tables.
 
     Raises:
-        StorageError: something cannot be listed or removed.
+        StorageError: something cannot be listed.
     """
-    parts = cleaning.parts
+    parts, failed = cleaning.parts, list[CleanupRow]()
     found = [*_folders_to_go(cleaning, files), *_files_to_go(cleaning, files)]
     if not cleaning.is_dry_run:
         for name, remove in found:
-            remove(name)
-        remove_litter(parts)
+            try:
+                remove(name)
+            except StorageError as error:
+                failed.append(CleanupRow(name, error=str(error)))
+        try:
+            remove_litter(parts)
+        except StorageError as error:
+            failed.append(CleanupRow(RECOVERY_DIR, error=str(error)))
         if parts.writer is not None:
             parts.writer.watch.tidy()
-    return tuple(name for name, _ in found)
+    kept = {row.table_key for row in failed}
+    return tuple(name for name, _ in found if name not in kept), tuple(failed)
 
 
 def _folders_to_go(
@@ -102,7 +124,9 @@ def _folders(parts: Parts, prefix: str) -> list[str]:
     """Return the folders right below the root whose names begin in a certain way."""
     root = parts.local_root
     if root is not None:
-        return sorted(path.name for path in root.glob(f"{prefix}*") if path.is_dir())
+        return sorted(
+            path.name for path in root.glob(f"{prefix}*") if path.is_dir() and not path.is_symlink()
+        )
     return sorted({path.partition("/")[0] for path in stored_files(parts.root) if path.startswith(prefix)})
 
 

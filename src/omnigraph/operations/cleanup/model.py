@@ -3,11 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from math import inf
 
 from omnigraph.commit.retention import Limits
 from omnigraph.core.errors import BadRequest
+from omnigraph.core.values import is_count, shown
 
+SECONDS_END = 1e15  # more than thirty million years; above it, not every number of seconds exists
 KEEP_WARNED_BELOW = 3  # fewer versions than a rollback may want
 
 Age = timedelta | int | float  # numbers are seconds
@@ -78,13 +79,14 @@ def given_limits(keep: object, older_than: object, *, grace_s: float) -> Limits:
     """
     if keep is None and older_than is None:
         raise BadRequest("cleanup needs to know what to keep: give keep, older_than, or both")
-    if keep is not None and (type(keep) is not int or keep < 1):
-        raise BadRequest(f"keep must be a whole number of versions from 1 on, not {keep!r}")
+    if keep is not None and not is_count(keep, 1):
+        raise BadRequest(f"keep must be a whole number of versions from 1 on, not {shown(keep)}")
+    assert keep is None or isinstance(keep, int), "a count"
     return Limits(keep, None if older_than is None else _seconds(older_than), grace_s)
 
 
 def _seconds(age: object) -> float:
     seconds = age.total_seconds() if isinstance(age, timedelta) else age
-    if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not 0 <= seconds < inf:
-        raise BadRequest(f"older_than must be a timedelta or a number of seconds from 0 on, not {age!r}")
+    if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not 0 <= seconds < SECONDS_END:
+        raise BadRequest(f"older_than must be a timedelta or a number of seconds from 0 on, not {shown(age)}")
     return float(seconds)

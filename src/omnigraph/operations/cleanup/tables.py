@@ -5,6 +5,7 @@ V2  A version goes only if it is beyond all limits and nothing retains it; whate
 V3  A file that no version names goes when it is older than the grace period: a writer may yet name it. What
     a live load has noted stays, however old it is.
 V4  What will go is noted first (`retention`), and version files go before what they name.
+V5  From a table behind a link, or with a link inside, nothing goes: it may be another graph's.
 """
 
 import re
@@ -20,6 +21,7 @@ from omnigraph.core.failpoint import hit
 from omnigraph.operations.cleanup.model import CleanupRow
 from omnigraph.operations.cleanup.retained import Retained
 from omnigraph.storage.control.graph_files import graph_files
+from omnigraph.storage.control.links import link_error
 from omnigraph.storage.control.stored_files import StoredFile, remove_emptied, remove_files
 from omnigraph.storage.control.uri import is_temporary
 from omnigraph.storage.files.version_file import VERSIONS_DIR
@@ -32,7 +34,10 @@ _DETACHED = re.compile(r"d[0-9]+\.manifest")  # a preview that never became the 
 
 @dataclass(frozen=True, slots=True)
 class Cleaning:
-    """What one cleanup knows when it goes through the tables; `noted` are the files of live loads."""
+    """What one cleanup knows when it goes through the tables.
+
+    `noted` are the files of live loads, `links` are all links in the graph's folder.
+    """
 
     parts: Parts
     retained: Retained
@@ -41,6 +46,24 @@ class Cleaning:
     noted: frozenset[str] = frozenset()
     takes_loose_files: bool = True
     is_dry_run: bool = False
+    links: tuple[str, ...] = ()
+
+    def link_at(self, location: str) -> str | None:
+        """Return a link that leads to a folder, or lies in it; `None` without any (V5)."""
+        for link in self.links:
+            if f"{location}/".startswith(f"{link}/") or link.startswith(f"{location}/"):
+                return link
+        return None
+
+    def refuse_links(self, location: str) -> None:
+        """Refuse to remove something from a folder with links.
+
+        Raises:
+            StorageError: it is one, lies behind one, or has one.
+        """
+        link = self.link_at(location)
+        if link is not None:
+            raise link_error(link)
 
     def is_litter_of_age(self, file: StoredFile) -> bool:
         """Return whether a file is older than the grace period."""
@@ -64,6 +87,7 @@ def clean_table(cleaning: Cleaning, location: str, files: Mapping[str, StoredFil
         OmnigraphError: it stopped there; what is gone is gone, and the next cleanup goes on.
     """
     hit("cleanup.table_gc")
+    cleaning.refuse_links(location)
     known = cleaning.retained.tables.get(location)
     label = location if known is None else known.table_key
     if known is None or known.ended_at is not None:

@@ -22,6 +22,7 @@ from omnigraph.operations.clone.journal import refuse_unfinished
 from omnigraph.operations.clone.needs import NeededFile, needs_and_lacks
 from omnigraph.operations.open import make_parts
 from omnigraph.storage.control.file_copy import FilePlace, checksum_of, file_place
+from omnigraph.storage.control.uri import refuse_file
 
 COMMITS_NAMED_MAX = 5  # of those that only one graph has; the count says how many there are
 
@@ -113,6 +114,7 @@ class _Side:
 
 def _captured(uri: str, branches: Sequence[str] | None) -> _Side:
     parts = make_parts(uri)
+    refuse_file(parts.root)
     refuse_unfinished(parts.adapter, parts.root)
     return _Side(parts, capture(parts, branches=branches), file_place(parts.root))
 

@@ -19,6 +19,7 @@ from omnigraph.bulk.connect.progress import ProgressCallback, Stage, silent
 from omnigraph.commit.parts import Parts
 from omnigraph.core.errors import AlreadyExistsError, AlreadyInitialized, BadRequest, StorageError
 from omnigraph.core.failpoint import hit
+from omnigraph.core.values import is_count, shown
 from omnigraph.history.branches import Branch
 from omnigraph.history.copied import COPIED, Copied
 from omnigraph.history.manifest_rows import MANIFEST_DIR
@@ -37,7 +38,7 @@ from omnigraph.operations.open import make_parts
 from omnigraph.storage.control.durability import Durability, setting_from_environment
 from omnigraph.storage.control.file_copy import FilePlace, checksum_of, copy_file, file_place
 from omnigraph.storage.control.probe import PROBE, probe_store
-from omnigraph.storage.control.uri import GraphRoot, refuse_file
+from omnigraph.storage.control.uri import GraphRoot, is_temporary, refuse_file
 from omnigraph.storage.files.version_file import renumbered, version_file_name
 from omnigraph.storage.tables.handle import TableAddress
 from omnigraph.storage.tables.manifest_table import ManifestTable
@@ -126,8 +127,8 @@ def clone(
 def _check_choice(branches: Sequence[str] | None, at: str | None, depth: int | None) -> None:
     if branches is not None and at is not None:
         raise BadRequest("a copy that ends at a commit has main alone: give branches or a commit, not both")
-    if depth is not None and (type(depth) is not int or depth < 1):
-        raise BadRequest(f"the depth of a copy must be a whole number from 1 on, not {depth!r}")
+    if depth is not None and not is_count(depth, 1):
+        raise BadRequest(f"the depth of a copy must be a whole number from 1 on, not {shown(depth)}")
 
 
 def _check_places(source: GraphRoot, target: GraphRoot) -> None:
@@ -143,8 +144,11 @@ def _check_places(source: GraphRoot, target: GraphRoot) -> None:
 def _take(run: _Run) -> bool:
     """Begin, or go on with, the copy; return whether it is whole already (G4, G5)."""
     parts = run.target
-    present = run.files.lengths()
-    if present and JOURNAL not in present:
+    present = run.files.everything()
+    link = min((path for path, is_link in present.items() if is_link), default=None)
+    if link is not None:
+        raise AlreadyExistsError(f"{parts.root.uri} has a link, '{link}': a copy is written through none")
+    if JOURNAL not in present and any(not _is_begun(path) for path in present):
         if parts.adapter.exists(MANIFEST_DIR):
             raise AlreadyInitialized(f"{parts.root.uri} already holds a graph")
         raise AlreadyExistsError(f"{parts.root.uri} is not empty: a graph is copied to a place of its own")
@@ -153,13 +157,22 @@ def _take(run: _Run) -> bool:
     hit("clone.post_journal_pre_copy")
     if is_continued:
         return is_shown(parts.adapter)
-    others = {name for name in run.files.lengths() if name != JOURNAL and not name.startswith(PROBE)}
+    others = {
+        name
+        for name in run.files.everything()
+        if name != JOURNAL and not name.startswith(PROBE) and not _is_begun(name)
+    }
     if others:
         parts.adapter.delete(JOURNAL)
         raise AlreadyExistsError(
             f"{parts.root.uri} holds {min(others)} since a moment ago: nothing is copied"
         )
     return False
+
+
+def _is_begun(path: str) -> bool:
+    """Return whether a file is what a run leaves that dies before there is a journal."""
+    return is_temporary(path) and path.startswith((f"{JOURNAL}#", PROBE))
 
 
 def _ended_before(run: _Run, captured: Capture) -> CloneResult:

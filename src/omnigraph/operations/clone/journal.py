@@ -15,7 +15,7 @@ from omnigraph.core.values import read_json
 from omnigraph.history.manifest_rows import MANIFEST_DIR
 from omnigraph.storage.control.object_store import StorageAdapter
 from omnigraph.storage.control.uri import GraphRoot
-from omnigraph.storage.files.version_file import VERSIONS_DIR
+from omnigraph.storage.files.version_file import VERSIONS_DIR, version_of_file_name
 
 JOURNAL = "__clone.json"
 FORMAT = 1
@@ -86,7 +86,8 @@ def refuse_unfinished(adapter: StorageAdapter, root: GraphRoot) -> None:
 
 def is_shown(adapter: StorageAdapter) -> bool:
     """Say whether main's manifest has a version: it is the last file of a copy."""
-    return adapter.exists(f"{MANIFEST_DIR}/{VERSIONS_DIR}")
+    names = adapter.list_dir(f"{MANIFEST_DIR}/{VERSIONS_DIR}")
+    return any(version_of_file_name(name) is not None for name in names)
 
 
 def _decode(text: str, root: GraphRoot) -> Journal:

@@ -10,6 +10,7 @@ from omnigraph.bulk.connect.progress import ProgressCallback, silent
 from omnigraph.bulk.sources.sources import SourceInput
 from omnigraph.core.cleared_property import ClearedProperty
 from omnigraph.core.errors import BadRequest
+from omnigraph.core.values import shown
 from omnigraph.history.commits import GraphCommit
 from omnigraph.operations.engine import ChosenEngine, Engine, check_engine
 from omnigraph.operations.ensure_indices import PendingIndex
@@ -76,10 +77,10 @@ class LoadOptions:
             BadRequest: the mode, the engine or what to do on errors is unknown.
         """
         if self.mode not in MODES:
-            raise BadRequest(f"mode {self.mode!r} is not one of {', '.join(MODES)}")
+            raise BadRequest(f"mode {shown(self.mode)} is not one of {', '.join(MODES)}")
         check_engine(self.engine)
         if self.on_error not in ON_ERROR:
-            raise BadRequest(f"on_error {self.on_error!r} is not one of {', '.join(ON_ERROR)}")
+            raise BadRequest(f"on_error {shown(self.on_error)} is not one of {', '.join(ON_ERROR)}")
 
     @property
     def needs_all_violations(self) -> bool:

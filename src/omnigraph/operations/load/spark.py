@@ -78,7 +78,8 @@ class BulkLoad:
                 started = start_spark(self._graph, options.master, options.progress)
                 state = self._graph.state(self._branch)
                 snapshot = state.snapshot()
-                remove_leftovers(parts.root, now_micros=parts.clock(), warn=parts.warn)
+                for name, error in remove_leftovers(parts.root, now_micros=parts.clock()).items():
+                    parts.warn(f"'{name}' of a dead load could not be removed: {error}")
                 jobs = held.enter_context(probed(started, parts.root, parts.adapter))
             spool = held.enter_context(Spool(jobs, parts.root))
             slices = self._slices(jobs, spool)

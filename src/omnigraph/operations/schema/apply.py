@@ -25,6 +25,7 @@ from omnigraph.catalog.migration_steps import (
     step_work,
 )
 from omnigraph.commit.schema_lock import schema_lock
+from omnigraph.core.diagnostics import Diagnostic
 from omnigraph.core.errors import BranchesBlockSchemaApply, OmnigraphError
 from omnigraph.core.failpoint import hit
 from omnigraph.core.span import Source
@@ -48,6 +49,7 @@ class SchemaApplyResult:
     index_commit: GraphCommit | None = None
     pending_indexes: tuple[PendingIndex, ...] = ()
     warnings: tuple[str, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()  # what the planner noticed besides the steps: ignored hints
 
     @property
     def supported(self) -> bool:
@@ -148,7 +150,9 @@ def apply_schema(
         accepted = accepted_in(state.schema.text)
         plan = plan_migration(accepted, desired, allow_data_loss=allow_data_loss)
         plan.require_supported()
-        result = SchemaApplyResult(state.snapshot().branch, plan.steps, None, state.sequence)
+        result = SchemaApplyResult(
+            state.snapshot().branch, plan.steps, None, state.sequence, diagnostics=plan.diagnostics
+        )
         if not plan.steps:
             return result
         change = accept(

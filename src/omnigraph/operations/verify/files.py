@@ -17,13 +17,13 @@ from dataclasses import dataclass, field
 from posixpath import normpath
 
 from omnigraph.commit.parts import Parts
-from omnigraph.commit.retention import read_retention
 from omnigraph.core.errors import OmnigraphError
 from omnigraph.history.branches import trimmed_name
 from omnigraph.history.copied import read_copied
 from omnigraph.history.identity import BranchIdentity
 from omnigraph.history.manifest_rows import MANIFEST_DIR
 from omnigraph.history.recorded_sums import recorded_sums, sums_still_readable
+from omnigraph.operations.verify.control_files import retention_as_far_as_readable
 from omnigraph.operations.verify.report import (
     FileReport,
     FileStatus,
@@ -141,7 +141,7 @@ def _told(file: FileReport) -> str:
 
 def _look(parts: Parts, files: GraphFiles, branch: str | None) -> _Look:
     chosen = parts.branches.live() if branch is None else (parts.branches.resolve(trimmed_name(branch)),)
-    look = _Look(tuple(found.name for found in chosen), reclaimed_below=read_retention(parts.adapter))
+    look = _Look(tuple(found.name for found in chosen), reclaimed_below=retention_as_far_as_readable(parts))
     for found in chosen:
         _follow(parts, files, found, look)
     gone = [path for path, need in look.needs.items() if _is_reclaimed(look, files, path, need)]

@@ -17,7 +17,6 @@ from omnigraph.catalog.build import build_catalog, ir_text, read_ir
 from omnigraph.catalog.model import Catalog
 from omnigraph.commit.parts import Parts
 from omnigraph.commit.recovery.pending import PendingSidecar, list_pending
-from omnigraph.commit.schema_lock import living_holder
 from omnigraph.commit.write import owns
 from omnigraph.core.errors import OmnigraphError
 from omnigraph.history.contract import SCHEMA_IR, Contract, check_against_manifest, read_contract
@@ -25,6 +24,7 @@ from omnigraph.history.fold import TableEntry
 from omnigraph.history.identity import MAIN, BranchIdentity, stored_name
 from omnigraph.history.lineage import MERGED_HISTORY, ChainedLog, ChainPlace
 from omnigraph.history.state import ManifestState
+from omnigraph.operations.verify.control_files import control_findings, holder_as_far_as_readable
 from omnigraph.operations.verify.report import FINDINGS_MAX, FindingKind, VerifyFinding
 from omnigraph.storage.control.object_store import StorageAdapter
 
@@ -84,13 +84,14 @@ def _look(parts: Parts, names: Sequence[str]) -> HistoryLook:
     main = next((look for look in looks if look.name == MAIN), None)
     if contract is not None and main is not None:
         findings += _schema_findings(contract, main)
-    if living_holder(parts) is not None:
+    if holder_as_far_as_readable(parts) is not None:
         findings = [finding for finding in findings if finding.kind is not FindingKind.SCHEMA]
     logs = [ChainedLog(state.commits, branch=state.branch.name) for state in states]
     for state, log in zip(states, logs, strict=True):
         findings += _lineage_findings(state, log, logs)
     for look in looks:
         findings += _table_findings(parts, look)
+    findings += control_findings(parts)
     drift, pending = _drift_findings(parts, looks)
     return HistoryLook(tuple(looks), (*findings, *drift), pending)
 

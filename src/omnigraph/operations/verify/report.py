@@ -31,6 +31,7 @@ class FindingKind(StrEnum):
     LINEAGE = "lineage"
     SCHEMA = "schema"
     SIDECAR = "sidecar"
+    CONTROL_FILE = "control_file"
     TABLE = "table"
     PIN = "pin"
     COLUMNS = "columns"
@@ -66,6 +67,11 @@ _EXPLAINED: dict[FindingKind, tuple[str, str]] = {
     FindingKind.SIDECAR: (
         "nobody can tell what an unfinished write has done: the graph does not open for writing",
         "put the file back from a copy of the graph, or open the graph with the build that wrote it",
+    ),
+    FindingKind.CONTROL_FILE: (
+        "what the graph has noted about itself cannot be read: changes of the schema, cleanups or copies "
+        "are refused",
+        "put the file back from a copy of the graph",
     ),
     FindingKind.TABLE: ("queries of this table fail", _GO_BACK),
     FindingKind.PIN: (

@@ -19,6 +19,7 @@ from omnigraph.operations.verify.history import check_history
 from omnigraph.operations.verify.report import Progress, VerifyReport
 from omnigraph.operations.verify.unreferenced import unreferenced_files
 from omnigraph.storage.control.graph_files import graph_files
+from omnigraph.storage.control.uri import refuse_file
 
 
 def verify(
@@ -67,6 +68,7 @@ def verify_place(
         StorageError: something cannot be read, which says nothing about what is in it.
     """
     parts = make_parts(uri)
+    refuse_file(parts.root)
     refuse_unfinished(parts.adapter, parts.root)
     if not parts.adapter.exists(MANIFEST_DIR):
         raise GraphNotFound(f"no graph at {parts.root.uri}: nothing to verify")

@@ -4,6 +4,7 @@ F1  A file that has its name is whole. On a disk it is written beside its place,
     and then renamed; a store shows no object before its last part.
 F2  A file that turns out to be another one than was expected never gets its name.
 F3  Of a file no more than a few pieces are in memory, however large it is.
+F4  Nothing is written through a link below the root.
 """
 
 import os
@@ -19,8 +20,10 @@ import xxhash
 from omnigraph.core.damage import GraphDamaged
 from omnigraph.core.regular_file import open_regular
 from omnigraph.storage.control.durability import Durability, FolderSync, sync_descriptor
+from omnigraph.storage.control.links import refuse_link_on
 from omnigraph.storage.control.object_store import ObjectStore, list_sizes
 from omnigraph.storage.control.os_errors import storage_error
+from omnigraph.storage.control.stored_files import stored_files
 from omnigraph.storage.control.uri import GraphRoot, is_temporary
 from omnigraph.storage.files.sums import FileSum
 from omnigraph.storage.files.version_file import check_relative_path
@@ -34,6 +37,9 @@ class FilePlace(Protocol):
 
     def lengths(self) -> dict[str, int]:
         """Return the length of every file; those that are still being written are left out."""
+
+    def everything(self) -> dict[str, bool]:
+        """Return all that is there but folders, unfinished files included, and whether it is a link."""
 
     def pieces(self, path: str) -> Iterator[bytes]:
         """Yield the content of a file; a missing one is an error of kind `not_found`."""
@@ -115,6 +121,9 @@ class _Disk:
                     if not is_temporary(name):
                         yield str(path.relative_to(self._root)), path.stat().st_size
 
+    def everything(self) -> dict[str, bool]:
+        return {path: file.is_link for path, file in stored_files(GraphRoot(str(self._root), True)).items()}
+
     def pieces(self, path: str) -> Iterator[bytes]:
         try:
             with open_regular(self._at(path)) as file:
@@ -126,6 +135,7 @@ class _Disk:
     def write(self, path: str, pieces: Iterator[bytes]) -> None:
         place = self._at(path)
         temporary = place.with_name(f"{place.name}#{1 + secrets.randbelow(10**9)}")
+        self._refuse_links(place.parent)
         try:
             place.parent.mkdir(parents=True, exist_ok=True)
             with temporary.open("xb") as file:
@@ -138,8 +148,14 @@ class _Disk:
         except OSError as error:
             raise storage_error(f"write '{path}'", error) from error
         finally:
-            temporary.unlink(missing_ok=True)
+            with suppress(FileNotFoundError, NotADirectoryError):  # then it was never made
+                temporary.unlink()
         self._folders.add(place.parent)
+
+    def _refuse_links(self, folder: Path) -> None:
+        """Refuse to write behind a link (F4); a folder that was written to has been looked at."""
+        if folder not in self._folders and folder != self._root:
+            refuse_link_on(self._root, str(folder.relative_to(self._root)))
 
     def finish(self) -> None:
         if not self._is_synced:
@@ -168,6 +184,9 @@ class _Store:
 
     def lengths(self) -> dict[str, int]:
         return list_sizes(self._root)
+
+    def everything(self) -> dict[str, bool]:
+        return dict.fromkeys(list_sizes(self._root), False)
 
     def pieces(self, path: str) -> Iterator[bytes]:
         return self._objects.read_pieces(check_relative_path(path, "a version"), PIECE_BYTES)

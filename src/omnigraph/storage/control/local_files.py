@@ -4,6 +4,7 @@ L1  A reader sees the old text of a file or the new one, never a part.
 L2  Of two creators one wins, and the other is told.
 L3  A text is on the disk, with the folders that lead to it, before the call returns (full durability).
 L4  *Missing* is said only when the system says so; every other failure is raised.
+L5  Nothing is read, written or removed through a link below the root (`links`).
 
 Texts are staged in `name#<digits>`. Such names are invisible to listings and cannot be addressed, so what a
 crash leaves of them does no harm.
@@ -22,6 +23,7 @@ from pathlib import Path
 from omnigraph.core.errors import StorageError
 from omnigraph.core.regular_file import read_control_file
 from omnigraph.storage.control.durability import Durability, FolderSync, sync_descriptor, sync_path
+from omnigraph.storage.control.links import refuse_link_on
 from omnigraph.storage.control.locks import wait_for_lock
 from omnigraph.storage.control.os_errors import storage_error
 from omnigraph.storage.control.uri import is_temporary, name_parts
@@ -130,7 +132,7 @@ class LocalFiles:
 
     def list_dir(self, name: str) -> list[str]:
         """Return the names of the files right in a folder, unordered; none if the folder is missing (L4)."""
-        path = self._path(name)
+        path = self._folder(name)
         with _translated("list", name):
             try:
                 with os.scandir(path) as entries:
@@ -150,7 +152,7 @@ class LocalFiles:
 
     def delete_prefix(self, name: str) -> None:
         """Remove a folder and all it holds, temporary files included; not atomic, and safe to repeat."""
-        path = self._path(name)
+        path = self._folder(name)
         with _translated("delete", name):
             _remove_tree(path)
             if path.parent.is_dir():
@@ -185,7 +187,17 @@ class LocalFiles:
             lock.release(remove=True)
 
     def _path(self, name: str) -> Path:
-        return self._root.joinpath(*name_parts(name))
+        """Return the path of a file; the folders that lead to it are no links (L5)."""
+        *folders, _ = parts = name_parts(name)
+        if folders:
+            refuse_link_on(self._root, "/".join(folders))
+        return self._root.joinpath(*parts)
+
+    def _folder(self, name: str) -> Path:
+        """Return the path of a folder, which is no link either (L5)."""
+        parts = name_parts(name)
+        refuse_link_on(self._root, name)
+        return self._root.joinpath(*parts)
 
     @contextmanager
     def _staged(self, path: Path, text: str, *, is_synced: bool = True) -> Iterator[Path]:

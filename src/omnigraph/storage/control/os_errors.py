@@ -11,6 +11,7 @@ _KINDS = {
     errno.EPERM: "permanent",
     errno.EROFS: "permanent",
     errno.ENOSPC: "permanent",
+    errno.ELOOP: "permanent",
     errno.EDQUOT: "permanent",
     # The file system cannot do what the engine needs of it.
     errno.ENOLCK: "configuration",

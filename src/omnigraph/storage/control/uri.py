@@ -22,6 +22,7 @@ _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]+")
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 _PRINTABLE = re.compile(r"[!-~]+")
 _NOT_IN_URLS = frozenset('"<>\\^`')
+FOLDERS_MAX = 256  # on the way to a graph: making many, one inside the other, overflows the stack
 _LIKE_A_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _TEMPORARY = re.compile(r".+#[0-9]+", re.DOTALL)
 _TRUE = frozenset({"1", "true", "yes", "on"})
@@ -148,6 +149,8 @@ def _has_controls(text: str) -> bool:
 
 def _real_path(text: str) -> str:
     path = os.path.realpath(text)
+    if path.count("/") > FOLDERS_MAX:
+        raise BadRequest(f"a graph lies in at most {FOLDERS_MAX} folders: choose a shorter path")
     # POSIX distinguishes two leading slashes from one; no system that we support does.
     return "/" + path.lstrip("/")
 
@@ -310,15 +313,17 @@ def refuse_file(root: GraphRoot) -> None:
     """Refuse a place on a disk that cannot be a folder.
 
     Raises:
-        BadRequest: it is a file, or is below one.
+        BadRequest: it is a file, a pipe or a device, or is below one.
     """
     if not root.is_local:
         return
     place = Path(root.uri)
     try:
-        file = next((path for path in (place, *place.parents) if path.is_file()), None)
+        first = next((path for path in (place, *place.parents) if path.exists()), None)
+        if first is None or first.is_dir():
+            return
+        kind = "a file" if first.is_file() else "a pipe or a device"
     except OSError:
         return  # the next step meets it too, and says what it is
-    if file is not None:
-        what = "is a file" if file == place else f"is below {file}, which is a file"
-        raise BadRequest(f"{place} {what}: a graph is a folder")
+    what = f"is {kind}" if first == place else f"is below {first}, which is {kind}"
+    raise BadRequest(f"{place} {what}: a graph is a folder")

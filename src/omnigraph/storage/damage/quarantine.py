@@ -20,6 +20,7 @@ from omnigraph.core.damage import GraphDamaged
 from omnigraph.core.errors import StorageError
 from omnigraph.core.failpoint import hit
 from omnigraph.storage.control.durability import sync_path
+from omnigraph.storage.control.links import refuse_link_on
 from omnigraph.storage.control.os_errors import storage_error
 from omnigraph.storage.files.version_file import (
     VERSIONS_DIR,
@@ -93,6 +94,8 @@ def move_to_quarantine(
         StorageError: the system failed.
     """
     hit("quarantine.pre_move")
+    refuse_link_on(Path(root), f"{QUARANTINE_DIR}/{quarantine_id}/{dataset}")
+    refuse_link_on(Path(root), f"{dataset}/{VERSIONS_DIR}")
     moved: list[str] = []
     with translated(f"quarantine versions of '{dataset}'"):
         folder = Path(root, QUARANTINE_DIR, quarantine_id, dataset)
