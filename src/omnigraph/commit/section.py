@@ -25,6 +25,8 @@ X9  Tables of a layout write of several settle one by one, before anything is ju
     the pin that is published now (X7): what others have published meanwhile may lie below. A table with rows
     of a writer that is not done is left out of the publish; the sidecar stays for it, and goes forward when
     that writer has ended.
+X10 Before A every staged file is there, to its end: the library does not report that its last write failed,
+    and a cleanup may have taken what a writer slept on.
 """
 
 import threading
@@ -69,6 +71,7 @@ from omnigraph.history.manifest_rows import PublishedPin
 from omnigraph.storage.control.durability import SyncFailed
 from omnigraph.storage.control.locks import WriterLock
 from omnigraph.storage.files.sums import FileSum
+from omnigraph.storage.files.whole import check_whole
 from omnigraph.storage.tables.stage import CommittedTable
 
 PUBLISH_PAUSE_S = 0.02  # for the publish of a writer that a layout lies above; it grows with the attempts
@@ -80,6 +83,7 @@ class TableCommit:
 
     `run` makes the commit (or commits) and returns the outcome, or None if there was nothing to do after all.
     The entry's ref is the one that is written on; on a first touch, a fork that only this write knows.
+    `others_files` are those that other processes wrote and synced.
     """
 
     entry: TableEntry
@@ -87,6 +91,7 @@ class TableCommit:
     staged_files: tuple[str, ...]
     run: Callable[[str], CommittedTable | None]
     is_first_touch: bool = False
+    others_files: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +164,7 @@ class _Section:
         try:
             staged = [file for commit in self.commits for file in commit.staged_files]
             self.parts.syncer.sync(staged, stage="staged")
+            check_whole(file for commit in self.commits for file in commit.others_files)  # X10
             if folder is not None:
                 lock = WriterLock.acquire(folder / RECOVERY_DIR, self.parts.new_id)
         except Exception as error:  # noqa: BLE001 - the value carries it

@@ -302,6 +302,7 @@ class Attempt:
                 write, operation_id=operation_id, writer_kind=self._change.kind.value
             ),
             is_first_touch=self.is_first_touch(entry),
+            others_files=write.others_files,
         )
 
     def creation(self, entry: TableEntry, write: StagedWrite) -> TableCommit:

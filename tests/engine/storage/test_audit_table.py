@@ -1,5 +1,6 @@
 """The audit dataset: created with its first rows, appended to ever after."""
 
+import resource
 import threading
 from pathlib import Path
 from typing import Any
@@ -83,3 +84,21 @@ def test_an_unreadable_audit_is_an_error_and_not_an_empty_one(address: TableAddr
 
     with pytest.raises(StorageError):
         operations(address)
+
+
+@pytest.mark.case("engine", 650)
+def test_a_row_whose_file_is_cut_off_is_not_added(address: TableAddress) -> None:
+    audit = AuditTable(TableStore())
+    audit.append(address, row("first"))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    resource.setrlimit(resource.RLIMIT_FSIZE, (200, hard))
+    try:
+        with pytest.raises(StorageError, match="has 200 of"):
+            audit.append(address, row("second"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    assert operations(address) == ["first"]
+    audit.append(address, row("third"))
+    assert operations(address) == ["first", "third"]

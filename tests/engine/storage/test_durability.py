@@ -24,7 +24,7 @@ def make_files(folder: Path, number: int) -> list[str]:
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{index}.lance" for index in range(number)]
     for path in paths:
-        path.write_bytes(b"x")
+        path.write_bytes(b"LANC")
     return [str(path) for path in paths]
 
 
@@ -106,14 +106,38 @@ def test_without_full_durability_on_a_disk_nothing_is_synced(
     assert (syncer.fsyncs, syncer.syncfs) == (0, 0)
 
 
-def test_a_file_that_is_gone_is_left_out(tmp_path: Path) -> None:
+def test_a_file_of_a_manifest_that_is_gone_is_left_out(tmp_path: Path) -> None:
     files = make_files(tmp_path / "data", 2)
     Path(files[0]).unlink()
     syncer = Syncer(Durability.FULL, is_local=True)
 
-    syncer.sync([*files, str(tmp_path / "no folder" / "file")], stage="table")
+    syncer.sync([*files, str(tmp_path / "no folder" / "file")], stage="manifest")
 
     assert syncer.fsyncs == 2
+
+
+@pytest.mark.case("engine", 650)
+@pytest.mark.parametrize("durability", Durability)
+@pytest.mark.parametrize(("stage", "expected"), [("staged", StorageError), ("table", SyncFailed)])
+@pytest.mark.parametrize(("content", "told"), [(None, "is missing"), (b"LAN", "was not written to its end")])
+def test_a_file_that_is_gone_or_cut_off_is_an_error(
+    tmp_path: Path,
+    durability: Durability,
+    stage: SyncStage,
+    expected: type[StorageError],
+    content: bytes | None,
+    told: str,
+) -> None:
+    (file,) = make_files(tmp_path / "data", 1)
+    Path(file).unlink() if content is None else Path(file).write_bytes(content)
+    syncer = Syncer(durability, is_local=True)
+
+    with pytest.raises(expected, match=told) as raised:
+        syncer.sync([file], stage=stage)
+
+    assert type(raised.value) is expected
+    assert str(tmp_path) not in str(raised.value)
+    assert syncer.fsyncs == 0
 
 
 @pytest.mark.parametrize("stage", ["staged", "table", "manifest"])

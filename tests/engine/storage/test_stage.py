@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from lance import LanceOperation
 
+from omnigraph.core.errors import StorageError
 from omnigraph.core.limits import MAX_FRAGMENT_ROWS
 from omnigraph.storage.tables.stage import IndexRequest, StagedWrite
 from omnigraph.storage.tables.table import TableAddress
@@ -250,6 +251,35 @@ def test_fragments_written_elsewhere_are_added(bench: Workbench) -> None:
 
     assert (staged.rows_added, staged.files) == (2, ())
     assert bench.ids() == ["a", "b", "c", "x", "y"]
+
+
+@pytest.mark.case("engine", 651)
+def test_fragments_written_elsewhere_that_are_gone_are_not_committed(bench: Workbench) -> None:
+    from tests.support.raw_lance import fragments_of
+
+    (fragment,) = fragments_of(bench.head()._dataset, rows(["x"]))
+    staged = bench.stager.stage_fragments(bench.head(), [fragment.to_json()])
+    (file,) = staged.others_files
+    Path(file).unlink()
+
+    with pytest.raises(StorageError, match="is missing"):
+        bench.commit(staged)
+
+    assert bench.ids() == ["a", "b", "c"]
+
+
+@pytest.mark.case("engine", 650)
+def test_fragments_written_elsewhere_that_are_cut_off_are_not_staged(bench: Workbench) -> None:
+    from tests.support.raw_lance import fragments_of
+
+    (fragment,) = fragments_of(bench.head()._dataset, rows(["x"]))
+    root = bench.head().address.local_path
+    assert root is not None
+    file = root / "data" / fragment.files[0].path
+    file.write_bytes(file.read_bytes()[:100] + b"LANC")
+
+    with pytest.raises(StorageError, match="has 104 of"):
+        bench.stager.stage_fragments(bench.head(), [fragment.to_json()])
 
 
 def test_a_column_of_another_order_or_without_metadata_is_conformed(bench: Workbench) -> None:

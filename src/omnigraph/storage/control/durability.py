@@ -5,6 +5,8 @@ Y1  In full durability on a local disk, a file that `sync` was given, and every 
 Y2  In process durability, and on object stores, nothing is synced: a killed process loses nothing it wrote.
 Y3  A file whose sync failed is never synced again: the system may have dropped what it could not write, and a
     second sync would succeed over the loss. An operation that needs such a file fails.
+Y4  On a local disk, in both settings, staged files and those of tables are whole when `sync` returns: what is
+    gone or cut off is an error. Files of a manifest are looked at by its publish.
 """
 
 import ctypes
@@ -22,6 +24,7 @@ from omnigraph.core.environment import word_setting
 from omnigraph.core.errors import StorageError
 from omnigraph.core.failpoint import InjectedFault, hit
 from omnigraph.storage.control.os_errors import storage_error
+from omnigraph.storage.files.whole import check_whole
 
 ENVIRONMENT = "OMNIGRAPH_DURABILITY"
 FILES_SYNCED_ONE_BY_ONE_MAX = 64  # at about 1 ms a file; above this, one sync of the file system is cheaper
@@ -111,6 +114,7 @@ class Syncer:
     def __init__(self, durability: Durability, is_local: bool, root: str | None = None) -> None:
         """Take the setting and the place; new folders are synced up to `root`, where it is given."""
         self.is_active = is_local and durability is Durability.FULL
+        self._is_local = is_local
         self.syncfs = 0
         self._file_fsyncs = 0
         self._tries = Tries()
@@ -123,14 +127,25 @@ class Syncer:
         return self._file_fsyncs + self._folders.fsyncs
 
     def sync(self, files: Iterable[str], *, stage: SyncStage) -> None:
-        """Make files and the folders that lead to them durable; files that no longer exist are skipped.
+        """Make files and the folders that lead to them durable; those of a manifest may be gone.
 
         Raises:
-            SyncFailed: the system failed, now or earlier (Y3); how much is on the disk is unknown.
+            StorageError: a staged file is not whole (Y4).
+            SyncFailed: a file of a table is not, or the system failed, now or earlier (Y3): how much is on
+                the disk is unknown.
         """
-        if not self.is_active:
+        if not self._is_local:
             return
         paths = [Path(file) for file in dict.fromkeys(files)]
+        if stage == "staged":
+            check_whole(map(str, paths))
+        elif stage == "table":
+            try:
+                check_whole(map(str, paths))
+            except StorageError as error:
+                raise SyncFailed(f"{error}", kind=error.kind) from error
+        if not self.is_active:
+            return
         try:
             hit(_FAILPOINTS[stage])
             if len(paths) > FILES_SYNCED_ONE_BY_ONE_MAX and _can_sync_whole_file_systems():

@@ -3,12 +3,14 @@
 from typing import final
 
 import pyarrow as pa
-from lance import write_dataset
+from lance import LanceDataset, LanceOperation, Transaction
 
 from omnigraph.core.errors import AlreadyExistsError, StorageError
+from omnigraph.storage.tables import shapes
 from omnigraph.storage.tables.create import create_dataset
 from omnigraph.storage.tables.handle import TableAddress
 from omnigraph.storage.tables.lance_errors import translated
+from omnigraph.storage.tables.staged import new_files
 from omnigraph.storage.tables.table import TableStore
 
 
@@ -33,9 +35,13 @@ class AuditTable:
                 pass  # another process has just created it: append to theirs
             else:
                 return
+        # Committed here: the audit is not published; a row of it counts as soon as it is there.
+        dataset = self._store.open_unshared(address)
+        new = shapes.write_rows(dataset, rows)
+        new_files(address, dataset, new=new)  # none is cut off
+        transaction = Transaction(dataset.version, LanceOperation.Append(new))
         with translated(f"append to {address.open_uri}"):
-            # Inline: the audit is not published; a row of it counts as soon as it is there.
-            write_dataset(rows, address.open_uri, mode="append", storage_options=self._store.storage_options)
+            LanceDataset.commit(dataset, transaction)
 
     def scan(self, address: TableAddress) -> pa.Table | None:
         """Return all rows, or `None` where nothing was ever audited.

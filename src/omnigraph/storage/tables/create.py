@@ -11,6 +11,7 @@ from lance import LanceDataset, LanceOperation, Transaction
 from lance.fragment import write_fragments
 
 from omnigraph.core.errors import AlreadyExistsError, StorageError
+from omnigraph.storage.files.whole import check_lengths
 from omnigraph.storage.tables.handle import TableAddress
 from omnigraph.storage.tables.lance_errors import LANCE_ERRORS, classify, translate
 from omnigraph.storage.tables.table import TableStore
@@ -37,6 +38,8 @@ def create_dataset(store: TableStore, address: TableAddress, rows: pa.Table) -> 
             enable_stable_row_ids=True,
         )
         assert isinstance(fragments, list)
+        if address.local_path is not None:
+            check_lengths(address.local_path, fragments)
         transaction.operation = LanceOperation.Overwrite(rows.schema, fragments)
         return commit_first_version(store, address, transaction).version
     except LANCE_ERRORS as error:

@@ -24,6 +24,7 @@ from omnigraph.core.arrays import RowIds
 from omnigraph.core.limits import MAX_FRAGMENT_ROWS
 from omnigraph.storage.control.durability import Durability, Syncer
 from omnigraph.storage.files.sums import FileSum, Summer
+from omnigraph.storage.files.whole import check_lengths
 from omnigraph.storage.tables import carried, shapes
 from omnigraph.storage.tables.handle import TableAddress
 from omnigraph.storage.tables.lance_errors import translated
@@ -141,6 +142,8 @@ class FragmentWriter:
                 file.write_batch(places)
         root = self._table.address.local_path
         files = [] if root is None else fragment_files(root, fragment)
+        if root is not None:
+            check_lengths(root, [fragment])
         self._unsynced += files
         description = json.dumps(fragment.to_json())
         sums = self._summer.sum(files)

@@ -4,6 +4,7 @@ W1  Staging moves no HEAD; what it wrote is unreferenced until the commit, and r
 W2  A staged write is committed at most once, and only onto the very version it was prepared for.
 W3  A commit that is reported as done is at `read_version + 1` and carries our uuid.
 W4  Where it is unknown whether a commit landed, that is what is reported, never that it did not.
+W5  A commit names only files that are there, to their end.
 """
 
 import json
@@ -20,6 +21,7 @@ from lance.fragment import FragmentMetadata, write_fragments
 
 from omnigraph.core.errors import CommitConflict, RecoveryRequired, StaleCommit, StorageError
 from omnigraph.core.limits import MAX_FRAGMENT_ROWS
+from omnigraph.storage.files.whole import check_whole
 from omnigraph.storage.tables import carried, index, shapes
 from omnigraph.storage.tables.carried import RowNumbers
 from omnigraph.storage.tables.create import commit_first_version
@@ -69,7 +71,8 @@ class TableStager:
         The processes that wrote the files sync them: they are not among `files`.
         """
         texts = [text if isinstance(text, str) else json.dumps(text) for text in fragments]
-        return _addition(handle, [FragmentMetadata.from_json(text) for text in texts], ())
+        read = [FragmentMetadata.from_json(text) for text in texts]
+        return _by_others(_addition(handle, read, ()), handle, read)
 
     def stage_overwrite_fragments(
         self, handle: SnapshotHandle, schema: pa.Schema, fragments: Sequence[str]
@@ -78,7 +81,8 @@ class TableStager:
         read = [FragmentMetadata.from_json(text) for text in fragments]
         added = sum(fragment.physical_rows for fragment in read)
         operation = LanceOperation.Overwrite(schema, read)
-        return staged_on(handle, "overwrite", operation, (), added=added, removed=handle.row_count)
+        staged = staged_on(handle, "overwrite", operation, (), added=added, removed=handle.row_count)
+        return _by_others(staged, handle, read)
 
     def stage_upsert_fragments(
         self,
@@ -95,11 +99,11 @@ class TableStager:
         """
         new = [FragmentMetadata.from_json(text) for text in fragments]
         if handle.fragment_count == 0:
-            return _addition(handle, new, (), "upsert")
+            return _by_others(_addition(handle, new, (), "upsert"), handle, new)
         changed = [FragmentMetadata.from_json(text) for text in updated]
         operation = shapes.replacement(handle._dataset, removed=list(removed), updated=changed, new=new)
         added = sum(fragment.physical_rows for fragment in new) - replaced_rows
-        return staged_on(handle, "upsert", operation, (), added=added)
+        return _by_others(staged_on(handle, "upsert", operation, (), added=added), handle, new, changed)
 
     def stage_upsert(self, handle: SnapshotHandle, table: pa.Table) -> StagedWrite:
         """Prepare rows that replace those with the same id, and are added where there is none.
@@ -267,6 +271,7 @@ class TableStager:
         self, staged: StagedWrite, operation_id: str, properties: dict[str, str]
     ) -> CommittedTable:
         staged._claim()
+        check_whole((*staged.files, *staged.others_files))  # W5
         transaction = Transaction(staged.read_version, staged._operation, staged.transaction_uuid, properties)
         try:
             dataset = self._commit(staged, transaction)
@@ -337,6 +342,16 @@ def _addition(
     operation = shapes.addition(handle._dataset, fragments)
     added = sum(fragment.physical_rows for fragment in fragments)
     return staged_on(handle, kind, operation, files, added=added)
+
+
+def _by_others(
+    staged: StagedWrite,
+    handle: SnapshotHandle,
+    new: Iterable[FragmentMetadata],
+    updated: Iterable[FragmentMetadata] = (),
+) -> StagedWrite:
+    """Return a write that knows which files other processes wrote for it: they are looked at, not synced."""
+    return replace(staged, others_files=new_files(handle.address, handle._dataset, new=new, updated=updated))
 
 
 def staged_on(

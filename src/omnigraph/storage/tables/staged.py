@@ -13,6 +13,7 @@ from omnigraph.core.errors import InvariantViolation, StorageError
 from omnigraph.storage.files.data_file import data_file_name
 from omnigraph.storage.files.sums import FileSum
 from omnigraph.storage.files.version_file import HollowContent, decode_version, version_file_name
+from omnigraph.storage.files.whole import check_lengths
 from omnigraph.storage.tables.handle import TableAddress
 from omnigraph.storage.tables.known_ids import IdChange
 from omnigraph.storage.tables.lance_errors import LANCE_ERRORS, translate
@@ -36,8 +37,9 @@ class StagedWrite:
     """A write whose files are on disk and whose transaction is not visible yet; opaque.
 
     `rows_added` and `rows_removed` count ids that come and go; a replaced row is neither. `files` are the
-    local files that staging wrote, for syncing; there are none on an object store. `sums` are those of files
-    that others wrote, synced and summed. `ids` are all that it brings and takes away, where they are few.
+    local files that staging wrote, for syncing; there are none on an object store. `others_files` are those
+    that other processes wrote and synced, and `sums` their sums. `ids` are all that it brings and takes away,
+    where they are few.
     """
 
     address: TableAddress
@@ -52,6 +54,7 @@ class StagedWrite:
     _once: _Once = field(default_factory=_Once, repr=False)
     sums: tuple[FileSum, ...] = ()
     ids: IdChange | None = None
+    others_files: tuple[str, ...] = ()
 
     @property
     def commit_files(self) -> tuple[str, ...]:
@@ -91,10 +94,16 @@ def new_files(
     new: Iterable[FragmentMetadata],
     updated: Iterable[FragmentMetadata] = (),
 ) -> tuple[str, ...]:
-    """Return the local data and deletion files of fragments that the base version does not have."""
+    """Return the local data and deletion files of fragments that the base version does not have.
+
+    Raises:
+        StorageError: a data file is not as long as it should be.
+    """
     root = address.local_path
     if root is None:
         return ()
+    new = list(new)
+    check_lengths(root, new)
     written = [path for fragment in new for path in fragment_files(root, fragment)]
     for fragment in updated:
         before = base.get_fragment(fragment.id)
