@@ -4,7 +4,9 @@ The checks here are those whose class is *catalog error* (S04, S11, S33 to S36).
 
 The document is what `_schema.ir.json` and the manifest's `schema` rows hold.
 
-K1  Reading a written document gives the same value back, ids and counter included.
+K1  Reading a written document gives the same value back, ids, fills and counter included. A fill is written
+    where it is not what the present default would give: documents of earlier builds have none, and a document
+    in which no default was ever changed is as they wrote it.
 """
 
 import hashlib
@@ -13,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from omnigraph.catalog.identity import AcceptedSchema, accept_first
+from omnigraph.catalog.identity import AcceptedSchema, accept_first, added_fill
 from omnigraph.catalog.model import Bounds, Catalog, EdgeType, InterfaceType, NodeType, Property
 from omnigraph.catalog.shape import (
     DeclarationKind,
@@ -184,6 +186,7 @@ def _properties(shape: TypeShape, accepted: AcceptedSchema) -> dict[str, Propert
             item.notes,
             item.embed,
             None if item.default is None else item.default.value,
+            accepted.fills[shape.kind, shape.name, item.name],
         )
         for item in shape.properties
     }
@@ -319,8 +322,11 @@ def _type_document(shape: TypeShape, accepted: AcceptedSchema) -> dict[str, Any]
     document = shape_document(shape)
     document["id"] = accepted.type_ids[shape.kind, shape.name]
     document["incarnation"] = accepted.incarnations.get((shape.kind, shape.name))
-    for item in document["properties"]:
-        item["id"] = accepted.property_ids[shape.kind, shape.name, item["name"]]
+    for item, entry in zip(shape.properties, document["properties"], strict=True):
+        key = (shape.kind, shape.name, item.name)
+        entry["id"] = accepted.property_ids[key]
+        if accepted.fills[key] != added_fill(item):
+            entry["fill"] = accepted.fills[key]
     return document
 
 
@@ -337,17 +343,20 @@ def _accepted(document: dict[str, Any]) -> AcceptedSchema:
     type_ids: dict[tuple[DeclarationKind, str], int] = {}
     property_ids: dict[tuple[DeclarationKind, str, str], int] = {}
     incarnations: dict[tuple[DeclarationKind, str], int] = {}
+    fills: dict[tuple[DeclarationKind, str, str], DefaultValue | None] = {}
     for entry in document["types"]:
         shape = _shape(entry)
         shapes.append(shape)
         type_ids[shape.kind, shape.name] = entry["id"]
         if entry["incarnation"] is not None:
             incarnations[shape.kind, shape.name] = entry["incarnation"]
-        for item in entry["properties"]:
-            property_ids[shape.kind, shape.name, item["name"]] = item["id"]
+        for item, told in zip(shape.properties, entry["properties"], strict=True):
+            key = (shape.kind, shape.name, item.name)
+            property_ids[key] = told["id"]
+            fills[key] = _note_value(told["fill"]) if "fill" in told else added_fill(item)
     schema = SchemaShape(tuple(shapes))
     return AcceptedSchema(
-        schema, document["domain"], document["next_id"], type_ids, property_ids, incarnations
+        schema, document["domain"], document["next_id"], type_ids, property_ids, incarnations, fills
     )
 
 

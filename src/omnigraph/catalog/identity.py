@@ -3,16 +3,28 @@
 N1  One counter per graph issues every number; it only grows, and no number is issued twice.
 N2  Names are not identity: a renamed type or property keeps its number, and a name that was dropped and added
     again gets a new one.
+N3  A property remembers its *fill*: the default that it was added with, or null. That is the value of rows
+    that were there before it, on every branch and whenever they get it; no change of the default changes it.
 """
 
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from omnigraph.catalog.shape import DeclarationKind, DesiredSchema, Hint, SchemaShape, TypeShape
+from omnigraph.catalog.shape import (
+    DeclarationKind,
+    DesiredSchema,
+    Hint,
+    PropertyShape,
+    SchemaShape,
+    TypeShape,
+)
 from omnigraph.core.diagnostics import Diagnostic, Severity
 from omnigraph.core.ids import new_ulid
 from omnigraph.core.limits import DIAGNOSTICS_MAX
 from omnigraph.core.source_errors import CatalogError
+from omnigraph.core.values import Scalar
+from omnigraph.language.schema_ast import AnnotationValue, DefaultValue
 
 TypeKey = tuple[DeclarationKind, str]
 PropertyKey = tuple[DeclarationKind, str, str]
@@ -20,7 +32,7 @@ PropertyKey = tuple[DeclarationKind, str, str]
 
 @dataclass(frozen=True, slots=True)
 class AcceptedSchema:
-    """A shape in which every type, property and table has a number."""
+    """A shape in which every type, property and table has a number, and every property its fill (N3)."""
 
     shape: SchemaShape
     domain: str
@@ -28,6 +40,7 @@ class AcceptedSchema:
     type_ids: dict[TypeKey, int]
     property_ids: dict[PropertyKey, int]
     incarnations: dict[TypeKey, int]
+    fills: dict[PropertyKey, DefaultValue | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +58,7 @@ class Resolution:
 
 def accept_first(desired: DesiredSchema, *, make_domain: Callable[[], str] = new_ulid) -> AcceptedSchema:
     """Number the first schema of a graph; rename hints have no effect."""
-    nothing = AcceptedSchema(SchemaShape(()), make_domain(), 1, {}, {}, {})
+    nothing = AcceptedSchema(SchemaShape(()), make_domain(), 1, {}, {}, {}, {})
     types: dict[TypeKey, str | None] = {(shape.kind, shape.name): None for shape in desired.shape.types}
     properties: dict[PropertyKey, str | None] = {
         (shape.kind, shape.name, name): None for shape in desired.shape.types for name in shape.property_names
@@ -56,7 +69,7 @@ def accept_first(desired: DesiredSchema, *, make_domain: Callable[[], str] = new
 def inherit(
     accepted: AcceptedSchema, desired: DesiredSchema, resolution: Resolution, *, start: int | None = None
 ) -> AcceptedSchema:
-    """Return the desired schema with the numbers it inherits and fresh ones for what is new (N1, N2).
+    """Return the desired schema with what it inherits, numbers and fills, and fresh ones for what is new.
 
     Where branches have schemas of their own, `start` is the first number that none of them has.
     """
@@ -64,6 +77,12 @@ def inherit(
     type_ids: dict[TypeKey, int] = {}
     property_ids: dict[PropertyKey, int] = {}
     incarnations: dict[TypeKey, int] = {}
+    fills: dict[PropertyKey, DefaultValue | None] = {}
+    shapes = {
+        (owner.kind, owner.name, item.name): item
+        for owner in desired.shape.types
+        for item in owner.properties
+    }
     for type_key, old in resolution.types.items():
         if old is None:
             type_ids[type_key], counter = counter, counter + 1
@@ -73,8 +92,11 @@ def inherit(
         old_property, old_owner = resolution.properties[key], resolution.types[key[:2]]
         if old_property is None or old_owner is None:
             property_ids[key], counter = counter, counter + 1
+            fills[key] = added_fill(shapes[key])
         else:
-            property_ids[key] = accepted.property_ids[key[0], old_owner, old_property]
+            former = (key[0], old_owner, old_property)
+            property_ids[key] = accepted.property_ids[former]
+            fills[key] = _kept_fill(accepted.fills[former], shapes[key])
     for type_key in sorted(type_ids, key=type_ids.__getitem__):
         if type_key[0] is DeclarationKind.INTERFACE:
             continue
@@ -83,7 +105,34 @@ def inherit(
             incarnations[type_key], counter = counter, counter + 1
         else:
             incarnations[type_key] = accepted.incarnations[type_key[0], old]
-    return AcceptedSchema(desired.shape, accepted.domain, counter, type_ids, property_ids, incarnations)
+    return AcceptedSchema(
+        desired.shape, accepted.domain, counter, type_ids, property_ids, incarnations, fills
+    )
+
+
+def added_fill(item: PropertyShape) -> DefaultValue | None:
+    """Return what rows get that are there when a property is added: its default, as they hold it (N3).
+
+    A wider type keeps the value that a narrow one rounded to.
+    """
+    value = None if item.default is None else item.default.value
+    if value is None or item.type.scalar is not Scalar.F32:
+        return value
+    return tuple(_single(each) for each in value) if isinstance(value, tuple) else _single(value)
+
+
+def _single(value: AnnotationValue) -> float:
+    rounded: float = struct.unpack("f", struct.pack("f", value))[0]
+    return rounded
+
+
+def _kept_fill(fill: DefaultValue | None, item: PropertyShape) -> DefaultValue | None:
+    """Return the fill of a property that stays (N3).
+
+    A required one without a fill came with its type, so that no row lacks it; or an earlier build added it,
+    which kept no fills, and took its default away. The next default is the only value then known for it.
+    """
+    return added_fill(item) if fill is None and not item.type.nullable else fill
 
 
 def resolve(accepted: AcceptedSchema, desired: DesiredSchema) -> Resolution:

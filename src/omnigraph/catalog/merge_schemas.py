@@ -6,6 +6,8 @@ M2  What one side changed is taken; what both changed alike agrees; what both ch
     conflict, and so is a change of something that the other side dropped. All conflicts are found.
 M3  Values that two sides added to an enum are all taken: neither takes anything away.
 M4  The result is read as any schema is: what does not fit together is a conflict, never an accepted schema.
+M5  A fill is nobody's change: it is what the base says, or else whoever has the property. Where one side
+    lacks a required property without a fill, nobody knows what its rows have, and that is a conflict.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,6 +21,7 @@ from omnigraph.catalog.shape import DeclarationKind, PropertyShape, Rule, Schema
 from omnigraph.core.source_errors import CatalogError, ParseError
 from omnigraph.core.span import Source
 from omnigraph.core.values import ValueType
+from omnigraph.language.schema_ast import DefaultValue
 
 Part = TypeVar("Part")
 
@@ -63,7 +66,14 @@ def merge_schemas(base: AcceptedSchema, ours: AcceptedSchema, theirs: AcceptedSc
         (item.kind, item.shape.name): item.incarnation for item in types if item.incarnation is not None
     }
     next_id = max(ours.next_id, theirs.next_id)
-    accepted = AcceptedSchema(desired.shape, base.domain, next_id, type_ids, property_ids, incarnations)
+    fills: dict[PropertyKey, DefaultValue | None] = {
+        (item.kind, item.shape.name, found.shape.name): found.fill
+        for item in types
+        for found in item.properties.values()
+    }
+    accepted = AcceptedSchema(
+        desired.shape, base.domain, next_id, type_ids, property_ids, incarnations, fills
+    )
     return MergedSchemas(accepted, text, ())
 
 
@@ -74,6 +84,7 @@ class _Property:
     shape: PropertyShape
     embed_source: int | None
     satisfies: frozenset[int]
+    fill: DefaultValue | None
 
     @property
     def meaning(self) -> object:
@@ -141,6 +152,7 @@ def _numbered(schema: AcceptedSchema) -> _Numbered:
                     item,
                     None if item.embed is None else numbers.get(item.embed.source),
                     frozenset(ids[DeclarationKind.INTERFACE, name] for name in item.satisfies),
+                    schema.fills[*key, item.name],
                 )
                 for item in shape.properties
             },
@@ -215,7 +227,15 @@ class _Merging:
         if ours is not None and theirs is not None:
             return self.both_have(key, ours.shape.name, base, ours, theirs)
         left = ours or theirs
-        if left is None or base is None:
+        if left is None:
+            return None
+        if base is None:
+            if left.fill is None and not left.shape.type.nullable:  # M5
+                message = (
+                    "nobody knows what rows of the side that lacks this required property have for it; "
+                    "give it a @default where it is"
+                )
+                self.refuse(key, left.shape.name, message)
             return left
         if left.meaning != base.meaning:
             self.refuse(key, left.shape.name, "one side changed the property, the other dropped it")
@@ -240,7 +260,9 @@ class _Merging:
             parts[part.name] = chosen
         source = ours.embed_source if theirs.embed_source == base.embed_source else theirs.embed_source
         satisfies = ours.satisfies if theirs.satisfies == base.satisfies else theirs.satisfies
-        return _Property(replace(ours.shape, **parts), source, satisfies)  # type: ignore[arg-type]
+        is_told = base.fill is not None or base.shape.type.nullable
+        fill = base.fill if is_told else _three_way(None, ours.fill, theirs.fill)  # M5
+        return _Property(replace(ours.shape, **parts), source, satisfies, fill)  # type: ignore[arg-type]
 
     def refuse(self, key: str, name: str | None, message: str) -> None:
         self.conflicts.append(SchemaConflict(key, name, message))

@@ -18,7 +18,8 @@ from omnigraph.language.schema_ast import DefaultValue, Embed, Note
 class Property:
     """One column of a type; `id` outlives its name.
 
-    `default` is what a row gets that does not mention the property, as written in the schema.
+    `default` is what a row gets that does not mention the property, as written in the schema. `fill` is what
+    rows have that are older than the property.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Property:
     notes: tuple[Note, ...] = ()
     embed: Embed | None = None
     default: DefaultValue | None = None
+    fill: DefaultValue | None = None
 
     @property
     def is_blob(self) -> bool:

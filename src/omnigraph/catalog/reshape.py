@@ -1,7 +1,7 @@
 """What a change of schema does to tables: which come and go, and where the columns of the others come from.
 
 T1  Types and properties are matched by their numbers, never by their names.
-T2  A column is written anew only if its values are: a default for rows that lack one, or a wider type.
+T2  A column is written anew only if its values are: a fill for rows that lack one, or a wider type.
 T3  A node table whose type gets a new kind of edge moves although its columns stay: whoever is removing nodes
     under the old schema has not looked for such edges, and must not come in behind it.
 """
@@ -105,5 +105,5 @@ def reshape(old: EntityType, new: EntityType) -> Reshape | None:
 def _has_values(source: Property | None, item: Property) -> bool:
     """Return whether the values of a column have to be worked out (T2)."""
     if source is None:
-        return item.default is not None
+        return item.fill is not None
     return arrow_type(source.type) != arrow_type(item.type)

@@ -1,7 +1,7 @@
 """Rows of one schema in the columns of another: how three states of a table are compared after changes of it.
 
 S1  Properties are matched by their numbers. A property that a state does not have is null there, or has its
-    default: what a change of the schema would have made of the row.
+    fill: what the change of the schema that added it made of the rows that were there.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from omnigraph.catalog.arrow_schema import arrow_schema
 from omnigraph.catalog.reshape import EntityType, reshape
 from omnigraph.storage.tables.pinned import PinnedTable
 from omnigraph.validate.columns import Column
-from omnigraph.validate.defaults import repeated, stored_default
+from omnigraph.validate.defaults import repeated, stored_fill
 
 Shapes = Mapping[PinnedTable, "RowShape"]
 
@@ -50,7 +50,12 @@ def row_shape(old: EntityType, new: EntityType) -> RowShape | None:
     return RowShape(
         schema,
         tuple(
-            (origin.column, None if origin.property is None else stored_default(origin.property))
+            (
+                origin.column,
+                None
+                if origin.column is not None or origin.property is None
+                else stored_fill(origin.property),
+            )
             for origin in origins
         ),
     )

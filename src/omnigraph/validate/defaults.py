@@ -2,7 +2,7 @@
 
 D1  A default is for what a row leaves unsaid. A null that is said stays null, and is refused where the
     property is required.
-D2  A default that the schema accepted is a value of its column.
+D2  A default that the schema accepted is a value of its column, and so is a fill.
 """
 
 import numpy as np
@@ -10,15 +10,20 @@ import pyarrow as pa
 
 from omnigraph.catalog.model import Property
 from omnigraph.core.arrays import Mask
+from omnigraph.language.schema_ast import DefaultValue
 from omnigraph.validate.coerce import coerce_column
 from omnigraph.validate.columns import Column
 
 
 def default_column(item: Property, count: int) -> Column:
     """Return the default of a property, as often as asked for; nulls where it has none (D2)."""
-    column, problems = coerce_column([item.default], item, item.name)
-    assert not problems, f"the schema accepted a default that does not fit: {problems}"
-    return column.take(pa.array(np.zeros(count, dtype=np.int64)))
+    return _stored(item.default, item).take(pa.array(np.zeros(count, dtype=np.int64)))
+
+
+def _stored(value: DefaultValue | None, item: Property) -> Column:
+    column, problems = coerce_column([value], item, item.name)
+    assert not problems, f"the schema accepted a value that does not fit: {problems}"
+    return column
 
 
 def fill_unsaid(column: Column, item: Property, unsaid: Mask) -> Column:
@@ -31,9 +36,9 @@ def fill_unsaid(column: Column, item: Property, unsaid: Mask) -> Column:
     return pa.concat_arrays([whole, default_column(item, 1)]).take(pa.array(places))
 
 
-def stored_default(item: Property) -> Column | None:
-    """Return the default of a property as a column of one value; None if it has none."""
-    return None if item.default is None else default_column(item, 1)
+def stored_fill(item: Property) -> Column | None:
+    """Return what rows have that are older than a property, as a column of one value; None is null."""
+    return None if item.fill is None else _stored(item.fill, item)
 
 
 def repeated(value: Column | None, type_: pa.DataType, count: int) -> Column:

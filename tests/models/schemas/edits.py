@@ -31,22 +31,17 @@ DEFAULTS: dict[Scalar, tuple[Value, ...]] = {
 }
 WIDEN: dict[Scalar, tuple[Scalar, ...]] = {"I32": ("I64", "F64"), "F32": ("F64",)}
 ANOTHER: dict[Scalar, Scalar] = {"I64": "I32", "F64": "F32", "String": "I64", "I32": "F32", "Bool": "String"}
-NEW_DEFAULTS = 0.08  # of the changes of a schema give a property another default, or take it away
+NEW_DEFAULTS = 0.2  # of the changes of a schema give a property another default, or take it away
 AGREES = 0.25  # of the changes of a schema begin with a change that another branch has made
 
 T = TypeVar("T")
 
 
 class Editor:
-    """A source of texts.
+    """A source of texts."""
 
-    Only properties with numbers up to `settled` get other defaults, because all schemas of a history begin
-    with these. Whether an old row of any other was changed since would depend on when its default was.
-    """
-
-    def __init__(self, draw: random.Random, settled: int) -> None:
+    def __init__(self, draw: random.Random) -> None:
         self._draw = draw
-        self._settled = settled
         self._edits: dict[Callable[[Wanted], Wanted | None], float] = {
             self._add_property: 5,
             self._drop_property: 3,
@@ -91,7 +86,7 @@ class Editor:
             (owner, number)
             for owner, shape in own.items()
             for number, each in shape.properties.items()
-            if number <= self._settled and not each.is_key
+            if not each.is_key
         ]
         if not places:
             return own

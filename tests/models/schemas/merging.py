@@ -65,10 +65,10 @@ def orphans(state: State) -> set[Conflict]:
 
 
 def fit(row: Row, shape: Type) -> Row:
-    """Return a row with the properties that a type has: others go, missing ones show their default."""
+    """Return a row with the properties that a type has: others go, missing ones show their fill."""
     if row == DOUBT:
         return row
-    values: Row = {number: row.get(number, each.default) for number, each in shape.properties.items()}
+    values: Row = {number: row.get(number, each.fill) for number, each in shape.properties.items()}
     return values | {end: row[end] for end in ("src", "dst") if end in row}
 
 

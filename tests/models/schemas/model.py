@@ -6,7 +6,9 @@ S1  A commit holds its schema and every row that is visible at it. Types and pro
 S2  A text is planned against the schema of the branch that it is applied to. Other branches keep theirs.
     Reads and writes of a branch use its own schema, reads of a commit the schema of that commit.
 S3  Applying a text changes no value: what it adds is null in older rows, or the default; what it drops is
-    gone from the newest commit, and from no older one. Another default is for later rows.
+    gone from the newest commit, and from no older one. Another default is for later rows. What a property
+    gave to older rows when it was added is its fill, which is never changed: rows of other branches that lack
+    the property get the fill, whatever the default is by then.
 S4  A merge takes three schemas: of the source, the target and the merge base. A type, a property or one
     attribute of a property (its name, type, nullability, values of an enum, default, index) that one side
     changed is taken. Both sides may make the same change. Two changes that differ are a conflict, except for
@@ -16,9 +18,9 @@ S5  What each side adds has a number of its own. Two things of one name in the m
     the same commit has the same number on both, and agrees unless one of them has changed it since.
 S6  Rows are merged by their ids, entity by entity. A side has changed an entity if it is not what the base
     has of it, seen with the properties of that side: an added property changes nothing until it is given
-    another value than null or its default, and a dropped one changes nothing.
-S7  The merged row has the properties of the merged schema. A row from a side without one of them shows null
-    or the default there. Two rows are equal if they are as merged rows.
+    another value than its fill, and a dropped one changes nothing.
+S7  The merged row has the properties of the merged schema. A row from a side without one of them shows its
+    fill there. Two rows are equal if they are as merged rows.
 S8  A property that one side dropped is gone, unless the other has written a value of it since the base, in a
     row that was there or in a new one: that is a conflict. So is a row that was changed or inserted in a type
     that the other side dropped; one that was deleted is not.

@@ -68,7 +68,6 @@ FIRST: Wanted = (
     WantedType("edge", "Lives", _first(Property("rent", "F32", False)), ("Person", "Place")),
     WantedType("edge", "About", (), ("Note", "Place")),
 )
-SETTLED = sum(1 + len(each.properties) for each in FIRST)  # the numbers that the first schema takes
 
 
 class Program:
@@ -77,7 +76,7 @@ class Program:
     def __init__(self, seed: int, *, evolves: bool = True) -> None:
         self.random = random.Random(f"schemas {seed}")
         self._evolves = evolves
-        self._editor = Editor(self.random, SETTLED)
+        self._editor = Editor(self.random)
         self._mistakes = 0.0
         self._pending: list[Step] = []  # the next one last
 

@@ -5,7 +5,7 @@ name of a text the number that it goes on with, and judges what changed (languag
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 Kind = Literal["node", "edge"]
@@ -19,7 +19,11 @@ I32_MAX = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """A property; `values` are those of an enum, `default` is for rows that do not mention it."""
+    """A property; `values` are those of an enum, `default` is for rows that do not mention it.
+
+    `fill` is for rows that are older than the property: the default that it was added with. It stays whatever
+    becomes of the default, and no text says it.
+    """
 
     name: str
     scalar: Scalar
@@ -28,6 +32,7 @@ class Property:
     default: Value = None
     is_indexed: bool = False
     is_key: bool = False
+    fill: Value = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +208,11 @@ def _numbered(
         known = {} if old is None else {shape.name: item for item, shape in old.properties.items()}
         matches = _match([(item.shape.name, item.hint) for item in each.properties], known)
         properties = {
-            match or next(numbers): item.shape for item, match in zip(each.properties, matches, strict=True)
+            match or next(numbers): replace(
+                item.shape,
+                fill=item.shape.default if old is None or match is None else old.properties[match].fill,
+            )
+            for item, match in zip(each.properties, matches, strict=True)
         }
         ends = each.ends and (every["node", each.ends[0]], every["node", each.ends[1]])
         schema[number] = Type(each.kind, each.name, dict(sorted(properties.items())), ends)

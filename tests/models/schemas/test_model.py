@@ -233,6 +233,23 @@ def test_another_default_is_for_later_rows(story: Story) -> None:
     assert story.rows(MAIN)["node:Person"]["eva"]["age"] == 9
 
 
+@pytest.mark.parametrize("default", [None, 7])
+@pytest.mark.parametrize("is_upgraded", [True, False])
+def test_older_rows_of_a_branch_get_what_main_gave_its_own(
+    story: Story, default: int | None, is_upgraded: bool
+) -> None:
+    added = Property("p", "I32", False, default=3)
+    story.apply(MAIN, node("Person", KEY, AGE, MOOD, added), PLACE, LIVES)
+    story.apply(MAIN, node("Person", KEY, AGE, MOOD, replace(added, default=default)), PLACE, LIVES)
+
+    assert story(Upgrade("b") if is_upgraded else Merge(MAIN, "b")) in {"upgraded", "fast_forward"}
+
+    assert {row["p"] for row in story.rows("b")["node:Person"].values()} == {3}
+    story.apply(MAIN, node("Person", KEY, AGE, MOOD, replace(added, default=9)), PLACE, LIVES)
+    assert story(Merge("b", MAIN)) in {"merged", "already_up_to_date"}
+    assert {row["p"] for row in story.rows(MAIN)["node:Person"].values()} == {3}
+
+
 # Merges of schemas
 
 

@@ -8,7 +8,7 @@ from itertools import count
 from omnigraph import CatalogError, ParseError
 from omnigraph.catalog import migration_steps
 from tests.models.schemas.edits import Editor
-from tests.models.schemas.program import FIRST, SETTLED
+from tests.models.schemas.program import FIRST
 from tests.models.schemas.shape import Plan, Schema, Wanted, plan, wanted_of
 from tests.models.schemas.texts import render
 from tests.support import library
@@ -31,7 +31,7 @@ def test_the_planner_agrees_with_the_model() -> None:
 def judged() -> Iterator[tuple[Schema, Wanted, Plan]]:
     """Give schemas, texts that change them, and what the model says of each."""
     for seed in range(HISTORIES):
-        editor, numbers = Editor(random.Random(seed), SETTLED), count(1)
+        editor, numbers = Editor(random.Random(seed)), count(1)
         schema = plan({}, FIRST, numbers).schema
         for _ in range(TEXTS):
             text = editor.text(schema, [])

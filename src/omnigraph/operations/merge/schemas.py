@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.catalog.build import build_catalog, ir_text
+from omnigraph.catalog.build import build_catalog
 from omnigraph.catalog.identity import AcceptedSchema
 from omnigraph.catalog.merge_schemas import merge_schemas
 from omnigraph.catalog.model import Catalog
@@ -162,8 +162,12 @@ def _schema_of(base: Base) -> AcceptedSchema:
 
 
 def _is_same(one: AcceptedSchema, other: AcceptedSchema) -> bool:
-    """Return whether two schemas say the same, whatever numbers were issued since."""
-    return ir_text(replace(one, next_id=other.next_id)) == ir_text(other)
+    """Return whether two schemas say the same, whatever numbers were issued since.
+
+    Fills are said by nobody: they differ only where an earlier build kept none.
+    """
+    numbered = replace(one, shape=other.shape, next_id=other.next_id, fills=other.fills)
+    return one.shape.hash == other.shape.hash and numbered == other
 
 
 def _names(catalog: Catalog) -> dict[TableIdentity, str]:

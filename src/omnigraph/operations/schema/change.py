@@ -1,10 +1,11 @@
 """A schema that is about to be accepted: its numbers, what it does to tables, and its publish.
 
 D1  Cost follows what changes, not how many rows there are: columns are added, dropped and renamed without
-    touching a row. Only a default for older rows and a wider type write values, and only those of one column.
+    touching a row. Only a fill for older rows and a wider type write values, and only those of one column.
 D2  Numbers of types, properties, tables and columns are reserved before they are used, and never used twice,
     whatever becomes of the change.
 D3  Every table that the change moves, drops or renames must be where it was planned on.
+D4  Rows get the fill of a property that is new to them. A required one has a fill: its column gets no nulls.
 """
 
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from itertools import count
 from omnigraph.catalog.arrow_schema import arrow_schema
 from omnigraph.catalog.build import build_catalog
 from omnigraph.catalog.identity import AcceptedSchema
+from omnigraph.catalog.model import Property
 from omnigraph.catalog.reshape import EntityType, Reshape, TableChanges, table_changes
 from omnigraph.commit.publish import PublishOutcome
 from omnigraph.commit.schema_change import EndedTable, RenamedTable, SchemaChange
@@ -31,7 +33,8 @@ from omnigraph.operations.context import OpenGraph
 from omnigraph.storage.tables.handle import SnapshotHandle
 from omnigraph.storage.tables.reshape import ColumnSource, stage_reshape
 from omnigraph.storage.tables.staged import StagedWrite
-from omnigraph.validate.defaults import stored_default
+from omnigraph.validate.columns import Column
+from omnigraph.validate.defaults import stored_fill
 
 _FAILPOINTS = FailpointNames(
     post_sidecar="schema_apply.post_sidecar_pre_commit",
@@ -203,11 +206,17 @@ class Shaping:
             name: ColumnSource(
                 origin.column,
                 self._numbers.get((reshape.new.table_key, name)),
-                stored_default(origin.property) if origin.column is None and origin.property else None,
+                _fill(origin.property) if origin.column is None and origin.property else None,
             )
             for name, origin in reshape.columns.items()
         }
         return stage_reshape(handle, arrow_schema(reshape.new), sources)
+
+
+def _fill(item: Property) -> Column | None:
+    """Return what the rows of a table get for a property that is new to them (D4)."""
+    assert item.fill is not None or item.type.nullable, f"{item.name} is required and has no value for rows"
+    return stored_fill(item)
 
 
 def _new_columns(tables: TableChanges) -> list[tuple[str, str]]:
