@@ -10,7 +10,7 @@ import stat
 from io import BufferedReader
 from pathlib import Path
 
-from omnigraph.core.limits import CONTROL_BYTES_MAX
+from omnigraph.core.limits import CONTROL_BYTES_MAX, FOLDERS_MAX
 
 GRAPH_MARK = "__manifest"  # a folder that contains it is a graph
 _NO_NAME = "its name has a character that file names cannot have"
@@ -112,9 +112,11 @@ def refuse_inside_graph(path: str | Path) -> None:
     """Make sure that a place is outside of every graph, both by its name and by the target of a link there.
 
     Raises:
-        OSError: it is inside a graph; `strerror` names it.
+        OSError: it is inside a graph, which `strerror` names, or in more folders than can be made.
     """
     given = Path(path)
+    if len(given.absolute().parts) > FOLDERS_MAX:
+        raise OSError(errno.ENAMETOOLONG, f"it lies in more than {FOLDERS_MAX} folders", str(path))
     try:
         places = (given.parent.resolve() / given.name, given.resolve())
     except ValueError as error:

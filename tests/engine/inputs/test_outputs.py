@@ -143,3 +143,10 @@ def test_an_address_that_is_not_supported_is_refused(
     assert outcome.code != 0
     assert "data files are paths, or s3://bucket/key" in outcome.stderr
     assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.case("surfaces", 322)
+@pytest.mark.parametrize("writer", ["export", "export-csv", "rejects"])
+def test_an_output_below_thousands_of_folders_is_refused(graph: Graph, tmp_path: Path, writer: str) -> None:
+    with pytest.raises(BadRequest, match="it lies in more than 256 folders"):
+        WRITERS[writer](graph, Path(f"{tmp_path}{'/a' * 1_900}"))

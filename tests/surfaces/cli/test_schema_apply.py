@@ -235,7 +235,7 @@ def test_a_hint_without_effect_is_told_as_a_plan_tells_it(folder: Path) -> None:
     applied = apply(folder, HINTED, "--json")
 
     assert "ignored exact match hint" in planned.stderr
-    assert applied.stderr.startswith(planned.stderr)
+    assert applied.stderr.endswith(planned.stderr)
     assert document(applied)["notes"] == document(planned)["notes"] != []
     with og.open(folder / "g.omni") as graph:
         (note,) = graph.apply_schema(HINTED).diagnostics
@@ -258,7 +258,7 @@ def test_a_schema_without_any_type_is_refused_unless_data_may_be_lost(folder: Pa
     assert (commits(folder), schema(folder)) == before
 
     assert apply(folder, empty, "--allow-data-loss").code == 0
-    assert schema(folder) == empty
+    assert schema(folder).strip() == empty.strip()
     assert apply(folder, empty).code == 0, "there is nothing left to drop"
 
 
@@ -278,7 +278,7 @@ def test_a_file_has_no_branches_to_plan_against(folder: Path) -> None:
         ("cleanup", "g.omni", "--keep"),
         ("commit", "list", "g.omni", "--limit"),
         ("recovery", "list", "g.omni", "--limit"),
-        ("changes", "g.omni", "--limit"),
+        ("changes", "poll", "g.omni", "--limit"),
         ("clone", "g.omni", "copy.omni", "--depth"),
         ("repair", "g.omni", "--to"),
         ("embed", "g.omni", "--batch"),

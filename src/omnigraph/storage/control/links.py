@@ -9,20 +9,19 @@ import stat
 from pathlib import Path
 
 from omnigraph.core.errors import StorageError
-from omnigraph.storage.control.os_errors import storage_error
 
 
 def link_on(root: Path, path: str) -> str | None:
     """Return the first part of a path below a root that is a link, as a path; `None` without any.
 
-    The last part counts too. What is not there is no link.
+    The last part counts too. What is not there, or cannot be looked at, is no link that could be followed.
     """
     place = str(root)
     for part in path.split("/"):
         place = f"{place}/{part}"
         try:
             status = os.lstat(place)
-        except (FileNotFoundError, NotADirectoryError):
+        except OSError:
             return None
         if stat.S_ISLNK(status.st_mode):
             return place.removeprefix(f"{root}/")
@@ -33,12 +32,9 @@ def refuse_link_on(root: Path, path: str) -> None:
     """Make sure that a path below a root has no links.
 
     Raises:
-        StorageError: it has one, or cannot be looked at.
+        StorageError: it has one.
     """
-    try:
-        link = link_on(root, path)
-    except OSError as error:
-        raise storage_error(f"look at '{path}'", error) from error
+    link = link_on(root, path)
     if link is not None:
         raise link_error(link)
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from omnigraph.core.errors import BadRequest, StorageError
+from omnigraph.core.limits import FOLDERS_MAX
 from omnigraph.core.values import is_text
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
@@ -22,7 +23,6 @@ _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]+")
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 _PRINTABLE = re.compile(r"[!-~]+")
 _NOT_IN_URLS = frozenset('"<>\\^`')
-FOLDERS_MAX = 256  # on the way to a graph: making many, one inside the other, overflows the stack
 _LIKE_A_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _TEMPORARY = re.compile(r".+#[0-9]+", re.DOTALL)
 _TRUE = frozenset({"1", "true", "yes", "on"})
