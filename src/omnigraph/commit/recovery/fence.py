@@ -48,7 +48,8 @@ def fence(parts: Parts, sidecar: Sidecar, state: ManifestState) -> None:
         return  # N4
     for table in sidecar.tables:
         pin = state.tables.pins.get(table.identity)
-        if pin is not None and pin.ref == table.ref:
+        is_dead = state.tables.is_dead(table.identity)  # nobody can publish it, and its files may be gone
+        if pin is not None and pin.ref == table.ref and not is_dead:
             address = parts.address_of(table.table_path, table.ref)
             _fence(parts, address, sidecar.operation_id, parts.writer.writer_id)
 
@@ -97,7 +98,7 @@ def fenced_tables(parts: Parts, sidecar: Sidecar, state: ManifestState) -> list[
     moved = []
     for table in sidecar.tables:
         pin = state.tables.pins.get(table.identity)
-        if pin is None or pin.ref != table.ref:
+        if pin is None or pin.ref != table.ref or state.tables.is_dead(table.identity):
             continue
         address = parts.address_of(table.table_path, table.ref)
         made = _made_since(parts, address, pin.version)

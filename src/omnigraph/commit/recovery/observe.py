@@ -58,6 +58,8 @@ def _observe(parts: Parts, sidecar: Sidecar, table: SidecarTable, state: Manifes
     address = parts.address_of(table.table_path, table.ref)
     pin = state.tables.pins.get(table.identity)
     pinned = 0 if pin is None else pin.version
+    if state.tables.is_dead(table.identity):  # dropped since: nothing of it can become visible
+        return ObservedTable(table, address, pin, pinned, pinned, Classification.NO_MOVEMENT)
     if pin is not None and pin.ref != table.ref:
         if not _is_ref(parts, address):
             return ObservedTable(table, address, pin, pinned, pinned, Classification.NO_MOVEMENT)

@@ -365,6 +365,8 @@ def _converge(
     state = parts.coordinator.state(sidecar.branch)
     if state.commits.find(sidecar.graph_commit_id) is not None:
         return finish(parts, publisher, sidecar, state)  # its writer was alive, and faster
+    if any(state.tables.is_dead(found.table.identity) for found in moved):  # dropped at this very moment
+        return roll_back(parts, publisher, sidecar, observe(parts, sidecar, state), may_restore=may_restore)
     if all(published_version(state.tables, found.table.identity) >= found.head for found in moved):
         return _reached_by_rival(parts, sidecar, state)
     is_stale = any(

@@ -6,7 +6,9 @@ G2  Files go byte by byte, and are compared on their way with the lengths and ch
     So the copy has the history, the commit ids and the identity of its source, and shares nothing with it.
 G3  The copy becomes a graph by one file, the last: the version of main's manifest. Until then it opens for
     nobody, and says what it is.
-G4  A run that was killed is continued by the next one: what is there and whole is not copied again.
+G4  A run that was killed is continued by the next one: what is there and whole is not copied again. The
+    source may be another copy of the same graph by then, written apart from it: names that it would use, too,
+    prove nothing.
 G5  Nothing of the source is changed, and nothing of a place that holds anything else.
 """
 
@@ -19,6 +21,7 @@ from omnigraph.bulk.connect.progress import ProgressCallback, Stage, silent
 from omnigraph.commit.parts import Parts
 from omnigraph.core.errors import AlreadyExistsError, AlreadyInitialized, BadRequest, StorageError
 from omnigraph.core.failpoint import hit
+from omnigraph.core.together import each
 from omnigraph.core.values import is_count, shown
 from omnigraph.history.branches import Branch
 from omnigraph.history.copied import COPIED, Copied
@@ -30,7 +33,7 @@ from omnigraph.operations.clone.capture import (
     is_gone,
     without_deleted,
 )
-from omnigraph.operations.clone.file_work import work_on
+from omnigraph.operations.clone.file_work import FILES_AT_ONCE, work_on
 from omnigraph.operations.clone.journal import JOURNAL, Journal, check_journal, is_shown, take_journal
 from omnigraph.operations.clone.needs import NeededFile, Needs, needs_of
 from omnigraph.operations.init import refuse_managed
@@ -45,6 +48,8 @@ from omnigraph.storage.tables.manifest_table import ManifestTable
 from omnigraph.storage.tables.refs import refuse_without_refs
 from omnigraph.storage.tables.table import TableStore
 
+# Folders of a dataset whose files have random names. Versions are numbered: each copy counts on by itself.
+_RANDOM_NAMES = ("data", "_deletions", "_indices", "_transactions")
 ATTEMPTS_MAX = 8  # at a source where branches are deleted and versions cleaned up while they are copied
 
 
@@ -185,7 +190,7 @@ def _copied(run: _Run, captured: Capture, depth: int | None) -> CloneResult:
     """Copy tables and branches, then what names them, and the version of main's manifest last (G3)."""
     needs = needs_of(run.source, captured, file_place(run.source.root).lengths(), depth=depth)
     last = f"{MANIFEST_DIR}/{version_file_name(captured.main.version)}"
-    lacking = _lacking(run.target.root, run.files, [file for file in needs.files if file.path != last])
+    lacking = _lacking(run, [file for file in needs.files if file.path != last])
     _copy_files(run, lacking)
     run.files.finish()
     hit("clone.post_files_pre_control")
@@ -201,17 +206,27 @@ def _copied(run: _Run, captured: Capture, depth: int | None) -> CloneResult:
     return _result(run, captured, needs.copied, tuple(every.values()), [*lacking, *shown])
 
 
-def _lacking(root: GraphRoot, place: FilePlace, files: Sequence[NeededFile]) -> list[NeededFile]:
-    """Return the files that are not there, or are there with another length or checksum (G4)."""
-    present = place.lengths()
+def _lacking(run: _Run, files: Sequence[NeededFile]) -> list[NeededFile]:
+    """Return the files that are not there, or are there with another length or content (G4)."""
+    place, source = run.files, file_place(run.source.root)
+    present, is_local = place.lengths(), run.target.root.is_local
 
     def is_there(file: NeededFile) -> bool:
         if present.get(file.path) != file.length:
             return False
-        # A store keeps checksums of its own: what it shows under a name is what was sent.
-        return not root.is_local or file.sum is None or checksum_of(place, file.path) == file.sum.checksum
+        if not is_local and _is_of_one_writer(file.path):
+            return True  # a store keeps checksums of its own: what it shows under a name is what was sent
+        if file.sum is not None:
+            return checksum_of(place, file.path) == file.sum.checksum
+        return _is_of_one_writer(file.path) or checksum_of(place, file.path) == checksum_of(source, file.path)
 
-    return [file for file in files if not is_there(file)]
+    found = each(is_there, files, at_once=True, most=FILES_AT_ONCE)
+    return [file for file, is_found in zip(files, found, strict=True) if not is_found]
+
+
+def _is_of_one_writer(path: str) -> bool:
+    """Return whether nobody else can have written a file of this name: a part of it was drawn at random."""
+    return any(f"/{folder}/" in path for folder in _RANDOM_NAMES)
 
 
 def _copy_files(run: _Run, files: Sequence[NeededFile]) -> None:
