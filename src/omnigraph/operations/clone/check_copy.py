@@ -4,10 +4,11 @@ X1  Nothing is written, and neither graph is opened for writing; each is looked 
 X2  History is compared by rows: branches, heads, commits, and the versions of tables that they pin.
 X3  Files are those that the second graph needs. They must have the length that they have in the first, and on
     a disk the checksum that a commit recorded; on request all are read on both sides.
-X4  What the second graph says it left behind, when it was copied, is no difference.
+X4  What the second graph says it left behind, when it was copied, is no difference. Nor is a version of the
+    past that neither has any more, as a cleanup or a hard drop leaves both.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -90,10 +91,15 @@ def check_copy(
     chosen = {branch.identity.name for branch in first.capture.branches}
     found = _chosen(second.capture, None if branches is None else chosen)
     differences = [*_history(first.capture, found)]
-    needed, lacking = needs_and_lacks(second.parts, found, second.place.lengths())
+    lengths = first.place.lengths(), second.place.lengths()
+    needed, lacking = needs_and_lacks(second.parts, found, lengths[1])
     files = [file for file in needed if not file.path.startswith(f"{MANIFEST_DIR}/")]
-    differences += [CopyDifference(DifferenceKind.MISSING, path, _if(True), None) for path in lacking]
-    differences += _files(first, second, files, deep=deep, progress=progress)
+    differences += [
+        CopyDifference(DifferenceKind.MISSING, path, _if(path in lengths[0]), None)
+        for path in lacking
+        if any(path in side for side in lengths)  # X4
+    ]
+    differences += _files(first, second, files, lengths[0], deep=deep, progress=progress)
     return CopyReport(
         source=first.parts.root.uri,
         target=second.parts.root.uri,
@@ -168,10 +174,15 @@ def _if(is_there: bool) -> str | None:
 
 
 def _files(
-    first: _Side, second: _Side, files: Sequence[NeededFile], *, deep: bool, progress: ProgressCallback
+    first: _Side,
+    second: _Side,
+    files: Sequence[NeededFile],
+    lengths: Mapping[str, int],
+    *,
+    deep: bool,
+    progress: ProgressCallback,
 ) -> list[CopyDifference]:
-    """Return what differs in files, by path (X3)."""
-    lengths = first.place.lengths()
+    """Return what differs in files, by path (X3); `lengths` are those of the first graph."""
 
     def compare(file: NeededFile) -> CopyDifference | None:
         return _compared(first, second, file, lengths.get(file.path), deep=deep)

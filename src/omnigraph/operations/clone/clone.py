@@ -24,7 +24,7 @@ from omnigraph.core.failpoint import hit
 from omnigraph.core.together import each
 from omnigraph.core.values import is_count, shown
 from omnigraph.history.branches import Branch
-from omnigraph.history.copied import COPIED, Copied
+from omnigraph.history.copied import COPIED
 from omnigraph.history.manifest_rows import MANIFEST_DIR
 from omnigraph.operations.clone.capture import (
     Capture,
@@ -65,7 +65,7 @@ class CloneResult:
     bytes: int
     files_copied: int
     bytes_copied: int
-    unreadable: dict[str, int]  # by branch, how many of its oldest commits are listed and cannot be read
+    unreadable: dict[str, int]  # by branch, how many commits are listed and cannot be read
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +183,7 @@ def _is_begun(path: str) -> bool:
 def _ended_before(run: _Run, captured: Capture) -> CloneResult:
     """Finish a run that died behind its last file: others may have written to the copy since."""
     run.target.adapter.delete(JOURNAL)
-    return _result(run, captured, captured.copied, (), ())
+    return _result(run, captured, {}, (), ())
 
 
 def _copied(run: _Run, captured: Capture, depth: int | None) -> CloneResult:
@@ -203,7 +203,7 @@ def _copied(run: _Run, captured: Capture, depth: int | None) -> CloneResult:
     _note(run, captured, needs)
     run.target.adapter.delete(JOURNAL)
     every = {file.path: file for file in (*needs.files, *shown)}
-    return _result(run, captured, needs.copied, tuple(every.values()), [*lacking, *shown])
+    return _result(run, captured, needs.unreadable, tuple(every.values()), [*lacking, *shown])
 
 
 def _lacking(run: _Run, files: Sequence[NeededFile]) -> list[NeededFile]:
@@ -307,19 +307,14 @@ def _note(run: _Run, captured: Capture, needs: Needs) -> None:
 def _result(
     run: _Run,
     captured: Capture,
-    copied: Copied,
+    unreadable: Mapping[str, int],
     files: Sequence[NeededFile],
     files_copied: Sequence[NeededFile],
 ) -> CloneResult:
-    below = {branch.identity.name: copied.of(branch.identity.name).floor - 1 for branch in captured.branches}
-    unreadable = {
-        branch.identity.name: sum(1 for _ in branch.state.commits.newest_first(below[branch.identity.name]))
-        for branch in captured.branches
-    }
     return CloneResult(
         source=run.source.root.uri,
         target=run.target.root.uri,
-        branches=tuple(below),
+        branches=tuple(branch.identity.name for branch in captured.branches),
         head=captured.main.state.head.graph_commit_id,
         files=len(files),
         bytes=sum(file.length for file in files),

@@ -3,7 +3,8 @@
 B1  Needed are the captured version of each manifest, every version that a pin in reach names, and the version
     that each of their forks starts from: their version files, and all files that these name, shared ones too.
 B2  In reach is the past that the source still has, or what the newest commits of each branch show, with the
-    commit that the branch was made from: two branches must still be able to meet there.
+    commit that the branch was made from: two branches must still be able to meet there. A past with gaps, as
+    a cleanup or a hard drop leaves it where branches need some of it, is copied with its gaps.
 B3  A file that a version names and that is not there is told before anything is copied. So is a version that
     a head needs; one of the past may have been cleaned up, and the copy says from where on it has all.
 """
@@ -39,10 +40,14 @@ class NeededFile:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """The files of a captured graph, and what they are of each branch."""
+    """The files of a captured graph, and what they are of each branch.
+
+    `unreadable` are, by branch, the commits that are listed and cannot be read, or need not with a depth.
+    """
 
     files: tuple[NeededFile, ...]
     copied: Copied
+    unreadable: dict[str, int]
 
 
 def needs_of(
@@ -60,10 +65,20 @@ def needs_of(
     collected.add(_versions(parts, captured, floors))
     for branch, floor in floors.items():
         collected.add_if_whole(_with_starts(parts, _start(branch, floor)))
+        for pin in branch.state.pinned_versions() if floor and depth is None else ():
+            if _version_file(pin) in lengths:  # before the floor there are gaps (B2)
+                collected.add_if_whole(_with_starts(parts, [pin]))
     for branch in captured.kept:
         collected.add_if_whole(_with_starts(parts, _everything(branch)))
     extents = {branch.identity.name: Extent(branch.version, floor) for branch, floor in floors.items()}
-    return Needs(collected.sorted(), Copied(extents))
+    unreadable = {
+        branch.identity.name: sum(
+            depth is not None or collected.lacks(branch, commit.manifest_version)
+            for commit in branch.state.commits.newest_first(floor - 1)
+        )
+        for branch, floor in floors.items()
+    }
+    return Needs(collected.sorted(), Copied(extents), unreadable)
 
 
 def needs_and_lacks(
@@ -174,6 +189,12 @@ class _Collected:
         """Return the files by path."""
         return tuple(sorted(self.files.values(), key=lambda file: file.path))
 
+    def lacks(self, branch: CapturedBranch, manifest_version: int) -> bool:
+        """Return whether a branch showed a table then at a version that was not added."""
+        shown = branch.state.snapshot_at(manifest_version).entries.values()
+        pins = ((entry.location, entry.pin.ref, entry.version) for entry in shown)
+        return any(_version_file(pin) not in self.files for pin in pins)
+
     def add(self, versions: Iterable[Pin]) -> None:
         """Add the files of versions, and the files of their refs (B1).
 
@@ -187,11 +208,12 @@ class _Collected:
 
     def add_if_whole(self, versions: Iterable[Pin]) -> None:
         """Add the files of versions if all of them are there, and none otherwise."""
-        before = dict(self.files)
+        before = len(self.files)
         try:
             self.add(versions)
         except GraphDamaged:
-            self.files = before
+            while len(self.files) > before:
+                self.files.popitem()
 
     def _paths(self, pin: Pin) -> list[tuple[str, int | None]]:
         place, ref, version = pin
