@@ -88,18 +88,26 @@ def reshape(old: EntityType, new: EntityType) -> Reshape | None:
         return None
     former = {item.id: item for item in old.properties.values()}
     pairs = [(former.get(item.id), item) for item in new.properties.values()]
-    # A commit that writes columns cannot let another one take nulls, except by writing that one too.
+    # A commit that writes columns cannot let another one take nulls, or the name of a third one that goes,
+    # except by writing that one too.
     has_values = any(_has_values(*pair) for pair in pairs)
     fixed = [name for name in arrow_schema(new).names if name not in new.properties]
     columns = {name: ColumnOrigin(name, is_new=False) for name in fixed}
     for source, item in pairs:
-        is_relaxed = source is not None and item.type.nullable and not source.type.nullable
         columns[item.name] = ColumnOrigin(
             None if source is None else source.name,
-            is_new=source is None or _has_values(source, item) or (is_relaxed and has_values),
+            is_new=source is None
+            or _has_values(source, item)
+            or (has_values and _is_bound(source, item, old)),
             property=item,
         )
     return Reshape(old, new, columns)
+
+
+def _is_bound(source: Property, item: Property, old: EntityType) -> bool:
+    """Return whether a column that stays cannot become what it shall be while others are written."""
+    is_relaxed = item.type.nullable and not source.type.nullable
+    return is_relaxed or (item.name != source.name and item.name in old.properties)
 
 
 def _has_values(source: Property | None, item: Property) -> bool:

@@ -7,8 +7,12 @@ R2  A column that stays keeps its field id, whatever its name: data files are re
     graph issues once and for all, so that no column is ever taken for one that was dropped.
 R3  Values that have to be worked out, a default for older rows or the same value in a wider type, go to data
     files of their own, one for each fragment; no other column is written.
-R4  A column that becomes nullable stays as it is in storage. The library has only a `Project` for that, which
-    passes deletions, and they pass it: there the check of the version decides, as with indexes.
+R4  A column that becomes nullable stays as it is in storage, and so does one that takes the name of another.
+    The library has only a `Project` for these, which passes deletions, and they pass it: there the check of
+    the version decides, as with indexes. Beside values that are written, such a name is written as well: a
+    `Merge` takes it only if every fragment holds the column.
+R5  Values are taken from the rows that are there. In the place of a row that was deleted a file of a required
+    column may hold a null, over which the library stumbles where it reads all places.
 """
 
 import json
@@ -17,6 +21,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from lance import LanceDataset, LanceOperation
 from lance.fragment import FragmentMetadata, LanceFragment
 from lance.schema import LanceSchema
@@ -63,11 +68,11 @@ def stage_reshape(
     """
     dataset = handle._dataset
     ids = {name: _field_ids(dataset, source) for name, source in sources.items()}
-    written = [name for name, source in sources.items() if source.is_written]
     fragments = [fragment.metadata for fragment in dataset.get_fragments()]
+    is_written = any(source.is_written for source in sources.values()) and bool(fragments)
     files: tuple[str, ...] = ()
-    if written and fragments:
-        work = _Written(schema, {name: sources[name] for name in written}, ids)
+    if is_written:
+        work = _Written(dataset, schema, sources, ids)
         with translated(f"write columns of {handle.address.open_uri}"):
             fragments = [work.on(fragment) for fragment in dataset.get_fragments()]
         files = new_files(handle.address, dataset, new=(), updated=fragments)
@@ -76,7 +81,15 @@ def stage_reshape(
     if any(_is_relaxed(dataset, schema.field(name), source) for name, source in sources.items()):
         assert not files, "a column that becomes nullable is written anew beside others that are"
         operation = LanceOperation.Project(target)
+    elif not is_written and any(_takes_a_name(dataset, name, own) for name, own in ids.items()):
+        operation = LanceOperation.Project(target)
     return staged_on(handle, "reshape", operation, files)
+
+
+def _takes_a_name(dataset: LanceDataset, name: str, ids: Sequence[int]) -> bool:
+    """Return whether a column gets a name that another one has in the present version (R4)."""
+    field = dataset.lance_schema.field(name)
+    return field is not None and field.id() != ids[0]
 
 
 def _is_relaxed(dataset: LanceDataset, field: "pa.Field[Any]", source: ColumnSource) -> bool:
@@ -123,19 +136,38 @@ class _Written:
     """Columns that are worked out for each fragment of a table."""
 
     def __init__(
-        self, schema: pa.Schema, sources: Mapping[str, ColumnSource], ids: Mapping[str, Sequence[int]]
+        self,
+        dataset: LanceDataset,
+        schema: pa.Schema,
+        sources: Mapping[str, ColumnSource],
+        ids: Mapping[str, Sequence[int]],
     ) -> None:
         self._fields = {name: schema.field(name) for name in sources}
         self._sources = sources
         self._ids = ids
+        self._written = [name for name, source in sources.items() if source.is_written]
+        self._taken = [
+            name for name in sources if name not in self._written and _takes_a_name(dataset, name, ids[name])
+        ]
 
     def on(self, fragment: LanceFragment) -> FragmentMetadata:
         """Write the values for the rows of a fragment; return the fragment with its further file."""
-        read = sorted({source.column for source in self._sources.values() if source.column is not None})
-        metadata, schema = fragment.merge_columns(self._values, columns=read or ["id"])
+        held = {number for file in fragment.metadata.files for number in file.fields}
+        lacking = [name for name in self._taken if self._ids[name][0] not in held]  # R4
+        names = [*self._written, *lacking]
+        read = sorted({source.column for name in self._written if (source := self._sources[name]).column})
+        rows = fragment.to_table(columns=["id", *(name for name in read if name != "id")])  # R5
+
+        def values(batch: pa.RecordBatch) -> pa.RecordBatch:
+            places = pc.index_in(batch["id"], value_set=rows["id"])
+            # Under names of their own: a column may be replaced by one of the same name.
+            columns = {_temporary(name): self._column(rows, name, places) for name in names}
+            return pa.RecordBatch.from_pydict(columns)
+
+        metadata, schema = fragment.merge_columns(values, columns=["id"])
         given = {
             own: self._ids[name][place]
-            for name in self._sources
+            for name in names
             for place, own in enumerate(_own_ids(schema, _temporary(name)))
         }
         document = metadata.to_json()
@@ -143,17 +175,13 @@ class _Written:
         added["fields"] = [given[number] for number in added["fields"]]
         return FragmentMetadata.from_json(json.dumps(document))
 
-    def _values(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        # Under names of their own: a column may be replaced by one of the same name.
-        columns = {_temporary(name): self._column(rows, name) for name in self._sources}
-        return pa.RecordBatch.from_pydict(columns)
-
-    def _column(self, rows: pa.RecordBatch, name: str) -> "pa.Array[Any]":
+    def _column(self, rows: pa.Table, name: str, places: "pa.Array[Any]") -> "pa.Array[Any]":
         source, field = self._sources[name], self._fields[name]
-        if source.column is not None:
-            return cast("pa.Array[Any]", rows[source.column].cast(field.type))
-        assert source.fill is not None, "a column that is worked out has a source or a value"
-        return source.fill.take(pa.array([0] * rows.num_rows))
+        if source.is_written and source.column is not None:
+            values = rows[source.column].take(places).cast(field.type).combine_chunks()
+            return cast("pa.Array[Any]", values)
+        fill = pa.nulls(1, field.type) if source.fill is None else source.fill
+        return fill.take(pa.array([0] * len(places)))
 
 
 def _temporary(name: str) -> str:
