@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -33,6 +34,22 @@ def test_a_source_that_was_changed_by_hand_is_refused(graph: Graph) -> None:
 
     with pytest.raises(SchemaContractConflict, match="schema_shape_hash"):
         reopen(graph)
+
+
+@pytest.mark.case("engine", 689)
+@pytest.mark.parametrize("mode", ["ro", "rw"])
+def test_a_source_that_is_older_than_its_document_was_edited(graph: Graph, mode: Literal["rw", "ro"]) -> None:
+    path = Path(graph.uri, SCHEMA_SOURCE)
+    graph.apply_schema(PEOPLE.replace("age: I32?", "age: I64?"), index=False)
+    accepted = path.read_text()
+    path.write_text(PEOPLE)
+
+    with pytest.raises(SchemaContractConflict, match=r"_schema\.pg was edited: it declares an earlier"):
+        reopen(graph, mode=mode)
+
+    assert path.read_text() == PEOPLE
+    path.write_text(accepted)
+    reopen(graph, mode=mode).close()
 
 
 def test_a_manifest_with_another_table_of_the_name_is_refused(graph: Graph) -> None:

@@ -6,11 +6,12 @@ N2  Files that are behind, because whoever changed the schema died before it had
     the next read-write open; so are those of a schema that a repair gave up. A read-only one goes by the
     manifest, and writes nothing.
 N3  Files that say what no accepted schema of main said were edited: the graph is not served until they are
-    put back. A mismatch is named.
+    put back. A mismatch is named. The source is written before the document: one that is older than the
+    document beside it was edited, too, although it was a schema of main once.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -44,6 +45,11 @@ if TYPE_CHECKING:
 SCHEMA_SOURCE, SCHEMA_IR, SCHEMA_STATE = "_schema.pg", "_schema.ir.json", "__schema_state.json"
 SCHEMA_FILES = (SCHEMA_SOURCE, SCHEMA_IR, SCHEMA_STATE)
 STATE_FORMAT = 1
+_EDITED = {
+    "schema_shape_hash": SCHEMA_SOURCE,
+    "schema_ir_hash": SCHEMA_IR,
+    "schema_identity_domain": SCHEMA_IR,
+}
 SOURCES_KEPT = 16  # compiled schemas that a process remembers: few graphs, and few schemas in use of each
 
 
@@ -148,7 +154,12 @@ def _read(texts: Mapping[str, str]) -> Contract:
     contract = Contract.of(desired, accepted)
     for name, actual in _facts(ir, desired.shape.hash, accepted.domain).items():
         if recorded.get(name) != actual:
-            message = f"{SCHEMA_STATE} records {name} {recorded.get(name)}, found {actual}"
+            edited = _EDITED.get(name, SCHEMA_STATE)
+            message = (
+                f"{edited} was edited, or {SCHEMA_STATE}, which records {name} {recorded.get(name)}, "
+                f"found {actual}: put the schema files back as they were; "
+                "`omnigraph schema apply` changes the schema"
+            )
             raise SchemaContractConflict(message)
     return contract
 
@@ -172,6 +183,12 @@ def current_contract(adapter: StorageAdapter, coordinator: "Coordinator", *, may
     except SchemaContractConflict as error:
         conflict = error
     known = coordinator.state().schema_texts()
+    if _is_older_source(texts, known):
+        raise SchemaContractConflict(
+            f"{SCHEMA_SOURCE} was edited: it declares an earlier schema than {SCHEMA_IR}. "
+            "Put it back as it was; "
+            "`omnigraph schema apply` changes the schema"
+        )
     if not _are_of(texts, known) and not _are_of(texts, (*known, *coordinator.schemas_given_up())):
         message = f"{SCHEMA_IR} is not the schema in the manifest: put the schema files back"
         raise conflict or SchemaContractConflict(message)
@@ -196,6 +213,16 @@ def contract_of(coordinator: "Coordinator", state: ManifestState) -> Contract:
     accepted = accepted_in(state.schema.text)
     source = coordinator.schema_source(state) or render_schema(accepted.shape)
     return Contract.of(compiled(source), accepted)
+
+
+def _is_older_source(texts: Mapping[str, str], known: Sequence[str]) -> bool:
+    """Return whether the source is of a schema that main gave up before it had that of the document (N3)."""
+    try:
+        shape = compiled(texts[SCHEMA_SOURCE]).shape.hash
+    except SourceError:
+        return False
+    sources = [place for place, text in enumerate(known) if accepted_in(text).shape.hash == shape]
+    return bool(sources) and texts[SCHEMA_IR] in known and sources[-1] < known.index(texts[SCHEMA_IR])
 
 
 def _are_of(texts: Mapping[str, str], documents: Iterable[str]) -> bool:

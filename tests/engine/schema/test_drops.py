@@ -79,3 +79,14 @@ def assert_reclaimed(graph: Graph, commit_id: str) -> None:
     assert graph.commit(commit_id).graph_commit_id == commit_id
     assert graph.query(PEOPLE).rows == [{"p": {"id": "ann", "name": "ann"}}]
     assert graph.verify().is_whole
+
+
+@pytest.mark.case("engine", 690)
+def test_a_hard_drop_says_which_branches_keep_the_values(graph: Graph) -> None:
+    graph.create_branch("june")
+    graph.create_branch("july")
+
+    [warning] = graph.apply_schema(AFTER, allow_data_loss=True, index=False).warnings
+
+    assert warning.startswith("values that were dropped from node:Note, node:Person can still be read")
+    assert "on 'july', 'june'" in warning

@@ -5,7 +5,8 @@ A2  Other branches keep the schema that they have. They are neither waited for n
     caller wants to be alone.
 A3  The files that repeat main's schema follow the publish. Whoever dies in between leaves that to the next
     open.
-A4  What is dropped for good is purged from the past behind the publish, as far as nobody else needs it.
+A4  What is dropped for good is purged from the past behind the publish, as far as nobody else needs it. What
+    stays, and which branches keep it, is a warning.
 """
 
 from collections.abc import Iterable
@@ -217,9 +218,28 @@ def _purge(graph: OpenGraph, before: ManifestState, steps: Iterable[Step]) -> tu
     except Exception as error:  # noqa: BLE001 - the change has landed: a warning, never its failure
         failed = [str(error)]
     warnings = tuple(f"what was dropped is still in the past, until a cleanup: {error}" for error in failed)
+    warnings += _kept_past(graph, before, locations)
     for warning in warnings:
         graph.parts.warn(warning)
     return warnings
+
+
+def _kept_past(graph: OpenGraph, before: ManifestState, locations: set[str]) -> tuple[str, ...]:
+    """Say which branches keep values that were dropped for good (A4)."""
+    others = [branch for branch in graph.parts.branches.live() if branch.name != before.branch.name]
+    kept = {
+        branch.name: sorted(entry.table_key for entry in entries if entry.location in locations)
+        for branch in others
+        for entries in [graph.state(branch.name).tables.entries()]
+    }
+    names = ", ".join(f"'{name}'" for name, tables in sorted(kept.items()) if tables)
+    if not names:
+        return ()
+    tables = ", ".join(sorted({key for keys in kept.values() for key in keys}))
+    return (
+        f"values that were dropped from {tables} can still be read on {names}, and at older commits from "
+        "where these branches start: merge into them or delete them, then run a cleanup",
+    )
 
 
 def before_indexes() -> None:
