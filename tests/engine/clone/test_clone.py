@@ -428,3 +428,28 @@ def test_what_an_earlier_run_left_is_compared_before_it_is_used(source: Path, tm
     assert victim.read_bytes() == content
     assert result.files_copied == 2  # it, and the last file
     assert verify_place(str(target)).is_whole
+
+
+@pytest.mark.case("engine", 656)
+def test_a_graph_is_copied_after_a_cleanup_that_took_the_start_of_a_fork(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("OMNIGRAPH_READER_GRACE", "0")
+    source, target = tmp_path / "source", tmp_path / "copy"
+    with init(str(source), SCHEMA) as graph:
+        graph.create_branch("june")
+        added = f"{SCHEMA}\nnode Town {{\n    name: String @key\n}}\n"
+        graph.apply_schema(added)
+        graph.upgrade_branch("june")
+        for number in range(3):
+            for branch in ("june", "main"):
+                graph.mutate(f'query q() {{ insert Town {{ name: "t{number}" }} }}', branch=branch)
+        graph.cleanup(keep=1)
+        towns = graph.table("Town", branch="june").sort_by("name").to_pylist()
+
+    clone(str(source), str(target))
+
+    assert verify_place(str(target), deep=True).is_whole
+    with open_graph(str(target)) as copy:
+        assert copy.table("Town", branch="june").sort_by("name").to_pylist() == towns
+        copy.mutate('query q() { insert Town { name: "more" } }', branch="june")
