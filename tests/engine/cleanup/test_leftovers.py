@@ -19,6 +19,7 @@ from omnigraph.graph.graph import Graph
 from omnigraph.history.branches import mint_ref
 from omnigraph.history.identity import MAIN
 from omnigraph.storage.control.locks import wait_for_lock
+from omnigraph.storage.tables.handle import ref_file
 from omnigraph.storage.tables.task_notes import TaskNotes
 from tests.engine.branches.steps import insert, manifest_refs, names, refs
 from tests.engine.branches.test_forks import FIRST_WRITE
@@ -395,3 +396,47 @@ def test_a_dropped_table_keeps_as_many_versions_as_asked_for(graph: Graph) -> No
     assert sorted(int(path.stem) for path in (folder / "_versions").glob("[0-9]*.manifest")) == sorted(
         2**64 - 1 - version for version in everyone[-2:]
     )
+
+
+@pytest.mark.case("engine", 654)
+@pytest.mark.parametrize("content", [None, b'{"parent_'], ids=["gone", "cut"])
+def test_nothing_goes_from_a_table_that_has_lost_the_listing_of_a_fork(
+    graph: Graph, content: bytes | None
+) -> None:
+    graph.create_branch("june")
+    insert(graph, "jon", "june")
+    update(graph, 4)
+    entry = graph.snapshot("june").entry(PERSON)
+    assert entry.owner is not None
+    listing = Path(graph.uri) / ref_file(entry.location, entry.owner)
+    whole, expected, before = listing.read_bytes(), shown(graph), versions(graph)
+    listing.unlink() if content is None else listing.write_bytes(content)
+
+    with reopen(graph, upkeep=False) as opened:
+        found = [finding.where for finding in opened.verify().findings]
+        result = opened.cleanup(keep=1)
+        assert shown(opened) == expected
+
+    assert found == [ref_file(entry.location, entry.owner)]
+    assert [failed.table_key for failed in result.failed] == [PERSON]
+    assert versions(graph) == before
+    listing.write_bytes(whole)
+    with reopen(graph, upkeep=False) as opened:
+        assert opened.cleanup(keep=1).failed == ()
+        assert shown(opened) == expected
+        assert opened.verify(deep=True).is_whole
+
+
+@pytest.mark.case("engine", 655)
+def test_verify_does_not_miss_the_listing_of_a_fork_that_went(graph: Graph) -> None:
+    graph.create_branch("june")
+    insert(graph, "jon", "june")
+    entry = graph.snapshot("june").entry(PERSON)
+    assert entry.owner is not None
+    graph.merge("june", "main")
+    graph.delete_branch("june")
+    later(graph, GRACE_S)
+    graph.cleanup(keep=1)
+
+    assert not (Path(graph.uri) / ref_file(entry.location, entry.owner)).exists()
+    assert graph.verify(deep=True).findings == ()

@@ -369,6 +369,51 @@ def test_a_damaged_source_is_told_and_nothing_is_shown(source: Path, tmp_path: P
     assert shown_at(target) == shown_at(source)
 
 
+@pytest.fixture
+def apart(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> tuple[str, str]:
+    """Two copies of a graph that were written apart, with files of equal lengths and without checksums."""
+    monkeypatch.setenv("OMNIGRAPH_CHECKSUMS", "off")
+    places = str(tmp_path / "one"), str(tmp_path / "other")
+    with init(places[0], SCHEMA) as graph:
+        graph.mutate('query q() { insert Person { name: "both" } }')
+    clone(*places)
+    for place, name in zip(places, ("one", "two"), strict=True):
+        with open_graph(place) as graph:
+            graph.mutate(f'query q() {{ insert Person {{ name: "{name}" }} }}')
+    return places
+
+
+@pytest.mark.case("engine", 653)
+def test_a_copy_that_is_finished_from_another_copy_shows_what_that_shows(
+    apart: tuple[str, str], tmp_path: Path
+) -> None:
+    one, other = apart
+    target = str(tmp_path / "copy")
+    with failpoint("clone.post_files_pre_control", "raise"), pytest.raises(InjectedFault):
+        clone(one, target)
+
+    clone(other, target)
+
+    assert shown_at(Path(target)) == shown_at(Path(other))
+    assert verify_place(target, deep=True).is_whole
+
+
+@pytest.mark.case("engine", 653)
+def test_a_finished_copy_of_another_copy_is_not_taken_for_ours(
+    apart: tuple[str, str], tmp_path: Path
+) -> None:
+    one, other = apart
+    target = str(tmp_path / "copy")
+    with failpoint("clone.post_manifest_pre_journal_delete", "raise"), pytest.raises(InjectedFault):
+        clone(one, target)
+
+    with pytest.raises(AlreadyInitialized, match="written apart"):
+        clone(other, target)
+
+    clone(one, target)
+    assert shown_at(Path(target)) == shown_at(Path(one))
+
+
 @pytest.mark.case("engine", 526)
 def test_what_an_earlier_run_left_is_compared_before_it_is_used(source: Path, tmp_path: Path) -> None:
     target = tmp_path / "copy"
@@ -383,3 +428,28 @@ def test_what_an_earlier_run_left_is_compared_before_it_is_used(source: Path, tm
     assert victim.read_bytes() == content
     assert result.files_copied == 2  # it, and the last file
     assert verify_place(str(target)).is_whole
+
+
+@pytest.mark.case("engine", 656)
+def test_a_graph_is_copied_after_a_cleanup_that_took_the_start_of_a_fork(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("OMNIGRAPH_READER_GRACE", "0")
+    source, target = tmp_path / "source", tmp_path / "copy"
+    with init(str(source), SCHEMA) as graph:
+        graph.create_branch("june")
+        added = f"{SCHEMA}\nnode Town {{\n    name: String @key\n}}\n"
+        graph.apply_schema(added)
+        graph.upgrade_branch("june")
+        for number in range(3):
+            for branch in ("june", "main"):
+                graph.mutate(f'query q() {{ insert Town {{ name: "t{number}" }} }}', branch=branch)
+        graph.cleanup(keep=1)
+        towns = graph.table("Town", branch="june").sort_by("name").to_pylist()
+
+    clone(str(source), str(target))
+
+    assert verify_place(str(target), deep=True).is_whole
+    with open_graph(str(target)) as copy:
+        assert copy.table("Town", branch="june").sort_by("name").to_pylist() == towns
+        copy.mutate('query q() { insert Town { name: "more" } }', branch="june")

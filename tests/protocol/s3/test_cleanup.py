@@ -16,6 +16,7 @@ from omnigraph.core.failpoint import InjectedFault, failpoint
 from omnigraph.graph.graph import Graph
 from omnigraph.storage.control.stored_files import stored_files
 from omnigraph.storage.control.uri import GraphRoot
+from omnigraph.storage.tables.handle import ref_file
 from omnigraph.storage.versions.newest import TRUSTED_S
 from tests.engine.cleanup.steps import later, row
 from tests.support.in_process import invoke
@@ -158,3 +159,24 @@ def test_the_command_asks_before_it_removes_elsewhere(graph: Graph, root: GraphR
     assert "confirm with --yes" in refused.stderr
     assert before.keys() <= stored_files(internals(graph).parts.root).keys()
     assert invoke(*arguments, "--confirm", "--yes", cwd=Path()).code == 0
+
+
+@pytest.mark.case("engine", 654)
+def test_nothing_goes_from_a_table_that_has_lost_the_listing_of_a_fork(graph: Graph) -> None:
+    graph.create_branch("june")
+    update(graph, 1, "june")
+    update(graph, 4)
+    entry, expected, before = graph.snapshot("june").entry(PERSON), everything(graph), versions(graph)
+    assert entry.owner is not None
+    listing = ref_file(entry.location, entry.owner)
+    internals(graph).parts.adapter.delete(listing)
+
+    with omnigraph.open(graph.uri, upkeep=False) as opened:
+        found = [finding.where for finding in opened.verify().findings]
+        later(opened, TRUSTED_S + 3600)
+        result = opened.cleanup(keep=1)
+        assert everything(opened) == expected
+
+    assert found == [listing]
+    assert [failed.table_key for failed in result.failed] == [PERSON]
+    assert versions(graph) == before

@@ -6,7 +6,7 @@ import pytest
 
 import omnigraph
 from omnigraph.core.errors import AlreadyInitialized, CloneUnfinished, HistoricalVersionReclaimed
-from omnigraph.core.failpoint import ENVIRONMENT, EXIT_STATUS, failpoint
+from omnigraph.core.failpoint import ENVIRONMENT, EXIT_STATUS, InjectedFault, failpoint
 from omnigraph.operations.clone.clone import clone
 from omnigraph.storage.control.uri import GraphRoot
 from tests.engine.clone.steps import DELETE, EDGES, INSERT, PERSONS, SCHEMA, UPDATE, persons, shown, shown_at
@@ -140,3 +140,21 @@ def test_a_copy_in_a_store_is_written_by_two_processes(source: str, root: GraphR
             names = set(graph.table("Person", branch=branch)["name"].to_pylist())
             assert {f"{who} {number}" for who in ("one", "other") for number in range(3)} <= names
         assert graph.verify().is_whole
+
+
+@pytest.mark.case("engine", 653)
+def test_a_copy_that_is_finished_from_another_copy_shows_what_that_shows(root: GraphRoot) -> None:
+    one, other, target = (f"{root.uri}/{name}" for name in ("one", "other", "copy"))
+    with omnigraph.init(one, "node Person {\n    name: String @key\n}\n") as graph:
+        graph.mutate('query q() { insert Person { name: "both" } }')
+    clone(one, other)
+    for place, name in ((one, "one"), (other, "two")):
+        with omnigraph.open(place) as graph:
+            graph.mutate(f'query q() {{ insert Person {{ name: "{name}" }} }}')
+    with failpoint("clone.post_files_pre_control", "raise"), pytest.raises(InjectedFault):
+        clone(one, target)
+
+    clone(other, target)
+
+    with omnigraph.open(target, mode="ro") as graph:
+        assert {row["name"] for row in graph.table("Person").to_pylist()} == {"both", "two"}

@@ -6,16 +6,19 @@ V3  A file that no version names goes when it is older than the grace period: a 
     a live load has noted stays, however old it is.
 V4  What will go is noted first (`retention`), and version files go before what they name.
 V5  From a table behind a link, or with a link inside, nothing goes: it may be another graph's.
+V6  A fork that somebody names and that the table does not list has lost its listing: nothing of the table
+    goes. The library keeps what a fork shares with its source only if the fork is listed.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from omnigraph.commit.parts import Parts
 from omnigraph.commit.reclaim import ORPHAN_GRACE_S, is_old_ref
 from omnigraph.commit.retention import Limits, VersionFiles, hinted_version, note_reclaimed, version_files
 from omnigraph.commit.trim import remove_versions
+from omnigraph.core.damage import GraphDamaged
 from omnigraph.core.errors import InvariantViolation
 from omnigraph.core.failpoint import hit
 from omnigraph.operations.cleanup.model import CleanupRow
@@ -25,7 +28,7 @@ from omnigraph.storage.control.links import link_error
 from omnigraph.storage.control.stored_files import StoredFile, remove_emptied, remove_files
 from omnigraph.storage.control.uri import is_temporary
 from omnigraph.storage.files.version_file import VERSIONS_DIR
-from omnigraph.storage.tables.handle import ref_path
+from omnigraph.storage.tables.handle import ref_file, ref_path
 from omnigraph.storage.tables.reclaim import Reclaimable, find_reclaimable, named_deletions
 from omnigraph.storage.tables.table import RefInfo
 
@@ -119,11 +122,24 @@ def leftover_refs(cleaning: Cleaning, location: str) -> tuple[list[RefInfo], lis
 def leftover_trees(
     cleaning: Cleaning, location: str, refs: Iterable[RefInfo], files: Iterable[str]
 ) -> tuple[str, ...]:
-    """Return folders of refs that are not there: of forks that were made or dropped by halves."""
-    start = f"{location}/tree/"
+    """Return folders of refs that are not there: of forks that were made or dropped by halves.
+
+    Raises:
+        GraphDamaged: a fork that somebody names is among them (V6).
+    """
+    start, listed = f"{location}/tree/", {ref.name for ref in refs}
+    _refuse_unlisted(cleaning.retained, location, listed, files)
     names = {path.removeprefix(start).partition("/")[0] for path in files if path.startswith(start)}
-    stray = names - {ref.name for ref in refs} - cleaning.retained.refs
+    stray = names - listed - cleaning.retained.refs
     return tuple(f"{start}{name}" for name in sorted(stray) if is_old_ref(cleaning.parts, name))
+
+
+def _refuse_unlisted(retained: Retained, location: str, listed: Set[str], files: Iterable[str]) -> None:
+    start, versions = f"{location}/tree/", f"/{VERSIONS_DIR}/"
+    inside = (path.removeprefix(start) for path in files if path.startswith(start))
+    forks = {path.partition(versions)[0] for path in inside if versions in path}
+    for ref in sorted(forks & retained.refs - listed):
+        raise GraphDamaged(file=ref_file(location, ref), reason="is missing", dataset=location)
 
 
 def _unused(cleaning: Cleaning, location: str, files: Mapping[str, StoredFile]) -> _Unused:

@@ -181,7 +181,17 @@ def _is_begun(path: str) -> bool:
 
 
 def _ended_before(run: _Run, captured: Capture) -> CloneResult:
-    """Finish a run that died behind its last file: others may have written to the copy since."""
+    """Finish a run that died behind its last file: others may have written to the copy since.
+
+    Raises:
+        AlreadyInitialized: what it copied was written apart from this source (G4).
+    """
+    ours, theirs = captured.main.state, run.target.coordinator.state()
+    is_ahead = theirs.commits.find(ours.head.graph_commit_id) is not None
+    if not is_ahead and ours.commits.find(theirs.head.graph_commit_id) is None:
+        raise AlreadyInitialized(
+            f"{run.target.root.uri} holds a copy of a graph that was written apart from {run.source.root.uri}"
+        )
     run.target.adapter.delete(JOURNAL)
     return _result(run, captured, {}, (), ())
 

@@ -1,7 +1,8 @@
 """Which files a captured graph consists of.
 
 B1  Needed are the captured version of each manifest, every version that a pin in reach names, and the version
-    that each of their forks starts from: their version files, and all files that these name, shared ones too.
+    that each of their forks starts from, where it is still there: their version files, and all files that
+    these name, shared ones too. A fork names all that it shows, so it is read without its start.
 B2  In reach is the past that the source still has, or what the newest commits of each branch show, with the
     commit that the branch was made from: two branches must still be able to meet there. A past with gaps, as
     a cleanup or a hard drop leaves it where branches need some of it, is copied with its gaps.
@@ -62,14 +63,14 @@ def needs_of(
     reader = _Floors(lengths, captured.copied, depth)
     floors = {branch: reader.floor(branch) for branch in captured.branches}
     collected = _Collected(parts, captured, lengths)
-    collected.add(_versions(parts, captured, floors))
+    collected.add(_versions(parts, captured, lengths, floors))
     for branch, floor in floors.items():
-        collected.add_if_whole(_with_starts(parts, _start(branch, floor)))
+        collected.add_if_whole(_with_starts(parts, lengths, _start(branch, floor)))
         for pin in branch.state.pinned_versions() if floor and depth is None else ():
             if _version_file(pin) in lengths:  # before the floor there are gaps (B2)
-                collected.add_if_whole(_with_starts(parts, [pin]))
+                collected.add_if_whole(_with_starts(parts, lengths, [pin]))
     for branch in captured.kept:
-        collected.add_if_whole(_with_starts(parts, _everything(branch)))
+        collected.add_if_whole(_with_starts(parts, lengths, _everything(branch)))
     extents = {branch.identity.name: Extent(branch.version, floor) for branch, floor in floors.items()}
     unreadable = {
         branch.identity.name: sum(
@@ -91,14 +92,16 @@ def needs_and_lacks(
     """
     floors = {branch: captured.copied.of(branch.identity.name).floor for branch in captured.branches}
     collected = _Collected(parts, captured, lengths, lacking=set())
-    collected.add(_versions(parts, captured, floors))
+    collected.add(_versions(parts, captured, lengths, floors))
     return collected.sorted(), tuple(sorted(collected.lacking or ()))
 
 
-def _versions(parts: Parts, captured: Capture, floors: Mapping[CapturedBranch, int]) -> set[Pin]:
+def _versions(
+    parts: Parts, captured: Capture, lengths: Mapping[str, int], floors: Mapping[CapturedBranch, int]
+) -> set[Pin]:
     """Return the versions that branches show from their floors on, and what belongs to them (B1)."""
     pins = {pin for branch, floor in floors.items() for pin in branch.state.pinned_versions(floor)}
-    versions = _with_starts(parts, pins)
+    versions = _with_starts(parts, lengths, pins)
     if captured.cut is None:
         versions |= {(MANIFEST_DIR, branch.identity.ref, branch.version) for branch in captured.branches}
         versions |= {*_audit(parts)}
@@ -155,8 +158,11 @@ def _audit(parts: Parts) -> Iterator[Pin]:
         yield RECOVERIES_DATASET, None, version
 
 
-def _with_starts(parts: Parts, pins: Iterable[Pin]) -> set[Pin]:
-    """Return versions together with those that their forks start from, and these from, and so on."""
+def _with_starts(parts: Parts, lengths: Mapping[str, int], pins: Iterable[Pin]) -> set[Pin]:
+    """Return versions together with those that their forks start from, and these from, and so on.
+
+    A start that no branch shows any more may have been cleaned up, and is left out.
+    """
     found: set[Pin] = set()
     waiting = list(pins)
     while waiting:
@@ -166,8 +172,11 @@ def _with_starts(parts: Parts, pins: Iterable[Pin]) -> set[Pin]:
         found.add(pin)
         place, ref, _ = pin
         start = None if ref is None else parts.store.ref_start(TableAddress(parts.root.child(place), ref))
-        if start is not None:
-            waiting.append((place, start.parent, start.version))
+        if start is None:
+            continue
+        begun = (place, start.parent, start.version)
+        if _version_file(begun) in lengths:
+            waiting.append(begun)
     return found
 
 

@@ -11,6 +11,7 @@ V5  A key is in a manifest once; nothing but the publisher makes sure of that, s
 V6  What a cleanup has noted and removed is not missing; what no version needs since then is not asked for.
 """
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -41,7 +42,7 @@ from omnigraph.storage.files.version_file import (
     version_file_name,
     version_of_file_name,
 )
-from omnigraph.storage.tables.handle import ref_path
+from omnigraph.storage.tables.handle import ref_file, ref_path
 
 
 @dataclass(slots=True)
@@ -50,7 +51,7 @@ class _Needs:
 
     length: int | None = None
     sum: FileSum | None = None
-    is_broken: bool = False  # a version file that does not say what it should
+    is_broken: bool = False  # a version file, or the listing of a ref, that does not say what it should
     is_named: bool = False  # by a version that is needed
 
 
@@ -157,6 +158,8 @@ def _is_reclaimed(look: _Look, files: GraphFiles, path: str, need: _Needs) -> bo
     if version is not None:
         below = look.reclaimed_below.get(dataset, 0)
         return version < below and files.length(path) is None
+    if "/_refs/" in path:  # the listing of a fork that went with its last version, or with its branch
+        return not need.is_named and files.length(path) is None
     places = (path.rpartition(f"/{folder}/")[0] for folder in ("data", "_deletions", "_indices"))
     is_cleaned = any(place in look.reclaimed_below for place in places if place)
     return is_cleaned and not need.is_named and files.length(path) is None
@@ -188,8 +191,10 @@ def _follow(parts: Parts, files: GraphFiles, branch: BranchIdentity, look: _Look
         return
     repeated = sorted((str(key), times) for key, times in keys.items() if times > 1)
     look.repeated += [f"{branch.name}: {key!r} is in the manifest {times} times" for key, times in repeated]
+    _add_listing(files, MANIFEST_DIR, branch.ref, look.needs)
     for place, table_ref, version in sorted(pinned, key=str):
-        _add_version(files, ref_path(place, table_ref), version, look.needs)
+        if _add_version(files, ref_path(place, table_ref), version, look.needs):
+            _add_listing(files, place, table_ref, look.needs)
     _add_sums(files, recorded, look.needs)
 
 
@@ -200,26 +205,52 @@ def _add_sums(files: GraphFiles, sums: Mapping[str, FileSum], needs: dict[str, _
             needs.setdefault(path, _Needs()).sum = item
 
 
-def _add_version(files: GraphFiles, dataset: str, version: int, needs: dict[str, _Needs]) -> None:
-    """Add the files of one version; those of a version that does not decode are unknown (V3)."""
+def _add_listing(files: GraphFiles, dataset: str, ref: str | None, needs: dict[str, _Needs]) -> None:
+    """Add the file by which a dataset lists a ref: without it a cleanup takes what the ref shares."""
+    if ref is None:
+        return
+    path = ref_file(dataset, ref)
+    if path in needs and needs[path].is_named:
+        return
+    need = needs.setdefault(path, _Needs())
+    need.is_named = True
+    content = files.read(path)
+    if content is not None:
+        need.is_broken = not _is_json(content)
+
+
+def _is_json(content: bytes) -> bool:
+    try:
+        json.loads(content)
+    except ValueError:
+        return False
+    return True
+
+
+def _add_version(files: GraphFiles, dataset: str, version: int, needs: dict[str, _Needs]) -> bool:
+    """Add the files of one version; those of a version that does not decode are unknown (V3).
+
+    Returns whether the version has a file.
+    """
     path = f"{dataset}/{version_file_name(version)}"
     need = needs.setdefault(path, _Needs())
     content = files.read(path)
     if content is None:
-        return
+        return False
     try:
         decoded = decode_version(content)
         if decoded.version != version:
             raise HollowContent(f"holds version {decoded.version}")
     except HollowContent:
         need.is_broken = True
-        return
+        return True
     named = [(f"{dataset}/{file.path}", file.size) for file in decoded.files]
     shared = [(normpath(f"{dataset}/{file.path}"), file.size) for file in decoded.shared]
     for name, size in (*named, *shared):
         found = needs.setdefault(name, _Needs())
         found.is_named = True
         found.length = size if found.length is None else found.length
+    return True
 
 
 def _compare(files: GraphFiles, path: str, need: _Needs) -> FileReport:

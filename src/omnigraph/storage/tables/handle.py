@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 import pyarrow as pa
 from lance import LanceDataset
@@ -14,6 +14,11 @@ from omnigraph.storage.tables.recent_rows import RecentFiles, numbered
 def ref_path(dataset: str, ref: str | None) -> str:
     """Return the path of a ref of a dataset; `None` is the dataset itself."""
     return dataset if ref is None else f"{dataset}/tree/{ref}"
+
+
+def ref_file(dataset: str, ref: str) -> str:
+    """Return the path of the file by which a dataset lists a ref."""
+    return f"{dataset}/_refs/branches/{quote(ref, safe='')}.json"
 
 
 @dataclass(frozen=True, slots=True)

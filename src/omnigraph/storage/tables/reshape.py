@@ -178,8 +178,7 @@ class _Written:
     def _column(self, rows: pa.Table, name: str, places: "pa.Array[Any]") -> "pa.Array[Any]":
         source, field = self._sources[name], self._fields[name]
         if source.is_written and source.column is not None:
-            values = rows[source.column].take(places).cast(field.type).combine_chunks()
-            return cast("pa.Array[Any]", values)
+            return rows[source.column].take(places).cast(field.type).combine_chunks()
         fill = pa.nulls(1, field.type) if source.fill is None else source.fill
         return fill.take(pa.array([0] * len(places)))
 
