@@ -1,1 +1,1 @@
-"""The other end of the server: requests, retries, and errors raised again as what they were."""
+"""The place of the client of the HTTP server, which is specified and not built yet."""

@@ -1,1 +1,1 @@
-"""The HTTP server: graphs over a socket, with the answers and errors of the embedded engine."""
+"""The place of the HTTP server, which is specified and not built yet."""
