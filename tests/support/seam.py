@@ -69,6 +69,7 @@ CLOCKS = frozenset(
 CALLS = frozenset(
     {
         "omnigraph.bulk.connect.java._bundled_java",
+        "omnigraph.catalog.identity._kept_fill",
         "omnigraph.exec.rows.Budget.check",
         "omnigraph.exec.dense.derived.Derived.cached_column",
         "omnigraph.exec.dense.ids.hash_strings",

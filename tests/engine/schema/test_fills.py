@@ -12,7 +12,7 @@ from omnigraph.history.contract import SCHEMA_IR, accepted_in
 from omnigraph.operations.merge.merge import MergeOutcome
 from tests.support.engine import new_graph, node
 from tests.support.queries import mutation
-from tests.support.seam import internals
+from tests.support.seam import internals, patched
 
 PART = "node Part { code: String @key  text: String }\n"
 LATER = {  # what becomes of `n: I32 @default(3)` on main
@@ -130,7 +130,7 @@ def test_a_required_property_whose_fill_was_not_kept_waits_for_a_default(
     graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as earlier:  # a build that kept no fills took the default away
-        earlier.setattr("omnigraph.catalog.identity._kept_fill", lambda *_: None)
+        patched(earlier, "omnigraph.catalog.identity._kept_fill", lambda *_: None)
         graph.apply_schema(part("n: I32"), index=False)
 
     with pytest.raises(MergeConflicts) as of_upgrade:

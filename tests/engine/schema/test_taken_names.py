@@ -30,7 +30,7 @@ def graph(tmp_path: Path) -> Graph:
     return made
 
 
-@pytest.mark.case("engine", 690)
+@pytest.mark.case("engine", 695)
 @pytest.mark.parametrize("removal", REMOVALS)
 @pytest.mark.parametrize(("type_", "default"), [("String", '"x"'), ("enum(u, v)", "u"), ("[I32]", "[1]")])
 def test_a_required_column_is_relaxed_beside_a_new_one_where_rows_were_deleted(
@@ -46,7 +46,7 @@ def test_a_required_column_is_relaxed_beside_a_new_one_where_rows_were_deleted(
     assert graph.verify(deep=True).is_whole
 
 
-@pytest.mark.case("engine", 691)
+@pytest.mark.case("engine", 696)
 @pytest.mark.parametrize("beside", [(), ("k: U32? @default(3)",)], ids=["alone", "beside written values"])
 def test_a_property_dropped_and_added_again_comes_by_a_merge_as_a_new_one(
     graph: Graph, beside: tuple[str, ...]
@@ -63,7 +63,7 @@ def test_a_property_dropped_and_added_again_comes_by_a_merge_as_a_new_one(
     assert graph.verify(deep=True).is_whole
 
 
-@pytest.mark.case("engine", 691)
+@pytest.mark.case("engine", 696)
 @pytest.mark.parametrize("beside", [(), ("k: U32? @default(3)",)], ids=["alone", "beside written values"])
 def test_a_column_that_no_file_holds_takes_the_name_of_a_dropped_one(
     graph: Graph, beside: tuple[str, ...]

@@ -5,7 +5,7 @@ import pytest
 from omnigraph.catalog.bind import bind, find_query
 from omnigraph.catalog.bound import AliasValue, BoundMutation, BoundRead, PropertyValue
 from omnigraph.core.errors import QueryNotFound
-from omnigraph.core.limits import VECTOR_DIMENSION_MAX
+from omnigraph.core.limits import VECTOR_DIMENSION_STORED_MAX
 from omnigraph.core.span import Source
 from omnigraph.core.values import Scalar, ValueType
 from tests.support.library import catalog, pointed_at
@@ -71,7 +71,7 @@ def test_a_mutation_is_bound_as_one() -> None:
     assert len(bound.statements) == 2
 
 
-@pytest.mark.parametrize("dimension", [0, VECTOR_DIMENSION_MAX + 1])
+@pytest.mark.parametrize("dimension", [0, VECTOR_DIMENSION_STORED_MAX + 1])
 def test_the_dimension_of_a_parameter_is_in_range(dimension: int) -> None:
     error = type_error(books(params=f"$v: Vector({dimension})"))
 
@@ -79,7 +79,7 @@ def test_the_dimension_of_a_parameter_is_in_range(dimension: int) -> None:
     assert "$v" in str(error)
 
 
-@pytest.mark.parametrize("dimension", [1, VECTOR_DIMENSION_MAX])
+@pytest.mark.parametrize("dimension", [1, VECTOR_DIMENSION_STORED_MAX])
 def test_the_ends_of_the_range_are_dimensions(dimension: int) -> None:
     assert bind_text(books(params=f"$v: Vector({dimension})")).name == "q"
 
