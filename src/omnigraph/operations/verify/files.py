@@ -206,17 +206,22 @@ def _add_sums(files: GraphFiles, sums: Mapping[str, FileSum], needs: dict[str, _
 
 
 def _add_listing(files: GraphFiles, dataset: str, ref: str | None, needs: dict[str, _Needs]) -> None:
-    """Add the file by which a dataset lists a ref: without it a cleanup takes what the ref shares."""
+    """Add the file by which a dataset lists a ref: without it a cleanup takes what the ref shares.
+
+    That of a manifest is recorded by no commit, and is added only if something is wrong with it.
+    """
     if ref is None:
         return
     path = ref_file(dataset, ref)
     if path in needs and needs[path].is_named:
         return
+    content = files.read(path)
+    is_whole = content is not None and _is_json(content)
+    if is_whole and dataset == MANIFEST_DIR:
+        return
     need = needs.setdefault(path, _Needs())
     need.is_named = True
-    content = files.read(path)
-    if content is not None:
-        need.is_broken = not _is_json(content)
+    need.is_broken = content is not None and not is_whole
 
 
 def _is_json(content: bytes) -> bool:
