@@ -17,13 +17,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Generic, TypeAlias, TypeVar
 
-import orjson
 import pyarrow as pa
 
 from omnigraph.core.errors import InvariantViolation
 from omnigraph.history.fold import descending, where_in, where_not_in
 from omnigraph.history.identity import MAIN
 from omnigraph.history.lineage import Chain, ChainedLog, ChainPlace, Lineage
+from omnigraph.history.manifest_rows import metadata_members
 from omnigraph.history.state import ManifestState
 
 
@@ -79,7 +79,7 @@ class Ancestry:
         found, version = _newest(shared)
         for rows in alone:
             chain = rows.sort_by("table_version")["metadata"].to_pylist()
-            commits = [orjson.loads(str(text)) for text in chain]
+            commits = [metadata_members(text) for text in chain]
             if any(commit.get("merged_parent_commit_id") is not None for commit in commits):
                 return None
             if commits and commits[0]["parent_commit_id"] != found:

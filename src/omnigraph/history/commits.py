@@ -4,7 +4,6 @@ C1  The lineage key (manifest version, time, id) is the one order of commits, fo
 C2  The metadata of a commit is decoded when that commit is asked for.
 """
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
@@ -22,19 +21,41 @@ from omnigraph.history.fold import (
     where_equal,
 )
 from omnigraph.history.identity import branch_name
-from omnigraph.history.manifest_rows import COMMIT, SCHEMA_OF_MANIFEST, ManifestRow, commit_row
+from omnigraph.history.manifest_rows import (
+    COMMIT,
+    SCHEMA_OF_MANIFEST,
+    ManifestRow,
+    commit_row,
+    metadata_members,
+)
 
 MAINTENANCE_ACTOR = "omnigraph:maintenance"
 RECOVERY_ACTOR = "omnigraph:recovery"
 REPAIR_ACTOR = "omnigraph:repair"
 FORCED_REPAIR_ACTOR = "omnigraph:repair:force"
 RESERVED_ACTOR_PREFIX = "omnigraph:"
+OPERATIONS = "operations"  # in the metadata of a commit of several mutations
 _COLUMNS = ["object_id", "table_version", "table_branch", "metadata"]
 
 
 @dataclass(frozen=True, slots=True)
+class CommitOperation:
+    """One of several mutations that were committed together: who asked for it, and what it counted."""
+
+    actor_id: str | None
+    query_name: str
+    message: str | None
+    affected_nodes: int
+    affected_edges: int
+
+
+@dataclass(frozen=True, slots=True)
 class GraphCommit:
-    """One publish: what it continues, who asked for it, when, and where it landed."""
+    """One publish: what it continues, who asked for it, when, and where it landed.
+
+    Mutations that were committed together are its `operations`, in the order in which they ran. `actor_id`
+    and `message` are then what all of them have in common, None where they differ.
+    """
 
     graph_commit_id: str
     manifest_branch: str | None
@@ -44,6 +65,11 @@ class GraphCommit:
     actor_id: str | None
     created_at: int
     message: str | None
+    operations: tuple[CommitOperation, ...] = ()
+
+    def is_by(self, actor_id: str | None) -> bool:
+        """Return whether an actor asked for this commit, or for one of the operations in it."""
+        return self.actor_id == actor_id or any(item.actor_id == actor_id for item in self.operations)
 
     @property
     def lineage_key(self) -> tuple[int, int, str]:
@@ -163,7 +189,7 @@ class CommitLog:
     def is_known_synced(self, commit: GraphCommit) -> bool:
         """Return whether a later commit says that this one was on the disk when it was made."""
         later = where_above(self.rows(), "table_version", commit.manifest_version)
-        synced = (json.loads(str(text)).get("synced_version") for text in later["metadata"].to_pylist())
+        synced = (metadata_members(text).get("synced_version") for text in later["metadata"].to_pylist())
         return any((version or 0) >= commit.manifest_version for version in synced)
 
     def __len__(self) -> int:
@@ -179,7 +205,7 @@ class CommitLog:
 
 
 def _decode(rows: pa.Table, position: int) -> GraphCommit:
-    metadata = json.loads(str(rows["metadata"][position].as_py()))
+    metadata = metadata_members(rows["metadata"][position].as_py())
     return GraphCommit(
         graph_commit_id=str(rows["object_id"][position].as_py()),
         manifest_branch=rows["table_branch"][position].as_py(),
@@ -189,4 +215,5 @@ def _decode(rows: pa.Table, position: int) -> GraphCommit:
         actor_id=metadata.get("actor_id"),
         created_at=metadata["created_at"],
         message=metadata.get("message"),
+        operations=tuple(CommitOperation(**item) for item in metadata.get(OPERATIONS) or ()),
     )

@@ -8,7 +8,6 @@ O3  A malformed row of a known kind is a loud error that names it. Unknown kinds
 Rows are chosen by column with plain values; the stubs of Arrow's functions accept only its own scalars.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,7 +18,14 @@ import pyarrow.compute as pc
 from omnigraph.core.errors import InvariantViolation
 from omnigraph.core.values import is_text
 from omnigraph.history.identity import TableIdentity, branch_name
-from omnigraph.history.manifest_rows import TABLE, TABLE_KINDS, TABLE_VERSION, ManifestRow, PublishedPin
+from omnigraph.history.manifest_rows import (
+    TABLE,
+    TABLE_KINDS,
+    TABLE_VERSION,
+    ManifestRow,
+    PublishedPin,
+    metadata_members,
+)
 from omnigraph.storage.files.version_file import check_ref
 
 _ROWS_BY_HAND = 64  # up to this, a list in Python is quicker than one call of Arrow; a publish has three rows
@@ -143,7 +149,7 @@ def _decisive(rows: pa.Table) -> pa.Table:
 
 
 def _pin(row: ManifestRow) -> PublishedPin:
-    metadata = json.loads(row["metadata"])
+    metadata = metadata_members(row["metadata"])
     return PublishedPin(
         version=row["table_version"],
         ref=row["table_branch"],

@@ -18,13 +18,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import orjson
 import pyarrow.compute as pc
 
 from omnigraph.core.errors import InvariantViolation
 from omnigraph.history.commits import CommitLog
 from omnigraph.history.fold import position_of
 from omnigraph.history.identity import MAIN, branch_name, stored_name
+from omnigraph.history.manifest_rows import metadata_members
 
 MERGED_HISTORY = "merged_history"  # the member of a merge commit's metadata
 _compute: Any = pc
@@ -106,7 +106,7 @@ class ChainedLog:
         """Yield the merge commits with their metadata; that of other commits is not decoded."""
         is_merge = _compute.match_substring(self._rows["metadata"], '"merged_parent_commit_id"')
         for position in np.flatnonzero(np.asarray(is_merge)).tolist():
-            metadata = orjson.loads(self._text("metadata", position))
+            metadata = metadata_members(self._text("metadata", position))
             if metadata.get("merged_parent_commit_id") is not None:  # a message may contain those words too
                 yield self.place(position), metadata
 

@@ -2,6 +2,8 @@
 
 R1  Every row except `graph_head` is written once and never changed: the keys of table rows carry
     `published_at`.
+R2  Metadata that is not what a publish writes is damage, and is told as such: whoever reads a row does not
+    look at it again.
 """
 
 import json
@@ -9,8 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
 import pyarrow as pa
 
+from omnigraph.core.damage import GraphDamaged
 from omnigraph.core.regular_file import GRAPH_MARK
 from omnigraph.history.identity import TableIdentity, stored_name
 from omnigraph.storage.files.sums import FileSum, encode_sums
@@ -43,6 +47,32 @@ SCHEMA_OF_MANIFEST = pa.schema(
 # What folds and lists need: `base_objects` holds checksums, and only `verify` asks for them.
 READ_COLUMNS = tuple(name for name in SCHEMA_OF_MANIFEST.names if name != "base_objects")
 ManifestRow = dict[str, Any]
+
+
+class _Members(dict[str, Any]):
+    """The members of one row's metadata; asking for one that every such row has finds it, or damage (R2)."""
+
+    def __missing__(self, name: str) -> Any:  # noqa: ANN401 - as the values of the dictionary
+        raise _damaged(f"the metadata of a row has no '{name}'")
+
+
+def metadata_members(text: object) -> dict[str, Any]:
+    """Return the members of a row's metadata.
+
+    Raises:
+        GraphDamaged: the text is not one that a publish writes (R2).
+    """
+    try:
+        members = orjson.loads(str(text))
+    except orjson.JSONDecodeError as error:
+        raise _damaged(f"the metadata of a row cannot be read: {error}") from error
+    if not isinstance(members, dict):
+        raise _damaged("the metadata of a row is no object")
+    return _Members(members)
+
+
+def _damaged(reason: str) -> GraphDamaged:
+    return GraphDamaged(file=f"{MANIFEST_DIR}/data", reason=reason, dataset=MANIFEST_DIR)
 
 
 @dataclass(frozen=True, slots=True)

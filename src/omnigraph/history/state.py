@@ -9,7 +9,6 @@ S4  No key is in a manifest twice. Nothing but the state is asked for that: keys
     carry the number of their publish, and numbers only grow.
 """
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -38,6 +37,7 @@ from omnigraph.history.manifest_rows import (
     TABLE_VERSION,
     TOMBSTONE,
     ManifestRow,
+    metadata_members,
 )
 from omnigraph.storage.files.version_file import check_ref
 from omnigraph.storage.tables.manifest_table import ROW_ADDRESS, ManifestHandle
@@ -169,7 +169,7 @@ class ManifestState:
                 check_ref(row["table_branch"], "a pin"),
             )
             for row in rows.select(columns).to_pylist()
-            if row["table_branch"] is not None and json.loads(row["metadata"])["branch"] == stored
+            if row["table_branch"] is not None and metadata_members(row["metadata"])["branch"] == stored
         )
 
     def snapshots_of(self, commits: Sequence[GraphCommit]) -> Iterator[Snapshot]:
@@ -204,7 +204,7 @@ class ManifestState:
         heads, places = dict(self.heads), dict(self.head_places)
         for row in where_equal(rows, "object_type", HEAD).to_pylist():
             branch = row["object_id"].removeprefix(f"{HEAD}:")
-            heads[branch] = json.loads(row["metadata"])["head_commit_id"]
+            heads[branch] = metadata_members(row["metadata"])["head_commit_id"]
             places.pop(branch, None)
             if ROW_ADDRESS in row:
                 places[branch] = row[ROW_ADDRESS]

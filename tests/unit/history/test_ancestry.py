@@ -13,7 +13,7 @@ from omnigraph.history.ancestry import Ancestor, Ancestry, HistoryUnknown, Meeti
 from omnigraph.history.commits import MAINTENANCE_ACTOR
 from omnigraph.history.identity import MAIN_BRANCH, BranchIdentity, branch_name
 from omnigraph.history.lineage import MERGED_HISTORY, ChainedLog, Lineage
-from omnigraph.history.manifest_rows import commit_row, rows_table
+from omnigraph.history.manifest_rows import commit_row, metadata_members, rows_table
 from omnigraph.history.state import ManifestState
 from tests.support.seam import patched
 
@@ -345,13 +345,11 @@ def test_old_history_is_not_decoded(history: History, monkeypatch: pytest.Monkey
     history.commit("june", "j2")
     decoded: list[str] = []
 
-    class Counted:
-        @staticmethod
-        def loads(text: str) -> object:
-            decoded.append(text)
-            return orjson.loads(text)
+    def counted(text: str) -> dict[str, object]:
+        decoded.append(text)
+        return metadata_members(text)
 
-    patched(monkeypatch, "omnigraph.history.lineage.orjson", Counted)
+    patched(monkeypatch, "omnigraph.history.lineage.metadata_members", counted)
 
     assert history.best("main", "june") == ["j1"]
     assert len(decoded) == 2, "once in each direction"
