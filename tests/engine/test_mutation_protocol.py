@@ -18,9 +18,7 @@ from omnigraph.core.errors import (
 )
 from omnigraph.core.failpoint import failpoint
 from omnigraph.core.source_errors import MixedMutation
-from omnigraph.core.span import Source
 from omnigraph.graph.graph import Graph
-from omnigraph.operations.mutate import mutate
 from tests.support.engine import (
     Publisher,
     assert_settled,
@@ -239,7 +237,7 @@ def test_the_expected_version_is_that_of_the_first_touch(library: Graph) -> None
         pytest.raises(ExpectedVersionMismatch) as caught,
         failpoint("mutation.delete_node_pre_primary_delete", call=_once(rename)),
     ):
-        library.mutate(text)
+        library.mutate(text, retry=0)
 
     assert (caught.value.table_key, caught.value.expected) == ("node:Author", expected)
     assert "dot" in ids(library, "Author")
@@ -269,13 +267,13 @@ def test_an_edge_insert_and_a_node_delete_never_leave_an_orphan(
 
     def race() -> None:
         try:
-            outcomes.append(rival.mutate(fast))
+            outcomes.append(rival.mutate(fast, retry=0))
         except ConflictError as error:
             outcomes.append(error)
 
     with failpoint(place, call=_once(race)):
         try:
-            outcomes.append(graph.mutate(slow))
+            outcomes.append(graph.mutate(slow, retry=0))
         except (ExpectedVersionMismatch, ReadSetChanged) as error:
             outcomes.append(error)
 
@@ -306,7 +304,8 @@ def test_edges_of_a_conflicting_write_are_not_half_visible(library: Graph) -> No
         failpoint("write.post_stage_pre_gate", call=_once(lambda: rival.load(rival_write, "append"))),
     ):
         library.mutate(
-            mutation('insert Author { handle: "eve", name: "E" } insert Wrote { from: "eve", to: "AA-1" }')
+            mutation('insert Author { handle: "eve", name: "E" } insert Wrote { from: "eve", to: "AA-1" }'),
+            retry=0,
         )
 
     assert "eve" not in ids(library, "Author")
@@ -315,11 +314,11 @@ def test_edges_of_a_conflicting_write_are_not_half_visible(library: Graph) -> No
 
 
 @pytest.mark.case("engine", 106)
-def test_two_inserts_from_one_pin_both_land_on_a_budget(graph: Graph) -> None:
+def test_two_inserts_from_one_pin_both_land(graph: Graph) -> None:
     rival = reopen(graph)
 
     with failpoint("write.post_stage_pre_gate", call=_once(lambda: rival.mutate(BOB))):
-        result = mutate(internals(graph), Source(ANN), retries=1)
+        result = graph.mutate(ANN)
 
     assert result.commit == head(graph)
     assert ids(graph, "Person") == ["ann", "bob"]
@@ -328,17 +327,21 @@ def test_two_inserts_from_one_pin_both_land_on_a_budget(graph: Graph) -> None:
 
 
 @pytest.mark.case("engine", 106)
-@pytest.mark.parametrize("statement", ['update Person set { age: 1 } where name = "zoe"', "delete"])
-def test_updates_and_deletes_are_never_replayed(graph: Graph, statement: str) -> None:
+@pytest.mark.parametrize("statement", ["insert", "update", "delete"])
+def test_without_retries_a_lost_race_is_a_conflict(graph: Graph, statement: str) -> None:
     graph.mutate(mutation('insert Person { name: "zoe" }'))
-    text = 'delete Person where name = "zoe"' if statement == "delete" else statement
+    text = {
+        "insert": 'insert Person { name: "zoe", age: 9 }',
+        "update": 'update Person set { age: 1 } where name = "zoe"',
+        "delete": 'delete Person where name = "zoe"',
+    }[statement]
     rival, before = reopen(graph), rows(graph, "Person")
 
     with (
         pytest.raises(ExpectedVersionMismatch),
         failpoint("write.post_stage_pre_gate", call=_once(lambda: rival.mutate(BOB))),
     ):
-        mutate(internals(graph), Source(mutation(text)), retries=32)
+        graph.mutate(mutation(text), retry=0)
 
     assert rows(graph, "Person")["zoe"] == before["zoe"]
     assert_settled(graph)

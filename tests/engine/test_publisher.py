@@ -15,6 +15,7 @@ from omnigraph.commit.changes import (
     UpdateTable,
 )
 from omnigraph.commit.publish import PUBLISHER_RETRY_BUDGET, ManifestPublisher
+from omnigraph.core.damage import GraphDamaged
 from omnigraph.core.errors import (
     ExpectedVersionMismatch,
     InvariantViolation,
@@ -28,6 +29,7 @@ from omnigraph.graph.graph import Graph
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.identity import MAIN_BRANCH, TableIdentity
 from omnigraph.history.manifest_rows import commit_row, head_row, schema_row
+from omnigraph.storage.files.version_file import version_file_name
 from tests.support.engine import (
     Publisher,
     assert_settled,
@@ -136,13 +138,47 @@ def test_unknown_and_dropped_tables_have_versions_to_compare(
     assert (caught.value.expected, caught.value.actual) == (1, 2)
 
 
+# What it builds on
+
+
+@pytest.mark.case("engine", 760)
+def test_a_publish_looks_for_what_others_have_published_since(publisher: Publisher) -> None:
+    publisher.publish()
+    with reopen(publisher.graph) as other:
+        Publisher(other).publish()
+
+    outcome = publisher.publish()
+
+    assert outcome.attempts == 1
+    assert chain(publisher.graph)[-1] == outcome.commit
+
+
+@pytest.mark.case("engine", 761)
+def test_a_publish_does_not_take_the_place_of_one_whose_file_is_gone(publisher: Publisher) -> None:
+    publisher.publish()
+    with reopen(publisher.graph) as other:
+        lost = Publisher(other).publish().state.version
+    folder = internals(publisher.graph).parts.coordinator.address().local_path
+    assert folder is not None
+    (folder / version_file_name(lost)).unlink()
+
+    with pytest.raises(GraphDamaged, match="is missing") as caught:
+        publisher.publish()
+
+    assert caught.value.file.endswith(version_file_name(lost))
+    assert not (folder / version_file_name(lost)).exists()
+
+
 # Batches
 
 
 @pytest.mark.case("engine", 129)
 def test_a_table_moves_once_in_a_batch(publisher: Publisher, person: TableEntry) -> None:
-    assert "twice" in refused(publisher, InvariantViolation, move(person, 2), move(person, 3))
-    assert "twice" in refused(publisher, InvariantViolation, move(person, 2), move(person, 2))
+    ended = TombstoneTable(person.identity, person.table_key, 2)
+
+    for second in (move(person, 3), move(person, 2), ended):
+        message = refused(publisher, InvariantViolation, move(person, 2), second)
+        assert message.endswith("is changed twice in one publish")
 
 
 @pytest.mark.parametrize(

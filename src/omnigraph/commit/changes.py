@@ -13,6 +13,7 @@ from omnigraph.core.errors import (
     SchemaChanged,
     StorageError,
 )
+from omnigraph.history.commits import CommitOperation
 from omnigraph.history.fold import TableEntry, TableStates
 from omnigraph.history.identity import MAIN, TableIdentity
 from omnigraph.history.manifest_rows import (
@@ -118,6 +119,7 @@ class LineageIntent:
     created_at: int
     merged_parent_commit_id: str | None = None
     message: str | None = None
+    operations: tuple[CommitOperation, ...] = ()
     merged_history: Mapping[str, object] | None = None  # what a merge records of its source's history
     sums: tuple[FileSum, ...] = ()  # of the files that it adds to tables
 

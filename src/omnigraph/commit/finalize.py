@@ -14,6 +14,7 @@ from omnigraph.commit.write import Change, entered, owns
 from omnigraph.core.errors import PreconditionFailed
 from omnigraph.core.failpoint import hit
 from omnigraph.core.together import REQUESTS_AT_ONCE
+from omnigraph.history.commits import CommitOperation
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.state import ManifestState, Snapshot
 from omnigraph.staging.write_set import TableWork, WriteSet, work_of
@@ -40,6 +41,7 @@ class WriteRequest:
     actor: str | None
     message: str | None = None
     if_commit: str | None = None
+    operations: tuple[CommitOperation, ...] = ()
 
     def change(self, write_set: WriteSet) -> Change:
         """Return the change that a set of writes makes."""
@@ -51,6 +53,7 @@ class WriteRequest:
             read=frozenset(write_set.read),
             actor=self.actor,
             message=self.message,
+            operations=self.operations,
             requires=lambda state: check_if_commit(state, self.if_commit),
         )
 
@@ -63,8 +66,9 @@ def finalize(
     rows: Mapping[str, TypedRows],
     *,
     concurrency: int = 1,
+    made: Sequence[Made] = (),
 ) -> PublishOutcome:
-    """Stage a validated write and publish it.
+    """Stage a validated write and publish it; `made` is told when the commit begins, before it does.
 
     Raises:
         ExpectedVersionMismatch: a table moved since it was read.
@@ -84,7 +88,7 @@ def finalize(
         with attempt.forked(item.entry for item in inherited) as forks:
             first = [replace(item, entry=forks.tables[item.entry.table_key]) for item in inherited]
             staged += _stage(parts, first, concurrency)
-            return attempt.commit([attempt.staged(*write) for write in staged], [forks])
+            return attempt.commit([attempt.staged(*write) for write in staged], [*made, forks])
 
 
 def finalize_staged(

@@ -11,8 +11,9 @@ P6  In full durability nothing is built on a manifest version that is not on the
     first, and the commit records it as `synced_version`. So a whole version proves all versions below it.
 P7  A publish reads only what others have published: its own rows, and the place of the head row that it
     replaces, are known.
-P8  The first attempt in an object store builds on what the last publish of this process made, unless a newer
-    version was seen: if there is one, the update is refused. Every other attempt looks.
+P8  The first attempt builds on what the last publish of this process made, without opening it again, unless
+    there is a newer version: in an object store that was seen, and otherwise the update is refused; on a disk
+    it is looked for under the publish lock. Every other attempt opens the newest one.
 P9  In an object store a branch is looked for behind the publish as well: on what is left of a deleted one an
     update lands, and nobody can read it.
 P10 A branch of an earlier format is migrated before it is published on, under its publish lock.
@@ -22,7 +23,7 @@ import random
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
@@ -49,7 +50,8 @@ from omnigraph.core.errors import (
     StorageError,
 )
 from omnigraph.core.failpoint import hit
-from omnigraph.history.commits import MAINTENANCE_ACTOR, GraphCommit
+from omnigraph.core.recent import Recent
+from omnigraph.history.commits import MAINTENANCE_ACTOR, OPERATIONS, GraphCommit
 from omnigraph.history.coordinator import Coordinator
 from omnigraph.history.identity import BranchIdentity, TableIdentity
 from omnigraph.history.lineage import MERGED_HISTORY
@@ -75,6 +77,7 @@ UPKEEP_INTERVAL = 64  # commits of a table between two rounds of upkeep
 # same. If no table falls due for a long time, it is folded by itself.
 FRAGMENTS_WORTH_FOLDING = UPKEEP_INTERVAL // 2
 FRAGMENTS_MAX = UPKEEP_INTERVAL + 16
+MADE_MAX = 64  # branches that are published on without opening their manifests again: each is a handle
 LOCKS_DIR = "__locks"
 _UNDONE = "unsynced-publish"  # how the commit that takes a publish back marks itself
 HORIZON_S = 24 * 3600.0  # how long replaced versions of the manifest stay, unless a setting says otherwise
@@ -162,7 +165,7 @@ class ManifestPublisher:
         self._retries = retries
         self._own_sums = ManifestSums(store, summer, warn)
         self._synced: dict[str | None, int] = {}  # by ref, the newest manifest version synced here
-        self._made: dict[str | None, ManifestHandle] = {}  # by ref, what our last publish in a store made
+        self._made: Recent[str | None, ManifestHandle] = Recent(MADE_MAX)  # by ref, what we published last
         self._turns: dict[str, threading.Lock] = {}
         self._random = random.Random()  # noqa: S311 - pauses, not secrets
         self._pause = threading.Event()
@@ -262,12 +265,18 @@ class ManifestPublisher:
 
     def _base(self, branch: BranchIdentity, attempt: int) -> tuple[ManifestHandle, float]:
         """Return a manifest to publish on, and when it was opened (P8)."""
-        made, warm = self._made.get(branch.ref), self._coordinator.warm(branch)
-        is_newest = made is not None and warm is not None and made.version == warm.version
-        if made is not None and is_newest and attempt == 1 and self._is_young(made.opened_at):
+        made = self._made.get(branch.ref) if attempt == 1 else None
+        if made is not None and self._is_young(made.opened_at) and self._is_newest(branch, made):
             return made, made.opened_at
         opened_at = self._boot_clock()
         return self._manifest.open_fresh(self._coordinator.address(branch.ref)), opened_at
+
+    def _is_newest(self, branch: BranchIdentity, made: ManifestHandle) -> bool:
+        """Return whether no newer version was seen, or on a disk, whether there is none (P8)."""
+        warm = self._coordinator.warm(branch)
+        if warm is None or warm.version != made.version:
+            return False
+        return self._local_root is None or self._manifest.is_newest(made)
 
     def _is_young(self, opened_at: float) -> bool:
         return self._boot_clock() - opened_at <= self._horizon_s / 2
@@ -295,8 +304,7 @@ class ManifestPublisher:
             return self._settle(folded.branch, commit_id, error), ()
         if made.version > handle.version + 1:  # above a stamp, perhaps of a newer format
             return self._coordinator.advance(folded.branch, made), ()
-        if self._local_root is None:
-            self._made[folded.branch.ref] = made
+        self._made.put(folded.branch.ref, made)
         self._own_sums.remember(handle, made)
         return folded.landed(handle, made), made.files
 
@@ -510,7 +518,8 @@ class ManifestPublisher:
 
 
 def _commit_metadata(lineage: LineageIntent, parent_id: str | None) -> dict[str, object]:
-    return {
+    operations = {OPERATIONS: [asdict(item) for item in lineage.operations]} if lineage.operations else {}
+    return operations | {
         "parent_commit_id": parent_id,
         "merged_parent_commit_id": lineage.merged_parent_commit_id,
         MERGED_HISTORY: lineage.merged_history,

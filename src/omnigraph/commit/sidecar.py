@@ -6,9 +6,8 @@ D2  What cannot be understood is loud and stays where it is (`sidecar_reader`).
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import StrEnum
-from typing import Any
 
 import orjson
 
@@ -203,17 +202,20 @@ class Sidecar:
         """Return the file's text."""
         document: dict[str, object] = {"schema_version": self.format}
         left_out = MISSING_IN[self.format]
-        for name, value in asdict(self, dict_factory=_spelled).items():
+        for name, value in _members(self).items():
             if name in left_out:
                 continue
             document[name] = value
             if name == "branch":
                 document |= {"branch": stored_name(self.branch.name), "branch_ref": self.branch.ref}
-        return orjson.dumps(document | OF_SCHEMA_APPLIES, option=orjson.OPT_INDENT_2).decode()
+        form = orjson.OPT_INDENT_2 | orjson.OPT_PASSTHROUGH_DATACLASS
+        return orjson.dumps(document | OF_SCHEMA_APPLIES, default=_members, option=form).decode()
 
 
-def _spelled(members: list[tuple[str, Any]]) -> dict[str, Any]:
-    return {SPELLINGS.get(name, name): value for name, value in members}
+def _members(value: object) -> dict[str, object]:
+    """Return what a value holds, as the file spells it; every write makes two of these texts."""
+    assert is_dataclass(value)
+    return {SPELLINGS.get(member.name, member.name): getattr(value, member.name) for member in fields(value)}
 
 
 # Members that were meant for changes of schema, with the values that every writer leaves in them.

@@ -56,7 +56,7 @@ from omnigraph.core.failpoint import hit
 from omnigraph.core.shield import delivering_behind, remark, shielded
 from omnigraph.core.together import both
 from omnigraph.history.branches import mint_ref
-from omnigraph.history.commits import MAINTENANCE_ACTOR
+from omnigraph.history.commits import MAINTENANCE_ACTOR, CommitOperation
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.identity import BranchIdentity, TableIdentity
 from omnigraph.history.state import ManifestState, Snapshot
@@ -204,6 +204,7 @@ class Change:
     read: frozenset[str] = frozenset()
     actor: str | None = None
     message: str | None = None
+    operations: tuple[CommitOperation, ...] = ()
     merged: MergedCommit | None = None
     pointers: tuple[PinChange, ...] = ()
     requires: Callable[[ManifestState], None] | None = None
@@ -334,6 +335,7 @@ class Attempt:
             parts.clock(),
             merged_parent_commit_id=None if change.merged is None else change.merged.commit_id,
             message=change.message,
+            operations=change.operations,
             merged_history=None if change.merged is None else change.merged.history,
         )
         expected = {entry.identity: Expectation.of(entry) for entry in (*change.rests_on, *change.created)}

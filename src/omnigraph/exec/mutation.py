@@ -130,6 +130,27 @@ def _column(name: str, is_edge: bool) -> str:
     return _ENDPOINT_COLUMNS.get(name, name) if is_edge else name
 
 
+def tables_of(plan: MutationPlan, catalog: Catalog) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the tables that a mutation may move, and those that it only reads, whatever the rows are."""
+    moved: set[str] = set()
+    read: set[str] = set()
+    for operation in plan.operations:
+        match operation:
+            case InsertOp(name, is_edge):
+                moved.add(f"{'edge' if is_edge else 'node'}:{name}")
+                if is_edge:
+                    edge = catalog.edges[name]
+                    read |= {f"node:{edge.source}", f"node:{edge.target}"}
+            case UpdateOp(name):
+                moved.add(f"node:{name}")
+            case DeleteOp(name, is_edge):
+                moved.add(f"{'edge' if is_edge else 'node'}:{name}")
+                if not is_edge:
+                    incident = (edge for edge in catalog.edges.values() if name in {edge.source, edge.target})
+                    moved |= {edge.table_key for edge in incident}
+    return frozenset(moved), frozenset(read - moved)
+
+
 class CommittedTables:
     """Reads of one snapshot: every table at its pin, opened once, never at HEAD."""
 

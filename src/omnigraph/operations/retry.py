@@ -1,11 +1,16 @@
-"""Retrying a write that met a conflict.
+"""Running a write again that lost a race.
 
-Index builds and upkeep move tables without changing a row. The caller of a write that meets one of them would
-have to send it again for no visible reason, so the engine does that itself, a few times. For writes that only
-add rows, a caller may allow more retries: the attempt is discarded and run again from a fresh snapshot,
-validation included.
+A write is a declaration: when another writer was first, running it on the new head is what its caller would
+do by hand. So the engine does, from a fresh snapshot, validation included, until a time has passed; the
+pauses grow and are random, so that processes which met once do not go on meeting.
+
+Index builds and upkeep move tables without changing a row. A write that meets one of them is run again
+whatever its caller asked for, a few times.
+
+A1  Nothing is run again once a part of it has had an effect, or may have had one.
 """
 
+import random
 import threading
 from collections.abc import Callable
 from typing import TypeVar
@@ -16,9 +21,9 @@ from omnigraph.commit.recovery.pending import list_pending, lock_path, reread
 from omnigraph.commit.sidecar import RECOVERY_DIR
 from omnigraph.core.clock import boot_clock
 from omnigraph.core.errors import (
-    BadRequest,
     DriftNeedsRepair,
     ExpectedVersionMismatch,
+    HistoricalVersionReclaimed,
     ReadSetChanged,
     RecoveryRequired,
 )
@@ -28,26 +33,60 @@ from omnigraph.operations.context import OpenGraph
 from omnigraph.storage.control.locks import wait_until_free
 
 MAINTENANCE_RETRIES_MAX = 4  # upkeep runs once in 64 commits: meeting it even twice in a row is rare
-CALLER_RETRIES_MAX = 32  # what a caller may ask for; beyond that contention is a design question
+PAUSE_S = 0.004  # the longest pause after the first lost race: about what a small commit takes at its door
+PAUSE_S_MAX = 0.25  # it doubles up to this: a writer should not sleep through many of its chances
 LOOK_EVERY_S = 0.1  # at a sidecar on an object store, each time by a request
 MAINTENANCE_WAIT_S = 5.0  # an index build of a large table takes longer: then the caller is told
 Attempted = TypeVar("Attempted")
+Lost = ExpectedVersionMismatch | ReadSetChanged  # the two ways to learn that another writer was first
+
+
+class RetryTime:
+    """How long lost races are run again: the time counts from the first one."""
+
+    def __init__(self, retry_s: float) -> None:
+        """Take how long; with 0 no lost race is run again."""
+        self._retry_s = retry_s
+        self._deadline: float | None = None
+        self._pause_s = PAUSE_S
+        self._random = random.Random()  # noqa: S311 - pauses, not secrets
+
+    @property
+    def left_s(self) -> float:
+        """How much of the time is left; negative if it has passed."""
+        if self._deadline is None:
+            self._deadline = boot_clock() + self._retry_s
+        return self._deadline - boot_clock()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether a race that was lost now is not run again."""
+        return self._retry_s == 0 or self.left_s <= 0
+
+    def pause(self) -> None:
+        """Wait a moment, for longer each time, and not beyond the end."""
+        wait_s = self._random.uniform(0, self._pause_s)
+        self._pause_s = min(2 * self._pause_s, PAUSE_S_MAX)
+        threading.Event().wait(max(0.0, min(wait_s, self.left_s)))
 
 
 def retry_on_conflict(
-    graph: OpenGraph, branch: str, attempt: Callable[[ManifestState], Attempted], *, budget: int = 0
+    graph: OpenGraph,
+    branch: str,
+    attempt: Callable[[ManifestState], Attempted],
+    *,
+    time: RetryTime,
+    lost: Callable[[Lost], None] = lambda _conflict: None,
 ) -> Attempted:
-    """Run an attempt on the newest state, and again on a newer one where that is safe.
+    """Run an attempt on the newest state, and again on a newer one where that is safe (A1).
 
-    Nothing is replayed after phase A.
+    `time` is how long races lost to rows of others are run again; `lost` is told of each that is.
 
     Raises:
-        BadRequest: the budget is more than a caller may ask for.
-        ConflictError: another writer's rows came in between, and the budgets are spent.
+        ConflictError: another writer's rows came in between, and the time has passed.
     """
-    if not 0 <= budget <= CALLER_RETRIES_MAX:
-        raise BadRequest(f"the number of retries must be between 0 and {CALLER_RETRIES_MAX}")
     maintenance = MAINTENANCE_RETRIES_MAX
+    gone: tuple[str, int] | None = None
     while True:
         base = graph.state(branch)
         try:
@@ -62,10 +101,22 @@ def retry_on_conflict(
             elif maintenance and _is_left_by_layout(graph, conflict):
                 maintenance -= 1
                 graph.heal()
-            elif budget:
-                budget -= 1
-            else:
+            elif time.is_over:
                 raise
+            else:
+                lost(conflict)
+                _await_winner(graph, conflict, time)
+        except HistoricalVersionReclaimed as removed:
+            # What a branch shows is never removed: somebody has replaced it, and cleaned up, since we looked.
+            mismatch = _as_conflict(graph, base, removed)
+            if mismatch is None:
+                if gone == (removed.table_key, removed.version):
+                    raise
+                gone = removed.table_key, removed.version
+            elif time.is_over:
+                raise mismatch from removed
+            else:
+                lost(mismatch)
         except RecoveryRequired as blocked:
             # Upkeep that lost its race leaves work that only the next healing finishes; a write of ours that
             # ended unfinished is never of that kind.
@@ -80,7 +131,32 @@ def retry_on_conflict(
             maintenance -= 1
 
 
-def _is_left_by_layout(graph: OpenGraph, conflict: ExpectedVersionMismatch | ReadSetChanged) -> bool:
+def _await_winner(graph: OpenGraph, conflict: Lost, time: RetryTime) -> None:
+    """Wait until the writer that was first is through, and a moment more; settle what it left if it died."""
+    operation_id = getattr(conflict, "in_flight_operation_id", None)
+    if operation_id is not None:
+        _is_through(graph, operation_id, time.left_s)
+    time.pause()
+    graph.heal()
+
+
+def _as_conflict(
+    graph: OpenGraph, base: ManifestState, removed: HistoricalVersionReclaimed
+) -> ExpectedVersionMismatch | None:
+    """Return the conflict that a removed version stands for; `None` where only another try can tell.
+
+    That is so after maintenance, which changes no row, and where another branch that was read has moved.
+    """
+    now = graph.state(base.branch.name)
+    if now.sequence == base.sequence or _only_maintenance_since(base, now):
+        return None
+    places = {entry.location: entry.table_key for entry in base.tables.entries()}
+    table_key = places.get(removed.table_key, removed.table_key)
+    actual = {entry.table_key: entry.version for entry in now.tables.entries()}.get(table_key, 0)
+    return ExpectedVersionMismatch(table_key=table_key, expected=removed.version, actual=actual)
+
+
+def _is_left_by_layout(graph: OpenGraph, conflict: Lost) -> bool:
     """Return whether maintenance that ended half-way, perhaps on a thread beside us, stands in the way."""
     table_key = getattr(conflict, "table_key", None)
     return any(
@@ -95,9 +171,7 @@ def _is_left_by_layout_write(graph: OpenGraph, operation_id: str) -> bool:
     return sidecar is not None and is_layout_only(sidecar.writer_kind)
 
 
-def _is_maintenance(
-    graph: OpenGraph, base: ManifestState, conflict: ExpectedVersionMismatch | ReadSetChanged
-) -> bool:
+def _is_maintenance(graph: OpenGraph, base: ManifestState, conflict: Lost) -> bool:
     """Return whether only index builds and upkeep are in the way; waits for one that is running."""
     operation_id = getattr(conflict, "in_flight_operation_id", None)
     if operation_id is not None:
@@ -111,15 +185,17 @@ def _awaited_layout_write(graph: OpenGraph, operation_id: str) -> bool:
         return True
     if not is_layout_only(sidecar.writer_kind):
         return False
+    return _is_through(graph, operation_id, MAINTENANCE_WAIT_S)
+
+
+def _is_through(graph: OpenGraph, operation_id: str, wait_s: float) -> bool:
+    """Wait for the end of a write of another process, and return whether it came in time."""
     path = lock_path(graph.parts, operation_id)
-    return _is_gone_soon(graph, sidecar.name) if path is None else wait_until_free(path, MAINTENANCE_WAIT_S)
-
-
-def _is_gone_soon(graph: OpenGraph, name: str) -> bool:
-    """Wait for the end of a write of another process on an object store: only its sidecar tells of that."""
-    deadline = boot_clock() + MAINTENANCE_WAIT_S
+    if path is not None:
+        return wait_until_free(path, wait_s)
+    deadline = boot_clock() + wait_s  # on an object store only its sidecar tells
     while boot_clock() < deadline:
-        if reread(graph.parts, name) is None:
+        if reread(graph.parts, f"{RECOVERY_DIR}/{operation_id}.json") is None:
             return True
         threading.Event().wait(LOOK_EVERY_S)
     return False

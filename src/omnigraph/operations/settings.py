@@ -4,8 +4,9 @@ import os
 from collections.abc import Mapping
 
 from omnigraph.core.environment import number_setting
-from omnigraph.core.errors import ResourceLimit
+from omnigraph.core.errors import BadRequest, ResourceLimit
 from omnigraph.core.limits import EXPANSION_FLOOR_BYTES, EXPANSION_MAX, LINE_BYTES_MAX
+from omnigraph.core.values import shown
 from omnigraph.staging.write_set import TableWork
 from omnigraph.validate.records import (
     EXPANSION_FLOOR_SETTING,
@@ -20,8 +21,12 @@ KEYED_MAX_ROWS, KEYED_MAX_BYTES = "OMNIGRAPH_KEYED_WRITE_MAX_ROWS", "OMNIGRAPH_K
 SPARK_BYTES, MERGE_BYTES = "OMNIGRAPH_LOAD_SPARK_BYTES", "OMNIGRAPH_BULK_MERGE_BYTES"
 KEY_ROWS = "OMNIGRAPH_BULK_KEY_ROWS"
 EMBED_SPARK_ROWS = "OMNIGRAPH_EMBED_SPARK_ROWS"
+SCHEMA_SPARK_BYTES = "OMNIGRAPH_SCHEMA_SPARK_BYTES"
 MAINTENANCE_CONCURRENCY = "OMNIGRAPH_MAINTENANCE_CONCURRENCY"
 READER_GRACE = "OMNIGRAPH_READER_GRACE"
+WRITE_RETRY = "OMNIGRAPH_WRITE_RETRY"
+WRITE_RETRY_S_DEFAULT = 10  # hundreds of small commits of others: who loses to all of them has other troubles
+WRITE_RETRY_S_MAX = 86_400  # a day; nobody waits longer for one call
 MAINTENANCE_CONCURRENCY_DEFAULT = 8  # tables at a time: most of the work waits for the disk or the store
 READER_GRACE_S_DEFAULT = 600  # longer than most queries of other processes, which nobody can ask
 KEY_ROWS_DEFAULT = (
@@ -30,6 +35,7 @@ KEY_ROWS_DEFAULT = (
 SPARK_BYTES_DEFAULT = 32 * 1024 * 1024  # below this, starting a JVM takes longer than the load
 MERGE_BYTES_DEFAULT = 256 * 1024 * 1024  # rows that an upsert may hold in the memory of one process
 STORE_TABLES_AT_ONCE = 8  # each holds up to a few hundred megabytes of rows
+SCHEMA_SPARK_BYTES_DEFAULT = 1024 * 1024 * 1024  # a process writes columns at 200 MB/s: five seconds, a JVM
 EMBED_SPARK_ROWS_DEFAULT = 20_000  # 80 requests of 256 texts, which would run one after another
 
 
@@ -56,6 +62,19 @@ def optimize_concurrency(*, is_local: bool) -> int:
     return number_setting(MAINTENANCE_CONCURRENCY, 0) or (1 if is_local else STORE_TABLES_AT_ONCE)
 
 
+def write_retry_s(given: object = None) -> float:
+    """Return for how many seconds a write that lost a race is run again: as given, else as set.
+
+    Raises:
+        BadRequest: it is no number of seconds from 0 to the limit.
+    """
+    if given is None:
+        return float(number_setting(WRITE_RETRY, WRITE_RETRY_S_DEFAULT, most=WRITE_RETRY_S_MAX))
+    if isinstance(given, int | float) and not isinstance(given, bool) and 0 <= given <= WRITE_RETRY_S_MAX:
+        return float(given)
+    raise BadRequest(f"retry must be a number of seconds from 0 to {WRITE_RETRY_S_MAX}, not {shown(given)}")
+
+
 def environment() -> Mapping[str, str]:
     """Return the environment that settings come from."""
     return os.environ
@@ -64,6 +83,11 @@ def environment() -> Mapping[str, str]:
 def spark_bytes() -> int:
     """Return the size in bytes from which files are loaded with Spark."""
     return number_setting(SPARK_BYTES, 0) or SPARK_BYTES_DEFAULT
+
+
+def schema_spark_bytes() -> int:
+    """Return how many bytes a change of schema may write or rewrite before Spark does it."""
+    return number_setting(SCHEMA_SPARK_BYTES, 0) or SCHEMA_SPARK_BYTES_DEFAULT
 
 
 def embed_spark_rows() -> int:
