@@ -26,6 +26,7 @@ HUMAN = (
     .replace("-> Person", "-> Human")
 )
 FEWER = SCHEMA.replace("    since: I32?\n", "").replace("edge WorksAt: Person -> Company\n", "")
+GOOD = SCHEMA.replace("    age: I32?\n", "").replace("    city: String?\n", "")
 DESCRIBED = SCHEMA.replace("node Company {", 'node Company @description("who pays") {')
 VALUES = SCHEMA.replace("age: I32?", "age: I64?").replace(
     "city: String?", "city: String?\n    size: I32 @default(3)"
@@ -51,6 +52,7 @@ class Shape:
     schema: str
     moves_tables: bool = True
     single: bool = False  # whether the first table is the last one
+    purges: bool = False
 
 
 SHAPES = {
@@ -60,8 +62,9 @@ SHAPES = {
     "rename": Shape(HUMAN, single=True),
     "drops": Shape(FEWER, single=True),
     "words": Shape(DESCRIBED, moves_tables=False),
+    "purge": Shape(GOOD, purges=True),
 }
-CASES = {"types": 169, "rename": 171, "drops": 172, "words": 170}
+CASES = {"types": 169, "rename": 171, "drops": 172, "words": 170, "purge": 747}
 
 
 def points(shape: Shape, branch: str | None) -> list[str]:
@@ -70,14 +73,15 @@ def points(shape: Shape, branch: str | None) -> list[str]:
         found = [*BEFORE_PUBLISH[:2]]
     else:
         found = [*BEFORE_PUBLISH, *FORWARD, "recovery.sidecar_delete"]
-    return [*found, *(OF_MAIN if branch is None else ()), "schema_apply.post_unlock_pre_index"]
+    found += [*(OF_MAIN if branch is None else ()), *(["schema_apply.pre_purge"] if shape.purges else ())]
+    return [*found, "schema_apply.post_unlock_pre_index"]
 
 
 def how_often(name: str, branch: str | None) -> list[pytest.MarkDecorator]:
     """Return the marks that keep the quick and slow suites to the cells that differ most from each other."""
     if branch is None and name in {"types", "words"}:
         return []
-    if branch is None and name in {"rename", "drops"}:
+    if branch is None and name in {"rename", "drops", "purge"}:
         return [pytest.mark.slow]
     return [pytest.mark.slow] if (name, branch) == ("columns", "june") else [pytest.mark.crash]
 
@@ -107,7 +111,9 @@ with omnigraph.open(root) as graph:
 """
 ACTS: dict[str, Callable[[Graph, str | None], object]] = {
     **{
-        name: (lambda graph, branch, shape=shape: graph.apply_schema(shape.schema, branch=branch))  # type: ignore[misc]
+        name: lambda graph, branch, shape=shape: graph.apply_schema(  # type: ignore[misc]
+            shape.schema, branch=branch, allow_data_loss=shape.purges
+        )
         for name, shape in SHAPES.items()
     },
     "upgrade": lambda graph, branch: graph.upgrade_branch(str(branch)),
@@ -188,11 +194,28 @@ def test_a_killed_change_is_all_there_or_not_at_all(
         assert (root / "_schema.pg").read_text() == schema
     assert_whole(root)
     with omnigraph.open(root) as graph:
-        assert graph.apply_schema(shape.schema, branch=branch).applied == (schema == SCHEMA)
-        if name not in {"rename", "drops"}:
+        again = graph.apply_schema(shape.schema, branch=branch, allow_data_loss=shape.purges)
+        assert again.applied == (schema == SCHEMA)
+        if shape.purges:
+            assert_purged(graph, branch)
+        elif name not in {"rename", "drops"}:
             graph.load(records(BEFORE), "merge", branch=branch, index=False)
     assert look(root, branch)[0] == shape.schema
     assert_whole(root)
+
+
+def assert_purged(graph: Graph, branch: str | None) -> None:
+    """Check that every column in the files that a branch shows is one of its schema."""
+    for table_key in ("node:Person", "node:Company"):
+        dataset = internals(graph).parts.open(graph.snapshot(branch).entry(table_key))._dataset
+        known = {field.id() for field in dataset.lance_schema.fields()}
+        held = {
+            number
+            for part in dataset.get_fragments()
+            for file in part.metadata.files
+            for number in file.fields
+        }
+        assert {number for number in held if number >= 0} <= known
 
 
 UPGRADE_POINTS = (*BEFORE_PUBLISH[1:], *FORWARD, *ENDING)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 PATIENCE_S = 100.0  # for a load that never comes
 
 
-def load_together(root: Path, *types: str, budget: int = 0) -> list[LoadResult | OmnigraphError]:
+def load_together(root: Path, *types: str, retry: float = 0.0) -> list[LoadResult | OmnigraphError]:
     """Load one row into each type, from two handles; nobody commits before both have written."""
     both = threading.Barrier(len(types))
 
@@ -36,7 +36,7 @@ def load_together(root: Path, *types: str, budget: int = 0) -> list[LoadResult |
         options = LoadOptions("append", engine="spark", progress=wait_before_commit)
         with open_graph(root, durability="process") as graph:
             try:
-                return load(internals(graph), [data], options, index=False, retries=budget)
+                return load(internals(graph), [data], options, index=False, retry=retry)
             except OmnigraphError as error:
                 return error
 
@@ -64,7 +64,7 @@ def test_two_loads_of_one_table_have_one_winner(spark: "SparkSession", tmp_path:
 
 def test_a_load_may_be_prepared_again(spark: "SparkSession", tmp_path: Path) -> None:
     with init(tmp_path / "graph", PEOPLE, durability="process") as graph:
-        outcomes = load_together(tmp_path / "graph", "Person", "Person", budget=1)
+        outcomes = load_together(tmp_path / "graph", "Person", "Person", retry=60)
 
         assert [type(outcome) for outcome in outcomes] == [LoadResult, LoadResult]
         assert graph.table("Person")["name"].to_pylist() == ["n0", "n1"]

@@ -379,7 +379,7 @@ def _property(item: dict[str, Any]) -> PropertyShape:
     notes = _notes(item["annotations"])
     return PropertyShape(
         name=item["name"],
-        type=_value_type(item["type"]),
+        type=value_type(item["type"]),
         notes=tuple(note for note in notes if note.name != "default"),
         written=tuple(item["written"]),
         embed=Embed(*item["embed"]) if item["embed"] else None,
@@ -389,7 +389,8 @@ def _property(item: dict[str, Any]) -> PropertyShape:
     )
 
 
-def _value_type(document: dict[str, Any]) -> ValueType:
+def value_type(document: dict[str, Any]) -> ValueType:
+    """Return the type that a document of `shape.type_json` describes."""
     scalar = document["scalar"]
     dimension = scalar["Vector"] if isinstance(scalar, dict) else None
     values = document["enum_values"]

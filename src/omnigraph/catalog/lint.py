@@ -132,7 +132,7 @@ def lint(
     results: list[QueryResult] = []
     valid: list[tuple[str, BoundQuery]] = []
     for query in file.queries:
-        result, bound = _check(query, catalog, source)
+        result, bound = check_query(query, catalog, source)
         results.append(result)
         if bound is not None:
             valid.append((query.name.text, bound))
@@ -150,7 +150,8 @@ def unreadable(error: ParseError, *, query_path: str, schema_source: Mapping[str
     return LintReport(schema_source, query_path, (), (finding,), error)
 
 
-def _check(query: ast.Query, catalog: Catalog, source: Source) -> tuple[QueryResult, BoundQuery | None]:
+def check_query(query: ast.Query, catalog: Catalog, source: Source) -> tuple[QueryResult, BoundQuery | None]:
+    """Check one query; its error is part of the result, never raised."""
     is_mutation = isinstance(query.body, ast.Mutation)
     name, kind = query.name.text, "mutation" if is_mutation else "read"
     warnings = (_HARD_CODED,) if is_mutation and not query.parameters else ()

@@ -1,6 +1,7 @@
 """The steps that lead from one accepted schema to the next, what work each causes, and how they are printed.
 
-W1  Only a step whose work is `column` writes values of rows, and it writes one column.
+W1  Only steps whose work is `column` or `rewrite` write values of rows. The former writes one column; the
+    latter writes what stays of the rows, so that what is dropped for good is in no file.
 """
 
 from dataclasses import dataclass, fields
@@ -24,12 +25,14 @@ class Work(StrEnum):
     """What a step does to the table of its type.
 
     `none` changes the catalog only. `schema` changes the columns of the table, or creates it empty, and
-    touches no row. `column` writes one column for every row.
+    touches no row. `column` writes one column for every row. `rewrite` writes anew what shares a file with
+    the values that are dropped for good.
     """
 
     NONE = "none"
     SCHEMA = "schema"
     COLUMN = "column"
+    REWRITE = "rewrite"
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +224,8 @@ def step_work(step: Step) -> Work | None:
             return Work.COLUMN
         case WidenProperty():
             return Work.COLUMN
+        case DropProperty(mode=DropMode.HARD):
+            return Work.REWRITE
         case AddType() | AddProperty() | RenameProperty() | RelaxProperty() | DropProperty():
             return Work.SCHEMA
         case RenameType() | AddIndex() | ExtendEnum() | ChangeDefault() | DropType():

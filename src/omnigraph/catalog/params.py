@@ -192,7 +192,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class ResultField:
-    """A column of the result, under its short name."""
+    """A column of the result, under its short name; or a parameter."""
 
     name: str
     kind: str
@@ -241,8 +241,11 @@ def describe(bound: BoundQuery, catalog: Catalog) -> Operation:
 def _field(projection: BoundProjection) -> ResultField:
     type_ = type_of(projection.expression)
     name = projection.short_name
-    if type_ is None:
-        return ResultField(name, "object", nullable=False)
+    return ResultField(name, "object", nullable=False) if type_ is None else field_of(name, type_)
+
+
+def field_of(name: str, type_: ValueType) -> ResultField:
+    """Return how a column or a parameter of some type is told to other programs."""
     if type_.is_vector:
         return ResultField(name, "vector", type_.nullable, vector_dim=type_.dimension)
     if type_.is_list:

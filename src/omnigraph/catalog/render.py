@@ -23,7 +23,7 @@ def _declaration(type_: TypeShape) -> Iterator[str]:
         low, high = type_.cardinality
         if (low, high) != (0, None):
             head += f" @card({low}..{'' if high is None else high})"
-    head += "".join(f" {_note(note)}" for note in type_.notes)
+    head += "".join(f" {note_text(note)}" for note in type_.notes)
     if type_.implements:
         head += f" implements {', '.join(type_.implements)}"
     if not body and type_.kind is DeclarationKind.EDGE:
@@ -39,9 +39,9 @@ def _properties(type_: TypeShape) -> Iterator[str]:
     for item in type_.properties:
         if item.is_declared:
             words = [f"@{kind}" for kind in item.written]
-            words += [] if item.embed is None else [_embed(item.embed)]
-            words += [] if item.default is None else [_note(item.default)]
-            words += [_note(note) for note in item.notes]
+            words += [] if item.embed is None else [embed_text(item.embed)]
+            words += [] if item.default is None else [note_text(item.default)]
+            words += [note_text(note) for note in item.notes]
             yield " ".join([f"    {item.name}: {item.type}", *words])
 
 
@@ -53,18 +53,21 @@ def _body_rules(type_: TypeShape) -> Iterator[Rule]:
             yield rule
 
 
-def _embed(embed: Embed) -> str:
-    model = "" if embed.model is None else f", model={_literal(embed.model)}"
-    return f"@embed({_literal(embed.source)}{model})"
+def embed_text(embed: Embed) -> str:
+    """Return where vectors come from, as written on their property."""
+    model = "" if embed.model is None else f", model={literal_text(embed.model)}"
+    return f"@embed({literal_text(embed.source)}{model})"
 
 
-def _note(note: Note) -> str:
+def note_text(note: Note) -> str:
+    """Return an annotation as written."""
     if note.value is None and not note.keywords:
         return f"@{note.name}"
-    values = [] if note.value is None else [_literal(note.value)]
-    values += [f"{name}={_literal(value)}" for name, value in note.keywords]
+    values = [] if note.value is None else [literal_text(note.value)]
+    values += [f"{name}={literal_text(value)}" for name, value in note.keywords]
     return f"@{note.name}({', '.join(values)})"
 
 
-def _literal(value: object) -> str:
+def literal_text(value: object) -> str:
+    """Return a value as written in an annotation."""
     return json.dumps(value, ensure_ascii=False)

@@ -4,6 +4,8 @@ T1  Types and properties are matched by their numbers, never by their names.
 T2  A column is written anew only if its values are: a fill for rows that lack one, or a wider type.
 T3  A node table whose type gets a new kind of edge moves although its columns stay: whoever is removing nodes
     under the old schema has not looked for such edges, and must not come in behind it.
+T4  Where drops are final, the values of a dropped property stay in no file: what else is in its files is
+    written anew.
 """
 
 from dataclasses import dataclass
@@ -29,11 +31,21 @@ class ColumnOrigin:
 
 @dataclass(frozen=True, slots=True)
 class Reshape:
-    """A table that gets other columns, by name."""
+    """A table that gets other columns, by name; `purged` are old ones of which no value may be left."""
 
     old: EntityType
     new: EntityType
     columns: dict[str, ColumnOrigin]
+    purged: tuple[str, ...] = ()
+
+    @property
+    def writes_rows(self) -> bool:
+        """Whether values of rows are written for it (T2, T4)."""
+        new = (origin for origin in self.columns.values() if origin.is_new)
+        return bool(self.purged) or any(
+            origin.column is not None or (origin.property is not None and origin.property.fill is not None)
+            for origin in new
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +58,8 @@ class TableChanges:
     reshaped: tuple[Reshape, ...]
 
 
-def table_changes(before: Catalog, after: Catalog) -> TableChanges:
-    """Return what a schema that follows another one does to tables (T1)."""
+def table_changes(before: Catalog, after: Catalog, *, purges: bool = False) -> TableChanges:
+    """Return what a schema that follows another one does to tables (T1); `purges` makes drops final (T4)."""
     old = {(type_.id, type_.incarnation): type_ for type_ in before.types}
     new = {(type_.id, type_.incarnation): type_ for type_ in after.types}
     kept = [(old[key], type_) for key, type_ in new.items() if key in old]
@@ -56,7 +68,7 @@ def table_changes(before: Catalog, after: Catalog) -> TableChanges:
     reshaped = (
         _as_it_is(former, type_)
         if isinstance(type_, NodeType) and type_.name in ends and not has_other_columns(former, type_)
-        else reshape(former, type_)
+        else reshape(former, type_, purges=purges)
         for former, type_ in kept
     )
     return TableChanges(
@@ -82,15 +94,17 @@ def _as_it_is(old: EntityType, new: EntityType) -> Reshape:
     )
 
 
-def reshape(old: EntityType, new: EntityType) -> Reshape | None:
+def reshape(old: EntityType, new: EntityType, *, purges: bool = False) -> Reshape | None:
     """Return the new columns of a table; None if they are the same, also in what is stored about them."""
     if not has_other_columns(old, new):
         return None
     former = {item.id: item for item in old.properties.values()}
     pairs = [(former.get(item.id), item) for item in new.properties.values()]
+    kept = {item.id for item in new.properties.values()}
+    purged = tuple(item.name for item in old.properties.values() if purges and item.id not in kept)
     # A commit that writes columns cannot let another one take nulls, or the name of a third one that goes,
     # except by writing that one too.
-    has_values = any(_has_values(*pair) for pair in pairs)
+    has_values = bool(purged) or any(_has_values(*pair) for pair in pairs)
     fixed = [name for name in arrow_schema(new).names if name not in new.properties]
     columns = {name: ColumnOrigin(name, is_new=False) for name in fixed}
     for source, item in pairs:
@@ -101,7 +115,7 @@ def reshape(old: EntityType, new: EntityType) -> Reshape | None:
             or (has_values and _is_bound(source, item, old)),
             property=item,
         )
-    return Reshape(old, new, columns)
+    return Reshape(old, new, columns, purged)
 
 
 def _is_bound(source: Property, item: Property, old: EntityType) -> bool:

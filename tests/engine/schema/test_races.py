@@ -6,17 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.core.errors import ConflictError, ExpectedVersionMismatch, SchemaChanged
+from omnigraph.core.errors import CommitNotFound, ConflictError, ExpectedVersionMismatch, SchemaChanged
 from omnigraph.core.failpoint import failpoint
 from omnigraph.core.source_errors import TypeCheckError
-from omnigraph.core.span import Source
 from omnigraph.graph.graph import Graph
-from omnigraph.operations.mutate import mutate
 from tests.engine.schema.test_steps import KINDS
 from tests.engine.schema.world import EMAIL, PEOPLE, TEAM, Pins, replaced, team
 from tests.support.engine import assert_settled, chain, contents, foreign, ndjson, node, reopen, rows
 from tests.support.queries import mutation
-from tests.support.seam import internals
 from tests.support.system import Script
 
 LIKES = TEAM + "edge Likes: Person -> Company\n"
@@ -56,17 +53,19 @@ def assert_sound(graph: Graph) -> None:
 
 
 WRITES: dict[str, Callable[[Graph], object]] = {
-    "insert": lambda graph: graph.mutate(INSERT),
-    "update": lambda graph: graph.mutate(mutation('update Person set { age: 31 } where name = "ann"')),
-    "delete": lambda graph: graph.mutate(mutation('delete Person where name = "ann"')),
+    "insert": lambda graph: graph.mutate(INSERT, retry=0),
+    "update": lambda graph: graph.mutate(
+        mutation('update Person set { age: 31 } where name = "ann"'), retry=0
+    ),
+    "delete": lambda graph: graph.mutate(mutation('delete Person where name = "ann"'), retry=0),
 }
 LOADS: dict[str, Callable[[Graph], object]] = {
     mode: (
-        lambda graph, mode=mode: graph.load(  # type: ignore[misc]
-            ndjson([node("Person", name="zed", note="n")]), mode, index=False
+        lambda graph, mode=mode, kept=kept: graph.load(  # type: ignore[misc]
+            ndjson(node("Person", name=name, note="n") for name in (*kept, "zed")), mode, index=False, retry=0
         )
     )
-    for mode in ("append", "merge")
+    for mode, kept in {"append": (), "merge": (), "overwrite": ("ann", "bob")}.items()  # edges need these
 }
 MOVING = ("add property", "rename property", "drop property", "relax property", "widen property")
 
@@ -100,7 +99,7 @@ def test_an_insert_that_may_be_retried_lands_in_the_new_columns(graph: Graph) ->
     other = foreign(graph)
 
     with meanwhile("write.post_stage_pre_gate", lambda: other.apply_schema(EMAIL, index=False)):
-        mutate(internals(graph), Source(INSERT), retries=1)
+        graph.mutate(INSERT)
 
     assert rows(graph, "Person")["zed"]["email"] is None
     assert_sound(graph)
@@ -118,7 +117,7 @@ def test_a_retry_reads_the_mutation_under_the_new_schema(graph: Graph) -> None:
         ),
         pytest.raises(TypeCheckError, match="nick"),
     ):
-        mutate(internals(graph), Source(insert), retries=1)
+        graph.mutate(insert)
 
     assert_sound(graph)
 
@@ -133,7 +132,7 @@ def test_nodes_are_not_removed_behind_a_new_kind_of_edge(graph: Graph, place: st
         other.mutate(mutation('insert Likes { from: "ann", to: "acme" }'))
 
     with meanwhile(place, like), pytest.raises(ExpectedVersionMismatch):
-        graph.mutate(mutation('delete Person where name = "ann"'))
+        graph.mutate(mutation('delete Person where name = "ann"'), retry=0)
 
     assert rows(graph, "Person") == PEOPLE
     assert_sound(graph)
@@ -150,7 +149,7 @@ def test_a_dropped_type_takes_no_row_any_more(graph: Graph) -> None:
         meanwhile("write.post_gate_pre_sidecar", lambda: other.apply_schema(NO_WORK, index=False)),
         pytest.raises(ExpectedVersionMismatch),
     ):
-        graph.mutate(mutation('insert WorksAt { from: "bob", to: "acme" }'))
+        graph.mutate(mutation('insert WorksAt { from: "bob", to: "acme" }'), retry=0)
 
     with pytest.raises(TypeCheckError):
         graph.mutate(mutation('insert WorksAt { from: "bob", to: "acme" }'))
@@ -264,6 +263,25 @@ def test_of_two_changes_that_passed_the_lock_the_later_one_is_refused(graph: Gra
     assert_sound(graph)
 
 
+@pytest.mark.case("engine", 772)
+def test_a_schema_made_from_an_older_one_drops_nothing_that_came_since(graph: Graph) -> None:
+    base = graph.commits(limit=1)[0].graph_commit_id
+    theirs = replaced("city: String?", "city: String?\n size: I32?")
+    foreign(graph).apply_schema(theirs, index=False)
+
+    with pytest.raises(SchemaChanged, match=f"changed after {base}: make the change again") as refused:
+        graph.apply_schema(EMAIL, base=base, index=False)
+
+    assert (refused.value.branch, refused.value.base) == ("main", base)
+    assert graph.schema() == theirs
+    newest = graph.commits(limit=1)[0].graph_commit_id
+    graph.mutate(INSERT)  # which is no change of the schema
+    assert graph.apply_schema(EMAIL, base=newest, index=False).applied
+    with pytest.raises(CommitNotFound):
+        graph.apply_schema(TEAM, base="01HZZZZZZZZZZZZZZZZZZZZZZZ", index=False)
+    assert_sound(graph)
+
+
 _APPLIER = """
 import sys
 from pathlib import Path
@@ -273,11 +291,12 @@ graph = reopen(Path(sys.argv[1]))
 print("open", flush=True)
 for line in sys.stdin:
     for _ in range(1000):
+        base = graph.commits(limit=1)[0].graph_commit_id
         schema = graph.schema()
         name = line.strip()
         try:
             schema = schema.replace("note: String", f"note: String\\n {name}: String?")
-            graph.apply_schema(schema, index=False)
+            graph.apply_schema(schema, base=base, index=False)
         except ConflictError:
             continue
         break

@@ -1,6 +1,7 @@
 """Every kind of step: what it does to rows, to versions of tables and to files."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,10 @@ import pytest
 
 import omnigraph
 from omnigraph.core.errors import SchemaError
+from omnigraph.core.failpoint import failpoint
 from omnigraph.core.source_errors import TypeCheckError
 from omnigraph.graph.graph import Graph
+from omnigraph.history.commits import MAINTENANCE_ACTOR
 from tests.engine.schema.world import (
     PEOPLE,
     TEAM,
@@ -155,6 +158,7 @@ def test_a_step_keeps_rows_and_moves_only_what_it_must(kind: Kind, graph: Graph)
     assert again.schema() == kind.schema
 
 
+@pytest.mark.case("engine", 63)
 @pytest.mark.case("engine", 247)
 @pytest.mark.case("languages", 81)
 def test_a_renamed_type_keeps_its_table_rows_and_past(graph: Graph) -> None:
@@ -174,10 +178,13 @@ def test_a_renamed_type_keeps_its_table_rows_and_past(graph: Graph) -> None:
     assert graph.query(past, snapshot=commit).to_pylist() == [{"p.name": "bob"}]
     with pytest.raises(TypeCheckError):
         graph.query(past)
+    with pytest.raises(TypeCheckError):
+        graph.query(past.replace("Person", "Human"), snapshot=commit)
     graph.mutate(mutation('insert Knows { from: "bob", to: "ann" }'))
     assert len(rows(graph, "Knows")) == 2
 
 
+@pytest.mark.case("engine", 63)
 @pytest.mark.case("engine", 248)
 @pytest.mark.case("languages", 93)
 def test_a_type_that_comes_again_is_another_one(graph: Graph) -> None:
@@ -355,3 +362,20 @@ def test_a_plan_tells_how_many_rows_each_step_writes(graph: Graph) -> None:
     written = dict(zip((str(getattr(s, "property_name", "")) for s in plan.steps), plan.rows, strict=True))
     assert written == {"age": 2, "team": 2, "email": 0}
     assert chain(graph) == commits
+
+
+@pytest.mark.case("engine", 354)
+@pytest.mark.parametrize("how", ["index", "no index", "failing"])
+def test_a_rewritten_table_gets_its_indexes_by_a_commit_of_their_own(graph: Graph, how: str) -> None:
+    before, kind = len(chain(graph)), KINDS["widen property"]
+
+    with failpoint("ensure_indices.post_stage_pre_commit", "raise") if how == "failing" else nullcontext():
+        result = graph.apply_schema(kind.schema, index=how != "no index")
+
+    assert result.applied
+    made = [commit.actor_id for commit in chain(graph)[before:]]
+    assert made == ([None, MAINTENANCE_ACTOR] if how == "index" else [None])
+    assert len(result.warnings) == (how == "failing")
+    assert bool(result.pending_indexes) == (how == "failing")
+    assert coverage(graph, "node:Person")["nick:fulltext"] == ("indexed" if how == "index" else "missing")
+    assert rows(graph, "Person") == kind.people

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from omnigraph.changes.model import ChangeBlock
 from omnigraph.core.errors import ChangeSchemaBoundary
 from omnigraph.graph.graph import Graph
 from tests.engine.schema.world import EMAIL, coverage, replaced, row_marks, team
@@ -79,3 +80,58 @@ def test_each_commit_is_read_in_its_own_schema(graph: Graph) -> None:
     with pytest.raises(ChangeSchemaBoundary):
         list(graph.commit_changes(third))
     assert graph.schema() == replaced("    score: F32?\n", "", EMAIL)
+
+
+@pytest.mark.case("engine", 562)
+def test_a_diff_a_feed_and_exports_say_where_the_schema_changed(graph: Graph) -> None:
+    """What is on one side of the change is shown in the schema of that side."""
+    first, cursor = head(graph).graph_commit_id, graph.poll_changes().cursor
+    before, old = graph.export(types=["Person"]), graph.at(first)
+    graph.apply_schema(EMAIL, index=False)
+    changed = head(graph).graph_commit_id
+    graph.mutate(mutation('update Person set { email: "a" } where name = "ann"'))
+
+    for targets in ((first,), (first, changed), (changed, first)):
+        with pytest.raises(ChangeSchemaBoundary) as raised:
+            list(graph.diff(*targets))
+        assert raised.value.type_name == "Person"
+    [update] = graph.diff("main", changed)
+    assert update.before is not None
+    assert update.after is not None
+    assert (update.before.properties["email"], update.after.properties["email"]) == (None, "a")
+    assert list(graph.diff(first, changed, types=["Company"])) == []
+    with pytest.raises(ChangeSchemaBoundary) as raised:
+        graph.poll_changes(cursor=cursor)
+    assert (raised.value.graph_commit_id, raised.value.cursor) == (changed, cursor)
+    assert not any("email" in str(record) for record in before)
+    assert all("email" in str(record) for record in graph.export(types=["Person"]))
+    assert "email" not in str(old.query("query q() { match { $p: Person } return { $p } }").rows)
+
+
+@pytest.mark.case("engine", 726)
+def test_a_feed_keeps_its_position_at_a_change_of_the_schema(graph: Graph) -> None:
+    cursor = graph.poll_changes().cursor
+    graph.mutate(mutation('update Person set { age: 5 } where name = "ann"'))
+    last = head(graph).graph_commit_id
+    graph.apply_schema(EMAIL, index=False)
+    changed = head(graph).graph_commit_id
+    graph.mutate(mutation('update Person set { email: "a" } where name = "ann"'))
+    feed = graph.changes(cursor)
+    taken: list[ChangeBlock] = []
+
+    with pytest.raises(ChangeSchemaBoundary) as raised:
+        taken.extend(feed)
+
+    assert [block.cause.graph_commit_id for block in taken] == [last]
+    assert "email" not in str(taken[0].changes[0].after)
+    assert feed.cursor == raised.value.cursor
+    with pytest.raises(ChangeSchemaBoundary) as again:
+        list(graph.changes(feed.cursor))
+    assert (again.value.graph_commit_id, again.value.cursor) == (changed, feed.cursor)
+
+    rest = graph.changes(start=f"after:{changed}")
+    [block] = rest
+    assert "'email': 'a'" in str(block.changes[0].after)
+    assert list(graph.changes(rest.cursor)) == []
+    others = graph.changes(start=f"after:{last}", types=["Company"])
+    assert next(iter(others)).cause.graph_commit_id == changed

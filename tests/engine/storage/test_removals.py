@@ -40,6 +40,8 @@ IN_MEMORY = frozenset(
         "commit/recovery/pending.py running",
         "exec/mutation.py execute_mutation",
         "operations/embed/run.py EmbedRun.attempt",
+        "operations/group.py WriteGroup._lose",
+        "operations/turns.py Turns._end",
         "plan/choose.py _Arrangement.exclude",
         "storage/control/locks.py _Descriptor.close",
     }
@@ -47,7 +49,7 @@ IN_MEMORY = frozenset(
 ALLOWED = {
     # What an attempt made and never handed over, or has back with a `NoEffect`.
     "commit/write.py _drop": "forks that are the attempt's own",
-    "operations/load/spark_run.py BulkRun.discard_files": "files less those that were handed over",
+    "operations/engine.py discard_task_files": "files less those that were handed over",
     "operations/embed/run.py EmbedRun.discard": "files less those that were handed over",
     "operations/embed/embed.py embed": "calls the one above, behind the run",
     # The sidecar, by its writer: on a proof, or behind the publish.
@@ -102,6 +104,7 @@ ALLOWED = {
     "bulk/connect/leftovers.py living_token": "the token of this process",
     "bulk/connect/leftovers.py _remove_folder": "what a dead driver left",
     "cli/commands/fmt.py _replace": "a temporary file",
+    "config/credentials.py _replace": "a temporary file",
     "exec/dense/disk.py _remove": "a cache",
     "storage/control/locks.py FileLock._unlink": "a lock file",
     "storage/control/locks.py WriterLock._discard": "a lock file",

@@ -56,14 +56,18 @@ def read_inputs(
     for place, source in enumerate(found):
         if source is None:
             shown = None if is_only else "<stdin>"
-            yield RecordInput(_read_all(stdin, shown), shown)
+            yield RecordInput(read_all(stdin, shown), shown)
         else:
             is_unnamed = is_only and source.table_key is None
             yield replace(source, name=None if is_unnamed else source.path, file=place)
 
 
-def _read_all(stdin: BinaryIO, name: str | None) -> bytes:
-    """Return what comes through a pipe, which may never end: its lines must."""
+def read_all(stdin: BinaryIO, name: str | None) -> bytes:
+    """Return what comes through a pipe, which may never end: its lines must.
+
+    Raises:
+        ResourceLimit: a line is above a limit.
+    """
     limits, line, begun = read_limits(), 1, 0
     pieces: list[bytes] = []
     while piece := stdin.read(BLOCK_BYTES):

@@ -4,6 +4,7 @@ E1  Both engines give the same content, the same counts and the same first error
 """
 
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Protocol
@@ -32,8 +33,9 @@ from omnigraph.operations.load.model import (
     TableInput,
 )
 from omnigraph.operations.load.rejects import refuse_input
-from omnigraph.operations.retry import retry_on_conflict
-from omnigraph.operations.settings import spark_bytes
+from omnigraph.operations.retry import RetryTime, retry_on_conflict
+from omnigraph.operations.settings import spark_bytes, write_retry_s
+from omnigraph.operations.turns import Claim
 from omnigraph.operations.upkeep import after_write
 
 __all__ = [
@@ -61,6 +63,11 @@ class _Load(Protocol):
         """Whether there is nothing to do and nothing to report."""
         ...
 
+    @property
+    def claim(self) -> Claim | None:
+        """What it takes its turn for; None if it takes none."""
+        ...
+
     def attempt(self, state: ManifestState, /) -> tuple[LoadResult, Snapshot]:
         """Validate against the newest state, which the caller has looked up, and publish."""
         ...
@@ -76,9 +83,12 @@ def load(
     actor: str | None = None,
     message: str | None = None,
     index: bool = True,
-    retries: int = 0,
+    retry: float | None = None,
 ) -> LoadResult:
     """Heal, read everything, validate everything, publish once; then indexes and upkeep.
+
+    A lost race is run again for `retry` seconds, except by one that replaces whole tables. In process, a load
+    waits for its turn among the writers of its handle; on Spark it takes none, because all would wait for it.
 
     Raises:
         ValidationError: with the first violation by file and line; nothing was written.
@@ -90,6 +100,7 @@ def load(
     name = graph.enter(actor, "change", branch)
     graph.require_writable()
     check_message(message)
+    retry_s = write_retry_s(retry)
     if not isinstance(options, LoadOptions):
         options = LoadOptions(options)
     if options.is_dry_run and from_ is not None and not _is_there(graph, name):
@@ -117,8 +128,9 @@ def load(
             base_branch=base,
             branch_created=is_created,
         )
-    budget = 0 if options.mode == "overwrite" else retries
-    result, before = retry_on_conflict(graph, name, begun.attempt, budget=budget)
+    time = RetryTime(0.0 if options.mode == "overwrite" else retry_s)
+    with nullcontext() if begun.claim is None else graph.turns.turn(begun.claim):
+        result, before = retry_on_conflict(graph, name, begun.attempt, time=time)
     result = replace(result, engine=engine, base_branch=base, branch_created=is_created)
     commit = result.commit
     if commit is None:

@@ -24,6 +24,7 @@ from omnigraph.operations.load.model import (
 )
 from omnigraph.operations.load.rejects import Rejection, new_log
 from omnigraph.operations.settings import check_ceilings, load_concurrency, read_limits
+from omnigraph.operations.turns import Claim
 from omnigraph.staging.write_set import WriteSet, work_of
 from omnigraph.validate.arrow_questions import cleared_rows, replaced_rows
 from omnigraph.validate.columns import Column, TableChange, TypedRows, concat_rows, null_properties
@@ -62,6 +63,14 @@ class LocalLoad:
         rows = self._rows
         has_work = (self._options.mode == "overwrite" and bool(rows)) or any(r.count for r in rows.values())
         return not has_work and not self._log.total
+
+    @property
+    def claim(self) -> Claim | None:
+        """The tables of its rows, and those that they refer to; a dry run takes no turn."""
+        if self._options.is_dry_run:
+            return None
+        moved = frozenset(self._rows)
+        return Claim(self._branch, moved, looked_at(self._catalog, moved, self._options.mode))
 
     def attempt(self, state: ManifestState) -> tuple[LoadResult, Snapshot]:
         """Validate against the newest state, and publish.

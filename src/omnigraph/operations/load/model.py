@@ -103,6 +103,7 @@ class LoadKeywords(TypedDict, total=False):
     rejects: str | Path | None
     progress: ProgressCallback
     strict_columns: bool
+    retry: float | None
 
 
 @dataclass(frozen=True, slots=True)

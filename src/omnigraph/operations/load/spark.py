@@ -37,6 +37,7 @@ from omnigraph.operations.load.model import (
 )
 from omnigraph.operations.load.spark_run import BulkRun
 from omnigraph.operations.settings import read_limits
+from omnigraph.operations.turns import Claim
 
 SLICE_BYTES_MAX = 64 * 1024 * 1024  # what one task reads: enough to fill fragments, cheap enough to repeat
 SLICE_BYTES_MIN = 1024 * 1024  # below this, starting a task costs more than its work
@@ -63,6 +64,11 @@ class BulkLoad:
     def is_empty(self) -> bool:
         """Whether there is nothing to do and nothing to report: a load without inputs."""
         return not self._inputs
+
+    @property
+    def claim(self) -> Claim | None:
+        """None: all writers of the handle would wait for it, perhaps for hours."""
+        return None
 
     def attempt(self, _state: ManifestState) -> tuple[LoadResult, Snapshot]:
         """Read, validate against the snapshot that is the newest once Spark runs, write, and publish.

@@ -20,12 +20,11 @@ from omnigraph.bulk.sources.sources import Slice
 from omnigraph.catalog.arrow_schema import arrow_schema
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType
 from omnigraph.commit.outcome import NoEffect
-from omnigraph.core.errors import InvariantViolation, StorageError
 from omnigraph.exec.mutation import CommittedTables
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.state import Snapshot
 from omnigraph.operations.context import OpenGraph
-from omnigraph.operations.engine import task_table
+from omnigraph.operations.engine import discard_task_files, task_table
 from omnigraph.operations.load.cleared import cleared_properties
 from omnigraph.operations.load.local import looked_at
 from omnigraph.operations.load.model import LoadOptions, LoadResult
@@ -163,23 +162,9 @@ class BulkRun:
         self.handed = frozenset()
 
     def discard_files(self) -> None:
-        """Remove the files that nothing refers to; best effort (H2).
-
-        Those that the driver knows of are removed even if it is unknown what else tasks wrote.
-        """
-        parts = self.graph.parts
-        paths = {*self._data_paths(), *self.garbage}
-        try:
-            self.notes.stop(waits=not self.handed)  # what has landed does not wait for an attempt that lost
-            paths |= self.notes.files()
-        except (StorageError, InvariantViolation) as error:
-            parts.warn(f"files of tasks may be left behind: {error}")
-        root = parts.root.uri.rstrip("/") + "/"
-        for path in sorted(paths - self.handed):
-            try:
-                parts.adapter.discard(path.removeprefix(root))
-            except StorageError as error:
-                parts.warn(f"a file of a load was left behind: {error}")
+        """Remove the files that nothing refers to; best effort (H2)."""
+        known = [*self._data_paths(), *self.garbage]
+        discard_task_files(self.graph.parts, self.notes, known=known, handed=self.handed)
 
     def _data_paths(self) -> list[str]:
         known = [(part.table_key, item) for part in self.written for item in part.fragments]

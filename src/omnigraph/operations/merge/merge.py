@@ -44,7 +44,7 @@ from omnigraph.operations.context import OpenGraph, check_message
 from omnigraph.operations.merge.base import MergeBase
 from omnigraph.operations.merge.publish import MergePlan, MergeRequest, publish_merge
 from omnigraph.operations.merge.schemas import merge_schema
-from omnigraph.operations.retry import retry_on_conflict
+from omnigraph.operations.retry import RetryTime, retry_on_conflict
 from omnigraph.operations.schema.apply import follow_schema
 from omnigraph.operations.upkeep import after_write
 
@@ -131,7 +131,7 @@ def merge(
     def attempt(_target: ManifestState) -> tuple[MergeResult, _Heads]:  # both are looked at behind gates
         return _merge_once(graph, request, dry_run=dry_run)
 
-    result, heads = retry_on_conflict(graph, target, attempt)
+    result, heads = retry_on_conflict(graph, target, attempt, time=RetryTime(0.0))
     if result.commit is not None and graph.last_seen(heads.target.branch).schema != heads.target.schema:
         follow_schema(graph, heads.target.branch)
     if result.commit is not None:

@@ -62,11 +62,12 @@ def merge_schema(
     *,
     with_rows: bool = True,
     dry_run: bool = False,
+    purges: bool = False,
 ) -> SchemaMerge:
     """Merge the schemas of two branches, over that of what they have in common (E1).
 
     Without rows only the schema of the source is taken, and what it wrote since does not count. A dry run
-    reserves nothing.
+    reserves nothing. `purges` makes what the target loses go for good.
 
     Raises:
         StorageError: the store failed.
@@ -93,7 +94,7 @@ def merge_schema(
     if not _is_same(merged.accepted, ours):
         is_theirs = _is_same(merged.accepted, theirs)
         text = contract_of(graph.parts.coordinator, source).source if is_theirs else merged.text
-        change = accept_merged(graph, target, merged.accepted, source=text, dry_run=dry_run)
+        change = accept_merged(graph, target, merged.accepted, source=text, dry_run=dry_run, purges=purges)
         catalog = change.contract.catalog
     snapshots = [*_snapshots(base), target.snapshot(), *([source.snapshot()] if with_rows else [])]
     names = _names(catalog)

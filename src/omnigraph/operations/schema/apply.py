@@ -5,8 +5,11 @@ A2  Other branches keep the schema that they have. They are neither waited for n
     caller wants to be alone.
 A3  The files that repeat main's schema follow the publish. Whoever dies in between leaves that to the next
     open.
-A4  What is dropped for good is purged from the past behind the publish, as far as nobody else needs it. What
-    stays, and which branches keep it, is a warning.
+A4  What is dropped for good is in no file of the version that the publish shows. Behind the publish it is
+    purged from the past, as far as nobody else needs it. What stays, and which branches keep it, is a
+    warning.
+A5  A text is the whole schema: what it does not name is dropped. Whoever names the commit that the text was
+    made from drops nothing that came in between.
 """
 
 from collections.abc import Iterable
@@ -17,17 +20,16 @@ from omnigraph.catalog.identity import inherit
 from omnigraph.catalog.migrate import MigrationPlan, plan_migration
 from omnigraph.catalog.migration_steps import (
     AddProperty,
-    DropMode,
     DropProperty,
-    DropType,
     Step,
     WidenProperty,
     Work,
     step_work,
 )
+from omnigraph.catalog.reshape import TableChanges
 from omnigraph.commit.schema_lock import schema_lock
 from omnigraph.core.diagnostics import Diagnostic
-from omnigraph.core.errors import BranchesBlockSchemaApply, OmnigraphError
+from omnigraph.core.errors import BranchesBlockSchemaApply, OmnigraphError, SchemaChanged
 from omnigraph.core.failpoint import hit
 from omnigraph.core.span import Source
 from omnigraph.history.commits import GraphCommit
@@ -36,7 +38,10 @@ from omnigraph.history.identity import BranchIdentity
 from omnigraph.history.state import ManifestState
 from omnigraph.operations.context import OpenGraph, check_message
 from omnigraph.operations.ensure_indices import PendingIndex, build_behind
-from omnigraph.operations.schema.change import accept, publish_schema
+from omnigraph.operations.pin import resolve_snapshot
+from omnigraph.operations.progress import TableProgressCallback, unseen
+from omnigraph.operations.schema.change import ANYWHERE, Where, accept, publish_schema
+from omnigraph.storage.tables.reshape import columns_in_files, rows_beside
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,17 +104,21 @@ def plan_schema(
     plan = plan_migration(
         accepted_in(state.schema.text), read_schema(source), allow_data_loss=allow_data_loss
     )
-    return SchemaPlan(plan, tuple(_rows_written(plan, state, step) for step in plan.steps))
+    return SchemaPlan(plan, tuple(_rows_written(graph, plan, state, step) for step in plan.steps))
 
 
-def _rows_written(plan: MigrationPlan, state: ManifestState, step: Step) -> int:
-    """Return how many rows of a table get a value of a column that a step writes."""
-    if step_work(step) is not Work.COLUMN:
+def _rows_written(graph: OpenGraph, plan: MigrationPlan, state: ManifestState, step: Step) -> int:
+    """Return of how many rows of a table a step writes values."""
+    if step_work(step) not in {Work.COLUMN, Work.REWRITE}:
         return 0
-    assert isinstance(step, AddProperty | WidenProperty), "these write values"
+    assert isinstance(step, AddProperty | WidenProperty | DropProperty), "these write values"
     before = plan.resolution.types[step.type_kind, step.type_name]
     entry = state.snapshot().entries.get(f"{step.type_kind}:{before}")
-    return 0 if entry is None else entry.row_count
+    if entry is None:
+        return 0
+    if isinstance(step, DropProperty):
+        return rows_beside(graph.parts.open(entry), step.property_name)
+    return entry.row_count
 
 
 def apply_schema(
@@ -117,16 +126,24 @@ def apply_schema(
     source: Source,
     *,
     branch: str | None = None,
+    base: str | None = None,
     allow_data_loss: bool = False,
     exclusive: bool = False,
     actor: str | None = None,
     message: str | None = None,
     index: bool = True,
+    progress: TableProgressCallback = unseen,
+    where: Where = ANYWHERE,
 ) -> SchemaApplyResult:
     """Heal, plan, stage, publish once, repeat the schema in its files; then indexes.
 
+    `base` is the commit whose schema the text was made from (A5). `progress` hears of the tables of which
+    rows are written, `where` says who writes them.
+
     Raises:
         ParseError, CatalogError: the text is not a valid schema, or a rename cannot be followed.
+        CommitNotFound: there is no such commit as `base`.
+        SchemaChanged: the branch has another schema than at `base`; nothing changed.
         SchemaError: the plan has a change that is not supported; nothing changed.
         SchemaApplyInProgress: another process is changing the schema.
         BranchesBlockSchemaApply: the caller wants to be alone, and there are branches.
@@ -148,6 +165,8 @@ def apply_schema(
         if exclusive:
             _refuse_branches(graph)
         state = graph.state(name)
+        if base is not None:
+            _require_schema_of(graph, state, base)
         accepted = accepted_in(state.schema.text)
         plan = plan_migration(accepted, desired, allow_data_loss=allow_data_loss)
         plan.require_supported()
@@ -161,15 +180,22 @@ def apply_schema(
             state,
             lambda start: inherit(accepted, desired, plan.resolution, start=start),
             source=source.text,
+            purges=allow_data_loss,
         )
-        commit = publish_schema(graph, state, change, actor=actor, message=message).commit
+        outcome = publish_schema(
+            graph, state, change, actor=actor, message=message, progress=progress, where=where
+        )
+        commit = outcome.commit
         result = replace(result, commit=commit, manifest_version=commit.manifest_version)
         result = replace(result, warnings=follow_schema(graph, state.branch))
-    result = replace(result, warnings=(*result.warnings, *_purge(graph, state, plan.steps)))
+    if allow_data_loss:
+        result = replace(result, warnings=(*result.warnings, *purge_past(graph, state, change.tables)))
     if not index:
         return result
     tables = [type_.table_key for type_ in change.contract.catalog.types]
-    built, trouble = build_behind(graph, name, tables, first=before_indexes)
+    built, trouble = build_behind(
+        graph, name, tables, first=before_indexes, written=written_tables(change.tables)
+    )
     return replace(
         result,
         index_commit=built.commit,
@@ -193,44 +219,49 @@ def follow_schema(graph: OpenGraph, branch: BranchIdentity) -> tuple[str, ...]:
     return ()
 
 
-def _purge(graph: OpenGraph, before: ManifestState, steps: Iterable[Step]) -> tuple[str, ...]:
+def purge_past(graph: OpenGraph, before: ManifestState, tables: TableChanges) -> tuple[str, ...]:
     """Remove the past of what was dropped for good; return what went wrong, which undoes nothing (A4)."""
-    hard = [
-        step for step in steps if isinstance(step, DropType | DropProperty) and step.mode is DropMode.HARD
-    ]
-    if not hard:
-        return ()
     from omnigraph.operations.cleanup.cleanup import purge
 
-    now = graph.state(before.branch.name)
-    keys = {
-        f"{step.type_kind}:{step.name if isinstance(step, DropType) else step.type_name}" for step in hard
-    }
-    locations = {
-        entry.location
-        for state in (before, now)
-        for entry in state.tables.entries()
-        if entry.table_key in keys
-    }
+    gone = {type_.table_key for type_ in tables.dropped}
+    gone |= {item.old.table_key for item in tables.reshaped if item.purged}
+    locations = {entry.location for entry in before.tables.entries() if entry.table_key in gone}
+    if not locations:
+        return ()
+    try:  # first: the purge may take the version that says what was there
+        kept = _kept_past(graph, before, locations)
+    except Exception as error:  # noqa: BLE001 - the change has landed: a warning, never its failure
+        kept = (f"whether other branches keep values that were dropped could not be found out: {error}",)
     try:
         hit("schema_apply.pre_purge")
         failed = [row.error for row in purge(graph, locations) if row.error is not None]
-    except Exception as error:  # noqa: BLE001 - the change has landed: a warning, never its failure
+    except Exception as error:  # noqa: BLE001 - as above
         failed = [str(error)]
     warnings = tuple(f"what was dropped is still in the past, until a cleanup: {error}" for error in failed)
-    warnings += _kept_past(graph, before, locations)
+    warnings += kept
     for warning in warnings:
         graph.parts.warn(warning)
     return warnings
 
 
 def _kept_past(graph: OpenGraph, before: ManifestState, locations: set[str]) -> tuple[str, ...]:
-    """Say which branches keep values that were dropped for good (A4)."""
-    others = [branch for branch in graph.parts.branches.live() if branch.name != before.branch.name]
+    """Say which branches keep values that were dropped for good (A4): in files that they show now."""
+    parts = graph.parts
+    after = {entry.location: entry for entry in graph.state(before.branch.name).tables.entries()}
+    gone = {
+        entry.location: columns_in_files(parts.open(entry))
+        - (columns_in_files(parts.open(after[entry.location])) if entry.location in after else set())
+        for entry in before.tables.entries()
+        if entry.location in locations
+    }
+    others = [branch for branch in parts.branches.live() if branch.name != before.branch.name]
     kept = {
-        branch.name: sorted(entry.table_key for entry in entries if entry.location in locations)
+        branch.name: sorted(
+            entry.table_key
+            for entry in graph.state(branch.name).tables.entries()
+            if entry.location in gone and gone[entry.location] & columns_in_files(parts.open(entry))
+        )
         for branch in others
-        for entries in [graph.state(branch.name).tables.entries()]
     }
     names = ", ".join(f"'{name}'" for name, tables in sorted(kept.items()) if tables)
     if not names:
@@ -238,13 +269,24 @@ def _kept_past(graph: OpenGraph, before: ManifestState, locations: set[str]) -> 
     tables = ", ".join(sorted({key for keys in kept.values() for key in keys}))
     return (
         f"values that were dropped from {tables} can still be read on {names}, and at older commits from "
-        "where these branches start: merge into them or delete them, then run a cleanup",
+        "where these branches start: upgrade them with data loss allowed or delete them, then run a cleanup",
     )
+
+
+def written_tables(tables: TableChanges) -> list[str]:
+    """Return the tables whose indexes lost rows because these were written to other files (A4)."""
+    return [item.new.table_key for item in tables.reshaped if item.purged]
 
 
 def before_indexes() -> None:
     """Mark the moment between a change of the schema and its index build."""
     hit("schema_apply.post_unlock_pre_index")
+
+
+def _require_schema_of(graph: OpenGraph, state: ManifestState, base: str) -> None:
+    """Compare the schema of a branch with that of a commit; the publish refuses any that comes later (A5)."""
+    if resolve_snapshot(graph, state.branch.name, base).schema_text != state.schema.text:
+        raise SchemaChanged(state.branch.name, base=base)
 
 
 def _refuse_branches(graph: OpenGraph) -> None:

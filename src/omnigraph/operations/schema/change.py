@@ -1,16 +1,19 @@
 """A schema that is about to be accepted: its numbers, what it does to tables, and its publish.
 
 D1  Cost follows what changes, not how many rows there are: columns are added, dropped and renamed without
-    touching a row. Only a fill for older rows and a wider type write values, and only those of one column.
+    touching a row. Only a fill for older rows and a wider type write values, and only those of one column;
+    and what is dropped for good takes the rest of its files with it, which is written anew.
 D2  Numbers of types, properties, tables and columns are reserved before they are used, and never used twice,
     whatever becomes of the change.
 D3  Every table that the change moves, drops or renames must be where it was planned on.
 D4  Rows get the fill of a property that is new to them. A required one has a fill: its column gets no nulls.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from itertools import count
+from typing import TYPE_CHECKING
 
 from omnigraph.catalog.arrow_schema import arrow_schema
 from omnigraph.catalog.build import build_catalog
@@ -30,11 +33,18 @@ from omnigraph.history.manifest_rows import PublishedPin
 from omnigraph.history.numbers import reserve_numbers
 from omnigraph.history.state import ManifestState, Snapshot
 from omnigraph.operations.context import OpenGraph
+from omnigraph.operations.engine import Engine, choose_engine
+from omnigraph.operations.progress import TableProgressCallback, Tables, unseen
+from omnigraph.operations.settings import schema_spark_bytes
+from omnigraph.storage.tables.column_work import ColumnSource
 from omnigraph.storage.tables.handle import SnapshotHandle
-from omnigraph.storage.tables.reshape import ColumnSource, stage_reshape
+from omnigraph.storage.tables.reshape import Reshaping, plan_reshape, stage_reshape
 from omnigraph.storage.tables.staged import StagedWrite
 from omnigraph.validate.columns import Column
 from omnigraph.validate.defaults import stored_fill
+
+if TYPE_CHECKING:
+    from omnigraph.operations.schema.spark import ColumnExecutors
 
 _FAILPOINTS = FailpointNames(
     post_sidecar="schema_apply.post_sidecar_pre_commit",
@@ -42,6 +52,27 @@ _FAILPOINTS = FailpointNames(
     pre_publish="schema_apply.before_manifest_commit",
     post_publish="schema_apply.after_manifest_commit",
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Who writes the rows of a change: this process, or Spark; `auto` decides by their size."""
+
+    engine: Engine = "auto"
+    master: str | None = None
+
+    def is_spark(self, size: int) -> bool:
+        """Whether executors write that many bytes; nothing is left to them where nothing is written.
+
+        Raises:
+            SparkUnavailable: the settings of Spark are malformed.
+        """
+        if not size:
+            return False
+        return choose_engine(self.engine, self.master, lambda: size >= schema_spark_bytes()) == "spark"
+
+
+ANYWHERE = Where()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,40 +90,49 @@ def accept(
     numbered: Callable[[int], AcceptedSchema],
     *,
     source: str,
+    purges: bool = False,
 ) -> AcceptedChange:
     """Reserve the numbers of a schema that follows that of a branch; `numbered` gives it numbers (D2).
+
+    `purges` makes drops final.
 
     Raises:
         StorageError: the counter of the graph could not be moved.
     """
     before, accepted = graph.catalog_of(state), accepted_in(state.schema.text)
     draft = numbered(accepted.next_id)
-    new_columns = _new_columns(table_changes(before, build_catalog(draft)))
+    new_columns = _new_columns(table_changes(before, build_catalog(draft), purges=purges))
     needed = draft.next_id - accepted.next_id + len(new_columns)
     start = reserve_numbers(graph.parts.adapter, needed, least=accepted.next_id)
     given = numbered(start)
     # The numbers of columns count as issued by the schema too: its counter is a second record of them.
     contract = Contract.of(compiled(source), replace(given, next_id=start + needed))
-    return AcceptedChange(contract, table_changes(before, contract.catalog), given.next_id)
+    return AcceptedChange(contract, table_changes(before, contract.catalog, purges=purges), given.next_id)
 
 
 def accept_merged(
-    graph: OpenGraph, state: ManifestState, merged: AcceptedSchema, *, source: str, dry_run: bool = False
+    graph: OpenGraph,
+    state: ManifestState,
+    merged: AcceptedSchema,
+    *,
+    source: str,
+    dry_run: bool = False,
+    purges: bool = False,
 ) -> AcceptedChange:
     """Reserve the numbers for columns of a schema whose types and properties have theirs (D2).
 
-    A dry run reserves none, and can publish nothing.
+    A dry run reserves none, and can publish nothing. `purges` makes drops final.
 
     Raises:
         StorageError: the counter of the graph could not be moved.
     """
     before, least = graph.catalog_of(state), max(merged.next_id, accepted_in(state.schema.text).next_id)
-    tables = table_changes(before, build_catalog(merged))
+    tables = table_changes(before, build_catalog(merged), purges=purges)
     columns = len(_new_columns(tables))
     is_reserved = columns > 0 and not dry_run
     start = reserve_numbers(graph.parts.adapter, columns, least=least) if is_reserved else least
     contract = Contract.of(compiled(source), replace(merged, next_id=start + columns))
-    return AcceptedChange(contract, table_changes(before, contract.catalog), start)
+    return AcceptedChange(contract, table_changes(before, contract.catalog, purges=purges), start)
 
 
 def publish_schema(
@@ -103,18 +143,44 @@ def publish_schema(
     actor: str | None,
     message: str | None,
     upgraded_to: ManifestState | None = None,
+    progress: TableProgressCallback = unseen,
+    where: Where = ANYWHERE,
 ) -> PublishOutcome:
     """Stage what tables need, and make all of it visible with the schema.
 
     `upgraded_to` is main, where its schema is taken over: a type that is new here has a table there.
+    `progress` hears of the tables of which rows are written, `where` says who writes them.
 
     Raises:
         ExpectedVersionMismatch, ReadSetChanged, SchemaChanged: something moved meanwhile (D3).
         RecoveryRequired: the outcome is unknown or unfinished.
     """
-    parts, snapshot, tables = graph.parts, state.snapshot(), accepted.tables
-    shaping = Shaping(graph, accepted)
+    snapshot, tables = state.snapshot(), accepted.tables
     reshaped = [(snapshot.entry(item.old.table_key), item) for item in tables.reshaped]
+    rows = {entry.table_key: entry.row_count for entry, item in reshaped if item.writes_rows}
+    with ExitStack() as held:
+        shaping = Shaping(graph, accepted, Tables("schema apply", rows, progress))
+        if where.is_spark(shaping.size(reshaped) if rows else 0):
+            from omnigraph.operations.schema.spark import column_executors
+
+            shaping.executors = held.enter_context(column_executors(graph, where.master))
+        return _publish(
+            graph, state, accepted, shaping, reshaped, actor=actor, message=message, upgraded_to=upgraded_to
+        )
+
+
+def _publish(
+    graph: OpenGraph,
+    state: ManifestState,
+    accepted: AcceptedChange,
+    shaping: "Shaping",
+    reshaped: Sequence[tuple[TableEntry, Reshape]],
+    *,
+    actor: str | None,
+    message: str | None,
+    upgraded_to: ManifestState | None,
+) -> PublishOutcome:
+    parts, snapshot, tables = graph.parts, state.snapshot(), accepted.tables
     owned = [(entry, shaping.stage(entry, item)) for entry, item in reshaped if owns(state.branch, entry)]
     inherited = {entry.table_key: item for entry, item in reshaped if not owns(state.branch, entry)}
     elsewhere = {} if upgraded_to is None else _entries(upgraded_to)
@@ -150,7 +216,8 @@ def publish_schema(
             for fork in begun.tables.values()
         ]
         commits.sort(key=lambda commit: commit.entry.table_key)
-        return attempt.commit(commits, [forks, begun, made])
+        written = [] if shaping.executors is None else [shaping.executors]
+        return attempt.commit(commits, [forks, begun, made, *written])
 
 
 def _entries(state: ManifestState) -> dict[TableIdentity, TableEntry]:
@@ -190,18 +257,34 @@ def new_entry(type_: EntityType, branch: BranchIdentity) -> TableEntry:
 class Shaping:
     """Stages the columns that tables get; each column that needs a number of the graph has its own (D2)."""
 
-    def __init__(self, graph: OpenGraph, accepted: AcceptedChange) -> None:
-        """Take the change, whose numbers are reserved."""
+    def __init__(self, graph: OpenGraph, accepted: AcceptedChange, tables: Tables | None = None) -> None:
+        """Take the change, whose numbers are reserved, and who counts the tables with rows to write."""
         self._parts = graph.parts
+        self._tables = tables
+        self.executors: ColumnExecutors | None = None
         columns = _new_columns(accepted.tables)
         self._numbers = dict(zip(columns, count(accepted.first_column), strict=False))
 
     def stage(self, entry: TableEntry, reshape: Reshape) -> StagedWrite:
         """Prepare the columns of a table, at its pin or on a fork of it (D1)."""
-        return self.stage_on(self._parts.open(entry), reshape)
+        is_told = self._tables is not None and reshape.writes_rows
+        with self._tables.at(entry.table_key) if self._tables and is_told else nullcontext():
+            handle = self._parts.open(entry)
+            planned = self.plan(handle, reshape)
+            if self.executors is None or planned.work is None:
+                return stage_reshape(handle, planned)
+            return self.executors.stage(entry, handle, reshape.old, planned)
 
     def stage_on(self, handle: SnapshotHandle, reshape: Reshape) -> StagedWrite:
         """Prepare the columns of one version of a table."""
+        return stage_reshape(handle, self.plan(handle, reshape))
+
+    def size(self, reshaped: Iterable[tuple[TableEntry, Reshape]]) -> int:
+        """Return about how many bytes the change writes."""
+        return sum(self.plan(self._parts.open(entry), item).size for entry, item in reshaped)
+
+    def plan(self, handle: SnapshotHandle, reshape: Reshape) -> Reshaping:
+        """Find out what has to be written for the columns of one version of a table."""
         sources = {
             name: ColumnSource(
                 origin.column,
@@ -210,7 +293,7 @@ class Shaping:
             )
             for name, origin in reshape.columns.items()
         }
-        return stage_reshape(handle, arrow_schema(reshape.new), sources)
+        return plan_reshape(handle, arrow_schema(reshape.new), sources, purges=bool(reshape.purged))
 
 
 def _fill(item: Property) -> Column | None:

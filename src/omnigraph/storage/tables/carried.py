@@ -6,6 +6,8 @@ C2  Each commit writes every sequence of the version anew. So only short ones st
 C3  Such a fragment carries an id for each of its rows: rows without one are written beside it.
 C4  With row ids in a file, the library takes the versions that created the rows from the writer. Row ids rise
     with these versions, so that in the order of row ids they are a few runs, which stay in the version.
+C5  A compaction may put the hidden columns into the file of the rows. Where that file is left out, they are
+    copied as they are, for every place.
 """
 
 import json
@@ -17,9 +19,10 @@ from typing import TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from lance.file import LanceFileWriter
+from lance.file import LanceFileReader, LanceFileWriter
 from lance.fragment import DataFile, FragmentMetadata, RowDatasetVersionMeta, RowIdMeta, RowIdSequence
 
+from omnigraph.core.errors import InvariantViolation
 from omnigraph.core.limits import INLINE_ROW_IDS_BYTES_MAX
 from omnigraph.storage.files.version_file import encode, fields
 from omnigraph.storage.tables.handle import SnapshotHandle
@@ -90,6 +93,35 @@ class RowIdFile:
         fragment.created_at_version_meta = RowDatasetVersionMeta.from_json(created)
 
 
+def copy_hidden(handle: SnapshotHandle, file: DataFile) -> DataFile | None:
+    """Write the hidden columns of a data file to a file of their own (C5); `None` if it has none.
+
+    Raises:
+        StorageError: the store failed.
+        InvariantViolation: it has one that nobody here knows.
+    """
+    numbers = [number for number in file.fields if number < 0]
+    if not numbers:
+        return None
+    names = {number: name for name, number in _FIELD_IDS.items()}
+    if not names.keys() >= set(numbers):
+        raise InvariantViolation(f"{handle.address.open_uri}: {file.path} has unknown columns {numbers}")
+    dataset, uri = handle._dataset, handle.address.open_uri
+    place = uri if file.base_id is None else dataset.base_paths()[file.base_id].path
+    options = dataset.initial_storage_options
+    wanted = [names[number] for number in numbers]
+    made, major, minor = f"{uuid.uuid4()}.lance", file.file_major_version, file.file_minor_version
+    with translated(f"copy row ids of {uri}"):
+        reader = LanceFileReader(f"{place}/data/{file.path}", storage_options=options, columns=wanted)
+        rows = reader.read_all().to_table().select(wanted)
+        writer = LanceFileWriter(
+            f"{uri}/data/{made}", rows.schema, version=f"{major}.{minor}", storage_options=options
+        )
+        writer.write_batch(rows)
+        writer.close()
+    return DataFile(made, numbers, list(range(len(numbers))), major, minor, writer.size_bytes)
+
+
 def created_versions(handle: SnapshotHandle, row_ids: RowNumbers, addresses: RowNumbers) -> RowNumbers:
     """Return the versions that created rows, given by row ids and addresses in the same order.
 
@@ -104,7 +136,7 @@ def created_versions(handle: SnapshotHandle, row_ids: RowNumbers, addresses: Row
     for number in np.unique(numbers).tolist():
         fragment = handle._dataset.get_fragment(number)
         assert fragment is not None, "addresses come from a scan of this version"
-        runs = _decode_runs(fragment.metadata.created_at_version_meta)
+        runs = decode_runs(fragment.metadata.created_at_version_meta)
         if runs is None:
             others.append(number)
             continue
@@ -132,7 +164,7 @@ def _encode_runs(versions: RowNumbers) -> bytes:
     return message
 
 
-def _decode_runs(meta: RowDatasetVersionMeta | None) -> tuple[RowNumbers, RowNumbers] | None:
+def decode_runs(meta: RowDatasetVersionMeta | None) -> tuple[RowNumbers, RowNumbers] | None:
     """Return where runs end, and their versions; `None` where the metadata do not hold them.
 
     Only the lengths of runs count: after a compaction, places are those of the fragments before it.

@@ -23,9 +23,11 @@ from lance.fragment import FragmentMetadata, write_fragments
 from omnigraph.core.arrays import RowIds
 from omnigraph.core.limits import MAX_FRAGMENT_ROWS
 from omnigraph.storage.control.durability import Durability, Syncer
+from omnigraph.storage.files.data_file import data_file_name
 from omnigraph.storage.files.sums import FileSum, Summer
 from omnigraph.storage.files.whole import check_lengths
 from omnigraph.storage.tables import carried, shapes
+from omnigraph.storage.tables.column_work import ColumnWork
 from omnigraph.storage.tables.handle import TableAddress
 from omnigraph.storage.tables.lance_errors import translated
 from omnigraph.storage.tables.pinned import PinnedTable, own_store
@@ -196,6 +198,43 @@ def read_written(
             )
     for start in range(0, rows.num_rows, READ_ROWS):
         yield rows.slice(start, READ_ROWS), None if places is None else places.slice(start, READ_ROWS)
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenColumns:
+    """A committed fragment with what a task wrote for it: its description, its new files, and their sums."""
+
+    fragment: int
+    description: str
+    files: tuple[str, ...]
+    sums: tuple[FileSum, ...]
+
+
+def write_columns(table: TaskTable, work: ColumnWork, number: int) -> WrittenColumns:
+    """Write what a fragment needs for other columns, and sync it (G1).
+
+    Raises:
+        HistoricalVersionReclaimed: the version was cleaned up.
+        StorageError: the store failed.
+        SparkUnavailable: the operation was cancelled.
+    """
+    handle, notes, uri = table.pinned.open(), table.notes, table.address.open_uri
+    present = handle._dataset.get_fragment(number)
+    known = set() if present is None else {data_file_name(file) for file in present.metadata.files}
+    with table.writing():
+        if notes is not None:
+            notes.check()
+        made = work.on(handle, number)
+        names = [name for file in made.files if (name := data_file_name(file)) not in known]
+        paths = tuple(f"{uri}/data/{name}" for name in names)
+        if notes is not None:
+            notes.note(paths)
+    root = table.address.local_path
+    files = [] if root is None else [f"{root}/data/{name}" for name in names]
+    Syncer(table.durability, root is not None, None if root is None else table.root).sync(
+        files, stage="staged"
+    )
+    return WrittenColumns(number, json.dumps(made.to_json()), paths, table.summer().sum(files))
 
 
 def data_paths(address: TableAddress, fragment: WrittenFragment) -> list[str]:

@@ -97,5 +97,11 @@ class SnapshotHandle:
 
         Reading a transaction and building an index borrow a dataset exclusively: while they run, every other
         call on the same object fails, in any thread.
+
+        Raises:
+            StorageError: the version was removed since it was opened (kind `not_found`).
         """
-        return self._dataset.checkout_version(self.version)
+        from omnigraph.storage.tables.lance_errors import translated
+
+        with translated(f"another look at {self.address.open_uri}"):
+            return self._dataset.checkout_version(self.version)

@@ -11,6 +11,7 @@ from lance.dataset import Index
 from omnigraph.core.errors import InvariantViolation
 from omnigraph.storage.tables.handle import SnapshotHandle
 from omnigraph.storage.tables.lance_errors import translated
+from omnigraph.storage.tables.reading import reading
 
 if TYPE_CHECKING:
     from lance.lance.indices import IndexDescription  # exists for type checkers only
@@ -72,28 +73,60 @@ def _free_name(name: str, taken: Collection[str]) -> str:
     return next(free for free in names if free not in taken)
 
 
+@dataclass(frozen=True, slots=True)
+class BuiltIndexes:
+    """Indexes that are written and not visible, those that go when they become so, and what must wait."""
+
+    built: tuple[Index, ...] = ()
+    replaced: tuple[Index, ...] = ()
+    pending: tuple[PendingColumn, ...] = ()
+
+
 def build_missing(
-    handle: SnapshotHandle, requests: Sequence[IndexRequest]
-) -> tuple[list[Index], tuple[PendingColumn, ...]]:
-    """Write the files of all indexes that are requested and do not exist, over all rows of the version."""
+    handle: SnapshotHandle, requests: Sequence[IndexRequest], anew: Collection[str] = ()
+) -> BuiltIndexes:
+    """Write the files of indexes that are requested and do not exist, over all rows of the version.
+
+    Those named in `anew` are written although they exist. One that cannot be built leaves the old one alone.
+    """
     if handle.row_count == 0:
-        return [], ()
+        return BuiltIndexes()
     dataset = handle._own_dataset()
-    with translated(f"indexes of {handle.address.open_uri}"):  # a long version file is read again for them
+    with reading(handle, "indexes"):  # a long version file is read again for them
         described = dataset.describe_indices()
-    existing, taken = {name_of(item) for item in described}, {item.name for item in described}
+    existing, taken = {name_of(item): item for item in described}, {item.name for item in described}
     built: list[Index] = []
+    replaced: list[Index] = []
     pending: list[PendingColumn] = []
     for request in requests:
-        if request.name in existing:
+        present = existing.get(request.name)
+        if present is not None and request.name not in anew:
             continue
+        name = _free_name(request.name, taken) if present is None else present.name
         with translated(f"index {request.name} of {handle.address.open_uri}"):
-            outcome = _build(dataset, replace(request, given_name=_free_name(request.name, taken)))
+            outcome = _build(dataset, replace(request, given_name=name))
         if isinstance(outcome, str):
             pending.append(PendingColumn(request.column, request.kind, outcome))
-        else:
-            built.append(outcome)
-    return built, tuple(pending)
+            continue
+        built.append(outcome)
+        replaced += [] if present is None else _segments(present)
+    return BuiltIndexes(tuple(built), tuple(replaced), tuple(pending))
+
+
+def _segments(described: "IndexDescription") -> list[Index]:
+    """Return the segments of an index in the form in which a commit removes them."""
+    return [
+        Index(
+            segment.uuid,
+            described.name,
+            list(described.fields),
+            segment.dataset_version_at_last_update,
+            segment.fragment_ids,
+            segment.index_version,
+            base_id=segment.base_id,
+        )
+        for segment in described.segments
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +150,7 @@ def index_extents(handle: SnapshotHandle) -> dict[str, IndexExtent]:
         StorageError: the store failed.
     """
     rows = {part.fragment_id: part.metadata.num_rows for part in handle._dataset.get_fragments()}
-    with translated(f"indexes of {handle.address.open_uri}"):
+    with reading(handle, "indexes"):
         described = handle._dataset.describe_indices()
     extents = {}
     for item in described:
@@ -168,7 +201,7 @@ def _create(
     fragments = [fragment.fragment_id for fragment in dataset.get_fragments()]
     known = cast("dict[str, Any]", options)  # the library takes the settings of every type as keywords
     return dataset.create_index_uncommitted(
-        request.column, index_type, name=request.given_name, fragment_ids=fragments, **known
+        request.column, index_type, name=request.given_name, fragment_ids=fragments, replace=True, **known
     )
 
 

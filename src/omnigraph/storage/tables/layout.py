@@ -12,7 +12,7 @@ from lance.optimize import Compaction, CompactionOptions, CompactionTask
 
 from omnigraph.core.limits import MAX_FRAGMENT_ROWS
 from omnigraph.storage.tables.handle import SnapshotHandle
-from omnigraph.storage.tables.lance_errors import translated
+from omnigraph.storage.tables.reading import reading
 
 # The library divides rows among as many fragments as the target fits in: each has less than twice the target.
 COMPACTION_TARGET_ROWS = MAX_FRAGMENT_ROWS // 2
@@ -27,9 +27,19 @@ class StoredLayout:
     fragments: frozenset[int]
     small_fragments: int  # with fewer rows than a fragment may have
     segments_max: int  # of any index
-    is_folded: bool  # every index is one segment that covers all rows
-    is_compact: bool  # the library would rewrite nothing
+    to_merge: tuple[str, ...]  # names of the indexes that are not one segment over all rows
+    to_rewrite: int  # fragments that the library would rewrite
     auto_cleanup: tuple[str, ...]  # keys that must go
+
+    @property
+    def is_folded(self) -> bool:
+        """Whether every index is one segment that covers all rows."""
+        return not self.to_merge
+
+    @property
+    def is_compact(self) -> bool:
+        """Whether the library would rewrite nothing."""
+        return not self.to_rewrite
 
 
 def layout_for_maintenance(handle: SnapshotHandle) -> StoredLayout:
@@ -39,15 +49,15 @@ def layout_for_maintenance(handle: SnapshotHandle) -> StoredLayout:
         StorageError: the store failed.
     """
     dataset = handle._own_dataset()
-    with translated(f"layout of {handle.address.open_uri}"):
+    with reading(handle, "layout"):
         parts = dataset.get_fragments()
         options = full_compaction()
         return StoredLayout(
             frozenset(part.fragment_id for part in parts),
             sum(_is_small(part) for part in parts),
             max((len(item.segments) for item in dataset.describe_indices()), default=0),
-            not segments_to_merge(dataset),
-            not compaction_tasks(dataset, options),
+            tuple(segments_to_merge(dataset)),
+            sum(len(task.fragments) for task in compaction_tasks(dataset, options)),
             auto_cleanup_keys(dataset),
         )
 

@@ -106,6 +106,17 @@ class ManifestTable:
         refuse_missing(address, dataset.version)
         return self._handle(address, dataset, opened_at)
 
+    def is_newest(self, handle: ManifestHandle) -> bool:
+        """Return whether the version of a handle is the newest one, looked up now; nothing is read.
+
+        Raises:
+            StorageError: there is no manifest (kind `not_found`), or the store failed.
+            GraphDamaged: newer versions that were acknowledged are gone.
+        """
+        newest = self.latest_version(handle.address)
+        refuse_missing(handle.address, newest)
+        return newest == handle.version
+
     def open_at(self, address: TableAddress, version: int) -> ManifestHandle:
         """Open one version, to look at the past as it is on the disk.
 

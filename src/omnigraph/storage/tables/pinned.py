@@ -18,7 +18,7 @@ from omnigraph.core.errors import HistoricalVersionReclaimed, StorageError
 from omnigraph.storage.control.uri import GraphRoot
 from omnigraph.storage.tables.filter import RowFilter, to_lance
 from omnigraph.storage.tables.handle import SnapshotHandle, TableAddress
-from omnigraph.storage.tables.lance_errors import translated
+from omnigraph.storage.tables.reading import reading
 from omnigraph.storage.tables.rows import ROW_ADDRESS, row_ids_of
 from omnigraph.storage.tables.table import TableStore
 
@@ -72,7 +72,7 @@ def pieces(handle: SnapshotHandle, filter: RowFilter | None = None) -> tuple[Pie
     """
     text = None if filter is None else to_lance(filter, handle.schema)
     what = "fragments" if filter is None else "count"
-    with translated(f"{what} of {handle.address.open_uri}"):
+    with reading(handle, what):
         found = [Piece(item.fragment_id, item.count_rows(text)) for item in handle._dataset.get_fragments()]
     return tuple(piece for piece in found if piece.rows)
 
@@ -94,7 +94,7 @@ def read_pieces(
         StorageError: the store failed.
     """
     text = None if filter is None else to_lance(filter, handle.schema)
-    with translated(f"scan of {handle.address.open_uri}"):
+    with reading(handle, "scan"):
         for number in numbers:
             yield from (
                 _fragment(handle, number)
@@ -124,7 +124,7 @@ def selected_rows(handle: SnapshotHandle, number: int, filter: RowFilter) -> Sel
         StorageError: the store failed.
     """
     text = to_lance(filter, handle.schema)
-    with translated(f"scan of {handle.address.open_uri}"):
+    with reading(handle, "scan"):
         scanner = _fragment(handle, number).scanner(
             columns=[], filter=text, with_row_id=True, with_row_address=True
         )

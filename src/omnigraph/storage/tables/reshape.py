@@ -11,25 +11,26 @@ R4  A column that becomes nullable stays as it is in storage, and so does one th
     The library has only a `Project` for these, which passes deletions, and they pass it: there the check of
     the version decides, as with indexes. Beside values that are written, such a name is written as well: a
     `Merge` takes it only if every fragment holds the column.
-R5  Values are taken from the rows that are there. In the place of a row that was deleted a file of a required
-    column may hold a null, over which the library stumbles where it reads all places.
+R5  A column that is dropped for good is in no file of the new version: what stays of the files that hold it
+    is written anew, in the same commit, fragment by fragment. Fragments, places and row ids stay.
+
+What is written for a fragment, and how, is in `column_work.py`.
 """
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from lance import LanceDataset, LanceOperation
-from lance.fragment import FragmentMetadata, LanceFragment
+from lance.fragment import FragmentMetadata
 from lance.schema import LanceSchema
 
 from omnigraph.core.errors import InvariantViolation
+from omnigraph.storage.files.sums import FileSum
 from omnigraph.storage.files.version_file import encode, fields
+from omnigraph.storage.tables.column_work import ColumnSource, ColumnWork, has_others
 from omnigraph.storage.tables.handle import SnapshotHandle
-from omnigraph.storage.tables.lance_errors import translated
 from omnigraph.storage.tables.stage import staged_on
 from omnigraph.storage.tables.staged import StagedWrite, new_files
 
@@ -41,48 +42,119 @@ _ROOT = (1 << 64) - 1  # the parent of a column
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnSource:
-    """Where a column of the new schema comes from.
+class Reshaping:
+    """Other columns for one version of a table: the schema they have, and what is written for them.
 
-    `column` is one of the present version. With a `number` the values are written anew: those of the column
-    in the new type, or the one value of `fill` in every row; with neither of these the column is null.
+    `work` is what each of `fragments` needs; without any nothing is written, and it is `None`.
     """
 
-    column: str | None
-    number: int | None = None
-    fill: "pa.Array[Any] | None" = None
-
-    @property
-    def is_written(self) -> bool:
-        """Whether the values have to be worked out (R3)."""
-        return self.number is not None and (self.column is not None or self.fill is not None)
+    target: LanceSchema
+    work: ColumnWork | None
+    fragments: tuple[int, ...]
+    rows: int  # of these fragments
+    size: int  # bytes that are read or written for them, about
+    is_projected: bool
 
 
-def stage_reshape(
-    handle: SnapshotHandle, schema: pa.Schema, sources: Mapping[str, ColumnSource]
-) -> StagedWrite:
-    """Prepare other columns for a table: exactly those of a schema, each from its source (R1).
+def plan_reshape(
+    handle: SnapshotHandle,
+    schema: pa.Schema,
+    sources: Mapping[str, ColumnSource],
+    *,
+    purges: bool = False,
+) -> Reshaping:
+    """Find out what it takes to give a table exactly the columns of a schema, each from its source.
+
+    `purges` says that what the schema lacks is dropped for good (R5). Nothing is written.
+
+    Raises:
+        InvariantViolation: the table lacks a column.
+    """
+    dataset = handle._dataset
+    ids = {name: _field_ids(dataset, source) for name, source in sources.items()}
+    taken = [
+        name
+        for name, source in sources.items()
+        if not source.is_written and _takes_a_name(dataset, name, ids[name])
+    ]
+    work = ColumnWork(
+        {name: schema.field(name) for name in sources}, dict(sources), ids, tuple(taken), purges
+    )
+    parts = [part.metadata for part in dataset.get_fragments()]
+    # A `Merge` takes what is written for some fragments; a taken name needs all of them (R4).
+    has_work = any(work.is_due(part) for part in parts)
+    due = [part for part in parts if work.is_due(part) or (taken and has_work)]
+    is_relaxed = any(_is_relaxed(dataset, schema.field(name), source) for name, source in sources.items())
+    assert not (is_relaxed and due), "a column that becomes nullable is written anew beside others that are"
+    return Reshaping(
+        numbered_schema(schema, ids),
+        work if due else None,
+        tuple(part.id for part in due),
+        sum(part.num_rows for part in due),
+        sum(work.size(part) for part in due),
+        is_relaxed or (not due and bool(taken)),
+    )
+
+
+def stage_reshape(handle: SnapshotHandle, planned: Reshaping) -> StagedWrite:
+    """Prepare other columns for a table (R1).
 
     Raises:
         StorageError: the new values could not be worked out or written.
     """
+    written: dict[int, FragmentMetadata] = {}
+    for number in planned.fragments:
+        assert planned.work is not None, "fragments are written for some work"
+        written[number] = planned.work.on(handle, number)
+    return _staged(handle, planned, written)
+
+
+def rows_beside(handle: SnapshotHandle, column: str) -> int:
+    """Return the rows of which something is written anew if a column is dropped for good (R5).
+
+    A file that holds nothing of the new version is left out, and nothing is written for it.
+    """
+    names = [name for name in handle.schema.names if name != column]
+    kept = {number for name in names for number in _field_ids(handle._dataset, ColumnSource(name))}
+    parts = [part.metadata for part in handle._dataset.get_fragments()]
+    return sum(
+        part.num_rows
+        for part in parts
+        if any(has_others(file, kept) and not kept.isdisjoint(file.fields) for file in part.files)
+    )
+
+
+def columns_in_files(handle: SnapshotHandle) -> frozenset[int]:
+    """Return the field ids of all columns that data files of a version hold, of those it lacks too."""
+    parts = [part.metadata for part in handle._dataset.get_fragments()]
+    held = (number for part in parts for file in part.files for number in file.fields)
+    return frozenset(number for number in held if number >= 0)
+
+
+def stage_reshape_fragments(
+    handle: SnapshotHandle, planned: Reshaping, descriptions: Mapping[int, str], sums: Sequence[FileSum]
+) -> StagedWrite:
+    """Prepare the same from fragments that other processes wrote and synced, given by their descriptions.
+
+    Raises:
+        InvariantViolation: a fragment is missing.
+    """
+    if descriptions.keys() != set(planned.fragments):
+        raise InvariantViolation(f"{handle.address.open_uri}: not every fragment was written")
+    written = {number: FragmentMetadata.from_json(text) for number, text in descriptions.items()}
+    staged = _staged(handle, planned, written)
+    return replace(staged, files=(), others_files=staged.files, sums=tuple(sums))
+
+
+def _staged(
+    handle: SnapshotHandle, planned: Reshaping, written: Mapping[int, FragmentMetadata]
+) -> StagedWrite:
+    if planned.is_projected:
+        return staged_on(handle, "reshape", LanceOperation.Project(planned.target), ())
     dataset = handle._dataset
-    ids = {name: _field_ids(dataset, source) for name, source in sources.items()}
-    fragments = [fragment.metadata for fragment in dataset.get_fragments()]
-    is_written = any(source.is_written for source in sources.values()) and bool(fragments)
-    files: tuple[str, ...] = ()
-    if is_written:
-        work = _Written(dataset, schema, sources, ids)
-        with translated(f"write columns of {handle.address.open_uri}"):
-            fragments = [work.on(fragment) for fragment in dataset.get_fragments()]
-        files = new_files(handle.address, dataset, new=(), updated=fragments)
-    target = numbered_schema(schema, ids)
-    operation: LanceOperation.BaseOperation = LanceOperation.Merge(fragments, target)
-    if any(_is_relaxed(dataset, schema.field(name), source) for name, source in sources.items()):
-        assert not files, "a column that becomes nullable is written anew beside others that are"
-        operation = LanceOperation.Project(target)
-    elif not is_written and any(_takes_a_name(dataset, name, own) for name, own in ids.items()):
-        operation = LanceOperation.Project(target)
+    parts = [part.metadata for part in dataset.get_fragments()]
+    files = new_files(handle.address, dataset, new=(), updated=written.values())
+    operation = LanceOperation.Merge([written.get(part.id, part) for part in parts], planned.target)
     return staged_on(handle, "reshape", operation, files)
 
 
@@ -130,65 +202,3 @@ def _field_ids(dataset: LanceDataset, source: ColumnSource) -> list[int]:
     if field is None:
         raise InvariantViolation(f"{dataset.uri} has no column {source.column}")
     return [field.id(), *(child.id() for child in field.children())]
-
-
-class _Written:
-    """Columns that are worked out for each fragment of a table."""
-
-    def __init__(
-        self,
-        dataset: LanceDataset,
-        schema: pa.Schema,
-        sources: Mapping[str, ColumnSource],
-        ids: Mapping[str, Sequence[int]],
-    ) -> None:
-        self._fields = {name: schema.field(name) for name in sources}
-        self._sources = sources
-        self._ids = ids
-        self._written = [name for name, source in sources.items() if source.is_written]
-        self._taken = [
-            name for name in sources if name not in self._written and _takes_a_name(dataset, name, ids[name])
-        ]
-
-    def on(self, fragment: LanceFragment) -> FragmentMetadata:
-        """Write the values for the rows of a fragment; return the fragment with its further file."""
-        held = {number for file in fragment.metadata.files for number in file.fields}
-        lacking = [name for name in self._taken if self._ids[name][0] not in held]  # R4
-        names = [*self._written, *lacking]
-        read = sorted({source.column for name in self._written if (source := self._sources[name]).column})
-        rows = fragment.to_table(columns=["id", *(name for name in read if name != "id")])  # R5
-
-        def values(batch: pa.RecordBatch) -> pa.RecordBatch:
-            places = pc.index_in(batch["id"], value_set=rows["id"])
-            # Under names of their own: a column may be replaced by one of the same name.
-            columns = {_temporary(name): self._column(rows, name, places) for name in names}
-            return pa.RecordBatch.from_pydict(columns)
-
-        metadata, schema = fragment.merge_columns(values, columns=["id"])
-        given = {
-            own: self._ids[name][place]
-            for name in names
-            for place, own in enumerate(_own_ids(schema, _temporary(name)))
-        }
-        document = metadata.to_json()
-        added = document["files"][-1]
-        added["fields"] = [given[number] for number in added["fields"]]
-        return FragmentMetadata.from_json(json.dumps(document))
-
-    def _column(self, rows: pa.Table, name: str, places: "pa.Array[Any]") -> "pa.Array[Any]":
-        source, field = self._sources[name], self._fields[name]
-        if source.is_written and source.column is not None:
-            return rows[source.column].take(places).cast(field.type).combine_chunks()
-        fill = pa.nulls(1, field.type) if source.fill is None else source.fill
-        return fill.take(pa.array([0] * len(places)))
-
-
-def _temporary(name: str) -> str:
-    return f"__new_{name}"
-
-
-def _own_ids(schema: LanceSchema, name: str) -> Iterator[int]:
-    field = schema.field(name)
-    assert field is not None, "the column was just written"
-    yield field.id()
-    yield from (child.id() for child in field.children())

@@ -15,7 +15,7 @@ import numpy as np
 from omnigraph.core.arrays import RowIds
 from omnigraph.storage.search.words import AnalysisCache
 from omnigraph.storage.tables.handle import SnapshotHandle
-from omnigraph.storage.tables.lance_errors import translated
+from omnigraph.storage.tables.reading import reading
 
 _COOKIE = 12346  # a bitmap without run containers
 _ARRAY_MAX = 4096  # values of a container that are listed; more are a bitmap of 65,536 bits
@@ -43,7 +43,7 @@ def allowed_rows(cache: AnalysisCache, handle: SnapshotHandle, within: RowIds | 
     key = ("rows", handle.address.open_uri, str(handle.version))
     kept = cache.get(key)
     if not isinstance(kept, LiveRows):
-        with translated(f"rows of {handle.address.open_uri}"):
+        with reading(handle, "rows"):
             scanned = handle._dataset.scanner(columns=["_rowid"]).to_table()
         kept = LiveRows(serialized(scanned["_rowid"].to_numpy().astype(np.int64)))
         cache.put(key, kept)

@@ -16,7 +16,7 @@ from omnigraph.core.errors import InvariantViolation
 from omnigraph.storage.tables import filter_leaf as leaf
 from omnigraph.storage.tables.filter import And, FilterValue, IsIn, RowFilter, to_arrow_mask, to_lance
 from omnigraph.storage.tables.handle import SnapshotHandle
-from omnigraph.storage.tables.lance_errors import translated
+from omnigraph.storage.tables.reading import reading
 from omnigraph.storage.tables.recent_rows import in_order
 
 ROW_ID = "_rowid"
@@ -60,7 +60,7 @@ def read_rows(
     fragments: Collection[int] | None = None,
 ) -> pa.Table:
     """Return columns of all rows, or of those in some fragments, with their row ids; in no promised order."""
-    with translated(f"scan of {handle.address.open_uri}"):
+    with reading(handle, "scan"):
         return _scanned(handle, [*columns, ROW_ID], fragments=fragments)
 
 
@@ -118,7 +118,7 @@ def take_rows(handle: SnapshotHandle, row_ids: RowIds, columns: Sequence[str]) -
     Raises:
         InvariantViolation: the version has no row of some id.
     """
-    with translated(f"fetch of rows of {handle.address.open_uri}"):
+    with reading(handle, "fetch of rows"):
         taken = _taken(handle, row_ids, columns)
     if taken.num_rows != len(row_ids):  # the library leaves out what it does not find
         raise InvariantViolation(

@@ -9,7 +9,7 @@ W5  A commit names only files that are there, to their end.
 
 import json
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import cast, final
 
@@ -236,18 +236,19 @@ class TableStager:
         )
 
     def stage_create_indices(
-        self, handle: SnapshotHandle, requests: Sequence[IndexRequest]
+        self, handle: SnapshotHandle, requests: Sequence[IndexRequest], anew: Collection[str] = ()
     ) -> tuple[StagedWrite | None, tuple[PendingColumn, ...]]:
-        """Prepare all missing indexes of a table as one commit.
+        """Prepare all missing indexes of a table as one commit, and those named in `anew` a second time.
 
-        An index that exists is left alone, however little it covers. Without rows there is nothing to build.
-        Returns what was staged, if anything, and the columns that cannot be indexed yet.
+        Any other index that exists is left alone, however little it covers. Without rows there is nothing to
+        build. Returns what was staged, if anything, and the columns that cannot be indexed yet.
         """
-        built, pending = index.build_missing(handle, requests)
-        if not built:
-            return None, pending
-        operation, files = LanceOperation.CreateIndex(built, []), index_files(handle.address, built)
-        return staged_on(handle, "create_indices", operation, files, ids=UNCHANGED), pending
+        made = index.build_missing(handle, requests, anew)
+        if not made.built:
+            return None, made.pending
+        operation = LanceOperation.CreateIndex(list(made.built), list(made.replaced))
+        files = index_files(handle.address, made.built)
+        return staged_on(handle, "create_indices", operation, files, ids=UNCHANGED), made.pending
 
     def stage_unset(self, handle: SnapshotHandle, keys: Sequence[str]) -> StagedWrite:
         """Prepare the removal of keys from the configuration of a table."""

@@ -10,7 +10,6 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import cast, final
@@ -20,11 +19,10 @@ import pyarrow as pa
 from lance import LanceDataset
 from lance.lance import _Session as Session
 
-from omnigraph.core.errors import HistoricalVersionReclaimed, StorageError
+from omnigraph.core.errors import StorageError
 from omnigraph.core.recent import Recent
 from omnigraph.core.together import each
 from omnigraph.storage.files.transactions import UNREADABLE, TransactionInfo, read_transaction
-from omnigraph.storage.files.version_file import version_file_name
 from omnigraph.storage.search.words import AnalysisCache
 from omnigraph.storage.tables.bases import at_home
 from omnigraph.storage.tables.filter import FilterValue, RowFilter, to_lance
@@ -33,6 +31,7 @@ from omnigraph.storage.tables.index import Coverage, index_extents
 from omnigraph.storage.tables.known_ids import ROWS_MAX, KnownIds
 from omnigraph.storage.tables.lance_errors import damage_told, translated
 from omnigraph.storage.tables.listed_refs import listed_refs
+from omnigraph.storage.tables.reading import reading
 from omnigraph.storage.tables.recent_rows import RecentFiles, newest_files, refreshed
 from omnigraph.storage.tables.rows import find_rows
 from omnigraph.storage.versions.newest import NewestVersions, RefStart, RefStarts, RowSequences
@@ -175,7 +174,7 @@ class TableStore:
         with_row_address: bool = False,
     ) -> pa.Table:
         """Return rows, in no promised order."""
-        with _reading(handle, "scan"):
+        with reading(handle, "scan"):
             return handle._dataset.scanner(
                 columns=None if columns is None else list(columns),
                 filter=None if filter is None else to_lance(filter, handle.schema),
@@ -196,7 +195,7 @@ class TableStore:
         batch_size: int | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """Yield rows batch by batch, so that a table need not fit into memory."""
-        with _reading(handle, "scan"):
+        with reading(handle, "scan"):
             yield from handle._dataset.scanner(
                 columns=None if columns is None else list(columns),
                 filter=None if filter is None else to_lance(filter, handle.schema),
@@ -210,7 +209,7 @@ class TableStore:
         """Return how many rows there are, or match."""
         if filter is None:
             return handle.row_count
-        with _reading(handle, "count"):
+        with reading(handle, "count"):
             return handle._dataset.count_rows(filter=to_lance(filter, handle.schema))
 
     def existing_ids(self, handle: SnapshotHandle, ids: Sequence[str]) -> set[str]:
@@ -260,7 +259,7 @@ class TableStore:
         """
         keys = (column,) if isinstance(column, str) else column
         rows = [value if isinstance(value, tuple) else (value,) for value in values]
-        with _reading(handle, "lookup"):
+        with reading(handle, "lookup"):
             return find_rows(
                 handle, keys, rows, columns, with_row_id=with_row_id, with_row_address=with_row_address
             )
@@ -479,22 +478,3 @@ class _IoCounter:
             while self._finished:
                 self._total += self._finished.popleft()
             return self._total
-
-
-@contextmanager
-def _reading(handle: SnapshotHandle, what: str) -> Iterator[None]:
-    """Turn library errors of a read into ours, and name the file if one of the version's is damaged.
-
-    A version that another process has cleaned up since it was opened is said to be that.
-    """
-    try:
-        with damage_told(handle.address, handle.version), translated(f"{what} of {handle.address.open_uri}"):
-            yield
-    except StorageError as error:
-        folder = handle.address.local_path
-        if folder is None or error.kind != "not_found":
-            raise
-        if (folder / version_file_name(handle.version)).exists():
-            raise
-        place = "/".join(TableAddress(handle.address.uri).uri.rsplit("/", 2)[-2:])
-        raise HistoricalVersionReclaimed(table_key=place, version=handle.version) from error
