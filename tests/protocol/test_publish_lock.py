@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 
 import omnigraph
+from omnigraph.client.error_body import error_of
 from omnigraph.commit.publish import publish_lock_file
 from omnigraph.commit.recovery.outcome import SweepResult
 from omnigraph.commit.recovery.sweep import SweepMode, sweep
 from omnigraph.core.errors import BranchNotFound, ConflictError, RecoveryRequired
 from omnigraph.core.failpoint import failpoint
 from omnigraph.graph.graph import Graph
+from omnigraph.wire.error_document import error_document
 from tests.support.books import assert_reopening_changes_nothing
 from tests.support.protocol import sidecars, write_everywhere
 from tests.support.seam import internals
@@ -147,7 +149,14 @@ def test_a_write_that_gets_no_publish_lock_lands_when_it_is_free(
 ) -> None:
     with pytest.raises(ConflictError, match=HELD) as caught:
         add(graph, "late")
-    assert caught.value.recovery_operation_id is not None
+    waiting = caught.value.recovery_operation_id
+    assert waiting is not None
+    document = error_document(caught.value)
+    assert document["recovery_operation_id"] == waiting
+    assert f"do not send it again before operation {waiting} is in" in str(document["error"])
+    told = error_of(409, document, "ConflictError")
+    assert isinstance(told, ConflictError)
+    assert told.recovery_operation_id == waiting
     assert "late" not in names(graph, "Company")
 
     add(graph, "elsewhere", "june")

@@ -75,7 +75,7 @@ def test_a_table_that_was_only_read_and_moved_ends_the_write_before_any_effect(r
         paused_at("write.post_stage_pre_gate", "call", close),
         pytest.raises(ReadSetChanged) as caught,
     ):
-        writer.mutate(HIRE)
+        writer.mutate(HIRE, retry=0)
 
     assert caught.value.recovery_operation_id is None
     assert_settled(root, WITHOUT_IBEX, recoveries=0)

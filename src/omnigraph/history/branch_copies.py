@@ -81,18 +81,29 @@ class BranchCopies:
             GraphDamaged: one is missing although its branch was never deleted.
             StorageError: the folders cannot be read.
         """
+        for ref, named in self.lost():
+            if control in {None, named}:
+                raise _lost(named, "is missing", ref, has_copy=True)
+
+    def lost(self) -> list[tuple[str, str]]:
+        """Return the refs whose control objects are missing although their branches were never deleted (E2).
+
+        Each with the name of the control object.
+
+        Raises:
+            StorageError: the folders cannot be read.
+        """
         root = self._root
         if root is None:
-            return
+            return []
         with translated("look for lost branches"):
             found = [(ref, _control_of(copy)) for ref, copy in self._copies(root)]
-            lost = [
-                (ref, named)
-                for ref, named in found
-                if named is not None and control in {None, named} and not (root / named).exists()
-            ]
-        for ref, named in lost:
-            raise _lost(named, "is missing", ref, has_copy=True)
+            return [(ref, named) for ref, named in found if named is not None and not (root / named).exists()]
+
+    @staticmethod
+    def place(ref: str) -> str:
+        """Return the graph-relative name of the copy of a ref's control object."""
+        return f"{_folder(ref)}/{COPY}"
 
     def refuse_unended(self, ref: str, control: str) -> None:
         """Make sure that a branch whose control object does not name its ref was deleted (E3).

@@ -42,7 +42,7 @@ SLUG_MAX = 40
 ENDED = ""  # the text of an ended control object: its length tells it from others in a listing (N4)
 LISTINGS_MAX = 3  # of a folder whose objects vanish while they are read
 FORMAT = 1
-_PLAIN = re.compile(r"[a-z0-9._-]")
+_NOT_PLAIN = re.compile(r"[^a-z0-9._-]")
 _MEMBERS: dict[str, type | tuple[type, ...]] = {
     "format": int,
     "name": str,
@@ -362,10 +362,7 @@ def _decode(name: str, text: str) -> Branch:
 
 
 def _encode(name: str) -> str:
-    return "".join(
-        character if _PLAIN.fullmatch(character) else "".join(f"%{byte:02X}" for byte in character.encode())
-        for character in name
-    )
+    return _NOT_PLAIN.sub(lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode()), name)
 
 
 def _is_encodable(name: str) -> bool:

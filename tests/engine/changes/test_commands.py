@@ -87,7 +87,7 @@ def test_a_diff_is_one_line_for_each_change(tmp_path: Path, graph: Graph, june: 
 
 
 def test_a_diff_needs_a_target(tmp_path: Path, graph: Graph) -> None:
-    assert invoke("diff", "g", cwd=tmp_path).code == 2
+    assert invoke("diff", "g", cwd=tmp_path).code == 1  # a branch, and no graph
     assert invoke("diff", cwd=tmp_path).code == 2
     assert invoke("diff", "g", "a", "b", "c", cwd=tmp_path).code == 2
     missing = invoke("diff", "g", "nope", cwd=tmp_path)

@@ -18,6 +18,8 @@ from omnigraph.core.failpoint import EXIT_STATUS, failpoint
 from omnigraph.graph.graph import Graph
 from omnigraph.history.branches import mint_ref
 from omnigraph.history.identity import MAIN
+from omnigraph.history.manifest_rows import MANIFEST_DIR
+from omnigraph.operations.verify.report import FileStatus
 from omnigraph.storage.control.locks import wait_for_lock
 from omnigraph.storage.tables.handle import ref_file
 from omnigraph.storage.tables.task_notes import TaskNotes
@@ -427,6 +429,18 @@ def test_nothing_goes_from_a_table_that_has_lost_the_listing_of_a_fork(
         assert opened.verify(deep=True).is_whole
 
 
+@pytest.mark.case("engine", 654)
+def test_a_cut_listing_that_no_commit_recorded_is_found(graph: Graph) -> None:
+    graph.create_branch("june")
+    (ref,) = manifest_refs(graph)
+    listing = Path(graph.uri) / ref_file(MANIFEST_DIR, ref)
+    listing.write_bytes(listing.read_bytes()[:8])
+
+    (found,) = graph.verify().damaged
+
+    assert (found.path, found.status) == (ref_file(MANIFEST_DIR, ref), FileStatus.CHECKSUM)
+
+
 @pytest.mark.case("engine", 655)
 def test_verify_does_not_miss_the_listing_of_a_fork_that_went(graph: Graph) -> None:
     graph.create_branch("june")
@@ -436,6 +450,20 @@ def test_verify_does_not_miss_the_listing_of_a_fork_that_went(graph: Graph) -> N
     graph.merge("june", "main")
     graph.delete_branch("june")
     later(graph, GRACE_S)
+    graph.cleanup(keep=1)
+
+    assert not (Path(graph.uri) / ref_file(entry.location, entry.owner)).exists()
+    assert graph.verify(deep=True).findings == ()
+
+
+@pytest.mark.case("engine", 655)
+def test_verify_does_not_miss_the_listing_of_a_fork_that_went_with_its_type(graph: Graph) -> None:
+    graph.create_branch("june")
+    insert(graph, "jon", "june")  # june's commit records the listing, and june lives on
+    entry = graph.snapshot("june").entry(PERSON)
+    assert entry.owner is not None
+    drop(graph, "june")
+    graph.merge("june", "main")
     graph.cleanup(keep=1)
 
     assert not (Path(graph.uri) / ref_file(entry.location, entry.owner)).exists()

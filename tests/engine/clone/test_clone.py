@@ -24,6 +24,7 @@ from omnigraph.graph.opening import open as open_graph
 from omnigraph.operations.clone.clone import clone
 from omnigraph.operations.clone.journal import JOURNAL
 from omnigraph.operations.verify.verify import verify_place
+from omnigraph.storage.control.probe import PROBE
 from tests.engine.clone.steps import DELETE, INSERT, SCHEMA, UPDATE, history, persons, shown, shown_at
 from tests.support.engine import assert_settled, files, new_graph, reopen
 
@@ -325,6 +326,16 @@ def test_an_unfinished_copy_is_no_graph_and_says_what_it_is(source: Path, tmp_pa
 
     assert files(target) == before
     clone(str(source), str(target))
+    assert shown_at(target) == shown_at(source)
+
+
+def test_what_a_power_cut_left_of_the_probe_is_no_content(source: Path, tmp_path: Path) -> None:
+    target = tmp_path / "copy"
+    target.mkdir()
+    (target / f"{PROBE}01JD0000000000000000000000").write_text("first")
+
+    clone(str(source), str(target))
+
     assert shown_at(target) == shown_at(source)
 
 

@@ -75,3 +75,30 @@ def test_a_copy_reads_all_that_its_source_reads(source: Path, tmp_path: Path) ->
     for place in (source, tmp_path / "clone"):
         with omnigraph.open(place, mode="ro") as graph:
             assert graph.verify(deep=True).is_whole
+
+
+@pytest.mark.case("engine", 720)
+def test_a_commit_in_which_branches_meet_is_copied_from_between_the_gaps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Main's version of the meeting is neither the start of a branch nor of a fork: only its pin names it."""
+    monkeypatch.setenv("OMNIGRAPH_READER_GRACE", "0")
+    with new_graph(tmp_path / "graph", SCHEMA) as graph:
+        graph.mutate(WRITE, params={"n": 0})
+        graph.create_branch("b")
+        graph.mutate(WRITE.replace('"a"', '"b"'), params={"n": 1}, branch="b")
+        graph.mutate(WRITE, params={"n": 2})
+        graph.merge("main", "b")
+        meeting = graph.commits(limit=1)[0].graph_commit_id
+        graph.mutate(WRITE.replace('"a"', '"c"'), params={"n": 3})
+        graph.mutate(WRITE.replace('"a"', '"d"'), params={"n": 4})
+        graph.mutate(WRITE, params={"n": 5}, branch="b")
+        graph.cleanup(keep=1)
+
+    omnigraph.clone(tmp_path / "graph", tmp_path / "clone")
+
+    with omnigraph.open(tmp_path / "clone") as copy:
+        assert copy.query(READ, snapshot=meeting).rows == [{"p.code": "a", "p.weight": 2}]
+        assert copy.merge("b", "main").outcome == "merged"
+        shown = {row["p.code"]: row["p.weight"] for row in copy.query(READ).rows}
+        assert shown == {"a": 5, "b": 1, "c": 3, "d": 4}

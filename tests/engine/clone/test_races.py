@@ -1,11 +1,19 @@
 """What others do to the source and to the target while a copy is made."""
 
+import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from omnigraph.core.errors import AlreadyExistsError, BranchNotFound, CloneUnfinished
+from omnigraph.core.errors import (
+    AlreadyExistsError,
+    BranchNotFound,
+    CloneUnfinished,
+    ConflictError,
+    HistoricalVersionReclaimed,
+)
 from omnigraph.core.failpoint import InjectedFault, failpoint
 from omnigraph.graph.opening import init
 from omnigraph.operations.clone.clone import clone
@@ -14,7 +22,7 @@ from omnigraph.operations.init import INIT_CLAIM
 from omnigraph.operations.verify.verify import verify_place
 from omnigraph.storage.tables.handle import TableAddress
 from omnigraph.storage.tables.table import TableStore
-from tests.engine.clone.steps import INSERT, SCHEMA, shown, shown_at
+from tests.engine.clone.steps import INSERT, SCHEMA, persons, shown, shown_at
 from tests.support.engine import files, reopen
 from tests.support.seam import patched
 
@@ -197,3 +205,65 @@ def test_an_init_finds_that_a_copy_has_begun(source: Path, tmp_path: Path) -> No
     assert refused == [True]
     assert not (target / JOURNAL).exists()
     assert shown_at(target) == shown_at(source)
+
+
+def cleaned(source: Path, *, with_write: bool) -> Callable[[], None]:
+    """Return a call that cleans the source up the first time; who comes meanwhile waits for it."""
+    lock, is_due = threading.Lock(), [True]
+
+    def clean() -> None:
+        with lock:
+            if is_due.pop() if is_due else False:
+                with reopen(source) as graph:
+                    if with_write:
+                        graph.mutate(INSERT, params={"n": "n0"})
+                    assert graph.cleanup(1).old_versions_removed
+
+    return clean
+
+
+@pytest.mark.case("engine", 727)
+@pytest.mark.parametrize("place", ["clone.before_file", "clone.post_journal_pre_copy"])
+@pytest.mark.parametrize("with_write", [False, True], ids=["cleanup", "write and cleanup"])
+def test_a_cleanup_beside_a_copy(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, with_write: bool
+) -> None:
+    """A cleanup alone moves no branch: what it took is left out of the copy, as in the source."""
+    monkeypatch.setenv("OMNIGRAPH_READER_GRACE", "0")
+    target = tmp_path / "copy"
+
+    with failpoint(place, "call", cleaned(source, with_write=with_write)):
+        clone(str(source), str(target))
+
+    with reopen(source) as graph, reopen(target) as copy:
+        for branch in graph.branches():
+            tables = [each.table("Person", branch=branch).to_pylist() for each in (graph, copy)]
+            expected, found = ([row for row in rows if row["name"] != "n0"] for rows in tables)
+            assert found == expected, branch  # the write may have come after the capture
+        assert copy.verify(deep=True).is_whole
+        copy.mutate(INSERT, params={"n": "mine"})
+        for commit in copy.commits():
+            with suppress(HistoricalVersionReclaimed):
+                persons(copy, commit.graph_commit_id)
+
+
+@pytest.mark.case("engine", 727)
+def test_a_copy_beside_cleanups_without_end_says_so_and_goes_on(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMNIGRAPH_READER_GRACE", "0")
+    patched(monkeypatch, "omnigraph.operations.clone.clone.ATTEMPTS_MAX", 1)
+    target = tmp_path / "copy"
+
+    with (
+        failpoint("clone.before_file", "call", cleaned(source, with_write=False)),
+        pytest.raises(ConflictError, match="run the same copy again"),
+    ):
+        clone(str(source), str(target))
+    with pytest.raises(CloneUnfinished):
+        reopen(target, mode="ro")
+
+    clone(str(source), str(target))
+    with reopen(source) as graph, reopen(target) as copy:
+        assert copy.table("Person").equals(graph.table("Person"))
+    assert verify_place(str(target)).is_whole

@@ -301,21 +301,36 @@ def test_a_key_that_is_there_twice_is_counted(graph: Graph) -> None:
     assert verify_place(graph.uri, branch="review").repeated == ()
 
 
-@pytest.mark.case("engine", 455)
-def test_a_recorded_copy_of_a_transaction_may_be_gone(graph: Graph) -> None:
+def record(graph: Graph, item: FileSum) -> None:
+    """Let a commit say that it wrote a file."""
     coordinator = internals(graph).parts.coordinator
     handle = coordinator.manifest.open_fresh(coordinator.address())
     rows = coordinator.manifest.read(handle, columns=None, with_places=True).to_pylist()
     commit = next(row for row in rows if row["object_type"] == "graph_commit")
-    copy = FileSum("nodes/1-2/_transactions/1-abc.txn", 10, "0123456789abcdef")
     place = commit.pop(ROW_ADDRESS)
-    recorded = rows_table([commit | {"base_objects": encode_sums([copy])}])
+    recorded = rows_table([commit | {"base_objects": encode_sums([item])}])
     coordinator.manifest.publish(handle, recorded, commit_id="recorded", replaced=[place])
+
+
+@pytest.mark.case("engine", 455)
+def test_a_recorded_copy_of_a_transaction_may_be_gone(graph: Graph) -> None:
+    copy = FileSum("nodes/1-2/_transactions/1-abc.txn", 10, "0123456789abcdef")
+    record(graph, copy)
 
     report = graph.verify()
 
     assert report.is_whole
     assert copy.path not in statuses(report)
+
+
+@pytest.mark.case("engine", 392)
+def test_what_a_commit_recorded_is_missed_where_no_version_names_it(graph: Graph) -> None:
+    lost = FileSum("nodes/1-2/data/lost.lance", 10, "0123456789abcdef")
+    record(graph, lost)
+
+    (found,) = graph.verify().damaged
+
+    assert (found.path, found.status) == (lost.path, FileStatus.MISSING)
 
 
 def test_what_a_branch_gave_to_main_stays_recorded_when_it_is_deleted(graph: Graph) -> None:

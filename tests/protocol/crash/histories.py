@@ -10,6 +10,7 @@ from typing import Literal
 
 from omnigraph.commit.recovery.kinds import RecoveryKind
 from omnigraph.graph.graph import Graph
+from omnigraph.history.commits import GraphCommit
 from tests.models.histories.contents import Contents, difference
 from tests.models.histories.operations import Operation, apply
 from tests.models.histories.reading import check_whole, read_contents
@@ -80,20 +81,21 @@ def check_history(graph: Graph, reports: Reports) -> dict[str, int]:
         if record.recovery_kind is RecoveryKind.ROLLED_FORWARD and record.recovery_for_actor is not None
     }
     commits = list(reversed(graph.commits()))
-    own = {commit.actor_id: commit.graph_commit_id for commit in commits}
+    own = {name: commit.graph_commit_id for commit in commits for name in _writers(commit)}
     contents = Contents()
     seen: set[str] = set()
     for commit in commits:
-        name = commit.actor_id
-        if name == "omnigraph:recovery":
-            name = forward.get(commit.graph_commit_id)
-            if name in own:
+        names = _writers(commit)
+        if names == ["omnigraph:recovery"]:
+            names = [forward.get(commit.graph_commit_id)]
+            if names[0] in own:
                 continue  # the writer had published; recovery finished the books
-        if name is None or name not in reports.writes:
-            continue
-        assert name not in seen, f"{name} is visible twice"
-        seen.add(name)
-        contents = apply(contents, reports.writes[name].operation)
+        for name in names:
+            if name is None or name not in reports.writes:
+                continue
+            assert name not in seen, f"{name} is visible twice"
+            seen.add(name)
+            contents = apply(contents, reports.writes[name].operation)
     found = read_contents(graph)
     assert difference(found, contents) == ""
     for name, write in reports.writes.items():
@@ -104,6 +106,11 @@ def check_history(graph: Graph, reports: Reports) -> dict[str, int]:
     _check_recovered(reports, {record.recovery_for_actor for record in records} - {None})
     kinds = Counter(record.recovery_kind.value for record in records)
     return {"commits": len(commits), "visible": len(seen), "recoveries": len(records), **kinds}
+
+
+def _writers(commit: GraphCommit) -> list[str | None]:
+    """Return whose writes a commit has, in their order: several if they were committed together."""
+    return [item.actor_id for item in commit.operations] or [commit.actor_id]
 
 
 def _check_recovered(reports: Reports, recovered: "set[str | None]") -> None:

@@ -117,7 +117,7 @@ def look(graph: Graph) -> Seen:
 def write_everywhere(graph: Graph) -> None:
     """Add a row to every table of every branch: that works only where all of them stand at their pins."""
     for branch in graph.branches():
-        graph.load(records(EXTRA), "merge", index=False, branch=branch)
+        graph.load(records(EXTRA), "merge", index=False, branch=branch, retry=0)
 
 
 def _plain(value: object) -> object:

@@ -78,7 +78,7 @@ class Bench:
         """Look at every variant of what is on the disk now."""
         self.tally.cuts += 1
         for variant in VARIANTS:
-            image = self.folder / "image"
+            image = self.folder / "images" / "image"  # not beside the disk: what opens an image syncs, too
             self.tally.unsafe_files += disk.image(image, variant, seed=self.tally.images)
             self.tally.images += 1
             try:

@@ -89,6 +89,27 @@ def test_a_folded_manifest_is_on_the_disk_when_the_publish_returns(
     assert all(disk.is_safe(path) for path in new)
 
 
+def test_what_others_published_without_a_sync_is_on_the_disk_before_it_is_built_on(tmp_path: Path) -> None:
+    root = tmp_path / "graph"
+    new_graph(root).close()
+    with omnigraph.open(root) as graph:
+        graph.mutate(TOUCH)
+        disk = Disk(root, tmp_path / "shadow")
+        disk.start()
+        before = files_of(root)
+        with disk.watching(lambda: None):
+            with omnigraph.open(root, durability="process") as other:
+                other.mutate(TOUCH)
+                other.mutate(TOUCH)
+            others = {path for path in files_of(root) - before if "__manifest" in path.parts}
+            assert not any(disk.is_safe(path) for path in others)
+
+            graph.mutate(TOUCH)
+
+    assert sum(is_version(path, of_manifest=True) for path in others) == 2
+    assert all(disk.is_safe(path) for path in others)
+
+
 def test_all_files_of_a_merge_are_on_the_disk_when_it_is_published(tmp_path: Path) -> None:
     """Each step of a merge is staged after the one before it is committed, and synced on its own."""
     root = tmp_path / "graph"

@@ -198,7 +198,7 @@ def test_tables_that_are_committed_at_once_land_together_or_not_at_all(
             failpoint("write.post_gate_pre_sidecar", call=come_first),
             pytest.raises(ExpectedVersionMismatch) as caught,
         ):
-            graph.mutate(both)
+            graph.mutate(both, retry=0)
 
         is_left = len(moved) == 1
         assert (caught.value.recovery_operation_id is not None) == is_left

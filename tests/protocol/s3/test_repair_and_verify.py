@@ -19,6 +19,7 @@ from omnigraph.operations.verify.verify import verify_place
 from omnigraph.storage.control.uri import GraphRoot
 from tests.support.in_process import invoke
 from tests.support.protocol import BEFORE, SCHEMA, paused_at, records
+from tests.support.seam import internals
 
 pytestmark = pytest.mark.slow
 
@@ -115,3 +116,22 @@ def test_a_live_writer_is_waited_for_and_a_dead_one_is_named(graph: Graph, root:
         graph.mutate(TOUCH)
     with pytest.raises(PendingRecovery, match="reopen it read-write first"):
         other.repair()
+
+
+@pytest.mark.case("engine", 724)
+def test_a_lost_control_object_of_a_branch_with_commits_is_found(root: GraphRoot) -> None:
+    with omnigraph.init(root.uri, SCHEMA) as graph:
+        graph.load(records(BEFORE), "append", index=False)
+        for name in ("june", "july"):
+            graph.create_branch(name)
+            graph.mutate('query q() { insert Person { name: "zoe" } }', branch=name)
+        graph.delete_branch("july")
+        assert graph.verify().is_whole
+        adapter = internals(graph).parts.adapter
+        kept = adapter.read_text("__branches/june.json")
+        adapter.delete("__branches/june.json")
+
+        [found] = graph.verify().findings
+        assert (found.kind.value, found.where) == ("control_file", "__branches/june.json")
+        adapter.write_text("__branches/june.json", kept)
+        assert graph.verify().is_whole

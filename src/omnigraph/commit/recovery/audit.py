@@ -7,11 +7,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from omnigraph.commit.parts import Parts
+from omnigraph.commit.parts import RECOVERIES_DATASET, Parts
 from omnigraph.commit.recovery.kinds import RecoveryKind
 from omnigraph.commit.sidecar import Outcome, Sidecar
+from omnigraph.core.errors import OmnigraphError, StorageError
 from omnigraph.core.failpoint import hit
+from omnigraph.core.values import read_json
+from omnigraph.storage.control.object_store import StorageAdapter
 from omnigraph.storage.files.added_files import files_between
+from omnigraph.storage.files.sums import FileSum, decode_sums, encode_sums
 from omnigraph.storage.versions.newest import write_mark
 
 _FIELDS: "list[pa.Field[pa.DataType]]" = [
@@ -24,6 +28,7 @@ _FIELDS: "list[pa.Field[pa.DataType]]" = [
     pa.field("created_at", pa.timestamp("us"), nullable=False),
 ]
 AUDIT_SCHEMA = pa.schema(_FIELDS)
+SUMS_NOTE = f"{RECOVERIES_DATASET}/_sums"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +87,34 @@ def _append(parts: Parts, **values: str | None) -> None:
     address = parts.audit_address
     parts.audit.append(address, pa.Table.from_pylist([row], schema=AUDIT_SCHEMA))
     newest = parts.store.latest_version(address)
+    files = files_between(parts.store, address, older=None, newer=newest)
     if parts.syncer.is_active:
-        parts.syncer.sync(files_between(parts.store, address, older=None, newer=newest), stage="table")
+        parts.syncer.sync(files, stage="table")
+    _note_sums(parts, files)
     if address.local_path is not None:
         write_mark(address.local_path, newest, is_synced=parts.syncer.is_active)
+
+
+def noted_audit_sums(adapter: StorageAdapter) -> tuple[FileSum, ...]:
+    """Return what the last row noted about the files of the audit; nothing where no such note can be read."""
+    try:
+        lines = read_json(adapter.read_text_if_exists(SUMS_NOTE) or "[]")
+        return tuple(decode_sums([str(line) for line in lines]))
+    except (OmnigraphError, ValueError, TypeError):
+        return ()
+
+
+def _note_sums(parts: Parts, files: Sequence[str]) -> None:
+    """Note what the files of the audit hold, for `verify`: no commit records them.
+
+    Files are never changed, so a note of another process that is newer or older than ours is true as well.
+    """
+    try:
+        lines = encode_sums(parts.summer.sum(files))
+        if lines is not None:
+            parts.adapter.write_text(SUMS_NOTE, json.dumps(lines))
+    except StorageError as error:  # the row is there, which is what counts
+        parts.warn(f"checksums of the recovery audit could not be noted: {error}")
 
 
 def _decode(row: dict[str, Any], created_at: int) -> RecoveryRecord:

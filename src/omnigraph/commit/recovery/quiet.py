@@ -69,7 +69,7 @@ def refuse_pending(
     parts: Parts,
     operation: str,
     *,
-    wait_s: float = WAIT_S,
+    wait_s: float | None = None,
     clock: Callable[[], float] = time.monotonic,
     pause: Callable[[float], None] = time.sleep,
 ) -> None:
@@ -79,7 +79,7 @@ def refuse_pending(
         PendingRecovery: a dead writer has left one, or a live one does not finish.
         StorageError: that cannot be told.
     """
-    deadline = clock() + wait_s
+    deadline = clock() + (WAIT_S if wait_s is None else wait_s)
     awaited: set[str] | None = None
     while True:
         pending = list_pending(parts)

@@ -14,6 +14,7 @@ from omnigraph.history.state import ManifestState
 from omnigraph.operations.changes.sides import as_changes, changed_rows, differing, side_of
 from omnigraph.operations.context import OpenGraph
 from omnigraph.operations.pin import find_commit
+from omnigraph.operations.reclaimed import reading_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,8 @@ class CommitChanges:
         return self._between(before, after, beyond)
 
     def _between(self, before: Side, after: Side, beyond: Position | None) -> Iterator[EntityChange]:
-        with self.graph.parts.readers.reading(before.snapshot, after.snapshot):
+        shown = before.snapshot, after.snapshot
+        with self.graph.parts.readers.reading(*shown), reading_of(self.graph, *shown):
             yield from changes_between(self.graph, before, after, self.filter, beyond)
 
 

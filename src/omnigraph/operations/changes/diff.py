@@ -10,6 +10,7 @@ from omnigraph.history.state import Snapshot
 from omnigraph.operations.changes.sides import as_changes, changed_rows, differing, side_of
 from omnigraph.operations.context import OpenGraph
 from omnigraph.operations.pin import Target, read_target
+from omnigraph.operations.reclaimed import reading_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +35,18 @@ class Diff:
 
     def __iter__(self) -> Iterator[EntityChange]:
         """Yield the changes: nodes before edges, then by type, then by id."""
-        for rows in changed_rows(self.graph, self.pairs, self.filter):
-            yield from as_changes(rows)
+        with reading_of(self.graph, self.from_snapshot, self.to_snapshot):
+            for rows in changed_rows(self.graph, self.pairs, self.filter):
+                yield from as_changes(rows)
 
     def stat(self) -> tuple[TableCounts, ...]:
         """Count the changes of each table that has any, without building their images."""
         self.graph.require_open()
-        counted = [
-            (pair.type.table_key, count_changes(self.graph.parts.store, pair, self.filter))
-            for pair in self.pairs
-        ]
+        with reading_of(self.graph, self.from_snapshot, self.to_snapshot):
+            counted = [
+                (pair.type.table_key, count_changes(self.graph.parts.store, pair, self.filter))
+                for pair in self.pairs
+            ]
         return tuple(
             TableCounts(table_key, of[Op.INSERT], of[Op.UPDATE], of[Op.DELETE])
             for table_key, of in counted

@@ -5,8 +5,12 @@ from typing import Any
 from omnigraph.catalog.arrow_schema import with_moments
 from omnigraph.core.errors import EntityNotFound
 from omnigraph.core.values import is_text
+from omnigraph.history.branches import trimmed_name
+from omnigraph.history.identity import branch_name
+from omnigraph.history.state import Snapshot
 from omnigraph.operations.context import OpenGraph
 from omnigraph.operations.pin import Target, pin_table, read_target
+from omnigraph.operations.reclaimed import at_head, reading_of
 
 
 def entity_at(
@@ -20,11 +24,19 @@ def entity_at(
         PolicyDenied: the actor may not read the target's branch.
         HistoricalVersionReclaimed: the table's version was cleaned up.
     """
-    snapshot = read_target(graph, target, actor)
+    shown = read_target(graph, target, actor)
     store = graph.parts.store
-    handle = pin_table(graph, snapshot, type_name).open(store)
-    rows = store.rows_by_id(handle, [entity_id]) if is_text(entity_id) else None
-    found = [] if rows is None else with_moments(rows).to_pylist()
+
+    def read(snapshot: Snapshot) -> list[dict[str, Any]]:
+        handle = pin_table(graph, snapshot, type_name).open(store)
+        return with_moments(store.rows_by_id(handle, [entity_id])).to_pylist() if is_text(entity_id) else []
+
+    branch = branch_name(shown.branch)
+    if not isinstance(target, Snapshot) and trimmed_name(target) == branch:
+        found = at_head(graph, lambda: graph.newest(branch), lambda state: read(state.snapshot()))
+    else:
+        with reading_of(graph, shown):
+            found = read(shown)
     if not found:
         raise EntityNotFound(type_name, entity_id)
     return dict(found[0])

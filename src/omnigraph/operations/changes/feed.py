@@ -140,7 +140,10 @@ def feed_scope(graph: OpenGraph, state: ManifestState, wanted: ChangeFilter) -> 
 
 @dataclass(frozen=True, slots=True)
 class ChangeFeed:
-    """The blocks of a branch up to its head; `cursor` is known once all have been taken."""
+    """The blocks of a branch up to its head; `cursor` is known once all have been taken.
+
+    So it is when a commit cannot be shown, because the schema changed or it was cleaned up: it is before it.
+    """
 
     graph: OpenGraph
     position: FeedPosition
@@ -156,17 +159,18 @@ class ChangeFeed:
         with self.graph.parts.readers.reading() as reader:  # from the first poll on to the end
             position: FeedPosition | None = self.position
             while position is not None:
-                page = _poll(
-                    self.graph,
-                    position,
-                    self.filter,
-                    reader,
-                    branch=self.branch,
-                    size=self.size,
-                    actor=self.actor,
-                )
+                page = self._page(position, reader)
                 yield from page.blocks
                 position = self._following(page)
+
+    def _page(self, position: FeedPosition, reader: Reader) -> ChangeFeedPage:
+        """Return the next page; where a commit cannot be shown, the cursor before it is known."""
+        branch, size, actor = self.branch, self.size, self.actor
+        try:
+            return _poll(self.graph, position, self.filter, reader, branch=branch, size=size, actor=actor)
+        except (ChangeFeedGap, ChangeSchemaBoundary) as refused:
+            self._end.extend([] if refused.cursor is None else [refused.cursor])
+            raise
 
     def _following(self, page: ChangeFeedPage) -> FeedPosition | None:
         if page.next_page_token is not None:
@@ -261,6 +265,7 @@ def _fill(
             if done != begun.done:  # what was read is delivered; the next poll meets the obstacle first
                 return ChangeFeedPage(tuple(blocks), cursor=cursor, caught_up=False)
             if isinstance(error, ChangeSchemaBoundary):
+                error.cursor = cursor
                 raise
             gone = commit.graph_commit_id
             raise ChangeFeedGap(cursor=cursor, first_unreadable_commit_id=gone) from error

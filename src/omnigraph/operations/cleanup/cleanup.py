@@ -20,6 +20,7 @@ from dataclasses import replace
 
 from omnigraph.commit.parts import Parts
 from omnigraph.commit.recovery.quiet import refuse_pending
+from omnigraph.commit.retention import Limits
 from omnigraph.commit.schema_lock import living_holder
 from omnigraph.commit.trim import TrimmedManifest, trim_manifests
 from omnigraph.commit.write import refuse_drift
@@ -76,11 +77,25 @@ def cleanup(
         DriftNeedsRepair: a table of main is ahead of its pin, and nothing says why.
         OmnigraphError: a live branch cannot be read; nothing was removed.
     """
-    parts = graph.parts
-    limits = given_limits(keep, older_than, grace_s=_grace_s(parts))
+    limits = given_limits(keep, older_than, grace_s=_grace_s(graph.parts))
     graph.enter(actor, "admin", None)
     if not dry_run:
         graph.require_writable()
+    return _clean(graph, limits, dry_run=dry_run, progress=progress)
+
+
+def preview(graph: OpenGraph, *, keep: int) -> CleanupResult:
+    """Return what a cleanup would remove, for a verb that has asked for its own grant.
+
+    Raises:
+        OmnigraphError: as `cleanup`.
+    """
+    limits = given_limits(keep, None, grace_s=_grace_s(graph.parts))
+    return _clean(graph, limits, dry_run=True, progress=silent)
+
+
+def _clean(graph: OpenGraph, limits: Limits, *, dry_run: bool, progress: CleanupCallback) -> CleanupResult:
+    parts, keep = graph.parts, limits.keep
     refuse_pending(parts, "cleanup")
     hit("cleanup.post_check_pre_gates")
     with _gates(graph):

@@ -10,6 +10,8 @@ G4  A run that was killed is continued by the next one: what is there and whole 
     source may be another copy of the same graph by then, written apart from it: names that it would use, too,
     prove nothing.
 G5  Nothing of the source is changed, and nothing of a place that holds anything else.
+G6  What a deletion or a cleanup takes from the source meanwhile is no damage: the copy is begun anew from
+    what is there, and goes on with what it has.
 """
 
 import tempfile
@@ -19,7 +21,13 @@ from pathlib import Path
 
 from omnigraph.bulk.connect.progress import ProgressCallback, Stage, silent
 from omnigraph.commit.parts import Parts
-from omnigraph.core.errors import AlreadyExistsError, AlreadyInitialized, BadRequest, StorageError
+from omnigraph.core.errors import (
+    AlreadyExistsError,
+    AlreadyInitialized,
+    BadRequest,
+    ConflictError,
+    StorageError,
+)
 from omnigraph.core.failpoint import hit
 from omnigraph.core.together import each
 from omnigraph.core.values import is_count, shown
@@ -41,8 +49,9 @@ from omnigraph.operations.open import make_parts
 from omnigraph.storage.control.durability import Durability, setting_from_environment
 from omnigraph.storage.control.file_copy import FilePlace, checksum_of, copy_file, file_place
 from omnigraph.storage.control.probe import PROBE, probe_store
+from omnigraph.storage.control.stored_files import remove_files
 from omnigraph.storage.control.uri import GraphRoot, is_temporary, refuse_file
-from omnigraph.storage.files.version_file import renumbered, version_file_name
+from omnigraph.storage.files.version_file import renumbered, version_file_name, version_of_file_name
 from omnigraph.storage.tables.handle import TableAddress
 from omnigraph.storage.tables.manifest_table import ManifestTable
 from omnigraph.storage.tables.refs import refuse_without_refs
@@ -114,19 +123,30 @@ def clone(
     run = _Run(from_parts, to_parts, files, journal, progress)
     if _take(run):
         return _ended_before(run, captured)
-    for _ in range(ATTEMPTS_MAX - 1):
+    place = file_place(from_parts.root)
+    for left in reversed(range(ATTEMPTS_MAX)):
+        lengths = place.lengths()
         try:
-            return _copied(run, captured, depth)
+            return _copied(run, captured, lengths, depth)
         except StorageError as error:
             if not is_gone(error):
                 raise
             later = without_deleted(from_parts, captured)
             if branches is not None or later.versions == captured.versions:
                 later = capture(from_parts, branches=branches, at=at)
-            if later.versions == captured.versions:
-                raise  # nobody has removed it meanwhile
+            if later.versions == captured.versions and lengths.keys() <= place.lengths().keys():
+                raise  # nobody has removed anything meanwhile (G6)
+            if not left:
+                raise _too_fast(from_parts.root) from error
             captured = later
-    return _copied(run, captured, depth)
+    raise AssertionError("unreachable: the loop returns or raises")
+
+
+def _too_fast(source: GraphRoot) -> ConflictError:
+    return ConflictError(
+        f"files of {source.uri} were removed each time that they were copied, by cleanups or deletions of "
+        "branches: run the same copy again, which goes on with what it has"
+    )
 
 
 def _check_choice(branches: Sequence[str] | None, at: str | None, depth: int | None) -> None:
@@ -162,11 +182,7 @@ def _take(run: _Run) -> bool:
     hit("clone.post_journal_pre_copy")
     if is_continued:
         return is_shown(parts.adapter)
-    others = {
-        name
-        for name in run.files.everything()
-        if name != JOURNAL and not name.startswith(PROBE) and not _is_begun(name)
-    }
+    others = {name for name in run.files.everything() if name != JOURNAL and not _is_begun(name)}
     if others:
         parts.adapter.delete(JOURNAL)
         raise AlreadyExistsError(
@@ -177,7 +193,7 @@ def _take(run: _Run) -> bool:
 
 def _is_begun(path: str) -> bool:
     """Return whether a file is what a run leaves that dies before there is a journal."""
-    return is_temporary(path) and path.startswith((f"{JOURNAL}#", PROBE))
+    return path.startswith(PROBE) or (is_temporary(path) and path.startswith(f"{JOURNAL}#"))
 
 
 def _ended_before(run: _Run, captured: Capture) -> CloneResult:
@@ -196,12 +212,13 @@ def _ended_before(run: _Run, captured: Capture) -> CloneResult:
     return _result(run, captured, {}, (), ())
 
 
-def _copied(run: _Run, captured: Capture, depth: int | None) -> CloneResult:
+def _copied(run: _Run, captured: Capture, lengths: Mapping[str, int], depth: int | None) -> CloneResult:
     """Copy tables and branches, then what names them, and the version of main's manifest last (G3)."""
-    needs = needs_of(run.source, captured, file_place(run.source.root).lengths(), depth=depth)
+    needs = needs_of(run.source, captured, lengths, depth=depth)
     last = f"{MANIFEST_DIR}/{version_file_name(captured.main.version)}"
     lacking = _lacking(run, [file for file in needs.files if file.path != last])
     _copy_files(run, lacking)
+    _remove_unneeded(run, needs)
     run.files.finish()
     hit("clone.post_files_pre_control")
     check_journal(run.target.adapter, run.target.root, run.journal)
@@ -232,6 +249,17 @@ def _lacking(run: _Run, files: Sequence[NeededFile]) -> list[NeededFile]:
 
     found = each(is_there, files, at_once=True, most=FILES_AT_ONCE)
     return [file for file, is_found in zip(files, found, strict=True) if not is_found]
+
+
+def _remove_unneeded(run: _Run, needs: Needs) -> None:
+    """Remove version files that an earlier attempt has copied and that the source has lost since (G6).
+
+    What such a version names may not have been copied, and a version that is listed is whole.
+    """
+    needed = {file.path for file in needs.files}
+    names = (path for path in run.files.lengths() if path not in needed)
+    unneeded = [path for path in names if version_of_file_name(path.rpartition("/")[2]) is not None]
+    remove_files(run.target.root, unneeded)
 
 
 def _is_of_one_writer(path: str) -> bool:

@@ -17,7 +17,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from posixpath import normpath
 
-from omnigraph.commit.parts import Parts
+from omnigraph.commit.parts import RECOVERIES_DATASET, Parts
+from omnigraph.commit.recovery.audit import noted_audit_sums
 from omnigraph.core.errors import OmnigraphError
 from omnigraph.history.branches import trimmed_name
 from omnigraph.history.copied import read_copied
@@ -145,6 +146,8 @@ def _look(parts: Parts, files: GraphFiles, branch: str | None) -> _Look:
     look = _Look(tuple(found.name for found in chosen), reclaimed_below=retention_as_far_as_readable(parts))
     for found in chosen:
         _follow(parts, files, found, look)
+    if branch is None:
+        _add_audit(parts, files, look.needs)
     gone = [path for path, need in look.needs.items() if _is_reclaimed(look, files, path, need)]
     for path in gone:
         del look.needs[path]
@@ -196,6 +199,17 @@ def _follow(parts: Parts, files: GraphFiles, branch: BranchIdentity, look: _Look
         if _add_version(files, ref_path(place, table_ref), version, look.needs):
             _add_listing(files, place, table_ref, look.needs)
     _add_sums(files, recorded, look.needs)
+
+
+def _add_audit(parts: Parts, files: GraphFiles, needs: dict[str, _Needs]) -> None:
+    """Add the newest version of the audit, with what was noted about its files."""
+    newest = files.newest_version(RECOVERIES_DATASET)
+    if newest is None:
+        return
+    _add_version(files, RECOVERIES_DATASET, newest, needs)
+    for item in noted_audit_sums(parts.adapter):
+        if item.path in needs:
+            needs[item.path].sum = item
 
 
 def _add_sums(files: GraphFiles, sums: Mapping[str, FileSum], needs: dict[str, _Needs]) -> None:

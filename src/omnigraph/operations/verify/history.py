@@ -25,6 +25,7 @@ from omnigraph.history.identity import MAIN, BranchIdentity, stored_name
 from omnigraph.history.lineage import MERGED_HISTORY, ChainedLog, ChainPlace
 from omnigraph.history.state import ManifestState
 from omnigraph.operations.verify.control_files import control_findings, holder_as_far_as_readable
+from omnigraph.operations.verify.lost import lost_findings
 from omnigraph.operations.verify.report import FINDINGS_MAX, FindingKind, VerifyFinding
 from omnigraph.storage.control.object_store import StorageAdapter
 
@@ -92,6 +93,7 @@ def _look(parts: Parts, names: Sequence[str]) -> HistoryLook:
     for look in looks:
         findings += _table_findings(parts, look)
     findings += control_findings(parts)
+    findings += lost_findings(parts, states, is_quiet=lambda: not list_pending(parts))
     drift, pending = _drift_findings(parts, looks)
     return HistoryLook(tuple(looks), (*findings, *drift), pending)
 

@@ -32,6 +32,7 @@ class FindingKind(StrEnum):
     SCHEMA = "schema"
     SIDECAR = "sidecar"
     CONTROL_FILE = "control_file"
+    AUDIT = "audit"
     TABLE = "table"
     PIN = "pin"
     COLUMNS = "columns"
@@ -72,6 +73,12 @@ _EXPLAINED: dict[FindingKind, tuple[str, str]] = {
         "what the graph has noted about itself cannot be read: changes of the schema, cleanups or copies "
         "are refused",
         "put the file back from a copy of the graph",
+    ),
+    FindingKind.AUDIT: (
+        "which unfinished writes were settled, and how, is not known; no row is concerned. Where it cannot "
+        "be read, what dead writers leave is not settled, and the graph does not open for writing then",
+        "put _graph_commit_recoveries.lance back from a copy of the graph; or, where it cannot be read, move "
+        "that folder out of the graph: a new one is begun, and the record of the past is given up",
     ),
     FindingKind.TABLE: ("queries of this table fail", _GO_BACK),
     FindingKind.PIN: (

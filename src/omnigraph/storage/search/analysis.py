@@ -20,7 +20,7 @@ from omnigraph.core.arrays import RowIds
 from omnigraph.storage.search.search import ANALYSIS
 from omnigraph.storage.search.words import AnalysedRows, AnalysisCache
 from omnigraph.storage.tables.handle import SnapshotHandle
-from omnigraph.storage.tables.lance_errors import translated
+from omnigraph.storage.tables.reading import reading
 
 BATCH_CHARACTERS = 1_000_000  # of one call of the analyser, so that its tokens stay within some tens of MB
 
@@ -32,13 +32,13 @@ def analysed(
     chosen = None if fragments is None else set(fragments)
     for fragment in handle._dataset.get_fragments():
         if chosen is None or fragment.fragment_id in chosen:
-            with translated(f"text of {handle.address.open_uri}"):
+            with reading(handle, "text"):
                 yield _of_fragment(cache, handle, column, fragment)
 
 
 def column_bytes(handle: SnapshotHandle, column: str) -> int:
     """Return how many bytes a column takes on disk, deleted rows included."""
-    with translated(f"size of {handle.address.open_uri}"):
+    with reading(handle, "size"):
         fields = {field.name(): field.id() for field in handle._dataset.lance_schema.fields()}
         statistics = handle._dataset.stats.data_stats()
     described = cast("list[FieldStatistics]", statistics.fields)  # typed as a single one by the library

@@ -20,7 +20,7 @@ from lance.query import MatchQuery
 from omnigraph.core.arrays import Floats, RowIds
 from omnigraph.storage.tables.handle import SnapshotHandle
 from omnigraph.storage.tables.index import TEXT_ANALYSIS, TEXT_SUFFIX, VECTOR_SUFFIX, name_of
-from omnigraph.storage.tables.lance_errors import translated
+from omnigraph.storage.tables.reading import reading
 
 TOKEN_CHARACTERS_MAX = 40  # of the language specification, 3.9; longer ones are not words
 FUZZY_EDITS_MAX = 2  # of the library's automaton; more edits are looked for by a scan
@@ -117,7 +117,7 @@ def search_vector(
     """
     nearest: dict[str, object] = {"column": column, "q": vector, "k": limit, "metric": "l2"}
     nearest |= {"use_index": False} if probes is None else {"minimum_nprobes": probes}
-    with translated(f"vector search in {handle.address.open_uri}"):
+    with reading(handle, "vector search"):
         scanner = handle._dataset.scanner(
             columns=["_rowid", "_distance", column],
             nearest=nearest,
@@ -133,7 +133,7 @@ def vectors_of(
     handle: SnapshotHandle, column: str, row_ids: RowIds | None
 ) -> tuple[RowIds, npt.NDArray[np.float32]]:
     """Return the rows among these, or among all, that have a vector, and a matrix of the vectors."""
-    with translated(f"vectors of {handle.address.open_uri}"):
+    with reading(handle, "vectors"):
         if row_ids is None:
             found = handle._dataset.scanner(columns=[column, "_rowid"]).to_table()
         else:
@@ -159,7 +159,7 @@ def _matrix(
 def id_order(handle: SnapshotHandle, row_ids: RowIds) -> RowIds:
     """Return each row's place in the order of their ids, for rows that the version has."""
     dataset = handle._dataset
-    with translated(f"ids of {handle.address.open_uri}"):
+    with reading(handle, "ids"):
         if len(row_ids) * PASS_SHARE <= handle.row_count:
             ids = dataset._take_rows(pa.array(row_ids, pa.uint64()), columns=["id"])["id"]
         else:
@@ -186,7 +186,7 @@ def _cover(handle: SnapshotHandle, name: str) -> IndexCover | None:
 
 
 def _described_cover(handle: SnapshotHandle, name: str) -> IndexCover | None:
-    with translated(f"indexes of {handle.address.open_uri}"):
+    with reading(handle, "indexes"):
         described = [item for item in handle._dataset.describe_indices() if name_of(item) == name]
     if not described:
         return None
@@ -202,7 +202,7 @@ def _described_cover(handle: SnapshotHandle, name: str) -> IndexCover | None:
 def _text_rows(
     handle: SnapshotHandle, query: MatchQuery, *, allowed: bytes, limit: int | None
 ) -> tuple[RowIds, Floats]:
-    with translated(f"text search in {handle.address.open_uri}"):
+    with reading(handle, "text search"):
         scanner = handle._dataset.scanner(
             columns=["_rowid", "_score"],
             full_text_query=query,

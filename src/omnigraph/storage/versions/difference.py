@@ -43,6 +43,7 @@ from omnigraph.storage.tables.rows import (
 )
 from omnigraph.storage.tables.table import TableStore
 from omnigraph.storage.versions.newest import RowSequences
+from omnigraph.storage.versions.told_rows import told_rows
 
 ALONG_ROWS_MAX = 65_536  # rows of whole fragments up to which columns are read with the row ids, in one scan
 ROWS_PER_TAKE = 64  # rows of an id scan that cost as much as fetching one row by its row id
@@ -135,13 +136,17 @@ class FragmentRows:
         *,
         told: Sequence[str] = (),
         along: Collection[str] = (),
+        known: Mapping[str, RowIds] | None = None,
     ) -> None:
-        """Take the fragments, what the version says of each row, and columns to read with the first ones."""
+        """Take the fragments, what the version says of each row, and columns to read with the first ones.
+
+        `known` is what it says, where no scan is needed for that.
+        """
         self.handle, self.numbers = handle, tuple(numbers)
         self._told, self._along = (ROW_ID, *told), along
         self._lock = threading.Lock()
         self._columns: dict[str, pa.ChunkedArray[Any]] = {}
-        self._numbers: dict[str, RowIds] = {}
+        self._numbers: dict[str, RowIds] = dict(known or {})
 
     @property
     def row_ids(self) -> RowIds:
@@ -355,15 +360,18 @@ class _Version(NamedTuple):
 def _own_rows(
     here: _Version, there: _Version, redeleted: Sequence[int], along: Along, sequences: RowSequences
 ) -> OwnRows:
-    whole, images = _whole_rows(here, along)
+    # Where the other has no fragment of its own, it says no version of a row: there is none to compare with.
+    told = (UPDATED_AT, ROW_ADDRESS) if there.whole else (ROW_ADDRESS,)
+    whole, images = _whole_rows(here, along, told, sequences)
     row_ids, addresses = [whole.row_ids], [whole.numbers_of(ROW_ADDRESS)]
     for number in redeleted:
         places = _places_only_shown_here(here, there, number)
         if len(places):
             row_ids.append(_row_ids_at(here, number, places, sequences))
             addresses.append((number << 32) + places)
-    unknown = np.full(sum(map(len, row_ids[1:])), UNKNOWN_VERSION, np.int64)
-    updated_at = np.concatenate([whole.numbers_of(UPDATED_AT), unknown])
+    updated_at = np.full(sum(map(len, row_ids)), UNKNOWN_VERSION, np.int64)
+    if UPDATED_AT in told:
+        updated_at[: len(whole)] = whole.numbers_of(UPDATED_AT)
     return OwnRows(whole, np.concatenate(row_ids), updated_at, np.concatenate(addresses), images)
 
 
@@ -398,14 +406,17 @@ def _layout(fragments: FragmentsById) -> Layout:
     return {number: FragmentState.of(fragment) for number, fragment in fragments.items()}
 
 
-def _whole_rows(version: _Version, along: Along) -> tuple[FragmentRows, pa.Table | None]:
+def _whole_rows(
+    version: _Version, along: Along, told: Sequence[str], sequences: RowSequences
+) -> tuple[FragmentRows, pa.Table | None]:
     handle, mine, numbers = version
     count = sum(mine[number].num_rows for number in numbers)
     is_small = count <= MERGE_CHUNK_ROWS and _size(mine, numbers) <= MERGE_CHUNK_BYTES
     has_images = along is Along.IMAGES and is_small
     has_ids = along is not Along.NOTHING and count <= ALONG_ROWS_MAX
     columns = handle.schema.names if has_images else ["id"] if has_ids else []
-    whole = FragmentRows(handle, numbers, told=(UPDATED_AT, ROW_ADDRESS))
+    known = None if columns else told_rows(handle, [mine[number] for number in numbers], told, sequences)
+    whole = FragmentRows(handle, numbers, told=told, known=known)
     images = whole.read(columns).combine_chunks()  # there is a chunk for each fragment
     whole.forget([name for name in columns if name != "id"])
     return whole, images if has_images and images.nbytes <= MERGE_CHUNK_BYTES else None

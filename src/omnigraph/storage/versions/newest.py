@@ -236,10 +236,18 @@ class RowSequences:
 
     def row_ids_at(self, fragment: FragmentMetadata, places: RowIds) -> RowIds | None:
         """Return the row ids of places of a fragment, or `None` if the version does not say them."""
+        first = self._first.get(data_file_name(fragment.files[0]))
+        if first is not None:
+            return first + places
+        row_ids = self.row_ids_of(fragment)
+        return None if row_ids is None else row_ids[places]
+
+    def row_ids_of(self, fragment: FragmentMetadata) -> RowIds | None:
+        """Return the row ids of all places of a fragment, deleted or not; `None` as above."""
         path = data_file_name(fragment.files[0])
         first = self._first.get(path)
         if first is not None:
-            return first + places
+            return first + np.arange(fragment.physical_rows)
         if fragment.row_id_meta is None:
             return None
         try:
@@ -249,7 +257,7 @@ class RowSequences:
         row_ids: RowIds = sequence.to_pyarrow().to_numpy().astype(np.int64)
         if len(row_ids) and (np.diff(row_ids) == 1).all():
             self._first.put(path, int(row_ids[0]))
-        return row_ids[places]
+        return row_ids
 
 
 @dataclass(frozen=True, slots=True)
