@@ -13,6 +13,7 @@ from omnigraph.history.branches import SCHEMA_APPLY_LOCK, given_name
 from omnigraph.history.commits import RESERVED_ACTOR_PREFIX
 from omnigraph.history.identity import MAIN, BranchIdentity
 from omnigraph.history.state import ManifestState, Snapshot
+from omnigraph.operations.turns import Turns
 
 if TYPE_CHECKING:
     from omnigraph.commit.publish import ManifestPublisher, Migrate, Secure
@@ -46,6 +47,7 @@ class OpenGraph:
     is_closed: bool = False
     catalogs: "Catalogs" = field(init=False)
     maintenance: "Maintenance | None" = None  # the thread, if this process has one
+    turns: Turns = field(default_factory=Turns)
     _reading: "Reading | None" = None
 
     def __post_init__(self) -> None:

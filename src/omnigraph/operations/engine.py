@@ -1,6 +1,6 @@
-"""Where the work of a load, an embedding or an export is done: in this process, or by the tasks of Spark."""
+"""Where bulk work (loads, vectors, exports, columns) is done: in this process, or by the tasks of Spark."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from typing import Literal
 
 from omnigraph.bulk.connect.jobs import Jobs
@@ -8,7 +8,8 @@ from omnigraph.bulk.connect.progress import ProgressCallback, silent
 from omnigraph.bulk.connect.session import open_session, settings_from
 from omnigraph.catalog.arrow_schema import arrow_schema
 from omnigraph.catalog.model import EdgeType, NodeType
-from omnigraph.core.errors import BadRequest
+from omnigraph.commit.parts import Parts
+from omnigraph.core.errors import BadRequest, InvariantViolation, StorageError
 from omnigraph.core.values import shown
 from omnigraph.history.fold import TableEntry
 from omnigraph.operations.context import OpenGraph
@@ -52,6 +53,27 @@ def start_spark(graph: OpenGraph, master: str | None, progress: ProgressCallback
     """
     session = open_session(settings_from(environment(), master=master))
     return Jobs(session, graph.parts.new_id(), progress)
+
+
+def discard_task_files(
+    parts: Parts, notes: TaskNotes, *, known: Iterable[str], handed: Collection[str]
+) -> None:
+    """Remove the files of tasks that no commit has, when their operation ends; best effort.
+
+    Those that the driver knows of are removed even if it is unknown what else tasks wrote.
+    """
+    paths = set(known)
+    try:
+        notes.stop(waits=not handed)  # what has landed does not wait for an attempt that lost
+        paths |= notes.files()
+    except (StorageError, InvariantViolation) as error:
+        parts.warn(f"files of tasks may be left behind: {error}")
+    root = parts.root.uri.rstrip("/") + "/"
+    for path in sorted(paths - set(handed)):
+        try:
+            parts.adapter.discard(path.removeprefix(root))
+        except StorageError as error:
+            parts.warn(f"a file of a task was left behind: {error}")
 
 
 def task_table(

@@ -2,6 +2,9 @@
 
 L1  If there is nothing to build, there is no sidecar and no commit. A vector index without a vector to train
     on is pending, not an error.
+L2  An index that exists is left alone, unless it is asked for anew: those of one property, or, after a change
+    that wrote the rows of a table to new files, those that no longer cover every row. The old one goes in the
+    commit that brings the new one.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -11,13 +14,15 @@ from omnigraph.catalog.model import Catalog
 from omnigraph.commit.section import FailpointNames
 from omnigraph.commit.sidecar import WriterKind
 from omnigraph.commit.write import Change, entered, owns
-from omnigraph.core.errors import OmnigraphError
+from omnigraph.core.errors import BadRequest, OmnigraphError
 from omnigraph.core.failpoint import hit
+from omnigraph.core.values import shown
 from omnigraph.history.commits import GraphCommit
 from omnigraph.history.fold import TableEntry
 from omnigraph.operations.context import OpenGraph
 from omnigraph.operations.index_status import declared_indexes
-from omnigraph.storage.tables.index import index_extents
+from omnigraph.operations.pin import pin_table
+from omnigraph.storage.tables.index import IndexRequest, index_extents
 from omnigraph.storage.tables.staged import StagedWrite
 
 _FAILPOINTS = FailpointNames(
@@ -45,6 +50,33 @@ class IndexResult:
     pending: tuple[PendingIndex, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class IndexWork:
+    """Which indexes to look at: of some tables or all, of one property or all.
+
+    Those of a single property are built anew, and so are those of `written` tables that do not cover all rows
+    (L2).
+    """
+
+    tables: frozenset[str] | None = None
+    column: str | None = None
+    written: frozenset[str] = frozenset()
+
+    def requests(self, catalog: Catalog, table_key: str) -> list[IndexRequest]:
+        """Return the declared indexes that are meant."""
+        declared = declared_indexes(catalog, table_key)
+        return [request for request in declared if self.column in {None, request.column}]
+
+    def anew(self, graph: OpenGraph, catalog: Catalog, entry: TableEntry) -> frozenset[str]:
+        """Return the names of indexes that are built although they exist."""
+        if self.column is not None:
+            return frozenset(request.name for request in self.requests(catalog, entry.table_key))
+        if entry.table_key not in self.written:
+            return frozenset()
+        extents = index_extents(graph.parts.open(entry))
+        return frozenset(name for name, extent in extents.items() if not extent.is_whole)
+
+
 def ensure_indices(
     graph: OpenGraph,
     *,
@@ -60,24 +92,51 @@ def ensure_indices(
     """
     name = graph.enter(actor, "admin", branch)
     graph.require_writable()
-    return build_missing_indices(graph, name, tables)
+    return build_missing_indices(graph, name, IndexWork(None if tables is None else frozenset(tables)))
 
 
-def build_missing_indices(graph: OpenGraph, branch: str, tables: Iterable[str] | None = None) -> IndexResult:
+def rebuild_index(
+    graph: OpenGraph,
+    type_name: str,
+    property_name: str,
+    *,
+    branch: str | None = None,
+    actor: str | None = None,
+) -> IndexResult:
+    """Build the indexes of one property anew, over all rows, whatever is there (L2).
+
+    Raises:
+        BadRequest: the branch has no such type, or the property no index.
+        DriftNeedsRepair, RecoveryRequired: the table is ahead of its pin; nothing is healed here.
+        ConflictError: another writer was first.
+    """
+    name = graph.enter(actor, "admin", branch)
+    graph.require_writable()
+    state = graph.state(name)
+    table_key = pin_table(graph, state.snapshot(), type_name).table_key
+    declared = [request.column for request in declared_indexes(graph.catalog_of(state), table_key)]
+    if property_name not in declared:
+        known = ", ".join(dict.fromkeys(declared))
+        raise BadRequest(f"{table_key} has no index of {shown(property_name)}, only of {known}")
+    return build_missing_indices(graph, name, IndexWork(frozenset({table_key}), property_name))
+
+
+def build_missing_indices(graph: OpenGraph, branch: str, work: IndexWork) -> IndexResult:
     """Build what is missing, for a caller that has already passed the entry checks."""
     state = graph.state(branch)
-    chosen = None if tables is None else set(tables)
     entries = [
         entry
         for entry in state.tables.entries()
-        if entry.row_count and (chosen is None or entry.table_key in chosen)
+        if entry.row_count and (work.tables is None or entry.table_key in work.tables)
     ]
     owned = [entry for entry in entries if owns(state.branch, entry)]
     catalog = graph.catalog_of(state)
     inherited = [
-        entry for entry in entries if not owns(state.branch, entry) and _lacks_some(graph, catalog, entry)
+        entry
+        for entry in entries
+        if not owns(state.branch, entry) and _lacks_some(graph, catalog, entry, work)
     ]
-    staged, pending = _stage(graph, catalog, owned)
+    staged, pending = _stage(graph, catalog, owned, work)
     hit("ensure_indices.post_stage_pre_commit")
     if not staged and not inherited:
         return IndexResult(None, tuple(pending))
@@ -93,7 +152,7 @@ def build_missing_indices(graph: OpenGraph, branch: str, tables: Iterable[str] |
         entered(graph.parts, graph.publisher, change, moved=moved) as attempt,
         attempt.forked(inherited) as forks,
     ):
-        on_forks, pending_there = _stage(graph, catalog, forks.tables.values())
+        on_forks, pending_there = _stage(graph, catalog, forks.tables.values(), work)
         forks.keep({entry.table_key for entry, _ in on_forks})
         pending += pending_there
         writes = [*staged, *on_forks]
@@ -111,11 +170,16 @@ def build_behind(
     tables: Sequence[str],
     *,
     first: Callable[[], None] = lambda: hit("load.post_publish_pre_index"),
+    written: Iterable[str] = (),
 ) -> tuple[IndexResult, tuple[str, ...]]:
-    """Build what tables lack after a write to them; a failure is a warning: the write has succeeded."""
+    """Build what tables lack after a write to them; a failure is a warning: the write has succeeded.
+
+    `written` are those whose rows were written to new files without being changed (L2).
+    """
     try:
         first()
-        return build_missing_indices(graph, branch, tables), ()
+        work = IndexWork(frozenset(tables), written=frozenset(written))
+        return build_missing_indices(graph, branch, work), ()
     except Exception as error:  # noqa: BLE001 - a warning, never a failed write
         warning = f"indexes could not be built and are pending: {error}"
         graph.parts.warn(warning)
@@ -123,25 +187,26 @@ def build_behind(
 
 
 def _stage(
-    graph: OpenGraph, catalog: Catalog, entries: Iterable[TableEntry]
+    graph: OpenGraph, catalog: Catalog, entries: Iterable[TableEntry], work: IndexWork
 ) -> tuple[list[tuple[TableEntry, StagedWrite]], list[PendingIndex]]:
     """Build what tables lack, uncommitted; return the writes, and what cannot be built yet."""
     parts = graph.parts
     staged: list[tuple[TableEntry, StagedWrite]] = []
     pending: list[PendingIndex] = []
     for entry in entries:
-        requests = declared_indexes(catalog, entry.table_key)
-        write, missing = parts.stager.stage_create_indices(parts.open(entry), requests)
+        write, missing = parts.stager.stage_create_indices(
+            parts.open(entry), work.requests(catalog, entry.table_key), work.anew(graph, catalog, entry)
+        )
         pending += [PendingIndex(entry.table_key, column.column, column.reason) for column in missing]
         if write is not None:
             staged.append((entry, write))
     return staged, pending
 
 
-def _lacks_some(graph: OpenGraph, catalog: Catalog, entry: TableEntry) -> bool:
+def _lacks_some(graph: OpenGraph, catalog: Catalog, entry: TableEntry, work: IndexWork) -> bool:
     """Return whether there is work on an inherited table: without any it stays inherited."""
-    built = _built(graph, entry)
-    return any(request.name not in built for request in declared_indexes(catalog, entry.table_key))
+    built = _built(graph, entry) - work.anew(graph, catalog, entry)
+    return any(request.name not in built for request in work.requests(catalog, entry.table_key))
 
 
 def _missing(graph: OpenGraph, branch: str, tables: Iterable[str], reason: str) -> tuple[PendingIndex, ...]:

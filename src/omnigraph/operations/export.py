@@ -33,6 +33,7 @@ from omnigraph.core.runs import runs
 from omnigraph.history.state import Snapshot
 from omnigraph.operations.context import OpenGraph
 from omnigraph.operations.engine import start_spark
+from omnigraph.operations.reclaimed import reading_of
 from omnigraph.storage.tables.pinned import pieces
 
 TASK_ROWS = 4 * MAX_FRAGMENT_ROWS  # of one file that a Spark task writes; small fragments share one
@@ -65,8 +66,10 @@ class Export:
         """Yield the rows of one type by id, with times as timestamps; memory does not grow with the table."""
         self.graph.require_open()
         parts, schema = self.graph.parts, arrow_schema(type_)
-        handle = parts.open(self.snapshot.entry(type_.table_key))
-        return map(with_moments, sorted_by_id(parts.store.scan_batches(handle, columns=schema.names), schema))
+        with reading_of(self.graph, self.snapshot):
+            handle = parts.open(self.snapshot.entry(type_.table_key))
+            rows = parts.store.scan_batches(handle, columns=schema.names)
+            yield from map(with_moments, sorted_by_id(rows, schema))
 
     def lines(self) -> Iterator[bytes]:
         """Yield NDJSON, some records at a time."""
@@ -109,7 +112,8 @@ class Export:
         """
         place = _empty_folder(folder, self.types)
         tasks = [task for type_ in self.types for task in self._tasks(type_, place, format_)]
-        rows = run_export(start_spark(self.graph, master), tasks)
+        with reading_of(self.graph, self.snapshot):
+            rows = run_export(start_spark(self.graph, master), tasks)
         return tuple(
             ExportedFile(task.type.table_key, task.path, count)
             for task, count in zip(tasks, rows, strict=True)
@@ -120,7 +124,9 @@ class Export:
         self.graph.require_open()
         parts = self.graph.parts
         pinned = parts.pinned(self.snapshot.entry(type_.table_key))
-        shares = list(runs(pieces(pinned.open(parts.store)), (lambda piece: piece.rows, TASK_ROWS))) or [[]]
+        with reading_of(self.graph, self.snapshot):
+            found = pieces(pinned.open(parts.store))
+        shares = list(runs(found, (lambda piece: piece.rows, TASK_ROWS))) or [[]]
         for number, share in enumerate(shares):
             path = f"{folder}/{type_.name}/part-{number:05d}{format_.suffix}"
             yield ExportTask(pinned, type_, tuple(piece.number for piece in share), format_, path)

@@ -8,7 +8,9 @@ from typing import Literal
 
 from omnigraph.catalog.index_kind import IndexKind, IndexSpec, index_specs
 from omnigraph.catalog.model import Catalog
+from omnigraph.history.state import ManifestState
 from omnigraph.operations.context import OpenGraph
+from omnigraph.operations.reclaimed import at_head
 from omnigraph.storage.tables.filter import IsNull, Not
 from omnigraph.storage.tables.handle import SnapshotHandle
 from omnigraph.storage.tables.index import IndexExtent, IndexRequest, index_extents
@@ -45,12 +47,18 @@ def index_status(
 ) -> tuple[TableIndexes, ...]:
     """Return the state of every declared index of a branch, by table."""
     branch = graph.enter(actor, "read", branch)
-    parts, state = graph.parts, graph.state(branch)
-    catalog = graph.catalog_of(state)
-    return tuple(
-        TableIndexes(entry.table_key, index_states(parts.store, parts.open(entry), catalog, entry.table_key))
-        for entry in state.tables.entries()
-    )
+    parts = graph.parts
+
+    def read(state: ManifestState) -> tuple[TableIndexes, ...]:
+        catalog = graph.catalog_of(state)
+        return tuple(
+            TableIndexes(
+                entry.table_key, index_states(parts.store, parts.open(entry), catalog, entry.table_key)
+            )
+            for entry in state.tables.entries()
+        )
+
+    return at_head(graph, lambda: graph.state(branch), read)
 
 
 def index_states(

@@ -42,7 +42,7 @@ class LayoutWork:
     entry: TableEntry
     layout: StoredLayout
     declared: tuple[IndexRequest, ...]
-    missing: bool  # an index can be built
+    missing: tuple[str, ...]  # properties whose index can be built
     pending: tuple[PendingIndex, ...]
 
     @property
@@ -64,7 +64,7 @@ def plan_table(parts: Parts, catalog: Catalog, entry: TableEntry) -> LayoutWork:
         entry,
         layout_for_maintenance(handle),
         tuple(declared_indexes(catalog, entry.table_key)),
-        any(state.coverage == "missing" for state in states),
+        tuple(state.property for state in states if state.coverage == "missing"),
         tuple(
             PendingIndex(entry.table_key, state.property, state.reason or "")
             for state in states

@@ -79,6 +79,9 @@ class Writers(StrEnum):
     ONE = "one"
 
 
+MAINTENANCE = "OMNIGRAPH_MAINTENANCE"
+
+
 class MaintenanceMode(StrEnum):
     """Where a process maintains the tables that it writes: inside its writes, or on a thread of its own."""
 
@@ -201,7 +204,7 @@ def _with_native_branches(parts: Parts) -> Parts:
 
 def _begin_maintenance(graph: OpenGraph, mode: MaintenanceMode | None) -> None:
     if mode is None:
-        mode = word_setting("OMNIGRAPH_MAINTENANCE", MaintenanceMode.INLINE)
+        mode = word_setting(MAINTENANCE, MaintenanceMode.INLINE)
     if mode is MaintenanceMode.BACKGROUND:
         from omnigraph.operations.background import Maintenance
 

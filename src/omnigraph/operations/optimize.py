@@ -91,7 +91,7 @@ def optimize(
         refuse_pending(graph.parts, "optimize")
         if living_holder(graph.parts) is not None:
             raise SchemaApplyInProgress("optimize is unavailable while a schema change is in progress")
-        state, planned = _plan(graph)
+        state, planned = plan_optimize(graph)
         reports, commit = _carry_out(graph, state, planned, progress)
     hit("optimize.before_manifest_compaction")
     return OptimizeResult((*reports, _fold_manifest(graph)), commit)
@@ -107,8 +107,8 @@ def _all_of_main(graph: OpenGraph) -> Iterator[None]:
             yield
 
 
-def _plan(graph: OpenGraph) -> tuple[ManifestState, list[LayoutWork | OptimizedTable]]:
-    """Say for every table of main what is to be done, or that it is skipped (Z3).
+def plan_optimize(graph: OpenGraph) -> tuple[ManifestState, list[LayoutWork | OptimizedTable]]:
+    """Say for every table of main what is to be done, or that it is skipped (Z3); nothing is written.
 
     A sidecar is durable before a HEAD moves and goes only after the pin has moved: looked at in this order, a
     table that no sidecar names and that is ahead of its pin was moved by nobody who is at work.

@@ -18,6 +18,7 @@ from omnigraph.history.commits import GraphCommit
 from omnigraph.history.identity import MAIN
 from omnigraph.history.state import ManifestState, Snapshot
 from omnigraph.operations.context import OpenGraph
+from omnigraph.operations.reclaimed import at_head
 from omnigraph.storage.tables.pinned import PinnedTable
 
 SnapshotLike: TypeAlias = (
@@ -161,9 +162,12 @@ def read_table(graph: OpenGraph, name: str, *, branch: str | None, actor: str | 
         BadRequest: there is no such type.
         HistoricalVersionReclaimed: the table's version was cleaned up.
     """
-    branch = graph.enter(actor, "read", branch)
-    handle = pin_table(graph, graph.newest(branch).snapshot(), name).open(graph.parts.store)
-    return with_moments(graph.parts.store.scan(handle).sort_by("id"))
+    branch, store = graph.enter(actor, "read", branch), graph.parts.store
+
+    def read(state: ManifestState) -> pa.Table:
+        return store.scan(pin_table(graph, state.snapshot(), name).open(store))
+
+    return with_moments(at_head(graph, lambda: graph.newest(branch), read).sort_by("id"))
 
 
 def _version_at(graph: OpenGraph, branch: str, moment: datetime) -> int:

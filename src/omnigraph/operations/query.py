@@ -43,6 +43,7 @@ from omnigraph.language import query_ast as ast
 from omnigraph.language.query_parser import parse_queries
 from omnigraph.operations.context import OpenGraph
 from omnigraph.operations.pin import SnapshotLike, resolve_snapshot
+from omnigraph.operations.reclaimed import ReadRows, at_head, reading_of
 from omnigraph.plan.optimize import plan_read
 from omnigraph.plan.pattern import Pattern, pattern_of, tables_of
 from omnigraph.plan.physical import PhysicalPlan
@@ -261,19 +262,24 @@ def query(
         settings.memory_bytes if memory_bytes is None else memory_bytes,
         settings.timeout_ms if timeout_ms is None else timeout_ms,
     )
-    with deadline(budget.check):
-        view = _view(graph, named, snapshot)
-        prepared = _prepare(graph, source, name, view.catalog)
-        parameters = bind_parameters(prepared.read.parameters, params)
-        parameters[NOW_PARAMETER] = graph.parts.clock() // 1_000
-    with graph.parts.readers.reading(view.snapshot):
-        hit("query.post_pin_pre_read")
+    now = graph.parts.clock() // 1_000
+
+    def run(view: GraphView) -> QueryAnswer:
         with deadline(budget.check):
-            view.begin()
-            plan = _physical(graph, source, name, prepared, view)
-        table = execute(plan, QueryContext(view, parameters, budget, graph.reading.embed_query, exact))
-    commit_id = view.snapshot.head.graph_commit_id
-    return QueryAnswer(plan.name, table, _target(named, snapshot, commit_id), commit_id)
+            prepared = _prepare(graph, source, name, view.catalog)
+            parameters = bind_parameters(prepared.read.parameters, params)
+            parameters[NOW_PARAMETER] = now
+        with graph.parts.readers.reading(view.snapshot):
+            hit("query.post_pin_pre_read")
+            budget.hold(0)
+            with deadline(budget.check):
+                view.begin()
+                plan = _physical(graph, source, name, prepared, view)
+            table = execute(plan, QueryContext(view, parameters, budget, graph.reading.embed_query, exact))
+        commit_id = view.snapshot.head.graph_commit_id
+        return QueryAnswer(plan.name, table, _target(named, snapshot, commit_id), commit_id)
+
+    return _read(graph, named, snapshot, run, budget.check)
 
 
 def explain(
@@ -297,14 +303,17 @@ def explain(
     from omnigraph.plan.describe import describe
 
     named = _enter(graph, actor, branch, snapshot)
-    view = _view(graph, named, snapshot)
-    prepared = _prepare(graph, source, name, view.catalog)
-    if params is not None:
-        declared = prepared.read.parameters
-        given = params if isinstance(params, dict) else {}
-        bind_parameters({key: type_ for key, type_ in declared.items() if key in given}, params)
-    plan = _planned(prepared, view)  # not from the cache: its estimates must be current
-    return describe(plan, _indexes_for(plan, view))
+
+    def run(view: GraphView) -> "Explanation":
+        prepared = _prepare(graph, source, name, view.catalog)
+        if params is not None:
+            declared = prepared.read.parameters
+            given = params if isinstance(params, dict) else {}
+            bind_parameters({key: type_ for key, type_ in declared.items() if key in given}, params)
+        plan = _planned(prepared, view)  # not from the cache: its estimates must be current
+        return describe(plan, _indexes_for(plan, view))
+
+    return _read(graph, named, snapshot, run)
 
 
 def _indexes_for(plan: PhysicalPlan, view: GraphView) -> "PlanIndexes":
@@ -329,12 +338,26 @@ def _enter(graph: OpenGraph, actor: str | None, branch: str | None, snapshot: Sn
     return graph.enter(actor, "read", branch)
 
 
-def _view(graph: OpenGraph, branch: str, snapshot: SnapshotLike | None) -> GraphView:
+def _read(
+    graph: OpenGraph,
+    branch: str,
+    snapshot: SnapshotLike | None,
+    run: Callable[[GraphView], ReadRows],
+    check: Callable[[], None] = lambda: None,
+) -> ReadRows:
+    """Run a read on the view of a branch now, or on that of a snapshot."""
     if snapshot is None:
-        state = graph.newest(branch)
-        return graph.reading.newest(state, graph.catalog_of(state))
-    found = resolve_snapshot(graph, branch, snapshot)
-    return graph.reading.view(found, graph.catalog_of(found))
+
+        def look() -> ManifestState:
+            with deadline(check):
+                return graph.newest(branch)
+
+        return at_head(graph, look, lambda state: run(graph.reading.newest(state, graph.catalog_of(state))))
+    with deadline(check):
+        found = resolve_snapshot(graph, branch, snapshot)
+        view = graph.reading.view(found, graph.catalog_of(found))
+    with reading_of(graph, found):
+        return run(view)
 
 
 def _target(branch: str, snapshot: SnapshotLike | None, commit_id: str) -> ReadTarget:

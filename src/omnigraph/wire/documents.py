@@ -4,7 +4,8 @@ Fields are named as in the tables, times are in microseconds, and a commit on ma
 fields that may be empty, only `message`, `reason` and those a recovery lacks are left out; the rest are null.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from omnigraph.catalog.migration_steps import step_json
@@ -13,9 +14,13 @@ from omnigraph.history.identity import branch_name, stored_name
 from omnigraph.wire.error_document import cleared_document, conflict_document
 
 if TYPE_CHECKING:
+    from omnigraph.catalog.migrate import MigrationPlan
+    from omnigraph.catalog.stored_queries import RegistryCheck, StoredQuery
+    from omnigraph.changes.model import EntityChange
     from omnigraph.commit.recovery.audit import RecoveryRecord
     from omnigraph.commit.recovery.repair import Loss
     from omnigraph.commit.recovery.restore import Quarantined
+    from omnigraph.history.branches import Branch
     from omnigraph.history.commits import GraphCommit
     from omnigraph.history.state import Snapshot
     from omnigraph.operations.changes.diff import Diff
@@ -24,7 +29,7 @@ if TYPE_CHECKING:
     from omnigraph.operations.clone.clone import CloneResult
     from omnigraph.operations.embed.model import EmbedResult
     from omnigraph.operations.ensure_indices import IndexResult, PendingIndex
-    from omnigraph.operations.index_status import TableIndexes
+    from omnigraph.operations.index_status import IndexState, TableIndexes
     from omnigraph.operations.load.load import LoadResult
     from omnigraph.operations.merge.merge import MergeResult
     from omnigraph.operations.mutate import MutationResult
@@ -32,6 +37,9 @@ if TYPE_CHECKING:
     from omnigraph.operations.repair_drift import DriftRepair
     from omnigraph.operations.schema.apply import SchemaApplyResult
     from omnigraph.operations.verify.report import VerifyReport
+
+
+_WORK_ON_ROWS = {"column", "rewrite"}
 
 
 def commit_document(commit: "GraphCommit") -> Json:
@@ -47,6 +55,8 @@ def commit_document(commit: "GraphCommit") -> Json:
     }
     if commit.message is not None:
         document["message"] = commit.message
+    if commit.operations:
+        document["operations"] = [asdict(item) for item in commit.operations]
     return document
 
 
@@ -116,7 +126,7 @@ def mutation_document(result: "MutationResult", actor: str | None) -> Json:
     }
 
 
-def load_document(result: "LoadResult", uri: str) -> Json:
+def load_document(result: "LoadResult", uri: str, actor: str | None) -> Json:
     """Return what a load did; rows left out, cleared properties and a dry run only where they occur."""
     document: Json = {
         "uri": uri,
@@ -125,9 +135,10 @@ def load_document(result: "LoadResult", uri: str) -> Json:
         "base_branch": result.base_branch,
         "branch_created": result.branch_created,
         "tables": [{"table_key": key, "rows_loaded": count} for key, count in result.tables],
+        "actor_id": actor,
         "commit": _commit_or_null(result.commit),
         "index_commit": _commit_or_null(result.index_commit),
-        "pending_indexes": _pending(result.pending_indexes),
+        "pending_indexes": pending_document(result.pending_indexes),
         "warnings": list(result.warnings),
     }
     if result.is_dry_run:
@@ -137,6 +148,31 @@ def load_document(result: "LoadResult", uri: str) -> Json:
     if result.cleared:
         document["cleared"] = [cleared_document(item) for item in result.cleared]
     return document
+
+
+def branch_created_document(made: "Branch", uri: str, actor: str | None) -> Json:
+    """Return a branch that was made."""
+    return {"uri": uri, "from": branch_name(made.parent_branch), "name": made.name, "actor_id": actor}
+
+
+def branch_deleted_document(name: str, uri: str, actor: str | None) -> Json:
+    """Return a branch that was deleted."""
+    return {"uri": uri, "name": name.strip(), "actor_id": actor}
+
+
+def schema_plan_document(migration: "MigrationPlan", rows: "Sequence[int]", uri: str) -> Json:
+    """Return the steps from one schema to another, with the rows that each of them writes."""
+    steps = [step_json(step) for step in migration.steps]
+    for step, written in zip(steps, rows, strict=False):
+        if step.get("work") in _WORK_ON_ROWS:
+            step["rows"] = written
+    return {
+        "uri": uri,
+        "supported": migration.is_supported,
+        "step_count": len(steps),
+        "steps": steps,
+        "notes": [note.text for note in migration.diagnostics],
+    }
 
 
 def schema_apply_document(result: "SchemaApplyResult", uri: str) -> Json:
@@ -151,7 +187,7 @@ def schema_apply_document(result: "SchemaApplyResult", uri: str) -> Json:
         "steps": [step_json(step) for step in result.steps],
         "commit": _commit_or_null(result.commit),
         "index_commit": _commit_or_null(result.index_commit),
-        "pending_indexes": _pending(result.pending_indexes),
+        "pending_indexes": pending_document(result.pending_indexes),
         "warnings": list(result.warnings),
         "notes": [note.text for note in result.diagnostics],
     }
@@ -171,8 +207,29 @@ def embed_document(result: "EmbedResult", uri: str) -> Json:
         ],
         "commit": _commit_or_null(result.commit),
         "index_commit": _commit_or_null(result.index_commit),
-        "pending_indexes": _pending(result.pending_indexes),
+        "pending_indexes": pending_document(result.pending_indexes),
         "warnings": list(result.warnings),
+    }
+
+
+def stored_query_document(query: "StoredQuery") -> Json:
+    """Return the entry of a stored query in a catalog; what it lacks is left out."""
+    document: Json = {"name": query.name, "tool_name": query.tool_name}
+    if query.description is not None:
+        document["description"] = query.description
+    if query.instruction is not None:
+        document["instruction"] = query.instruction
+    document["mutation"] = query.is_mutation
+    document["params"] = [parameter.to_json() for parameter in query.parameters]
+    return document
+
+
+def registry_check_document(found: "RegistryCheck") -> Json:
+    """Return what a check of stored queries found."""
+    return {
+        "ok": not found.breakages,
+        "breakages": [{"query": item.query, "message": item.message} for item in found.breakages],
+        "warnings": [{"query": item.query, "message": item.message} for item in found.warnings],
     }
 
 
@@ -190,6 +247,7 @@ def snapshot_document(snapshot: "Snapshot") -> Json:
     ]
     return {
         "branch": branch_name(snapshot.branch),
+        "graph_commit_id": snapshot.head.graph_commit_id,
         "manifest_version": snapshot.head.manifest_version,
         "internal_schema_version": snapshot.stamp,
         "tables": tables,
@@ -198,6 +256,18 @@ def snapshot_document(snapshot: "Snapshot") -> Json:
 
 def diff_document(found: "Diff", *, with_changes: bool) -> Json:
     """Return the differences between two snapshots, or only how many there are."""
+    return _diff(found, found if with_changes else None)
+
+
+def diff_page_document(found: "Diff", changes: "Iterable[EntityChange]", next_page_token: str | None) -> Json:
+    """Return some of the differences between two snapshots, how many there are, and where to go on."""
+    document = _diff(found, changes)
+    if next_page_token is not None:
+        document["next_page_token"] = next_page_token
+    return document
+
+
+def _diff(found: "Diff", changes: "Iterable[EntityChange] | None") -> Json:
     from omnigraph.changes.documents import change_document
 
     stats = {
@@ -209,8 +279,8 @@ def diff_document(found: "Diff", *, with_changes: bool) -> Json:
         for counts in found.stat()
     }
     document: Json = {"from": _target(found.from_snapshot), "to": _target(found.to_snapshot)}
-    if with_changes:
-        document["changes"] = [change_document(change) for change in found]
+    if changes is not None:
+        document["changes"] = [change_document(change) for change in changes]
     return {**document, "stats": stats}
 
 
@@ -268,7 +338,7 @@ def index_result_document(result: "IndexResult", *, uri: str, branch: str | None
     return {
         "uri": uri,
         "branch": branch_name(branch),
-        "pending": _pending(result.pending),
+        "pending": pending_document(result.pending),
         "commit": _commit_or_null(result.commit),
     }
 
@@ -297,15 +367,17 @@ def optimize_document(result: "OptimizeResult", *, uri: str) -> Json:
 
 
 def _table_indexes(table: "TableIndexes") -> Json:
-    indexes: list[Json] = []
-    for index in table.indexes:
-        document: Json = {"property": index.property, "kind": index.kind, "coverage": index.coverage}
-        if index.reason is not None:
-            document["reason"] = index.reason
-        if index.coverage == "degraded":
-            document["rows_uncovered"] = index.rows_uncovered
-        indexes.append(document)
-    return {"table_key": table.table_key, "indexes": indexes}
+    return {"table_key": table.table_key, "indexes": [index_document(index) for index in table.indexes]}
+
+
+def index_document(index: "IndexState") -> Json:
+    """Return one declared index with what it covers."""
+    document: Json = {"property": index.property, "kind": index.kind, "coverage": index.coverage}
+    if index.reason is not None:
+        document["reason"] = index.reason
+    if index.coverage == "degraded":
+        document["rows_uncovered"] = index.rows_uncovered
+    return document
 
 
 def _target(snapshot: "Snapshot") -> Json:
@@ -320,7 +392,8 @@ def _commit_or_null(commit: "GraphCommit | None") -> Json | None:
     return None if commit is None else commit_document(commit)
 
 
-def _pending(indexes: "Iterable[PendingIndex]") -> list[Json]:
+def pending_document(indexes: "Iterable[PendingIndex]") -> list[Json]:
+    """Return the indexes that are missing, each with the reason."""
     return [
         {"table_key": index.table_key, "property": index.property, "reason": index.reason}
         for index in indexes

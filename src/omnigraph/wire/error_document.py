@@ -1,9 +1,11 @@
 """An error as the document that `--json` prints, the same as the body of an HTTP error."""
 
 from omnigraph.core.cleared_property import ClearedProperty
-from omnigraph.core.errors import ColumnsLeftOut, MergeConflicts, OmnigraphError
+from omnigraph.core.errors import ColumnsLeftOut, ConflictError, MergeConflicts, OmnigraphError
 from omnigraph.core.merge_conflict import MergeConflict
 from omnigraph.core.values import Json
+
+CLASS_HEADER = "Omnigraph-Error"  # the header of an error's answer that names its class
 
 _FIELDS = {
     "manifest_conflict": ("table_key", "expected", "actual"),
@@ -24,6 +26,13 @@ def error_document(error: OmnigraphError) -> Json:
     document: Json = {"error": str(error)}
     if error.code is not None:
         document["code"] = error.code
+    if isinstance(error, ConflictError) and error.recovery_operation_id is not None:
+        # Other conflicts may be sent again at once; this one may still land, and would then be there twice.
+        waiting = error.recovery_operation_id
+        document["error"] = (
+            f"{error}; do not send it again before operation {waiting} is in the recovery audit"
+        )
+        document["recovery_operation_id"] = waiting
     if isinstance(error, MergeConflicts):
         document["merge_conflicts"] = [conflict_document(conflict) for conflict in error.conflicts]
     elif isinstance(error, ColumnsLeftOut):

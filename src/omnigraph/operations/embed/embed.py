@@ -19,7 +19,7 @@ from omnigraph.operations.embed.model import EmbedOptions, EmbedResult, EmbedTar
 from omnigraph.operations.embed.run import EmbedRun
 from omnigraph.operations.embed.select import check_types, selected_filter
 from omnigraph.operations.ensure_indices import build_behind
-from omnigraph.operations.retry import retry_on_conflict
+from omnigraph.operations.retry import RetryTime, retry_on_conflict
 from omnigraph.operations.upkeep import after_write
 from omnigraph.storage.tables.filter import And, Compare, IsNull, Or, RowFilter
 
@@ -54,7 +54,7 @@ def embed(
         run = EmbedRun(graph, options, found, config, provider, branch=name, actor=actor, message=message)
         with delivering_behind():
             try:
-                result, before = retry_on_conflict(graph, name, run.attempt, budget=run.retries)
+                result, before = retry_on_conflict(graph, name, run.attempt, time=RetryTime(run.retry_s))
             finally:
                 run.discard()
     finally:

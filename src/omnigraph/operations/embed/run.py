@@ -30,15 +30,13 @@ from omnigraph.operations.context import OpenGraph
 from omnigraph.operations.embed.model import EmbeddedTable, EmbedOptions, EmbedResult, EmbedTarget
 from omnigraph.operations.embed.work import EmbedWork, Here, Workers, executors
 from omnigraph.operations.engine import ChosenEngine, choose_engine, task_table
-from omnigraph.operations.settings import check_ceiling, embed_spark_rows
+from omnigraph.operations.settings import check_ceiling, embed_spark_rows, write_retry_s
 from omnigraph.staging.fragments import Replaced, StagedFragments, stage_written
 from omnigraph.staging.write_set import WriteSet
 from omnigraph.storage.tables.fragments import data_paths
 from omnigraph.storage.tables.handle import TableAddress
 from omnigraph.storage.tables.pinned import pieces
 from omnigraph.storage.tables.staged import StagedWrite
-
-RETRIES_HERE = 8  # cheap in process: rows are read again, and computed vectors are remembered
 
 
 class EmbedRun:
@@ -69,9 +67,9 @@ class EmbedRun:
         self.engine = self._choose(self._rows)
 
     @property
-    def retries(self) -> int:
-        """How often the run may start over because rows changed: on Spark every vector is recomputed."""
-        return RETRIES_HERE if self.engine == "local" else 0
+    def retry_s(self) -> float:
+        """How long the run may start over because rows changed: on Spark every vector is recomputed."""
+        return write_retry_s() if self.engine == "local" else 0.0
 
     def attempt(self, state: ManifestState) -> tuple[EmbedResult, Snapshot]:
         """Find the rows in the newest state, compute their vectors, and publish (R1).
