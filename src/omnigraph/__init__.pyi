@@ -1,8 +1,13 @@
 """The public names, each with its home; `__init__.py` reads them from here."""
 
+from omnigraph.catalog.stored_queries import StoredQuery as StoredQuery
 from omnigraph.changes.model import EntityChange as EntityChange
 from omnigraph.commit.recovery.audit import RecoveryRecord as RecoveryRecord
 from omnigraph.commit.recovery.restore import Quarantined as Quarantined
+from omnigraph.core.access_errors import AuthenticationError as AuthenticationError
+from omnigraph.core.access_errors import CommitOutcomeUnknown as CommitOutcomeUnknown
+from omnigraph.core.access_errors import RateLimited as RateLimited
+from omnigraph.core.access_errors import TransportError as TransportError
 from omnigraph.core.cleared_property import ClearedProperty as ClearedProperty
 from omnigraph.core.damage import GraphDamaged as GraphDamaged
 from omnigraph.core.errors import AlreadyExistsError as AlreadyExistsError
@@ -99,6 +104,7 @@ from omnigraph.operations.changes.feed import ChangeFeed as ChangeFeed
 from omnigraph.operations.changes.feed import ChangeFeedPage as ChangeFeedPage
 from omnigraph.operations.clone.check_copy import CopyReport as CopyReport
 from omnigraph.operations.clone.clone import CloneResult as CloneResult
+from omnigraph.operations.describe.describe import TypeDescription as TypeDescription
 from omnigraph.operations.embed.model import EmbedResult as EmbedResult
 from omnigraph.operations.ensure_indices import IndexResult as IndexResult
 from omnigraph.operations.ensure_indices import PendingIndex as PendingIndex
@@ -111,6 +117,7 @@ from omnigraph.operations.merge.merge import MergeResult as MergeResult
 from omnigraph.operations.mutate import MutationResult as MutationResult
 from omnigraph.operations.repair import RepairResult as RepairResult
 from omnigraph.operations.repair_drift import DriftRepair as DriftRepair
+from omnigraph.operations.status import GraphStatus as GraphStatus
 from omnigraph.operations.verify.report import VerifyFinding as VerifyFinding
 from omnigraph.operations.verify.report import VerifyReport as VerifyReport
 from omnigraph.plan.describe import Explanation as Explanation

@@ -19,6 +19,7 @@ additional object that an HTTP body carries.
           EmbeddingError            internal, 500: no provider or key, or the provider failed
         SchemaError                 an unsupported migration
         ChangeCursorRejected        a cursor or page token that does not belong here
+      AuthenticationError           unauthorized, 401: no or an unknown token (core/access_errors.py)
       PolicyDenied                  forbidden, 403
       NotFoundError                 not_found, 404
         QueryNotFound, BranchNotFound, CommitNotFound, VersionNotFound, GraphNotFound
@@ -45,6 +46,7 @@ additional object that an HTTP body carries.
         QueryTimeout                a query that took longer than allowed
         QueryMemoryExceeded         a query that needs more memory than allowed
         CartesianProductRefused     a match of unconnected parts with too many combinations
+      RateLimited                   too_many_requests, 429: enough of this actor (core/access_errors.py)
       RecoveryRequired              503: an unfinished write must be recovered first
       StorageError                  the store failed; `kind` says how
         GraphDamaged                graph_damaged: a file is gone or not what was written (core/damage.py)
@@ -54,6 +56,8 @@ additional object that an HTTP body carries.
       HandleForked, HandleClosed    a handle was used in a child of its process, or after it was closed
       SparkUnavailable              no Java, no session, or an executor unlike the driver
       UnsupportedError              not offered here
+      TransportError                a server gave no answer that could be understood; nothing was changed
+      CommitOutcomeUnknown          the answer to a write was lost: it may have been carried out, or not
 """
 
 from collections.abc import Sequence
@@ -240,9 +244,12 @@ class PolicyDenied(OmnigraphError):
     code = "forbidden"
     status = 403
 
-    def __init__(self, *, action: str, actor: str | None, branch: str | None) -> None:
-        """Take who wanted to do what where."""
-        super().__init__(f"policy denied action '{action}' on branch '{branch}' for actor '{actor}'")
+    def __init__(
+        self, *, action: str, actor: str | None, branch: str | None, reason: str | None = None
+    ) -> None:
+        """Take who wanted to do what where, and why not if no rule of a policy said so."""
+        denial = f"policy denied action '{action}' on branch '{branch}' for actor '{actor}'"
+        super().__init__(denial if reason is None else reason)
         self.action, self.actor, self.branch = action, actor, branch
 
 
@@ -286,12 +293,12 @@ class ReadSetChanged(ConflictError):
 class SchemaChanged(ConflictError):
     """The schema of a branch changed while a write to it was prepared. Trying again is safe."""
 
-    def __init__(self, branch: str) -> None:
-        """Take the branch."""
-        super().__init__(
-            f"the schema of branch '{branch}' changed while this write was prepared: try it again"
-        )
-        self.branch = branch
+    def __init__(self, branch: str, *, base: str | None = None) -> None:
+        """Take the branch, and the commit whose schema the caller's was made from, if the caller named it."""
+        when = "while this write was prepared" if base is None else f"after {base}"
+        advice = "try it again" if base is None else "make the change again on the schema that it has now"
+        super().__init__(f"the schema of branch '{branch}' changed {when}: {advice}")
+        self.branch, self.base = branch, base
 
 
 class RowLevelCasContention(ConflictError):
@@ -492,6 +499,7 @@ class ChangeSchemaBoundary(ConflictError):
 
     detail = "change_diff_refusal"
     reason: ClassVar[str] = "schema_boundary"
+    cursor: str | None = None  # of a feed that ends here: before the commit
 
     def __init__(self, *, type_name: str, commit_id: str) -> None:
         """Take the type, and the later of the two commits."""
@@ -522,22 +530,21 @@ class ChangeFeedGap(OmnigraphError):
 
     def __init__(self, *, cursor: str | None, first_unreadable_commit_id: str) -> None:
         """Take the feed's position, if it was given a cursor, and the commit that is gone."""
-        gone = first_unreadable_commit_id
-        super().__init__(f"the changes of commit '{gone}' were cleaned up: take a baseline")
+        super().__init__(f"commit '{first_unreadable_commit_id}' was cleaned up: take a baseline")
         self.cursor, self.first_unreadable_commit_id = cursor, first_unreadable_commit_id
 
 
 class HistoricalVersionReclaimed(OmnigraphError):
-    """A past version of a table was cleaned up."""
+    """A past version of a table was cleaned up: the commits that show it are listed and cannot be read."""
 
     code = None
     detail = "version_reclaimed"
     status = 410
 
-    def __init__(self, *, table_key: str, version: int) -> None:
-        """Take the table and the version that is gone."""
-        super().__init__(f"{table_key} version {version} was cleaned up")
-        self.table_key, self.version = table_key, version
+    def __init__(self, *, table_key: str, version: int, commit_id: str | None = None, told: str = "") -> None:
+        """Take the table and version that are gone, what is told of them, and the commit if it is known."""
+        super().__init__(f"{table_key} version {version} {told or 'was cleaned up'}")
+        self.table_key, self.version, self.commit_id = table_key, version, commit_id
 
 
 class ResourceLimit(OmnigraphError):

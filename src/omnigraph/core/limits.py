@@ -21,6 +21,8 @@ LINE_BYTES_MAX = (
 )  # a record is held whole, and again as objects; 40 MiB of bytes in base64 fit
 FOLDERS_MAX = 256  # on the way to a graph or a file: making many, one inside the other, overflows the stack
 CONTROL_BYTES_MAX = 64 * 1024 * 1024  # of a file that a graph keeps about itself; the largest are a few MB
+SETTINGS_BYTES_MAX = 1024 * 1024  # of a file of settings, which people write; its reader takes seconds for it
+SETTINGS_NODES_MAX = 100_000  # values in such a file, every alias written out: a few lines can say billions
 EXPANSION_MAX = (
     100  # text compresses to a tenth or less, hardly ever to a hundredth; gzip can reach a thousandth
 )

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, NoReturn
 
 from omnigraph.core.limits import I32_MAX, I32_MIN, I64_MAX, I64_MIN, U32_MAX, U64_MAX
 
@@ -156,3 +156,35 @@ def read_json(
         return json.loads(text, object_pairs_hook=members, parse_constant=constant)
     except RecursionError:
         raise ValueError("nested too deeply") from None
+
+
+def read_strict_json(text: str | bytes) -> Any:  # noqa: ANN401 - whatever the text says
+    """Return the value of a text in which every member has one value and every number is one of JSON.
+
+    Raises:
+        ValueError: it is not JSON, gives a member twice, or has half a surrogate pair.
+    """
+    if isinstance(text, bytes):
+        text = text.decode()
+    value = read_json(text, members=_distinct, constant=_refuse_constant)
+    if "\\u" in text and not _has_whole_texts(value):
+        raise ValueError("a text has half of a surrogate pair")
+    return value
+
+
+def _has_whole_texts(value: object) -> bool:
+    try:
+        return is_text(json.dumps(value, ensure_ascii=False))
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def _distinct(members: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(members)
+    if len(found) < len(members):
+        raise ValueError("a key is given twice")
+    return found

@@ -14,25 +14,36 @@ from omnigraph.operations.context import OpenGraph
 from omnigraph.operations.open import refresh
 
 if TYPE_CHECKING:
+    from omnigraph.catalog.stored_queries import StoredQueries
     from omnigraph.commit.recovery.audit import RecoveryRecord
     from omnigraph.operations.cleanup.model import Age, CleanupCallback, CleanupResult
+    from omnigraph.operations.engine import Engine
     from omnigraph.operations.ensure_indices import IndexResult
     from omnigraph.operations.index_status import TableIndexes
     from omnigraph.operations.optimize import OptimizeResult
     from omnigraph.operations.progress import TableProgressCallback
     from omnigraph.operations.repair_drift import DriftRepair
     from omnigraph.operations.schema.apply import SchemaApplyResult, SchemaPlan
+    from omnigraph.operations.schema.change import Where
+    from omnigraph.operations.status import GraphStatus
     from omnigraph.operations.verify.report import Progress, VerifyReport
 
 
 class Administration:
     """What a handle on a graph is bound to, and the verbs of its keeper."""
 
-    def __init__(self, graph: OpenGraph, actor: str | None = None, branch: str | None = None) -> None:
+    def __init__(
+        self,
+        graph: OpenGraph,
+        actor: str | None = None,
+        branch: str | None = None,
+        stored: "StoredQueries | None" = None,
+    ) -> None:
         """Wrap what `open` made; users call `omnigraph.open`."""
         self._graph = graph
         self._actor = actor
         self._branch = branch
+        self._stored = stored
 
     @property
     def catalog(self) -> Catalog:
@@ -67,16 +78,25 @@ class Administration:
         text: str | Path | Source,
         *,
         branch: str | None = None,
+        base: str | None = None,
         allow_data_loss: bool = False,
         exclusive: bool = False,
         actor: str | None = None,
         message: str | None = None,
         index: bool = True,
+        progress: "TableProgressCallback | None" = None,
+        engine: "Engine" = "auto",
+        master: str | None = None,
     ) -> "SchemaApplyResult":
         """Give a branch another schema, from a `.pg` text or file, as one commit; then build missing indexes.
 
-        Other branches keep theirs. With `exclusive` the change is refused while there are any.
+        What the text does not name is dropped. `base` is the id of the commit whose schema the text was made
+        from: the change is refused if the branch has got another schema since. Other branches keep theirs.
+        With `exclusive` the change is refused while there are any. `progress` is
+        called for each table of which rows are written, when it is begun and when it is done. These rows are
+        written by Spark if `engine` says so, or if they are large; `master` says where Spark runs.
         """
+        from omnigraph.operations.progress import unseen
         from omnigraph.operations.schema.apply import apply_schema
 
         check_flags(allow_data_loss=allow_data_loss, exclusive=exclusive, index=index)
@@ -84,21 +104,47 @@ class Administration:
             self._graph,
             text_source(text),
             branch=self._on(branch),
+            base=base,
             allow_data_loss=allow_data_loss,
             exclusive=exclusive,
             actor=self._who(actor),
             message=message,
             index=index,
+            progress=given_callback(progress, unseen),
+            where=_where(engine, master),
         )
 
     def upgrade_branch(
-        self, name: str, *, actor: str | None = None, message: str | None = None, index: bool = True
+        self,
+        name: str,
+        *,
+        actor: str | None = None,
+        message: str | None = None,
+        index: bool = True,
+        allow_data_loss: bool = False,
+        progress: "TableProgressCallback | None" = None,
+        engine: "Engine" = "auto",
+        master: str | None = None,
     ) -> "SchemaApplyResult":
-        """Bring the changes of main's schema to a branch, as one commit; its rows stay as they are."""
+        """Bring the changes of main's schema to a branch, as one commit; its rows stay as they are.
+
+        With `allow_data_loss` the values of what main dropped go from the files and from the past of the
+        branch as well. `progress`, `engine` and `master` are as of `apply_schema`.
+        """
+        from omnigraph.operations.progress import unseen
         from omnigraph.operations.schema.upgrade import upgrade_branch
 
-        check_flags(index=index)
-        return upgrade_branch(self._graph, name, actor=self._who(actor), message=message, index=index)
+        check_flags(index=index, allow_data_loss=allow_data_loss)
+        return upgrade_branch(
+            self._graph,
+            name,
+            actor=self._who(actor),
+            message=message,
+            index=index,
+            allow_data_loss=allow_data_loss,
+            progress=given_callback(progress, unseen),
+            where=_where(engine, master),
+        )
 
     def ensure_indices(self, *, branch: str | None = None, actor: str | None = None) -> "IndexResult":
         """Build the declared indexes that are missing."""
@@ -106,11 +152,37 @@ class Administration:
 
         return ensure_indices(self._graph, branch=self._on(branch), actor=self._who(actor))
 
+    def rebuild_index(
+        self, type_name: str, property_name: str, *, branch: str | None = None, actor: str | None = None
+    ) -> "IndexResult":
+        """Build the indexes of one property anew, over all rows, in place of those that are there.
+
+        Raises:
+            BadRequest: there is no such type, or the property has no index.
+        """
+        from omnigraph.operations.ensure_indices import rebuild_index
+
+        return rebuild_index(
+            self._graph, type_name, property_name, branch=self._on(branch), actor=self._who(actor)
+        )
+
     def index_status(self, *, branch: str | None = None) -> "tuple[TableIndexes, ...]":
         """Return which declared indexes are built, and how much they cover."""
         from omnigraph.operations.index_status import index_status
 
         return index_status(self._graph, branch=self._on(branch))
+
+    def status(self, *, branch: str | None = None) -> "GraphStatus":
+        """Return the head of a branch, unfinished writes, indexes, sizes, and what maintenance would do.
+
+        Nothing is written or healed.
+
+        Raises:
+            BranchNotFound: there is no such branch.
+        """
+        from omnigraph.operations.status import status
+
+        return status(self._graph, branch=self._on(branch), actor=self._actor)
 
     def optimize(
         self, *, actor: str | None = None, progress: "TableProgressCallback | None" = None
@@ -226,3 +298,16 @@ class Administration:
     def _on(self, branch: str | None) -> str | None:
         """Return the branch of a call: the one it names, else the one that the handle is bound to."""
         return self._branch if branch is None else branch
+
+
+def _where(engine: "Engine", master: str | None) -> "Where":
+    """Return who writes the rows of a change of schema.
+
+    Raises:
+        BadRequest: there is no such engine.
+    """
+    from omnigraph.operations.engine import check_engine
+    from omnigraph.operations.schema.change import Where
+
+    check_engine(engine)
+    return Where(engine, master)

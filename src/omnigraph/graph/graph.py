@@ -27,6 +27,7 @@ from omnigraph.operations.open import close
 
 if TYPE_CHECKING:
     from omnigraph.bulk.connect.progress import ProgressCallback
+    from omnigraph.catalog.stored_queries import StoredQuery
     from omnigraph.changes.model import ChangeFilter
     from omnigraph.graph.result import Result
     from omnigraph.graph.snapshot_view import SnapshotView
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from omnigraph.operations.changes.commit_changes import CommitChanges, CommitChangesPage
     from omnigraph.operations.changes.diff import Diff
     from omnigraph.operations.changes.feed import ChangeFeed, ChangeFeedPage
+    from omnigraph.operations.describe.describe import TypeDescription
     from omnigraph.operations.embed.model import EmbedKeywords, EmbedResult
     from omnigraph.operations.engine import Engine
     from omnigraph.operations.export import Export
@@ -85,8 +87,14 @@ class Graph(Administration):
         actor: str | None = None,
         if_commit: str | None = None,
         message: str | None = None,
+        retry: float | None = None,
     ) -> "MutationResult":
-        """Run one mutation of a `.gq` text or file as one commit."""
+        """Run one mutation of a `.gq` text or file as one commit.
+
+        Threads take turns. If another process was first, the mutation is run again on what that one left, for
+        up to `retry` seconds (10 unless `OMNIGRAPH_WRITE_RETRY` says otherwise); with 0, or with `if_commit`,
+        the conflict is raised at once.
+        """
         from omnigraph.operations.mutate import mutate
 
         return mutate(
@@ -98,6 +106,7 @@ class Graph(Administration):
             actor=self._who(actor),
             if_commit=if_commit,
             message=message,
+            retry=retry,
         )
 
     def load(
@@ -118,6 +127,7 @@ class Graph(Administration):
         rejects: str | Path | None = None,
         progress: "ProgressCallback | None" = None,
         strict_columns: bool = False,
+        retry: float | None = None,
     ) -> "LoadResult":
         """Load files (as `omnigraph load --data` names them), NDJSON as bytes, or Arrow tables by type name.
 
@@ -128,6 +138,9 @@ class Graph(Administration):
 
         Mode `merge` replaces whole rows: what the input leaves out becomes null, and the result's `cleared`
         says where there was a value. With `strict_columns` a load that would do so is refused.
+
+        If another writer was first, the load is run again for up to `retry` seconds, as a mutation is; with
+        mode `overwrite`, never.
         """
         from omnigraph.bulk.connect.progress import silent
         from omnigraph.operations.load.inputs import given_inputs
@@ -158,6 +171,7 @@ class Graph(Administration):
             actor=self._who(actor),
             message=message,
             index=index,
+            retry=retry,
         )
 
     def load_tables(
@@ -280,6 +294,41 @@ class Graph(Administration):
             actor=self._who(actor),
         )
 
+    # Stored queries
+
+    def queries(self) -> "list[StoredQuery]":
+        """Return the stored queries that are listed, by name; none unless the graph was opened with some."""
+        self._graph.enter(self._actor, "read", self._branch)
+        return [] if self._stored is None else list(self._stored.listed)
+
+    def invoke(
+        self,
+        name: str,
+        params: Mapping[str, object] | None = None,
+        *,
+        branch: str | None = None,
+        snapshot: "SnapshotLike | None" = None,
+        if_commit: str | None = None,
+        actor: str | None = None,
+        message: str | None = None,
+    ) -> "Result | MutationResult":
+        """Run a stored query by its name: a read gives its rows, a mutation what it did.
+
+        Raises:
+            UnsupportedError: the graph was opened without stored queries.
+            QueryNotFound: there is no stored query of that name.
+            BadRequest: a mutation was asked of a snapshot, or a read was given what only writes have.
+        """
+        from omnigraph.graph.stored_call import InvokeOptions, invoke_stored
+
+        self._graph.enter(self._who(actor), "invoke_query", self._on(branch))
+        return invoke_stored(
+            self,
+            self._stored,
+            query_name(name),
+            InvokeOptions(params, branch, snapshot, if_commit, actor, message),
+        )
+
     def at(self, snapshot: "SnapshotLike") -> "SnapshotView":
         """Return a read-only view of one snapshot, which never looks at the branch again.
 
@@ -318,6 +367,32 @@ class Graph(Administration):
         from omnigraph.operations.pin import read_table
 
         return read_table(self._graph, type_name, branch=self._on(branch), actor=self._actor)
+
+    def describe(
+        self,
+        type_name: str,
+        *,
+        branch: str | None = None,
+        snapshot: "SnapshotLike | None" = None,
+        actor: str | None = None,
+    ) -> "TypeDescription":
+        """Return a type with what its rows hold: nulls, distinct values, bounds, samples, degrees of edges.
+
+        Every row is read once. Distinct values beyond 10,000 are estimated, and the result says so.
+
+        Raises:
+            BadRequest: there is no such type, or it is an interface.
+            HistoricalVersionReclaimed: the table's version was cleaned up.
+        """
+        from omnigraph.operations.describe.describe import describe
+
+        return describe(
+            self._graph,
+            type_name,
+            branch=self._on(branch) if snapshot is None else branch,
+            snapshot=snapshot,
+            actor=self._who(actor),
+        )
 
     def snapshot(self, branch: str | None = None) -> Snapshot:
         """Return the newest view of a branch."""
@@ -618,4 +693,4 @@ class Graph(Administration):
 
     def _bound(self, branch: str) -> "Graph":
         """Return a handle on the same graph that reads and writes a branch."""
-        return Graph(self._graph, self._actor, branch)
+        return Graph(self._graph, self._actor, branch, self._stored)

@@ -14,7 +14,9 @@ from omnigraph.operations.open import MaintenanceMode, Writers, make_parts, open
 from omnigraph.storage.control.durability import Durability
 
 if TYPE_CHECKING:
+    from omnigraph.catalog.stored_queries import StoredQueries
     from omnigraph.embedding import EmbeddingConfig
+    from omnigraph.graph.stored_files import GivenQueries
 
 
 def init(uri: str | Path, schema: str | Path, *, force: bool = False, durability: str | None = None) -> Graph:
@@ -43,6 +45,7 @@ def open(
     embedding: "EmbeddingConfig | None" = None,
     writers: Literal["many", "one"] | None = None,
     maintenance: Literal["inline", "background"] | None = None,
+    queries: "GivenQueries | None" = None,
 ) -> Graph:
     """Open a graph; a read-write open first finishes or undoes what dead writers left behind.
 
@@ -55,12 +58,15 @@ def open(
     own, which `close` ends: `maintenance="background"`. Without it the environment decides
     (`OMNIGRAPH_MAINTENANCE`), and then writes do it themselves (`inline`).
 
+    `queries` are stored queries for `Graph.invoke`: a folder of `.gq` files, a list of files, or names with
+    their files, as in `{"overdue": {"file": "missions.gq", "expose": False}}`.
+
     Texts given to `nearest` are embedded by the provider that `embedding` names, else by the environment's.
 
     Raises:
         GraphNotFound: there is no graph at this place.
         BadRequest: the mode, the durability, the number of writers or the kind of maintenance is unknown or
-            does not fit, or no actor is called so.
+            does not fit, no actor is called so, or stored queries cannot be read.
         WriterLeaseHeld: another process stands in the way of the only writer, or is that.
     """
     if not _is_word(mode, ("rw", "ro")):
@@ -73,6 +79,7 @@ def open(
     setting, kind = given_durability(durability), _maintenance(maintenance)
     if kind is MaintenanceMode.BACKGROUND and not (upkeep and mode == "rw"):
         raise BadRequest("maintenance='background' is for handles that write and that do upkeep")
+    stored = None if queries is None else _stored(queries)
     opened = open_graph(
         given_place("uri", uri),
         is_writable=mode == "rw",
@@ -82,7 +89,16 @@ def open(
         writers=None if writers is None else Writers(writers),
         maintenance=kind,
     )
-    return Graph(opened, actor)
+    return Graph(opened, actor, stored=stored)
+
+
+def _stored(queries: "GivenQueries") -> "StoredQueries":
+    from omnigraph.catalog.stored_queries import RegistryCheck
+    from omnigraph.graph.stored_files import given_queries, read_stored
+
+    found = read_stored(given_queries(queries))
+    RegistryCheck(found.breakages).require_whole("this graph")
+    return found
 
 
 def given_durability(setting: str | None) -> Durability | None:

@@ -10,6 +10,7 @@ from omnigraph.history.state import Snapshot
 if TYPE_CHECKING:
     from omnigraph.graph.graph import Graph
     from omnigraph.graph.result import Result
+    from omnigraph.operations.describe.describe import TypeDescription
     from omnigraph.plan.describe import Explanation
 
 
@@ -59,3 +60,7 @@ class SnapshotView:
     ) -> "Explanation":
         """Return how a read would be carried out on the snapshot."""
         return self._graph.explain(source, name, params, snapshot=self._snapshot, actor=actor)
+
+    def describe(self, type_name: str, *, actor: str | None = None) -> "TypeDescription":
+        """Return a type with what its rows hold in the snapshot."""
+        return self._graph.describe(type_name, snapshot=self._snapshot, actor=actor)

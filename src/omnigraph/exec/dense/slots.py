@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from omnigraph.core.arrays import Ints, Mask, Positions, RowIds, SlotArray, Values
-from omnigraph.core.errors import StorageError
+from omnigraph.core.errors import HistoricalVersionReclaimed, StorageError
 from omnigraph.core.limits import I32_MAX
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.identity import TableIdentity
@@ -318,6 +318,8 @@ def _killed(slots: Slots, delta: VersionDelta, expected: int, store: TableStore)
         return empty_slots()
     try:
         row_ids = delta.deleted_row_ids(store)
+    except HistoricalVersionReclaimed:
+        return None
     except StorageError as error:
         if error.kind in {"transient", "configuration"}:
             raise

@@ -1,0 +1,39 @@
+"""Refusals of a server because of who calls, and what its client raises where no answer came."""
+
+from omnigraph.core.errors import OmnigraphError
+
+
+class AuthenticationError(OmnigraphError):
+    """A server was given no token, or one that it does not know."""
+
+    code = "unauthorized"
+    status = 401
+
+
+class RateLimited(OmnigraphError):
+    """A server is already doing as much for this actor as one actor may ask for; nothing was done."""
+
+    code = "too_many_requests"
+    status = 429
+
+    def __init__(self, message: str, *, retry_after_s: int) -> None:
+        """Take which limit was reached, and when to try again."""
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class TransportError(OmnigraphError):
+    """A server could not be reached, or its answer could not be understood; nothing was changed."""
+
+
+class CommitOutcomeUnknown(OmnigraphError):
+    """The answer to a write was lost on the way: the write may have been carried out, or not."""
+
+    def __init__(self, *, branch: str, head_before: str | None) -> None:
+        """Take the branch, and the newest commit that it had before the write, if that is known."""
+        before = "unknown" if head_before is None else head_before
+        super().__init__(
+            f"no answer to the write on branch '{branch}' (head before: {before}):"
+            " compare heads before trying again"
+        )
+        self.branch, self.head_before = branch, head_before
