@@ -1,0 +1,1 @@
+"""Configuration: the files that people and projects keep, as values; nothing here opens a graph."""
