@@ -1,0 +1,245 @@
+"""A server against the embedded call: point queries, one-row writes of many clients, a large export.
+
+Embedded calls and requests take turns, so that a busy moment of the machine meets both. Clients are processes
+of their own, each with one connection that it keeps.
+"""
+
+import sys
+from pathlib import Path
+
+if __package__ in {None, ""}:
+    sys.path[0] = str(Path(__file__).parents[1])  # the folder of this file has an `http` of its own
+
+import argparse
+import json
+import multiprocessing
+import os
+import re
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from statistics import median
+from time import perf_counter
+
+import pyarrow as pa
+
+import omnigraph
+from omnigraph.graph.graph import Graph
+
+SCHEMA = "node Item { key: String @key  value: I64  label: String? }"
+POINT = "query q($k: String) { match { $i: Item { key: $k } } return { $i.value, $i.label } }"
+INSERT = "query m($k: String, $v: I64) { insert Item { key: $k, value: $v } }"
+CLIENTS = 16
+OVERHEAD_BAR_MS, RATE_BAR, SPEEDUP_BAR, MEMORY_BAR_MB = 1.5, 2_000, 8, 100
+LISTENING = "OMNIGRAPH_LISTEN_ADDR="
+
+
+def main() -> None:
+    """Make a graph, measure, print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=1_000_000, help="of the table that is exported")
+    parser.add_argument("--queries", type=int, default=2_000, help="point queries of one caller")
+    parser.add_argument("--seconds", type=float, default=10, help="of each measurement of rates")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="for point queries at once")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="omnigraph-bench-") as folder:
+        place = build(Path(folder, "items.omni"), options.rows)
+        print_overhead(place, options.queries)
+        print_rate(place, options.workers, options.seconds)
+        print_writes(place, options.seconds)
+        print_export(place)
+
+
+def build(place: Path, rows: int) -> Path:
+    """Make a graph with one table."""
+    with omnigraph.init(place, SCHEMA) as graph:
+        keys = pa.array([f"k{number:08}" for number in range(rows)])
+        values = pa.array(range(rows), pa.int64())
+        labels = pa.array([f"label of {number}" for number in range(rows)])
+        graph.load({"Item": pa.table({"key": keys, "value": values, "label": labels})}, "append")
+    return place
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server that listens."""
+
+    address: tuple[str, int]
+    process: subprocess.Popen[bytes]
+
+
+@contextmanager
+def serving(place: Path, workers: int = 1) -> Iterator[Server]:
+    """Start a server, and stop it at the end."""
+    program = Path(sys.executable).with_name("omnigraph")
+    command = [str(program), "server", str(place), "--unauthenticated", "--bind", "127.0.0.1:0"]
+    environment = {**os.environ, "OMNIGRAPH_LOG": "warning", "OMNIGRAPH_PER_ACTOR_INFLIGHT_MAX": "64"}
+    process = subprocess.Popen(
+        [*command, "--workers", str(workers)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=environment,
+    )
+    assert process.stdout is not None
+    try:
+        line = process.stdout.readline().decode().strip()
+        host, _, port = line.removeprefix(LISTENING).rpartition(":")
+        yield Server((host, int(port)), process)
+    finally:
+        process.terminate()
+        process.wait()
+        process.stdout.close()
+
+
+class Connection:
+    """One connection that is kept; the least that a client can cost, so that the server's cost is seen."""
+
+    def __init__(self, address: tuple[str, int]) -> None:
+        """Connect."""
+        self._socket = socket.create_connection(address)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._file = self._socket.makefile("rb")
+
+    def post(self, path: str, body: dict[str, object]) -> bytes:
+        """Send a request and return the whole answer, which must be a success."""
+        content = json.dumps(body).encode()
+        head = f"POST {path} HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\n"
+        self._socket.sendall(f"{head}Content-Length: {len(content)}\r\n\r\n".encode() + content)
+        status = self._file.readline()
+        length = 0
+        while (line := self._file.readline()) not in {b"\r\n", b""}:
+            if found := re.match(rb"content-length: *(\d+)", line, re.IGNORECASE):
+                length = int(found[1])
+        answer = self._file.read(length)
+        assert b" 200 " in status, (status, answer)
+        return answer
+
+    def close(self) -> None:
+        """Disconnect."""
+        self._file.close()
+        self._socket.close()
+
+
+def print_overhead(place: Path, count: int) -> None:
+    """Compare a point query in process with one over HTTP, in turns."""
+    with omnigraph.open(place, mode="ro") as graph, serving(place) as server:
+        connection = Connection(server.address)
+        embedded, served = list[float](), list[float]()
+        for number in range(count + 50):
+            key = f"k{number * 37 % 100_000:08}"
+            embedded.append(_timed(lambda key=key: _ask(graph, key)))
+            served.append(_timed(lambda key=key: connection.post("/query", _question(key))))
+        connection.close()
+    inside, outside = median(embedded[50:]), median(served[50:])
+    overhead = outside - inside
+    print(f"point query: embedded {inside:.2f} ms, served {outside:.2f} ms")
+    print(f"  overhead {overhead:.2f} ms (bar {OVERHEAD_BAR_MS} ms): {_said(overhead <= OVERHEAD_BAR_MS)}")
+
+
+def print_rate(place: Path, workers: int, seconds: float) -> None:
+    """Count the point queries that many clients get answered."""
+    with serving(place, workers) as server:
+        _together(_asking, server.address, CLIENTS, 2.0)
+        rate = _together(_asking, server.address, CLIENTS, seconds)
+    print(f"point queries of {CLIENTS} clients, {workers} workers: {rate:.0f}/s")
+    print(f"  {rate / RATE_BAR:.2f}x of {RATE_BAR}/s: {_said(rate >= RATE_BAR)}")
+
+
+def print_writes(place: Path, seconds: float) -> None:
+    """Compare the one-row mutations that one client and many get acknowledged, with full durability."""
+    copy = place.with_name("written.omni")
+    shutil.copytree(place, copy)
+    with serving(copy) as server:
+        _together(_writing, server.address, 1, 2.0)
+        alone = _together(_writing, server.address, 1, seconds)
+        many = _together(_writing, server.address, CLIENTS, seconds)
+    shutil.rmtree(copy)
+    print(f"one-row mutations: one client {alone:.0f}/s, {CLIENTS} clients {many:.0f}/s, none refused")
+    print(f"  {many / alone:.2f}x (bar {SPEEDUP_BAR}x): {_said(many >= SPEEDUP_BAR * alone)}")
+
+
+def print_export(place: Path) -> None:
+    """Read a whole export, and look at the memory of the server while it is sent."""
+    with serving(place) as server:
+        warm = Connection(server.address)
+        warm.post("/query", _question("k00000001"))
+        warm.close()
+        before, most, size = _memory_mb(server.process.pid), 0.0, 0
+        with socket.create_connection(server.address) as stream:
+            head = "POST /export HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\n"
+            stream.sendall(f"{head}Connection: close\r\nContent-Length: 2\r\n\r\n{{}}".encode())
+            started = perf_counter()
+            while piece := stream.recv(1 << 20):
+                size += len(piece)
+                most = max(most, _memory_mb(server.process.pid))
+        took = perf_counter() - started
+    growth = most - before
+    print(
+        f"export of {size / 1e6:.0f} MB in {took:.1f} s; memory {before:.0f} MB before, {most:.0f} MB at most"
+    )
+    print(f"  growth {growth:.0f} MB (bar {MEMORY_BAR_MB} MB): {_said(growth <= MEMORY_BAR_MB)}")
+
+
+def _ask(graph: Graph, key: str) -> None:
+    graph.query(POINT, params={"k": key}).to_json()
+
+
+def _question(key: str) -> dict[str, object]:
+    return {"query": POINT, "params": {"k": key}}
+
+
+def _timed(work: Callable[[], object]) -> float:
+    started = perf_counter()
+    work()
+    return (perf_counter() - started) * 1000
+
+
+def _asking(connection: Connection, client: int, number: int) -> None:
+    connection.post("/query", _question(f"k{(client * 7_919 + number * 37) % 100_000:08}"))
+
+
+def _writing(connection: Connection, client: int, number: int) -> None:
+    key = f"new {os.getpid()} {client} {number}"
+    connection.post("/mutate", {"query": INSERT, "params": {"k": key, "v": number}})
+
+
+def _together(
+    work: Callable[[Connection, int, int], None], address: tuple[str, int], clients: int, seconds: float
+) -> float:
+    """Return how many requests a second some clients get answered together."""
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(clients) as pool:
+        jobs = [(work, address, client, seconds) for client in range(clients)]
+        return sum(pool.starmap(_client, jobs, chunksize=1))
+
+
+def _client(
+    work: Callable[[Connection, int, int], None], address: tuple[str, int], client: int, seconds: float
+) -> float:
+    """Send requests one after the other for a while; return how many a second were answered."""
+    connection, number, started = Connection(address), 0, perf_counter()
+    while perf_counter() - started < seconds:
+        work(connection, client, number)
+        number += 1
+    took = perf_counter() - started
+    connection.close()
+    return number / took
+
+
+def _memory_mb(pid: int) -> float:
+    status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+    found = re.search(r"VmRSS:\s+(\d+) kB", status)
+    assert found is not None
+    return int(found[1]) / 1024
+
+
+def _said(is_met: bool) -> str:
+    return "ok" if is_met else "MISSED"
+
+
+if __name__ == "__main__":
+    main()

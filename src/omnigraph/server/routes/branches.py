@@ -1,0 +1,113 @@
+"""Branches: listing, making, deleting and merging them."""
+
+from starlette.responses import Response
+
+from omnigraph.history.identity import MAIN
+from omnigraph.server.access import READ, Need
+from omnigraph.server.answers import json_answer
+from omnigraph.server.route import Answers, GraphRoute, JsonBody, RouteCall
+from omnigraph.wire.documents import branch_created_document, branch_deleted_document, merge_document
+from omnigraph.wire.requests import BranchCreateRequest, BranchMergeRequest
+from omnigraph.wire.responses import (
+    BranchCreateOutput,
+    BranchDeleteOutput,
+    BranchListOutput,
+    BranchMergeOutput,
+)
+
+BRANCH_WEIGHT = 256  # bytes that an operation on branches counts: it has hardly any
+CREATE, DELETE, MERGE = "branch_create", "branch_delete", "branch_merge"
+
+
+def _list(call: RouteCall) -> Response:
+    return json_answer({"branches": call.graph.branches()})
+
+
+def _create(call: RouteCall) -> Response:
+    wanted: BranchCreateRequest = call.body
+    made = call.graph.create_branch(wanted.name, wanted.from_, actor=call.actor)
+    return json_answer(branch_created_document(made, call.uri, call.actor))
+
+
+def _delete(call: RouteCall) -> Response:
+    name = call.path["branch"]
+    call.graph.delete_branch(name, actor=call.actor)
+    return json_answer(branch_deleted_document(name, call.uri, call.actor))
+
+
+def _merge(call: RouteCall) -> Response:
+    wanted: BranchMergeRequest = call.body
+    result = call.graph.merge(
+        wanted.source,
+        _target(wanted),
+        message=wanted.message,
+        delete_branch=wanted.delete_branch,
+        dry_run=wanted.dry_run,
+        actor=call.actor,
+    )
+    document = merge_document(
+        result, call.actor, is_dry_run=wanted.dry_run, is_delete_asked=wanted.delete_branch
+    )
+    return json_answer(document)
+
+
+def _merge_needs(call: RouteCall) -> list[Need]:
+    wanted: BranchMergeRequest = call.body
+    needs = [Need(MERGE, wanted.source, _target(wanted))]
+    return [*needs, Need(DELETE, target=wanted.source)] if wanted.delete_branch else needs
+
+
+def _target(wanted: BranchMergeRequest) -> str:
+    return MAIN if wanted.target is None else wanted.target
+
+
+def _weight(_call: RouteCall) -> int:
+    return BRANCH_WEIGHT
+
+
+ROUTES = (
+    GraphRoute(
+        "GET",
+        "/branches",
+        "listBranches",
+        "List the branches.",
+        _list,
+        lambda _call: [Need(READ)],
+        Answers(BranchListOutput),
+    ),
+    GraphRoute(
+        "POST",
+        "/branches",
+        "createBranch",
+        "Make a branch.",
+        _create,
+        lambda call: [Need(CREATE, call.body.from_, call.body.name)],
+        Answers(BranchCreateOutput),
+        body=JsonBody(BranchCreateRequest),
+        weight=_weight,
+        errors=(404, 409, 429, 503),
+    ),
+    GraphRoute(
+        "POST",
+        "/branches/merge",
+        "mergeBranches",
+        "Merge a branch into another, as one commit.",
+        _merge,
+        _merge_needs,
+        Answers(BranchMergeOutput),
+        body=JsonBody(BranchMergeRequest),
+        weight=_weight,
+        errors=(404, 409, 410, 413, 429, 503),
+    ),
+    GraphRoute(
+        "DELETE",
+        "/branches/{branch:segment}",
+        "deleteBranch",
+        "Delete a branch and the commits that only it has.",
+        _delete,
+        lambda call: [Need(DELETE, target=call.path["branch"])],
+        Answers(BranchDeleteOutput),
+        weight=_weight,
+        errors=(404, 409, 429, 503),
+    ),
+)

@@ -1,0 +1,52 @@
+"""One worker of a server, as `workers.py` starts it: `python -m omnigraph.server.worker NUMBER HANDLE`.
+
+Its settings come through standard input, which stays open as long as the process that started it lives.
+"""
+
+import logging
+import os
+import pickle
+import signal
+import socket
+import sys
+import threading
+from typing import BinaryIO
+
+from omnigraph.core.errors import OmnigraphError
+from omnigraph.server.log import begin_log
+from omnigraph.server.serve import serve_on
+from omnigraph.server.serving import Serving
+from omnigraph.server.settings import ServerSettings
+from omnigraph.server.workers import READY
+
+_log = logging.getLogger("omnigraph.server")
+
+
+def main(number: int, handle: int) -> int:
+    """Serve on an address that is bound already, and return the exit code."""
+    begin_log(worker=number)
+    settings = pickle.load(sys.stdin.buffer)  # noqa: S301 - from the process that started this one
+    assert isinstance(settings, ServerSettings)
+    threading.Thread(target=_end_with, args=[sys.stdin.buffer], daemon=True).start()
+    try:
+        serving = Serving.begin(settings)
+    except OmnigraphError as error:
+        _log.error("cannot start: %s", error)
+        return 1
+    with socket.socket(fileno=handle) as listener:
+        serve_on(serving, listener, ready=_tell_ready)
+    return 0
+
+
+def _tell_ready() -> None:
+    os.write(sys.stdout.fileno(), READY)
+
+
+def _end_with(parent: BinaryIO) -> None:
+    """Stop in order when the process that started this one is gone."""
+    parent.read()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]), int(sys.argv[2])))
