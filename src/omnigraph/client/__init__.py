@@ -1,1 +1,1 @@
-"""The place of the client of the HTTP server, which is specified and not built yet."""
+"""Reaching a graph: in its storage or behind a server, by one protocol with documents as its answers."""
