@@ -5,15 +5,19 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
+import venv
 import zipfile
 from pathlib import Path
 
 import pytest
 
 from omnigraph import __version__
-from tests.support.pages import REPOSITORY
+from tests.support.commands import Outcome, run
+from tests.support.page_run import Typed, masked, printed_below, run_page
+from tests.support.pages import REPOSITORY, Block
 
 PACKAGE = REPOSITORY / "src" / "omnigraph"
+README = REPOSITORY / "README.md"
 BANK = REPOSITORY / "examples" / "seedbank"
 
 pytestmark = pytest.mark.slow
@@ -35,6 +39,30 @@ def installed(archives: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     flags = ["--no-deps", "--no-index", "--no-compile", "--disable-pip-version-check"]
     checked("-m", "pip", "install", "--quiet", *flags, "--target", str(target), str(wheel), cwd=archives)
     return target
+
+
+@pytest.fixture(scope="module")
+def environment(archives: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make a fresh virtual environment with the wheel in it.
+
+    Libraries come from where these tests have theirs, since there is no network; of that folder nothing else
+    counts, so the package of the checkout is not found there.
+    """
+    (wheel,) = archives.glob("*.whl")
+    folder = tmp_path_factory.mktemp("environment") / "venv"
+    venv.create(folder, symlinks=True)
+    there = ["--python", str(folder / "bin" / "python")]
+    flags = ["--no-deps", "--no-index", "--no-compile", "--disable-pip-version-check"]
+    checked("-m", "pip", *there, "install", "--quiet", *flags, str(wheel), cwd=archives)
+    (site,) = folder.glob("lib/python*/site-packages")
+    (site / "libraries.pth").write_text(sysconfig.get_path("purelib"))
+    return folder
+
+
+def in_environment(environment: Path, command: str, folder: Path) -> Outcome:
+    """Type a command where the programs of an environment come first."""
+    path = f"{environment / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    return run(["sh", "-euc", command], cwd=folder, PATH=path)
 
 
 def checked(*arguments: str, cwd: Path, **variables: str) -> str:
@@ -83,6 +111,7 @@ def test_the_wheel_names_its_version_license_and_command(archives: Path) -> None
 
     assert f"\nVersion: {__version__}\n" in metadata["METADATA"]
     assert "omnigraph = omnigraph.cli.main:main" in metadata["entry_points.txt"]
+    assert "omnigraph-server = omnigraph.cli.server_program:main" in metadata["entry_points.txt"]
     assert metadata["LICENSE"] == (REPOSITORY / "LICENSE").read_text()
 
 
@@ -124,5 +153,41 @@ def test_the_installed_package_lints_the_example_from_any_folder(installed: Path
 
 def test_the_installed_command_stands_beside_the_package(installed: Path, tmp_path: Path) -> None:
     script = (installed / "bin" / "omnigraph").read_text()
+    server = (installed / "bin" / "omnigraph-server").read_text()
 
     assert "omnigraph.cli.main" in script
+    assert "omnigraph.cli.server_program" in server
+
+
+def test_every_program_of_a_fresh_environment_tells_its_version(environment: Path, tmp_path: Path) -> None:
+    version = f"omnigraph {__version__}\ninternal-schema 4\n"
+
+    said = {
+        "omnigraph version": in_environment(environment, "omnigraph version", tmp_path),
+        "omnigraph server --version": in_environment(environment, "omnigraph server --version", tmp_path),
+        "omnigraph-server --version": in_environment(environment, "omnigraph-server --version", tmp_path),
+        "python -m omnigraph version": in_environment(environment, "python -m omnigraph version", tmp_path),
+    }
+
+    assert {command: outcome.code for command, outcome in said.items()} == dict.fromkeys(said, 0)
+    assert said["omnigraph version"].stdout == said["python -m omnigraph version"].stdout == version
+    assert __version__ in said["omnigraph-server --version"].stdout
+
+
+def test_the_sixty_seconds_work_in_a_fresh_environment_as_printed(environment: Path, tmp_path: Path) -> None:
+    def typing(command: str, folder: Path) -> Typed:
+        return Typed(command, in_environment(environment, command, folder))
+
+    def running(block: Block, folder: Path, _names: dict[str, object]) -> str:
+        ended = run([str(environment / "bin" / "python"), "-c", block.text], cwd=folder)
+        assert ended.code == 0, ended
+        return ended.stdout
+
+    transcript = run_page(README, tmp_path, lambda block: not block.info, typing=typing, running=running)
+
+    assert [typed for typed in transcript.typed if typed.outcome.code != 0] == []
+    assert len(transcript.typed) > 10
+    assert len(transcript.programs) == 1
+    for commands, shown in transcript.shown:
+        printed = printed_below(transcript.commands[commands], shown.text)
+        assert masked(shown.text) == masked(printed), str(shown)

@@ -1,30 +1,72 @@
-"""Opening the addressed graph for a command."""
+"""Opening the addressed graph for a command, or reaching it through its server.
+
+What opens storage is not imported for a graph behind a server, and the other way round.
+"""
 
 import logging
+from typing import TYPE_CHECKING
 
+import click
+
+from omnigraph.cli.invocation import Invocation
 from omnigraph.cli.printing import tell
 from omnigraph.cli.target import GraphAddress
-from omnigraph.graph.graph import Graph
-from omnigraph.graph.opening import open as open_graph
-from omnigraph.operations.open import open_graph as open_parts
+
+if TYPE_CHECKING:
+    from omnigraph.client.access import GraphAccess
+    from omnigraph.client.served import ServedAccess
+    from omnigraph.graph.graph import Graph
 
 
-def open_for_reading(target: GraphAddress) -> Graph:
+def reach_for_reading(target: GraphAddress) -> "GraphAccess":
+    """Return a graph to read from, wherever it is."""
+    return reach_server(target) if target.is_served else _embedded(open_for_reading(target), target)
+
+
+def reach_for_writing(target: GraphAddress) -> "GraphAccess":
+    """Return a graph to write to, wherever it is."""
+    return reach_server(target) if target.is_served else _embedded(open_for_writing(target), target)
+
+
+def reach_server(target: GraphAddress) -> "ServedAccess":
+    """Return a graph behind a server; nothing is sent before the first call."""
+    from omnigraph.client.http import Http
+    from omnigraph.client.served import ServedAccess
+    from omnigraph.config.server_url import ServerUrl
+
+    click.get_current_context().ensure_object(Invocation).is_served = True
+    return ServedAccess(Http(ServerUrl.parse(target.uri), target.token))
+
+
+def open_for_reading(target: GraphAddress) -> "Graph":
     """Open a graph for reading: nothing is healed, locked or written."""
-    _show_warnings()
+    from omnigraph.graph.opening import open as open_graph
+
+    _prepare(target)
     return open_graph(target.uri, mode="ro")
 
 
-def open_for_writing(target: GraphAddress) -> Graph:
+def open_for_writing(target: GraphAddress) -> "Graph":
     """Open a graph for writing, which first finishes or undoes what dead writers left behind."""
-    _show_warnings()
+    from omnigraph.graph.opening import open as open_graph
+
+    _prepare(target)
     return open_graph(target.uri, maintenance="inline")  # a command ends before a thread has done anything
 
 
-def open_unhealed(target: GraphAddress) -> Graph:
+def open_unhealed(target: GraphAddress) -> "Graph":
     """Open a graph for maintenance that refuses to run beside what dead writers left behind."""
-    _show_warnings()
+    from omnigraph.graph.graph import Graph
+    from omnigraph.operations.open import open_graph as open_parts
+
+    _prepare(target)
     return Graph(open_parts(target.uri, heals=False))
+
+
+def _embedded(graph: "Graph", target: GraphAddress) -> "GraphAccess":
+    from omnigraph.client.embedded import EmbeddedAccess
+
+    return EmbeddedAccess(graph, target.uri)
 
 
 class _Warnings(logging.Handler):
@@ -35,6 +77,7 @@ class _Warnings(logging.Handler):
         tell(f"warning: {record.getMessage()}")
 
 
-def _show_warnings() -> None:
-    """Replace the handlers of the engine's log: a second call changes nothing."""
+def _prepare(target: GraphAddress) -> None:
+    """Replace the handlers of the engine's log, which a second call does not change."""
+    target.require_storage()
     logging.getLogger("omnigraph").handlers = [_Warnings(logging.WARNING)]

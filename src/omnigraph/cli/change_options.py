@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from functools import wraps
-from typing import Any, TypedDict
+from typing import Any
 
 import click
 
 from omnigraph.cli.options import Decorated, with_options
 from omnigraph.cli.whole_numbers import WholeNumber
+from omnigraph.client.choice import ChangeChoice
 
 KINDS = ("node", "edge")
 OPS = ("insert", "update", "delete")
@@ -26,14 +27,6 @@ limit_option = click.option(
 )
 
 
-class Chosen(TypedDict):
-    """Filters in the form the graph's methods take."""
-
-    kinds: list[str]
-    types: list[str]
-    ops: list[str]
-
-
 def change_options(command: Decorated) -> Decorated:
     """Add the filters of changes; the command takes them as one value, `chosen`."""
 
@@ -45,6 +38,6 @@ def change_options(command: Decorated) -> Decorated:
         ops: Sequence[str],
         **others: Any,  # noqa: ANN401 - what click takes
     ) -> object:
-        return command(chosen=Chosen(kinds=list(kinds), types=list(types), ops=list(ops)), **others)
+        return command(chosen=ChangeChoice(list(kinds), list(types), list(ops)), **others)
 
     return with_options(collected, _OPTIONS)

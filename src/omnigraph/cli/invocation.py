@@ -1,6 +1,10 @@
 """What one run of the program knows about itself, for the edge that reports errors."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from omnigraph.config.configuration import Configuration
 
 
 @dataclass(slots=True)
@@ -8,3 +12,5 @@ class Invocation:
     """One run; a command that prints a document says so here, and its errors become documents too."""
 
     is_json: bool = False
+    is_served: bool = False  # a server answers, whose documents may be anything
+    configuration: "Configuration | None" = None  # once something has asked for it (cli/settings.py)

@@ -4,17 +4,21 @@
 """
 
 import importlib
+import os
 import sys
 from collections.abc import Sequence
-from typing import NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 import click
 
 from omnigraph import __version__
 from omnigraph.cli.exit_codes import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_USAGE
-from omnigraph.cli.global_flags import ForwardingGroup
+from omnigraph.cli.global_flags import SWITCHES, WITH_VALUE, ForwardingGroup
 from omnigraph.cli.invocation import Invocation
 from omnigraph.cli.lean_imports import end_at_once, lean_imports
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 
 class CommandEntry(NamedTuple):
@@ -28,6 +32,7 @@ class CommandEntry(NamedTuple):
 _GRAPH = "Reading and writing a graph"
 _STORAGE = "Creating and maintaining a graph (its storage)"
 _OFFLINE = "Schemas and queries, without a graph"
+_SERVING = "Servers"
 _PROGRAM = "This program"
 
 
@@ -37,16 +42,22 @@ def _entry(name: str, help: str, section: str) -> CommandEntry:
 
 COMMANDS = {
     "query": _entry("query", "Run a read and print its rows.", _GRAPH),
+    "alias": _entry("alias", "Run a query by its alias.", _GRAPH),
     "explain": _entry("explain", "Show how a read would be carried out.", _GRAPH),
     "load": _entry("load", "Load data from files, as one commit.", _GRAPH),
+    "shell": _entry("shell", "Ask for queries and mutations at a prompt, and run them.", _GRAPH),
     "mutate": _entry("mutate", "Run a mutation, as one commit.", _GRAPH),
     "export": _entry("export", "Write the data of a graph as NDJSON, CSV or Parquet.", _GRAPH),
+    "import": _entry("import_", "Load a whole export, in place of what a graph holds.", _GRAPH),
     "embed": _entry("embed", "Compute vectors from texts, in a graph or in a file.", _GRAPH),
     "branch": _entry("branch", "Create, list, merge, upgrade and delete branches.", _GRAPH),
     "commit": _entry("commit", "List the commits of a graph, or show one and what it changed.", _GRAPH),
     "diff": _entry("diff", "Show what differs between two branches or commits.", _GRAPH),
     "changes": _entry("changes", "Follow the changes of a graph.", _GRAPH),
+    "status": _entry("status", "Show the head, indexes and sizes of a graph, and what it needs.", _GRAPH),
+    "describe": _entry("describe", "Show the properties of a type, and what they hold.", _GRAPH),
     "snapshot": _entry("snapshot", "Show the version and the tables of a graph.", _GRAPH),
+    "queries": _entry("queries", "List stored queries, or check them against a graph.", _GRAPH),
     "init": _entry("init", "Create an empty graph from a schema.", _STORAGE),
     "index": _entry("index", "Build missing indexes, or show which exist.", _STORAGE),
     "optimize": _entry("optimize", "Compact tables, merge and build indexes, as one commit.", _STORAGE),
@@ -57,13 +68,22 @@ COMMANDS = {
     "recovery": _entry("recovery", "List what was recovered after interrupted writes.", _STORAGE),
     "repair": _entry("repair", "Publish what others committed, or go back to an older version.", _STORAGE),
     "quarantine": _entry("quarantine", "List what was moved aside, or put it back.", _STORAGE),
-    "lint": _entry("lint", "Check query files against a schema.", _OFFLINE),
+    "lint": _entry("lint", "Check query files against a schema or a graph.", _OFFLINE),
     "fmt": _entry("fmt", "Rewrite files in the canonical layout.", _OFFLINE),
     "schema": _entry("schema", "Show the schema of a graph, plan changes to it, apply them.", _STORAGE),
+    "server": _entry("server", "Serve a graph over HTTP.", _SERVING),
+    "completion": _entry("completion", "Print what a shell needs to complete the command line.", _PROGRAM),
+    "graphs": _entry("graphs", "List the graphs of a server.", _SERVING),
+    "login": _entry("login", "Keep the token of a server.", _SERVING),
+    "logout": CommandEntry("omnigraph.cli.commands.login:logout", "Forget the token of a server.", _SERVING),
+    "profile": _entry("profile", "List the profiles of the operator file, or show one.", _PROGRAM),
+    "config": _entry("config", "Show which settings apply, or find mistakes in them.", _PROGRAM),
     "version": _entry("version", "Print the version.", _PROGRAM),
 }
-DEPRECATED = {"check": "lint", "change": "mutate", "read": "query"}
+DEPRECATED = {"check": "lint", "change": "mutate", "ingest": "load", "read": "query"}
 DEPRECATED_PAIRS = {("query", "lint"): "lint", ("query", "check"): "lint"}
+# What an old name means where nothing is given, by the names of click's parameters.
+OLD_DEFAULTS = {"ingest": {"branch": "main", "from_": "main", "mode": "merge"}}
 
 
 class LazyGroup(ForwardingGroup):
@@ -101,6 +121,19 @@ class LazyGroup(ForwardingGroup):
             raise click.UsageError(f"No such command '{name}'.{hint}", ctx)
         return super().resolve_command(ctx, args)
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem[str]]":
+        """Offer the table and the flags that may come first; click's own way would import every command."""
+        from click.shell_completion import CompletionItem
+
+        names = [
+            CompletionItem(name, help=entry.help)
+            for name, entry in COMMANDS.items()
+            if name.startswith(incomplete)
+        ]
+        flags = sorted(flag for flag in SWITCHES | WITH_VALUE if incomplete and flag.startswith(incomplete))
+        own = click.Command.shell_complete(self, ctx, incomplete)
+        return [*names, *map(CompletionItem, flags), *own]
+
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the table by section; click's own way would import every command."""
         for section in dict.fromkeys(entry.section for entry in COMMANDS.values()):
@@ -114,14 +147,17 @@ def _warn_of_old_name(name: str, replacement: str) -> None:
 
 
 @click.group(
-    cls=LazyGroup, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
+    cls=LazyGroup,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "default_map": OLD_DEFAULTS},
 )
 @click.version_option(__version__, "-v", "--version", prog_name="omnigraph", message="%(prog)s %(version)s")
 @click.pass_context
 def omnigraph(ctx: click.Context) -> None:
     """A typed property graph with git-style history on open Lance tables.
 
-    The flags --store, --uri, --as, --yes, --quiet and --json may also be given before the command.
+    The flags --store, --uri, --server, --graph, --profile, --target, --config, --as, --yes, --quiet and
+    --json may also be given before the command.
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
@@ -135,10 +171,17 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         sys.exit(EXIT_FAILURE)
     if arguments is None:
         end_at_once()
+    if "_OMNIGRAPH_COMPLETE" in os.environ:
+        from omnigraph.cli.completion import register
+
+        register()
     invocation = Invocation()
+    color = False if os.environ.get("NO_COLOR") else None
     try:
         with lean_imports():
-            sys.exit(omnigraph.main(arguments, "omnigraph", standalone_mode=False, obj=invocation))
+            sys.exit(
+                omnigraph.main(arguments, "omnigraph", standalone_mode=False, obj=invocation, color=color)
+            )
     except click.ClickException as error:
         from omnigraph.cli.steering import on_lines
 
@@ -167,6 +210,23 @@ def _tell_interrupt(interrupt: BaseException) -> None:
         tell(f"interrupted: {'; '.join(notes)}")
 
 
+def _of_a_served_run(error: Exception) -> Exception:
+    """Return the error of a run on a server, whose document may have been none that can be printed."""
+    from omnigraph.client.understood import understood
+    from omnigraph.core.access_errors import TransportError
+    from omnigraph.core.errors import OmnigraphError
+
+    if isinstance(error, OmnigraphError):
+        return error
+    try:
+        with understood():
+            raise error
+    except TransportError as told:
+        return told
+    except Exception as other:  # noqa: BLE001 - a defect, which the caller raises
+        return other
+
+
 def _report(error: Exception, invocation: Invocation) -> int:
     """Print a typed error and return its exit code; anything else is a defect and keeps its traceback.
 
@@ -176,6 +236,8 @@ def _report(error: Exception, invocation: Invocation) -> int:
     from omnigraph.cli.render.errors import render_error
     from omnigraph.core.errors import OmnigraphError
 
+    if invocation.is_served:
+        error = _of_a_served_run(error)
     if not isinstance(error, OmnigraphError):
         raise error
     tell(render_error(error))

@@ -6,18 +6,20 @@ from typing import Any, ClassVar
 import click
 
 from omnigraph.cli.invocation import Invocation
+from omnigraph.cli.whole_numbers import WholeNumber
 
 Decorated = Callable[..., Any]
 
 ADDRESS = "path, file://, s3://, az:// or gs:// URI"
-_BY_ADDRESS = f"is not in this version: name the graph's storage by its {ADDRESS}"
-_NOT_YET = {
-    "--server": _BY_ADDRESS,
-    "--graph": _BY_ADDRESS,
-    "--cluster": _BY_ADDRESS,
-    "--profile": _BY_ADDRESS,
-    "--target": _BY_ADDRESS,
-    "--config": "is not in this version: give every setting as a flag",
+_STORAGE_ONLY = "does not apply: this command works on the storage of a graph, named with --store"
+_NAMED_OTHERWISE = "does not apply: this command takes its graphs as arguments"
+_NOT_HERE = {
+    "--server": _STORAGE_ONLY,
+    "--graph": _STORAGE_ONLY,
+    "--profile": _NAMED_OTHERWISE,
+    "--target": _NAMED_OTHERWISE,
+    "--config": _NAMED_OTHERWISE,
+    "--cluster": f"is not in this version: name the graph's storage by its {ADDRESS}, or its server",
     "--policy": "is not in this version: no policy applies where a graph's storage is opened directly",
     "--yes": "applies to commands that ask before they destroy something; this one does not ask",
 }
@@ -26,7 +28,7 @@ _NOT_YET = {
 class GraphCommand(click.Command):
     """A command on a graph: for a flag it cannot use, it says why and what to use instead."""
 
-    always_refused: ClassVar[Mapping[str, str]] = _NOT_YET
+    always_refused: ClassVar[Mapping[str, str]] = _NOT_HERE
 
     def __init__(
         self,
@@ -53,7 +55,7 @@ class GraphCommand(click.Command):
 class ReadCommand(GraphCommand):
     """A command that only looks at a graph."""
 
-    always_refused: ClassVar = {**_NOT_YET, "--as": "applies to writes: a read is not recorded"}
+    always_refused: ClassVar = {**_NOT_HERE, "--as": "applies to writes: a read is not recorded"}
 
 
 def _note_json(ctx: click.Context, _parameter: click.Parameter, value: bool) -> bool:
@@ -71,10 +73,37 @@ json_option = click.option(
 )
 branch_option = click.option("--branch", metavar="NAME", help="The branch; main if not given.")
 actor_option = click.option("--as", "actor", metavar="ACTOR", help="Who to record as the author.")
+master_option = click.option(
+    "--master", metavar="URL", help="Where Spark runs, such as local[4], spark://host:7077 or sc://host."
+)
+rows_engine_option = click.option(
+    "--engine",
+    type=click.Choice(["auto", "spark", "local"]),
+    default="auto",
+    show_default=True,
+    help="Where rows are written, if any are: in this process, or on Spark; auto chooses by their size.",
+)
 message_option = click.option("--message", metavar="TEXT", help="A note to keep with the commit.")
+retry_option = click.option(
+    "--retry",
+    type=WholeNumber(min=0),
+    metavar="SECONDS",
+    help="How long to run it again when another writer was first; 10 if not given, 0 for never.",
+)
 yes_option = click.option(
     "--yes", is_flag=True, help="Consent to destroying data that is not on this machine."
 )
+
+
+def old_spelling(old: str, new: str) -> Callable[[click.Context, click.Parameter, Any], Any]:
+    """Return the callback of a flag that is kept under an old name: one warning if it is used."""
+
+    def warn(_ctx: click.Context, _parameter: click.Parameter, value: Any) -> Any:  # noqa: ANN401 - any flag
+        if value:
+            click.echo(f"warning: '{old}' is deprecated, {new}", err=True)
+        return value
+
+    return warn
 
 
 def with_options(command: Decorated, options: Sequence[Callable[[Decorated], Decorated]]) -> Decorated:

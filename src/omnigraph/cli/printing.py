@@ -6,7 +6,7 @@ terminal would obey is escaped. A reader at the other end of a pipe need not wai
 
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import click
 
@@ -15,7 +15,7 @@ from omnigraph.cli.steering import in_json, on_lines
 _PIECE_CHARACTERS = 1 << 16  # large enough that writing costs nothing, small enough to appear at once
 
 
-def print_document(document: Mapping[str, object]) -> None:
+def print_document(document: Mapping[str, object] | Sequence[object]) -> None:
     """Print one JSON document to standard output."""
     texts = json.JSONEncoder(indent=2, ensure_ascii=False).iterencode(document)
     _print(in_json(text) for text in texts)

@@ -1,9 +1,8 @@
-"""What commands that run a read share: a query text must be given, and at most one state of the graph."""
+"""What commands that run a read share: at most one state of the graph is named."""
 
 import click
 
 from omnigraph.cli.given_query import GivenQuery
-from omnigraph.core.errors import UnsupportedError
 
 _VERSION_DIGITS_MAX = 19  # an int64; a commit id is longer and hardly ever all digits
 
@@ -13,23 +12,14 @@ snapshot_option = click.option(
 
 
 def check_reading(given: GivenQuery, branch: str | None, snapshot: str | None) -> None:
-    """Refuse combinations that make no sense, and a name without a text.
+    """Refuse combinations that make no sense.
 
     Raises:
-        click.UsageError: flags that cannot be combined, or no query at all.
-        UnsupportedError: a stored query is asked for.
+        click.UsageError: flags that cannot be combined.
     """
     given.check_usage()
     if branch is not None and snapshot is not None:
         raise click.UsageError("--branch and --snapshot cannot be combined: a snapshot implies its branch")
-    if given.has_source:
-        return
-    if given.name is None:
-        raise click.UsageError("give the query with either --query FILE or -e TEXT")
-    raise UnsupportedError(
-        f"'{given.name}' without a text is a stored query, and stored queries need a server: "
-        "give the text with --query FILE or -e TEXT"
-    )
 
 
 def snapshot_of(text: str | None) -> str | int | None:

@@ -2,17 +2,16 @@
 
 from omnigraph.cli.printing import print_document, say, tell
 from omnigraph.cli.render.writes import render_pending
-from omnigraph.operations.schema.apply import SchemaApplyResult
-from omnigraph.wire.documents import schema_apply_document
+from omnigraph.client.answer import Document
 
 
-def print_schema_result(result: SchemaApplyResult, told: str, *, uri: str, as_json: bool) -> None:
+def print_schema_result(applied: Document, told: str, *, as_json: bool) -> None:
     """Print what happened, as a text or as a document; what is left to do goes to stderr."""
-    for warning in result.warnings:
+    for warning in applied["warnings"]:
         tell(f"warning: {warning}")
-    if result.pending_indexes:
-        tell(render_pending(result.pending_indexes))
+    if applied["pending_indexes"]:
+        tell(render_pending(applied["pending_indexes"]))
     if as_json:
-        print_document(schema_apply_document(result, uri))
+        print_document(applied)
     else:
         say(told)

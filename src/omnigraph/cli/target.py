@@ -3,36 +3,69 @@
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import wraps
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from omnigraph.cli.options import ADDRESS, Decorated, with_options
 from omnigraph.cli.printing import tell
+from omnigraph.cli.settings import settings
 from omnigraph.core.errors import BadRequest, UnsupportedError
 from omnigraph.storage.control.uri import GraphRoot
 
-_OPTIONS = (
+if TYPE_CHECKING:
+    from omnigraph.config.configuration import Configuration
+
+_STORAGE = (
     click.option("--uri", "uris", multiple=True, metavar="URI", help=f"The graph: a {ADDRESS}."),
     click.option("--store", "stores", multiple=True, metavar="URI", help="The same as --uri."),
+    click.option("--target", "targets", multiple=True, metavar="NAME", help="A graph of the project file."),
+    click.option(
+        "--profile", metavar="NAME", help="A profile of the operator file; else $OMNIGRAPH_PROFILE."
+    ),
+    click.option(
+        "--config", metavar="PATH", help="The project file or its folder; ./omnigraph.yaml if not given."
+    ),
     click.option("--quiet", is_flag=True, help="Do not announce or show progress on standard error."),
 )
-_SERVED = re.compile(r"https?://", re.IGNORECASE)
+_SERVED = (
+    click.option(
+        "--server", "servers", multiple=True, metavar="NAME|URL", help="A server, by its name or address."
+    ),
+    click.option("--graph", metavar="ID", help="Which graph of the server."),
+)
+_HTTP = re.compile(r"https?://", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class GraphAddress:
-    """The address of a graph, as given."""
+    """The address of a graph: of its storage, as given, or behind a server, with the token for it."""
 
     uri: str
     is_local: bool
+    is_served: bool = False
+    token: str | None = field(default=None, repr=False)
 
     @property
     def access(self) -> str:
         """How the graph is reached, as the line on standard error says it."""
+        if self.is_served:
+            return "served"
         return f"direct, {'local' if self.is_local else 'remote'}"
+
+    def require_storage(self) -> None:
+        """Make sure that this is the storage of a graph.
+
+        Raises:
+            UnsupportedError: it is behind a server.
+        """
+        if self.is_served:
+            raise UnsupportedError(
+                f"{self.uri} is behind a server, and this command works on the storage of a graph: "
+                "name that with --store"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,34 +76,60 @@ class Addressed:
     uris: Sequence[str]
     stores: Sequence[str]
     quiet: bool
+    targets: Sequence[str] = ()
+    profile: str | None = None
+    config: str | None = None
+    servers: Sequence[str] = ()
+    graph: str | None = None
+    needs_storage: bool = True
 
     @property
     def by_flag(self) -> bool:
         """Whether a flag names a graph."""
-        return bool(self.uris or self.stores)
+        return bool(self.uris or self.stores or self.targets or self.servers or self.profile)
+
+    @property
+    def settings(self) -> "Configuration":
+        """The configuration that goes with these flags.
+
+        Raises:
+            BadRequest: a file of it cannot be read, or something in it is wrong.
+        """
+        return settings(self.config)
 
     def resolve(self, positional: str | None = None) -> GraphAddress:
-        """Return the one graph that is named.
+        """Return the one graph that is named, or the configured one.
 
         Raises:
             click.UsageError: it is named more than once.
             BadRequest: it is not named at all, or by something that is not an address.
-            UnsupportedError: the address is that of a server.
+            UnsupportedError: it is behind a server, and the command works on storage.
         """
         word = self.positional if positional is None else positional
         given = [("URI", word)] if word is not None else []
-        given += [("--uri", uri) for uri in self.uris] + [("--store", uri) for uri in self.stores]
-        if not given:
-            raise BadRequest("no graph given: name it with --store or --uri")
+        for name, values in (
+            ("--uri", self.uris),
+            ("--store", self.stores),
+            ("--server", self.servers),
+            ("--target", self.targets),
+        ):
+            given += [(name, value) for value in values]
         if len(given) > 1:
             names = " and ".join(name for name, _ in given)
             raise click.UsageError(f"the graph is given more than once, by {names}: give one of them")
-        uri = str(given[0][1])
-        if _SERVED.match(uri):
-            raise UnsupportedError(
-                f"graphs behind a server are not in this version: name the graph's storage by its {ADDRESS}"
-            )
-        return GraphAddress(uri, GraphRoot.parse(uri).is_local)
+        flag, value = given[0] if given else (None, None)
+        if self.graph is not None and flag not in {None, "--server"}:
+            raise click.UsageError(f"--graph picks a graph of a server, and {flag} names a graph already")
+        if flag in {"URI", "--uri", "--store"} and _HTTP.match(str(value)) is None:
+            return GraphAddress(
+                str(value), GraphRoot.parse(str(value)).is_local
+            )  # most often: no file is read
+        from omnigraph.cli.scope import resolve_scope
+
+        target = resolve_scope(self, flag, value)
+        if self.needs_storage:
+            target.require_storage()
+        return target
 
     def refuse(self, reason: str) -> None:
         """Refuse a graph that is named although a command was told to do without one.
@@ -80,6 +139,29 @@ class Addressed:
         """
         if self.positional is not None or self.by_flag:
             raise click.UsageError(reason)
+
+    def author(self, target: GraphAddress, actor: str | None) -> str | None:
+        """Return who writes: the given actor, else the configured one; a server knows that by the token.
+
+        Raises:
+            click.UsageError: an actor is given for a write to a server.
+            BadRequest: the configuration cannot be read.
+        """
+        if not target.is_served:
+            return self.settings.actor if actor is None else actor
+        if actor is not None:
+            raise click.UsageError(
+                "--as does not apply to a served graph: its server knows you by your token"
+            )
+        return None
+
+    def on_branch(self, branch: str | None) -> str | None:
+        """Return the branch to use: the given one, else the project's; None is main.
+
+        Raises:
+            BadRequest: the configuration cannot be read.
+        """
+        return self.settings.branch if branch is None else branch
 
     def announce(self, command: str, target: GraphAddress) -> None:
         """Say on standard error what a command is about to work on."""
@@ -91,20 +173,36 @@ uri_argument = click.argument("uri", required=False)
 
 
 def address_options(command: Decorated) -> Decorated:
-    """Add the flags that name a graph, and `--quiet`; the command takes them as one value, `addressed`."""
+    """Add the flags that name a graph in any place, and `--quiet`; the command takes them as `addressed`."""
+    return with_options(_collecting(command, needs_storage=False), (*_STORAGE[:2], *_SERVED, *_STORAGE[2:]))
 
+
+def storage_options(command: Decorated) -> Decorated:
+    """Add the flags that name a graph's storage, and `--quiet`; the command takes them as `addressed`."""
+    return with_options(_collecting(command, needs_storage=True), _STORAGE)
+
+
+def _collecting(command: Decorated, *, needs_storage: bool) -> Decorated:
     @wraps(command)
     def collected(
         *,
         uri: str | None = None,
         uris: Sequence[str],
         stores: Sequence[str],
+        targets: Sequence[str],
+        profile: str | None,
+        config: str | None,
         quiet: bool,
+        servers: Sequence[str] = (),
+        graph: str | None = None,
         **others: Any,  # noqa: ANN401 - what click takes
     ) -> object:
-        return command(addressed=Addressed(uri, uris, stores, quiet), **others)
+        addressed = Addressed(
+            uri, uris, stores, quiet, targets, profile, config, servers, graph, needs_storage
+        )
+        return command(addressed=addressed, **others)
 
-    return with_options(collected, _OPTIONS)
+    return collected
 
 
 def require_consent(what: str, target: GraphAddress, *, yes: bool, may_ask: bool) -> None:

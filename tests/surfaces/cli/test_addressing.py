@@ -23,7 +23,9 @@ COMMANDS = [
     ["export"],
     ["branch", "list"],
     ["changes", "poll", "--start", "beginning"],
+    ["lint", "--query", "atlas.gq"],
 ]
+STORAGE = {"init", "recovery", "index", "lint"}  # commands that work on storage alone
 GROUPS = {"commit", "recovery", "index", "branch", "changes"}
 READS = [*COMMANDS[3:7], COMMANDS[8]]
 every_command = pytest.mark.parametrize(
@@ -47,7 +49,8 @@ def test_a_command_without_an_address_names_the_ways_to_give_one(words: list[str
     outcome = invoke(*words, cwd=tmp_path)
 
     assert (outcome.code, outcome.stdout) == (1, "")
-    assert "no graph given: name it with --store or --uri" in outcome.stderr
+    assert "no graph given: name it with --store, --uri, " in outcome.stderr
+    assert ("--server" in outcome.stderr) == (words[0] not in STORAGE)
 
 
 @pytest.mark.case("surfaces", 243)
@@ -102,19 +105,20 @@ def test_an_argument_and_a_flag_are_two_addresses(tmp_path: Path) -> None:
     assert "by URI and --store" in outcome.stderr
 
 
+@pytest.mark.case("surfaces", 88)
+@pytest.mark.parametrize("words", [words for words in COMMANDS if words[0] in STORAGE], ids=" ".join)
+def test_a_command_on_storage_refuses_a_server(words: list[str], tmp_path: Path) -> None:
+    by_address = invoke(*words, "--store", "HTTPS://graph.example/atlas", cwd=tmp_path)
+    by_flag = invoke(*words, "--server", "lab", cwd=tmp_path)
+
+    assert (by_address.code, by_address.stdout) == (1, "")
+    assert "works on the storage of a graph: name that with --store" in by_address.stderr
+    assert (by_flag.code, by_flag.stdout) == (2, "")
+    assert "--server does not apply: this command works on the storage of a graph" in by_flag.stderr
+
+
 @every_command
-@pytest.mark.parametrize("uri", ["http://127.0.0.1:8080/graphs/atlas", "HTTPS://graph.example/atlas"])
-def test_a_server_is_not_in_this_version(words: list[str], uri: str, tmp_path: Path) -> None:
-    outcome = invoke(*words, "--store", uri, cwd=tmp_path)
-
-    assert (outcome.code, outcome.stdout) == (1, "")
-    assert "not in this version" in outcome.stderr
-
-
-@every_command
-@pytest.mark.parametrize(
-    "flag", ["--server", "--graph", "--cluster", "--profile", "--target", "--config", "--policy"]
-)
+@pytest.mark.parametrize("flag", ["--cluster", "--policy"])
 def test_what_comes_later_is_refused_by_name(words: list[str], flag: str, tmp_path: Path) -> None:
     outcome = invoke(flag, "x", *words, cwd=tmp_path)
 

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+import omnigraph
 from tests.support.atlas import ATLAS, GRAPH, commits, digest, head, place_atlas
 from tests.support.commands import write
+from tests.support.groups import together_in_line
 from tests.support.in_process import document, invoke
 
 COMMIT_FIELDS = {
@@ -257,3 +259,44 @@ def test_there_is_no_command_for_runs(tmp_path: Path) -> None:
 
     assert (outcome.code, outcome.stdout) == (2, "")
     assert "No such command 'run'" in outcome.stderr
+
+
+@pytest.mark.case("surfaces", 452)
+@pytest.mark.case("surfaces", 453)
+def test_a_commit_of_several_mutations_lists_them_and_is_found_by_each_actor(tmp_path: Path) -> None:
+    graph = place_atlas(tmp_path)
+    text = 'query {name}() {{ update Craft set {{ name: "{name}" }} where code = "VGR-1" }}'
+    with omnigraph.open(graph) as opened:
+        together_in_line(
+            opened,
+            lambda: opened.mutate(text.format(name="first"), actor="act-mira", message="one\nmore"),
+            lambda: opened.mutate(text.format(name="second"), actor="act-tomas"),
+            lambda: opened.mutate(text.format(name="third")),
+        )
+
+    (commit,) = commits(tmp_path, "--limit", "1")
+    operations = [("act-mira", "first", "one\nmore"), ("act-tomas", "second", None), (None, "third", None)]
+    assert commit["actor_id"] is None
+    assert commit["operations"] == [
+        {
+            "actor_id": actor,
+            "query_name": name,
+            "message": message,
+            "affected_nodes": 1,
+            "affected_edges": 0,
+        }
+        for actor, name, message in operations
+    ]
+    for actor in ("act-mira", "act-tomas"):
+        assert commits(tmp_path, "--filter", f"actor={actor}")[0] == commit
+    assert commit not in commits(tmp_path, "--filter", "actor=nobody")
+    assert all("operations" not in other for other in commits(tmp_path)[1:])
+    shown = invoke("commit", "show", commit["graph_commit_id"], "--store", GRAPH, cwd=tmp_path).stdout
+    assert [line.split()[:4] for line in shown.splitlines()[-4:]] == [
+        ["operation", "actor", "nodes", "edges"],
+        ["first", "act-mira", "1", "0"],
+        ["second", "act-tomas", "1", "0"],
+        ["third", "-", "1", "0"],
+    ]
+    listed = invoke("commit", "list", GRAPH, "--limit", "1", cwd=tmp_path).stdout
+    assert "act-mira, act-tomas, -" in listed

@@ -158,3 +158,35 @@ def test_an_update_leaves_indexes_that_lack_a_row_and_say_so(tmp_path: Path) -> 
     assert {(index["reason"], index["rows_uncovered"]) for index in table["indexes"]} == {
         ("1 of 2 rows not covered: written since it was built", 1)
     }
+
+
+@pytest.mark.case("surfaces", 460)
+@pytest.mark.case("surfaces", 461)
+def test_one_index_is_built_anew(tmp_path: Path) -> None:
+    place_atlas(tmp_path)
+    update = 'query q() { update Craft set { name: "Xena" } where code = "L5" }'
+    invoke("mutate", "--store", GRAPH, "-e", update, cwd=tmp_path)
+    before = index_files(tmp_path)
+    head_before = head(tmp_path)
+
+    wrong = [
+        invoke("index", "rebuild", GRAPH, *words, cwd=tmp_path)
+        for words in (("Raft", "name"), ("Craft", "launched"), (), ("a", "b", "c"))
+    ]
+    assert [outcome.code for outcome in wrong] == [1, 1, 2, 2]
+    assert "has no index of 'launched', only of id, code, name" in wrong[1].stderr
+    assert head(tmp_path) == head_before
+
+    built = document("index", "rebuild", GRAPH, "Craft", "name", cwd=tmp_path)
+
+    assert built == {"uri": GRAPH, "branch": "main", "pending": [], "commit": commits(tmp_path)[0]}
+    assert built["commit"]["actor_id"] == "omnigraph:maintenance"
+    assert before < index_files(tmp_path)
+    assert coverage(tmp_path)["node:Craft"]["name"] == "indexed"
+    plain = invoke("index", "rebuild", GRAPH, "node:Craft", "name", cwd=tmp_path)
+    assert plain.stdout.startswith("indexes built")
+
+
+def index_files(folder: Path) -> set[str]:
+    """Return the folders of index segments that are on the disk."""
+    return {path.name for path in (folder / GRAPH).glob("nodes/*/_indices/*")}

@@ -142,7 +142,7 @@ def test_a_folder_called_graphs_without_a_cluster_is_free(tmp_path: Path) -> Non
     ("flag", "reason"),
     [
         ("--as", "applies to writes of data"),
-        ("--server", "is not in this version"),
+        ("--server", "does not apply"),
         ("--policy", "is not in this version"),
     ],
 )

@@ -1,9 +1,11 @@
 """`omnigraph lint` as text: what it prints where, and how it ends."""
 
+import json
 from pathlib import Path
 
 import pytest
 
+from tests.support.atlas import GRAPH, place_atlas
 from tests.support.commands import (
     NO_SUCH_PROPERTY,
     READ,
@@ -15,6 +17,7 @@ from tests.support.commands import (
     python,
     write,
 )
+from tests.support.in_process import invoke
 
 # Runs the program in this process and fails at the first sign of a network.
 WITHOUT_NETWORK = """\
@@ -239,6 +242,34 @@ def test_a_schema_that_is_none_fails_with_a_caret_on_stderr(schema: str, label: 
     assert outcome.stderr.startswith(label)
 
 
+@pytest.mark.case("surfaces", 372)
+def test_queries_are_checked_against_the_schema_of_a_graph(tmp_path: Path) -> None:
+    graph = place_atlas(tmp_path)
+    write(tmp_path, "q.gq", READ + NO_SUCH_PROPERTY)
+    files = {path: path.stat().st_mtime_ns for path in graph.rglob("*")}
+
+    with_file = invoke("lint", "--schema", "atlas.pg", "--query", "q.gq", cwd=tmp_path)
+    with_graph = invoke("lint", GRAPH, "--query", "q.gq", cwd=tmp_path)
+    by_flag = invoke("lint", "--store", GRAPH, "--query", "atlas.gq", "--json", cwd=tmp_path)
+
+    assert with_graph == with_file
+    assert with_graph.code == 1
+    assert json.loads(by_flag.stdout)["schema_source"] == {"kind": "graph", "uri": GRAPH}
+    assert {path: path.stat().st_mtime_ns for path in graph.rglob("*")} == files
+
+
+@pytest.mark.case("surfaces", 372)
+def test_the_schema_is_a_file_or_that_of_a_graph_and_not_both(tmp_path: Path) -> None:
+    place_atlas(tmp_path)
+    source = ("--query", "atlas.gq")
+
+    both = invoke("lint", GRAPH, "--schema", "atlas.pg", *source, cwd=tmp_path)
+    neither = invoke("lint", *source, cwd=tmp_path)
+
+    assert (both.code, "--schema" in both.stderr) == (2, True)
+    assert (neither.code, "--schema" in neither.stderr) == (1, True)
+
+
 def test_check_is_an_old_name_of_lint_and_says_so_once(tmp_path: Path) -> None:
     new = lint(tmp_path, WARNED)
 
@@ -249,4 +280,7 @@ def test_check_is_an_old_name_of_lint_and_says_so_once(tmp_path: Path) -> None:
 
 
 def test_the_old_name_is_not_advertised(tmp_path: Path) -> None:
-    assert "check " not in omnigraph("--help", cwd=tmp_path).stdout
+    commands = [line.split(maxsplit=1)[:1] for line in omnigraph("--help", cwd=tmp_path).stdout.splitlines()]
+
+    assert ["lint"] in commands
+    assert ["check"] not in commands

@@ -253,6 +253,7 @@ def test_the_document_names_the_commit_of_the_load(tmp_path: Path) -> None:
         "base_branch": None,
         "branch_created": False,
         "tables": [{"table_key": "node:Craft", "rows_loaded": 4}],
+        "actor_id": "act-mira",
         "commit": loaded["commit"],
         "index_commit": loaded["index_commit"],
         "pending_indexes": [],

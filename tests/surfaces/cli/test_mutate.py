@@ -220,7 +220,6 @@ def test_a_mistake_in_the_text_is_shown_with_its_place_and_as_a_document(tmp_pat
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        (["rename", "--store", GRAPH], "--query"),
         (["rename", "--query", "atlas.gq", "-e", "x", "--store", GRAPH], "-e"),
         (["rename", *STORE, "--params", "{}", "--params-file", "p.json"], "--params-file"),
         (["rename", "--query", "-", "--params-file", "-", "--store", GRAPH], "standard input"),
@@ -242,6 +241,15 @@ def test_a_mistake_in_usage_exits_with_2(arguments: list[str], named: str, tmp_p
     assert named in outcome.stderr
 
 
+def test_a_name_without_a_text_is_a_stored_query_and_needs_a_server(tmp_path: Path) -> None:
+    place_atlas(tmp_path)
+
+    outcome = invoke("mutate", "rename", "--store", GRAPH, cwd=tmp_path)
+
+    assert (outcome.code, outcome.stdout) == (1, "")
+    assert "stored queries need a server" in outcome.stderr
+
+
 @pytest.mark.case("surfaces", 47)
 @pytest.mark.parametrize("form", [(), ("--json",)])
 def test_the_old_name_works_with_a_warning(form: tuple[str, ...], tmp_path: Path) -> None:
@@ -261,3 +269,19 @@ def test_the_old_name_works_with_a_warning(form: tuple[str, ...], tmp_path: Path
     assert [outcome.code for outcome in outcomes] == [0, 0]
     assert [outcome.stderr for outcome in outcomes] == ["warning: 'change' is deprecated, use 'mutate'\n", ""]
     assert printed[0] == printed[1] != ""
+
+
+@pytest.mark.case("surfaces", 451)
+def test_how_long_a_lost_race_is_run_again_is_a_number_of_seconds(tmp_path: Path) -> None:
+    place_atlas(tmp_path)
+    craft = '{"type": "Craft", "data": {"code": "CAS-1", "name": "Cassini"}}\n'
+    record = write(tmp_path, "one.jsonl", craft)
+    load = ("load", GRAPH, "--data", str(record), "--mode", "merge", "--no-index")
+    rename = {"code": "VGR-1", "name": "Voyager"}
+
+    for wrong in ("-1", "1.5", "soon"):
+        assert mutate(tmp_path, "rename", "--retry", wrong, params=rename).code == 2
+        assert invoke(*load, "--retry", wrong, cwd=tmp_path).code == 2
+
+    assert mutate(tmp_path, "rename", "--retry", "0", params=rename).code == 0
+    assert invoke(*load, "--retry", "0", cwd=tmp_path).code == 0

@@ -103,7 +103,7 @@ def test_quiet_means_quiet(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (["--server", "x"], "name the graph's storage"),
+        (["--server", "x"], "works on the storage of a graph"),
         (["http://host/graphs/atlas"], "storage"),
         (["--as", "act-mira"], "does not apply to maintenance"),
     ],

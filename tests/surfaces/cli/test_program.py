@@ -115,7 +115,6 @@ def test_a_misspelt_command_is_suggested(written: str, meant: str, tmp_path: Pat
     [
         (["--frobnicate"], "--frobnicate"),
         (["lint", "--frobnicate"], "--frobnicate"),
-        (["lint", "--query", "q.gq"], "--schema"),
         (["lint", "--schema", "s.pg"], "--query"),
         (["lint", "--schema"], "--schema"),
         (["schema"], "plan"),

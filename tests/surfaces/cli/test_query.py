@@ -380,7 +380,7 @@ def test_explain_needs_no_parameters_and_shows_none_of_their_values(folder: Path
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["get_craft", "--store", GRAPH], 1, "stored queries need a server"),
+        (["get_craft", "--store", GRAPH], 2, "--query"),
         ([*FILE], 1, "name one of"),
         (["get_craft", *FILE, "--format", "kv"], 2, "--json"),
         (["get_craft", *FILE, "--branch", "main", "--snapshot", "2"], 2, "--snapshot"),

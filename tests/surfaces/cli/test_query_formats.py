@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.cli.render.answer import ReadAnswer
 from omnigraph.cli.render.cells import cut, width, wrap
 from omnigraph.cli.render.formats import csv_lines, jsonl_lines, kv_lines
 from omnigraph.cli.render.table import TableLayout, table_lines
+from omnigraph.client.answer import ReadAnswer
 
 CONTROL = "\x1b[31mred\x07\r\u202e\u2028"  # a colour, a bell, a return, a turn of direction, a separator
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)

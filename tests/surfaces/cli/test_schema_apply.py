@@ -10,6 +10,7 @@ import omnigraph as og
 from omnigraph.core.failpoint import ENVIRONMENT
 from tests.support.commands import SCHEMA, Outcome, omnigraph, write
 from tests.support.in_process import invoke
+from tests.support.seam import internals
 
 ADDED = SCHEMA.replace("    mass_kg: F64?\n", "    mass_kg: F64?\n    orbit: String?\n")
 INDEXED = SCHEMA.replace("    mass_kg: F64?\n", "    mass_kg: F64? @index\n    orbit: String? @index\n")
@@ -34,7 +35,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def run(folder: Path, *words: str, **environment: str) -> Outcome:
-    return omnigraph(*words, cwd=folder, **environment)
+    return omnigraph(*words, cwd=folder, **environment) if environment else invoke(*words, cwd=folder)
 
 
 def apply(folder: Path, schema: str, *flags: str, **environment: str) -> Outcome:
@@ -117,6 +118,20 @@ def test_branches_keep_their_schema_and_stand_in_the_way_only_of_an_exclusive_ch
     assert (commits(folder), schema(folder)) == (before, SCHEMA)
     assert apply(folder, ADDED, "--no-index").code == 0
     assert (schema(folder), schema(folder, "--branch", "june")) == (ADDED, SCHEMA)
+
+
+@pytest.mark.case("surfaces", 464)
+def test_a_schema_that_was_made_from_an_older_one_is_refused(folder: Path) -> None:
+    base = commits(folder)[0]["graph_commit_id"]
+    insert = write(folder, "c.gq", 'query c() { insert Craft { code: "C", name: "Cy" } }')
+    assert run(folder, "mutate", "--store", "g.omni", "c", "--query", str(insert)).code == 0
+    assert apply(folder, ADDED, "--no-index", "--base", base).code == 0  # rows are no schema
+
+    refused = apply(folder, INDEXED, "--base", base)
+
+    assert refused.code == 1
+    assert f"changed after {base}: make the change again on the schema that it has now" in refused.stderr
+    assert schema(folder) == ADDED
 
 
 @pytest.mark.case("surfaces", 217)
@@ -289,3 +304,43 @@ def test_a_whole_number_is_plain_digits(words: tuple[str, ...], number: str, tmp
 
     assert outcome.code == 2
     assert f"Invalid value for '{words[-1]}'" in outcome.stderr
+
+
+@pytest.mark.case("surfaces", 462)
+def test_a_hard_drop_says_which_rows_it_writes(folder: Path) -> None:
+    write(folder, "new.pg", NO_MASS)
+
+    (step,) = document(
+        run(folder, "schema", "plan", "g.omni", "--schema", "new.pg", "--allow-data-loss", "--json")
+    )["steps"]
+    plain = run(folder, "schema", "plan", "g.omni", "--schema", "new.pg", "--allow-data-loss")
+    quiet = apply(folder, ADDED, "--quiet")
+    applied = apply(folder, NO_MASS, "--allow-data-loss", "--json")
+
+    assert (step["work"], step["rows"], step["mode"]) == ("rewrite", 2, "hard")
+    assert "writes what stays of 2 rows" in plain.stdout
+    assert quiet.stderr == ""
+    assert applied.code == 0
+    events = [json.loads(line)["progress"] for line in applied.stderr.splitlines() if line.startswith("{")]
+    assert [(event["operation"], event["table_key"], event["done"]) for event in events] == [
+        ("schema apply", "node:Craft", False),
+        ("schema apply", "node:Craft", True),
+    ]
+
+
+@pytest.mark.case("surfaces", 463)
+def test_an_upgrade_takes_over_a_hard_drop_if_it_may_lose_data(folder: Path) -> None:
+    for name in ("june", "july"):
+        assert run(folder, "branch", "create", "g.omni", name).code == 0
+    assert apply(folder, NO_MASS, "--allow-data-loss", "--no-index").code == 0
+
+    assert run(folder, "branch", "upgrade", "g.omni", "june", "--allow-data-loss").code == 0
+    assert run(folder, "branch", "upgrade", "g.omni", "july").code == 0
+
+    with og.open(folder / "g.omni", mode="ro") as graph:
+        columns = {}
+        for name in ("june", "july"):
+            dataset = internals(graph).parts.open(graph.snapshot(name).entry("node:Craft"))._dataset
+            (file,) = dataset.get_fragments()[0].metadata.files
+            columns[name] = len(file.fields) - len(dataset.schema.names)
+    assert columns == {"june": 0, "july": 1}

@@ -26,6 +26,16 @@ def test_the_schema_is_printed_as_the_file_that_was_applied(source: str, tmp_pat
     }
 
 
+@pytest.mark.case("surfaces", 445)
+def test_get_is_another_name_of_show(tmp_path: Path) -> None:
+    write(tmp_path, "a.pg", SCHEMA)
+    assert invoke("init", "g.omni", "--schema", "a.pg", cwd=tmp_path).code == 0
+
+    assert invoke("schema", "get", "g.omni", "--branch", "main", cwd=tmp_path) == Outcome(0, SCHEMA, "")
+    assert document("schema", "get", "g.omni", cwd=tmp_path) == {"schema_source": SCHEMA}
+    assert "get" not in invoke("schema", "--help", cwd=tmp_path).stdout.split()
+
+
 def test_a_place_without_a_graph_is_a_typed_error(tmp_path: Path) -> None:
     write(tmp_path, "a.pg", SCHEMA)
 

@@ -178,9 +178,9 @@ def test_a_verb_that_exists_and_is_called_unbuilt_is_found(stale: str) -> None:
 @pytest.mark.parametrize(
     "fine",
     [
-        "Branches are merged. The server is not built yet.",
+        "Branches are merged. The console is not built yet.",
         "`serve` and `mcp` are planned.",
-        "| `merge` | two branches to one | today |\n| `server` | HTTP | planned |",
+        "| `merge` | two branches to one | today |\n| `console` | pages | planned |",
     ],
 )
 def test_what_is_not_built_may_be_called_so(fine: str) -> None:
@@ -192,4 +192,4 @@ def test_the_verbs_are_those_of_the_program_and_of_a_graph() -> None:
 
     expected = {"branch merge", "schema apply", "cleanup", "optimize", "load", "mutate", "merge", "entity_at"}
     assert expected <= verbs
-    assert not {verb for verb in verbs if re.match(r"mcp|serve", verb)}
+    assert not {verb for verb in verbs if re.match(r"mcp|console", verb)}

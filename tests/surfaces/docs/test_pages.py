@@ -4,6 +4,7 @@
 """
 
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -35,6 +36,12 @@ BLOCKS = [block for page in PAGES for block in blocks(page)]
 
 # What no test types, by the first command of its block, and why. The pages mark it with `not-run`.
 UNTYPED = {
+    "omnigraph server ./atlas.omni --unauthenticated": "it serves until it is stopped, as tests do",
+    "curl -s localhost:8080/query -H 'Content-Type: application/json' \\": "it asks the server above",
+    "curl -N localhost:8080/events": "it follows the server above, and ends with it",
+    "docker run --read-only --tmpfs /tmp -p 127.0.0.1:8080:8080 \\": "it needs a container",
+    "AWS_REGION=eu-central-1 omnigraph-server s3://lab-bucket/atlas": "it needs a bucket",
+    "omnigraph login lab < token.txt": "it asks a server that does not exist",
     "make setup": "it builds the checkout that it is typed in",
     "make demo": "this and what follows take minutes, and one of them runs this test",
 }
@@ -86,8 +93,12 @@ def test_a_page_does_what_it_shows(page: Path, tmp_path: Path, request: pytest.F
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["files-and-tables.md", "bulk-loading.md"])
-def test_a_page_does_what_it_shows_on_spark(name: str, tmp_path: Path) -> None:
+def test_a_page_does_what_it_shows_on_spark(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     spark_session()
+    # The page imports it for the first time in its process, which registers the format with this session.
+    monkeypatch.delitem(sys.modules, "omnigraph.spark", raising=False)
 
     transcript = run_page(GUIDE / name, tmp_path, needs_spark)
 
@@ -161,7 +172,8 @@ def check_history(found: Transcript) -> None:
 
 def check_querying(found: Transcript) -> None:
     assert len(found.shown) == sum(block.language == "text" for block in blocks(GUIDE / "querying.md"))
-    (printed,) = found.programs.values()
+    printed, invoked = found.programs.values()
+    assert "SB-2015-0009" in invoked
     first, row, names = printed.splitlines()
     assert first.startswith(("['a.code', 'seeds'] ", "('a.code', 'seeds') "))
     assert row.startswith("{'a.code': 'SB-")

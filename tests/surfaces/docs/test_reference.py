@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+import omnigraph as package
 from omnigraph.catalog import lint, migration_codes
-from omnigraph.core import damage, errors, limits, source_errors
+from omnigraph.core import access_errors, damage, errors, limits, source_errors
 from omnigraph.core.errors import OmnigraphError
-from tests.support import cli_reference
+from tests.support import cli_reference, http_reference, python_reference
 from tests.support.pages import DOCS, REPOSITORY
 
 REFERENCE = DOCS / "reference"
@@ -34,7 +35,7 @@ def rows(page: str, begins: str = "") -> dict[str, list[str]]:
 
 def error_classes() -> Iterator[type[OmnigraphError]]:
     """Yield the classes of the error tree."""
-    for value in {**vars(errors), **vars(source_errors), **vars(damage)}.values():
+    for value in {**vars(errors), **vars(source_errors), **vars(damage), **vars(access_errors)}.values():
         if isinstance(value, type) and issubclass(value, OmnigraphError):
             yield value
 
@@ -45,6 +46,42 @@ def test_the_page_of_the_command_line_is_what_the_commands_say(request: pytest.F
     if request.config.getoption("--accept"):
         page.write_text(rendered, encoding="utf-8")
     assert page.read_text(encoding="utf-8") == rendered
+
+
+def test_the_page_of_the_server_is_what_its_description_says(request: pytest.FixtureRequest) -> None:
+    page, rendered = REFERENCE / "http.md", http_reference.render()
+
+    if request.config.getoption("--accept"):
+        page.write_text(rendered, encoding="utf-8")
+    assert page.read_text(encoding="utf-8") == rendered
+
+
+@pytest.mark.case("surfaces", 444)
+def test_the_page_of_python_is_what_the_code_says(request: pytest.FixtureRequest) -> None:
+    page, rendered = REFERENCE / "python.md", python_reference.render()
+
+    if request.config.getoption("--accept"):
+        page.write_text(rendered, encoding="utf-8")
+    assert page.read_text(encoding="utf-8") == rendered, "pytest tests/surfaces/docs --accept rewrites it"
+    assert python_reference.undocumented(rendered) == []
+
+
+@pytest.mark.case("surfaces", 444)
+def test_every_public_name_and_method_is_on_the_page_of_python() -> None:
+    page = (REFERENCE / "python.md").read_text(encoding="utf-8")
+    names = [name for name in dir(package) if not name.startswith("__") and not name.isupper()]
+    verbs = [name for name in dir(package.Graph) if not name.startswith("_")]
+
+    listed = set(re.findall(r"^### (\w+)$", page, re.MULTILINE)) | set(re.findall(r"\*\*`(\w+)`\*\*", page))
+
+    assert sorted(set(names) - listed) == []
+    assert [name for name in verbs if f"\n#### Graph.{name}\n" not in page] == []
+
+
+def test_what_has_no_word_about_it_is_found() -> None:
+    page = "### a\n\n```python\na() -> int\n```\n\n\n#### b\n\nWhat b is.\n\n### c\n\n| Field |\n"
+
+    assert python_reference.undocumented(page) == ["a", "c"]
 
 
 def test_every_error_is_on_its_page_with_its_code_status_and_exit() -> None:

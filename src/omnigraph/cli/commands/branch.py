@@ -1,6 +1,7 @@
 """`omnigraph branch`: parallel histories of one graph."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,11 +14,16 @@ from omnigraph.cli.options import (
     actor_option,
     graph_and_word,
     json_option,
+    master_option,
     message_option,
+    rows_engine_option,
+    yes_option,
 )
 from omnigraph.cli.printing import print_document, say
-from omnigraph.cli.progress import working
-from omnigraph.cli.target import Addressed, address_options, uri_argument
+from omnigraph.cli.target import Addressed, address_options, require_consent, storage_options, uri_argument
+
+if TYPE_CHECKING:
+    from omnigraph.operations.engine import Engine
 
 
 @click.group(cls=ForwardingGroup, no_args_is_help=True)
@@ -46,17 +52,16 @@ def create(
     """Create the branch NAME in the graph at URI; no data is copied."""
     positional, name = graph_and_word(words, "branch create takes the name of a branch")
     target = addressed.resolve(positional)
-    from omnigraph.cli.access import open_for_writing
-    from omnigraph.history.identity import branch_name
+    author = addressed.author(target, actor)
+    from omnigraph.cli.access import reach_for_writing
 
     addressed.announce("branch create", target)
-    with open_for_writing(target) as graph:
-        made = graph.create_branch(name, from_, actor=actor)
-    source = branch_name(made.parent_branch)
+    with reach_for_writing(target) as graph:
+        made = graph.create_branch(name, from_, actor=author)
     if as_json:
-        print_document({"uri": target.uri, "from": source, "name": made.name})
+        print_document(made)
     else:
-        say(f"created branch {made.name} from {source}")
+        say(f"created branch {made['name']} from {made['from']}")
 
 
 @branch.command("list", cls=ReadCommand)
@@ -66,27 +71,37 @@ def create(
 def list_branches(*, addressed: Addressed, as_json: bool) -> None:
     """List the branches of the graph at URI, one name per line."""
     target = addressed.resolve()
-    from omnigraph.cli.access import open_for_reading
+    from omnigraph.cli.access import reach_for_reading
 
-    with open_for_reading(target) as graph:
-        names = graph.branches()
+    with reach_for_reading(target) as graph:
+        listed = graph.branches()
     if as_json:
-        print_document({"branches": names})
+        print_document(listed)
     else:
-        say("\n".join(names))
+        say("\n".join(listed["branches"]))
 
 
 @branch.command("upgrade", cls=GraphCommand)
 @click.argument("words", nargs=-1, metavar="[URI] NAME")
+@click.option(
+    "--allow-data-loss",
+    is_flag=True,
+    help="Let what main dropped leave all files of the branch, and its past.",
+)
 @click.option("--no-index", is_flag=True, help="Do not build the indexes that are missing afterwards.")
+@rows_engine_option
+@master_option
 @message_option
 @actor_option
-@address_options
+@storage_options
 @json_option
 def upgrade(
     *,
     words: Sequence[str],
+    allow_data_loss: bool,
     no_index: bool,
+    engine: "Engine",
+    master: str | None,
     message: str | None,
     actor: str | None,
     addressed: Addressed,
@@ -95,32 +110,54 @@ def upgrade(
     """Bring the changes of main's schema to the branch NAME of the graph at URI; its rows stay."""
     positional, name = graph_and_word(words, "branch upgrade takes the name of a branch")
     target = addressed.resolve(positional)
+    author = addressed.author(target, actor)
     from omnigraph.cli.access import open_for_writing
+    from omnigraph.cli.lean_imports import let_pandas_in
+    from omnigraph.cli.render.maintenance import table_progress
     from omnigraph.cli.schema_result import print_schema_result
+    from omnigraph.wire.documents import schema_apply_document
 
     addressed.announce("branch upgrade", target)
-    with open_for_writing(target) as graph, working("changing the schema", quiet=addressed.quiet):
-        result = graph.upgrade_branch(name, actor=actor, message=message, index=not no_index)
+    with (
+        open_for_writing(target) as graph,
+        table_progress(quiet=addressed.quiet, as_json=as_json) as progress,
+    ):
+        let_pandas_in()  # for Spark
+        result = graph.upgrade_branch(
+            name,
+            actor=author,
+            message=message,
+            index=not no_index,
+            allow_data_loss=allow_data_loss,
+            progress=progress,
+            engine=engine,
+            master=master,
+        )
     told = f"branch {name.strip()} has the schema of main"
     told += " already" if result.commit is None else f", as commit {result.commit.graph_commit_id}"
-    print_schema_result(result, told, uri=target.uri, as_json=as_json)
+    print_schema_result(schema_apply_document(result, target.uri), told, as_json=as_json)
 
 
 @branch.command("delete", cls=GraphCommand)
 @click.argument("words", nargs=-1, metavar="[URI] NAME")
 @actor_option
 @address_options
+@yes_option
 @json_option
-def delete(*, words: Sequence[str], actor: str | None, addressed: Addressed, as_json: bool) -> None:
+def delete(
+    *, words: Sequence[str], actor: str | None, addressed: Addressed, yes: bool, as_json: bool
+) -> None:
     """Delete the branch NAME of the graph at URI and the commits only it has."""
     positional, name = graph_and_word(words, "branch delete takes the name of a branch")
     target = addressed.resolve(positional)
-    from omnigraph.cli.access import open_for_writing
+    author = addressed.author(target, actor)
+    require_consent("branch delete deletes a branch", target, yes=yes, may_ask=not as_json)
+    from omnigraph.cli.access import reach_for_writing
 
     addressed.announce("branch delete", target)
-    with open_for_writing(target) as graph:
-        graph.delete_branch(name, actor=actor)
+    with reach_for_writing(target) as graph:
+        gone = graph.delete_branch(name, actor=author)
     if as_json:
-        print_document({"uri": target.uri, "name": name.strip()})
+        print_document(gone)
     else:
-        say(f"deleted branch {name.strip()}")
+        say(f"deleted branch {gone['name']}")

@@ -45,21 +45,21 @@ def merge(
     """
     positional, source = graph_and_word(words, "branch merge takes the name of a branch")
     target = addressed.resolve(positional)
+    author = addressed.author(target, actor)
     if delete_branch and not dry_run:
         what = "branch merge --delete-branch deletes a branch"
         require_consent(what, target, yes=yes, may_ask=not as_json)
-    from omnigraph.cli.access import open_for_reading, open_for_writing
+    from omnigraph.cli.access import reach_for_reading, reach_for_writing
     from omnigraph.cli.render.merge import render_merge
-    from omnigraph.wire.documents import merge_document
 
     addressed.announce("branch merge", target)
-    with (open_for_reading if dry_run else open_for_writing)(target) as graph:
-        result = graph.merge(
-            source, into, message=message, delete_branch=delete_branch, dry_run=dry_run, actor=actor
+    with (reach_for_reading if dry_run else reach_for_writing)(target) as graph:
+        merged = graph.merge(
+            source, into, message=message, delete_branch=delete_branch, dry_run=dry_run, actor=author
         )
-    if result.branch_delete_error is not None:
-        tell(f"warning: {result.source} was merged but not deleted: {result.branch_delete_error}")
+    if merged.get("branch_delete_error") is not None:
+        tell(f"warning: {merged['source']} was merged but not deleted: {merged['branch_delete_error']}")
     if as_json:
-        print_document(merge_document(result, actor, is_dry_run=dry_run, is_delete_asked=delete_branch))
+        print_document(merged)
     else:
-        say(render_merge(result, is_dry_run=dry_run))
+        say(render_merge(merged, is_dry_run=dry_run))

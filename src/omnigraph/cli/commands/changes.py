@@ -2,11 +2,12 @@
 
 import click
 
-from omnigraph.cli.change_options import Chosen, change_options, limit_option
+from omnigraph.cli.change_options import change_options, limit_option
 from omnigraph.cli.global_flags import ForwardingGroup
 from omnigraph.cli.options import ReadCommand, branch_option, json_option
 from omnigraph.cli.printing import print_document, print_lines
-from omnigraph.cli.target import Addressed, address_options, uri_argument
+from omnigraph.cli.target import Addressed, address_options, storage_options, uri_argument
+from omnigraph.client.choice import ChangeChoice
 
 
 @click.group(cls=ForwardingGroup, no_args_is_help=True)
@@ -31,7 +32,7 @@ def poll(
     page_token: str | None,
     limit: int | None,
     branch: str | None,
-    chosen: Chosen,
+    chosen: ChangeChoice,
     addressed: Addressed,
     as_json: bool,
 ) -> None:
@@ -40,24 +41,23 @@ def poll(
     Pages are printed as they arrive; with --json, each is one document. Only the last one has the cursor.
     """
     target = addressed.resolve()
-    from omnigraph.changes.documents import feed_document
-    from omnigraph.cli.access import open_for_reading
+    from omnigraph.cli.access import reach_for_reading
     from omnigraph.cli.render.changes import feed_lines
+    from omnigraph.client.access import FeedPlace
     from omnigraph.core.limits import PAGE_CHANGES
 
-    size = PAGE_CHANGES if limit is None else limit
-    with open_for_reading(target) as graph:
-        page = graph.poll_changes(
-            cursor=cursor, start=start, page_token=page_token, branch=branch, limit=size, **chosen
-        )
+    size, on = PAGE_CHANGES if limit is None else limit, addressed.on_branch(branch)
+    with reach_for_reading(target) as graph:
+        page = graph.poll_changes(FeedPlace(cursor, start, page_token), chosen, branch=on, limit=size)
         while True:
             if as_json:
-                print_document(feed_document(page.blocks, page.next_page_token, page.cursor, page.caught_up))
+                print_document(page)
             else:
                 print_lines(feed_lines(page))
-            if page.next_page_token is None or page_token is not None:
+            token = page.get("next_page_token")
+            if token is None or page_token is not None:
                 break
-            page = graph.poll_changes(page_token=page.next_page_token, branch=branch, limit=size, **chosen)
+            page = graph.poll_changes(FeedPlace(page_token=token), chosen, branch=on, limit=size)
 
 
 @changes.command(cls=ReadCommand)
@@ -65,15 +65,19 @@ def poll(
 @click.option("--out", required=True, metavar="FILE", help="The NDJSON file to write.")
 @branch_option
 @change_options
-@address_options
+@storage_options
 @json_option
-def baseline(*, out: str, branch: str | None, chosen: Chosen, addressed: Addressed, as_json: bool) -> None:
+def baseline(
+    *, out: str, branch: str | None, chosen: ChangeChoice, addressed: Addressed, as_json: bool
+) -> None:
     """Write every entity of the graph at URI to a file, and print the cursor to continue from."""
     target = addressed.resolve()
     from omnigraph.cli.access import open_for_reading
 
     with open_for_reading(target) as graph:
-        taken = graph.baseline(branch=branch, **chosen)
+        taken = graph.baseline(
+            branch=addressed.on_branch(branch), kinds=chosen.kinds, types=chosen.types, ops=chosen.ops
+        )
         taken.to_file(out)
     end = {"snapshot_commit_id": taken.snapshot_commit_id, "resume_cursor": taken.resume_cursor}
     if as_json:

@@ -9,7 +9,7 @@ from omnigraph.cli.durations import Duration
 from omnigraph.cli.exit_codes import EXIT_FAILURE
 from omnigraph.cli.options import GraphCommand, actor_option, json_option, yes_option
 from omnigraph.cli.printing import print_document, tell
-from omnigraph.cli.target import Addressed, GraphAddress, address_options, require_consent, uri_argument
+from omnigraph.cli.target import Addressed, GraphAddress, require_consent, storage_options, uri_argument
 from omnigraph.cli.whole_numbers import WholeNumber
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @click.option("--confirm", is_flag=True, help="Remove it; without this flag, only show what would go.")
 @yes_option
 @actor_option
-@address_options
+@storage_options
 @json_option
 @click.pass_context
 def cleanup(
@@ -60,7 +60,8 @@ def cleanup(
 
     addressed.announce("cleanup", target)
     with _opened(target, for_writing=confirm) as graph, cleanup_progress(quiet=addressed.quiet) as progress:
-        result = graph.cleanup(keep, older_than, not confirm, actor=actor, progress=progress)
+        author = addressed.author(target, actor)
+        result = graph.cleanup(keep, older_than, not confirm, actor=author, progress=progress)
     for warning in result.warnings:
         tell(f"warning: {warning}")
     if as_json:

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 
 import click
 
-from omnigraph.cli.change_options import Chosen, change_options, limit_option
+from omnigraph.cli.change_options import change_options, limit_option
 from omnigraph.cli.global_flags import ForwardingGroup
 from omnigraph.cli.options import ReadCommand, branch_option, graph_and_word, json_option
 from omnigraph.cli.printing import print_document, print_lines
 from omnigraph.cli.target import Addressed, address_options, uri_argument
 from omnigraph.cli.whole_numbers import WholeNumber
+from omnigraph.client.choice import ChangeChoice
 
 
 @click.group(cls=ForwardingGroup, no_args_is_help=True)
@@ -39,19 +40,18 @@ def list_commits(
     as_json: bool,
 ) -> None:
     """List the commits of the graph at URI, newest first."""
-    from omnigraph.cli.access import open_for_reading
-    from omnigraph.cli.filters import all_of
+    from omnigraph.cli.access import reach_for_reading
+    from omnigraph.cli.filters import commit_filters
     from omnigraph.cli.render.history import render_commits
-    from omnigraph.wire.documents import commit_document
 
-    condition = all_of(filters)
+    wanted = commit_filters(filters)
     target = addressed.resolve()
-    with open_for_reading(target) as graph:
-        commits = graph.commits(branch=branch, limit=limit, where=condition)
+    with reach_for_reading(target) as graph:
+        found = graph.commits(addressed.on_branch(branch), wanted, limit)
     if as_json:
-        print_document({"commits": [commit_document(found) for found in commits]})
+        print_document(found)
     else:
-        click.echo(render_commits(commits))
+        click.echo(render_commits(found["commits"]))
 
 
 @commit.command("show", cls=ReadCommand)
@@ -63,14 +63,13 @@ def show(*, words: Sequence[str], branch: str | None, addressed: Addressed, as_j
     """Show the commit ID of the graph at URI."""
     positional, commit_id = graph_and_word(words, "commit show takes the id of a commit")
     target = addressed.resolve(positional)
-    from omnigraph.cli.access import open_for_reading
+    from omnigraph.cli.access import reach_for_reading
     from omnigraph.cli.render.history import render_commit
-    from omnigraph.wire.documents import commit_document
 
-    with open_for_reading(target) as graph:
-        found = graph.commit(commit_id, branch=branch)
+    with reach_for_reading(target) as graph:
+        found = graph.commit(commit_id, branch)
     if as_json:
-        print_document(commit_document(found))
+        print_document(found)
     else:
         click.echo(render_commit(found))
 
@@ -85,7 +84,7 @@ def show(*, words: Sequence[str], branch: str | None, addressed: Addressed, as_j
 def changes(
     *,
     words: Sequence[str],
-    chosen: Chosen,
+    chosen: ChangeChoice,
     limit: int | None,
     page_token: str | None,
     addressed: Addressed,
@@ -97,19 +96,18 @@ def changes(
     """
     positional, commit_id = graph_and_word(words, "commit changes takes the id of a commit")
     target = addressed.resolve(positional)
-    from omnigraph.changes.documents import commit_changes_document
-    from omnigraph.cli.access import open_for_reading
+    from omnigraph.cli.access import reach_for_reading
     from omnigraph.cli.render.changes import change_lines
     from omnigraph.core.limits import PAGE_CHANGES
 
     size, token = PAGE_CHANGES if limit is None else limit, page_token
-    with open_for_reading(target) as graph:
+    with reach_for_reading(target) as graph:
         while True:
-            page = graph.commit_changes_page(commit_id, limit=size, page_token=token, **chosen)
+            page = graph.commit_changes(commit_id, chosen, limit=size, page_token=token)
             if as_json:
-                print_document(commit_changes_document(page.cause, page.changes, page.next_page_token))
+                print_document(page)
             else:
-                print_lines(change_lines(page.changes))
-            token = page.next_page_token
+                print_lines(change_lines(page["changes"]))
+            token = page.get("next_page_token")
             if token is None or page_token is not None:
                 break

@@ -8,10 +8,17 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from omnigraph.cli.load_progress import load_progress
-from omnigraph.cli.options import GraphCommand, actor_option, branch_option, json_option, message_option
+from omnigraph.cli.options import (
+    GraphCommand,
+    actor_option,
+    branch_option,
+    json_option,
+    message_option,
+    old_spelling,
+)
 from omnigraph.cli.printing import print_document, say, tell
 from omnigraph.cli.progress import working
-from omnigraph.cli.target import Addressed, address_options, uri_argument
+from omnigraph.cli.target import Addressed, storage_options, uri_argument
 from omnigraph.cli.whole_numbers import WholeNumber
 
 if TYPE_CHECKING:
@@ -23,12 +30,6 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 _EXISTING = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-def _warn_of_old_spelling(_ctx: click.Context, _parameter: click.Parameter, value: bool) -> bool:
-    if value:
-        click.echo("warning: '--reembed_all' is deprecated, use '--reembed-all'", err=True)
-    return value
-
-
 @click.command(cls=GraphCommand)
 @uri_argument
 @click.option("--seed", type=_EXISTING, metavar="YAML", help="A manifest that names the files and fields.")
@@ -36,7 +37,13 @@ def _warn_of_old_spelling(_ctx: click.Context, _parameter: click.Parameter, valu
 @click.option("--output", type=_FILE, metavar="FILE", help="Where the records go; overrides that of --seed.")
 @click.option("--spec", type=_EXISTING, metavar="JSON", help="Which types and fields; with --input.")
 @click.option("--reembed-all", is_flag=True, help="Also recompute existing vectors.")
-@click.option("--reembed_all", "old_reembed_all", is_flag=True, hidden=True, callback=_warn_of_old_spelling)
+@click.option(
+    "--reembed_all",
+    "old_reembed_all",
+    is_flag=True,
+    hidden=True,
+    callback=old_spelling("--reembed_all", "use '--reembed-all'"),
+)
 @click.option("--clean", is_flag=True, help="Remove vectors from the records of a file.")
 @click.option(
     "--type", "types", multiple=True, metavar="TYPE", help="Only this type; in a graph also Type.property."
@@ -61,7 +68,7 @@ def _warn_of_old_spelling(_ctx: click.Context, _parameter: click.Parameter, valu
 @click.option("--no-index", is_flag=True, help="Do not build a graph's missing indexes afterwards.")
 @message_option
 @actor_option
-@address_options
+@storage_options
 @json_option
 def embed(
     *,
@@ -121,7 +128,7 @@ def embed(
     from omnigraph.cli.render.embed import render_embed
     from omnigraph.cli.render.writes import render_pending
     from omnigraph.operations.embed.model import BATCH_DEFAULT
-    from omnigraph.wire.documents import embed_document
+    from omnigraph.wire.documents import embed_document, pending_document
 
     addressed.announce("embed", target)
     with (
@@ -132,8 +139,8 @@ def embed(
             types,
             selects,
             reembed_all=anew,
-            branch=branch,
-            actor=actor,
+            branch=addressed.on_branch(branch),
+            actor=addressed.author(target, actor),
             message=message,
             index=not no_index,
             batch=batch or BATCH_DEFAULT,
@@ -142,7 +149,7 @@ def embed(
             progress=progress,
         )
     if result.pending_indexes:
-        tell(render_pending(result.pending_indexes))
+        tell(render_pending(pending_document(result.pending_indexes)))
     if as_json:
         print_document(embed_document(result, target.uri))
     else:

@@ -2,23 +2,23 @@
 
 import click
 
-from omnigraph.cli.given_query import NO_ALIAS, GivenQuery, query_options
+from omnigraph.cli.given_query import GivenQuery, text_options
 from omnigraph.cli.options import ReadCommand, branch_option, json_option
 from omnigraph.cli.printing import print_document, say
 from omnigraph.cli.reading import check_reading, snapshot_of, snapshot_option
-from omnigraph.cli.target import Addressed, address_options
+from omnigraph.cli.target import Addressed, storage_options
 
 _REFUSED = {
     "--format": "applies to the rows of a query: a plan is text, or a document with --json",
-    "--alias": NO_ALIAS,
+    "--alias": "applies to query and mutate: give the text with --query or -e",
 }
 
 
 @click.command(cls=ReadCommand, refuses=_REFUSED)
-@query_options
+@text_options
 @branch_option
 @snapshot_option
-@address_options
+@storage_options
 @json_option
 def explain(
     *,
@@ -33,12 +33,15 @@ def explain(
     Parameters are optional; those given are checked.
     """
     check_reading(given, branch, snapshot)
+    if not given.has_source:
+        raise click.UsageError("give the query with either --query FILE or -e TEXT")
     target = addressed.resolve()
-    source, params = given.source(), given.params()
+    source, params = given.source(addressed.settings.query_roots), given.params()
+    on = None if snapshot is not None else addressed.on_branch(branch)
     from omnigraph.cli.access import open_for_reading
 
     with open_for_reading(target) as graph:
-        plan = graph.explain(source, given.name, params, branch=branch, snapshot=snapshot_of(snapshot))
+        plan = graph.explain(source, given.name, params, branch=on, snapshot=snapshot_of(snapshot))
     if as_json:
         print_document(plan.to_json())
     else:

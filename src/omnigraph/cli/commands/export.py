@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 import click
 
-from omnigraph.cli.options import ReadCommand, branch_option
+from omnigraph.cli.options import ReadCommand, branch_option, old_spelling
 from omnigraph.cli.progress import working
-from omnigraph.cli.target import Addressed, address_options, uri_argument
+from omnigraph.cli.target import Addressed, GraphAddress, address_options, uri_argument
 
 FORMATS = ("ndjson", "csv", "parquet")
 _REFUSED = {
@@ -40,6 +40,13 @@ _REFUSED = {
     help="Where the work is done; spark writes files in parallel and needs --out.",
 )
 @click.option("--master", metavar="URL", help="Where Spark runs; it implies --engine spark.")
+@click.option(
+    "--jsonl",
+    is_flag=True,
+    hidden=True,
+    expose_value=False,
+    callback=old_spelling("--jsonl", "leave it out: NDJSON is what an export prints"),
+)
 @address_options
 def export(
     *,
@@ -60,6 +67,10 @@ def export(
     if out is None and (is_spark or format_name != "ndjson"):
         what = "--engine spark" if is_spark else f"--format {format_name}"
         raise click.UsageError(f"{what} writes files: say where with --out")
+    branch = addressed.on_branch(branch)
+    if target.is_served:
+        _export_served(target, branch, types, out, is_plain=format_name == "ndjson" and not is_spark)
+        return
     from omnigraph.bulk.export.files import ExportFormat
     from omnigraph.cli.access import open_for_reading
 
@@ -75,3 +86,22 @@ def export(
             wanted.to_file(out)
         else:
             wanted.to_folder(out, format_)
+
+
+def _export_served(
+    target: GraphAddress, branch: str | None, types: Sequence[str], out: str | None, *, is_plain: bool
+) -> None:
+    """Print what a server streams, or write it to a file that appears when it is complete."""
+    if not is_plain:
+        raise click.UsageError("a server exports NDJSON: --format, --engine and --master are for its storage")
+    from omnigraph.bulk.files import whole_file
+    from omnigraph.cli.access import reach_server
+
+    with reach_server(target) as graph:
+        pieces = graph.export(branch, types)
+        if out is None:
+            sys.stdout.buffer.writelines(pieces)
+            sys.stdout.buffer.flush()
+            return
+        with whole_file(out) as file:
+            file.writelines(pieces)

@@ -5,7 +5,7 @@ import click
 from omnigraph.cli.options import GraphCommand
 from omnigraph.cli.printing import say
 from omnigraph.cli.sources import read_source
-from omnigraph.cli.target import Addressed, address_options, uri_argument
+from omnigraph.cli.target import Addressed, storage_options, uri_argument
 
 _REFUSED = {
     "--as": "applies to writes of data: the first commit of a graph has no author",
@@ -17,7 +17,7 @@ _REFUSED = {
 @uri_argument
 @click.option("--schema", "schema_path", required=True, metavar="FILE", help="The .pg schema of the graph.")
 @click.option("--force", is_flag=True, help="Replace schema files that a failed init left behind.")
-@address_options
+@storage_options
 def init(*, schema_path: str, force: bool, addressed: Addressed) -> None:
     """Create an empty graph at URI, a path or an s3://, az:// or gs:// prefix.
 

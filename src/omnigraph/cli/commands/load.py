@@ -1,10 +1,10 @@
 """`omnigraph load`: data from files, as one commit."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Unpack, cast
 
 import click
 
@@ -16,22 +16,39 @@ from omnigraph.cli.options import (
     actor_option,
     branch_option,
     json_option,
+    master_option,
     message_option,
+    retry_option,
     yes_option,
 )
 from omnigraph.cli.printing import print_document, tell
+from omnigraph.cli.served_load import load_served, one_ndjson, refuse_for_server
 from omnigraph.cli.sources import STDIN, refuse_second_stdin
-from omnigraph.cli.target import Addressed, address_options, require_consent, uri_argument
+from omnigraph.cli.target import Addressed, GraphAddress, address_options, require_consent, uri_argument
+from omnigraph.client.answer import Document
 
 if TYPE_CHECKING:
+    from omnigraph.graph.graph import Graph
     from omnigraph.operations.engine import Engine
-    from omnigraph.operations.load.load import LoadMode
-    from omnigraph.operations.load.model import OnError
+    from omnigraph.operations.load.load import LoadInput, LoadMode
+    from omnigraph.operations.load.model import LoadKeywords, OnError
 
 MODES = ("append", "merge", "overwrite")
 _REFUSED = {
     "--embed": "is not in this version: load first, then run omnigraph embed",
 }
+
+from_option = click.option(
+    "--from", "from_", metavar="NAME", help="Create a missing branch from this one first."
+)
+engine_option = click.option(
+    "--engine",
+    type=click.Choice(["auto", "spark", "local"]),
+    default="auto",
+    show_default=True,
+    help="Where the work is done: in this process, or on Spark; auto chooses by the size of the files.",
+)
+index_option = click.option("--no-index", is_flag=True, help="Do not build missing indexes afterwards.")
 
 
 @click.command(cls=GraphCommand, refuses=_REFUSED)
@@ -50,17 +67,9 @@ _REFUSED = {
     help="append: new ids only; merge: insert or replace by id; overwrite: replace the types of the input.",
 )
 @branch_option
-@click.option("--from", "from_", metavar="NAME", help="Create a missing branch from this one first.")
-@click.option(
-    "--engine",
-    type=click.Choice(["auto", "spark", "local"]),
-    default="auto",
-    show_default=True,
-    help="Where the work is done: in this process, or on Spark; auto chooses by the size of the files.",
-)
-@click.option(
-    "--master", metavar="URL", help="Where Spark runs, such as local[4], spark://host:7077 or sc://host."
-)
+@from_option
+@engine_option
+@master_option
 @click.option(
     "--mapping",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -86,8 +95,9 @@ _REFUSED = {
     is_flag=True,
     help="Refuse an upsert that would clear properties of existing rows because the input lacks them.",
 )
-@click.option("--no-index", is_flag=True, help="Do not build missing indexes afterwards.")
+@index_option
 @message_option
+@retry_option
 @actor_option
 @address_options
 @yes_option
@@ -107,6 +117,7 @@ def load(
     strict_columns: bool,
     no_index: bool,
     message: str | None,
+    retry: int | None,
     actor: str | None,
     addressed: Addressed,
     yes: bool,
@@ -124,41 +135,92 @@ def load(
     if mode == "overwrite":
         may_ask = not as_json and STDIN not in names
         require_consent("load --mode overwrite replaces data", target, yes=yes, may_ask=may_ask)
+
+    branch, author = addressed.on_branch(branch), addressed.author(target, actor)
+    if target.is_served:
+        refuse_for_server(
+            **{
+                "--mapping": mapping,
+                "--engine": None if engine == "auto" else engine,
+                "--master": master,
+                "--dry-run": dry_run,
+                "--on-error": None if on_error == "fail" else on_error,
+                "--rejects": rejects,
+                "--strict-columns": strict_columns,
+                "--retry": retry,
+            }
+        )
+        addressed.announce("load", target)
+        data = one_ndjson(names)
+        loaded = load_served(
+            target, data, mode=mode, branch=branch, from_=from_, index=not no_index, message=message
+        )
+        print_loaded(loaded, as_json=as_json)
+        return
+
+    def inputs(graph: "Graph") -> "Iterator[LoadInput]":
+        from omnigraph.operations.load.inputs import read_inputs
+
+        catalog = graph.catalog_on(branch, from_)
+        return read_inputs(names, catalog, sys.stdin.buffer, mapping=mapping, rejects=rejects)
+
+    load_and_tell(
+        "load",
+        inputs,
+        cast("LoadMode", mode),
+        addressed=addressed,
+        target=target,
+        as_json=as_json,
+        branch=branch,
+        from_=from_,
+        actor=author,
+        message=message,
+        index=not no_index,
+        engine=cast("Engine", engine),
+        master=master,
+        dry_run=dry_run,
+        on_error=cast("OnError", on_error),
+        rejects=rejects,
+        strict_columns=strict_columns,
+        retry=retry,
+    )
+
+
+def load_and_tell(
+    command: str,
+    inputs: "Callable[[Graph], Iterable[LoadInput]]",
+    mode: "LoadMode",
+    *,
+    addressed: Addressed,
+    target: GraphAddress,
+    as_json: bool,
+    **keywords: "Unpack[LoadKeywords]",
+) -> None:
+    """Load what `inputs` finds for the opened graph, show progress, and print what was done."""
     let_pandas_in()
     from omnigraph.cli.access import open_for_writing
-    from omnigraph.cli.render.writes import render_cleared, render_load, render_pending, render_rejected
-    from omnigraph.operations.load.inputs import read_inputs
+    from omnigraph.cli.render.writes import render_rejected
     from omnigraph.wire.documents import load_document
 
     with unless_noted("nothing was loaded"), ExitStack() as held:
-        addressed.announce("load", target)
+        addressed.announce(command, target)
         graph = held.enter_context(open_for_writing(target))
-        progress = held.enter_context(load_progress(quiet=addressed.quiet, as_json=as_json))
-        result = graph.load(
-            read_inputs(
-                names, graph.catalog_on(branch, from_), sys.stdin.buffer, mapping=mapping, rejects=rejects
-            ),
-            cast("LoadMode", mode),
-            branch=branch,
-            from_=from_,
-            actor=actor,
-            message=message,
-            index=not no_index,
-            engine=cast("Engine", engine),
-            master=master,
-            dry_run=dry_run,
-            on_error=cast("OnError", on_error),
-            rejects=rejects,
-            progress=progress,
-            strict_columns=strict_columns,
-        )
+        keywords["progress"] = held.enter_context(load_progress(quiet=addressed.quiet, as_json=as_json))
+        result = graph.load(inputs(graph), mode, **keywords)
     if result.rejected_rows:
         tell(render_rejected(result))
-    if result.cleared:
-        tell(render_cleared(result))
-    if result.pending_indexes:
-        tell(render_pending(result.pending_indexes))
+    print_loaded(load_document(result, target.uri, keywords.get("actor")), as_json=as_json)
+
+
+def print_loaded(loaded: Document, *, as_json: bool) -> None:
+    """Print what a load did; what it cleared and what is left to do goes to stderr."""
+    from omnigraph.cli.render.writes import render_cleared, render_load, render_pending
+
+    if loaded.get("cleared"):
+        tell(render_cleared(loaded))
+    if loaded["pending_indexes"]:
+        tell(render_pending(loaded["pending_indexes"]))
     if as_json:
-        print_document(load_document(result, target.uri))
+        print_document(loaded)
     else:
-        click.echo(render_load(result))
+        click.echo(render_load(loaded))

@@ -1,17 +1,23 @@
-"""`omnigraph mutate`: one mutation of a query text, as one commit."""
+"""`omnigraph mutate`: one mutation of a query text or a stored one, as one commit."""
 
 import click
 
-from omnigraph.cli.given_query import NO_ALIAS, GivenQuery, query_options
-from omnigraph.cli.interrupt import unless_noted
-from omnigraph.cli.options import GraphCommand, actor_option, branch_option, json_option, message_option
-from omnigraph.cli.printing import print_document, say
+from omnigraph.cli.call import prepare
+from omnigraph.cli.given_query import GivenQuery, query_options
+from omnigraph.cli.options import (
+    GraphCommand,
+    actor_option,
+    branch_option,
+    json_option,
+    message_option,
+    retry_option,
+)
+from omnigraph.cli.running import print_change, run_mutation
 from omnigraph.cli.target import Addressed, address_options
 
 _REFUSED = {
     "--snapshot": "applies to reads: a mutation changes the newest state of a branch",
     "--format": "applies to reads: a mutation prints text, or a document with --json",
-    "--alias": NO_ALIAS,
 }
 
 
@@ -22,6 +28,7 @@ _REFUSED = {
 )
 @branch_option
 @message_option
+@retry_option
 @actor_option
 @address_options
 @json_option
@@ -31,28 +38,23 @@ def mutate(
     if_commit: str | None,
     branch: str | None,
     message: str | None,
+    retry: int | None,
     actor: str | None,
     addressed: Addressed,
     as_json: bool,
 ) -> None:
     """Run the mutation NAME of a query file, as one commit; without NAME, the only one in the file.
 
-    A mutation that matches nothing makes no commit and succeeds.
+    Without a file, NAME is a stored query of a server. A mutation that matches nothing makes no commit and
+    succeeds.
     """
     given.check_usage()
-    if not given.has_source:
-        raise click.UsageError("give the mutation with either --query FILE or -e TEXT")
-    target = addressed.resolve()
-    source, params = given.source(), given.params()
-    from omnigraph.cli.access import open_for_writing
-    from omnigraph.cli.render.writes import render_mutation
-    from omnigraph.wire.documents import mutation_document
-
-    with unless_noted("nothing was changed"), open_for_writing(target) as graph:
-        result = graph.mutate(
-            source, given.name, params, branch=branch, actor=actor, if_commit=if_commit, message=message
+    call = prepare(given, addressed, "mutation")
+    author = addressed.author(call.target, actor)
+    if retry is not None and call.target.is_served:
+        raise click.UsageError(
+            "--retry does not apply to a served graph: its server decides how long it tries"
         )
-    if as_json:
-        print_document(mutation_document(result, actor))
-    else:
-        say(render_mutation(result))
+    on = addressed.on_branch(branch or call.branch)
+    changed = run_mutation(call, branch=on, actor=author, if_commit=if_commit, message=message, retry=retry)
+    print_change(changed, as_json=as_json)

@@ -4,14 +4,14 @@ import click
 
 from omnigraph.cli.options import GraphCommand, json_option
 from omnigraph.cli.printing import print_document, tell
-from omnigraph.cli.target import Addressed, address_options, uri_argument
+from omnigraph.cli.target import Addressed, storage_options, uri_argument
 
 _BY_THE_ENGINE = "does not apply to maintenance: it is recorded as omnigraph:maintenance"
 
 
 @click.command("optimize", cls=GraphCommand, refuses={"--as": _BY_THE_ENGINE})
 @uri_argument
-@address_options
+@storage_options
 @json_option
 def optimize(*, addressed: Addressed, as_json: bool) -> None:
     """Bring the tables on main of the graph at URI into their best layout, as one commit.
@@ -23,7 +23,7 @@ def optimize(*, addressed: Addressed, as_json: bool) -> None:
     from omnigraph.cli.access import open_for_writing
     from omnigraph.cli.render.maintenance import render_optimize, table_progress
     from omnigraph.cli.render.writes import render_pending
-    from omnigraph.wire.documents import optimize_document
+    from omnigraph.wire.documents import optimize_document, pending_document
 
     addressed.announce("optimize", target)
     with (
@@ -33,7 +33,7 @@ def optimize(*, addressed: Addressed, as_json: bool) -> None:
         result = graph.optimize(progress=progress)
     pending = [index for table in result.tables for index in table.pending_indexes]
     if pending:
-        tell(render_pending(pending))
+        tell(render_pending(pending_document(pending)))
     if as_json:
         print_document(optimize_document(result, uri=target.uri))
     else:

@@ -7,7 +7,7 @@ import click
 from omnigraph.cli.global_flags import ForwardingGroup
 from omnigraph.cli.options import GraphCommand, ReadCommand, graph_and_word, json_option
 from omnigraph.cli.printing import print_document
-from omnigraph.cli.target import Addressed, address_options, uri_argument
+from omnigraph.cli.target import Addressed, storage_options, uri_argument
 
 
 @click.group(cls=ForwardingGroup, no_args_is_help=True)
@@ -17,7 +17,7 @@ def quarantine() -> None:
 
 @quarantine.command("list", cls=ReadCommand)
 @uri_argument
-@address_options
+@storage_options
 @json_option
 def list_quarantine(*, addressed: Addressed, as_json: bool) -> None:
     """List the contents of the quarantine of the graph at URI, newest first."""
@@ -35,7 +35,7 @@ def list_quarantine(*, addressed: Addressed, as_json: bool) -> None:
 
 @quarantine.command("restore", cls=GraphCommand, refuses={"--as": "is not recorded: nothing is committed"})
 @click.argument("words", nargs=-1, metavar="[URI] ID")
-@address_options
+@storage_options
 @json_option
 def restore(*, words: Sequence[str], addressed: Addressed, as_json: bool) -> None:
     """Put back the versions that are in the quarantine of the graph at URI under ID.

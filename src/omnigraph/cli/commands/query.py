@@ -1,20 +1,18 @@
-"""`omnigraph query`: one read of a query text, at one snapshot."""
+"""`omnigraph query`: one read of a query text or a stored query, at one snapshot."""
 
 import click
 
-from omnigraph.cli.given_query import NO_ALIAS, GivenQuery, query_options
+from omnigraph.cli.call import prepare
+from omnigraph.cli.given_query import GivenQuery, query_options
 from omnigraph.cli.invocation import Invocation
 from omnigraph.cli.options import ReadCommand, branch_option, json_option
-from omnigraph.cli.printing import print_data, print_document
 from omnigraph.cli.reading import check_reading, snapshot_of, snapshot_option
+from omnigraph.cli.running import FORMATS, JSON, chosen_format, print_answer, run_read
 from omnigraph.cli.target import Addressed, address_options
 
-JSON = "json"
-FORMATS = ("table", "kv", "csv", "jsonl", JSON)
 _REFUSED = {
     "--if-commit": "applies to writes: a read is pinned to a commit with --snapshot",
     "--message": "applies to writes: a read makes no commit",
-    "--alias": NO_ALIAS,
 }
 
 
@@ -26,7 +24,7 @@ _REFUSED = {
     "--format",
     "format_name",
     type=click.Choice(FORMATS),
-    help="How the rows are printed; table if not given.",
+    help="How the rows are printed; as configured, or a table, if not given.",
 )
 @address_options
 @json_option
@@ -43,22 +41,18 @@ def query(
 ) -> None:
     """Run the read NAME of a query file and print its rows; without NAME, the only one in the file.
 
-    The whole query sees one snapshot: the newest of a branch, or a past one.
+    Without a file, NAME is a stored query of a server. The whole query sees one snapshot: the newest of a
+    branch, or a past one.
     """
     if as_json and format_name is not None:
         raise click.UsageError("--json and --format cannot be combined")
+    invocation = ctx.ensure_object(Invocation)
+    invocation.is_json |= format_name == JSON
     check_reading(given, branch, snapshot)
-    chosen = JSON if as_json else format_name or "table"
-    ctx.ensure_object(Invocation).is_json |= chosen == JSON
-    target = addressed.resolve()
-    source, params = given.source(), given.params()
-    from omnigraph.cli.access import open_for_reading
-    from omnigraph.cli.render.answer import ReadAnswer
-    from omnigraph.cli.render.formats import LINES
-
-    with open_for_reading(target) as graph:
-        result = graph.query(source, given.name, params, branch=branch, snapshot=snapshot_of(snapshot))
-    if chosen == JSON:
-        print_document(result.to_json())
-    else:
-        print_data(f"{line}\n" for line in LINES[chosen](ReadAnswer.of(result)))
+    call = prepare(given, addressed, "read")
+    configuration = addressed.settings
+    chosen = chosen_format(format_name, call.format, configuration, as_json=as_json)
+    invocation.is_json |= chosen == JSON
+    on = None if snapshot is not None else addressed.on_branch(branch or call.branch)
+    answer = run_read(call, branch=on, snapshot=snapshot_of(snapshot))
+    print_answer(answer, chosen, configuration)

@@ -5,7 +5,7 @@ import click
 from omnigraph.cli.global_flags import ForwardingGroup
 from omnigraph.cli.options import ReadCommand, json_option
 from omnigraph.cli.printing import print_document
-from omnigraph.cli.target import Addressed, address_options, uri_argument
+from omnigraph.cli.target import Addressed, storage_options, uri_argument
 from omnigraph.cli.whole_numbers import WholeNumber
 
 
@@ -17,7 +17,7 @@ def recovery() -> None:
 @recovery.command("list", cls=ReadCommand)
 @uri_argument
 @click.option("--limit", type=WholeNumber(min=0), metavar="N", help="List at most N.")
-@address_options
+@storage_options
 @json_option
 def list_recoveries(*, limit: int | None, addressed: Addressed, as_json: bool) -> None:
     """List the finished recoveries of the graph at URI, newest first.

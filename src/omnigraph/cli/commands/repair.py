@@ -7,7 +7,7 @@ import click
 from omnigraph.cli.exit_codes import EXIT_FAILURE
 from omnigraph.cli.options import GraphCommand, actor_option, branch_option, json_option
 from omnigraph.cli.printing import print_document
-from omnigraph.cli.target import Addressed, address_options, uri_argument
+from omnigraph.cli.target import Addressed, storage_options, uri_argument
 from omnigraph.cli.whole_numbers import WholeNumber
 from omnigraph.core.errors import BadRequest
 
@@ -26,7 +26,7 @@ from omnigraph.core.errors import BadRequest
 @branch_option
 @click.option("--yes", is_flag=True, help="With --to: give up what is listed without asking first.")
 @actor_option
-@address_options
+@storage_options
 @json_option
 @click.pass_context
 def repair(
@@ -115,7 +115,7 @@ def _go_back(
         click.echo(render_loss(loss))
     if not yes:
         _ask(may_ask=not as_json)
-    result = verbs.repair(parts, loss, actor=actor)
+    result = verbs.repair(parts, loss, actor=addressed.author(target, actor))
     if as_json:
         print_document({"uri": target.uri, "operation_id": result.operation_id, "lost": loss_document(loss)})
     else:

@@ -1,11 +1,13 @@
 """`omnigraph schema`: the schema of a graph, and changing it."""
 
+from copy import copy
+from typing import TYPE_CHECKING
+
 import click
 
 from omnigraph.catalog.build import read_schema
 from omnigraph.catalog.identity import accept_first
 from omnigraph.catalog.migrate import MigrationPlan, plan_migration
-from omnigraph.catalog.migration_steps import step_json
 from omnigraph.cli.global_flags import ForwardingGroup
 from omnigraph.cli.options import (
     GraphCommand,
@@ -13,15 +15,20 @@ from omnigraph.cli.options import (
     actor_option,
     branch_option,
     json_option,
+    master_option,
     message_option,
+    rows_engine_option,
 )
 from omnigraph.cli.printing import print_data, print_document, tell
-from omnigraph.cli.progress import working
 from omnigraph.cli.render.migration import render_apply, render_plan
 from omnigraph.cli.sources import read_source, refuse_second_stdin
-from omnigraph.cli.target import Addressed, address_options, uri_argument
+from omnigraph.cli.target import Addressed, address_options, storage_options, uri_argument
 from omnigraph.core.diagnostics import render
 from omnigraph.core.span import Source
+from omnigraph.wire.documents import schema_plan_document
+
+if TYPE_CHECKING:
+    from omnigraph.operations.engine import Engine
 
 _schema_option = click.option(
     "--schema",
@@ -31,7 +38,9 @@ _schema_option = click.option(
     help="The intended .pg schema; - is standard input.",
 )
 _loss_option = click.option(
-    "--allow-data-loss", is_flag=True, help="Let drops be hard: they also purge the past."
+    "--allow-data-loss",
+    is_flag=True,
+    help="Let drops be hard: what is dropped leaves all files, and the past.",
 )
 
 
@@ -48,14 +57,14 @@ def schema() -> None:
 def show(*, branch: str | None, addressed: Addressed, as_json: bool) -> None:
     """Print the schema of the graph at URI, as it was given."""
     target = addressed.resolve()
-    from omnigraph.cli.access import open_for_reading
+    from omnigraph.cli.access import reach_for_reading
 
-    with open_for_reading(target) as graph:
-        source = graph.schema(branch=branch)
+    with reach_for_reading(target) as graph:
+        found = graph.schema(addressed.on_branch(branch))
     if as_json:
-        print_document({"schema_source": source})
+        print_document(found)
     else:
-        print_data([source])
+        print_data([found["schema_source"]])
 
 
 @schema.command(cls=ReadCommand)
@@ -64,7 +73,7 @@ def show(*, branch: str | None, addressed: Addressed, as_json: bool) -> None:
 @_schema_option
 @branch_option
 @_loss_option
-@address_options
+@storage_options
 @json_option
 def plan(
     *,
@@ -96,7 +105,9 @@ def plan(
 
     source = read_source(schema_path)
     with open_for_reading(target) as graph:
-        planned = graph.plan_schema(source, branch=branch, allow_data_loss=allow_data_loss)
+        planned = graph.plan_schema(
+            source, branch=addressed.on_branch(branch), allow_data_loss=allow_data_loss
+        )
     _print_plan(planned.migration, planned.rows, source, uri=target.uri, as_json=as_json)
 
 
@@ -105,31 +116,25 @@ def _print_plan(
 ) -> None:
     for note in migration.diagnostics:
         tell(render(note, source))
-    if not as_json:
-        click.echo(render_plan(migration, rows))
-        return
-    steps = [step_json(step) for step in migration.steps]
-    for step, written in zip(steps, rows, strict=False):
-        if written:
-            step["rows"] = written
-    print_document(
-        {
-            "uri": uri,
-            "supported": migration.is_supported,
-            "step_count": len(steps),
-            "steps": steps,
-            "notes": [note.text for note in migration.diagnostics],
-        }
-    )
+    plan = schema_plan_document(migration, rows, uri)
+    if as_json:
+        print_document(plan)
+    else:
+        click.echo(render_plan(plan))
 
 
 @schema.command(cls=GraphCommand)
 @uri_argument
 @_schema_option
 @branch_option
+@click.option(
+    "--base", metavar="ID", help="The commit whose schema FILE was made from; refused if it changed since."
+)
 @_loss_option
 @click.option("--exclusive", is_flag=True, help="Refuse while the graph has branches.")
 @click.option("--no-index", is_flag=True, help="Do not build the indexes that are missing afterwards.")
+@rows_engine_option
+@master_option
 @message_option
 @actor_option
 @address_options
@@ -138,9 +143,12 @@ def apply(
     *,
     schema_path: str,
     branch: str | None,
+    base: str | None,
     allow_data_loss: bool,
     exclusive: bool,
     no_index: bool,
+    engine: "Engine",
+    master: str | None,
     message: str | None,
     actor: str | None,
     addressed: Addressed,
@@ -148,25 +156,47 @@ def apply(
 ) -> None:
     """Give the graph at URI another schema: all of it as one commit, or nothing.
 
-    Other branches keep the schema that they have, until they are upgraded or merged. Missing indexes are
-    built afterwards, as a second commit; if that fails, a warning lists the pending ones.
+    What FILE does not name is dropped; with --base, nothing is that others added since that commit. Other
+    branches keep the schema that they have, until they are upgraded or merged. Missing indexes are built
+    afterwards, as a second commit; if that fails, a warning lists the pending ones. Tables whose rows are
+    written are shown while that goes on.
     """
     target = addressed.resolve()
+    author = addressed.author(target, actor)
     source = read_source(schema_path)
-    from omnigraph.cli.access import open_for_writing
+    from omnigraph.cli.access import reach_for_writing
+    from omnigraph.cli.lean_imports import let_pandas_in
+    from omnigraph.cli.render.maintenance import table_progress
     from omnigraph.cli.schema_result import print_schema_result
+    from omnigraph.client.access import SchemaCall
 
+    call = SchemaCall(
+        source,
+        branch=addressed.on_branch(branch),
+        base=base,
+        allow_data_loss=allow_data_loss,
+        exclusive=exclusive,
+        message=message,
+        index=not no_index,
+        engine=engine,
+        master=master,
+        tell_note=tell,
+    )
     addressed.announce("schema apply", target)
-    with open_for_writing(target) as graph, working("changing the schema", quiet=addressed.quiet):
-        result = graph.apply_schema(
-            source,
-            branch=branch,
-            allow_data_loss=allow_data_loss,
-            exclusive=exclusive,
-            actor=actor,
-            message=message,
-            index=not no_index,
-        )
-    for note in result.diagnostics:
-        tell(render(note, source))
-    print_schema_result(result, render_apply(result), uri=target.uri, as_json=as_json)
+    with (
+        reach_for_writing(target) as graph,
+        table_progress(quiet=addressed.quiet, as_json=as_json) as progress,
+    ):
+        let_pandas_in()  # for Spark
+        applied = graph.apply_schema(call, actor=author, progress=progress)
+    print_schema_result(applied, render_apply(applied), as_json=as_json)
+
+
+def _unlisted(command: click.Command) -> click.Command:
+    """Return a command that the help does not list."""
+    other = copy(command)
+    other.hidden = True
+    return other
+
+
+schema.add_command(_unlisted(show), "get")

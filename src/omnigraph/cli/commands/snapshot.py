@@ -3,7 +3,7 @@
 import click
 
 from omnigraph.cli.options import ReadCommand, branch_option, json_option
-from omnigraph.cli.printing import print_document
+from omnigraph.cli.printing import print_document, print_lines
 from omnigraph.cli.target import Addressed, address_options, uri_argument
 
 
@@ -15,13 +15,12 @@ from omnigraph.cli.target import Addressed, address_options, uri_argument
 def snapshot(*, branch: str | None, addressed: Addressed, as_json: bool) -> None:
     """Show the version of the graph at URI, and every table with its version and rows."""
     target = addressed.resolve()
-    from omnigraph.cli.access import open_for_reading
+    from omnigraph.cli.access import reach_for_reading
     from omnigraph.cli.render.history import render_snapshot
-    from omnigraph.wire.documents import snapshot_document
 
-    with open_for_reading(target) as graph:
-        newest = graph.snapshot(branch)
+    with reach_for_reading(target) as graph:
+        newest = graph.snapshot(addressed.on_branch(branch))
     if as_json:
-        print_document(snapshot_document(newest))
+        print_document(newest)
     else:
-        click.echo(render_snapshot(newest))
+        print_lines([render_snapshot(newest)])

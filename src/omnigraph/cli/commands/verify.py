@@ -5,7 +5,7 @@ import click
 from omnigraph.cli.exit_codes import EXIT_FAILURE
 from omnigraph.cli.options import ReadCommand, json_option
 from omnigraph.cli.printing import print_document
-from omnigraph.cli.target import Addressed, address_options, uri_argument
+from omnigraph.cli.target import Addressed, storage_options, uri_argument
 
 
 @click.command(cls=ReadCommand)
@@ -14,7 +14,7 @@ from omnigraph.cli.target import Addressed, address_options, uri_argument
 @click.option(
     "--deep", is_flag=True, help="Check all rows and indexes too, and list files that nothing needs."
 )
-@address_options
+@storage_options
 @json_option
 @click.pass_context
 def verify(

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from omnigraph.cli.render.columns import columns, count
+from omnigraph.cli.render.columns import columns, count, size_of
 from omnigraph.operations.cleanup.model import (
     CleanupCallback,
     CleanupProgress,
@@ -13,15 +13,13 @@ from omnigraph.operations.cleanup.model import (
     silent,
 )
 
-_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
-
 
 def render_cleanup(result: CleanupResult) -> str:
     """Return what went, or would go, table by table, and the total."""
     rows = [row for row in result.tables if row.bytes_removed or row.error is not None]
     lines = [columns(["table", "versions", "size", "error"], [_cells(row) for row in rows])] if rows else []
     lines += [f"left by others: {name}" for name in result.leftovers]
-    versions, size = count(result.old_versions_removed, "version"), _size(result.bytes_removed)
+    versions, size = count(result.old_versions_removed, "version"), size_of(result.bytes_removed)
     if result.is_dry_run:
         lines.append(f"would remove {versions}, {size}; add --confirm to do so")
     else:
@@ -53,11 +51,4 @@ def cleanup_progress(*, quiet: bool) -> Iterator[CleanupCallback]:
 
 
 def _cells(row: CleanupRow) -> list[str]:
-    return [row.table_key, str(row.old_versions_removed), _size(row.bytes_removed), row.error or "-"]
-
-
-def _size(size: int) -> str:
-    shown, unit = float(size), 0
-    while shown >= 1024 and unit < len(_UNITS) - 1:
-        shown, unit = shown / 1024, unit + 1
-    return f"{size} bytes" if unit == 0 else f"{shown:.1f} {_UNITS[unit]}"
+    return [row.table_key, str(row.old_versions_removed), size_of(row.bytes_removed), row.error or "-"]

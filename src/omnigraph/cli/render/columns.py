@@ -1,4 +1,4 @@
-"""Aligned columns of text, moments and counts."""
+"""Aligned columns of text, moments, counts and sizes."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -7,6 +7,7 @@ import click
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _GAP = "  "
+_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 
 
 def columns(
@@ -31,6 +32,14 @@ def moment(micros: int) -> str:
 def count(number: int, singular: str, plural: str | None = None) -> str:
     """Return a number with its noun."""
     return f"{number} {singular if number == 1 else plural or singular + 's'}"
+
+
+def size_of(size: int) -> str:
+    """Return a number of bytes for people."""
+    shown, unit = float(size), 0
+    while shown >= 1024 and unit < len(_UNITS) - 1:
+        shown, unit = shown / 1024, unit + 1
+    return f"{size} bytes" if unit == 0 else f"{shown:.1f} {_UNITS[unit]}"
 
 
 def _line(cells: Sequence[str], widths: Sequence[int], numbers: frozenset[int]) -> str:

@@ -7,6 +7,7 @@ from omnigraph.cli.render.history import render_commits
 from omnigraph.commit.recovery.repair import Loss
 from omnigraph.commit.recovery.restore import Quarantined
 from omnigraph.history.identity import branch_name
+from omnigraph.wire.documents import commit_document
 
 
 def render_loss(loss: Loss) -> str:
@@ -20,7 +21,7 @@ def _loss_lines(loss: Loss) -> Iterator[str]:
         f"{branch_name(loss.branch)} gives up {count(len(loss.commits), 'commit')} that can be read:"
     )
     if loss.commits:
-        yield render_commits(loss.commits)
+        yield render_commits([commit_document(commit) for commit in loss.commits])
     if loss.untold:
         versions = ", ".join(map(str, loss.untold))
         yield f"versions whose commit can no longer be read, or that had none: {versions}"

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from omnigraph.cli.render.columns import count
+from omnigraph.client.answer import Document
 from omnigraph.core.errors import ExecutionError, MergeConflicts, OmnigraphError, ValidationError
-from omnigraph.core.merge_conflict import MergeConflict
 from omnigraph.core.source_errors import SourceError
+from omnigraph.wire.error_document import conflict_document
 
 if TYPE_CHECKING:
     from omnigraph.validate.violations import Violation
@@ -19,9 +20,9 @@ VIOLATIONS_SHOWN_MAX = 10  # a screen; the first one is the one to fix
 def render_error(error: OmnigraphError) -> str:
     """Return what goes to standard error: every diagnostic of a text, the first violations of data."""
     if isinstance(error, SourceError):
-        return error.render()
+        return error.render() if error.diagnostics else str(error)  # a server's has its first line alone
     if isinstance(error, MergeConflicts):
-        return "\n".join([f"error: {error}", *render_conflicts(error.conflicts)])
+        return "\n".join([f"error: {error}", *map(conflict_line, map(conflict_document, error.conflicts))])
     if isinstance(error, ValidationError):
         return "\n".join([str(error), *_further(error)])
     return str(error) if isinstance(error, ExecutionError) else f"error: {error}"
@@ -77,8 +78,7 @@ def _place(violation: "Violation") -> str:
     return f"line {violation.line}: " if name is None else f"{name}:{violation.line}: "
 
 
-def render_conflicts(conflicts: Iterable[MergeConflict]) -> Iterator[str]:
-    """Yield a line for each conflict of a merge."""
-    for conflict in conflicts:
-        row = "" if conflict.row_id is None else f" '{conflict.row_id}'"
-        yield f"  {conflict.table_key}{row} {conflict.kind}: {conflict.message}"
+def conflict_line(conflict: Document) -> str:
+    """Return the line of one conflict of a merge."""
+    row = "" if conflict["row_id"] is None else f" '{conflict['row_id']}'"
+    return f"  {conflict['table_key']}{row} {conflict['kind']}: {conflict['message']}"

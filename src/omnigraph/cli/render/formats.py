@@ -3,10 +3,10 @@
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from omnigraph.cli.render.answer import ReadAnswer
 from omnigraph.cli.render.cells import compact, plain
 from omnigraph.cli.render.table import NO_ROWS, table_lines
 from omnigraph.cli.steering import on_lines, on_one_line
+from omnigraph.client.answer import ReadAnswer
 
 _NEEDS_QUOTES = re.compile('[,"\r\n]')
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Literal
 
-from omnigraph.cli.render.answer import ReadAnswer
 from omnigraph.cli.render.cells import cut, pad, plain, width, wrap
 from omnigraph.cli.steering import on_one_line
+from omnigraph.client.answer import ReadAnswer
 
 NO_ROWS = "(no rows)"
 _BAR = " | "

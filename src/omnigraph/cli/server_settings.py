@@ -1,0 +1,137 @@
+"""What a server is told on the command line, in the environment and in a project file, as one value.
+
+A flag wins over the environment, and that over the file. The file's `env_file` is read before tokens are
+looked for.
+"""
+
+import logging
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from omnigraph.core.errors import BadRequest
+
+if TYPE_CHECKING:
+    from omnigraph.config.project_file import GraphEntry, ProjectFile
+    from omnigraph.graph.stored_files import DeclaredQueries
+    from omnigraph.server.settings import Bind, ServedGraph, ServerSettings
+
+_log = logging.getLogger("omnigraph.server")
+
+
+@dataclass(frozen=True, slots=True)
+class GivenServer:
+    """What the command line says; None where it says nothing."""
+
+    uri: str | None
+    config: str | None
+    target: str | None
+    bind: str | None
+    queries_place: Path | None
+    is_unauthenticated: bool
+
+    def settings(self) -> "ServerSettings":
+        """Return the settings of the server that is meant.
+
+        Raises:
+            click.UsageError: no graph is named, or the address to listen on is none.
+            BadRequest: a file cannot be used, or asks for what a server cannot do.
+        """
+        from omnigraph.server.settings import Bind, ServerLimits, ServerSettings
+        from omnigraph.server.tokens import tokens_from_environment
+
+        project = None if self.config is None else _project(self.config)
+        graphs, default = self._graphs(project)
+        bind = self.bind or (None if project is None else project.bind)
+        return ServerSettings(
+            graphs,
+            default,
+            Bind() if bind is None else _bind(bind),
+            tokens_from_environment(),
+            self.is_unauthenticated or is_set("OMNIGRAPH_UNAUTHENTICATED"),
+            ServerLimits.from_environment(),
+        )
+
+    def _graphs(self, project: "ProjectFile | None") -> "tuple[tuple[ServedGraph, ...], str | None]":
+        """Return the graphs to serve, and the one whose routes need no prefix."""
+        from omnigraph.server.settings import DEFAULT_GRAPH, ServedGraph
+
+        if self.uri is not None:
+            if self.target is not None:
+                raise click.UsageError("a URI and --target both name the graph: give one of them")
+            if project is not None:
+                _refuse_policy(project.path, project.policy_file)
+            return (ServedGraph(DEFAULT_GRAPH, self.uri, self._queries(project)),), DEFAULT_GRAPH
+        if project is None:
+            raise click.UsageError(
+                "which graph? Give its URI, set OMNIGRAPH_TARGET_URI, or name a project file with --config"
+            )
+        entries = _chosen(project, self.target or project.server_graph)
+        for entry in entries:
+            _refuse_policy(project.path, project.policy_of(entry))
+        if len(entries) > 1:
+            if self._queries(project) is not None:
+                raise BadRequest(
+                    f"{project.path}: stored queries are those of one graph: choose it with --target, or in "
+                    "server: {graph: NAME}"
+                )
+            return tuple(ServedGraph(entry.name, entry.uri) for entry in entries), None
+        (only,) = entries
+        return (ServedGraph(only.name, only.uri, self._queries(project)),), only.name
+
+    def _queries(self, project: "ProjectFile | None") -> "DeclaredQueries | None":
+        from omnigraph.graph.stored_files import given_queries
+
+        if self.queries_place is not None:
+            return given_queries(self.queries_place)
+        return None if project is None else project.queries
+
+
+def is_set(name: str) -> bool:
+    """Say whether a flag is set by the environment: by anything but nothing, `0` and `false`."""
+    return os.environ.get(name, "").strip().lower() not in {"", "0", "false"}
+
+
+def _project(config: str) -> "ProjectFile":
+    from omnigraph.config.configuration import read_project
+    from omnigraph.config.places import project_path
+
+    path, warnings = project_path(config), list[str]()
+    assert path is not None, "it is named"
+    project = read_project(path, warnings)
+    for warning in warnings:
+        _log.warning("%s", warning)
+    return project
+
+
+def _chosen(project: "ProjectFile", name: str | None) -> "list[GraphEntry]":
+    """Return the graph that is meant, or all that can be served."""
+    entries = list(project.graphs.values()) if name is None else [project.graph_entry(name)]
+    stored = [entry for entry in entries if not entry.uri.lower().startswith(("http://", "https://"))]
+    if not stored:
+        what = (
+            "names no graph by its storage" if name is None else f"graph '{name}' is behind a server already"
+        )
+        raise BadRequest(f"{project.path}: {what}: a server opens the storage of a graph")
+    return stored
+
+
+def _refuse_policy(path: Path, policy: Path | None) -> None:
+    """Refuse to serve without a policy that was asked for."""
+    if policy is not None:
+        raise BadRequest(
+            f"{path} asks for the policy {policy}, and this version cannot enforce one: a server that did "
+            "without would let callers do what it forbids. Take the policy out, or do not serve the graph"
+        )
+
+
+def _bind(text: str) -> "Bind":
+    from omnigraph.server.settings import Bind
+
+    try:
+        return Bind.parse(text)
+    except BadRequest as error:
+        raise click.UsageError(f"--bind: {error}") from error
