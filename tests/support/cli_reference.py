@@ -26,6 +26,13 @@ also prints a document to standard output: `error`, `code` where there is one, a
 `precondition_failure`. `python -m omnigraph` is the same program.
 """
 
+_OLD_FLAGS = [
+    "| `query --name NAME`, `mutate --name NAME` | `query NAME`, `mutate NAME` | The name needs no flag. |",
+    "| `export --jsonl` | `export` | NDJSON is what an export prints. |",
+    "| `embed --reembed_all` | `embed --reembed-all` | Also recompute existing vectors. |",
+]
+_OLD_DEFAULTS = "`ingest` differs from `load` in its defaults: `--branch main --from main --mode merge`.\n"
+
 
 def render() -> str:
     """Return the whole page."""
@@ -48,5 +55,6 @@ def _sections(context: click.Context, command: click.Command) -> Iterator[str]:
 def _old_names() -> str:
     old_names = DEPRECATED | {" ".join(old): new for old, new in DEPRECATED_PAIRS.items()}
     rows = [f"| `{old}` | `{new}` | {COMMANDS[new].help} |" for old, new in sorted(old_names.items())]
-    table = "\n".join(["| Old name | Use | |", "|---|---|---|", *rows])
-    return f"## Old names\n\nThey work as ever, with one warning on standard error.\n\n{table}\n"
+    table = "\n".join(["| Old name | Use | |", "|---|---|---|", *rows, *_OLD_FLAGS])
+    says = "They work as ever, with one warning on standard error."
+    return f"## Old names\n\n{says}\n\n{table}\n\n{_OLD_DEFAULTS}"

@@ -140,8 +140,8 @@ class Host:
     """One process that may become the writer of a graph, of one after another."""
 
     def __init__(self, settings: Mapping[str, str], *, name: str = "", lifetime_s: float = LEASE_S) -> None:
-        """Start it; it opens nothing before it is told to."""
-        self._script = Script(_PROGRAM, lifetime_s, name, **settings)
+        """Start it; it opens nothing before it is told to, and runs no lost race again by itself."""
+        self._script = Script(_PROGRAM, lifetime_s, name, **{"OMNIGRAPH_WRITE_RETRY": "0", **settings})
         self._is_ready = False
 
     def __enter__(self) -> Self:

@@ -24,7 +24,9 @@ _FENCED = re.compile(
 _CODE = re.compile(r"(?<!`)`(?!`)([^`]+)`")
 _SUFFIX = re.compile(r"[\w.*/-]+\.(?:py|pyi|md|toml|lock|sh)")
 _PATH = re.compile(r"[\w.*/-]+")
-_DOTTED = re.compile(r"(?<![\w/.-])omnigraph(?:\.[A-Za-z_]\w*)+(?![\w/-])")
+_DOTTED = re.compile(
+    r"(?<![\w/.-])omnigraph(?!\.yaml\b)(?:\.[A-Za-z_]\w*)+(?![\w/-])"
+)  # no file of a project
 _MADE = re.compile(r"(?:^|[\s;&(])make\s+([a-z][a-z-]*)")
 _MEMBER = re.compile(r"([A-Z]\w*[a-z]\w*)\.([a-z]\w*)(?:\(.*\))?")
 _IDENTIFIER = re.compile(r"(?:[a-z]\w*_\w+|[A-Z][a-z]+(?:[A-Z][a-z]+)+)(?:\(\))?")
@@ -38,7 +40,7 @@ _SENTENCE = re.compile(r"(?<=[.:;!?])\s+(?=[A-Z`*\[(])|\n\s*\n|\n(?=\s*(?:[-|]|\
 _EVERYDAY = frozenset(
     {
         *("at", "branch", "branches", "catalog", "changes", "close", "commit", "commits", "index", "query"),
-        *("schema", "snapshot", "table", "uri", "version"),
+        *("schema", "server", "snapshot", "table", "uri", "version"),
     }
 )
 

@@ -58,8 +58,19 @@ class Transcript:
         return found
 
 
-def run_page(page: Path, folder: Path, wants: Callable[[Block], bool]) -> Transcript:
-    """Write, type and run the blocks of a page that are wanted; files are always written."""
+def run_page(
+    page: Path,
+    folder: Path,
+    wants: Callable[[Block], bool],
+    *,
+    typing: "Callable[[str, Path], Typed] | None" = None,
+    running: "Callable[[Block, Path, dict[str, object]], str] | None" = None,
+) -> Transcript:
+    """Write, type and run the blocks of a page that are wanted; files are always written.
+
+    Commands are typed and programs run in this process, unless the caller has another way.
+    """
+    typing, running = typing or type_in, running or run_program
     transcript = Transcript(folder)
     names: dict[str, object] = {"__name__": "__main__"}
     path = f"{PROGRAM.parent}:{os.environ['PATH']}"
@@ -71,9 +82,9 @@ def run_page(page: Path, folder: Path, wants: Callable[[Block], bool]) -> Transc
             if "." in block.info:
                 write(folder, block.info, block.text)
             elif block.language == "sh" and wants(block):
-                transcript.commands[block] = [type_in(command, folder) for command in statements(block.text)]
+                transcript.commands[block] = [typing(command, folder) for command in statements(block.text)]
             elif block.language == "python" and wants(block):
-                transcript.programs[block] = run_program(block, folder, names)
+                transcript.programs[block] = running(block, folder, names)
             elif block.language == "text" and above in transcript.commands and _is_right_below(block, above):
                 transcript.shown.append((above, block))
             above = block
