@@ -12,7 +12,7 @@ from itertools import count
 from pathlib import Path
 
 if __package__ in {None, ""}:
-    sys.path.insert(0, str(Path(__file__).parents[1]))
+    sys.path[0] = str(Path(__file__).parents[1])  # the folder of this file has an `http` of its own
 
 import omnigraph
 from bench.support.counting import Counter, Sample

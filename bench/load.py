@@ -17,7 +17,7 @@ from statistics import median
 from time import perf_counter
 
 if __package__ in {None, ""}:
-    sys.path.insert(0, str(Path(__file__).parents[1]))
+    sys.path[0] = str(Path(__file__).parents[1])  # the folder of this file has an `http` of its own
 
 from bench.support.load_alone import alone
 from bench.support.load_data import BOUNDED_SCHEMA, OPEN_SCHEMA, Files, Size, write_ndjson, write_parquet

@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 if __package__ in {None, ""}:
-    sys.path.insert(0, str(Path(__file__).parents[1]))
+    sys.path[0] = str(Path(__file__).parents[1])  # the folder of this file has an `http` of its own
 
 import omnigraph
 from bench.support.ours import TEXTS, Ours

@@ -19,7 +19,7 @@ from time import perf_counter
 import numpy as np
 
 if __package__ in {None, ""}:
-    sys.path.insert(0, str(Path(__file__).parents[1]))
+    sys.path[0] = str(Path(__file__).parents[1])  # the folder of this file has an `http` of its own
 
 from bench.support.ours import Ours
 from bench.support.peers.cypher import Cypher

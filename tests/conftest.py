@@ -22,10 +22,13 @@ settings.load_profile("test")
 
 @pytest.fixture(scope="session", autouse=True)
 def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keep what queries derive away from the cache of whoever runs the tests, in every process of a test."""
+    """Keep the cache and the configuration of whoever runs the tests out of every process of a test."""
     with pytest.MonkeyPatch.context() as patch:
         if "OMNIGRAPH_CACHE_DIR" not in os.environ:
             patch.setenv("OMNIGRAPH_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("OMNIGRAPH_HOME", str(tmp_path_factory.mktemp("home")))
+        for name in ("OMNIGRAPH_CONFIG", "OMNIGRAPH_PROFILE", "OMNIGRAPH_BEARER_TOKEN"):
+            patch.delenv(name, raising=False)
         yield
 
 

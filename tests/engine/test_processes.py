@@ -38,16 +38,16 @@ print("open", flush=True)
 for name in map(str.strip, sys.stdin):
     try:
         with failpoint(sys.argv[2], call=stop):
-            graph.mutate('query m() { insert Person { name: "%s" } }' % name)
+            graph.mutate('query m() { insert Person { name: "%s" } }' % name, retry=0)
         print("published", flush=True)
     except Exception as error:
         print(type(error).__name__, flush=True)
 """
 
 
-def insert(graph: Graph, name: str) -> None:
+def insert(graph: Graph, name: str, *, retry: float | None = None) -> None:
     """Insert one person."""
-    graph.mutate(mutation(f'insert Person {{ name: "{name}" }}'))
+    graph.mutate(mutation(f'insert Person {{ name: "{name}" }}'), retry=retry)
 
 
 def writer(graph: Graph, place: str) -> Script:
@@ -111,7 +111,7 @@ def test_a_live_writer_between_commit_and_publish_is_named_and_left_alone(graph:
         operation = recovery_files(graph)[0].removesuffix(".json")
 
         with pytest.raises(ExpectedVersionMismatch) as caught:
-            insert(graph, "mine")
+            insert(graph, "mine", retry=0)
         assert caught.value.in_flight_operation_id == operation
         graph.mutate(mutation('insert Company { name: "elsewhere" }'))
         other.write_line()

@@ -9,9 +9,12 @@ from tests.support.seam import internals
 TABLES = ("Person", "Company", "Knows", "WorksAt")
 
 
-def insert(graph: Graph, name: str, branch: str | None = None, age: int = 1) -> None:
+def insert(
+    graph: Graph, name: str, branch: str | None = None, age: int = 1, retry: float | None = None
+) -> None:
     """Insert a person."""
-    graph.mutate(f'query q() {{ insert Person {{ name: "{name}", age: {age} }} }}', branch=branch)
+    source = f'query q() {{ insert Person {{ name: "{name}", age: {age} }} }}'
+    graph.mutate(source, branch=branch, retry=retry)
 
 
 def set_age(graph: Graph, name: str, age: int, branch: str | None = None) -> None:

@@ -91,7 +91,7 @@ def test_of_two_first_writers_one_wins_and_the_other_drops_its_fork(graph: Graph
         failpoint("write.post_finalize_pre_publisher", "call", rival),
         pytest.raises(ExpectedVersionMismatch) as refusal,
     ):
-        insert(graph, "loser", "june")
+        graph.mutate('query q() { insert Person { name: "loser" } }', branch="june", retry=0)
 
     assert refusal.value.recovery_operation_id is None
     assert names(graph, "june") == ["ann", "bob", "eve", "rival"]

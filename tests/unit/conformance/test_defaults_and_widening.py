@@ -10,6 +10,7 @@ from omnigraph.catalog.model import KeyValue, derive_id
 from omnigraph.cli.render.migration import render_plan
 from omnigraph.core.limits import I32_MAX, I32_MIN, U32_MAX
 from omnigraph.language.schema_ast import DefaultValue
+from omnigraph.wire.documents import schema_plan_document
 from tests.support.formatting import SCHEMA, check_promises
 from tests.support.library import (
     LIB,
@@ -381,5 +382,7 @@ def test_every_step_says_what_work_it_causes() -> None:
     ]
     assert "work" not in unsupported
     words = {"none": "no table is written", "schema": "no row is written", "column": "writes the column"}
-    for line, step in zip(render_plan(planned).splitlines()[2:], steps, strict=True):
+    for line, step in zip(
+        render_plan(schema_plan_document(planned, (), "a.pg")).splitlines()[2:], steps, strict=True
+    ):
         assert f"; {words[step['work']]}" in line

@@ -80,9 +80,11 @@ def test_a_required_property_is_not_added() -> None:
 
 
 @pytest.mark.case("languages", 76)
-@pytest.mark.parametrize(("allow_data_loss", "mode"), [(False, "soft"), (True, "hard")])
+@pytest.mark.parametrize(
+    ("allow_data_loss", "mode", "work"), [(False, "soft", "schema"), (True, "hard", "rewrite")]
+)
 def test_a_dropped_property_is_purged_only_when_data_loss_is_allowed(
-    allow_data_loss: bool, mode: str
+    allow_data_loss: bool, mode: str, work: str
 ) -> None:
     steps = plan_steps(ACCEPTED, replaced("  n: I32?", ""), allow_data_loss=allow_data_loss)
 
@@ -93,7 +95,7 @@ def test_a_dropped_property_is_purged_only_when_data_loss_is_allowed(
             "type_name": "T",
             "property_name": "n",
             "mode": mode,
-            "work": "schema",
+            "work": work,
         }
     ]
 
