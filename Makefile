@@ -28,7 +28,7 @@ test: setup ## Run the quick tests
 	$(PYTEST) -n 2 -m "$(QUICK)"
 
 slow: setup ## Run the slow tests
-	$(PYTEST) -m "slow and not crash and not powercut and not damage" --timeout 1800 $(NONE_IS_FINE)
+	$(PYTEST) -n 2 -m "slow and not crash and not powercut and not damage" --timeout 1800 $(NONE_IS_FINE)
 
 fuzz: setup ## Run the fuzz tests, with fresh random seeds
 	$(PYTEST) -m fuzz --timeout 0 --hypothesis-profile fuzz $(NONE_IS_FINE)
