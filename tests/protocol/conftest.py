@@ -13,6 +13,7 @@ from tests.support.protocol import (
     new_graph,
     new_untidy_graph,
 )
+from tests.support.seam import patched
 
 NewRoot = Callable[[str], Path]
 TEMPLATES = {
@@ -20,6 +21,12 @@ TEMPLATES = {
     "branch_merge": "branched_template",
     "optimize": "untidy_template",
 }
+
+
+@pytest.fixture(autouse=True)
+def short_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait only a moment for the tables of a writer that the test itself has stopped."""
+    patched(monkeypatch, "omnigraph.commit.table_locks.TABLE_LOCK_WAIT_S", 0.1)
 
 
 @pytest.fixture(scope="session")

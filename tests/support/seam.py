@@ -21,6 +21,7 @@ LIMITS = frozenset(
         "omnigraph.commit.multi_step.MERGE_CHUNK_BYTES",
         "omnigraph.commit.publish.FRAGMENTS_MAX",
         "omnigraph.commit.recovery.quiet.WAIT_S",
+        "omnigraph.commit.table_locks.TABLE_LOCK_WAIT_S",
         "omnigraph.embedding.transport.REPLY_BYTES_MAX",
         "omnigraph.exec.dense.columns.PATCHES_MAX",
         "omnigraph.exec.dense.derived.SMALL_TABLE",

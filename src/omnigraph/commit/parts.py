@@ -6,8 +6,8 @@ read-write open makes. Every other one is settled by another process, or by the 
 
 Queues say who in this process may write what, and in which order locks are taken:
 
-W1  The order is always: schema gate, branch gates, table queues, writer lock, coordinator lock, publish lock.
-    No thread takes an earlier class while holding a later one.
+W1  The order is always: schema gate, branch gates, table queues, table locks (`table_locks.py`), writer lock,
+    coordinator lock, publish lock. No thread takes an earlier class while holding a later one.
 W2  Queues serialise one process. The correctness of the data never depends on them: strict shapes, the
     publisher's fence, sidecars and their locks ensure that.
 """

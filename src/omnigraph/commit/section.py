@@ -24,7 +24,8 @@ X8  In an object store tables with staged rows are committed at once: each waits
 X9  Tables of a layout write of several settle one by one, before anything is judged. Each is then judged by
     the pin that is published now (X7): what others have published meanwhile may lie below. A table with rows
     of a writer that is not done is left out of the publish; the sidecar stays for it, and goes forward when
-    that writer has ended.
+    that writer has ended. The publish waits for writers of other processes that only read the tables: they
+    depend on the pins that it moves.
 X10 Before A every staged file is there, to its end: the library does not report that its last write failed,
     and a cleanup may have taken what a writer slept on.
 """
@@ -52,6 +53,7 @@ from omnigraph.commit.sidecar import (
     SidecarTable,
     WriterKind,
 )
+from omnigraph.commit.table_locks import turn_of_tables
 from omnigraph.core.clock import boot_clock
 from omnigraph.core.errors import (
     CommitConflict,
@@ -405,7 +407,13 @@ class _Section:
     # Phase C
 
     def publish_layouts(self, sidecar: Sidecar) -> PublishOutcome:
-        """Publish the tables that hold nothing of others; one that moves meanwhile is judged anew (X9)."""
+        """Publish the tables that hold nothing of others, when nobody is about to build on them (X9)."""
+        keys = [commit.entry.table_key for commit, _ in self.committed]
+        with turn_of_tables(self.parts, self.intent.branch.name, moved=keys):
+            return self.publish_judged(sidecar)
+
+    def publish_judged(self, sidecar: Sidecar) -> PublishOutcome:
+        """Publish what may be published; a table that moves meanwhile is judged anew."""
         assert self.intent.layout is not None
         moved, refused = tuple(self.committed), tuple(self.left_out)
         last = self.intent.layout.publishes_max

@@ -3,7 +3,8 @@
 W1  Nothing durable except unreferenced files exists before the commit section.
 W2  Under the gates the branch must still exist, every table that the write depends on must be at its pin, and
     none that it moves ahead of it. Tables that are only read are held too: inside a process nothing of this
-    can change before the publish, and a write never has to be undone because a neighbour was faster.
+    can change before the publish, and a write never has to be undone because a neighbour was faster. The
+    processes of one host take turns for the same reason (`table_locks.py`).
 W3  What an attempt made goes to the commit section, and is the attempt's again only if that ended without
     effect. A signal waits until the section has ended, and every block around it that may remove things.
 W4  A write that moves no HEAD, because it only repoints or renames tables, needs no sidecar: it is one
@@ -43,6 +44,7 @@ from omnigraph.commit.section import (
     run_commit_section,
 )
 from omnigraph.commit.sidecar import WriterKind
+from omnigraph.commit.table_locks import turn_of_tables
 from omnigraph.core.errors import (
     ConflictError,
     DriftNeedsRepair,
@@ -380,11 +382,19 @@ def entered(
     Raises:
         ConflictError, RecoveryRequired, BranchNotFound, DriftNeedsRepair: as `Attempt.look_again`.
     """
-    keys = change.moved | change.read if held is None else held
-    with parts.queues.acquire_many((table_key, change.branch.name) for table_key in keys):
+    keys = frozenset(change.moved | change.read if held is None else held)
+    moved, branch = list(moved), change.branch.name
+    with parts.queues.acquire_many((table_key, branch) for table_key in keys):
         attempt = Attempt(parts, publisher, change)
-        attempt.look_again(moved)
-        yield attempt
+        with turn_of_tables(
+            parts,
+            branch,
+            moved=change.moved,
+            read=keys - change.moved,
+            meanwhile=lambda: attempt.look_again(moved),
+        ):
+            attempt.look_again(moved)
+            yield attempt
 
 
 def _through_the_section(

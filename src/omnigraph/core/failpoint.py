@@ -168,6 +168,7 @@ CATALOG = frozenset(
         "publish.before_auto_compaction",
         "publish.post_open_pre_update",
         "publish.before_lock",
+        "table_lock.held_by_others",
         "lock.post_create_pre_flock",
         "lock.post_flock_pre_sidecar",
         "lock.post_sidecar_delete_pre_unlink",

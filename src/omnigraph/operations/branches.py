@@ -281,6 +281,7 @@ def _let_go(parts: Parts, publisher: "ManifestPublisher", branch: Branch, state:
     """Remove what a deleted branch leaves behind; a failure is a warning, and leaves it to cleanup (J2)."""
     from omnigraph.commit.publish import publish_lock_file
     from omnigraph.commit.reclaim import drop_refs
+    from omnigraph.commit.table_locks import remove_table_locks
 
     try:
         if any(other.parent_branch == branch.name for other in parts.branches.all()):
@@ -296,6 +297,7 @@ def _let_go(parts: Parts, publisher: "ManifestPublisher", branch: Branch, state:
             drop_refs(parts, [parts.coordinator.address(branch.ref)])
             if root is not None:  # under the lock: a new branch of the same name may use it
                 (root / publish_lock_file(branch.name)).unlink(missing_ok=True)
+                remove_table_locks(root, branch.name, state.snapshot().entries)
         places = {identity: found.location for identity, found in state.tables.registrations.items()}
         forks = state.forks_of(branch.name)
         drop_refs(parts, [parts.address_of(places[identity], ref) for identity, ref in sorted(forks)])

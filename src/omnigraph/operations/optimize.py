@@ -7,6 +7,8 @@ Z3  It runs on a graph in which every write has ended. A table that is ahead of 
     skipped: what is there is not ours to show.
 Z4  A table below which another writer is not done is left out of the publish, and goes forward by itself once
     that writer has ended (X9 of `commit/section.py`).
+Z5  Writers of other processes are in the middle of nothing while a table is laid out, and wait only for the
+    table at hand.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,6 +23,7 @@ from omnigraph.commit.recovery.quiet import refuse_pending
 from omnigraph.commit.schema_lock import living_holder
 from omnigraph.commit.section import FailpointNames, LayoutRules, TableCommit
 from omnigraph.commit.sidecar import WriterKind
+from omnigraph.commit.table_locks import turn_of_tables
 from omnigraph.commit.write import Attempt, Change
 from omnigraph.core.errors import RowLevelCasContention, SchemaApplyInProgress, StorageError
 from omnigraph.core.failpoint import hit
@@ -158,7 +161,8 @@ def _commit(
     tables = Tables("optimize", {work.entry.table_key: work.entry.row_count for work in works}, progress)
 
     def run(work: LayoutWork, operation_id: str) -> CommittedTable | None:
-        with tables.at(work.entry.table_key):
+        key = work.entry.table_key
+        with tables.at(key), turn_of_tables(parts, MAIN, moved=[key]):  # Z5
             return lay_out(parts, work, operation_id)
 
     rules = LayoutRules(

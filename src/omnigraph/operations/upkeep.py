@@ -18,6 +18,7 @@ from omnigraph.commit.parts import QueueKey
 from omnigraph.commit.publish import UPKEEP_INTERVAL
 from omnigraph.commit.section import FailpointNames, TableCommit
 from omnigraph.commit.sidecar import WriterKind
+from omnigraph.commit.table_locks import turn_of_tables
 from omnigraph.commit.write import Attempt, Change, owns
 from omnigraph.core.failpoint import hit
 from omnigraph.core.limits import SMALL_FRAGMENT_ROWS
@@ -116,7 +117,7 @@ def tend(
         ConflictError, RecoveryRequired, StorageError: as every write.
     """
     parts = graph.parts
-    with _queue(graph, (due.table_key, branch), waits=waits) as is_held:
+    with _held(graph, (due.table_key, branch), waits=waits) as is_held:
         if not is_held:
             return False
         state = graph.state(branch)
@@ -132,6 +133,18 @@ def tend(
         # What made the versions up to the pin is settled, and in the version files as well (K4).
         remove_transactions(parts.open(entry), below=entry.version)
     return True
+
+
+@contextmanager
+def _held(graph: OpenGraph, key: QueueKey, *, waits: bool) -> Iterator[bool]:
+    """Hold a table inside this process and between those of this host; yield whether it is held."""
+    parts, (table_key, branch) = graph.parts, key
+    with _queue(graph, key, waits=waits) as is_held:
+        if not is_held:
+            yield False
+            return
+        with turn_of_tables(parts, branch, moved=[table_key], wait_s=None if waits else 0) as is_ours:
+            yield is_ours or waits or parts.local_root is None
 
 
 @contextmanager

@@ -21,6 +21,8 @@ from omnigraph.storage.control.locks import (
     is_taken,
     probe_flock,
     try_lock,
+    try_shared,
+    try_sole,
     wait_for_lock,
     wait_until_free,
 )
@@ -450,3 +452,19 @@ def test_the_probe_of_flock_refuses_a_file_system_that_ignores_it(
 
     assert caught.value.kind == "configuration"
     assert names(tmp_path) == []
+
+
+def test_a_lock_is_shared_by_those_who_only_read_and_had_alone_by_who_moves(tmp_path: Path) -> None:
+    path = tmp_path / "__locks" / "table-main-node%3APerson.lock"
+    first, second = try_shared(path), try_shared(path)
+
+    assert first is not None
+    assert second is not None
+    assert try_sole(path) is None
+    first.release()
+    assert try_sole(path) is None
+    second.release()
+    alone = try_sole(path)
+    assert alone is not None
+    assert try_shared(path) is None
+    alone.release()

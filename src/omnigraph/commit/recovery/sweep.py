@@ -49,6 +49,7 @@ from omnigraph.commit.recovery.pending import (
     reread,
 )
 from omnigraph.commit.sidecar import Sidecar
+from omnigraph.commit.table_locks import turn_of_tables
 from omnigraph.core.clock import boot_clock
 from omnigraph.core.errors import CommitConflict, ExpectedVersionMismatch, InvariantViolation
 from omnigraph.core.failpoint import hit
@@ -220,7 +221,11 @@ def _pause() -> None:
 def _process_under_queues(
     parts: Parts, publisher: ManifestPublisher, sidecar: Sidecar, mode: SweepMode
 ) -> SweepResult:
-    with parts.queues.acquire_many(_keys(sidecar)):
+    tables = [table.table_key for table in sidecar.tables]
+    with (
+        parts.queues.acquire_many(_keys(sidecar)),
+        turn_of_tables(parts, sidecar.branch.name, moved=tables),  # its publish moves pins that others read
+    ):
         return _process_guarded(parts, publisher, sidecar, mode)
 
 

@@ -190,6 +190,33 @@ def try_lock(path: Path) -> HeldLock | None:
     return None if descriptor is None else HeldLock(path, descriptor)
 
 
+def try_sole(path: Path) -> FileLock | None:
+    """Take a lock without waiting, making its file and folder if they are missing; `None` if it is taken.
+
+    Raises:
+        StorageError: the file cannot be made or locked.
+    """
+    return _try(path, fcntl.LOCK_EX)
+
+
+def try_shared(path: Path) -> FileLock | None:
+    """Take a lock together with others who share it, otherwise as `try_sole`.
+
+    Raises:
+        StorageError: the file cannot be made or locked.
+    """
+    return _try(path, fcntl.LOCK_SH)
+
+
+def _try(path: Path, how: int) -> FileLock | None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = _take_verified(path, how)
+    except OSError as error:
+        raise storage_error(f"lock '{path.name}'", error) from error
+    return None if descriptor is None else FileLock(path, descriptor)
+
+
 def is_taken(path: Path) -> bool:
     """Say whether the lock is held; nothing is created, and many may ask at once.
 
@@ -220,7 +247,7 @@ def wait_for_lock(
     Raises:
         OSError: the file cannot be made or locked.
     """
-    for _ in _looks(timeout_s, clock, pause):
+    for _ in looks(timeout_s, clock, pause):
         descriptor = _take_verified(path)
         if descriptor is not None:
             return FileLock(path, descriptor)
@@ -239,10 +266,14 @@ def wait_until_free(
     Raises:
         StorageError: whether it is taken is unknown.
     """
-    return any(not is_taken(path) for _ in _looks(timeout_s, clock, pause))
+    return any(not is_taken(path) for _ in looks(timeout_s, clock, pause))
 
 
-def _looks(timeout_s: float, clock: Callable[[], float], pause: Callable[[float], None]) -> Iterator[None]:
+def looks(
+    timeout_s: float,
+    clock: Callable[[], float] = time.monotonic,
+    pause: Callable[[float], None] = time.sleep,
+) -> Iterator[None]:
     """Yield for every look at something, with growing pauses in between, until time runs out."""
     deadline = clock() + timeout_s
     next_pause_s = PAUSE_FIRST_S
@@ -317,11 +348,11 @@ class _Descriptor:
                 os.close(number)
 
 
-def _take_verified(path: Path) -> _Descriptor | None:
+def _take_verified(path: Path, how: int = fcntl.LOCK_EX) -> _Descriptor | None:
     for _ in range(TAKES_MAX):
         descriptor = _Descriptor(path, os.O_RDWR | os.O_CREAT)
         try:
-            if not descriptor.take():
+            if not descriptor.take(how):
                 descriptor.close()
                 return None
             if descriptor.is_named_by(path):
