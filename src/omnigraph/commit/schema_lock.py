@@ -3,7 +3,8 @@
 K1  The lock saves work, and no data: a schema is published only on the one that it was planned on, whoever
     holds what.
 K2  It is a control object beside those of branches. On a disk its holder is alive while it holds the file
-    lock of its operation, on an object store while it counts as a writer; the lock of a dead one is taken.
+    lock of its operation, on an object store while it counts as a writer; the lock of a dead one is taken by
+    the next change, and on a disk removed by the next open for writing.
 K3  An exclusive holder keeps branches from being made and deleted.
 """
 
@@ -19,6 +20,7 @@ from omnigraph.core.errors import SchemaApplyInProgress, StorageError
 from omnigraph.core.ids import ulid_millis
 from omnigraph.core.values import read_json
 from omnigraph.history.branches import SCHEMA_APPLY_LOCK, control_file
+from omnigraph.storage.control.local_files import LocalFiles
 from omnigraph.storage.control.locks import WriterLock, is_taken
 
 LOCK_FILE = control_file(SCHEMA_APPLY_LOCK)
@@ -74,6 +76,21 @@ def living_holder(parts: Parts) -> SchemaLockHolder | None:
     """
     found = parts.adapter.read_text_versioned(LOCK_FILE)
     return None if found is None else _living(parts, found[0])
+
+
+def remove_dead_lock(parts: Parts) -> None:
+    """Remove the lock of a dead holder from a disk; one that cannot be understood or removed stays (K2).
+
+    On an object store nothing is removed on a condition: a late request would take the lock of another.
+    """
+    if not isinstance(parts.adapter, LocalFiles):
+        return
+    try:
+        found = parts.adapter.read_text_versioned(LOCK_FILE)
+        if found is not None and _is_dead(parts, found[0]):
+            parts.adapter.delete_if_match(LOCK_FILE, found[1])
+    except StorageError as error:
+        parts.warn(f"the lock of a dead schema change could not be removed, and does not count: {error}")
 
 
 @contextmanager
@@ -139,6 +156,11 @@ def _let_go(parts: Parts, lock: WriterLock) -> None:
         lock.release(remove=True)
     except Exception as error:  # noqa: BLE001 - only bookkeeping is left
         parts.warn(f"the lock file of {lock.operation_id} could not be removed: {error}")
+
+
+def _is_dead(parts: Parts, text: str) -> bool:
+    """Return whether a lock is of ours, and its holder is dead."""
+    return SchemaLockHolder.from_text(text) is not None and _living(parts, text) is None
 
 
 def _living(parts: Parts, text: str) -> SchemaLockHolder | None:

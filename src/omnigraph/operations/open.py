@@ -157,12 +157,14 @@ def open_graph(
             if publisher is not None and heals:
                 from omnigraph.commit.recovery.quarantine import quarantine_manifest, quarantine_tables
                 from omnigraph.commit.recovery.sweep import SweepMode, sweep
+                from omnigraph.commit.schema_lock import remove_dead_lock
 
                 quarantine_manifest(parts)
                 _migrate_main(parts, publisher)
                 _prove_newest(parts, publisher)
                 quarantine_tables(parts)
                 sweep(parts, publisher, SweepMode.FULL)
+                remove_dead_lock(parts)
             hit("open.before_schema_contract_read")
             contract = current_contract(parts.adapter, parts.coordinator, may_write=publisher is not None)
             snapshot = parts.coordinator.known().snapshot()  # what the contract was compared with

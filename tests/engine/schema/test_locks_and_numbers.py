@@ -153,6 +153,7 @@ def test_a_lock_that_nobody_of_ours_wrote_is_refused_and_kept(graph: Graph, text
 
     with pytest.raises(SchemaApplyInProgress, match="not the lock of a schema change of this build"):
         graph.apply_schema(EMAIL)
+    graph = reopen(graph)
 
     assert lock_of(graph).read_text() == text
     assert graph.schema() == TEAM

@@ -64,7 +64,26 @@ def test_what_a_crash_leaves_of_a_write_is_invisible_and_not_addressable(
         files.rename_text("__recovery/01.json", "__recovery/01.json#123")
     with pytest.raises(BadRequest, match=r"01\.json#123"):
         files.write_text_if_match("__recovery/01.json#123", "text", "token")
+    with pytest.raises(BadRequest, match=r"01\.json#123"):
+        files.delete_if_match("__recovery/01.json#123", "token")
     assert (tmp_path / "__recovery" / "01.json#123").read_text() == "cut"
+
+
+def test_a_file_is_removed_under_the_condition_that_nobody_has_replaced_it(
+    tmp_path: Path, files: LocalFiles
+) -> None:
+    files.write_text("dir/lock", "dead")
+    _, token = files.read_text_versioned("dir/lock") or ("", "")
+    assert files.write_text_if_match("dir/lock", "alive", token)
+
+    assert not files.delete_if_match("dir/lock", token)
+
+    assert files.read_text("dir/lock") == "alive"
+    _, token = files.read_text_versioned("dir/lock") or ("", "")
+    assert files.delete_if_match("dir/lock", token)
+    assert not files.delete_if_match("dir/lock", token)
+    assert list((tmp_path / "dir").iterdir()) == []
+    assert not files.delete_if_match("nowhere/lock", token)
 
 
 def test_a_number_sign_alone_makes_no_temporary_file(files: LocalFiles) -> None:

@@ -168,21 +168,37 @@ class LocalFiles:
 
         This holds among all writers that use this method, in every process of the host.
         """
+        with self._matching(name, token) as is_same:
+            if is_same:
+                self.write_text(name, text)
+            return is_same
+
+    def delete_if_match(self, name: str, token: str) -> bool:
+        """Remove a file for good if it still has the text that the token was given for; false if not.
+
+        Nothing is taken from whoever replaces it under a condition at the same time, in any process.
+        """
+        with self._matching(name, token) as is_same:
+            if is_same:
+                self.delete(name)
+            return is_same
+
+    @contextmanager
+    def _matching(self, name: str, token: str) -> Iterator[bool]:
+        """Keep others from replacing a file under a condition; say whether it has the text of a token."""
         path = self._path(name)
         try:
             lock = wait_for_lock(path.with_name(path.name + _SWAP_LOCK_SUFFIX), SWAP_LOCK_WAIT_S)
         except FileNotFoundError:
-            return False  # not even the folder is there
+            yield False  # not even the folder is there
+            return
         except OSError as error:
             raise storage_error(f"lock '{name}'", error) from error
         if lock is None:
             raise StorageError(f"'{name}' is locked by another process, which is stuck", kind="transient")
         try:
             current = self.read_text_if_exists(name)
-            if current is None or _token(current) != token:
-                return False
-            self.write_text(name, text)
-            return True
+            yield current is not None and _token(current) == token
         finally:
             lock.release(remove=True)
 
