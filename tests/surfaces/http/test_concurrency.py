@@ -15,7 +15,7 @@ import pytest
 
 from omnigraph.core.failpoint import failpoint
 from omnigraph.server.serving import Serving
-from omnigraph.server.settings import ServerLimits
+from omnigraph.server.settings import DEFAULT_GRAPH, ServerLimits
 from omnigraph.server.threads import Threads
 from tests.support.atlas import GRAPH, MUTATIONS, place_atlas, rows
 from tests.support.http_app import listening, settings_for
@@ -134,6 +134,35 @@ def test_writers_of_one_server_all_succeed_one_after_the_other(graph: Path) -> N
     ids = [commit["graph_commit_id"] for commit in chain]
     assert [commit["parent_commit_id"] for commit in chain] == [*ids[1:], None]
     assert {answer.json()["commit"]["graph_commit_id"] for answer in answers} <= set(ids)
+
+
+@pytest.mark.case("engine", 283)
+@pytest.mark.case("surfaces", 131)
+def test_a_table_that_moved_is_named_with_both_versions(graph: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMNIGRAPH_WRITE_RETRY", "0")
+    overtakes, won = iter([True]), []
+
+    def rename(client: httpx.Client, name: str) -> httpx.Response:
+        body = {"query": MUTATIONS, "name": "rename", "params": {"code": "VGR-1", "name": name}}
+        return client.post("/mutate", json=body)
+
+    def overtake() -> None:
+        if next(overtakes, False):  # the rival passes here, too
+            won.append(rename(rival, "first"))
+
+    with served(graph) as (serving, client), served(graph) as (_, rival):
+        version = serving.graphs[DEFAULT_GRAPH].graph.snapshot().entry("node:Craft").version
+        with failpoint("write.post_stage_pre_gate", call=overtake):
+            lost = rename(client, "late")
+
+    assert ([answer.status_code for answer in won], lost.status_code) == ([200], 409)
+    assert {row["name"] for row in rows(graph, "Craft") if row["code"] == "VGR-1"} == {"first"}
+    assert lost.json() == {
+        "error": lost.json()["error"],
+        "code": "conflict",
+        "manifest_conflict": {"table_key": "node:Craft", "expected": version, "actual": version + 1},
+    }
+    assert f"node:Craft moved: expected version {version}, found {version + 1}" in lost.json()["error"]
 
 
 @pytest.mark.case("surfaces", 125)

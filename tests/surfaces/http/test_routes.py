@@ -176,6 +176,35 @@ def test_loads_say_which_branch_and_which_line_is_wrong(client: httpx.Client, as
     assert "line 1" in error_of(cut, 400, "bad_request")
 
 
+@pytest.mark.case("engine", 115)
+@pytest.mark.parametrize(
+    ("title", "data"),
+    [
+        ("Over lines", '{"type": "Mission",\n "data": {"title": "Over lines"}}\n'),
+        ("Remarked", "// a remark\n" + lines(mission("Remarked"))),
+    ],
+    ids=["lines", "remark"],
+)
+def test_only_the_lenient_reader_takes_records_over_lines_and_remarks(
+    client: httpx.Client, title: str, data: str
+) -> None:
+    head = client.get("/commits?limit=1").json()
+
+    for refused in (
+        client.post("/load", json={"data": data, "mode": "merge"}),
+        client.post("/load/ndjson?mode=merge", content=data.encode(), headers={"Content-Type": NDJSON}),
+    ):
+        assert "line 1" in error_of(refused, 400, "bad_request")
+    assert client.get("/commits?limit=1").json() == head
+    ingested = client.post("/ingest", json={"data": data, "mode": "merge"})
+
+    assert ingested.status_code == 200, ingested.text
+    read = {
+        "query": "query q($t: String) { match { $m: Mission { title: $t } } return { $m.title as title } }"
+    }
+    assert client.post("/query", json={**read, "params": {"t": title}}).json()["rows"] == [{"title": title}]
+
+
 @pytest.mark.case("surfaces", 332)
 def test_rows_of_one_type_are_loaded_from_a_stream_of_arrow(client: httpx.Client, ask: Ask) -> None:
     def stream(table: pa.Table) -> bytes:
