@@ -92,6 +92,7 @@ CALLS = frozenset(
         "omnigraph.merge.rows.take_rows",
         "omnigraph.merge.three_way.lie_alike",
         "omnigraph.operations.member.MutationCall.prepare",
+        "omnigraph.operations.optimize.plan_table",
         "omnigraph.server.route.read_json_body",
         "omnigraph.server.routes.events.missed_commits",
         "omnigraph.storage.control.local_files.LocalFiles.delete",

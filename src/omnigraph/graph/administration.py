@@ -185,20 +185,31 @@ class Administration:
         return status(self._graph, branch=self._on(branch), actor=self._actor)
 
     def optimize(
-        self, *, actor: str | None = None, progress: "TableProgressCallback | None" = None
+        self,
+        *,
+        branch: str | None = None,
+        actor: str | None = None,
+        progress: "TableProgressCallback | None" = None,
     ) -> "OptimizeResult":
-        """Bring the tables of main into their best layout, as one commit: files folded, indexes merged.
+        """Bring the tables of a branch into their best layout, as one commit: files folded, indexes merged.
 
-        Missing indexes are built and the manifest is folded. No row and no version goes. `progress` is called
-        when a table is begun and when it is done.
+        Missing indexes are built and the manifest is folded. No row and no version goes. Tables that a branch
+        has not written are those of where it comes from, and are left alone. `progress` is called when a
+        table is begun and when it is done.
 
         Raises:
+            BranchNotFound: there is no such branch.
             PendingRecovery: an unfinished write waits for recovery.
         """
         from omnigraph.operations.optimize import optimize
         from omnigraph.operations.progress import unseen
 
-        return optimize(self._graph, actor=self._who(actor), progress=given_callback(progress, unseen))
+        return optimize(
+            self._graph,
+            branch=self._on(branch),
+            actor=self._who(actor),
+            progress=given_callback(progress, unseen),
+        )
 
     def cleanup(
         self,

@@ -1,6 +1,6 @@
 """The best layout of one table: what is to be done for it, and doing it.
 
-Optimize does this for every table of main, the background thread of a process for the tables it writes.
+Optimize does this for the tables of a branch, the background thread of a process for the tables it writes.
 
 Y1  No row changes. Every commit made here is one that recovery takes for layout: a compaction or an index of
     the library, or a transaction that names the operation.

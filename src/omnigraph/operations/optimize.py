@@ -1,4 +1,4 @@
-"""`optimize`: every table of main in its best layout, as one commit by the engine; then the manifest.
+"""`optimize`: the tables of a branch in their best layout, as one commit by the engine; then its manifest.
 
 Z1  No row changes and no version goes: what a commit showed before, it shows afterwards.
 Z2  One sidecar names all tables with work, one publish shows what became of them. If nothing is to be done,
@@ -9,6 +9,8 @@ Z4  A table below which another writer is not done is left out of the publish, a
     that writer has ended (X9 of `commit/section.py`).
 Z5  Writers of other processes are in the middle of nothing while a table is laid out, and wait only for the
     table at hand.
+Z6  On a branch it is for the tables that the branch owns. Those that it inherits stay where they are: a fork
+    would keep a second copy of what is folded, and be a change of the branch that nobody asked for.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,12 +26,12 @@ from omnigraph.commit.schema_lock import living_holder
 from omnigraph.commit.section import FailpointNames, LayoutRules, TableCommit
 from omnigraph.commit.sidecar import WriterKind
 from omnigraph.commit.table_locks import turn_of_tables
-from omnigraph.commit.write import Attempt, Change
+from omnigraph.commit.write import Attempt, Change, owns
 from omnigraph.core.errors import RowLevelCasContention, SchemaApplyInProgress, StorageError
 from omnigraph.core.failpoint import hit
 from omnigraph.history.commits import GraphCommit
 from omnigraph.history.fold import TableEntry
-from omnigraph.history.identity import MAIN, MAIN_BRANCH
+from omnigraph.history.identity import MAIN, BranchIdentity
 from omnigraph.history.manifest_rows import MANIFEST_DIR
 from omnigraph.history.state import ManifestState
 from omnigraph.operations.context import OpenGraph
@@ -69,63 +71,77 @@ class OptimizedTable:
 
 @dataclass(frozen=True, slots=True)
 class OptimizeResult:
-    """What became of every table, the manifest last; without a commit there was nothing to do."""
+    """What became of every table of the branch's own (Z6), its manifest last.
+
+    Without a commit there was nothing to do.
+    """
 
     tables: tuple[OptimizedTable, ...]
     commit: GraphCommit | None
 
 
 def optimize(
-    graph: OpenGraph, *, actor: str | None = None, progress: TableProgressCallback = unseen
+    graph: OpenGraph,
+    *,
+    branch: str | None = None,
+    actor: str | None = None,
+    progress: TableProgressCallback = unseen,
 ) -> OptimizeResult:
-    """Compact tables, merge and build indexes, and fold the manifest.
+    """Compact the tables of a branch, merge and build their indexes, and fold its manifest.
 
     Raises:
         BadRequest: the handle is read-only.
+        BranchNotFound: there is no such branch, or it was deleted meanwhile.
         PendingRecovery: an unfinished write waits for recovery (Z3).
         ConflictError: others came in between again and again; what moved goes forward by itself.
         RecoveryRequired: it failed half-way; the next write or open finishes it, and no row has changed.
     """
-    graph.enter(actor, "admin", None)
+    name = graph.enter(actor, "admin", branch)
     graph.require_writable()
+    graph.require_branch(name)
     refuse_pending(graph.parts, "optimize")
     hit("optimize.post_recovery_check_pre_gates")
-    with _all_of_main(graph):
+    with _all_of(graph, name):
         refuse_pending(graph.parts, "optimize")
         if living_holder(graph.parts) is not None:
             raise SchemaApplyInProgress("optimize is unavailable while a schema change is in progress")
-        state, planned = plan_optimize(graph)
+        state, planned = plan_optimize(graph, name)
         reports, commit = _carry_out(graph, state, planned, progress)
     hit("optimize.before_manifest_compaction")
-    return OptimizeResult((*reports, _fold_manifest(graph)), commit)
+    return OptimizeResult((*reports, _fold_manifest(graph, state.branch)), commit)
 
 
 @contextmanager
-def _all_of_main(graph: OpenGraph) -> Iterator[None]:
-    """Hold the gates and all tables of main: no writer of this process is between two of its steps."""
+def _all_of(graph: OpenGraph, branch: str) -> Iterator[None]:
+    """Hold the gates and all tables of a branch: no writer of this process is between two of its steps."""
     queues = graph.parts.queues
-    with queues.schema_gate, queues.branch_gates([MAIN]):
-        keys = [(entry.table_key, MAIN) for entry in graph.state().tables.entries()]
+    with queues.schema_gate, queues.branch_gates([branch]):
+        keys = [(entry.table_key, branch) for entry in graph.state(branch).tables.entries()]
         with queues.acquire_many(keys):
             yield
 
 
-def plan_optimize(graph: OpenGraph) -> tuple[ManifestState, list[LayoutWork | OptimizedTable]]:
-    """Say for every table of main what is to be done, or that it is skipped (Z3); nothing is written.
+def plan_optimize(
+    graph: OpenGraph, branch: str = MAIN
+) -> tuple[ManifestState, list[LayoutWork | OptimizedTable]]:
+    """Say for every table of a branch's own (Z6) what is to be done, or that it is skipped (Z3).
+
+    Nothing is written.
 
     A sidecar is durable before a HEAD moves and goes only after the pin has moved: looked at in this order, a
     table that no sidecar names and that is ahead of its pin was moved by nobody who is at work.
     """
     parts = graph.parts
-    entries = list(graph.state().tables.entries())
+    entries = _owned(graph.state(branch))
     heads = parts.store.latest_versions([parts.address(entry) for entry in entries])
     pending = [found.sidecar for found in list_pending(parts)]
-    state = graph.state()
+    state = graph.state(branch)
     catalog = graph.catalog_of(state)
     planned: list[LayoutWork | OptimizedTable] = []
-    seen = dict(zip((entry.identity for entry in entries), heads, strict=True))
-    for entry in state.tables.entries():
-        head = seen.get(entry.identity, entry.version)  # a table that another process has just added
+    seen = dict(zip(((entry.identity, entry.pin.ref) for entry in entries), heads, strict=True))
+    for entry in _owned(state):
+        # Unknown are tables that another process has just added or forked.
+        head = seen.get((entry.identity, entry.pin.ref), entry.version)
         is_at_work = any(sidecar.names(entry.identity, entry.pin.ref) for sidecar in pending)
         if head > entry.version and not is_at_work:
             skipped = OptimizedTable(entry.table_key, entry.version, head, skipped="drift_needs_repair")
@@ -133,6 +149,11 @@ def plan_optimize(graph: OpenGraph) -> tuple[ManifestState, list[LayoutWork | Op
         else:
             planned.append(plan_table(parts, catalog, entry))
     return state, planned
+
+
+def _owned(state: ManifestState) -> list[TableEntry]:
+    """Return the tables that the branch of a state writes where they are pinned (Z6)."""
+    return [entry for entry in state.tables.entries() if owns(state.branch, entry)]
 
 
 def _carry_out(
@@ -162,7 +183,7 @@ def _commit(
 
     def run(work: LayoutWork, operation_id: str) -> CommittedTable | None:
         key = work.entry.table_key
-        with tables.at(key), turn_of_tables(parts, MAIN, moved=[key]):  # Z5
+        with tables.at(key), turn_of_tables(parts, state.branch.name, moved=[key]):  # Z5
             return lay_out(parts, work, operation_id)
 
     rules = LayoutRules(
@@ -170,9 +191,9 @@ def _commit(
     )
     moved = frozenset(work.entry.table_key for work in works)
     change = Change(WriterKind.OPTIMIZE, state.snapshot(), moved, FAILPOINTS, layout=rules)
-    outcome = Attempt(parts, graph.publisher, change).commit(
-        [TableCommit(work.entry, None, (), partial(run, work)) for work in works]
-    )
+    attempt = Attempt(parts, graph.publisher, change)
+    attempt.narrowed(()).look_again(())  # at the branch alone: other processes may move tables (Z4)
+    outcome = attempt.commit([TableCommit(work.entry, None, (), partial(run, work)) for work in works])
     _remove_copies(graph, works)
     return outcome
 
@@ -207,15 +228,16 @@ def _layout(graph: OpenGraph, entry: TableEntry) -> StoredLayout:
     return layout_for_maintenance(graph.parts.open(entry))
 
 
-def _fold_manifest(graph: OpenGraph) -> OptimizedTable:
-    """Fold the manifest of main; no commit of the graph, because its rows stay (section 6.5)."""
+def _fold_manifest(graph: OpenGraph, branch: BranchIdentity) -> OptimizedTable:
+    """Fold the manifest of a branch; no commit of the graph, because its rows stay (section 6.5)."""
     for attempt in range(COMPACTION_RETRY_BUDGET + 1):
+        graph.parts.branches.confirm(branch)  # what is folded of a deleted one is seen by nobody
         try:
-            before, after = graph.publisher.compact(MAIN_BRANCH)
+            before, after = graph.publisher.compact(branch)
             break
         except RowLevelCasContention:
             if attempt == COMPACTION_RETRY_BUDGET:
                 raise
-    version = graph.state().version
+    version = graph.parts.coordinator.state(branch).version
     removed, added = len(before - after), len(after - before)
     return OptimizedTable(MANIFEST_DIR, version, version, bool(added), removed, added)

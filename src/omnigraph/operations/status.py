@@ -68,7 +68,7 @@ class ManifestStatus:
 
 @dataclass(frozen=True, slots=True)
 class OptimizeWork:
-    """What `optimize` would do for a table of main; `skipped` says why it would leave the table alone."""
+    """What `optimize` would do for a table of the branch; `skipped` says why it would leave it alone."""
 
     table_key: str
     fragments_to_fold: int = 0
@@ -144,7 +144,7 @@ def status(graph: OpenGraph, *, branch: str | None = None, actor: str | None = N
         tuple(table(entry) for entry in state.tables.entries()),
         ManifestStatus(*extents.get(MANIFEST_DIR, (0, 0))),
         sum(file.size for file in files.values()),
-        _optimize(graph),
+        _optimize(graph, name),
         _cleanup(graph, pending),
     )
 
@@ -177,9 +177,9 @@ def _is_version(path: Sequence[str]) -> bool:
     return VERSIONS_DIR in path[-2:-1] and version_of_file_name(path[-1]) is not None
 
 
-def _optimize(graph: OpenGraph) -> tuple[OptimizeWork, ...]:
-    """Return the tables for which there is work, or that are skipped (U2)."""
-    _, planned = plan_optimize(graph)
+def _optimize(graph: OpenGraph, branch: str) -> tuple[OptimizeWork, ...]:
+    """Return the tables of a branch for which there is work, or that are skipped (U2)."""
+    _, planned = plan_optimize(graph, branch)
     found = []
     for plan in planned:
         if not isinstance(plan, LayoutWork):

@@ -343,10 +343,11 @@ def index_result_document(result: "IndexResult", *, uri: str, branch: str | None
     }
 
 
-def optimize_document(result: "OptimizeResult", *, uri: str) -> Json:
+def optimize_document(result: "OptimizeResult", *, uri: str, branch: str | None) -> Json:
     """Return what became of every table, and of the manifest."""
     return {
         "uri": uri,
+        "branch": branch_name(branch),
         "tables": [
             {
                 "table_key": table.table_key,

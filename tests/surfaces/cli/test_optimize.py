@@ -7,17 +7,19 @@ from typing import Any
 import pytest
 
 from omnigraph.core.failpoint import ENVIRONMENT, EXIT_STATUS
+from omnigraph.graph.opening import open as open_graph
 from tests.support.atlas import GRAPH, commits, craft, lines, place_atlas
 from tests.support.commands import omnigraph
+from tests.support.foreign import foreign as another_program
 from tests.support.in_process import document, invoke
 
 SEARCH = 'query q() { match { $c: Craft search($c.name, "later") } return { $c.code } order { $c.code } }'
 
 
-def write_in_pieces(folder: Path) -> None:
+def write_in_pieces(folder: Path, branch: str = "main") -> None:
     """Load some crafts one by one, without their indexes."""
     for number in range(4):
-        words = ["load", GRAPH, "--mode", "append", "--no-index", "--data", "-"]
+        words = ["load", GRAPH, "--branch", branch, "--mode", "append", "--no-index", "--data", "-"]
         assert (
             invoke(*words, cwd=folder, stdin=lines(craft(f"NEW-{number}", name=f"later {number}"))).code == 0
         )
@@ -52,7 +54,8 @@ def test_it_makes_one_commit_of_the_engine_and_a_second_run_none(tmp_path: Path)
     assert exported(tmp_path) == rows
     assert found(tmp_path) == hits
     assert again["commit"] is None
-    assert again.keys() == {"uri", "tables", "commit"}
+    assert again.keys() == {"uri", "branch", "tables", "commit"}
+    assert again["branch"] == "main"
     assert [table["table_key"] for table in again["tables"]] == [
         "edge:Flew",
         "node:Craft",
@@ -97,6 +100,39 @@ def test_quiet_means_quiet(tmp_path: Path) -> None:
     write_in_pieces(tmp_path)
 
     assert invoke("optimize", GRAPH, "--quiet", cwd=tmp_path).stderr == ""
+
+
+@pytest.mark.case("surfaces", 490)
+def test_a_branch_is_laid_out_by_name(tmp_path: Path) -> None:
+    graph = place_atlas(tmp_path)
+    assert invoke("branch", "create", GRAPH, "june", cwd=tmp_path).code == 0
+    write_in_pieces(tmp_path, "june")
+    before, planned = commits(tmp_path), works_on(tmp_path)
+    rows = invoke("export", GRAPH, "--branch", "june", cwd=tmp_path).stdout
+
+    first = invoke("optimize", GRAPH, "--branch", "june", cwd=tmp_path)
+    again: dict[str, Any] = document("optimize", GRAPH, "--branch", "june", cwd=tmp_path)
+
+    (made,) = commits(tmp_path, "--branch", "june", "--limit", "1")
+    assert (first.code, made["actor_id"], made["manifest_branch"]) == (0, "omnigraph:maintenance", "june")
+    assert f"commit {made['graph_commit_id']}\n" in first.stdout
+    assert (again["branch"], again["commit"]) == ("june", None)
+    assert [table["table_key"] for table in again["tables"]] == ["node:Craft", "__manifest"]
+    assert (planned, works_on(tmp_path)) == (["node:Craft"], [])
+    assert commits(tmp_path) == before
+    assert invoke("export", GRAPH, "--branch", "june", cwd=tmp_path).stdout == rows
+    unknown = invoke("optimize", GRAPH, "--branch", "july", cwd=tmp_path)
+    assert (unknown.code, "branch 'july' not found" in unknown.stderr) == (1, True), unknown
+    with open_graph(graph) as opened:
+        another_program(opened, "node:Craft", "june").delete("code = 'NEW-1'")
+    skipped = invoke("optimize", GRAPH, "--branch", "june", cwd=tmp_path)
+    assert "run omnigraph repair --branch june" in skipped.stdout
+
+
+def works_on(folder: Path) -> list[str]:
+    """Return the tables that `status` says there is something to do for on the branch."""
+    found = document("status", GRAPH, "--branch", "june", cwd=folder)
+    return [work["table_key"] for work in found["maintenance"]["optimize"]]
 
 
 @pytest.mark.case("surfaces", 88)

@@ -12,11 +12,11 @@ from omnigraph.operations.optimize import OptimizedTable, OptimizeResult
 from omnigraph.operations.progress import TableProgress, TableProgressCallback, unseen
 
 
-def render_optimize(result: OptimizeResult) -> str:
-    """Return one line per table that changed or was skipped, and the commit."""
+def render_optimize(result: OptimizeResult, branch: str | None) -> str:
+    """Return one line per table of a branch that changed or was skipped, and the commit."""
     shown = [table for table in result.tables if table.committed or table.skipped]
     rows = [
-        [table.table_key, str(table.fragments_removed), str(table.fragments_added), _remark(table)]
+        [table.table_key, str(table.fragments_removed), str(table.fragments_added), _remark(table, branch)]
         for table in shown
     ]
     lines = [columns(["table", "files before", "files after", ""], rows, numbers=frozenset({1, 2})), ""]
@@ -94,8 +94,8 @@ def _print_line(progress: TableProgress) -> None:
         click.echo(f"{progress.table_key:<24}{describe(progress)}", err=True)
 
 
-def _remark(table: OptimizedTable) -> str:
+def _remark(table: OptimizedTable, branch: str | None) -> str:
     if table.skipped is None:
         return ""
     versions = f"at version {table.lance_head_version}, published at {table.manifest_version}"
-    return f"skipped: {versions}; run omnigraph repair"
+    return f"skipped: {versions}; run omnigraph repair" + (f" --branch {branch}" if branch else "")
