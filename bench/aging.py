@@ -1,15 +1,20 @@
 """What thousands of small commits leave behind, with maintenance on: commits, lookups, files.
 
-A graph is loaded, then written row by row by a process with a maintenance thread. Its final content is
-loaded into a second graph in one piece. Then both are asked the same questions in turns, so that a busy
-moment of the machine meets both. If there is a `cleanup`, it is run, and what it leaves is compared too.
+A graph is loaded, then written row by row by a process with a maintenance thread. Its last commits are made
+in turns with the first ones of a copy that was taken before, so that a busy moment of the machine meets both.
+Its final content is loaded into another graph in one piece, and both are asked the same questions, in turns
+as well. At last the clock of the aged graph goes past every horizon and grace period there is, a cleanup
+keeps ten versions and trims the manifest, and what is left is compared with the graph of one load. Nothing is
+optimized by hand in between: the maintenance thread alone has to do.
 
     python bench/aging.py
+    python bench/aging.py --commits 200 --people 2000 --edges 6000
     python bench/aging.py --commits 5000 --people 20000 --edges 60000 --durability full
 """
 
 import argparse
 import json
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -25,6 +30,8 @@ if __package__ in {None, ""}:
 
 import omnigraph
 from bench.support.report import verdict
+from omnigraph.commit.publish import HORIZON_S
+from omnigraph.commit.reclaim import ORPHAN_GRACE_S
 from omnigraph.core.limits import MAX_FRAGMENT_ROWS
 from omnigraph.graph.graph import Graph
 
@@ -39,6 +46,8 @@ LOOKUP = "query q($n: String) { match { $p: Person $p.name = $n } return { $p.ag
 HOP = "query q($n: String) { match { $p: Person $p.name = $n $p knows $o } return { $o.name } }"
 COMMIT_BAR, READ_BAR, BYTES_BAR = 1.25, 1.25, 2.0
 SMALL_FRAGMENTS, FILES_BAR, MANIFEST_BYTES_BAR = 64, 300, 5_000_000
+VERSIONS_KEPT = 10
+HORIZONS_S = ORPHAN_GRACE_S + HORIZON_S  # no version or file is spared for its age
 WINDOW = 100  # commits that are compared at either end
 QUESTIONS = 300
 ACTOR = "act-aging"
@@ -54,9 +63,10 @@ def main() -> None:
     parser.add_argument("--durability", choices=["full", "process"], default="process")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="omnigraph-bench-") as folder:
-        aged, fresh = Path(folder, "aged"), Path(folder, "fresh")
+        aged, young, fresh = (Path(folder, name) for name in ("aged", "young", "fresh"))
         build(aged, options.people, options.edges)
-        age(aged, options)
+        shutil.copytree(aged, young)
+        age(aged, young, options)
         report_layout(aged)
         copy_content(aged, fresh)
         compare_reads(aged, fresh, options.people)
@@ -78,18 +88,27 @@ def name_of(number: int) -> str:
     return f"p{number:07d}"
 
 
-def age(root: Path, options: argparse.Namespace) -> None:
-    """Write row by row with a maintenance thread, and compare the first commits with the last."""
-    times = []
-    with omnigraph.open(root, durability=options.durability, maintenance="background") as graph:
-        for text, params in writes(options.commits, options.people):
-            started = perf_counter()
-            graph.mutate(text, params=params, actor=ACTOR)
-            times.append((perf_counter() - started) * 1_000)
-    first, last = median(times[:WINDOW]), median(times[-WINDOW:])
-    print(f"{len(times)} commits, the slowest in {max(times):.0f} ms")
-    print(f"  median of the first {WINDOW}: {first:.1f} ms, of the last {WINDOW}: {last:.1f} ms")
-    print(f"  last / first: {verdict(last / first, COMMIT_BAR)}")
+def age(root: Path, young: Path, options: argparse.Namespace) -> None:
+    """Write row by row with a maintenance thread, the last rows in turns with the first of a young graph."""
+    done, times, first = list(writes(options.commits, options.people)), [], []
+    with (
+        omnigraph.open(root, durability=options.durability, maintenance="background") as graph,
+        omnigraph.open(young, durability=options.durability, maintenance="background") as other,
+    ):
+        for number, (text, params) in enumerate(done):
+            turn = number - len(done) + WINDOW
+            if turn >= 0:
+                first.append(write(other, *done[turn]))
+            times.append(write(graph, text, params))
+    begun, last = median(times[:WINDOW]), median(times[-WINDOW:])
+    print(f"{len(times)} commits, the slowest in {max(times):.0f} ms, the first {WINDOW} in {begun:.1f} ms")
+    print(f"  in turns: the first {WINDOW} of a young graph {median(first):.1f} ms, the last {last:.1f} ms")
+    print(f"  last / first: {verdict(last / median(first), COMMIT_BAR)}")
+
+
+def write(graph: Graph, text: str, params: dict[str, object]) -> float:
+    """Commit one row, and return how long that took."""
+    return timed(lambda: graph.mutate(text, params=params, actor=ACTOR))
 
 
 def writes(count: int, people: int) -> Iterator[tuple[str, dict[str, object]]]:
@@ -160,14 +179,17 @@ def timed(run: Callable[[], object]) -> float:
 
 
 def report_cleanup(aged: Path, fresh: Path, commits: int) -> None:
-    """Clean up and compare what is left; without a cleanup, print what is there."""
+    """Clean up behind every horizon, and compare what is left with a graph that was loaded in one piece."""
     with omnigraph.open(aged) as graph:
-        cleanup = getattr(graph, "cleanup", None)
-        if cleanup is None:
-            print("cleanup: there is no such verb; the disk as it is:")
-        else:
-            graph.optimize()
-            cleanup(keep=10)
+        let_pass(graph, HORIZONS_S)
+        result = graph.cleanup(keep=VERSIONS_KEPT)
+    print(
+        f"cleanup of all but {VERSIONS_KEPT} versions: "
+        f"{result.old_versions_removed} versions, {result.bytes_removed / 1e6:.1f} MB"
+    )
+    for row in result.failed:
+        print(f"  {row.table_key}: {row.error}: MISSED")
+    with omnigraph.open(aged, mode="ro") as graph:
         listed = sum(commit.actor_id == ACTOR for commit in graph.commits())
     files, size = on_disk(aged, ("nodes", "edges"))
     _, loaded = on_disk(fresh, ("nodes", "edges"))
@@ -179,6 +201,13 @@ def report_cleanup(aged: Path, fresh: Path, commits: int) -> None:
     print(
         f"  commits listed with their actor: {listed} of {commits}: {'ok' if listed == commits else 'MISSED'}"
     )
+
+
+def let_pass(graph: Graph, seconds: float) -> None:
+    """Let the clock of a handle be ahead, by which versions and files are old."""
+    parts = graph._graph.parts
+    now = parts.clock() + int(seconds * 1_000_000)
+    object.__setattr__(parts, "clock", lambda: now)
 
 
 def on_disk(root: Path, folders: tuple[str, ...]) -> tuple[int, int]:
