@@ -68,6 +68,12 @@ def an_unfinished_file(graph: Graph) -> Path:
     return path
 
 
+def an_unfinished_version(graph: Graph) -> Path:
+    path = table_path(graph, PERSON) / "_versions" / ".tmpSJKz8f"  # as the library names it until it is whole
+    path.write_bytes(b"x")
+    return path
+
+
 def an_unfinished_control_file(graph: Graph) -> Path:
     path = Path(graph.uri) / "_schema.pg#77"
     path.write_bytes(b"x")
@@ -92,6 +98,7 @@ LITTER: dict[str, Callable[[Graph], Path]] = {
     "deletion": a_deletion,
     "preview": a_preview,
     "unfinished": an_unfinished_file,
+    "unfinished version": an_unfinished_version,
     "unfinished control file": an_unfinished_control_file,
     "unknown table": an_unknown_table,
     "row of the manifest": a_row_of_the_manifest,
@@ -121,6 +128,18 @@ def test_litter_goes_after_the_grace_period_and_never_before(graph: Graph, kind:
     assert shown(graph) == before
     with reopen(graph) as other:
         assert shown(other) == before
+
+
+@pytest.mark.case("engine", 272)
+def test_an_old_version_that_was_begun_is_known(graph: Graph) -> None:
+    update(graph, 2)
+    litter = an_unfinished_version(graph)
+    os.utime(litter, (0, 0))  # older than every version: now the library tells of it, too
+
+    done = graph.cleanup(1)
+
+    assert done.failed == ()
+    assert not litter.exists()
 
 
 @pytest.mark.case("engine", 123)

@@ -32,7 +32,8 @@ from omnigraph.storage.tables.handle import ref_file, ref_path
 from omnigraph.storage.tables.reclaim import Reclaimable, find_reclaimable, named_deletions
 from omnigraph.storage.tables.table import RefInfo
 
-_DETACHED = re.compile(r"d[0-9]+\.manifest")  # a preview that never became the newest version
+# A preview that never became the newest version, and a version that a killed writer had begun.
+_NEVER_SHOWN = re.compile(r"d[0-9]+\.manifest|\.tmp[^/]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +219,7 @@ def _loose(
         return []
     dataset = found.dataset
     unnamed = [f"{dataset}/{path}" for path in reclaimable.loose]
-    previews = [path for path in found.files if _DETACHED.fullmatch(path.rpartition("/")[2])]
+    never_shown = [path for path in found.files if _NEVER_SHOWN.fullmatch(path.rpartition("/")[2])]
     unfinished = [
         path
         for path in files
@@ -229,7 +230,7 @@ def _loose(
     known = {**files, **found.files}
     return [
         path
-        for path in sorted({*unnamed, *previews, *unfinished})
+        for path in sorted({*unnamed, *never_shown, *unfinished})
         if path in known and path not in cleaning.noted and cleaning.is_litter_of_age(known[path])
     ]
 

@@ -30,6 +30,7 @@ from omnigraph.storage.tables.table import TableStore
 _FILES_MAX = 1 << 40  # all of them
 _FOLDERS = {
     "manifest": VERSIONS_DIR,
+    "temporary_manifest": VERSIONS_DIR,  # a version that a killed writer had begun
     "transaction": TRANSACTIONS_DIR,
     "data": "data",
     "deletion": "_deletions",
