@@ -10,22 +10,28 @@ import click
 
 from omnigraph.cli.invocation import Invocation
 from omnigraph.cli.printing import tell
+from omnigraph.cli.server_settings import is_set
 from omnigraph.cli.target import GraphAddress
+from omnigraph.storage.control.uri import GraphRoot
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from omnigraph.client.access import GraphAccess
     from omnigraph.client.served import ServedAccess
     from omnigraph.graph.graph import Graph
 
+NO_WARM = "OMNIGRAPH_NO_WARM"
+
 
 def reach_for_reading(target: GraphAddress) -> "GraphAccess":
     """Return a graph to read from, wherever it is."""
-    return reach_server(target) if target.is_served else _embedded(open_for_reading(target), target)
+    return reach_server(target) if target.is_served else _warm_or(_read_here, target)
 
 
 def reach_for_writing(target: GraphAddress) -> "GraphAccess":
     """Return a graph to write to, wherever it is."""
-    return reach_server(target) if target.is_served else _embedded(open_for_writing(target), target)
+    return reach_server(target) if target.is_served else _warm_or(_write_here, target)
 
 
 def reach_server(target: GraphAddress) -> "ServedAccess":
@@ -61,6 +67,35 @@ def open_unhealed(target: GraphAddress) -> "Graph":
 
     _prepare(target)
     return Graph(open_parts(target.uri, heals=False))
+
+
+def _warm_or(here: "Callable[[GraphAddress], GraphAccess]", target: GraphAddress) -> "GraphAccess":
+    """Return the graph by a warm server that has it open and may be asked, else as opened here."""
+    if not is_warm_allowed():
+        return here(target)
+    from omnigraph.client.warm.reach import find_server
+
+    link = find_server(GraphRoot.parse(target.uri).uri)
+    if link is None:
+        return here(target)
+    from omnigraph.client.warm.access import WarmAccess
+
+    return WarmAccess(link, target.uri, lambda: here(target), lambda text: tell(f"warning: {text}"))
+
+
+def is_warm_allowed() -> bool:
+    """Say whether a warm server may be asked: neither a flag nor the environment forbids it."""
+    context = click.get_current_context(silent=True)
+    is_allowed = context is None or context.ensure_object(Invocation).may_be_warm
+    return is_allowed and not is_set(NO_WARM)
+
+
+def _read_here(target: GraphAddress) -> "GraphAccess":
+    return _embedded(open_for_reading(target), target)
+
+
+def _write_here(target: GraphAddress) -> "GraphAccess":
+    return _embedded(open_for_writing(target), target)
 
 
 def _embedded(graph: "Graph", target: GraphAddress) -> "GraphAccess":

@@ -2,7 +2,7 @@
 
 import click
 
-SWITCHES = frozenset({"--yes", "--quiet", "--json"})
+SWITCHES = frozenset({"--yes", "--quiet", "--json", "--no-warm"})
 WITH_VALUE = frozenset(
     {
         "--store",

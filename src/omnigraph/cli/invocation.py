@@ -12,5 +12,6 @@ class Invocation:
     """One run; a command that prints a document says so here, and its errors become documents too."""
 
     is_json: bool = False
+    may_be_warm: bool = True  # a warm server of the graph may be asked in place of its storage
     is_served: bool = False  # a server answers, whose documents may be anything
     configuration: "Configuration | None" = None  # once something has asked for it (cli/settings.py)

@@ -72,6 +72,9 @@ COMMANDS = {
     "fmt": _entry("fmt", "Rewrite files in the canonical layout.", _OFFLINE),
     "schema": _entry("schema", "Show the schema of a graph, plan changes to it, apply them.", _STORAGE),
     "server": _entry("server", "Serve a graph over HTTP.", _SERVING),
+    "serve": _entry(
+        "serve", "Keep a graph open for your own commands, so that they start at once.", _SERVING
+    ),
     "completion": _entry("completion", "Print what a shell needs to complete the command line.", _PROGRAM),
     "graphs": _entry("graphs", "List the graphs of a server.", _SERVING),
     "login": _entry("login", "Keep the token of a server.", _SERVING),
@@ -156,8 +159,8 @@ def _warn_of_old_name(name: str, replacement: str) -> None:
 def omnigraph(ctx: click.Context) -> None:
     """A typed property graph with git-style history on open Lance tables.
 
-    The flags --store, --uri, --server, --graph, --profile, --target, --config, --as, --yes, --quiet and
-    --json may also be given before the command.
+    The flags --store, --uri, --server, --graph, --profile, --target, --config, --as, --yes, --quiet,
+    --json and --no-warm may also be given before the command.
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())

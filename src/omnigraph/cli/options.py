@@ -21,6 +21,7 @@ _NOT_HERE = {
     "--config": _NAMED_OTHERWISE,
     "--cluster": f"is not in this version: name the graph's storage by its {ADDRESS}, or its server",
     "--policy": "is not in this version: no policy applies where a graph's storage is opened directly",
+    "--no-warm": "does not apply: this command always opens the storage of the graph itself",
     "--yes": "applies to commands that ask before they destroy something; this one does not ask",
 }
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from omnigraph.cli.invocation import Invocation
 from omnigraph.cli.options import ADDRESS, Decorated, with_options
 from omnigraph.cli.printing import tell
 from omnigraph.cli.settings import settings
@@ -35,6 +36,21 @@ _SERVED = (
         "--server", "servers", multiple=True, metavar="NAME|URL", help="A server, by its name or address."
     ),
     click.option("--graph", metavar="ID", help="Which graph of the server."),
+)
+
+
+def _forbid_warm(ctx: click.Context, _parameter: click.Parameter, value: bool) -> None:
+    ctx.ensure_object(Invocation).may_be_warm &= not value
+
+
+_WARM = (
+    click.option(
+        "--no-warm",
+        is_flag=True,
+        expose_value=False,
+        callback=_forbid_warm,
+        help="Open the graph here, also if a warm server has it open; else $OMNIGRAPH_NO_WARM.",
+    ),
 )
 _HTTP = re.compile(r"https?://", re.IGNORECASE)
 
@@ -174,7 +190,9 @@ uri_argument = click.argument("uri", required=False)
 
 def address_options(command: Decorated) -> Decorated:
     """Add the flags that name a graph in any place, and `--quiet`; the command takes them as `addressed`."""
-    return with_options(_collecting(command, needs_storage=False), (*_STORAGE[:2], *_SERVED, *_STORAGE[2:]))
+    return with_options(
+        _collecting(command, needs_storage=False), (*_STORAGE[:2], *_SERVED, *_STORAGE[2:], *_WARM)
+    )
 
 
 def storage_options(command: Decorated) -> Decorated:

@@ -240,6 +240,6 @@ def test_no_command_but_a_bulk_load_imports_pyspark(tmp_path: Path) -> None:
 
     ended = json.loads(outcome.stdout)
     assert ended == {name: [0, False] for name in runs}
-    others = {"embed", "server"}  # which may be bulk work, and which does not end
+    others = {"embed", "server", "serve"}  # which may be bulk work, and which do not end
     others |= {"graphs", "alias"}  # which asks a server, and which runs what `query` and `mutate` run
     assert set(runs) >= set(COMMANDS) - others

@@ -179,7 +179,7 @@ def test_a_verb_that_exists_and_is_called_unbuilt_is_found(stale: str) -> None:
     "fine",
     [
         "Branches are merged. The console is not built yet.",
-        "`serve` and `mcp` are planned.",
+        "`console` and `mcp` are planned.",
         "| `merge` | two branches to one | today |\n| `console` | pages | planned |",
     ],
 )
