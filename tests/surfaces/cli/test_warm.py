@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from omnigraph.client.warm import place as places
 from omnigraph.client.warm.link import Link, PeerGone
 from omnigraph.client.warm.place import WarmPlace
 from omnigraph.client.warm.reach import find_server
-from omnigraph.client.warm.settings import counts
+from omnigraph.client.warm.settings import counts, digest_of_settings
 from omnigraph.embedding.config import DEFAULTS
 from tests.support.atlas import GRAPH, commits, craft, lines, place_atlas
 from tests.support.commands import omnigraph, python, write
@@ -29,7 +30,7 @@ from tests.support.warm import RunningWarm, own_runtime, warm_server
 READ = ["query", "-e", EVERY_CRAFT, "--store", GRAPH]
 RENAME = [*MUTATE, "rename", "--params", '{"code": "VGR-1", "name": "Voyager"}', "--store", GRAPH]
 NO_COMMIT = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
-SLOW_COMMIT = "write.post_finalize_pre_publisher=delay:1000"
+SLOW_COMMIT = "write.post_finalize_pre_publisher=delay:1500"
 HEAVY = {"lance", "pyarrow", "numpy", "fastapi", "uvicorn", "httpx", "orjson", "asyncio", "ssl", "obstore"}
 LISTING_MODULES = """\
 import contextlib, json, os, sys
@@ -166,6 +167,9 @@ def test_what_others_may_enter_or_own_is_not_used(warm: RunningWarm, monkeypatch
     assert "is open to others (mode 755)" in found[1].stdout
     assert "is open to others (mode 666)" in found[3].stdout
     assert "belongs to another user" in str(place.distrust(os.geteuid() + 1))
+    linked = place.folder.with_name("linked")
+    linked.symlink_to(place.folder)
+    assert "is not a folder" in str(replace(place, folder=linked).distrust(os.geteuid()))
     monkeypatch.setattr(places, "peer_uid", lambda _end: os.geteuid() + 1)
     assert find_server(place.root) is None
     monkeypatch.undo()
@@ -248,6 +252,8 @@ def test_a_second_start_finds_the_first_one(warm: RunningWarm) -> None:
 
     assert (again["pid"], again["is_used"], again["idle_s"]) == (warm.pid, True, 900)
     assert again["socket"] == str(warm.place.socket)
+    beside = omnigraph("serve", GRAPH, "--idle", "1s", cwd=warm.folder)
+    assert (beside.code, "runs already" in beside.stderr) == (1, True)
 
 
 @pytest.mark.case("surfaces", 504)
@@ -289,9 +295,10 @@ def test_a_graph_that_was_made_anew_is_not_answered_for_by_the_server_of_the_old
 
 @pytest.fixture
 def slow_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunningWarm]:
-    """A warm server whose commits take a while."""
+    """A warm server whose commits take longer than it waits for reads."""
     place_atlas(tmp_path)
     monkeypatch.setenv("OMNIGRAPH_FAILPOINTS", SLOW_COMMIT)
+    monkeypatch.setenv("OMNIGRAPH_DRAIN_WAIT_S", "1")
     with warm_server(tmp_path) as server:
         yield server
 
@@ -309,7 +316,8 @@ def test_a_signal_waits_for_the_commit_in_flight(slow_commits: RunningWarm) -> N
     assert stderr.decode() == f"\ninterrupted: the write had already landed, as commit {head}\n"
 
     writing = _begin_commit(folder)
-    os.kill(slow_commits.pid, signal.SIGTERM)
+    for number in (signal.SIGTERM, signal.SIGTERM, signal.SIGINT):
+        os.kill(slow_commits.pid, number)
     stdout, stderr = writing.communicate()
     _wait_for_the_end_of(slow_commits.place)
 
@@ -339,10 +347,36 @@ def test_a_write_whose_answer_is_lost_is_not_sent_again_and_a_read_is_done_here(
 def test_settings_that_every_command_warns_of_are_refused(tmp_path: Path) -> None:
     place_atlas(tmp_path)
 
-    outcome = omnigraph("serve", GRAPH, cwd=tmp_path, OMNIGRAPH_VERIFY="always")
+    outcome = omnigraph("serve", GRAPH, "--idle", "1s", cwd=tmp_path, OMNIGRAPH_VERIFY="always")
 
     assert outcome.code == 1
     assert "error: a setting in the environment is malformed" in outcome.stderr
+
+
+def test_a_server_that_finds_a_setting_to_warn_of_takes_no_further_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place_atlas(tmp_path)
+    monkeypatch.setenv("OMNIGRAPH_TRAVERSAL_MODE", "sideways")
+    usual = invoke(*READ, "--no-warm", cwd=tmp_path)
+
+    with warm_server(tmp_path) as server:
+        assert [invoke(*READ, cwd=tmp_path) for _ in range(3)] == [usual] * 3
+        assert server.commands == 1
+
+    assert usual.stderr.startswith("warning: OMNIGRAPH_TRAVERSAL_MODE='sideways' is not one of")
+
+
+def test_a_path_from_here_counts_with_the_folder_that_is_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, there = {"AWS_CONFIG_FILE": "config"}, {"AWS_CONFIG_FILE": "/etc/config"}
+    before = [digest_of_settings(here), digest_of_settings(there)]
+
+    monkeypatch.chdir(tmp_path)
+
+    assert digest_of_settings(here) != before[0]
+    assert digest_of_settings(there) == before[1]
 
 
 def test_values_are_read_without_running_anything() -> None:
@@ -351,7 +385,8 @@ def test_values_are_read_without_running_anything() -> None:
             return os.getpid, ()
 
     here, there = map(Link, socket.socketpair())
-    for value in (Runs(), Path("x"), os.stat_result(range(10))):
+    outside = RunningWarm(Path("x"), 1, WarmPlace.of("x"), Path("x"))  # a value, and none of the program's
+    for value in (Runs(), Path("x"), find_server, outside):
         here.send(value)
         with pytest.raises(PeerGone, match="no value of ours"):
             there.receive()

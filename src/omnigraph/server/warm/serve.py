@@ -68,11 +68,12 @@ def serve_warm(settings: WarmSettings, ready: Callable[[], object]) -> None:
             with open_graph(settings.root.uri, maintenance="inline") as graph:
                 server.require_good_settings()
                 origin = Origin(settings.root.uri, is_local=settings.root.is_local)
-                try:
-                    server.run(graph, origin, ready)
-                finally:
-                    server.finish_writes()
-                    origin.close()
+                with server.ending_on_signals():
+                    try:
+                        server.run(graph, origin, ready)
+                    finally:
+                        server.finish_writes()
+                        origin.close()
         finally:
             log.removeHandler(warnings)
     if server.is_answering:
@@ -120,7 +121,7 @@ class _WarmServer:
         path = self._settings.place.socket
         with suppress(FileNotFoundError):
             path.unlink()  # of a server that died (Z1)
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener, self._woken, self._waking:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
             mask = os.umask(0o777 & ~SOCKET_MODE)
             try:
                 listener.bind(str(path))  # Z2
@@ -130,12 +131,32 @@ class _WarmServer:
                 os.umask(mask)
             listener.listen(_BACKLOG)
             try:
-                with self._signals():
-                    ready()
-                    self._listen(listener, graph, origin)
+                self._asked_at = time.monotonic()
+                ready()
+                self._listen(listener, graph, origin)
             finally:
                 path.unlink(missing_ok=True)
         self._drain()
+
+    @contextmanager
+    def ending_on_signals(self) -> Iterator[None]:
+        """Let signals end the server, also a second one while it ends: they cut nothing off (Z3)."""
+
+        def stop(_number: int, _frame: FrameType | None) -> None:
+            self.end()
+
+        former = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+        # The system may give a signal to a thread of Lance: that alone would not wake the one that listens.
+        self._waking.setblocking(False)
+        former_waking = signal.set_wakeup_fd(self._waking.fileno(), warn_on_full_buffer=False)
+        try:
+            yield
+        finally:
+            signal.set_wakeup_fd(former_waking)
+            for number, handler in former.items():
+                signal.signal(number, handler)
+            self._waking.close()
+            self._woken.close()
 
     def end(self) -> None:
         """Let the server end; from any thread, and from the handler of a signal."""
@@ -260,15 +281,3 @@ class _WarmServer:
         for _, (link, calls) in self._connections():
             if not calls.is_writing:
                 link.shut(is_answering=False)
-
-    @contextmanager
-    def _signals(self) -> Iterator[None]:
-        def stop(_number: int, _frame: FrameType | None) -> None:
-            self.end()
-
-        former = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
-        try:
-            yield
-        finally:
-            for number, handler in former.items():
-                signal.signal(number, handler)
