@@ -2,7 +2,7 @@
 
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -122,26 +122,19 @@ class Corpus:
             and any(distance(a, b) <= edits for a in wanted for b in words_of(text))
         }
 
+    @property
+    def words(self) -> dict[str, tuple[str, ...]]:
+        """The words of every row."""
+        return {row_id: words_of(text) for row_id, text in self.texts.items()}
+
     def scores(self, query: str) -> dict[str, float]:
-        documents = {row_id: words_of(text) for row_id, text in self.texts.items()}
-        documents = {row_id: words for row_id, words in documents.items() if words}
-        average = sum(map(len, documents.values())) / max(len(documents), 1)
-        found: dict[str, float] = {}
-        for token in analyse_query(query):
-            frequency = sum(token in words for words in documents.values())
-            weight = math.log(1 + (len(documents) - frequency + 0.5) / (frequency + 0.5))
-            for row_id, words in documents.items():
-                count = words.count(token)
-                share = count * 2.2 / (count + 1.2 * (0.25 + 0.75 * len(words) / average))
-                if count:
-                    found[row_id] = found.get(row_id, 0.0) + weight * share
-        return found
+        return scores_of(self.words, query, counted=self.words.values())
 
     def best(self, query: str, within: Sequence[str] | None = None) -> list[str]:
-        """Return ids by score; scores that differ by less than single precision tells are one."""
+        """Return ids by score."""
         found = self.scores(query)
-        chosen = [row_id for row_id in found if within is None or row_id in within]
-        return sorted(chosen, key=lambda row_id: (-round(found[row_id], 5), row_id))
+        chosen = {row_id: found[row_id] for row_id in found if within is None or row_id in within}
+        return best_first(chosen)
 
     def distances(self, query: Sequence[float]) -> dict[str, float]:
         return {row_id: math.dist(query, vector) for row_id, vector in self.vectors.items() if vector}
@@ -150,6 +143,28 @@ class Corpus:
         found = self.distances(query)
         chosen = [row_id for row_id in found if within is None or row_id in within]
         return sorted(chosen, key=lambda row_id: (found[row_id], row_id))
+
+
+def scores_of(
+    rows: Mapping[str, tuple[str, ...]], query: str, *, counted: Iterable[tuple[str, ...]]
+) -> dict[str, float]:
+    """Return the BM25 score of each row with a word of the query, with words counted over some texts."""
+    documents = [words for words in counted if words]
+    average = sum(map(len, documents)) / max(len(documents), 1)
+    found: dict[str, float] = {}
+    for token in analyse_query(query):
+        frequency = sum(token in words for words in documents)
+        weight = math.log(1 + (len(documents) - frequency + 0.5) / (frequency + 0.5))
+        for row_id, words in rows.items():
+            if count := words.count(token):
+                share = count * 2.2 / (count + 1.2 * (0.25 + 0.75 * len(words) / average))
+                found[row_id] = found.get(row_id, 0.0) + weight * share
+    return found
+
+
+def best_first(scores: Mapping[str, float]) -> list[str]:
+    """Return ids by score; scores that differ by less than single precision tells are one."""
+    return sorted(scores, key=lambda row_id: (-round(scores[row_id], 5), row_id))
 
 
 @cache

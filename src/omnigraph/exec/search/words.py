@@ -1,7 +1,8 @@
 """Where the words of a column are looked up: in its index, or in an analysis of our own.
 
 C1  The choice changes no set of rows. It changes scores only where rows were deleted, replaced or added since
-    a large table's index was last merged: the index counts words as of then.
+    a large table's index was last merged. Rows that it covers are scored by the words that it counted then,
+    others by those and the words of all rows that it does not cover.
 """
 
 from collections.abc import Iterator
