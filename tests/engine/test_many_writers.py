@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.engine import assert_settled, chain, ids, new_graph, reopen
-from tests.support.system import Script
+from tests.support.forked import Forked
 
 PROCESSES, HANDLES, THREADS, EACH = 3, 2, 3, 4
 
@@ -40,7 +40,7 @@ def test_processes_and_threads_of_one_table_all_land(tmp_path: Path) -> None:
 
     with ExitStack() as held:
         processes = [
-            held.enter_context(Script(WRITERS, graph.uri, str(number), *sizes)) for number in range(PROCESSES)
+            held.enter_context(Forked(WRITERS, graph.uri, str(number), *sizes)) for number in range(PROCESSES)
         ]
         for process in processes:
             assert process.read_line() == "open"

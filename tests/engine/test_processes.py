@@ -21,8 +21,8 @@ from tests.support.engine import (
     recovery_files,
     reopen,
 )
+from tests.support.forked import Forked
 from tests.support.queries import mutation
-from tests.support.system import Script
 
 # Stops at a place for each name that it reads, says so, and goes on when told.
 WRITER = """
@@ -50,9 +50,9 @@ def insert(graph: Graph, name: str, *, retry: float | None = None) -> None:
     graph.mutate(mutation(f'insert Person {{ name: "{name}" }}'), retry=retry)
 
 
-def writer(graph: Graph, place: str) -> Script:
+def writer(graph: Graph, place: str) -> Forked:
     """Start a process that writes persons and stops at a place each time."""
-    return Script(WRITER, graph.uri, place)
+    return Forked(WRITER, graph.uri, place)
 
 
 @pytest.mark.case("engine", 133)
@@ -141,7 +141,7 @@ print("done", flush=True)
 @pytest.mark.case("engine", 290)
 def test_two_processes_that_compact_the_manifest_at_once_both_publish(graph: Graph) -> None:
     entry, publisher, count = graph.snapshot().entry("node:Person"), Publisher(graph), 70
-    with Script(PUBLISHER, graph.uri, count) as other:
+    with Forked(PUBLISHER, graph.uri, count) as other:
         assert other.read_line() == "open"
         other.write_line()
         for number in range(count):

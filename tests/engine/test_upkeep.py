@@ -33,9 +33,9 @@ from tests.support.engine import (
     table_path,
     together,
 )
+from tests.support.forked import Forked
 from tests.support.queries import mutation
 from tests.support.seam import internals, patched
-from tests.support.system import Script
 
 LARGE = SMALL_FRAGMENT_ROWS + 1
 EVERYONE = "query q() { match { $p: Person } return { $p.name } order { $p.name } }"
@@ -246,7 +246,7 @@ write(reopen(Path(sys.argv[1])), sys.argv[2])
 
 
 def _write_and_die(graph: Graph, failpoints: str) -> None:
-    with Script(WRITER, graph.uri, "last", OMNIGRAPH_FAILPOINTS=failpoints) as script:
+    with Forked(WRITER, graph.uri, "last", OMNIGRAPH_FAILPOINTS=failpoints) as script:
         assert script.wait() == 86
 
 
@@ -293,7 +293,7 @@ def test_upkeep_beside_other_handles_and_processes_loses_and_invents_no_row(
     before, rows_before = maintenance(due), set(ids(due, "Person"))
     other = reopen(due)
 
-    with Script(CROWD, due.uri, "process") as script:
+    with Forked(CROWD, due.uri, "process") as script:
         assert script.read_line() == "ready"
         script.write_line()
         outcomes = together(lambda: write_many(due, "one"), lambda: write_many(other, "two"))
@@ -324,7 +324,7 @@ def _losing_a_race(graph: Graph) -> Iterator[None]:
     """A writer of another process publishes a row after upkeep has looked."""
 
     def overtake() -> None:
-        with Script(WRITER.replace("write(", "write_person("), graph.uri, "rival") as rival:
+        with Forked(WRITER.replace("write(", "write_person("), graph.uri, "rival") as rival:
             assert rival.wait() == 0
 
     with failpoint("upkeep.post_sidecar_pre_compact", call=overtake):
@@ -376,10 +376,10 @@ print("published", flush=True)
 def _drifted_table(graph: Graph) -> Iterator[None]:
     """A writer of another process stands between its commit and its publish while upkeep looks."""
     with ExitStack() as stack:
-        rivals: list[Script] = []
+        rivals: list[Forked] = []
 
         def let_a_rival_commit() -> None:
-            rivals.append(stack.enter_context(Script(RIVAL, graph.uri)))
+            rivals.append(stack.enter_context(Forked(RIVAL, graph.uri)))
             assert rivals[0].read_line() == "committed"
 
         with failpoint("upkeep.post_write_pre_plan", call=let_a_rival_commit):

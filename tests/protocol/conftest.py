@@ -66,6 +66,12 @@ def warm_writer() -> Iterator[WarmWriter]:
 
 
 @pytest.fixture
+def no_syncs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sync nothing: what a process wrote outlives it. What outlives the power is shown by `powercut`."""
+    monkeypatch.setenv("OMNIGRAPH_DURABILITY", "process")
+
+
+@pytest.fixture
 def root(template: Path, tmp_path: Path) -> Path:
     """The root of a graph with some rows and without indexes."""
     return Path(shutil.copytree(template, tmp_path / "graph"))

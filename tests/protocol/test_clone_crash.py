@@ -15,8 +15,8 @@ from omnigraph.operations.clone.journal import JOURNAL
 from omnigraph.operations.verify.verify import verify_place
 from tests.protocol.clone_beside_writer import INSERT, SCHEMA, one_round
 from tests.support.engine import assert_settled, chain, files, new_graph, reopen
+from tests.support.forked import Forked
 from tests.support.seeds import fixed_seed
-from tests.support.system import Script
 
 BEFORE_THE_LAST = (
     "clone.post_journal_pre_copy=exit",
@@ -68,7 +68,7 @@ def shown(graph: Graph) -> dict[str, tuple[list[str], list[str]]]:
 
 def killed(source: Path, target: Path, point: str) -> None:
     """Copy in a process that ends at a place, at once."""
-    with Script(RUN, source, target, **{ENVIRONMENT: point}) as script:
+    with Forked(RUN, source, target, **{ENVIRONMENT: point}) as script:
         assert script.wait() == EXIT_STATUS, f"it did not come to {point}"
 
 
@@ -129,7 +129,7 @@ def killed_anywhere(source: Path, folder: Path, rounds: int, seed: int) -> None:
         target = folder / f"copy-{number}"
         for _ in range(draw.randrange(1, 4)):
             point = f"clone.before_file=skip:{draw.randrange(40)},exit"
-            with Script(RUN, source, target, **{ENVIRONMENT: point}) as script:
+            with Forked(RUN, source, target, **{ENVIRONMENT: point}) as script:
                 if script.wait() != EXIT_STATUS:
                     break  # fewer files were left than that
         if (target / JOURNAL).exists() or not target.exists():
@@ -165,12 +165,12 @@ def test_of_two_runs_the_later_one_goes_on_and_the_earlier_one_shows_nothing(
 
 
 @pytest.fixture
-def busy(tmp_path: Path) -> Iterator[tuple[Path, Script]]:
+def busy(tmp_path: Path) -> Iterator[tuple[Path, Forked]]:
     """A graph that another process writes to all the time."""
     root = tmp_path / "graph"
     with new_graph(root, SCHEMA) as graph:
         graph.mutate(INSERT, params={"n": "first"})
-    with Script(WRITE, root) as writer:
+    with Forked(WRITE, root) as writer:
         for _ in range(3):
             assert writer.read_line()
         yield root, writer
@@ -183,7 +183,7 @@ def busy(tmp_path: Path) -> Iterator[tuple[Path, Script]]:
 @pytest.mark.slow
 @pytest.mark.case("engine", 525)
 def test_copies_beside_a_writer_show_one_moment_of_every_branch(
-    busy: tuple[Path, Script], tmp_path: Path
+    busy: tuple[Path, Forked], tmp_path: Path
 ) -> None:
     root, writer = busy
     for number in range(10):

@@ -12,8 +12,8 @@ import omnigraph
 from omnigraph.core.errors import StorageError
 from omnigraph.core.failpoint import failpoint
 from tests.support.books import assert_reopening_changes_nothing, assert_settled
+from tests.support.forked import Forked
 from tests.support.protocol import BEFORE, WRITERS, Contents, with_extra, write_everywhere
-from tests.support.system import Script
 
 PROGRAM = """
 import resource, sys
@@ -48,7 +48,7 @@ PUBLISHED = ("write.post_finalize_pre_publisher", 4000, "RecoveryRequired", WRIT
 def test_a_file_that_is_cut_off_is_not_built_on(
     durability: str, place: str, limit: int, told: str, contents: Contents, recoveries: int, root: Path
 ) -> None:
-    with Script(PROGRAM, root, "insert", place, durability, limit) as script:
+    with Forked(PROGRAM, root, "insert", place, durability, limit) as script:
         assert script.read_line() == told
         assert script.wait() == 0
 
@@ -61,7 +61,7 @@ def test_a_file_that_is_cut_off_is_not_built_on(
 @pytest.mark.case("engine", 650)
 @pytest.mark.parametrize("writer", ["delete", "overwrite", "ensure_indices"])
 def test_whatever_a_writer_stages_is_looked_at(writer: str, root: Path) -> None:
-    with Script(PROGRAM, root, writer, "", "process", 300) as script:
+    with Forked(PROGRAM, root, writer, "", "process", 300) as script:
         assert script.read_line() == "StorageError"
         assert script.wait() == 0
 

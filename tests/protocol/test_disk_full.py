@@ -10,8 +10,8 @@ import pytest
 
 import omnigraph
 from tests.support.books import assert_reopening_changes_nothing, assert_settled
+from tests.support.forked import Forked
 from tests.support.protocol import BEFORE, WRITERS, Contents, with_extra, write_everywhere
-from tests.support.system import Script
 
 PROGRAM = """
 import resource, sys
@@ -53,7 +53,7 @@ STAGES = {
 def test_a_full_disk_fails_the_write_and_nothing_else(
     place: str, told: str, contents: Contents, recoveries: int, root: Path
 ) -> None:
-    with Script(PROGRAM, root, "insert", place) as script:
+    with Forked(PROGRAM, root, "insert", place) as script:
         assert script.read_line() == told
         script.write_line()
         assert script.read_line() == "done"
@@ -65,7 +65,7 @@ def test_a_full_disk_fails_the_write_and_nothing_else(
 
 @pytest.mark.parametrize("writer", ["update", "delete", "merge", "overwrite", "ensure_indices"])
 def test_a_disk_that_fills_up_while_any_writer_stages_loses_nothing(writer: str, root: Path) -> None:
-    with Script(PROGRAM, root, writer, "") as script:
+    with Forked(PROGRAM, root, writer, "") as script:
         assert script.read_line() == "StorageError"
         assert_settled(root, BEFORE, recoveries=0)
 
@@ -92,7 +92,7 @@ with paused_at("recovery.post_table_undo_pre_publish", "call", fill):
     except OmnigraphError as error:
         print(type(error).__name__, flush=True)
 """
-    with Script(program, root) as script:
+    with Forked(program, root) as script:
         assert script.read_line() == "StorageError"
         assert script.wait() == 0
 

@@ -25,10 +25,10 @@ from omnigraph.operations.repair_drift import DriftRepair, RepairedTable
 from omnigraph.storage.control.locks import WriterLock
 from tests.support.books import books, contents_of, fingerprint
 from tests.support.foreign import add_rows, compact, foreign, remove_version
+from tests.support.forked import Forked
 from tests.support.in_process import invoke
 from tests.support.protocol import BEFORE, WRITERS, give_up, go_on, paused_at, sidecars, stopped
 from tests.support.seam import internals, patched
-from tests.support.system import Script
 
 TOUCH_PERSON = 'query touch() { update Person set { age: 31 } where name = "ann" }'
 PHASE_B = "write.post_finalize_pre_publisher="
@@ -367,7 +367,7 @@ def test_a_publish_that_another_writer_outran_expects_the_old_pin(graph: Graph) 
     doubtful_rows(graph)
 
     def meanwhile() -> None:
-        with Script(REPAIR, graph.uri) as other:  # in a process of its own, which no queue of ours stops
+        with Forked(REPAIR, graph.uri) as other:  # in a process of its own, which no queue of ours stops
             assert other.wait() == 0
 
     with (

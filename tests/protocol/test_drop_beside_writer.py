@@ -7,9 +7,9 @@ import pytest
 import omnigraph
 from omnigraph.core.failpoint import failpoint
 from omnigraph.graph.graph import Graph
+from tests.support.forked import Forked
 from tests.support.protocol import SCHEMA, sidecars
 from tests.support.seam import patched
-from tests.support.system import Script
 
 PROGRAM = """
 import sys
@@ -73,7 +73,7 @@ def test_the_write_goes_back_when_its_type_is_dropped(
             # So that the next write stands on the forks that the branch shows, and not on new ones.
             graph.load(b'{"edge":"Knows","from":"cid","to":"ann"}\n', "append", branch=branch, index=False)
             graph.mutate('query q() { update Person set { age: 1 } where name = "ann" }', branch=branch)
-        with Script(PROGRAM, root, branch, BEFORE_PUBLISH) as script:
+        with Forked(PROGRAM, root, branch, BEFORE_PUBLISH) as script:
             assert script.read_line() == "paused"
             assert graph.apply_schema(
                 WITHOUT_KNOWS, branch=branch, allow_data_loss=is_hard, index=False
@@ -88,11 +88,11 @@ def test_the_write_goes_back_when_its_type_is_dropped(
 
 @pytest.mark.case("engine", 652)
 def test_a_drop_in_the_middle_of_a_roll_forward_turns_it_back(root: Path) -> None:
-    with Script(PROGRAM, root, "main", BEFORE_PUBLISH) as script:
+    with Forked(PROGRAM, root, "main", BEFORE_PUBLISH) as script:
         assert script.read_line() == "paused"
 
     def drop() -> None:
-        with Script(DROP, root) as other:
+        with Forked(DROP, root) as other:
             assert other.read_line() == "True"
 
     with failpoint("recovery.before_roll_forward_publish", call=drop):

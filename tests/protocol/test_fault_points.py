@@ -18,9 +18,9 @@ from tests.support.books import (
     contents_of,
     fingerprint,
 )
+from tests.support.forked import Forked
 from tests.support.protocol import BEFORE, WRITERS, paused_at, sidecars, stopped, with_extra, write_everywhere
 from tests.support.seam import internals
-from tests.support.system import Script
 
 AFTER_INSERT = WRITERS["insert"].after
 LOAD = """
@@ -49,7 +49,7 @@ def test_a_cascade_that_fails_half_way_moves_no_table(root: Path) -> None:
 
 
 def test_a_load_that_is_killed_before_its_indexes_has_landed(root: Path) -> None:
-    with Script(LOAD, root, **{ENVIRONMENT: "load.post_publish_pre_index=exit"}) as script:
+    with Forked(LOAD, root, **{ENVIRONMENT: "load.post_publish_pre_index=exit"}) as script:
         assert script.wait() == EXIT_STATUS
     loaded = {**BEFORE, "Person": BEFORE["Person"] | {("dan", 50)}}
     assert_settled(root, loaded, recoveries=0)
@@ -69,7 +69,7 @@ def test_a_kill_before_the_manifest_is_folded_leaves_that_to_the_next_publish(ro
         commits = len(graph.commits())
         assert len(internals(graph).state().fragments) == FRAGMENTS_MAX - 1
 
-        with Script(TOUCH, root, **{ENVIRONMENT: "publish.before_auto_compaction=exit"}) as script:
+        with Forked(TOUCH, root, **{ENVIRONMENT: "publish.before_auto_compaction=exit"}) as script:
             assert script.wait() == EXIT_STATUS
 
         assert len(graph.commits()) == commits + 1

@@ -7,7 +7,7 @@ import pytest
 import omnigraph
 from omnigraph.core.failpoint import ENVIRONMENT, EXIT_STATUS
 from tests.support.engine import assert_settled
-from tests.support.system import Script
+from tests.support.forked import Forked
 
 SCHEMA = "node Person { name: String @key }  edge Knows: Person -> Person"
 GROUP = ("ann", "bob", "cid")
@@ -57,7 +57,7 @@ def test_a_group_that_dies_is_there_as_a_whole_or_not_at_all(tmp_path: Path, pla
     omnigraph.init(root, SCHEMA).close()
     said: list[str] = []
 
-    with Script(WRITERS, root, *GROUP, **{ENVIRONMENT: f"{place}exit"}) as script:
+    with Forked(WRITERS, root, *GROUP, **{ENVIRONMENT: f"{place}exit"}) as script:
         while line := script.read_line():
             said.append(line)
         assert script.wait() == EXIT_STATUS

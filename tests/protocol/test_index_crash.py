@@ -6,8 +6,8 @@ import omnigraph
 from omnigraph.core.failpoint import ENVIRONMENT, EXIT_STATUS
 from omnigraph.graph.graph import Graph
 from tests.protocol.conftest import NewRoot
+from tests.support.forked import Forked
 from tests.support.protocol import TABLE_KEYS, WRITERS, sidecars
-from tests.support.system import Script
 
 BUILD = """
 import sys
@@ -29,7 +29,7 @@ def test_a_killed_index_build_on_a_branch_is_finished(place: str, healer: str, r
     root = root_for("branch_merge")
     known = omnigraph.open(root)
     before = rows_of(known)
-    with Script(BUILD, root, **{ENVIRONMENT: f"ensure_indices.{place}=exit"}) as script:
+    with Forked(BUILD, root, **{ENVIRONMENT: f"ensure_indices.{place}=exit"}) as script:
         assert script.wait() == EXIT_STATUS
 
     graph = omnigraph.open(root) if healer == "open" else known

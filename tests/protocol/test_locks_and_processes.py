@@ -20,6 +20,7 @@ from tests.support.books import (
     fingerprint,
     recovery_files,
 )
+from tests.support.forked import Forked
 from tests.support.protocol import (
     BEFORE,
     TABLE_KEYS,
@@ -35,7 +36,6 @@ from tests.support.protocol import (
     write_everywhere,
 )
 from tests.support.seam import internals
-from tests.support.system import Script
 
 AFTER_INSERT = WRITERS["insert"].after
 TOUCH_COMPANY = 'query touch() { update Company set { city: "Graz" } where name = "acme" }'
@@ -121,7 +121,7 @@ with paused_at("ensure_indices.post_phase_b_pre_manifest_commit", "call", tell_a
     ensure_indices(graph)
 print("done", flush=True)
 """
-    with Script(program, root) as script:
+    with Forked(program, root) as script:
         assert script.read_line() == "paused"
         before = fingerprint(root)
 
@@ -297,11 +297,11 @@ graph.is_writable = True
 ensure_indices(graph, tables=["{table_key}"])
 """
         place = "ensure_indices.post_phase_b_pre_manifest_commit=exit"
-        with Script(program, root, **{ENVIRONMENT: place}) as script:
+        with Forked(program, root, **{ENVIRONMENT: place}) as script:
             assert script.wait() == EXIT_STATUS
     assert len(sidecars(root)) == 3
 
-    with Script(OPENER, root) as one, Script(OPENER, root) as other:
+    with Forked(OPENER, root) as one, Forked(OPENER, root) as other:
         assert (one.read_line(), other.read_line()) == ("paused", "paused")
         one.write_line()
         other.write_line()
@@ -332,7 +332,7 @@ print("done", flush=True)
 
 
 def publish_together(root: Path, *, processes: int, publishes: int) -> None:
-    scripts = [Script(PUBLISHER, root, number, publishes) for number in range(processes)]
+    scripts = [Forked(PUBLISHER, root, number, publishes) for number in range(processes)]
     try:
         assert [script.read_line() for script in scripts] == ["ready"] * processes
         for script in scripts:

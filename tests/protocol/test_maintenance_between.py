@@ -12,6 +12,7 @@ from omnigraph.core.failpoint import failpoint
 from omnigraph.history.commits import MAINTENANCE_ACTOR
 from tests.protocol.conftest import NewRoot
 from tests.support.books import assert_settled, books, contents_of
+from tests.support.forked import Forked
 from tests.support.protocol import (
     BEFORE,
     WRITERS,
@@ -22,7 +23,6 @@ from tests.support.protocol import (
     with_extra,
     write_everywhere,
 )
-from tests.support.system import Script
 
 AGE_ANN = 'query touch() { update Person set { age: 31 } where name = "ann" }'
 AGED = frozenset({("ann", 31), ("bob", 40), ("cid", None)})
@@ -64,7 +64,7 @@ with (
 
 def elsewhere(program: str, *arguments: object) -> None:
     """Run a program in a process of its own, to its end."""
-    with Script(program, *arguments) as script:
+    with Forked(program, *arguments) as script:
         assert script.wait() == 0
 
 
@@ -167,7 +167,7 @@ def test_an_update_waits_for_maintenance_that_is_at_work(writer: str, point: str
 def test_an_index_that_lands_over_unpublished_rows_does_not_publish_them(root: Path) -> None:
     writer, reader = omnigraph.open(root), omnigraph.open(root)
     seen: list[str] = []
-    with Script(BUILD_OVER, root) as build:
+    with Forked(BUILD_OVER, root) as build:
         assert build.read_line() == "paused"
 
         def let_the_index_land() -> None:
@@ -200,7 +200,7 @@ def test_an_index_that_lands_over_unpublished_rows_does_not_publish_them(root: P
 @pytest.mark.case("engine", 321)
 def test_a_compaction_over_unpublished_rows_of_the_dead_is_undone_with_them(root_for: NewRoot) -> None:
     root = root_for("upkeep")
-    with Script(UPKEEP_IN_STEPS, root, "upkeep.post_compact_pre_index") as upkeep:
+    with Forked(UPKEEP_IN_STEPS, root, "upkeep.post_compact_pre_index") as upkeep:
         assert upkeep.read_line() == "paused"  # its sidecar is written, nothing has moved
         with stopped(root, "update", "write.post_finalize_pre_publisher=") as writer:
             upkeep.write_line()
@@ -236,7 +236,7 @@ _UPDATED = {
 def test_upkeep_never_publishes_what_another_writer_has_not(finishes: bool, root_for: NewRoot) -> None:
     root = root_for("upkeep")
     before = {**BEFORE, "Person": BEFORE["Person"] | {("dan", 50)}}
-    with Script(UPKEEP_IN_STEPS, root, "upkeep.post_phase_b_pre_manifest_commit") as upkeep:
+    with Forked(UPKEEP_IN_STEPS, root, "upkeep.post_phase_b_pre_manifest_commit") as upkeep:
         assert upkeep.read_line() == "paused"
         with stopped(root, "update", "write.post_finalize_pre_publisher=") as writer:
             upkeep.write_line()

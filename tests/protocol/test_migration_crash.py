@@ -15,9 +15,9 @@ from omnigraph.history.identity import identity_of
 from omnigraph.history.legacy_lineage import LEGACY_COMMITS
 from omnigraph.history.manifest_rows import MANIFEST_DIR
 from tests.support.engine import copy_of
+from tests.support.forked import Forked
 from tests.support.older_graphs import FEATURE_COMMITS, MAIN_COMMITS, OlderGraph, write_older_graph
 from tests.support.protocol import sidecars
-from tests.support.system import Script
 
 OPEN = "import sys, omnigraph; omnigraph.open(sys.argv[1]).close(); print('done')"
 OPEN_AND_WAIT = """
@@ -100,7 +100,7 @@ def assert_whole(root: Path) -> None:
 
 def killed(program: str, root: Path, place: str) -> None:
     """Run a program that dies at a place, as `kill -9` would end it."""
-    with Script(program, root, **{ENVIRONMENT: f"{place}=exit"}) as script:
+    with Forked(program, root, **{ENVIRONMENT: f"{place}=exit"}) as script:
         assert script.wait() == EXIT_STATUS, f"nobody came to {place}"
 
 
@@ -147,7 +147,7 @@ def test_a_write_killed_in_the_migration_of_its_branch_is_settled(
 ) -> None:
     root = copy_of(templates[3], tmp_path / "graph")
     omnigraph.open(root).close()
-    with Script(WRITE_AND_DIE, root, place) as script:
+    with Forked(WRITE_AND_DIE, root, place) as script:
         assert script.wait() == EXIT_STATUS
     assert len(sidecars(root)) == 1
 
@@ -171,7 +171,7 @@ def test_two_processes_open_an_older_graph_at_once(
 ) -> None:
     root = copy_of(templates[stamp], tmp_path / "graph")
 
-    with Script(OPEN, root) as one, Script(OPEN, root) as other:
+    with Forked(OPEN, root) as one, Forked(OPEN, root) as other:
         assert (one.read_line(), other.read_line()) == ("done", "done")
         assert (one.wait(), other.wait()) == (0, 0)
 
@@ -194,9 +194,9 @@ def test_one_that_stops_in_a_step_is_waited_for_and_one_that_dies_is_not(
     is_killed: bool,
 ) -> None:
     root = copy_of(templates[stamp], tmp_path / "graph")
-    with Script(OPEN_AND_WAIT, root, place) as stopped:
+    with Forked(OPEN_AND_WAIT, root, place) as stopped:
         assert stopped.read_line() == "paused"
-        with Script(OPEN, root) as other:
+        with Forked(OPEN, root) as other:
             if is_killed:
                 stopped.end()
             else:

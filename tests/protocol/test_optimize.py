@@ -10,6 +10,7 @@ from omnigraph.core.failpoint import ENVIRONMENT, EXIT_STATUS, failpoint
 from omnigraph.history.commits import MAINTENANCE_ACTOR
 from tests.protocol.conftest import NewRoot
 from tests.support.books import assert_settled, books, contents_of
+from tests.support.forked import Forked
 from tests.support.protocol import (
     BEFORE,
     TABLE_KEYS,
@@ -21,7 +22,6 @@ from tests.support.protocol import (
     with_extra,
     write_everywhere,
 )
-from tests.support.system import Script
 
 AFTER_UPDATE = WRITERS["update"].after
 OPTIMIZE = """
@@ -104,7 +104,7 @@ class Started:
 
     def __init__(self, root: Path) -> None:
         self._stopped = stopped(root, "update", "write.post_finalize_pre_publisher=")
-        self._script: Script | None = None
+        self._script: Forked | None = None
 
     def __enter__(self) -> "Started":
         return self
@@ -133,7 +133,7 @@ def test_what_others_publish_meanwhile_lies_below_and_nothing_is_left_out(root_f
     graph = omnigraph.open(root)
 
     def write_elsewhere() -> None:
-        with Script(WRITE, root) as script:
+        with Forked(WRITE, root) as script:
             assert script.wait() == 0
 
     with failpoint("optimize.post_sidecar_pre_compact", call=write_elsewhere):
@@ -200,7 +200,7 @@ def _publish_head(graph: omnigraph.Graph, table_key: str) -> None:
 @pytest.mark.case("engine", 148)
 def test_optimize_beside_writers_loses_and_invents_no_row(root_for: NewRoot) -> None:
     root = root_for("optimize")
-    with Script(CROWD, root) as crowd, omnigraph.open(root) as graph:
+    with Forked(CROWD, root) as crowd, omnigraph.open(root) as graph:
         assert crowd.read_line() == "ready"
         crowd.write_line()
         commits = sum(optimized(graph) for _ in range(6))
@@ -249,7 +249,7 @@ say("done")
 @pytest.mark.parametrize("place", ["optimize.post_sidecar_pre_compact", "optimize.post_table"])
 def test_a_program_that_dies_leaves_a_graph_for_readers(place: str, root_for: NewRoot) -> None:
     root = root_for("optimize")
-    with Script(OPTIMIZE, root, **{ENVIRONMENT: f"{place}=exit"}) as script:
+    with Forked(OPTIMIZE, root, **{ENVIRONMENT: f"{place}=exit"}) as script:
         assert script.wait() == EXIT_STATUS
 
     with omnigraph.open(root, mode="ro") as reader:

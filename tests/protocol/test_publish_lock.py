@@ -16,9 +16,9 @@ from omnigraph.core.failpoint import failpoint
 from omnigraph.graph.graph import Graph
 from omnigraph.wire.error_document import error_document
 from tests.support.books import assert_reopening_changes_nothing
+from tests.support.forked import Forked
 from tests.support.protocol import sidecars, write_everywhere
 from tests.support.seam import internals
-from tests.support.system import Script
 
 ADD_DAN = 'query add() { insert Person { name: "dan" } }'
 HELD = "another process holds the publish lock of branch 'main'"
@@ -68,9 +68,9 @@ def graph(root: Path) -> Iterator[Graph]:
 
 
 @pytest.fixture
-def held(root: Path) -> Iterator[Script]:
+def held(root: Path) -> Iterator[Forked]:
     """A stopped process that holds the publish lock of main."""
-    with Script(HOLDER, root / publish_lock_file("main")) as holder:
+    with Forked(HOLDER, root / publish_lock_file("main")) as holder:
         assert holder.read_line() == "True"
         holder.stop()
         yield holder
@@ -78,7 +78,7 @@ def held(root: Path) -> Iterator[Script]:
 
 @pytest.mark.case("engine", 425)
 def test_a_publish_that_is_taken_back_is_on_no_other_branch(graph: Graph, root: Path) -> None:
-    with Script(SYNC_THAT_FAILS_LATE, root) as script:
+    with Forked(SYNC_THAT_FAILS_LATE, root) as script:
         assert script.read_line() == "paused"
         assert "dan" in names(graph, "Person"), "a publish is visible before it is synced"
         for build in (lambda: graph.merge("main", into="june"), lambda: graph.create_branch("july")):
@@ -131,7 +131,7 @@ def test_a_merge_of_no_branch_makes_no_lock_file(graph: Graph, root: Path) -> No
     ids=["merge", "create_branch"],
 )
 def test_nobody_builds_on_a_branch_whose_publish_lock_is_held(
-    build: Callable[[Graph], object], graph: Graph, held: Script, root: Path
+    build: Callable[[Graph], object], graph: Graph, held: Forked, root: Path
 ) -> None:
     with pytest.raises(ConflictError, match=HELD) as caught:
         build(graph)
@@ -145,7 +145,7 @@ def test_nobody_builds_on_a_branch_whose_publish_lock_is_held(
 @pytest.mark.case("engine", 322)
 @pytest.mark.case("engine", 426)
 def test_a_write_that_gets_no_publish_lock_lands_when_it_is_free(
-    graph: Graph, held: Script, root: Path, caplog: pytest.LogCaptureFixture
+    graph: Graph, held: Forked, root: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with pytest.raises(ConflictError, match=HELD) as caught:
         add(graph, "late")

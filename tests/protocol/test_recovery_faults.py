@@ -17,9 +17,9 @@ from omnigraph.history.commits import RECOVERY_ACTOR
 from omnigraph.history.identity import MAIN, MAIN_BRANCH
 from omnigraph.history.manifest_rows import PublishedPin
 from tests.support.books import assert_reopening_changes_nothing, assert_settled, books
+from tests.support.forked import Forked
 from tests.support.protocol import BEFORE, WRITERS, give_up, killed, sidecars, with_extra, write_everywhere
 from tests.support.seam import internals
-from tests.support.system import Script
 
 OPEN = "import sys, omnigraph; omnigraph.open(sys.argv[1])"
 STEPS_BACK = (
@@ -202,7 +202,7 @@ def test_the_audit_names_the_recovery_and_not_the_commit_that_followed_it(root: 
 
 
 def _open_killed_at(root: Path, step: str) -> None:
-    with Script(OPEN, root, **{ENVIRONMENT: f"{step}=exit"}) as script:
+    with Forked(OPEN, root, **{ENVIRONMENT: f"{step}=exit"}) as script:
         assert script.wait() == EXIT_STATUS
 
 
@@ -217,7 +217,7 @@ graph.is_writable = True
 ensure_indices(graph, tables=["node:Person"])
 """
     place = "ensure_indices.post_phase_b_pre_manifest_commit=exit"
-    with Script(program, root, **{ENVIRONMENT: place}) as script:
+    with Forked(program, root, **{ENVIRONMENT: place}) as script:
         assert script.wait() == EXIT_STATUS
 
 

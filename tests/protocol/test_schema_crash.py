@@ -15,9 +15,9 @@ from omnigraph.core.failpoint import ENVIRONMENT, EXIT_STATUS
 from omnigraph.graph.graph import Graph
 from tests.protocol.conftest import NewRoot
 from tests.support.books import assert_reopening_changes_nothing, recovery_files
+from tests.support.forked import Forked
 from tests.support.protocol import BEFORE, EVOLVED, SCHEMA, records
 from tests.support.seam import internals
-from tests.support.system import Script
 
 TOWN = SCHEMA + "\nnode Town {\n    name: String @key\n}\n\nedge In: Company -> Town\n"
 HUMAN = (
@@ -123,7 +123,7 @@ ACTS: dict[str, Callable[[Graph, str | None], object]] = {
 
 def killed_at(root: Path, act: str, branch: str | None, point: str) -> None:
     """Do something in a process that ends at a place."""
-    with Script(_PROGRAM, root, act, branch or "", **{ENVIRONMENT: f"{point}=exit"}) as script:
+    with Forked(_PROGRAM, root, act, branch or "", **{ENVIRONMENT: f"{point}=exit"}) as script:
         assert script.wait() == EXIT_STATUS, f"{act} did not come to {point}"
 
 
@@ -299,7 +299,7 @@ def test_a_killed_merge_brings_schema_and_rows_or_neither(
         assert target.commit is not None
     before = look(root, into)
 
-    with Script(_MERGE, root, into or "main", **{ENVIRONMENT: f"{point}=exit"}) as script:
+    with Forked(_MERGE, root, into or "main", **{ENVIRONMENT: f"{point}=exit"}) as script:
         assert script.wait() == EXIT_STATUS, f"the merge did not come to {point}"
     omnigraph.open(root).close()
 

@@ -15,9 +15,9 @@ from omnigraph.core.failpoint import ENVIRONMENT, EXIT_STATUS, InjectedFault, fa
 from omnigraph.storage.control.durability import Durability, Syncer, SyncFailed
 from omnigraph.storage.files.version_file import version_file_name
 from tests.support.books import assert_reopening_changes_nothing, assert_settled, books, contents_of
+from tests.support.forked import Forked
 from tests.support.protocol import BEFORE, WRITERS, Contents, give_up, sidecars, with_extra, write_everywhere
 from tests.support.seam import internals, patched
-from tests.support.system import Script
 
 AFTER = WRITERS["insert"].after
 OPEN = "import sys, omnigraph; omnigraph.open(sys.argv[1])"
@@ -332,7 +332,7 @@ def hollow(root: Path, table_key: str) -> None:
 def test_a_quarantine_that_is_killed_is_taken_up_by_the_next_open(place: str, root: Path) -> None:
     give_up(root, "insert", "P2")
     hollow(root, "edge:Knows")
-    with Script(OPEN, root, **{ENVIRONMENT: f"{place}=exit"}) as script:
+    with Forked(OPEN, root, **{ENVIRONMENT: f"{place}=exit"}) as script:
         assert script.wait() == EXIT_STATUS
 
     with omnigraph.open(root) as graph:

@@ -7,7 +7,7 @@ import pytest
 
 from omnigraph.operations.verify.report import VerifyReport
 from omnigraph.operations.verify.verify import verify_place
-from tests.support.system import Script
+from tests.support.forked import Forked
 
 ROUNDS = 10
 WRITING = """
@@ -44,7 +44,7 @@ def test_nothing_is_wrong_while_another_process_writes(root: Path) -> None:
             reports.append(verify_place(str(root), deep=len(reports) % 2 == 0))
 
     verifying = threading.Thread(target=verify)
-    with Script(WRITING, root, ROUNDS) as script:
+    with Forked(WRITING, root, ROUNDS) as script:
         verifying.start()
         try:
             assert script.read_line() == "done"

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Self
 
-from tests.support.system import Script
+from tests.support.forked import Forked
 
 LEASE_S = 1.0
 
@@ -141,7 +141,7 @@ class Host:
 
     def __init__(self, settings: Mapping[str, str], *, name: str = "", lifetime_s: float = LEASE_S) -> None:
         """Start it; it opens nothing before it is told to, and runs no lost race again by itself."""
-        self._script = Script(_PROGRAM, lifetime_s, name, **{"OMNIGRAPH_WRITE_RETRY": "0", **settings})
+        self._script = Forked(_PROGRAM, lifetime_s, name, **{"OMNIGRAPH_WRITE_RETRY": "0", **settings})
         self._is_ready = False
 
     def __enter__(self) -> Self:
@@ -180,8 +180,7 @@ class Host:
     def stop_inside(self, do: str, **options: object) -> None:
         """Ask for something that stops the process on the way, and wait until it has."""
         self.tell(do, **options)
-        _, status = os.waitpid(self._script.pid, os.WUNTRACED)
-        assert os.WIFSTOPPED(status), "the host ended instead of stopping"
+        self._script.wait_until_stopped()
 
     def kill(self) -> None:
         """End it as a power switch would."""

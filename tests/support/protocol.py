@@ -17,7 +17,7 @@ from omnigraph.commit.sidecar import RECOVERY_DIR
 from omnigraph.core.errors import RecoveryRequired
 from omnigraph.core.failpoint import ENVIRONMENT, EXIT_STATUS, failpoint
 from omnigraph.graph.graph import Graph
-from tests.support.system import Script
+from tests.support.forked import Forked
 
 SCHEMA = """\
 node Person {
@@ -77,7 +77,8 @@ def new_graph(root: Path) -> Graph:
 
 def new_due_graph(root: Path) -> None:
     """Create the same graph with a table of people that the next commit makes due for upkeep."""
-    with new_graph(root) as graph:
+    new_graph(root).close()
+    with omnigraph.open(root, durability="process") as graph:  # what is copied need not be synced
         while graph.snapshot().entry("node:Person").version < UPKEEP_INTERVAL - 1:
             graph.mutate('query touch() { update Person set { age: 30 } where name = "ann" }')
 
@@ -387,7 +388,7 @@ def paused_at(name: str, action: str, call: Callable[[], None]) -> Iterator[None
 
 def killed(root: Path, writer: str, point: str) -> None:
     """Run a writer in a process that ends at a place, at once, as `kill -9` would end it."""
-    with Script(_PROGRAM, root, writer, **{ENVIRONMENT: f"{point}exit"}) as script:
+    with Forked(_PROGRAM, root, writer, **{ENVIRONMENT: f"{point}exit"}) as script:
         assert script.wait() == EXIT_STATUS, f"{writer} did not come to {point}"
 
 
@@ -400,10 +401,10 @@ def give_up(root: Path, writer: str, point: str) -> None:
 
 
 @contextmanager
-def stopped(root: Path, writer: str, point: str, **environment: str) -> Iterator[Script]:
+def stopped(root: Path, writer: str, point: str, **environment: str) -> Iterator[Forked]:
     """Run a writer in a process that waits at a place until `go_on`, or until it is killed."""
     name, _, skip = point.partition("=")
-    with Script(_PROGRAM, root, writer, name, f"{skip}call", **environment) as script:
+    with Forked(_PROGRAM, root, writer, name, f"{skip}call", **environment) as script:
         assert script.read_line() == "paused", f"{writer} did not come to {point}"
         yield script
 
@@ -420,13 +421,13 @@ class WarmWriter:
     """A writer process for many graphs in turn: it stops and goes on, and starts once."""
 
     def __init__(self) -> None:
-        self._script: Script | None = None
+        self._script: Forked | None = None
 
     @contextmanager
     def stopped(self, root: Path, writer: str, point: str) -> Iterator[None]:
         """Let it write and wait at a place; at the end of the block it goes on, and is waited for."""
         name, _, skip = point.partition("=")
-        script, self._script = self._script or Script(_WARM_PROGRAM), None
+        script, self._script = self._script or Forked(_WARM_PROGRAM), None
         try:
             script.write_line(json.dumps([str(root), writer, name, f"{skip}call"]))
             assert script.read_line() == "paused", f"{writer} did not come to {point}"
@@ -444,7 +445,7 @@ class WarmWriter:
             self._script.end()
 
 
-def go_on(script: Script) -> None:
+def go_on(script: Forked) -> None:
     """Let a stopped writer finish, and wait until it has."""
     script.write_line()
     assert script.read_line() == "done"

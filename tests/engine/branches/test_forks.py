@@ -23,9 +23,9 @@ from tests.engine.branches.steps import (
     set_age,
 )
 from tests.support.engine import foreign, reopen
+from tests.support.forked import Forked
 from tests.support.protocol import paused_at
 from tests.support.seam import internals
-from tests.support.system import Script
 
 FIRST_WRITE = """
 import sys
@@ -83,7 +83,7 @@ def test_of_two_first_writers_one_wins_and_the_other_drops_its_fork(graph: Graph
     environment = {"OMNIGRAPH_FAILPOINTS": ""}
 
     def rival() -> None:
-        with Script(FIRST_WRITE, graph.uri, "rival", **environment) as script:
+        with Forked(FIRST_WRITE, graph.uri, "rival", **environment) as script:
             assert script.read_line() == "done"
             assert script.wait() == 0
 
@@ -127,7 +127,7 @@ def test_a_killed_first_write_is_finished_or_dropped(
     graph: Graph, place: str, lands: bool, forks: int, reopened: bool
 ) -> None:
     graph.create_branch("june")
-    with Script(FIRST_WRITE, graph.uri, "killed", OMNIGRAPH_FAILPOINTS=f"{place}=exit") as script:
+    with Forked(FIRST_WRITE, graph.uri, "killed", OMNIGRAPH_FAILPOINTS=f"{place}=exit") as script:
         assert script.wait() == EXIT_STATUS
 
     if reopened:
@@ -147,7 +147,7 @@ def test_a_killed_first_write_is_finished_or_dropped(
 @pytest.mark.case("engine", 101)
 def test_a_leftover_goes_when_it_is_old_enough(graph: Graph) -> None:
     graph.create_branch("june")
-    with Script(
+    with Forked(
         FIRST_WRITE, graph.uri, "killed", OMNIGRAPH_FAILPOINTS="fork.post_create_pre_stage=exit"
     ) as script:
         assert script.wait() == EXIT_STATUS
@@ -170,7 +170,7 @@ def test_a_leftover_goes_when_it_is_old_enough(graph: Graph) -> None:
 @pytest.mark.parametrize("place", ["fork.before_classify", "fork.before_reclaim"])
 def test_doubt_keeps_every_fork(graph: Graph, place: str) -> None:
     graph.create_branch("june")
-    with Script(
+    with Forked(
         FIRST_WRITE, graph.uri, "killed", OMNIGRAPH_FAILPOINTS="fork.post_create_pre_stage=exit"
     ) as script:
         assert script.wait() == EXIT_STATUS
@@ -211,7 +211,7 @@ data = b'{"type": "Person", "data": {"name": "new"}}\\n'
 data += b'{"edge": "Knows", "from": "new", "to": "ann", "data": {"id": "k3"}}\\n'
 og.open(sys.argv[1]).load(data, "append", branch="june")
 """
-    with Script(program, graph.uri, OMNIGRAPH_FAILPOINTS=f"{place}=exit") as script:
+    with Forked(program, graph.uri, OMNIGRAPH_FAILPOINTS=f"{place}=exit") as script:
         assert script.wait() == EXIT_STATUS
 
     with reopen(graph) as healed:
@@ -240,9 +240,9 @@ graph.mutate('query q() { insert Person { name: "new" } }', branch=sys.argv[2])
 """
     # Both have opened the graph before either leaves anything: a second open would heal the first.
     environment = {"OMNIGRAPH_FAILPOINTS": "write.post_finalize_pre_publisher=exit"}
-    with Script(program, graph.uri, "main", **environment) as main:
+    with Forked(program, graph.uri, "main", **environment) as main:
         assert main.read_line() == "open"
-        with Script(program, graph.uri, "june", **environment) as june:
+        with Forked(program, graph.uri, "june", **environment) as june:
             assert june.read_line() == "open"
             for script in (main, june):
                 script.write_line()

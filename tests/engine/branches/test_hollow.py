@@ -11,9 +11,9 @@ from omnigraph.history.manifest_rows import MANIFEST_DIR
 from omnigraph.storage.files.version_file import version_file_name
 from tests.engine.branches.steps import insert, names, owners
 from tests.support.engine import reopen
+from tests.support.forked import Forked
 from tests.support.hollow import DAMAGES, lose_notes
 from tests.support.seam import internals
-from tests.support.system import Script
 
 WRITE = """
 import sys
@@ -24,7 +24,7 @@ each_damage = pytest.mark.parametrize("damage", DAMAGES)
 
 
 def cut(graph: Graph, place: str) -> None:
-    with Script(WRITE, graph.uri, OMNIGRAPH_FAILPOINTS=f"{place}=exit") as script:
+    with Forked(WRITE, graph.uri, OMNIGRAPH_FAILPOINTS=f"{place}=exit") as script:
         assert script.wait() == EXIT_STATUS
 
 

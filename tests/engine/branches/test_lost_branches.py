@@ -22,8 +22,8 @@ from omnigraph.storage.control.local_files import LocalFiles
 from tests.engine.branches.steps import insert, manifest_refs, names, refs
 from tests.engine.branches.test_forks import FIRST_WRITE
 from tests.support.engine import reopen
+from tests.support.forked import Forked
 from tests.support.seam import internals, patched
-from tests.support.system import Script
 
 
 def left_by_a_dead_writer(graph: Graph) -> None:
@@ -31,7 +31,7 @@ def left_by_a_dead_writer(graph: Graph) -> None:
     graph.create_branch("june")
     insert(graph, "first", "june")
     place = "write.post_table_commit=exit"
-    with Script(FIRST_WRITE, graph.uri, "killed", OMNIGRAPH_FAILPOINTS=place) as script:
+    with Forked(FIRST_WRITE, graph.uri, "killed", OMNIGRAPH_FAILPOINTS=place) as script:
         assert script.wait() == EXIT_STATUS
 
 
@@ -149,7 +149,7 @@ og.open(sys.argv[1]).delete_branch("june")
 """
 
     def delete() -> None:
-        with Script(program, graph.uri) as script:
+        with Forked(program, graph.uri) as script:
             assert script.wait() == 0
 
     with failpoint("branch_create.control_ack_lost", "call", delete):
@@ -176,7 +176,7 @@ def test_damage_beside_a_dead_writer_is_the_trouble_of_its_branch(
     insert(graph, "first", "june")
     root = Path(graph.uri)
     published = min(root.glob(VICTIMS[victim]))
-    with Script(FIRST_WRITE, graph.uri, "killed", OMNIGRAPH_FAILPOINTS=f"{place}=exit") as script:
+    with Forked(FIRST_WRITE, graph.uri, "killed", OMNIGRAPH_FAILPOINTS=f"{place}=exit") as script:
         assert script.wait() == EXIT_STATUS
     (sidecar,) = (root / "__recovery").glob("*.json")
     content = published.read_bytes()
@@ -232,7 +232,7 @@ except og.AlreadyExistsError:
 else:
     print("made", flush=True)
 """
-    with Script(program, graph.uri) as one, Script(program, graph.uri) as other:
+    with Forked(program, graph.uri) as one, Forked(program, graph.uri) as other:
         for script in (one, other):
             assert script.read_line() == "open"
         for script in (one, other):
@@ -261,7 +261,7 @@ try:
 except og.OmnigraphError as error:
     print(f"{type(error).__name__}: {error}", flush=True)
 """
-    with Script(program, graph.uri) as writer:
+    with Forked(program, graph.uri) as writer:
         assert writer.read_line() == "paused"
         graph.delete_branch("june")
         writer.write_line()
@@ -295,7 +295,7 @@ else:
     said: list[str] = []
 
     def rival() -> None:
-        with Script(program, graph.uri) as script:
+        with Forked(program, graph.uri) as script:
             said.append(script.read_line())
             assert script.wait() == 0
 

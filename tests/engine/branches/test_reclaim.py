@@ -9,8 +9,8 @@ from omnigraph.graph.graph import Graph
 from omnigraph.history.branches import mint_ref
 from tests.engine.branches.steps import insert, names, owners, refs, set_age
 from tests.engine.branches.test_forks import FIRST_WRITE
+from tests.support.forked import Forked
 from tests.support.seam import internals
-from tests.support.system import Script
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_a_fork_that_a_branch_shows_stays(graph: Graph) -> None:
 def test_a_fork_that_a_sidecar_names_stays(graph: Graph) -> None:
     graph.create_branch("june")
     place = "write.post_sidecar_pre_commit=exit"
-    with Script(FIRST_WRITE, graph.uri, "killed", OMNIGRAPH_FAILPOINTS=place) as script:
+    with Forked(FIRST_WRITE, graph.uri, "killed", OMNIGRAPH_FAILPOINTS=place) as script:
         assert script.wait() == EXIT_STATUS
     (named,) = refs(graph, "node:Person")
 

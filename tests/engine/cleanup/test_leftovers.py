@@ -27,8 +27,8 @@ from tests.engine.branches.steps import insert, manifest_refs, names, refs
 from tests.engine.branches.test_forks import FIRST_WRITE
 from tests.engine.cleanup.steps import DAY_S, PERSON, later, row, shown, update, versions
 from tests.support.engine import files, pins, reopen, table_path
+from tests.support.forked import Forked
 from tests.support.seam import internals
-from tests.support.system import Script
 
 GRACE_S = ORPHAN_GRACE_S + 60.0
 
@@ -218,7 +218,7 @@ def test_a_note_that_names_what_no_task_writes_stops_everything(graph: Graph) ->
 @pytest.mark.case("engine", 300)
 def test_leftover_forks_of_a_live_branch_go_when_they_are_old(graph: Graph) -> None:
     graph.create_branch("june")
-    with Script(
+    with Forked(
         FIRST_WRITE, graph.uri, "killed", OMNIGRAPH_FAILPOINTS="fork.post_create_pre_stage=exit"
     ) as script:
         assert script.wait() == EXIT_STATUS

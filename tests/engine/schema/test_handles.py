@@ -13,8 +13,8 @@ from omnigraph.history.contract import SCHEMA_FILES
 from tests.engine.schema.test_races import meanwhile
 from tests.engine.schema.world import EMAIL, TEAM, replaced, team
 from tests.support.engine import assert_settled, files, foreign, ndjson, node, reopen, rows
+from tests.support.forked import Forked
 from tests.support.queries import mutation
-from tests.support.system import Script
 
 SET_EMAIL = mutation('update Person set { email: "a@x.org" } where name = "ann"')
 ASK_EMAIL = 'query q() { match { $p: Person { name: "ann" } } return { $p.email } }'
@@ -44,7 +44,7 @@ print(graph.query(ask % "phone").to_pylist(), flush=True)
 @pytest.mark.case("engine", 254)
 @pytest.mark.case("engine", 545)
 def test_another_process_goes_by_the_new_schema_at_its_next_query_and_write(graph: Graph) -> None:
-    with Script(_OTHER, graph.uri) as other:
+    with Forked(_OTHER, graph.uri) as other:
         assert other.read_line() == "[{'p.score': 1.5}]"
         graph.apply_schema(EMAIL, index=False)
         graph.mutate(SET_EMAIL)

@@ -21,7 +21,7 @@ from omnigraph.graph.graph import Graph
 from tests.engine.schema.test_races import meanwhile
 from tests.engine.schema.world import EMAIL, TEAM, field_ids, replaced, team
 from tests.support.engine import assert_settled, chain, files, foreign, reopen, rows
-from tests.support.system import Script
+from tests.support.forked import Forked
 
 CITY = TEAM + "node City { name: String @key }\n"
 NO_SCORE = replaced("    score: F32?\n", "")
@@ -111,7 +111,7 @@ def test_the_lock_of_a_dead_process_is_taken(graph: Graph) -> None:
         "reopen(Path(sys.argv[1])).apply_schema(EMAIL, index=False)"
     )
     place = {ENVIRONMENT: "schema_apply.post_lock_pre_plan=exit"}
-    with Script(program, graph.uri, **place) as script:
+    with Forked(program, graph.uri, **place) as script:
         assert script.wait() == EXIT_STATUS
     assert json.loads(lock_of(graph).read_text())["pid"] == script.pid
 

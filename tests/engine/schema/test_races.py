@@ -13,8 +13,8 @@ from omnigraph.graph.graph import Graph
 from tests.engine.schema.test_steps import KINDS
 from tests.engine.schema.world import EMAIL, PEOPLE, TEAM, Pins, replaced, team
 from tests.support.engine import assert_settled, chain, contents, foreign, ndjson, node, reopen, rows
+from tests.support.forked import Forked
 from tests.support.queries import mutation
-from tests.support.system import Script
 
 LIKES = TEAM + "edge Likes: Person -> Company\n"
 NO_WORK = replaced("edge WorksAt: Person -> Company\n", "")
@@ -307,7 +307,7 @@ for line in sys.stdin:
 @pytest.mark.slow
 @pytest.mark.case("engine", 547)
 def test_processes_that_change_one_schema_each_land(graph: Graph) -> None:
-    with Script(_APPLIER, graph.uri) as one, Script(_APPLIER, graph.uri) as other:
+    with Forked(_APPLIER, graph.uri) as one, Forked(_APPLIER, graph.uri) as other:
         assert (one.read_line(), other.read_line()) == ("open", "open")
         for number in range(3):
             one.write_line(f"a{number}")

@@ -21,11 +21,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache
 from itertools import pairwise
-from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
-from multiprocessing.context import ForkServerContext
 from time import monotonic
 from typing import TYPE_CHECKING, Literal
 
@@ -35,6 +32,7 @@ from omnigraph.core.errors import ConflictError, OmnigraphError, RecoveryRequire
 from omnigraph.storage.control.durability import Durability
 from omnigraph.storage.control.object_store import open_adapter
 from omnigraph.storage.control.uri import GraphRoot
+from tests.support.forked import server
 from tests.support.seam import internals
 
 if TYPE_CHECKING:
@@ -181,13 +179,6 @@ class _Worker:
 # In the process of the test
 
 
-@cache
-def context() -> ForkServerContext:
-    made = get_context("forkserver")
-    made.set_forkserver_preload(["tests.protocol.crash.preloaded"])
-    return made
-
-
 @dataclass(slots=True)
 class Tally:
     """What happened in a run."""
@@ -206,8 +197,8 @@ class _Host:
     """One process, and everything that it has said."""
 
     def __init__(self, settings: Mapping[str, str], uri: str, name: str, seed: int) -> None:
-        self.pipe, other = context().Pipe()
-        self.process = context().Process(
+        self.pipe, other = server().Pipe()
+        self.process = server().Process(
             target=work, args=(dict(settings), uri, name, seed, other), daemon=True
         )
         self.process.start()

@@ -5,21 +5,17 @@ What it says crosses a pipe, so that everything said before a SIGKILL is still r
 
 import json
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import cache
-from multiprocessing import get_context
 from multiprocessing.connection import Connection
-from multiprocessing.context import ForkServerContext
-from multiprocessing.forkserver import ensure_running
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
 from tests.models.dag.steps import Step
 from tests.models.histories.operations import Operation
+from tests.support.forked import server
 
 if TYPE_CHECKING:
     from omnigraph.graph.graph import Graph
@@ -110,7 +106,7 @@ class WriterProcess:
     """The parent's end of a writer; it waits for `begin` before it opens the graph."""
 
     def __init__(self, root: Path, *, durability: str = "full") -> None:
-        context = _server()
+        context = server()
         self.pipe, theirs = context.Pipe()
         self._process = context.Process(target=_run, args=(theirs, str(root), durability), daemon=True)
         self._process.start()
@@ -158,23 +154,6 @@ class WriterProcess:
         self.pipe.close()
         self._process.close()
         return said
-
-
-@cache
-def _server() -> ForkServerContext:
-    """Start the process that writers are forked from: importing everything anew takes a second each time."""
-    context = get_context("forkserver")
-    context.set_forkserver_preload(["tests.protocol.crash.preloaded"])
-    before = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))  # the server looks nowhere else
-    try:
-        ensure_running()
-    finally:
-        if before is None:
-            del os.environ["PYTHONPATH"]
-        else:
-            os.environ["PYTHONPATH"] = before
-    return context
 
 
 def _run(pipe: Connection, root: str, durability: str) -> None:

@@ -11,8 +11,8 @@ from omnigraph.operations.clone.clone import clone
 from omnigraph.storage.control.uri import GraphRoot
 from tests.engine.clone.steps import DELETE, EDGES, INSERT, PERSONS, SCHEMA, UPDATE, persons, shown, shown_at
 from tests.support.engine import new_graph
+from tests.support.forked import Forked
 from tests.support.s3 import new_root
-from tests.support.system import Script
 
 pytestmark = [pytest.mark.slow, pytest.mark.case("engine", 527)]
 
@@ -109,7 +109,7 @@ def test_a_run_that_was_killed_goes_on_from_the_objects_that_are_there(
     source: str, root: GraphRoot, tmp_path: Path
 ) -> None:
     for point in ("clone.before_file=skip:12,exit", "clone.post_control_pre_manifest=exit"):
-        with Script(RUN, source, root.uri, **{ENVIRONMENT: point}) as script:
+        with Forked(RUN, source, root.uri, **{ENVIRONMENT: point}) as script:
             assert script.wait() == EXIT_STATUS
         for mode in ("ro", "rw"):
             with pytest.raises(CloneUnfinished):
@@ -121,7 +121,7 @@ def test_a_run_that_was_killed_goes_on_from_the_objects_that_are_there(
 
     assert (copied, result.files_copied) == ([], 1)  # the last file alone
     assert shown_at(root.uri) == shown_at(source)
-    with Script(
+    with Forked(
         RUN, root.uri, tmp_path / "back", **{ENVIRONMENT: "clone.before_file=skip:12,exit"}
     ) as script:
         assert script.wait() == EXIT_STATUS
@@ -132,7 +132,7 @@ def test_a_run_that_was_killed_goes_on_from_the_objects_that_are_there(
 def test_a_copy_in_a_store_is_written_by_two_processes(source: str, root: GraphRoot) -> None:
     clone(source, root.uri)
 
-    with Script(WRITE, root.uri, "one") as one, Script(WRITE, root.uri, "other") as other:
+    with Forked(WRITE, root.uri, "one") as one, Forked(WRITE, root.uri, "other") as other:
         assert (one.wait(), other.wait()) == (0, 0)
 
     with omnigraph.open(root.uri, mode="ro") as graph:

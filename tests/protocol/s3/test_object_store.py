@@ -17,7 +17,7 @@ from omnigraph.storage.control.object_store import ObjectStore, StorageAdapter, 
 from omnigraph.storage.control.probe import probe_store
 from omnigraph.storage.control.uri import GraphRoot
 from tests.support.adapter_contract import AdapterContract
-from tests.support.system import Script
+from tests.support.forked import Forked
 
 pytestmark = pytest.mark.slow
 
@@ -109,7 +109,7 @@ def take(adapter: StorageAdapter, boot_clock: Callable[[], float] = lambda: 0.0)
 
 
 def test_the_next_writer_takes_over_from_a_killed_one(root: GraphRoot, adapter: StorageAdapter) -> None:
-    with Script(HOLD, root.uri) as first:
+    with Forked(HOLD, root.uri) as first:
         assert first.read_line() == "1"
         with pytest.raises(WriterLeaseHeld, match=f"held by here \\(pid {first.pid}\\)"):
             take(adapter)

@@ -7,10 +7,10 @@ import pytest
 import omnigraph
 from omnigraph.core.failpoint import failpoint
 from omnigraph.graph.graph import Graph
+from tests.support.forked import Forked
 from tests.support.older_graphs import FEATURE_COMMITS, MAIN_COMMITS, write_older_graph
 from tests.support.s3 import settings_of, upload
 from tests.support.seam import internals
-from tests.support.system import Script
 
 pytestmark = pytest.mark.slow
 
@@ -67,7 +67,7 @@ def test_an_older_graph_is_served_and_migrated(stamp: int, place: str, tmp_path:
 def test_two_hosts_migrate_at_once(stamp: int, place: str, tmp_path: Path) -> None:
     uri = upload(write_older_graph(tmp_path / "graph", stamp).root, place)
 
-    with Script(OPEN, uri) as one, Script(OPEN, uri) as other:
+    with Forked(OPEN, uri) as one, Forked(OPEN, uri) as other:
         assert (one.read_line(), other.read_line()) == ("done", "done")
 
     with omnigraph.open(uri) as graph:

@@ -9,8 +9,8 @@ from omnigraph.core.errors import SchemaApplyInProgress
 from omnigraph.core.failpoint import ENVIRONMENT, EXIT_STATUS, failpoint
 from omnigraph.graph.graph import Graph
 from omnigraph.storage.control.uri import GraphRoot
+from tests.support.forked import Forked
 from tests.support.protocol import BEFORE, EVOLVED, SCHEMA, records
-from tests.support.system import Script
 
 pytestmark = [pytest.mark.slow, pytest.mark.case("engine", 557)]
 
@@ -69,7 +69,7 @@ def test_a_killed_change_is_settled_by_another_process(graph: Graph, point: str,
     graph.create_branch("june")
     uri = graph.uri
     graph.close()
-    with Script(APPLY, uri, TOWN, branch, **{ENVIRONMENT: f"{point}=exit"}) as script:
+    with Forked(APPLY, uri, TOWN, branch, **{ENVIRONMENT: f"{point}=exit"}) as script:
         assert script.wait() == EXIT_STATUS
 
     with omnigraph.open(uri) as other:

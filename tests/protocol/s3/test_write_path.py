@@ -36,9 +36,9 @@ from omnigraph.storage.control.uri import GraphRoot
 from omnigraph.storage.control.writers import WRITERS_DIR, Watch, WriterRecord
 from omnigraph.storage.tables.stage import staged_on
 from omnigraph.storage.tables.undo import TableUndo
+from tests.support.forked import Forked
 from tests.support.protocol import BEFORE, SCHEMA, records
 from tests.support.seam import internals, patched
-from tests.support.system import Script
 
 pytestmark = pytest.mark.slow
 
@@ -231,7 +231,7 @@ def test_nobody_is_the_only_writer_of_a_disk(tmp_path: Path, monkeypatch: pytest
 @pytest.mark.case("engine", 461)
 def test_a_killed_writer_of_this_host_is_recovered_at_once(graph: Graph, root: GraphRoot) -> None:
     graph.close()
-    with Script(
+    with Forked(
         DIE, root.uri, ADD_DEE, OMNIGRAPH_FAILPOINTS="write.post_finalize_pre_publisher=exit"
     ) as writer:
         assert writer.wait() == 86
