@@ -32,6 +32,7 @@ from tests.support.protocol import (
     write_everywhere,
 )
 
+pytestmark = pytest.mark.usefixtures("no_syncs")
 PUBLISHED = ("P5", "P6", "P7")
 LAYOUT_KINDS = ("EnsureIndices", "Optimize")
 MUTATION_CASES = {"P0": 157, "P1": 158, "P2": 159, "P3": 160, "P5": 161}

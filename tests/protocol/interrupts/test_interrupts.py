@@ -10,6 +10,7 @@ import pytest
 from tests.protocol.interrupts.play import SIGNALS, interrupted, stage
 from tests.protocol.interrupts.scenes import SCENES, Scene
 
+pytestmark = pytest.mark.usefixtures("no_syncs")
 QUICK = 2  # places of each scene in the quick suite; the seed is fixed
 
 
