@@ -2,22 +2,22 @@
 
 import io
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import httpx
-from moto.moto_server.werkzeug_app import (
-    DomainDispatcherApplication,
-    MotoRequestHandler,
-    create_backend_app,
-)
+from moto.core import DEFAULT_ACCOUNT_ID
+from moto.moto_server.werkzeug_app import MotoRequestHandler, create_backend_app
+from moto.s3.models import S3Backend, s3_backends
 from moto.server import ThreadedMotoServer
 from werkzeug.serving import make_server
 
+import omnigraph
 from omnigraph.storage.control.uri import GraphRoot
+from tests.support.protocol import BEFORE, SCHEMA, records
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -33,12 +33,26 @@ class AtomicServer(ThreadedMotoServer):
     """
 
     def _server_entry(self) -> None:
-        application = one_change_at_a_time(DomainDispatcherApplication(create_backend_app))
+        application = one_change_at_a_time(store_application())
         self._server = make_server(
             self._ip_address, self._port, application, threaded=True, request_handler=MotoRequestHandler
         )
         self._server_ready_event.set()
         self._server.serve_forever()
+
+
+def store_application() -> "WSGIApplication":
+    """Return the store, and the switches of the server under `/moto-api`.
+
+    The server's own application looks through all the services there are at each request.
+    """
+    store, switches = create_backend_app("s3"), create_backend_app("moto_api")
+
+    def dispatch(environ: "WSGIEnvironment", respond: "StartResponse") -> Iterable[bytes]:
+        chosen = switches if environ["PATH_INFO"].startswith("/moto-api") else store
+        return chosen(environ, respond)
+
+    return dispatch
 
 
 def one_change_at_a_time(application: "WSGIApplication") -> "WSGIApplication":
@@ -90,8 +104,57 @@ def new_root(endpoint: str) -> GraphRoot:
     return GraphRoot.parse(f"s3://{bucket}/{PREFIX}")
 
 
+Build = Callable[[str], object]
+_built: dict[Build, GraphRoot] = {}
+
+
+def place(build: Build, root: GraphRoot) -> str:
+    """Put a graph at a root, and return its address: it is built once in a process, and then copied.
+
+    The store lives in this process, so that no object is sent.
+    """
+    if build not in _built:
+        template = GraphRoot.parse(f"s3://{_new_bucket()}/{PREFIX}")
+        build(template.uri)
+        _built[build] = template
+    for name, key in _store().get_bucket(_built[build].bucket).keys.items():
+        _store().put_object(root.bucket, name, key.value)
+    return root.uri
+
+
+def build_people(uri: str) -> None:
+    """Make the small graph of the protocol tests."""
+    with omnigraph.init(uri, SCHEMA) as graph:
+        graph.load(records(BEFORE), "append", index=False)
+
+
+def build_indexed_people(uri: str) -> None:
+    """Make the small graph of the protocol tests, with indexes."""
+    with omnigraph.init(uri, SCHEMA) as graph:
+        graph.load(records(BEFORE), "append")
+
+
+def _new_bucket() -> str:
+    name = f"bucket-{next(BUCKETS)}"
+    _store().create_bucket(name, "us-east-1")
+    return name
+
+
+def _store() -> S3Backend:
+    return s3_backends[DEFAULT_ACCOUNT_ID]["aws"]
+
+
+def stored(folder: Path) -> str:
+    """Put a graph of a local folder into a bucket of its own, without sending it; return its address."""
+    root = GraphRoot.parse(f"s3://{_new_bucket()}/{PREFIX}")
+    for path in folder.rglob("*"):
+        if path.is_file():
+            _store().put_object(root.bucket, f"{PREFIX}/{path.relative_to(folder)}", path.read_bytes())
+    return root.uri
+
+
 def upload(folder: Path, endpoint: str) -> str:
-    """Put a graph of a local folder into a bucket of its own; return its address."""
+    """Send a graph of a local folder to a server in another process; return its address."""
     root = new_root(endpoint)
     with httpx.Client(base_url=f"{endpoint}/{root.bucket}", timeout=120) as client:
         for path in folder.rglob("*"):

@@ -4,11 +4,13 @@ from collections.abc import Iterator
 
 import pytest
 
+import omnigraph
+from omnigraph.graph.graph import Graph
 from omnigraph.storage.control.uri import GraphRoot
-from tests.support.s3 import new_root, s3_server, settings_of
+from tests.support.s3 import build_indexed_people, build_people, new_root, place, s3_server, settings_of
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def endpoint() -> Iterator[str]:
     with s3_server() as address:
         yield address
@@ -19,3 +21,15 @@ def root(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> GraphRoot:
     for name, value in settings_of(endpoint).items():
         monkeypatch.setenv(name, value)
     return new_root(endpoint)
+
+
+@pytest.fixture
+def people_graph(root: GraphRoot) -> Iterator[Graph]:
+    with omnigraph.open(place(build_people, root)) as graph:
+        yield graph
+
+
+@pytest.fixture
+def indexed_graph(root: GraphRoot) -> Iterator[Graph]:
+    with omnigraph.open(place(build_indexed_people, root)) as graph:
+        yield graph

@@ -20,7 +20,7 @@ from omnigraph.storage.tables.handle import ref_file
 from omnigraph.storage.versions.newest import TRUSTED_S
 from tests.engine.cleanup.steps import later, row
 from tests.support.in_process import invoke
-from tests.support.protocol import BEFORE, SCHEMA, records
+from tests.support.s3 import build_people, place
 from tests.support.seam import internals
 
 pytestmark = [pytest.mark.slow, pytest.mark.case("engine", 508)]
@@ -31,8 +31,7 @@ PERSON = "node:Person"
 @pytest.fixture
 def graph(root: GraphRoot, monkeypatch: pytest.MonkeyPatch) -> Iterator[Graph]:
     monkeypatch.setenv("OMNIGRAPH_READER_GRACE", "0")
-    with omnigraph.init(root.uri, SCHEMA) as made:
-        made.load(records(BEFORE), "append", index=False)
+    with omnigraph.open(place(build_people, root)) as made:
         yield made
 
 

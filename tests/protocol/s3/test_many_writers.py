@@ -15,7 +15,7 @@ from omnigraph.storage.control.durability import Durability
 from omnigraph.storage.control.object_store import open_adapter
 from omnigraph.storage.control.uri import GraphRoot
 from tests.support.hosts import Host
-from tests.support.s3 import settings_of
+from tests.support.s3 import place, settings_of
 from tests.support.seam import internals
 
 pytestmark = pytest.mark.slow
@@ -34,12 +34,17 @@ def two(endpoint: str) -> Iterator[Two]:
         yield first, second
 
 
+def three_tables(uri: str) -> None:
+    """Make a graph of three tables, one row in each."""
+    with omnigraph.init(uri, TABLES) as graph:
+        rows = [{"type": f"T{number}", "data": {"k": "first"}} for number in range(3)]
+        graph.load("\n".join(map(json.dumps, rows)).encode(), "append", index=False)
+
+
 @pytest.fixture
 def opened(root: GraphRoot, two: Two) -> Iterator[GraphRoot]:
     """Let both hosts open a graph of three tables, one row in each."""
-    with omnigraph.init(root.uri, TABLES) as graph:
-        rows = [{"type": f"T{number}", "data": {"k": "first"}} for number in range(3)]
-        graph.load("\n".join(map(json.dumps, rows)).encode(), "append", index=False)
+    place(three_tables, root)
     for host in two:
         assert "writer" in host.ask("open", uri=root.uri)
     yield root

@@ -9,7 +9,7 @@ from omnigraph.core.failpoint import failpoint
 from omnigraph.graph.graph import Graph
 from tests.support.forked import Forked
 from tests.support.older_graphs import FEATURE_COMMITS, MAIN_COMMITS, write_older_graph
-from tests.support.s3 import settings_of, upload
+from tests.support.s3 import settings_of, stored
 from tests.support.seam import internals
 
 pytestmark = pytest.mark.slow
@@ -46,7 +46,7 @@ def keys(uri: str) -> list[str]:
 @pytest.mark.case("engine", 489)
 @pytest.mark.parametrize("stamp", [1, 2, 3])
 def test_an_older_graph_is_served_and_migrated(stamp: int, place: str, tmp_path: Path) -> None:
-    uri = upload(write_older_graph(tmp_path / "graph", stamp).root, place)
+    uri = stored(write_older_graph(tmp_path / "graph", stamp).root)
 
     with omnigraph.open(uri, mode="ro") as graph:
         assert_whole(graph)
@@ -65,7 +65,7 @@ def test_an_older_graph_is_served_and_migrated(stamp: int, place: str, tmp_path:
 @pytest.mark.case("engine", 489)
 @pytest.mark.parametrize("stamp", [1, 3])
 def test_two_hosts_migrate_at_once(stamp: int, place: str, tmp_path: Path) -> None:
-    uri = upload(write_older_graph(tmp_path / "graph", stamp).root, place)
+    uri = stored(write_older_graph(tmp_path / "graph", stamp).root)
 
     with Forked(OPEN, uri) as one, Forked(OPEN, uri) as other:
         assert (one.read_line(), other.read_line()) == ("done", "done")
@@ -77,7 +77,7 @@ def test_two_hosts_migrate_at_once(stamp: int, place: str, tmp_path: Path) -> No
 
 @pytest.mark.case("engine", 489)
 def test_a_branch_deleted_beside_a_host_that_stalls_stays_deleted(place: str, tmp_path: Path) -> None:
-    uri = upload(write_older_graph(tmp_path / "graph", 2).root, place)
+    uri = stored(write_older_graph(tmp_path / "graph", 2).root)
     done: list[bool] = []
 
     def overtake() -> None:

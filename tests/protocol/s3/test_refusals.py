@@ -14,6 +14,7 @@ from omnigraph.storage.control.uri import GraphRoot
 from omnigraph.storage.tables.table import TableAddress, TableStore
 from tests.support.commands import write
 from tests.support.in_process import invoke
+from tests.support.s3 import place
 from tests.support.seam import patched
 
 pytestmark = pytest.mark.slow
@@ -43,10 +44,15 @@ CALLS: dict[str, Callable[[StorageAdapter], object]] = {
 MISSING = "s3://no-such-bucket/some/graph"
 
 
+def empty(uri: str) -> None:
+    """Make a graph without rows."""
+    omnigraph.init(uri, SCHEMA).close()
+
+
 @pytest.fixture
 def locked_out(root: GraphRoot, endpoint: str) -> Iterator[GraphRoot]:
     """A graph whose server knows nobody of our name."""
-    omnigraph.init(root.uri, SCHEMA).close()
+    place(empty, root)
     httpx.post(f"{endpoint}/moto-api/reset-auth", content="0").raise_for_status()
     yield root
     httpx.post(f"{endpoint}/moto-api/reset-auth", content="inf").raise_for_status()

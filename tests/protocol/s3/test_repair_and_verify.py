@@ -27,10 +27,8 @@ TOUCH = 'query touch() { update Person set { age: 31 } where name = "ann" }'
 
 
 @pytest.fixture
-def graph(root: GraphRoot) -> Graph:
-    graph = omnigraph.init(root.uri, SCHEMA)
-    graph.load(records(BEFORE), "append")
-    return graph
+def graph(indexed_graph: Graph) -> Graph:
+    return indexed_graph
 
 
 def append(graph: Graph, root: GraphRoot, table_key: str, **columns: list[str]) -> None:

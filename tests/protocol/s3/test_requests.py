@@ -34,7 +34,7 @@ from omnigraph.storage.tables.recent_rows import ROWS_MAX
 from omnigraph.storage.tables.table import TableAddress, TableStore
 from omnigraph.storage.versions.newest import TRUSTED_S
 from tests.support.proxy import StoreProxy, StoreRequest, longest_chain, store_proxy
-from tests.support.s3 import new_root, settings_of, upload
+from tests.support.s3 import new_root, place, settings_of, stored
 from tests.support.seam import internals, patched
 
 pytestmark = pytest.mark.slow  # starts a server
@@ -61,10 +61,13 @@ def proxy(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[StoreProxy
 @pytest.fixture
 def uri(endpoint: str, proxy: StoreProxy) -> str:
     """A graph in the store, with one commit."""
-    uri = new_root(endpoint).uri
+    return place(with_one_commit, new_root(endpoint))
+
+
+def with_one_commit(uri: str) -> None:
+    """Make a graph with one commit."""
     with init(uri, SCHEMA) as graph:
         insert(graph, "ann")
-    return uri
 
 
 def insert(graph: Graph, handle: str) -> None:
@@ -91,7 +94,7 @@ def written(folder: Path, commits: int, proxy: StoreProxy) -> str:
     with init(folder, SCHEMA, durability="process") as graph:
         for number in range(commits - 1):
             insert(graph, f"p{number}")
-    uri = upload(folder, proxy.endpoint)
+    uri = stored(folder)
     with open_graph(uri) as graph:
         insert(graph, "last")
     return uri
@@ -127,7 +130,7 @@ def test_a_first_query_asks_for_little(proxy: StoreProxy, tmp_path: Path) -> Non
         insert(graph, "first")
         for number in range(29):
             graph.mutate(PAIR, params={"h": f"p{number}"})
-    uri = upload(tmp_path / "graph", proxy.endpoint)
+    uri = stored(tmp_path / "graph")
     with open_graph(uri) as graph:
         graph.mutate(PAIR, params={"h": "last"})
     with open_graph(uri, mode="ro") as reader:
@@ -257,7 +260,7 @@ def _asked_by_commits(folder: Path, commits: int, tables: int, proxy: StoreProxy
     with init(folder, schema, durability="process") as graph:
         for number in range(commits):
             graph.mutate(query, params={"k": f"{number}"})
-    with open_graph(upload(folder, proxy.endpoint)) as graph:
+    with open_graph(stored(folder)) as graph:
         notes = internals(graph).parts.coordinator.notes
         assert notes is not None
         for key in ("first", "second", "third"):

@@ -8,7 +8,6 @@ import omnigraph
 from omnigraph.core.errors import SchemaApplyInProgress
 from omnigraph.core.failpoint import ENVIRONMENT, EXIT_STATUS, failpoint
 from omnigraph.graph.graph import Graph
-from omnigraph.storage.control.uri import GraphRoot
 from tests.support.forked import Forked
 from tests.support.protocol import BEFORE, EVOLVED, SCHEMA, records
 
@@ -30,10 +29,8 @@ OF_MAIN = "schema_apply.mid_promote"  # which alone has schema files
 
 
 @pytest.fixture
-def graph(root: GraphRoot) -> Graph:
-    graph = omnigraph.init(root.uri, SCHEMA)
-    graph.load(records(BEFORE), "append", index=False)
-    return graph
+def graph(people_graph: Graph) -> Graph:
+    return people_graph
 
 
 def names(graph: Graph, type_name: str, branch: str | None = None) -> set[str]:

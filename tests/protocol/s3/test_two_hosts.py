@@ -17,8 +17,7 @@ from omnigraph.storage.control.durability import Durability
 from omnigraph.storage.control.object_store import open_adapter
 from omnigraph.storage.control.uri import GraphRoot
 from tests.support.hosts import Host
-from tests.support.protocol import BEFORE, SCHEMA, records
-from tests.support.s3 import settings_of
+from tests.support.s3 import build_people, place, settings_of
 from tests.support.seam import internals
 
 pytestmark = pytest.mark.slow
@@ -56,9 +55,9 @@ def closed(two: Two) -> Iterator[None]:
 
 def make(root: GraphRoot, branch: str | None, *, is_first: bool) -> None:
     """Make a graph with a branch, which owns its tables or only inherits them."""
-    with omnigraph.init(root.uri, SCHEMA) as graph:
-        graph.load(records(BEFORE), "append", index=False)
-        if branch is not None:
+    place(build_people, root)
+    if branch is not None:
+        with omnigraph.open(root.uri) as graph:
             graph.create_branch(branch)
             if not is_first:
                 own = 'query add() { insert Person { name: "own" } insert Knows { from: "own", to: "ann" } }'

@@ -37,7 +37,7 @@ from omnigraph.storage.control.writers import WRITERS_DIR, Watch, WriterRecord
 from omnigraph.storage.tables.stage import staged_on
 from omnigraph.storage.tables.undo import TableUndo
 from tests.support.forked import Forked
-from tests.support.protocol import BEFORE, SCHEMA, records
+from tests.support.protocol import SCHEMA
 from tests.support.seam import internals, patched
 
 pytestmark = pytest.mark.slow
@@ -56,10 +56,8 @@ omnigraph.open(sys.argv[1]).mutate(sys.argv[2])
 
 
 @pytest.fixture
-def graph(root: GraphRoot) -> Graph:
-    graph = omnigraph.init(root.uri, SCHEMA)
-    graph.load(records(BEFORE), "append")
-    return graph
+def graph(indexed_graph: Graph) -> Graph:
+    return indexed_graph
 
 
 def people(graph: Graph) -> list[object]:

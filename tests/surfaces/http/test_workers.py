@@ -13,7 +13,7 @@ import pytest
 from tests.support.atlas import GRAPH, place_atlas
 from tests.support.commands import omnigraph
 from tests.support.http_server import TOKENS, RunningServer, running_server
-from tests.support.s3 import s3_server, settings_of, upload
+from tests.support.s3 import s3_server, settings_of, stored
 
 pytestmark = pytest.mark.slow
 ADD = "query add($title: String) { insert Mission { title: $title } }"
@@ -77,7 +77,7 @@ def test_workers_write_a_graph_in_an_object_store(tmp_path: Path, monkeypatch: p
     with s3_server() as endpoint:
         for name, value in settings_of(endpoint).items():
             monkeypatch.setenv(name, value)
-        graph = upload(local, endpoint)
+        graph = stored(local)
         with running_server(graph, "--workers", "2", log=tmp_path / "log") as server:
             titles = {_added(server, f"before {number}") for number in range(4)}
             victim = min(workers_of(server))
