@@ -11,6 +11,8 @@ from tests.support.forked import Forked
 from tests.support.protocol import SCHEMA, sidecars
 from tests.support.seam import patched
 
+pytestmark = pytest.mark.usefixtures("no_syncs")
+
 PROGRAM = """
 import sys
 import omnigraph

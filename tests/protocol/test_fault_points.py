@@ -22,6 +22,8 @@ from tests.support.forked import Forked
 from tests.support.protocol import BEFORE, WRITERS, paused_at, sidecars, stopped, with_extra, write_everywhere
 from tests.support.seam import internals
 
+pytestmark = pytest.mark.usefixtures("no_syncs")
+
 AFTER_INSERT = WRITERS["insert"].after
 LOAD = """
 import sys

@@ -43,6 +43,8 @@ from tests.support.protocol import (
 )
 from tests.support.seam import internals
 
+pytestmark = pytest.mark.usefixtures("no_syncs")
+
 AFTER_INSERT = WRITERS["insert"].after
 TOUCH_COMPANY = 'query touch() { update Company set { city: "Graz" } where name = "acme" }'
 TOUCH_PERSON = 'query touch() { update Person set { age: 31 } where name = "ann" }'

@@ -9,6 +9,8 @@ from tests.protocol.conftest import NewRoot
 from tests.support.forked import Forked
 from tests.support.protocol import TABLE_KEYS, WRITERS, sidecars
 
+pytestmark = pytest.mark.usefixtures("no_syncs")
+
 BUILD = """
 import sys
 import omnigraph

@@ -24,6 +24,8 @@ from tests.support.protocol import (
     write_everywhere,
 )
 
+pytestmark = pytest.mark.usefixtures("no_syncs")
+
 AGE_ANN = 'query touch() { update Person set { age: 31 } where name = "ann" }'
 AGED = frozenset({("ann", 31), ("bob", 40), ("cid", None)})
 AFTER_UPKEEP = {**BEFORE, "Person": AGED | {("dan", 50)}}

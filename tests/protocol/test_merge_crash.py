@@ -35,6 +35,8 @@ from tests.support.protocol import (
 )
 from tests.support.seam import internals, patched
 
+pytestmark = pytest.mark.usefixtures("no_syncs")
+
 STEPS = (
     "branch_merge.post_sidecar_pre_commit",
     "branch_merge.after_append_pre_upsert",

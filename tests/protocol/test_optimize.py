@@ -23,6 +23,8 @@ from tests.support.protocol import (
     write_everywhere,
 )
 
+pytestmark = pytest.mark.usefixtures("no_syncs")
+
 AFTER_UPDATE = WRITERS["update"].after
 OPTIMIZE = """
 import sys

@@ -19,6 +19,8 @@ from tests.support.forked import Forked
 from tests.support.protocol import BEFORE, EVOLVED, SCHEMA, records
 from tests.support.seam import internals
 
+pytestmark = pytest.mark.usefixtures("no_syncs")
+
 TOWN = SCHEMA + "\nnode Town {\n    name: String @key\n}\n\nedge In: Company -> Town\n"
 HUMAN = (
     SCHEMA.replace("node Person {", 'node Human @rename_from("Person") {\n    email: String?')

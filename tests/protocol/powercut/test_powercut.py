@@ -51,9 +51,14 @@ WRITES: list[Operation] = [
 ]
 
 
-@pytest.fixture(params=[pytest.param(6, id="some"), pytest.param(1, id="every", marks=pytest.mark.powercut)])
+SOME = 6  # one cut of so many is looked at
+SOME_OF_MANY = 11  # the same for long programs; odd, because syncs of files and of folders take turns
+
+
+@pytest.fixture(params=[pytest.param("some"), pytest.param("every", marks=pytest.mark.powercut)])
 def bench(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Bench]:
-    bench = Bench(tmp_path, stride=request.param)
+    some = SOME_OF_MANY if request.node.get_closest_marker("slow") else SOME
+    bench = Bench(tmp_path, stride=1 if request.param == "every" else some)
     yield bench
     tally = bench.tally
     sys.stdout.write(
