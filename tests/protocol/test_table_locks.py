@@ -16,9 +16,9 @@ from omnigraph.graph.graph import Graph
 from omnigraph.history.commits import MAINTENANCE_ACTOR
 from tests.protocol.conftest import NewRoot
 from tests.support.engine import chain
+from tests.support.forked import Forked
 from tests.support.protocol import WRITERS
 from tests.support.seam import patched
-from tests.support.system import Script
 
 BUSY = "table_lock.held_by_others"
 ADD_DAN = 'query add() { insert Person { name: "dan" } }'
@@ -54,13 +54,13 @@ def long_turns(short_turns: None, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextmanager
-def paused(root: Path, mutation: str, place: str) -> Iterator[Script]:
-    with Script(WRITE, root, mutation, place) as script:
+def paused(root: Path, mutation: str, place: str) -> Iterator[Forked]:
+    with Forked(WRITE, root, mutation, place) as script:
         assert script.read_line() == "paused"
         yield script
 
 
-def outcome(script: Script) -> str:
+def outcome(script: Forked) -> str:
     """Let a writer go on, and return what became of it."""
     script.write_line()
     return script.read_line()
@@ -128,7 +128,7 @@ def test_a_stopped_process_delays_others_and_stops_nobody(root: Path) -> None:
 def test_upkeep_leaves_a_table_alone_that_another_process_holds(root_for: NewRoot) -> None:
     root = root_for("upkeep")
     path = root / table_lock_file("main", "node:Person")
-    with omnigraph.open(root) as graph, Script(HOLD, path) as holder:
+    with omnigraph.open(root) as graph, Forked(HOLD, path) as holder:
         assert holder.read_line() == "True"
 
         WRITERS["upkeep"].run(graph)
@@ -143,7 +143,7 @@ def test_optimize_publishes_when_nobody_is_reading(root: Path) -> None:
     with omnigraph.open(root) as graph, ThreadPoolExecutor(1) as pool, ExitStack() as held:
         graph.optimize()
         graph.mutate(ADD_DAN)  # now only the people have work
-        reading: list[Script] = []
+        reading: list[Forked] = []
 
         def read() -> None:
             """Begin an edge between people, when their table has been laid out and is not published."""
@@ -195,7 +195,7 @@ say("done")
 def test_writers_of_nodes_and_edges_and_maintenance_in_any_mix_all_land(root: Path) -> None:
     work = {"a": ("node", 25), "b": ("edge", 25), "c": ("both", 25), "o": ("optimize", 5)}
     with ExitStack() as held:
-        scripts = [held.enter_context(Script(MANY, root, who, *work[who])) for who in work]
+        scripts = [held.enter_context(Forked(MANY, root, who, *work[who])) for who in work]
         assert {script.read_line() for script in scripts} == {"open"}
         for script in scripts:
             script.write_line()
