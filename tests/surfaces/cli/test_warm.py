@@ -21,7 +21,7 @@ from omnigraph.client.warm.reach import find_server
 from omnigraph.client.warm.settings import counts, digest_of_settings
 from omnigraph.embedding.config import DEFAULTS
 from tests.support.atlas import GRAPH, commits, craft, lines, place_atlas
-from tests.support.commands import omnigraph, python, write
+from tests.support.commands import Outcome, omnigraph, python, write
 from tests.support.in_process import document, invoke
 from tests.support.journey import EVERY_CRAFT, JOURNEY, MUTATE, place_journey, told
 from tests.support.s3 import s3_server, settings_of, upload
@@ -275,22 +275,23 @@ def test_a_stale_socket_is_passed_by_and_replaced_and_a_server_ends_when_nobody_
 
 @pytest.mark.case("surfaces", 505)
 def test_a_graph_that_was_made_anew_is_not_answered_for_by_the_server_of_the_old_one(tmp_path: Path) -> None:
-    place_atlas(tmp_path)
     other = tmp_path / "other"
     other.mkdir()
-    place_atlas(other)
-    write(other, "more.jsonl", lines(craft("NEW-1")))
-    invoke("load", GRAPH, "--data", "more.jsonl", "--mode", "append", cwd=other)
+    for folder, code in ((tmp_path, "OLD-1"), (other, "NEW-1")):  # as many commits, with the same versions
+        place_atlas(folder)
+        write(folder, "more.jsonl", lines(craft(code)))
+        loaded = invoke("load", GRAPH, "--data", "more.jsonl", "--mode", "append", cwd=folder)
+        assert loaded.code == 0
 
     with warm_server(tmp_path) as server:
         before = invoke(*READ, cwd=tmp_path)
         shutil.rmtree(tmp_path / GRAPH)
         (other / GRAPH).rename(tmp_path / GRAPH)
         after = invoke(*READ, cwd=tmp_path)
-        _wait_for_the_end_of(server.place)
 
-    assert "NEW-1" not in before.stdout
-    assert "NEW-1" in after.stdout
+        assert "OLD-1" in before.stdout
+        assert "NEW-1" in after.stdout
+        _wait_for_the_end_of(server.place)
 
 
 @pytest.fixture
@@ -385,7 +386,7 @@ def test_values_are_read_without_running_anything() -> None:
             return os.getpid, ()
 
     here, there = map(Link, socket.socketpair())
-    outside = RunningWarm(Path("x"), 1, WarmPlace.of("x"), Path("x"))  # a value, and none of the program's
+    outside = Outcome(0, "", "")  # a value, and none of the program's
     for value in (Runs(), Path("x"), find_server, outside):
         here.send(value)
         with pytest.raises(PeerGone, match="no value of ours"):
