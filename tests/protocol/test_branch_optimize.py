@@ -61,7 +61,9 @@ def shown(graph: Graph) -> dict[str, dict[str, list[str]]]:
 def stands(graph: Graph) -> dict[str, tuple[int, str | None]]:
     """Return where each table of main and each inherited one of the branch stands."""
     june = {f"june {key}": entry for key, entry in graph.snapshot("june").entries.items() if key not in OWN}
-    return {key: (entry.version, entry.pin.ref) for key, entry in (graph.snapshot().entries | june).items()}
+    return {
+        key: (entry.version, entry.pin.ref) for key, entry in {**graph.snapshot().entries, **june}.items()
+    }
 
 
 @pytest.mark.case("engine", 782)

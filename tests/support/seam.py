@@ -78,6 +78,8 @@ CALLS = frozenset(
     {
         "omnigraph.bulk.connect.java._bundled_java",
         "omnigraph.catalog.identity._kept_fill",
+        "omnigraph.client.warm.place.peer_uid",
+        "omnigraph.client.warm.reach.__version__",
         "omnigraph.exec.rows.Budget.check",
         "omnigraph.operations.schema.spark.start_spark",
         "omnigraph.exec.dense.derived.Derived.cached_column",

@@ -71,7 +71,7 @@ class OptimizedTable:
 
 @dataclass(frozen=True, slots=True)
 class OptimizeResult:
-    """What became of every table of the branch's own (Z6), its manifest last.
+    """What became of every table of the branch's own, its manifest last.
 
     Without a commit there was nothing to do.
     """

@@ -11,7 +11,7 @@ from omnigraph.storage.search.search import text_cover
 from tests.engine.search.corpus import TEXT_INDEX, Corpus, best_first, names, new_corpus, scores_of
 
 QUERIES = ("river", "Machines GLASS", "river river song", "nowhere", "x1 42 silent")
-STEPS: dict[str, Callable[[Corpus], None]] = {
+STEPS: dict[str, Callable[[Corpus], object]] = {
     "loaded": lambda corpus: corpus.append(names("a", 120)),
     "indexed": lambda corpus: corpus.bench.index(TEXT_INDEX),
     "appended": lambda corpus: corpus.append(names("b", 60)),
@@ -48,8 +48,7 @@ class Counted:
     def places(self) -> dict[str, int]:
         """Return the fragment of every row."""
         found = self._corpus.head._dataset.scanner(columns=["id", "_rowaddr"]).to_table()
-        addresses = zip(found["id"].to_pylist(), found["_rowaddr"].to_pylist(), strict=True)
-        return {row_id: address >> 32 for row_id, address in addresses}
+        return {str(row["id"]): int(row["_rowaddr"]) >> 32 for row in found.to_pylist()}
 
     def scores(self, query: str) -> dict[str, float]:
         """Return the scores by the rule of the language: covered rows by the index, others by all of both."""

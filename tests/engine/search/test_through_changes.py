@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -69,19 +70,19 @@ STEPS: dict[str, tuple[Callable[[Graph], object], str]] = {
 
 
 def answers(graph: Graph) -> Answers:
-    found = {name: graph.query(text).to_pylist() for name, text in SEARCHES.items()}
-    return {
-        name: sorted((row["d.code"], row.get("score")) for row in rows)
-        if name not in {"near", "bm25"}
-        else [(row["d.code"], row["score"]) for row in rows]
-        for name, rows in found.items()
-    }
+    found: Answers = {}
+    for name, text in SEARCHES.items():
+        rows: list[dict[str, Any]] = graph.query(text).to_pylist()
+        told = [(row["d.code"], row.get("score")) for row in rows]
+        found[name] = told if name in {"near", "bm25"} else sorted(told)
+    return found
 
 
 def copied(graph: Graph, plain: Graph) -> None:
     """Give the same rows to a graph that never has an index."""
     kept = ("code", "text", "place")
-    records = [node("Doc", **{name: row["data"].get(name) for name in kept}) for row in graph.export()]
+    rows: list[dict[str, Any]] = list(graph.export())
+    records = [node("Doc", **{name: row["data"].get(name) for name in kept}) for row in rows]
     plain.load(ndjson(records), "overwrite", index=False)
 
 

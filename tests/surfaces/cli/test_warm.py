@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.client.warm import place as places
 from omnigraph.client.warm.link import Link, PeerGone
 from omnigraph.client.warm.place import WarmPlace
 from omnigraph.client.warm.reach import find_server
@@ -25,6 +24,7 @@ from tests.support.commands import Outcome, omnigraph, python, write
 from tests.support.in_process import document, invoke
 from tests.support.journey import EVERY_CRAFT, JOURNEY, MUTATE, place_journey, told
 from tests.support.s3 import s3_server, settings_of, upload
+from tests.support.seam import patched
 from tests.support.warm import RunningWarm, own_runtime, warm_server
 
 READ = ["query", "-e", EVERY_CRAFT, "--store", GRAPH]
@@ -170,7 +170,7 @@ def test_what_others_may_enter_or_own_is_not_used(warm: RunningWarm, monkeypatch
     linked = place.folder.with_name("linked")
     linked.symlink_to(place.folder)
     assert "is not a folder" in str(replace(place, folder=linked).distrust(os.geteuid()))
-    monkeypatch.setattr(places, "peer_uid", lambda _end: os.geteuid() + 1)
+    patched(monkeypatch, "omnigraph.client.warm.place.peer_uid", lambda _end: os.geteuid() + 1)
     assert find_server(place.root) is None
     monkeypatch.undo()
     assert warm.commands == asked
@@ -213,7 +213,7 @@ def test_a_server_of_another_version_or_with_other_settings_is_not_used(
     asked, usual = warm.commands, invoke(*READ, cwd=warm.folder)
     assert warm.commands == asked + 1
 
-    monkeypatch.setattr("omnigraph.client.warm.reach.__version__", "0.0.1")
+    patched(monkeypatch, "omnigraph.client.warm.reach.__version__", "0.0.1")
     assert invoke(*READ, cwd=warm.folder) == usual
     monkeypatch.undo()
     for name in ("OMNIGRAPH_DURABILITY", "AWS_REGION", "OPENAI_API_KEY", "HTTPS_PROXY"):

@@ -39,6 +39,7 @@ UNTYPED = {
     "omnigraph server ./atlas.omni --unauthenticated": "it serves until it is stopped, as tests do",
     "curl -s localhost:8080/query -H 'Content-Type: application/json' \\": "it asks the server above",
     "curl -N localhost:8080/events": "it follows the server above, and ends with it",
+    "omnigraph serve --background ./atlas.omni": "it stays when the page has ended",
     "docker run --read-only --tmpfs /tmp -p 127.0.0.1:8080:8080 \\": "it needs a container",
     "AWS_REGION=eu-central-1 omnigraph-server s3://lab-bucket/atlas": "it needs a bucket",
     "omnigraph login lab < token.txt": "it asks a server that does not exist",
