@@ -33,6 +33,7 @@ from omnigraph.graph.graph import Graph
 SCHEMA = "node Item { key: String @key  value: I64  label: String? }"
 POINT = "query q($k: String) { match { $i: Item { key: $k } } return { $i.value, $i.label } }"
 INSERT = "query m($k: String, $v: I64) { insert Item { key: $k, value: $v } }"
+PARTS = ("overhead", "rate", "writes", "export")
 CLIENTS = 16
 OVERHEAD_BAR_MS, RATE_BAR, SPEEDUP_BAR, MEMORY_BAR_MB = 1.5, 2_000, 8, 100
 LISTENING = "OMNIGRAPH_LISTEN_ADDR="
@@ -45,23 +46,33 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=2_000, help="point queries of one caller")
     parser.add_argument("--seconds", type=float, default=10, help="of each measurement of rates")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="for point queries at once")
+    parser.add_argument("--only", choices=PARTS, action="append", help="measure this; may be repeated")
+    parser.add_argument(
+        "--graph", type=Path, help="measure this graph of an earlier run; made if it is missing"
+    )
     options = parser.parse_args()
+    parts = options.only or PARTS
     with tempfile.TemporaryDirectory(prefix="omnigraph-bench-") as folder:
-        place = build(Path(folder, "items.omni"), options.rows)
-        print_overhead(place, options.queries)
-        print_rate(place, options.workers, options.seconds)
-        print_writes(place, options.seconds)
-        print_export(place)
+        place = options.graph or Path(folder, "items.omni")
+        if not place.exists():
+            build(place, options.rows)
+        if "overhead" in parts:
+            print_overhead(place, options.queries)
+        if "rate" in parts:
+            print_rate(place, options.workers, options.seconds)
+        if "writes" in parts:
+            print_writes(place, Path(folder, "written.omni"), options.seconds)
+        if "export" in parts:
+            print_export(place)
 
 
-def build(place: Path, rows: int) -> Path:
+def build(place: Path, rows: int) -> None:
     """Make a graph with one table."""
     with omnigraph.init(place, SCHEMA) as graph:
         keys = pa.array([f"k{number:08}" for number in range(rows)])
         values = pa.array(range(rows), pa.int64())
         labels = pa.array([f"label of {number}" for number in range(rows)])
         graph.load({"Item": pa.table({"key": keys, "value": values, "label": labels})}, "append")
-    return place
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,9 +160,8 @@ def print_rate(place: Path, workers: int, seconds: float) -> None:
     print(f"  {rate / RATE_BAR:.2f}x of {RATE_BAR}/s: {_said(rate >= RATE_BAR)}")
 
 
-def print_writes(place: Path, seconds: float) -> None:
+def print_writes(place: Path, copy: Path, seconds: float) -> None:
     """Compare the one-row mutations that one client and many get acknowledged, with full durability."""
-    copy = place.with_name("written.omni")
     shutil.copytree(place, copy)
     with serving(copy) as server:
         _together(_writing, server.address, 1, 2.0)

@@ -15,6 +15,7 @@ from omnigraph.operations.context import OpenGraph
 LIMITS = frozenset(
     {
         "omnigraph.bulk.export.sort.BLOCK_BYTES",
+        "omnigraph.bulk.export.sort.RUNS_MAX",
         "omnigraph.bulk.load.tasks.MAX_FRAGMENT_ROWS",
         "omnigraph.changes.table_changes.CHUNK_BYTES",
         "omnigraph.commit.multi_step.MAX_FRAGMENT_ROWS",

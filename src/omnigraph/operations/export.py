@@ -36,6 +36,7 @@ from omnigraph.operations.engine import start_spark
 from omnigraph.operations.reclaimed import reading_of
 from omnigraph.storage.tables.pinned import pieces
 
+AHEAD_BYTES = 8 * 1024 * 1024  # of the table in memory that are not being sorted
 TASK_ROWS = 4 * MAX_FRAGMENT_ROWS  # of one file that a Spark task writes; small fragments share one
 
 
@@ -68,7 +69,7 @@ class Export:
         parts, schema = self.graph.parts, arrow_schema(type_)
         with reading_of(self.graph, self.snapshot):
             handle = parts.open(self.snapshot.entry(type_.table_key))
-            rows = parts.store.scan_batches(handle, columns=schema.names)
+            rows = parts.store.scan_batches(handle, columns=schema.names, ahead_bytes=AHEAD_BYTES)
             yield from map(with_moments, sorted_by_id(rows, schema))
 
     def lines(self) -> Iterator[bytes]:

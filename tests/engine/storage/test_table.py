@@ -4,6 +4,7 @@ import shutil
 import threading
 from pathlib import Path
 
+import lance
 import pyarrow as pa
 import pytest
 from lance import LanceDataset
@@ -103,6 +104,28 @@ def test_a_scan_takes_columns_filter_and_limit(bench: Workbench) -> None:
     assert batches[0].schema.names == ["id", "_rowaddr"]
     assert bench.store.count_rows(head) == 4
     assert bench.store.count_rows(head, Compare("rank", "lt", 2)) == 2
+
+
+def test_guard_a_scan_that_reads_little_ahead_gives_every_row_in_small_batches(tmp_path: Path) -> None:
+    count = 3_000
+    wide = pa.table(
+        {
+            "id": [f"{number:05d}" for number in range(count)],
+            "text": [None if number % 7 == 0 else "x" * (number % 900) for number in range(count)],
+            "list": [None if number % 5 == 0 else list(range(number % 40)) for number in range(count)],
+            "vector": pa.array([[float(number)] * 64 for number in range(count)], pa.list_(pa.float32(), 64)),
+        }
+    )
+    dataset = lance.write_dataset(wide, tmp_path / "t", max_rows_per_file=1_000)
+    dataset.delete("id LIKE '%3'")
+    store = TableStore()
+    head = store.open_head(TableAddress(str(tmp_path / "t")))
+
+    batches = list(store.scan_batches(head, ahead_bytes=400_000))
+
+    assert pa.Table.from_batches(batches) == store.scan(head)
+    assert len(batches) > 20
+    assert max(batch.nbytes for batch in batches) <= 200_000
 
 
 def test_an_error_of_a_scan_is_ours(bench: Workbench) -> None:

@@ -1,18 +1,20 @@
 """Rows in the order of their ids, however many: sorted runs on disk, merged.
 
-Memory is bounded by one run, and by one block of each run while they are merged.
+M1  Memory does not grow with the table: it is bounded by one run while rows come, and by one block of each of
+    fewer than `RUNS_MAX` runs of each size while they go. So many runs of one size become one larger run.
+M2  What is yielded is small, by its bytes and not only by its rows: whoever takes it makes more of it.
 """
 
 import tempfile
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
 
-RUN_BYTES = 64 * 1024 * 1024  # sorted in memory; a smaller table never touches the disk
-BLOCK_BYTES = 256 * 1024  # of each run, while runs are merged
-_ROWS = 8_192
+RUN_BYTES = 8 * 1024 * 1024  # sorted in memory, which takes it three times; a smaller table needs no disk
+RUNS_MAX = 32  # of one size: the second size is 256 MiB, the third 8 GiB
+BLOCK_BYTES = 256 * 1024  # of each run while runs are merged, and of what is yielded
 
 
 def sorted_by_id(
@@ -20,40 +22,72 @@ def sorted_by_id(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of batches by id."""
     with tempfile.TemporaryDirectory(prefix="omnigraph-export-") as folder:
-        runs: list[Path] = []
+        runs = _Runs(Path(folder))
         pending: list[pa.RecordBatch] = []
         size = 0
         for batch in batches:
             pending.append(batch)
             size += batch.nbytes
             if size >= run_bytes:
-                runs.append(_write_run(_sorted(pending, schema), Path(folder) / str(len(runs))))
+                runs.add(_sorted(pending, schema), schema)
                 pending, size = [], 0
-        last = _sorted(pending, schema)
-        if not runs:
-            yield from last.to_batches(max_chunksize=_ROWS)
+        if runs.is_empty:
+            yield from _sorted(pending, schema)
             return
-        runs.append(_write_run(last, Path(folder) / str(len(runs))))
-        del pending, last
-        yield from _merged([_SortedRun(path) for path in runs])
+        runs.add(_sorted(pending, schema), schema)
+        del pending
+        yield from _merged(runs.paths)
 
 
-def _sorted(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
-    return pa.Table.from_batches(batches, schema).sort_by("id")
+class _Runs:
+    """The sorted runs of one export, by size: each level has those of as many runs of the level before."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._count = folder, 0
+        self._levels: list[list[Path]] = []
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._levels
+
+    @property
+    def paths(self) -> list[Path]:
+        return [path for level in self._levels for path in level]
+
+    def add(self, blocks: Iterable[pa.RecordBatch], schema: pa.Schema, level: int = 0) -> None:
+        """Write a run; if there are as many of its size as may be, make one of them (M1)."""
+        path = self._folder / str(self._count)
+        self._count += 1
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as writer:
+            for block in blocks:
+                writer.write_batch(block)
+        if level == len(self._levels):
+            self._levels.append([])
+        self._levels[level].append(path)
+        if len(self._levels[level]) == RUNS_MAX:
+            full, self._levels[level] = self._levels[level], []
+            self.add(_merged(full), schema, level + 1)
+            for merged in full:
+                merged.unlink()
 
 
-def _write_run(table: pa.Table, path: Path) -> Path:
+def _sorted(batches: list[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    return _blocks(pa.Table.from_batches(batches, schema).sort_by("id"))
+
+
+def _blocks(table: pa.Table) -> Iterator[pa.RecordBatch]:
+    """Yield rows in pieces of about `BLOCK_BYTES` (M2)."""
     rows = max(1, table.num_rows * BLOCK_BYTES // max(1, table.nbytes))
-    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
-        writer.write_table(table.combine_chunks(), max_chunksize=rows)
-    return path
+    yield from table.to_batches(max_chunksize=rows)
 
 
 class _SortedRun:
     """A sorted run, of which one block is in memory."""
 
     def __init__(self, path: Path) -> None:
-        self._reader = pa.ipc.open_file(pa.memory_map(str(path)))
+        # Not mapped: pages of a mapped file count as memory of the process until the run is closed.
+        self._file = pa.OSFile(str(path), "rb")
+        self._reader = pa.ipc.open_file(self._file)
         self._next = 0
         self.block: pa.RecordBatch | None = None
         self.advance()
@@ -82,15 +116,24 @@ class _SortedRun:
             self.block = block.slice(count)
         return taken
 
+    def close(self) -> None:
+        self._file.close()
 
-def _merged(runs: list[_SortedRun]) -> Iterator[pa.RecordBatch]:
+
+def _merged(paths: Sequence[Path]) -> Iterator[pa.RecordBatch]:
     """Yield the rows of runs by id: all up to the least id at which a block ends, and so on."""
-    runs = [run for run in runs if run.block is not None]
-    while runs:
-        bound = min((_last(run) for run in runs if run.has_more), default=None)
-        taken = [rows for run in runs if (rows := run.take(bound)) is not None]
-        yield from pa.Table.from_batches(taken).sort_by("id").to_batches(max_chunksize=_ROWS)
-        runs = [run for run in runs if run.block is not None]
+    opened = [_SortedRun(path) for path in paths]
+    try:
+        runs = [run for run in opened if run.block is not None]
+        while runs:
+            bound = min((_last(run) for run in runs if run.has_more), default=None)
+            taken = [rows for run in runs if (rows := run.take(bound)) is not None]
+            table = pa.Table.from_batches(taken)
+            yield from _blocks(table if len(taken) == 1 else table.sort_by("id"))
+            runs = [run for run in runs if run.block is not None]
+    finally:
+        for run in opened:
+            run.close()
 
 
 def _last(run: _SortedRun) -> str:

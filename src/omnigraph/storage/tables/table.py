@@ -47,6 +47,7 @@ __all__ = [
 
 HANDLES_MAX = 256  # open versions kept for reuse; each holds a manifest in memory, a few KB to a few MB
 WRITTEN_MAX = 64  # tables whose newest rows are kept as they were written, 128 KiB each at most
+BATCHES_AHEAD = 4  # of a scan that may not read far ahead: enough for the decoder to have work
 FINISHED_MAX = 1_000  # counts of closed handles waiting to be added up
 
 
@@ -193,8 +194,13 @@ class TableStore:
         with_row_id: bool = False,
         with_row_address: bool = False,
         batch_size: int | None = None,
+        ahead_bytes: int | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """Yield rows batch by batch, so that a table need not fit into memory."""
+        """Yield rows batch by batch, so that a table need not fit into memory.
+
+        `ahead_bytes` bounds what is read and decoded before it is asked for: the library's own bound counts
+        rows, and those of vectors or long texts come to gigabytes.
+        """
         with reading(handle, "scan"):
             yield from handle._dataset.scanner(
                 columns=None if columns is None else list(columns),
@@ -203,6 +209,9 @@ class TableStore:
                 with_row_id=with_row_id,
                 with_row_address=with_row_address,
                 batch_size=batch_size,
+                io_buffer_size=ahead_bytes,
+                batch_size_bytes=None if ahead_bytes is None else ahead_bytes // BATCHES_AHEAD,
+                batch_readahead=None if ahead_bytes is None else BATCHES_AHEAD,
             ).to_batches()
 
     def count_rows(self, handle: SnapshotHandle, filter: RowFilter | None = None) -> int:
