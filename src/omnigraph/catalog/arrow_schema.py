@@ -78,10 +78,22 @@ def _field(item: Property) -> "pa.Field[pa.DataType]":
 
 def with_moments(rows: "TableLike") -> "TableLike":
     """Return rows whose moments are timestamps; the same rows if there are none (M1)."""
+    if not any(map(_has_moments, rows.schema.types)):
+        return rows
     import pyarrow as pa  # late: reading a catalog must not cost the import of Arrow
 
     schema = pa.schema([_moment_field(field) for field in rows.schema]).with_metadata(rows.schema.metadata)
-    return rows if schema == rows.schema else rows.cast(schema)
+    return rows.cast(schema)
+
+
+def _has_moments(type_: "pa.DataType") -> bool:
+    import pyarrow as pa
+
+    if pa.types.is_list(type_):
+        return _has_moments(type_.value_type)
+    if pa.types.is_struct(type_):
+        return any(_has_moments(field.type) for field in type_)
+    return pa.types.is_date64(type_)
 
 
 def _moment_field(field: "pa.Field[pa.DataType]") -> "pa.Field[pa.DataType]":

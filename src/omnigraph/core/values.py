@@ -166,7 +166,10 @@ def read_strict_json(text: str | bytes) -> Any:  # noqa: ANN401 - whatever the t
     """
     if isinstance(text, bytes):
         text = text.decode()
-    value = read_json(text, members=_distinct, constant=_refuse_constant)
+    try:
+        value = _STRICT.decode(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
     if "\\u" in text and not _has_whole_texts(value):
         raise ValueError("a text has half of a surrogate pair")
     return value
@@ -188,3 +191,7 @@ def _distinct(members: list[tuple[str, object]]) -> dict[str, object]:
     if len(found) < len(members):
         raise ValueError("a key is given twice")
     return found
+
+
+# Made once: a request is shorter than what making a decoder takes.
+_STRICT = json.JSONDecoder(object_pairs_hook=_distinct, parse_constant=_refuse_constant)

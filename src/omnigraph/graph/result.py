@@ -32,7 +32,8 @@ class Result:
 
     def __init__(self, answer: QueryAnswer) -> None:
         """Wrap the answer of a query."""
-        self._answer = replace(answer, table=with_moments(answer.table))
+        table = with_moments(answer.table)
+        self._answer = answer if table is answer.table else replace(answer, table=table)
 
     @property
     def query_name(self) -> str:

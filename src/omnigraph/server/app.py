@@ -1,25 +1,24 @@
 """The application: routes from a table, behind what every request goes through.
 
 A new group of routes is a file below `routes` and a line in `GROUPS`; what every request is to pass is a
-line in `layers`, outermost first.
+line in `layered`.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 
-from fastapi import FastAPI, Request
-from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
+from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import ASGIApp
 
 from omnigraph.core.values import Json
 from omnigraph.server.access import Access
-from omnigraph.server.answers import error_answer, json_answer
+from omnigraph.server.answers import json_answer
 from omnigraph.server.middleware import Authentication, Errors, RequestIds
 from omnigraph.server.observed import Observed
 from omnigraph.server.openapi import openapi_document
 from omnigraph.server.paths import RawPaths
-from omnigraph.server.refusal import Refusal
 from omnigraph.server.route import GraphRoute, endpoint
+from omnigraph.server.router import Endpoint, Router
 from omnigraph.server.routes import (
     branches,
     changes,
@@ -47,18 +46,16 @@ GROUPS: tuple[Sequence[GraphRoute], ...] = (
     stored.ROUTES,
     events.ROUTES,
 )
-GRAPH_PREFIX = "/graphs/{graph_id:segment}"
+GRAPH_PREFIX = "/graphs/{graph_id}"
 
 
-def layers(serving: Serving) -> list[Middleware]:
-    """Return what every request goes through, outermost first."""
-    return [
-        Middleware(RequestIds),
-        Middleware(Observed, serving=serving, metrics=serving.metrics),
-        Middleware(Errors, serving=serving),
-        Middleware(RawPaths),
-        Middleware(Authentication, serving=serving),
-    ]
+def layered(app: ASGIApp, serving: Serving) -> ASGIApp:
+    """Return an application behind what every request goes through, innermost first."""
+    app = Authentication(app, serving)
+    app = RawPaths(app)
+    app = Errors(app, serving)
+    app = Observed(app, serving, serving.metrics)
+    return RequestIds(app)
 
 
 def graph_routes() -> list[GraphRoute]:
@@ -66,27 +63,19 @@ def graph_routes() -> list[GraphRoute]:
     return [route for group in GROUPS for route in group]
 
 
-def build_app(serving: Serving) -> FastAPI:
+def build_app(serving: Serving) -> ASGIApp:
     """Return the application of a server."""
-    app = FastAPI(
-        openapi_url=None,
-        docs_url=None,
-        redoc_url=None,
-        redirect_slashes=False,
-        middleware=layers(serving),
-        exception_handlers={HTTPException: _unrouted},
-    )
+    router = Router()
     for own in process.routes(serving):
-        _add(app, own.path, own.answer, own.method, own.id)
-    app.add_api_route("/openapi.json", _described(serving), methods=["GET"], response_model=None)
+        router.add(own.method, own.path, own.answer)
+    router.add("GET", "/openapi.json", _described(serving))
     default_graph = serving.settings.default_graph
     for route in graph_routes():
         if default_graph is not None:
             answer = endpoint(route, serving, default_graph)
-            _add(app, route.path, answer, route.method, route.id, graph=default_graph)
-        answer = endpoint(route, serving)
-        _add(app, GRAPH_PREFIX + route.path, answer, route.method, f"cluster_{route.id}")
-    return app
+            router.add(route.method, route.path, answer, graph=default_graph)
+        router.add(route.method, GRAPH_PREFIX + route.path, endpoint(route, serving))
+    return layered(router, serving)
 
 
 def describe(serving: Serving) -> Json:
@@ -99,7 +88,7 @@ def describe(serving: Serving) -> Json:
     )
 
 
-def _described(serving: Serving) -> Callable[[Request], Awaitable[Response]]:
+def _described(serving: Serving) -> Endpoint:
     made: list[Response] = []  # once, when it is first asked for: most servers never are
 
     async def answer(_request: Request) -> Response:
@@ -108,33 +97,3 @@ def _described(serving: Serving) -> Callable[[Request], Awaitable[Response]]:
         return made[0]
 
     return answer
-
-
-def _add(
-    app: FastAPI,
-    path: str,
-    answer: Callable[[Request], Awaitable[Response]],
-    method: str,
-    operation_id: str,
-    *,
-    graph: str | None = None,
-) -> None:
-    """Add a route that tells `Observed` what it is, and which graph it is about."""
-    shown = path.replace(":segment", "")
-
-    async def told(request: Request) -> Response:
-        request.state.route = shown
-        request.state.graph = request.path_params.get("graph_id", graph)
-        return await answer(request)
-
-    app.add_api_route(path, told, methods=[method], operation_id=operation_id, response_model=None)
-
-
-async def _unrouted(request: Request, error: Exception) -> Response:
-    """Answer what the router refuses: an unknown path, or another method than a path has."""
-    assert isinstance(error, HTTPException)
-    if error.status_code == 405:
-        refusal = Refusal(405, "method_not_allowed", "method not allowed", error.headers)
-    else:
-        refusal = Refusal(404, "not_found", "there is no such route")
-    return error_answer(refusal, request_id=request.state.request_id)

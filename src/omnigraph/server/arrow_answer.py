@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from urllib.parse import quote
 
 import pyarrow as pa
-from fastapi import Request
+from starlette.requests import Request
 from starlette.responses import Response
 
 from omnigraph.graph.result import Result

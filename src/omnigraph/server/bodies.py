@@ -10,9 +10,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from fastapi import Request
 from pydantic import BaseModel, ValidationError
-from starlette.requests import ClientDisconnect
+from starlette.requests import ClientDisconnect, Request
 
 from omnigraph.core.errors import BadRequest, ResourceLimit
 from omnigraph.core.values import read_strict_json

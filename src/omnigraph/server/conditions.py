@@ -7,7 +7,7 @@ write in spite of it.
 import re
 from typing import TYPE_CHECKING
 
-from fastapi import Request
+from starlette.requests import Request
 
 from omnigraph.core.errors import BadRequest
 

@@ -7,17 +7,28 @@ O2  What numbers are kept apart by is bounded: routes as they are declared, grap
 
 import logging
 import time
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from opentelemetry import propagate, trace
 from opentelemetry.context import Context
-from opentelemetry.trace import Span, SpanKind, StatusCode, Tracer
+from opentelemetry.trace import (
+    INVALID_SPAN,
+    ProxyTracer,
+    ProxyTracerProvider,
+    Span,
+    SpanKind,
+    StatusCode,
+    Tracer,
+    get_tracer_provider,
+)
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from omnigraph.server.metrics import Metrics
 from omnigraph.server.serving import Serving
 
 UNROUTED = "unknown"  # what has no route: a path that does not exist, a caller that is not known
+_NOWHERE: AbstractContextManager[Span] = nullcontext(INVALID_SPAN)  # while no SDK is installed
 _log = logging.getLogger("omnigraph.server.requests")
 
 
@@ -66,13 +77,19 @@ class Observed:
             await send(message)
 
         self.metrics.begin()
-        with self._tracer.start_as_current_span(
-            scope["method"], _caller(scope), SpanKind.SERVER, record_exception=False
-        ) as span:
+        with self._span(scope) as span:
             try:
                 await self.app(scope, receive, watched)
             finally:
                 tell()
+
+    def _span(self, scope: Scope) -> AbstractContextManager[Span]:
+        """Return the span of a request, in the trace of its caller; none where nobody would get it."""
+        if isinstance(self._tracer, ProxyTracer) and isinstance(get_tracer_provider(), ProxyTracerProvider):
+            return _NOWHERE
+        return self._tracer.start_as_current_span(
+            scope["method"], _caller(scope), SpanKind.SERVER, record_exception=False
+        )
 
     def _ended(self, scope: Scope, status: int, seconds: float) -> ObservedRequest:
         state = scope.get("state", {})
@@ -90,6 +107,8 @@ class Observed:
     def _tell(self, request: ObservedRequest, span: Span) -> None:
         self.metrics.end(request)
         _describe(span, request)
+        if not _log.isEnabledFor(logging.INFO):
+            return
         _log.info(
             "request",
             extra={

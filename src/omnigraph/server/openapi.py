@@ -52,8 +52,8 @@ def openapi_document(
         paths.setdefault(own.path, {})[own.method.lower()] = describe.process(own)
     for route in graph:
         if has_default:
-            paths.setdefault(_path(route.path), {})[route.method.lower()] = describe.graph(route)
-        nested = paths.setdefault(f"/graphs/{{graph_id}}{_path(route.path)}", {})
+            paths.setdefault(route.path, {})[route.method.lower()] = describe.graph(route)
+        nested = paths.setdefault(f"/graphs/{{graph_id}}{route.path}", {})
         nested[route.method.lower()] = describe.nested(route)
     components: Json = {"schemas": definitions.get("$defs", {})}
     if not is_open:
@@ -162,14 +162,10 @@ def _errors_of(route: GraphRoute) -> Iterable[int]:
     return (400, 401, 403, 404, 500, *of_body, *route.errors)
 
 
-def _path(path: str) -> str:
-    return path.replace(":segment}", "}")
-
-
 def _path_parameters(route: GraphRoute) -> Iterable[Json]:
     return [
         _path_parameter(part[1:-1])
-        for part in _path(route.path).split("/")
+        for part in route.path.split("/")
         if part.startswith("{") and part.endswith("}")
     ]
 

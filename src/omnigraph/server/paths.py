@@ -5,14 +5,15 @@ segments. So requests are routed by the raw path, segment by segment, and each s
 decoded once, here: `%252F` means the text `%2F`.
 """
 
+import re
 from urllib.parse import quote, unquote_to_bytes
 
-from starlette.convertors import Convertor, register_url_convertor
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from omnigraph.core.errors import BadRequest
 
 _UNRESERVED = "-._~"
+_PLAIN = re.compile(rb"[A-Za-z0-9_.~/-]*")  # a path that says the same when it is decoded and encoded again
 
 
 class RawPaths:
@@ -35,6 +36,8 @@ def routed_path(raw: bytes) -> str:
     Raises:
         BadRequest: a segment is not valid text.
     """
+    if _PLAIN.fullmatch(raw):
+        return raw.decode()
     try:
         decoded = [unquote_to_bytes(segment).decode() for segment in raw.partition(b"?")[0].split(b"/")]
     except UnicodeDecodeError:
@@ -42,18 +45,6 @@ def routed_path(raw: bytes) -> str:
     return "/".join(quote(segment, safe=_UNRESERVED) for segment in decoded)
 
 
-class _Segment(Convertor[str]):
-    """A path parameter that may contain what separates segments."""
-
-    regex = "[^/]+"
-
-    def convert(self, value: str) -> str:
-        """Decode a segment of `routed_path`, which is always valid."""
-        return unquote_to_bytes(value).decode()
-
-    def to_string(self, value: str) -> str:
-        """Encode a segment."""
-        return quote(value, safe=_UNRESERVED)
-
-
-register_url_convertor("segment", _Segment())
+def decoded_segment(segment: str) -> str:
+    """Return the value of a segment of `routed_path`, which is always valid."""
+    return unquote_to_bytes(segment).decode()

@@ -7,18 +7,19 @@ R3  Work runs on a thread, and so does the reading of JSON that takes longer tha
     let in holds its share until its work has ended, not only until its caller has gone.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from fastapi import Request
 from pydantic import BaseModel
+from starlette.requests import Request
 from starlette.responses import Response
 
 from omnigraph.graph.graph import Graph
 from omnigraph.server.access import Need, authorize
 from omnigraph.server.bodies import JSON_TYPE, read_body, read_json_body, read_query, require_type
 from omnigraph.server.conditions import IF_COMMIT, refuse_condition
+from omnigraph.server.router import Endpoint
 from omnigraph.server.serving import Served, Serving
 from omnigraph.server.settings import BODY_LIMIT, LOAD_BODY_LIMIT
 
@@ -115,7 +116,7 @@ class GraphRoute:
         return self.successor is not None
 
 
-def endpoint(route: GraphRoute, serving: Serving, default_graph: str = "") -> "Endpoint":
+def endpoint(route: GraphRoute, serving: Serving, default_graph: str = "") -> Endpoint:
     """Return what answers a route, of the graph in the path or of the default one."""
 
     async def answer(request: Request) -> Response:
@@ -142,9 +143,6 @@ def endpoint(route: GraphRoute, serving: Serving, default_graph: str = "") -> "E
         return response
 
     return answer
-
-
-Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 async def _read(call: RouteCall, body: Body) -> bytes:

@@ -9,12 +9,13 @@ T3  Nobody waits for a read whose caller is no longer waited for: it leaves noth
 import asyncio
 import os
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, TypeVar
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from starlette.requests import ClientDisconnect
 
-Worked = TypeVar("Worked")
+from omnigraph.server.read_threads import ReadThreads, Worked
+
 READERS = max(8, 2 * (os.cpu_count() or 1))  # a read that waits for a disk or a store leaves a core to others
 WRITERS = 32  # two actors at their limit; writes mostly wait for each other and for the disk
 
@@ -24,21 +25,17 @@ class Threads:
 
     def __init__(self, *, writers: int = WRITERS) -> None:
         """Start none yet: each is started when there is work for it."""
-        self._readers = ThreadPoolExecutor(READERS, "omnigraph-read")
+        self._readers = ReadThreads(READERS)
         self._writers = ThreadPoolExecutor(writers, "omnigraph-write")
-        self._reading: set[Future[Any]] = set()
 
     @property
     def is_reading(self) -> bool:
         """Whether a read still runs, or waits to."""
-        return bool(self._reading)
+        return self._readers.is_busy
 
     async def read(self, work: Callable[[], Worked]) -> Worked:
         """Run a read and return what it made."""
-        future = self._readers.submit(work)
-        self._reading.add(future)
-        future.add_done_callback(self._reading.discard)
-        return await asyncio.wrap_future(future)
+        return await self._readers.run(work)
 
     async def write(
         self, work: Callable[[], Worked], *, done: Callable[[], None], gone: Awaitable[object]
@@ -62,5 +59,5 @@ class Threads:
 
     def close(self) -> None:
         """Wait until the writes that have begun are done (T2), and for no read (T3)."""
-        self._readers.shutdown(wait=False, cancel_futures=True)
+        self._readers.close()
         self._writers.shutdown()

@@ -201,7 +201,7 @@ def test_no_write_ignores_a_condition(client: httpx.Client) -> None:
 
     for name, sent in WRITES.items():
         route = writing[name]
-        path = route.path.replace("{name:segment}", "add_mission").replace("{branch:segment}", "kept")
+        path = route.path.replace("{name}", "add_mission").replace("{branch}", "kept")
         headers = {**sent.get("headers", {}), CONDITION: head}
 
         answer = client.request(route.method, path, **{**sent, "headers": headers})

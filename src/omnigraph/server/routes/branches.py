@@ -101,7 +101,7 @@ ROUTES = (
     ),
     GraphRoute(
         "DELETE",
-        "/branches/{branch:segment}",
+        "/branches/{branch}",
         "deleteBranch",
         "Delete a branch and the commits that only it has.",
         _delete,

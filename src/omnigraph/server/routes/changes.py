@@ -72,7 +72,7 @@ def _limit(wanted: ChangesOfCommit) -> int:
 ROUTES = (
     GraphRoute(
         "GET",
-        "/commits/{commit_id:segment}/changes",
+        "/commits/{commit_id}/changes",
         "getCommitChanges",
         "Show what a commit changed, compared with its first parent.",
         _of_commit,

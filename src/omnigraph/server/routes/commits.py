@@ -52,7 +52,7 @@ ROUTES = (
     ),
     GraphRoute(
         "GET",
-        "/commits/{commit_id:segment}",
+        "/commits/{commit_id}",
         "getCommit",
         "Show a commit.",
         _show,

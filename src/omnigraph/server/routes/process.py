@@ -1,10 +1,9 @@
 """Routes of the server itself: whether it is there, and whether it can be used."""
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from fastapi import Request
 from pydantic import BaseModel
+from starlette.requests import Request
 from starlette.responses import Response
 
 from omnigraph import INTERNAL_SCHEMA_VERSION, __version__
@@ -12,6 +11,7 @@ from omnigraph.core.values import Json
 from omnigraph.server.access import GRAPH_LIST, READ, Need, authorize
 from omnigraph.server.answers import json_answer
 from omnigraph.server.bodies import JSON_TYPE
+from omnigraph.server.router import Endpoint
 from omnigraph.server.serving import Serving
 from omnigraph.wire.responses import GraphListOutput, HealthOutput, ReadyOutput
 
@@ -25,7 +25,7 @@ class ProcessRoute:
     id: str
     summary: str
     model: type[BaseModel] | None  # of a JSON answer
-    answer: Callable[[Request], Awaitable[Response]]
+    answer: Endpoint
     is_public: bool = True
     errors: tuple[int, ...] = ()
     error_models: dict[int, type[BaseModel]] = field(default_factory=dict)

@@ -132,7 +132,7 @@ ROUTES = (
     ),
     GraphRoute(
         "POST",
-        "/queries/{name:segment}",
+        "/queries/{name}",
         "invoke_query",
         "Run a stored query.",
         _invoke,
@@ -146,7 +146,7 @@ ROUTES = (
     ),
     GraphRoute(
         "POST",
-        "/queries/{name:segment}/if-graph-commit",
+        "/queries/{name}/if-graph-commit",
         "invoke_query_if_graph_commit",
         "Run a stored mutation if the branch is still at a commit.",
         _invoke_if,
