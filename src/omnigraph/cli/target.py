@@ -105,6 +105,11 @@ class Addressed:
         return bool(self.uris or self.stores or self.targets or self.servers or self.profile)
 
     @property
+    def is_named(self) -> bool:
+        """Whether anything that was typed names a graph."""
+        return self.positional is not None or self.by_flag or self.graph is not None
+
+    @property
     def settings(self) -> "Configuration":
         """The configuration that goes with these flags.
 
@@ -153,7 +158,7 @@ class Addressed:
         Raises:
             click.UsageError: one is named.
         """
-        if self.positional is not None or self.by_flag:
+        if self.is_named:
             raise click.UsageError(reason)
 
     def author(self, target: GraphAddress, actor: str | None) -> str | None:

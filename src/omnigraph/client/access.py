@@ -105,6 +105,10 @@ class GraphAccess(Protocol):
         """Run a stored query: rows of a read, or what a mutation did."""
         ...
 
+    def queries(self) -> Document:
+        """List the stored queries, as far as they are listed."""
+        ...
+
     def branches(self) -> Document:
         """List the branches."""
         ...

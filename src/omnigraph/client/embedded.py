@@ -79,6 +79,10 @@ class EmbeddedAccess:
             "give the text with --query FILE or -e TEXT"
         )
 
+    def queries(self) -> Document:
+        """List the stored queries that the graph was opened with, as far as they are listed."""
+        return {"queries": [documents.stored_query_document(query) for query in self.graph.queries()]}
+
     def branches(self) -> Document:
         """List the branches."""
         return {"branches": self.graph.branches()}

@@ -73,6 +73,10 @@ class ServedAccess:
         document = self._http.send("POST", path, body=body, headers=headers, write=write)
         return ReadAnswer.of_document(document) if "rows" in document else document
 
+    def queries(self) -> Document:
+        """List the stored queries of the server, as far as they are listed."""
+        return self._http.get("/queries")
+
     def branches(self) -> Document:
         """List the branches."""
         return self._http.get("/branches")

@@ -5,11 +5,22 @@ from pathlib import Path
 
 import pytest
 
+from omnigraph.client.embedded import EmbeddedAccess
+from omnigraph.client.http import Http
+from omnigraph.client.served import ServedAccess
+from omnigraph.config.server_url import ServerUrl
+from omnigraph.graph.opening import open as open_graph
+from omnigraph.graph.stored_files import given_queries
 from tests.support.atlas import GRAPH, place_atlas
 from tests.support.commands import NO_SUCH_PROPERTY, READ, write
+from tests.support.http_app import serving_app, settings_for
 from tests.support.in_process import document, invoke
 
 HERE = ("--queries", "queries")
+NEAREST = (
+    'query near($v: Vector(3), $codes: [String]) @description("Crafts by a vector.")'
+    " { match { $c: Craft } return { $c.code } }\n"
+)
 
 
 @pytest.fixture
@@ -66,3 +77,54 @@ def test_every_breakage_is_told_and_the_exit_code_is_1(folder: Path) -> None:
     found = json.loads(asked.stdout)
     assert found["ok"] is False
     assert [item["query"] for item in found["breakages"]] == ["craft", "queries/torn.gq", "heavy"]
+
+
+@pytest.mark.case("surfaces", 377)
+def test_a_server_lists_what_is_listed_of_the_same_files(folder: Path) -> None:
+    write(folder, "queries/nearest.gq", NEAREST)
+    write(folder, "queries/write.gq", "query add($title: String) { insert Mission { title: $title } }\n")
+    declared = given_queries(folder / "queries")
+    with serving_app(settings_for(folder / GRAPH, queries=declared)) as client:
+        url = str(client.base_url)
+        here, there = (
+            [invoke("queries", "list", *where, *form, cwd=folder) for form in ((), ("--json",))]
+            for where in (HERE, ("--server", url))
+        )
+        with (
+            EmbeddedAccess(open_graph(folder / GRAPH, mode="ro", queries=declared), GRAPH) as embedded,
+            ServedAccess(Http(ServerUrl.parse(url), None)) as served,
+        ):
+            assert embedded.queries() == served.queries()
+            assert [entry["name"] for entry in served.queries()["queries"]] == ["add", "craft", "near"]
+
+    assert here == there
+    assert [outcome.code for outcome in there] == [0, 0]
+    assert (
+        there[0].stdout.splitlines()[2] == "near($v: vector(3), $codes: [string]) read  Crafts by a vector."
+    )
+
+    files = {"add": "write.gq", "craft": "read.gq"}
+    hidden = {
+        name: {"file": str(folder / "queries" / file), "expose": name != "add"}
+        for name, file in files.items()
+    }
+    with serving_app(settings_for(folder / GRAPH, queries=given_queries(hidden))) as client:
+        listed = invoke("queries", "list", str(client.base_url), cwd=folder)
+    assert listed.stdout == "craft($code: string) read\n"
+
+
+@pytest.mark.case("surfaces", 377)
+def test_without_a_server_stored_queries_are_files(folder: Path) -> None:
+    storage = invoke("queries", "list", GRAPH, cwd=folder)
+    both = invoke("queries", "list", "--store", GRAPH, *HERE, cwd=folder)
+    write(folder, "omnigraph.yaml", f"graphs:\n  atlas:\n    uri: {GRAPH}\nqueries: queries\n")
+    project = [invoke("queries", "list", *words, cwd=folder) for words in ((), ("--target", "atlas"))]
+
+    assert (storage.code, both.code) == (1, 2)
+    assert "name them with --queries PATH" in storage.stderr
+    assert "leave the graph out" in both.stderr
+    for outcome in project:
+        assert (outcome.code, outcome.stdout) == (
+            0,
+            "add($code: string?) mutation\ncraft($code: string) read\n",
+        )

@@ -1,5 +1,6 @@
-"""`omnigraph queries`: the stored queries of a folder or file, listed or checked against a graph."""
+"""`omnigraph queries`: the stored queries of files or of a server, listed, or checked against a graph."""
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -7,21 +8,26 @@ import click
 
 from omnigraph.cli.exit_codes import EXIT_FAILURE
 from omnigraph.cli.global_flags import ForwardingGroup
-from omnigraph.cli.options import ReadCommand, json_option
+from omnigraph.cli.options import Decorated, ReadCommand, json_option
 from omnigraph.cli.printing import print_document, print_lines
-from omnigraph.cli.target import Addressed, storage_options, uri_argument
+from omnigraph.cli.target import Addressed, GraphAddress, address_options, storage_options, uri_argument
+from omnigraph.core.errors import BadRequest
 
 if TYPE_CHECKING:
-    from omnigraph.catalog.stored_queries import StoredQueries
+    from omnigraph.catalog.stored_queries import Remark, StoredQueries
+    from omnigraph.client.answer import Document
+    from omnigraph.graph.stored_files import DeclaredQueries
 
-_queries_option = click.option(
-    "--queries",
-    "place",
-    required=True,
-    type=click.Path(exists=True, path_type=Path),
-    metavar="PATH",
-    help="The stored queries: a folder of .gq files, or one such file.",
-)
+
+def _queries_option(*, required: bool) -> Callable[[Decorated], Decorated]:
+    return click.option(
+        "--queries",
+        "place",
+        required=required,
+        type=click.Path(exists=True, path_type=Path),
+        metavar="PATH",
+        help="The stored queries: a folder of .gq files, or one such file.",
+    )
 
 
 @click.group(cls=ForwardingGroup)
@@ -30,27 +36,31 @@ def queries() -> None:
 
 
 @queries.command("list", cls=ReadCommand)
-@_queries_option
+@uri_argument
+@_queries_option(required=False)
+@address_options
 @json_option
-def list_(*, place: Path, as_json: bool) -> None:
-    """List stored queries with their kinds and parameters; no graph is needed."""
-    from omnigraph.cli.render.queries import query_lines
-    from omnigraph.wire.documents import stored_query_document
+def list_(*, place: Path | None, addressed: Addressed, as_json: bool) -> None:
+    """List stored queries with their kinds and parameters.
 
-    found = _registry(place)
+    They are those of --queries, for which no graph is needed, those that the server of the graph at URI
+    lists, or those that the project file declares.
+    """
+    from omnigraph.cli.render.queries import query_lines
+    from omnigraph.client.understood import understood
+
+    entries, breakages = _listed(place, addressed)
     if as_json:
-        entries = [
-            {**stored_query_document(query), "mcp_expose": query.is_exposed}
-            for query in found.queries.values()
-        ]
         print_document({"queries": entries})
-    else:
-        print_lines(query_lines(found))
+        return
+    with understood():
+        lines = list(query_lines(entries, breakages))
+    print_lines(lines)
 
 
 @queries.command(cls=ReadCommand)
 @uri_argument
-@_queries_option
+@_queries_option(required=True)
 @storage_options
 @json_option
 @click.pass_context
@@ -75,7 +85,47 @@ def validate(ctx: click.Context, *, place: Path, addressed: Addressed, as_json: 
         ctx.exit(EXIT_FAILURE)
 
 
-def _registry(place: Path) -> "StoredQueries":
+def _listed(place: Path | None, addressed: Addressed) -> "tuple[list[Document], Sequence[Remark]]":
+    """Return the entries of a catalog, and what is wrong with its files, if it comes from files.
+
+    Raises:
+        click.UsageError: queries and a graph are given.
+        BadRequest: neither queries nor a server is given, and there is no project file that declares queries.
+    """
+    if place is not None:
+        addressed.refuse("--queries names the stored queries: leave the graph out")
+        return _of_registry(_registry(place))
+    project = addressed.settings.project
+    declared = None if project is None else project.queries
+    if declared is not None and not addressed.is_named:
+        return _of_registry(_registry(declared))
+    target = addressed.resolve()
+    if target.is_served:
+        return _of_server(target), ()
+    if declared is not None and addressed.targets:
+        return _of_registry(_registry(declared))
+    raise BadRequest(f"{target.uri} is storage, which has no stored queries: name them with --queries PATH")
+
+
+def _of_server(target: GraphAddress) -> "list[Document]":
+    from omnigraph.cli.access import reach_server
+    from omnigraph.client.understood import understood
+
+    with reach_server(target) as graph, understood():
+        # A server lists what is exposed, and nothing else.
+        return [{**entry, "mcp_expose": True} for entry in graph.queries()["queries"]]
+
+
+def _of_registry(found: "StoredQueries") -> "tuple[list[Document], Sequence[Remark]]":
+    from omnigraph.wire.documents import stored_query_document
+
+    entries = [
+        {**stored_query_document(query), "mcp_expose": query.is_exposed} for query in found.queries.values()
+    ]
+    return entries, found.breakages
+
+
+def _registry(given: "Path | DeclaredQueries") -> "StoredQueries":
     from omnigraph.graph.stored_files import given_queries, read_stored
 
-    return read_stored(given_queries(place))
+    return read_stored(given_queries(given))

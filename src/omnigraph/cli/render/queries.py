@@ -1,19 +1,18 @@
 """Stored queries as text."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from omnigraph.catalog.params import ResultField
-from omnigraph.catalog.stored_queries import RegistryCheck, Remark, StoredQueries, StoredQuery
+from omnigraph.catalog.stored_queries import RegistryCheck, Remark, StoredQueries
 from omnigraph.cli.render.columns import count
 from omnigraph.cli.steering import on_lines, on_one_line
+from omnigraph.client.answer import Document
 
 
-def query_lines(found: StoredQueries) -> Iterator[str]:
-    """Yield a line for each query, then what is wrong with the files."""
-    for query in found.queries.values():
-        yield _line(query)
-    yield from map(_broken, found.breakages)
-    if not found.queries and not found.breakages:
+def query_lines(entries: Sequence[Document], breakages: Sequence[Remark] = ()) -> Iterator[str]:
+    """Yield a line for each query of a catalog, then what is wrong with its files."""
+    yield from map(_line, entries)
+    yield from map(_broken, breakages)
+    if not entries and not breakages:
         yield "no stored queries"
 
 
@@ -26,20 +25,21 @@ def check_lines(found: StoredQueries, check: RegistryCheck) -> Iterator[str]:
     yield f"{count(len(found.queries), 'stored query', 'stored queries')}: {broken}, {warned}"
 
 
-def _line(query: StoredQuery) -> str:
-    parameters = ", ".join(map(_parameter, query.parameters))
-    hidden = "" if query.is_exposed else " (not listed)"
-    told = "" if query.description is None else f"  {on_one_line(query.description)}"
-    return f"{query.name}({parameters}) {query.kind}{hidden}{told}"
+def _line(query: Document) -> str:
+    parameters = ", ".join(map(_parameter, query["params"]))
+    kind = "mutation" if query["mutation"] else "read"
+    hidden = "" if query["mcp_expose"] else " (not listed)"
+    told = "" if query.get("description") is None else f"  {on_one_line(query['description'])}"
+    return f"{on_one_line(query['name'])}({parameters}) {kind}{hidden}{told}"
 
 
-def _parameter(parameter: ResultField) -> str:
-    kind = parameter.kind
-    if parameter.item_kind is not None:
-        kind = f"[{parameter.item_kind}]"
-    elif parameter.vector_dim is not None:
-        kind = f"vector({parameter.vector_dim})"
-    return f"${parameter.name}: {kind}{'?' if parameter.nullable else ''}"
+def _parameter(parameter: Document) -> str:
+    kind = parameter["kind"]
+    if parameter.get("item_kind") is not None:
+        kind = f"[{parameter['item_kind']}]"
+    elif parameter.get("vector_dim") is not None:
+        kind = f"vector({parameter['vector_dim']})"
+    return on_one_line(f"${parameter['name']}: {kind}{'?' if parameter['nullable'] else ''}")
 
 
 def _broken(breakage: Remark) -> str:
