@@ -90,7 +90,7 @@ def serving(place: Path, workers: int = 1) -> Iterator[Server]:
     command = [str(program), "server", str(place), "--unauthenticated", "--bind", "127.0.0.1:0"]
     environment = {**os.environ, "OMNIGRAPH_LOG": "warning", "OMNIGRAPH_PER_ACTOR_INFLIGHT_MAX": "64"}
     process = subprocess.Popen(
-        [*command, "--workers", str(workers)],
+        command if workers == 1 else [*command, "--workers", str(workers)],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         env=environment,

@@ -55,10 +55,8 @@ _NOT_YET = {"OMNIGRAPH_CLUSTER": "serving a cluster is not in this version"}
     "--workers",
     type=WholeNumber(min=1, max=WORKERS_MAX),
     envvar="OMNIGRAPH_WORKERS",
-    default=1,
-    show_default=True,
     metavar="N",
-    help="Serve with this many processes behind the one address; one that ends is replaced.",
+    help="Serve with this many other processes behind the one address; one that ends is replaced.",
 )
 @click.version_option(package_name="omnigraph", prog_name="omnigraph-server", message="%(prog)s %(version)s")
 def server(
@@ -69,7 +67,7 @@ def server(
     bind: str | None,
     unauthenticated: bool,
     queries_place: Path | None,
-    workers: int,
+    workers: int | None,
 ) -> None:
     """Serve the graph at URI, or those of a project file, over HTTP until SIGTERM or SIGINT.
 
@@ -85,7 +83,7 @@ def server(
 
     begin_log()
     settings = GivenServer(uri, config, target, bind, queries_place, unauthenticated).settings()
-    if workers == 1:
+    if workers is None:
         from omnigraph.server.serve import serve
 
         serve(settings)
