@@ -10,8 +10,14 @@ REQUIRE_PYTHON = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))'
 # Pytest says 5 when no test carries the mark asked for, which is no failure.
 NONE_IS_FINE = || [ $$? -eq 5 ]
 
+# Neighbours stay on one worker, which keeps their fixtures, until the other one has nothing left and takes some.
+SPREAD := -n 2 --dist worksteal
+
 QUICK := not slow and not fuzz and not crash and not powercut and not damage
 SUITES := format-check lint types imports test slow
+
+# Tests start hundreds of processes: each would compile the package anew where the environment forbids to keep it.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test slow fuzz guards mutants crash powercut damage check format format-check lint types imports conformance coverage bench wheel lock clean
@@ -25,10 +31,10 @@ demo: setup ## Run the tour in examples/demo.sh
 	PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh
 
 test: setup ## Run the quick tests
-	$(PYTEST) -n 2 -m "$(QUICK)"
+	$(PYTEST) $(SPREAD) -m "$(QUICK)"
 
 slow: setup ## Run the slow tests
-	$(PYTEST) -n 2 -m "slow and not crash and not powercut and not damage" --timeout 1800 $(NONE_IS_FINE)
+	$(PYTEST) $(SPREAD) -m "slow and not crash and not powercut and not damage" --timeout 1800 $(NONE_IS_FINE)
 
 fuzz: setup ## Run the fuzz tests, with fresh random seeds
 	$(PYTEST) -m fuzz --timeout 0 --hypothesis-profile fuzz $(NONE_IS_FINE)
@@ -76,11 +82,11 @@ imports: setup ## Check who imports whom
 	$(BIN)/lint-imports
 
 conformance: setup ## Say which numbered cases of docs/spec pass (DOC=languages for one document)
-	$(PYTEST) -n 2 -m "not fuzz and not crash and not powercut and not damage" --timeout 1800 --conformance $(or $(DOC),all) $(NONE_IS_FINE)
+	$(PYTEST) $(SPREAD) -m "not fuzz and not crash and not powercut and not damage" --timeout 1800 --conformance $(or $(DOC),all) $(NONE_IS_FINE)
 
 coverage: setup ## Say which lines the quick tests reach
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -n 2 -m "$(QUICK)"
+	$(BIN)/coverage run -m pytest $(SPREAD) -m "$(QUICK)"
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
