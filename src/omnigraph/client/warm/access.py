@@ -113,6 +113,10 @@ class WarmAccess:
         """Yield the data as NDJSON, from the storage itself."""
         return self._here().export(branch, types)
 
+    def queries(self) -> Document:
+        """List the stored queries that this command names; the server was started without any."""
+        return self._here().queries()
+
     def commits(self, branch: str | None, wanted: Sequence[tuple[str, str]], limit: int | None) -> Document:
         """List commits, newest first."""
         return self._document("commits", branch, list(wanted), limit)
