@@ -46,6 +46,30 @@ def test_every_table_is_brought_into_order_in_one_commit(graph: Graph, root: Gra
         assert {index.coverage for table in reader.index_status() for index in table.indexes} == {"indexed"}
 
 
+def test_a_branch_is_brought_into_order_and_main_is_left_alone(graph: Graph, root: GraphRoot) -> None:
+    graph.create_branch("june")
+    for name in ("dan", "eve"):
+        graph.mutate(f'query add() {{ insert Person {{ name: "{name}" }} }}', branch="june")
+    before, pins = graph.table("Person", branch="june").to_pylist(), graph.snapshot().entries
+
+    with failpoint("optimize.post_table", "raise"), pytest.raises(RecoveryRequired):
+        graph.optimize(branch="june")
+    graph.refresh()
+    graph.optimize(branch="june")
+
+    assert graph.optimize(branch="june").commit is None
+    assert [table.table_key for table in graph.optimize(branch="june").tables] == [
+        "node:Person",
+        "__manifest",
+    ]
+    with omnigraph.open(root.uri, mode="ro") as reader:
+        after = reader.table("Person", branch="june").to_pylist()
+        assert sorted(after, key=str) == sorted(before, key=str)
+        assert reader.snapshot().entries == pins
+    (record,) = graph.recoveries()
+    assert (record.recovery_kind.wire, record.writer_kind) == ("rolled_forward", "Optimize")
+
+
 @pytest.mark.case("engine", 495)
 def test_one_table_that_fails_waits_for_the_others_and_all_go_forward(graph: Graph, root: GraphRoot) -> None:
     before, failed, ended = contents_of(graph), threading.Event(), list[bool]()
