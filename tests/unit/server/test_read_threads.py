@@ -9,7 +9,7 @@ import pytest
 from omnigraph.server.read_threads import ReadThreads
 
 WAIT_S = 30.0
-READS = 10_000  # that take 10 microseconds each: far more than fit into the patience of one
+READS = 3_000  # each passes in some 20 microseconds: far more than fit into the patience of one
 
 
 def test_short_reads_are_taken_by_one_thread() -> None:
@@ -49,14 +49,22 @@ def test_as_many_reads_run_at_once_as_there_may_be_threads() -> None:
 
 
 def test_reads_that_have_waited_long_get_a_second_thread() -> None:
-    """Each read is shorter than a moment, so that the first thread always gets on."""
+    """One read after the other is let through, so that the first thread always gets on."""
 
     async def story() -> set[str]:
-        readers, seen = ReadThreads(2), set[str]()
-        for name in await asyncio.gather(*(readers.run(_short) for _ in range(READS))):
-            seen.add(name)
+        readers, gate, names = ReadThreads(2), threading.Semaphore(0), set[str]()
+
+        def pass_gate() -> None:
+            assert gate.acquire(timeout=WAIT_S)
+            names.add(_name())
+
+        reads = [asyncio.ensure_future(readers.run(pass_gate)) for _ in range(READS)]
+        while not all(read.done() for read in reads[-2:]):
+            gate.release()
+            await asyncio.sleep(0)
+        await asyncio.gather(*reads)
         readers.close()
-        return seen
+        return names
 
     assert len(asyncio.run(story())) == 2
 
@@ -121,11 +129,6 @@ def test_closing_waits_for_nobody() -> None:
 
 def _name() -> str:
     return threading.current_thread().name
-
-
-def _short() -> str:
-    sum(range(1_000))
-    return _name()
 
 
 def _noting(notes: list[str], note: str) -> Callable[[], None]:
