@@ -57,7 +57,7 @@ def turn_of_tables(
         return
     kinds = dict.fromkeys(read, try_shared) | dict.fromkeys(moved, try_sole)
     wanted = {root / table_lock_file(branch, key): kinds[key] for key in sorted(kinds)}
-    held: list[FileLock] = []
+    held: list[FileLock | None] = []
     try:
         yield _take(wanted, held, TABLE_LOCK_WAIT_S if wait_s is None else wait_s, meanwhile)
     finally:
@@ -68,15 +68,14 @@ _Take = Callable[[Path], FileLock | None]
 
 
 def _take(
-    wanted: Mapping[Path, _Take], held: list[FileLock], wait_s: float, meanwhile: Callable[[], object]
+    wanted: Mapping[Path, _Take], held: list[FileLock | None], wait_s: float, meanwhile: Callable[[], object]
 ) -> bool:
     """Take all locks, or none of them (J3); return whether they are held."""
     for _ in looks(wait_s):
         for path, take in wanted.items():
-            lock = take(path)
-            if lock is None:
+            held.append(take(path))  # at once: an interrupt finds it there (K5 of `locks.py`)
+            if held[-1] is None:
                 break
-            held.append(lock)
         else:
             return True
         _release(held)
@@ -85,6 +84,8 @@ def _take(
     return False
 
 
-def _release(held: list[FileLock]) -> None:
+def _release(held: list[FileLock | None]) -> None:
     while held:
-        held.pop().release()
+        if held[-1] is not None:
+            held[-1].release()
+        held.pop()

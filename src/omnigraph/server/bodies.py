@@ -18,6 +18,8 @@ from omnigraph.core.values import read_strict_json
 from omnigraph.server.refusal import too_slow, unsupported_type
 
 JSON_TYPE = "application/json"
+_UNPACKED = {"", "identity", "chunked"}
+_DIGITS_MAX = 32  # of a length that is compared with a limit; the rest makes it larger still
 BYTES_PER_SECOND_LEAST = 16 * 1024  # slower than any line that a server is called over
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -32,7 +34,8 @@ def require_type(request: Request, wanted: str, what: str) -> None:
     given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if given != wanted:
         raise unsupported_type(f"{what} needs Content-Type {wanted}")
-    if request.headers.get("content-encoding", "identity").strip().lower() not in {"", "identity"}:
+    packings = [*request.headers.getlist("content-encoding"), *request.headers.getlist("transfer-encoding")]
+    if any(packing.strip().lower() not in _UNPACKED for packing in packings):
         raise unsupported_type(f"{what} takes no packed body: leave Content-Encoding out")
 
 
@@ -113,7 +116,7 @@ def validated(model: type[Model], document: dict[str, Any], what: str) -> Model:
 
 def _announced(request: Request) -> int:
     text = request.headers.get("content-length", "")
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else 0
+    return int(text[:_DIGITS_MAX]) if text.isascii() and text.isdecimal() else 0
 
 
 def _check_size(size: int, limit: int, setting: str) -> None:

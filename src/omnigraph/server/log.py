@@ -44,8 +44,10 @@ def begin_log(worker: int | None = None) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines(worker))
     level = _LEVELS.get(os.environ.get(LEVEL, "").strip().lower(), logging.INFO)
-    # Below a warning uvicorn tells of connections, without ids and actors.
-    for name, least in (("omnigraph", level), ("uvicorn", max(level, logging.WARNING))):
+    # Below a warning uvicorn tells of connections, without ids and actors; below an error OpenTelemetry
+    # repeats headers of callers that it cannot read.
+    others = (("uvicorn", logging.WARNING), ("opentelemetry", logging.ERROR))
+    for name, least in (("omnigraph", level), *((name, max(level, least)) for name, least in others)):
         log = logging.getLogger(name)
         log.handlers = [handler]
         log.setLevel(least)

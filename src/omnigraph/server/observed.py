@@ -140,6 +140,10 @@ def _describe(span: Span, request: ObservedRequest) -> None:
 
 
 def _caller(scope: Scope) -> Context:
-    """Return the trace that a caller says it is in."""
+    """Return the trace that a caller says it is in.
+
+    Its baggage is left out: nothing here uses it, and what cannot be read of it would be told in the log.
+    """
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+    headers.pop("baggage", None)
     return propagate.extract(headers)

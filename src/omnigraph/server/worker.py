@@ -10,7 +10,6 @@ import signal
 import socket
 import sys
 import threading
-from typing import BinaryIO
 
 from omnigraph.core.errors import OmnigraphError
 from omnigraph.server.log import begin_log
@@ -27,7 +26,7 @@ def main(number: int, handle: int) -> int:
     begin_log(worker=number)
     settings = pickle.load(sys.stdin.buffer)  # noqa: S301 - from the process that started this one
     assert isinstance(settings, ServerSettings)
-    threading.Thread(target=_end_with, args=[sys.stdin.buffer], daemon=True).start()
+    threading.Thread(target=_end_with, args=[sys.stdin.fileno()], daemon=True).start()
     try:
         serving = Serving.begin(settings)
     except OmnigraphError as error:
@@ -42,9 +41,13 @@ def _tell_ready() -> None:
     os.write(sys.stdout.fileno(), READY)
 
 
-def _end_with(parent: BinaryIO) -> None:
-    """Stop in order when the process that started this one is gone."""
-    parent.read()
+def _end_with(parent: int) -> None:
+    """Stop in order when the process that started this one is gone.
+
+    The descriptor is read and not the stream: a thread inside of that would keep the interpreter from ending.
+    """
+    while os.read(parent, 1):
+        pass
     os.kill(os.getpid(), signal.SIGTERM)
 
 

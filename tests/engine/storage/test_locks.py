@@ -8,6 +8,8 @@ import threading
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -15,6 +17,7 @@ from omnigraph.core.errors import StorageError
 from omnigraph.core.failpoint import EXIT_STATUS, InjectedFault, failpoint
 from omnigraph.storage.control import locks
 from omnigraph.storage.control.locks import (
+    FileLock,
     HeldLock,
     PublishLock,
     WriterLock,
@@ -468,3 +471,66 @@ def test_a_lock_is_shared_by_those_who_only_read_and_had_alone_by_who_moves(tmp_
     assert alone is not None
     assert try_shared(path) is None
     alone.release()
+
+
+LETTING_GO = frozenset({"close", "release", "_release", "is_held", "is_open", "__exit__", "__del__"})
+
+
+def interrupted_at(line: int, files: frozenset[str], call: Callable[[], object]) -> bool:
+    """Run a call and interrupt it at the n-th line that it takes in some files; false if it has fewer."""
+    left = line
+
+    def trace(frame: FrameType, event: str, _argument: object) -> Callable[..., Any] | None:
+        nonlocal left
+        if frame.f_code.co_filename not in files or frame.f_code.co_name in LETTING_GO:
+            return None
+        if event == "line":
+            left -= 1
+            if left < 0:
+                sys.settrace(None)
+                raise KeyboardInterrupt
+        return trace
+
+    sys.settrace(trace)
+    try:
+        call()
+    except KeyboardInterrupt as interrupt:
+        sys.last_value = interrupt  # its frames live on, as in an interactive session
+        return True
+    finally:
+        sys.settrace(None)
+    return False
+
+
+@pytest.mark.parametrize("way", ["publish", "sole", "shared", "waited for", "dead writer's"])
+def test_an_interrupt_at_any_line_leaves_no_lock(tmp_path: Path, way: str) -> None:
+    path = tmp_path / "a.lock"
+
+    def publish() -> None:
+        with PublishLock(path):
+            pass
+
+    def release(take: Callable[[Path], FileLock | None]) -> None:
+        held: list[FileLock | None] = []
+        try:
+            held.append(take(path))
+        finally:
+            for lock in held:
+                assert lock is not None
+                lock.release()
+
+    ways: dict[str, Callable[[], object]] = {
+        "publish": publish,
+        "sole": lambda: release(try_sole),
+        "shared": lambda: release(try_shared),
+        "waited for": lambda: release(lambda path: wait_for_lock(path, 1)),
+        "dead writer's": lambda: release(try_lock),
+    }
+    files = frozenset({locks.__file__})
+    line = 0
+    while interrupted_at(line, files, ways[way]):
+        alone = try_sole(path)
+        assert alone is not None, f"interrupted at line {line}, the lock is still held"
+        alone.release()
+        line += 1
+    assert line > 10

@@ -29,6 +29,8 @@ _NO_VALUE = (
     LookupError,
     TypeError,
     ValueError,
+    RecursionError,
+    MemoryError,
 )
 
 
@@ -74,7 +76,7 @@ class Link:
         """
         try:
             words = json.loads(self._receive(HELLO_BYTES_MAX))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise PeerGone("not JSON") from error
         if not isinstance(words, dict):
             raise PeerGone("not an object")

@@ -4,6 +4,8 @@ K1  A taken lock means that its holder is alive: the system releases it when a p
 K2  A lock counts only while its path names the locked file: if that was removed, the taker starts over.
 K3  A forked child keeps no lock of its parent's, which would outlive the parent.
 K4  Every wait is bounded. A writer's lock is never waited for at all.
+K5  An interrupt leaves no lock behind, whenever it comes: until a holder has the lock, whoever took it lets
+    go of it, and one that was on its way between two of them is let go of with its last reference.
 
 `flock` belongs to the open file, so all of this also holds between two handles of one process.
 """
@@ -12,10 +14,12 @@ import fcntl
 import os
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
+from typing import TypeVar
 
 from omnigraph.core.errors import StorageError
 from omnigraph.core.failpoint import hit
@@ -27,6 +31,7 @@ TAKES_MAX = 100  # of a file that is removed each time; a sweep removes a given 
 PAUSE_FIRST_S = 0.000_2  # a publish holds its lock for milliseconds
 PAUSE_GROWTH = 1.5
 PAUSE_MAX_S = 0.005  # a process that has waited long must not lose to every newcomer
+Lock = TypeVar("Lock", bound="FileLock")
 
 
 class FileLock:
@@ -146,25 +151,32 @@ class PublishLock:
         hit("publish.before_lock")
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._lock = self._wait()
+            self._wait()
             if self._lock is not None:
                 os.utime(self._path)  # tells the waiters that it has changed hands
+            return self._lock is not None
         except OSError as error:
+            self._release()
             raise storage_error(f"lock '{self._path.name}'", error) from error
-        return self._lock is not None
+        except BaseException:
+            self._release()  # K5
+            raise
 
-    def _wait(self) -> FileLock | None:
+    def _wait(self) -> None:
         """Wait while the lock goes from hand to hand, and no longer than the timeout for one holder."""
         taken_at = _changed_at(self._path)
         while True:
-            lock = wait_for_lock(self._path, self._timeout_s, clock=self._clock, pause=self._pause)
+            self._lock = wait_for_lock(self._path, self._timeout_s, clock=self._clock, pause=self._pause)
             before, taken_at = taken_at, _changed_at(self._path)
-            if lock is not None or taken_at == before or not self._timeout_s:
-                return lock
+            if self._lock is not None or taken_at == before or not self._timeout_s:
+                return
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._release()
+
+    def _release(self) -> None:
         if self._lock is not None:
             self._lock.release()
             self._lock = None
@@ -184,10 +196,9 @@ def try_lock(path: Path) -> HeldLock | None:
         StorageError: whether it is taken is unknown.
     """
     try:
-        descriptor = _take_verified(path)
+        return _take_as(HeldLock, path)
     except OSError as error:
         raise storage_error(f"lock '{path.name}'", error) from error
-    return None if descriptor is None else HeldLock(path, descriptor)
 
 
 def try_sole(path: Path) -> FileLock | None:
@@ -211,10 +222,9 @@ def try_shared(path: Path) -> FileLock | None:
 def _try(path: Path, how: int) -> FileLock | None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = _take_verified(path, how)
+        return _take_as(FileLock, path, how)
     except OSError as error:
         raise storage_error(f"lock '{path.name}'", error) from error
-    return None if descriptor is None else FileLock(path, descriptor)
 
 
 def is_taken(path: Path) -> bool:
@@ -247,10 +257,16 @@ def wait_for_lock(
     Raises:
         OSError: the file cannot be made or locked.
     """
-    for _ in looks(timeout_s, clock, pause):
-        descriptor = _take_verified(path)
-        if descriptor is not None:
-            return FileLock(path, descriptor)
+    lock = None
+    try:
+        for _ in looks(timeout_s, clock, pause):
+            lock = _take_as(FileLock, path)
+            if lock is not None:
+                return lock
+    except BaseException:
+        if lock is not None:
+            lock.release()  # K5
+        raise
     return None
 
 
@@ -315,6 +331,8 @@ def probe_flock(folder: Path) -> None:
 class _Descriptor:
     """An open lock file that is closed on exec, and in a forked child (K3)."""
 
+    _number = -1
+
     def __init__(self, path: Path, flags: int) -> None:
         with _fork_guard:  # a fork between the two lines would leave the child with an unknown lock
             self._number = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
@@ -339,13 +357,30 @@ class _Descriptor:
         except FileNotFoundError:
             return False
 
+    def __del__(self) -> None:
+        """Let go of what an interrupt has lost (K5)."""
+        if self._number >= 0:
+            self.close()
+
     def close(self) -> None:
         # Closing releases our own share of the lock; an explicit unlock in a child would free the parent's.
         with _fork_guard:
-            number, self._number = self._number, -1
             _open_descriptors.discard(self)
+            number, self._number = self._number, -1  # no call in between, at which an interrupt could come
             if number >= 0:
                 os.close(number)
+
+
+def _take_as(kind: type[Lock], path: Path, how: int = fcntl.LOCK_EX) -> Lock | None:
+    """Take a lock without waiting; an interrupt lets go of it (K5)."""
+    descriptor = None
+    try:
+        descriptor = _take_verified(path, how)
+        return None if descriptor is None else kind(path, descriptor)
+    except BaseException:
+        if descriptor is not None:
+            descriptor.close()
+        raise
 
 
 def _take_verified(path: Path, how: int = fcntl.LOCK_EX) -> _Descriptor | None:
@@ -366,7 +401,7 @@ def _take_verified(path: Path, how: int = fcntl.LOCK_EX) -> _Descriptor | None:
 
 # Process-wide, as descriptors are: the fork hooks below must find every lock of the process.
 _fork_guard = threading.RLock()
-_open_descriptors: set[_Descriptor] = set()
+_open_descriptors: weakref.WeakSet[_Descriptor] = weakref.WeakSet()
 
 
 def _close_all_in_child() -> None:
