@@ -88,7 +88,7 @@ class Observed:
         if isinstance(self._tracer, ProxyTracer) and isinstance(get_tracer_provider(), ProxyTracerProvider):
             return _NOWHERE
         return self._tracer.start_as_current_span(
-            scope["method"], _caller(scope), SpanKind.SERVER, record_exception=False
+            scope["method"], trace_of(scope), SpanKind.SERVER, record_exception=False
         )
 
     def _ended(self, scope: Scope, status: int, seconds: float) -> ObservedRequest:
@@ -139,7 +139,7 @@ def _describe(span: Span, request: ObservedRequest) -> None:
         span.set_status(StatusCode.ERROR)
 
 
-def _caller(scope: Scope) -> Context:
+def trace_of(scope: Scope) -> Context:
     """Return the trace that a caller says it is in.
 
     Its baggage is left out: nothing here uses it, and what cannot be read of it would be told in the log.

@@ -167,6 +167,32 @@ def test_bodies_of_another_type_or_packed_are_415(headers: dict[str, str], clien
     error_of(answer, 415, "bad_request")
 
 
+@pytest.mark.case("surfaces", 336)
+@pytest.mark.parametrize(
+    "packed",
+    [
+        b"Content-Encoding: identity\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}",
+        b"Transfer-Encoding: gzip, chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+    ],
+)
+def test_bodies_that_are_packed_in_a_second_breath_are_415(packed: bytes, client: httpx.Client) -> None:
+    head = b"POST /query HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\n"
+
+    assert raw(client, head + packed).startswith(b"HTTP/1.1 415 ")
+
+
+@pytest.mark.case("surfaces", 337)
+@pytest.mark.parametrize(
+    ("length", "status"), [("1000000000000000000", 413), ("00000000000000005000", 413), ("9" * 60, 400)]
+)
+def test_a_length_of_any_digits_is_refused_at_once(length: str, status: int, client: httpx.Client) -> None:
+    head = "POST /query HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\n"
+
+    answer = raw(client, f"{head}Content-Length: {length}\r\n\r\n".encode())
+
+    assert answer.startswith(f"HTTP/1.1 {status} ".encode())
+
+
 @pytest.mark.case("surfaces", 123)
 @pytest.mark.case("surfaces", 337)
 def test_bodies_that_are_too_large_are_413_however_they_are_sent(client: httpx.Client) -> None:
