@@ -200,6 +200,27 @@ for line in sys.stdin:
 """
 
 
+def test_a_stream_that_was_cut_between_two_batches_is_no_shorter_stream(graph: Graph, tmp_path: Path) -> None:
+    path, plain = tmp_path / "Person.arrow", damage.rows()
+    lengths = []
+    with path.open("wb") as file, pa.ipc.new_stream(file, plain.schema) as writer:
+        for batch in (plain.slice(0, 2), plain.slice(2)):
+            lengths.append(file.tell())
+            writer.write_table(batch)
+        lengths.append(file.tell())
+    whole = path.read_bytes()
+
+    for length in lengths:
+        path.write_bytes(whole[:length])
+        with pytest.raises(BadRequest, match="cut off"):
+            graph.load(f"Person={path}", "append")
+
+    assert graph.table("Person").num_rows == 0
+    path.write_bytes(whole)
+    assert graph.load(f"Person={path}", "append").commit is not None
+    graph.mutate('query q() { delete Person where name != "" }')
+
+
 def mutants(folder: Path, seed: int, count: int) -> list[Path]:
     """Write files with a few bytes changed each; return them."""
     chance = random.Random(seed)

@@ -16,6 +16,7 @@ from omnigraph.core.limits import EXPANSION_FLOOR_BYTES
 from omnigraph.validate.expansion import expanded_bytes, longest_bytes, within_memory
 from omnigraph.validate.records import UNLIMITED, ReadLimits
 
+_END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 BATCH_ROWS = 65_536  # what is held as columns at a time
 _CAUTIOUS_ROWS = 64  # of texts that repeat in ways that cannot be kept: a megabyte each is within bounds
 
@@ -86,10 +87,21 @@ def read_schema(source: SourceInput) -> pa.Schema:
             schema = pq.read_schema(file)
         else:
             is_random = is_random_access(file)
+            if not is_random:
+                _require_end(file)
             schema = (pa.ipc.open_file(file) if is_random else pa.ipc.open_stream(file)).schema
         _ = schema.names  # decodes them: they are texts too
         schema.empty_table()  # refuses a type that cannot be read
         return schema
+
+
+def _require_end(file: pa.NativeFile) -> None:
+    """Refuse a stream without its end: cut between two batches it would pass for a shorter one."""
+    file.seek(max(0, file.size() - len(_END_OF_STREAM)))
+    end = file.read(len(_END_OF_STREAM))
+    file.seek(0)
+    if end != _END_OF_STREAM:
+        raise pa.ArrowInvalid("the stream was cut off: its mark of the end is missing")
 
 
 class Growth:
