@@ -18,6 +18,7 @@ from omnigraph.core.regular_file import open_regular
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _HEAD = re.compile(r"\[([^\]]*)\]")
+TOKEN_LENGTH_MAX = 4_096  # what a server takes
 _TOKEN = re.compile(r"[!-~]+")  # what a header can carry without being cut or continued
 
 
@@ -34,9 +35,11 @@ def check_token(token: str) -> str:
     """Return a token without the blanks around it.
 
     Raises:
-        BadRequest: it is empty, or has blanks or signs that a header cannot carry (C3).
+        BadRequest: it is empty, too long, or has blanks or signs that a header cannot carry (C3).
     """
     text = token.strip()
+    if len(text) > TOKEN_LENGTH_MAX:
+        raise BadRequest(f"a token has at most {TOKEN_LENGTH_MAX} characters, and this one has more")
     if _TOKEN.fullmatch(text) is None:
         raise BadRequest("a token is one word of printable ASCII, and this is not one")
     return text
