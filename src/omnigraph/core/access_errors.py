@@ -27,13 +27,16 @@ class TransportError(OmnigraphError):
 
 
 class CommitOutcomeUnknown(OmnigraphError):
-    """The answer to a write was lost on the way: the write may have been carried out, or not."""
+    """The answer to a write was lost on the way: the write may have been carried out, or not.
 
-    def __init__(self, *, branch: str, head_before: str | None) -> None:
-        """Take the branch, and the newest commit that it had before the write, if that is known."""
+    `RemoteGraph.outcome_of` asks what became of it, by the `write_id` that was sent along.
+    """
+
+    def __init__(self, *, branch: str, head_before: str | None, write_id: str | None = None) -> None:
+        """Take the branch, its newest commit before the write, and the write's own name, as far as known."""
         before = "unknown" if head_before is None else head_before
         super().__init__(
             f"no answer to the write on branch '{branch}' (head before: {before}):"
             " compare heads before trying again"
         )
-        self.branch, self.head_before = branch, head_before
+        self.branch, self.head_before, self.write_id = branch, head_before, write_id

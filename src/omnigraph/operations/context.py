@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING
 from omnigraph.catalog.model import Catalog
 from omnigraph.commit.parts import Parts
 from omnigraph.core.errors import BadRequest, HandleClosed, HandleForked, OmnigraphError, StorageError
+from omnigraph.core.names import RESERVED_ACTOR_PREFIX
+from omnigraph.core.together import both
 from omnigraph.history.branches import SCHEMA_APPLY_LOCK, given_name
-from omnigraph.history.commits import RESERVED_ACTOR_PREFIX
 from omnigraph.history.identity import MAIN, BranchIdentity
 from omnigraph.history.state import ManifestState, Snapshot
 from omnigraph.operations.turns import Turns
+from omnigraph.policy.gate import OPEN_GATE, Gate
+from omnigraph.policy.request import AccessRequest, Action
 
 if TYPE_CHECKING:
     from omnigraph.commit.publish import ManifestPublisher, Migrate, Secure
@@ -25,11 +28,6 @@ if TYPE_CHECKING:
 
 
 MESSAGE_BYTES_MAX = 4_096  # a commit message is a note, not a document: every listing reads it
-Authorize = Callable[[str | None, str, str], None]
-
-
-def allow_everything(_actor: str | None, _action: str, _resource: str) -> None:
-    """Stand in for policy until one is installed."""
 
 
 @dataclass(slots=True)
@@ -40,7 +38,7 @@ class OpenGraph:
     contract: "Contract"
     is_writable: bool
     _publisher: "ManifestPublisher | None" = None
-    authorize: Authorize = allow_everything
+    gate: Gate = OPEN_GATE  # asked by every entry before anything else
     embedding: "EmbeddingConfig | None" = None
     process: int = field(default_factory=os.getpid)
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -130,8 +128,8 @@ class OpenGraph:
         if reading is not None:
             reading.close()
 
-    def enter(self, actor: str | None, action: str, branch: str | None) -> str:
-        """Check a call before any I/O: process, actor, branch, policy. Return the name of the branch.
+    def enter(self, actor: str | None, action: Action, branch: str | None) -> str:
+        """Check a call on a branch before any I/O: process, actor, name, policy. Return the branch's name.
 
         Raises:
             HandleClosed: the handle was closed.
@@ -139,14 +137,44 @@ class OpenGraph:
             BadRequest: the actor's name is the engine's, or the branch's name is reserved.
             PolicyDenied: the actor may not do this.
         """
+        self._check_caller(actor)
+        name = named_branch(branch)
+        self.gate.require(AccessRequest(actor, action, name))
+        return name
+
+    def enter_target(
+        self, actor: str | None, action: Action, target: str | None, *, source: str | None = None
+    ) -> str:
+        """Check a call that makes, changes or removes a branch, perhaps from another, as `enter` does."""
+        self._check_caller(actor)
+        name = named_branch(target)
+        self.gate.require(AccessRequest(actor, action, source, name))
+        return name
+
+    def enter_whole(self, actor: str | None, action: Action) -> None:
+        """Check a call that is about no branch in particular, as `enter` does."""
+        self._check_caller(actor)
+        self.gate.require(AccessRequest(actor, action))
+
+    def may_know(self, actor: str | None, branch: str) -> bool:
+        """Say whether an error may name a branch to an actor: one who may list all branches, or read this."""
+        return self.gate.allows(AccessRequest(actor, Action.READ)) or self.gate.allows(
+            AccessRequest(actor, Action.READ, branch)
+        )
+
+    def enter_somewhere(self, actor: str | None, action: Action) -> bool:
+        """Check a call of which only storage knows the branch; return whether the actor may do it on any.
+
+        Raises:
+            PolicyDenied: the actor may do it on no branch at all.
+        """
+        self._check_caller(actor)
+        return self.gate.require_somewhere(actor, action)
+
+    def _check_caller(self, actor: str | None) -> None:
         self.require_open()
         if actor is not None:
             check_actor(actor)
-        name = given_name(branch)
-        if name == SCHEMA_APPLY_LOCK:
-            raise BadRequest(f"branch name {name!r} is reserved for the engine")
-        self.authorize(actor, action, name)
-        return name
 
     def require_open(self) -> None:
         """Refuse a handle that can no longer be used, or not in this process.
@@ -184,11 +212,14 @@ class OpenGraph:
 
         return SweepResult.DONE in sweep(self.parts, self.publisher, SweepMode.HEAL).values()
 
-    def heal_if_due(self) -> None:
-        """Heal, unless a look a moment ago has shown that there is nothing to do."""
+    def heal_if_due(self, *, begins_again: bool = True) -> None:
+        """Heal, unless a look a moment ago has shown that there is nothing to do.
+
+        `begins_again` says that the caller heals and is run again if it meets what was missed.
+        """
         from omnigraph.commit.recovery.sweep import is_due
 
-        if is_due(self.parts):
+        if is_due(self.parts, begins_again=begins_again):
             self.heal()
 
     def heal_late(self) -> bool:
@@ -208,6 +239,14 @@ class OpenGraph:
         """Return the state of a branch that this handle saw or made last, without another look."""
         return self.parts.coordinator.warm(branch) or self.parts.coordinator.state(branch)
 
+    def seen(self, name: str) -> ManifestState:
+        """Return some state of a branch, perhaps an older one or of a branch that had the name before.
+
+        Raises:
+            BranchNotFound: this handle has seen none, and there is no such branch.
+        """
+        return self.parts.coordinator.seen(name) or self.last_seen(self.require_branch(name))
+
     def newest(self, name: str = MAIN) -> ManifestState:
         """Return a state that shows what a branch shows now; the past it may not know.
 
@@ -217,13 +256,49 @@ class OpenGraph:
         return self._looked_up(name, self.parts.coordinator.newest)
 
     def _looked_up(self, name: str, look: Callable[[BranchIdentity], ManifestState]) -> ManifestState:
-        branch = self.require_branch(name)
+        """Return what a look at a branch shows, and make sure that its name still means that branch.
+
+        In an object store both are asked for at once: a ref is never used twice, so a branch that the name
+        means was there all the time since it was seen.
+        """
+        seen = self.parts.coordinator.seen(name)
+        if seen is None or name == MAIN or self.parts.local_root is not None:
+            return self._look_at(self.require_branch(name), look)
+        branch, state = both(
+            lambda: self.require_branch(name), lambda: self._tried(seen.branch, look), at_once=True
+        )
+        return state if state is not None and state.branch == branch else self._look_at(branch, look)
+
+    def _tried(
+        self, branch: BranchIdentity, look: Callable[[BranchIdentity], ManifestState]
+    ) -> ManifestState | None:
+        """Return what a look at a branch that may be gone shows, or None if it fails."""
+        try:
+            return look(branch)
+        except OmnigraphError:
+            return None
+
+    def _look_at(
+        self, branch: BranchIdentity, look: Callable[[BranchIdentity], ManifestState]
+    ) -> ManifestState:
         try:
             return look(branch)
         except StorageError as error:
             if error.kind == "not_found":
                 self.parts.branches.confirm(branch)  # deleted since we looked: say so
             raise
+
+
+def named_branch(branch: str | None) -> str:
+    """Return the name of the branch that a call means.
+
+    Raises:
+        BadRequest: it is the engine's.
+    """
+    name = given_name(branch)
+    if name == SCHEMA_APPLY_LOCK:
+        raise BadRequest(f"branch name {name!r} is reserved for the engine")
+    return name
 
 
 def make_publisher(parts: Parts) -> "ManifestPublisher":

@@ -1,0 +1,1 @@
+"""Who may do what: a policy file as a value, compiled to Cedar, and the gate that every call passes."""
