@@ -77,7 +77,7 @@ def undocumented(page: str) -> list[str]:
 
 def _function(name: str, function: Callable[..., object], *, level: int = 3, owner: str = "") -> Section:
     node = _node(inspect.unwrap(function))
-    assert isinstance(node, ast.FunctionDef), name
+    assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef), name
     signature, words = _signature(node, owner)
     options = "".join(f"\n\n{line}" for line in _keywords(node, function.__module__))
     text = f"{'#' * level} {f'{owner}.{name}' if owner else name}\n\n```python\n{signature}\n```\n\n"
@@ -248,7 +248,7 @@ def _node(value: Callable[..., object] | type) -> ast.stmt:
     return ast.parse(textwrap.dedent(inspect.getsource(value))).body[0]
 
 
-def _signature(node: ast.FunctionDef, owner: str) -> tuple[str, str]:
+def _signature(node: ast.FunctionDef | ast.AsyncFunctionDef, owner: str) -> tuple[str, str]:
     """Return a signature as it is written, without quotes around annotations, and its words."""
     arguments = node.args
     shown = [_argument(one) for one in (*arguments.posonlyargs, *arguments.args)]
@@ -270,7 +270,9 @@ def _signature(node: ast.FunctionDef, owner: str) -> tuple[str, str]:
         line = f"{node.name}(\n" + "".join(f"    {one},\n" for one in shown) + f"){returned}"
     every = [_annotation(one.annotation) for one in ast.walk(arguments) if isinstance(one, ast.arg)]
     if any("contextmanager" in ast.unparse(one) for one in node.decorator_list):
-        line = f"with {line}"
+        line = f"async with {line}" if isinstance(node, ast.AsyncFunctionDef) else f"with {line}"
+    elif isinstance(node, ast.AsyncFunctionDef):
+        line = f"await {line}"
     return line, " ".join([*every, returned])
 
 
@@ -290,7 +292,7 @@ def _unquoted(found: "re.Match[str]") -> str:
     return found[1] if found[1][:1].isupper() or "|" in found[1] or "[" in found[1] else found[0]
 
 
-def _keywords(node: ast.FunctionDef, module: str) -> Iterator[str]:
+def _keywords(node: ast.FunctionDef | ast.AsyncFunctionDef, module: str) -> Iterator[str]:
     """Yield the keywords that a dictionary type stands for."""
     if node.args.kwarg is None:
         return

@@ -1,17 +1,16 @@
 """The reference pages say what the code has: every command, error, code and limit, and nothing else."""
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 import omnigraph as package
 from omnigraph.catalog import lint, migration_codes
-from omnigraph.core import access_errors, damage, errors, limits, source_errors
+from omnigraph.core import limits
 from omnigraph.core.errors import OmnigraphError
 from tests.support import cli_reference, http_reference, python_reference
+from tests.support.error_table import Listed, error_classes, listed_errors
 from tests.support.pages import DOCS, REPOSITORY
 
 REFERENCE = DOCS / "reference"
@@ -31,13 +30,6 @@ def rows(page: str, begins: str = "") -> dict[str, list[str]]:
     names = [cell[0] for cell in cells]
     assert len(names) == len(set(names)), "a row twice"
     return {first: rest for first, *rest in cells}
-
-
-def error_classes() -> Iterator[type[OmnigraphError]]:
-    """Yield the classes of the error tree."""
-    for value in {**vars(errors), **vars(source_errors), **vars(damage), **vars(access_errors)}.values():
-        if isinstance(value, type) and issubclass(value, OmnigraphError):
-            yield value
 
 
 def test_the_page_of_the_command_line_is_what_the_commands_say(request: pytest.FixtureRequest) -> None:
@@ -91,50 +83,6 @@ def test_every_error_is_on_its_page_with_its_code_status_and_exit() -> None:
         error.__name__: [str(error.code), str(error.status), str(error.exit_code)]
         for error in error_classes()
     }
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """What the table of the specification says of a class."""
-
-    parent: str | None
-    code: str | None
-    detail: str | None
-    status: int
-    exit_code: int
-
-
-def listed_errors() -> dict[str, Listed]:
-    """Return the classes of the specification's table; a blank cell is the parent's."""
-    text = (DOCS / "spec" / "engine.md").read_text(encoding="utf-8")
-    table = text.partition("\n## 14. Errors\n")[2].partition("\n## 15. ")[0]
-    found: dict[str, Listed] = {}
-    path: list[str] = []
-    for line in table.splitlines():
-        first, *cells = [cell.strip() for cell in line.strip("|").split("|")]
-        names = re.findall(r"`([A-Z]\w+)", first)
-        if not line.startswith("| ") or not names:
-            continue
-        path = path[: first.count("·")]
-        parent, _, children = first.partition("→")
-        for name in re.findall(r"`([A-Z]\w+)", parent):
-            found[name] = _listed(found, path[-1] if path else None, *cells[:3])
-        path.append(names[0])
-        for name in re.findall(r"`([A-Z]\w+)", children):
-            found[name] = _listed(found, names[0], "", "", "")
-    return found
-
-
-def _listed(found: dict[str, Listed], parent: str | None, wire: str, status: str, exit_code: str) -> Listed:
-    inherited = Listed(None, "internal", None, 500, 1) if parent is None else found[parent]
-    code, _, detail = (part.strip().strip("`") for part in wire.partition("/"))
-    return Listed(
-        parent,
-        None if code == "none" else inherited.code if code in {"", "–"} else code,
-        re.split(r"[{\[]", detail)[0] or inherited.detail,
-        inherited.status if status in {"", "–"} else int(status),
-        int(exit_code.strip("*") or inherited.exit_code),
-    )
 
 
 @pytest.mark.case("engine", 282)
