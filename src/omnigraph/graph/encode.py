@@ -3,7 +3,6 @@
 A `DateTime` is a timestamp in UTC here, whatever it is in the tables (`catalog.moments`).
 """
 
-import math
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -12,7 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.core.arrays import Values
-from omnigraph.core.limits import JSON_INTEGER_MAX
+from omnigraph.core.clock import look_at_deadline
+from omnigraph.core.json_numbers import json_floats, json_integers
 from omnigraph.core.temporal import format_date, format_datetime
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -29,7 +29,10 @@ def python_rows(table: pa.Table) -> list[list[object]]:
 
 
 def _rows(table: pa.Table, values: Callable[[Values], list[object]]) -> list[list[object]]:
-    columns = [values(_whole(column)) for column in table.columns]
+    columns = []
+    for column in table.columns:
+        look_at_deadline()
+        columns.append(values(_whole(column)))
     return [list(row) for row in zip(*columns, strict=True)] if columns else [[]] * table.num_rows
 
 
@@ -42,16 +45,14 @@ def json_values(column: Values) -> list[object]:
     """Return the values of a column as JSON values."""
     type_ = column.type
     if pa.types.is_int64(type_) or pa.types.is_uint64(type_):
-        return [_integer(value) for value in column.to_pylist()]
+        return json_integers(column)
     if pa.types.is_floating(type_):
-        return [_float(value) for value in column.to_pylist()]
+        return json_floats(column)
     if pa.types.is_date32(type_):
         return _each(column.cast(pa.int32()), format_date)
     if pa.types.is_timestamp(type_):
         return _each(column.cast(pa.int64()), format_datetime)
-    if pa.types.is_fixed_size_list(type_):
-        return _lists(column, _component_values)
-    if pa.types.is_list(type_):
+    if pa.types.is_list(type_) or pa.types.is_fixed_size_list(type_):
         return _lists(column, json_values)
     if pa.types.is_struct(type_):
         return _objects(column, json_values)
@@ -72,23 +73,6 @@ def python_values(column: Values) -> list[object]:
 
 def _each(column: Values, convert: Callable[[int], object]) -> list[object]:
     return [None if value is None else convert(value) for value in column.to_pylist()]
-
-
-def _integer(value: int | None) -> int | str | None:
-    return str(value) if value is not None and abs(value) > JSON_INTEGER_MAX else value
-
-
-def _float(value: float | None) -> float | str | None:
-    if value is None or math.isfinite(value):
-        return value
-    if math.isnan(value):
-        return "NaN"
-    return "Infinity" if value > 0 else "-Infinity"
-
-
-def _component_values(column: Values) -> list[object]:
-    """Return the components of vectors; one that is not a number is null."""
-    return [value if value is not None and math.isfinite(value) else None for value in column.to_pylist()]
 
 
 def _moment(millis: int) -> datetime:

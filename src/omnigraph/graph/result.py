@@ -1,16 +1,15 @@
 """`Result`: the rows of a read as Arrow, and in every form that people and programs want."""
 
-import importlib
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
 from omnigraph.catalog.arrow_schema import with_moments
-from omnigraph.core.errors import BadRequest, UnsupportedError
+from omnigraph.core.errors import BadRequest
 from omnigraph.graph.encode import json_rows, python_rows
+from omnigraph.graph.extras import extra
 from omnigraph.operations.query import QueryAnswer
 
 if TYPE_CHECKING:
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
 HTML_ROWS_MAX = 50  # rows that a notebook shows; the count below says how many there are
 
 Row = dict[str, object]
+Wanted = TypeVar("Wanted")
 
 
 class Result:
@@ -105,6 +105,25 @@ class Result:
         self.one()
         return python_rows(self._answer.table)[0][0]
 
+    def to(self, model: type[Wanted]) -> list[Wanted]:
+        """Return the rows as instances of a pydantic model, dataclass, TypedDict or NamedTuple.
+
+        A column goes to the field of its name or alias, `p.name` to `p_name`, and a lone whole entity to the
+        fields of its properties. Models validate as their configuration says. For the others a text may
+        become what it stands for, such as a UUID or an enum, and no number.
+
+        Raises:
+            BadRequest: a column has no field, a field has no column, or a value does not fit; the message
+                names the column and the field.
+        """
+        from omnigraph.graph.instances import instances  # late: most results never become objects
+
+        table = self._answer.table
+        types = table.schema.types
+        lone = types[0] if len(types) == 1 else None
+        members = [field.name for field in lone.fields] if isinstance(lone, pa.StructType) else None
+        return instances(model, self.columns, python_rows(table), members)
+
     # Other forms
 
     def to_arrow(self) -> pa.Table:
@@ -134,10 +153,7 @@ class Result:
             UnsupportedError: polars is not installed.
             BadRequest: two columns have the same name, which polars does not allow.
         """
-        try:
-            polars = importlib.import_module("polars")
-        except ImportError as error:
-            raise UnsupportedError("polars is not installed: pip install polars") from error
+        polars = extra("polars")
         repeated = sorted({name for name in self.columns if self.columns.count(name) > 1})
         if repeated:
             raise BadRequest(f"two columns are called '{repeated[0]}': give one an alias with 'as'")
@@ -163,13 +179,11 @@ class Result:
         return f"Result({self.query_name}: {self._counted} of {', '.join(self.columns)})"
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{escape(name)}</th>" for name in self.columns)
+        from omnigraph.core.markup import table as markup_table  # late: for people who look at one
+
         shown = Result(self._sliced(HTML_ROWS_MAX)).json_rows()
-        body = "".join(
-            f"<tr>{''.join(f'<td>{escape(_cell(value))}</td>' for value in row)}</tr>" for row in shown
-        )
-        count = f"<p>{self._counted}</p>"
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{count}"
+        more = f", the first {len(shown)} shown" if len(shown) < self.row_count else ""
+        return markup_table(self.columns, shown, f"{self._counted}{more}")
 
     @property
     def _counted(self) -> str:
@@ -178,10 +192,6 @@ class Result:
     def _sliced(self, count: int) -> QueryAnswer:
         answer = self._answer
         return QueryAnswer(answer.query_name, answer.table.slice(0, count), answer.target, answer.commit_id)
-
-
-def _cell(value: object) -> str:
-    return "" if value is None else str(value)
 
 
 def frame_of(table: pa.Table) -> "pd.DataFrame":
