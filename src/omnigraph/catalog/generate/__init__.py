@@ -1,0 +1,1 @@
+"""Declarations of other languages from a schema and its stored queries."""
