@@ -2,12 +2,23 @@
 
 from omnigraph.catalog.stored_queries import StoredQuery as StoredQuery
 from omnigraph.changes.model import EntityChange as EntityChange
+from omnigraph.client.asynchronous.embedded import AsyncGraph as AsyncGraph
+from omnigraph.client.asynchronous.remote import AsyncRemoteGraph as AsyncRemoteGraph
+from omnigraph.client.connect import connect as connect
+from omnigraph.client.connect import connect_async as connect_async
+from omnigraph.client.remote.graph import RemoteGraph as RemoteGraph
+from omnigraph.client.remote.outcome import WriteFate as WriteFate
+from omnigraph.client.remote.outcome import WriteOutcome as WriteOutcome
+from omnigraph.client.server import AsyncClient as AsyncClient
+from omnigraph.client.server import Client as Client
 from omnigraph.commit.recovery.audit import RecoveryRecord as RecoveryRecord
 from omnigraph.commit.recovery.restore import Quarantined as Quarantined
 from omnigraph.core.access_errors import AuthenticationError as AuthenticationError
 from omnigraph.core.access_errors import CommitOutcomeUnknown as CommitOutcomeUnknown
 from omnigraph.core.access_errors import RateLimited as RateLimited
 from omnigraph.core.access_errors import TransportError as TransportError
+from omnigraph.core.blob_errors import BlobRangeError as BlobRangeError
+from omnigraph.core.blob_errors import ExternalBlobError as ExternalBlobError
 from omnigraph.core.cleared_property import ClearedProperty as ClearedProperty
 from omnigraph.core.damage import GraphDamaged as GraphDamaged
 from omnigraph.core.errors import AlreadyExistsError as AlreadyExistsError
@@ -96,6 +107,7 @@ from omnigraph.graph.snapshot_view import SnapshotView as SnapshotView
 from omnigraph.history.branches import Branch as Branch
 from omnigraph.history.commits import GraphCommit as GraphCommit
 from omnigraph.history.state import Snapshot as Snapshot
+from omnigraph.operations.blob import Blob as Blob
 from omnigraph.operations.changes.baseline import Baseline as Baseline
 from omnigraph.operations.changes.commit_changes import CommitChanges as CommitChanges
 from omnigraph.operations.changes.commit_changes import CommitChangesPage as CommitChangesPage
@@ -104,6 +116,7 @@ from omnigraph.operations.changes.feed import ChangeFeed as ChangeFeed
 from omnigraph.operations.changes.feed import ChangeFeedPage as ChangeFeedPage
 from omnigraph.operations.clone.check_copy import CopyReport as CopyReport
 from omnigraph.operations.clone.clone import CloneResult as CloneResult
+from omnigraph.operations.commit_log import BranchLog as BranchLog
 from omnigraph.operations.describe.describe import TypeDescription as TypeDescription
 from omnigraph.operations.embed.model import EmbedResult as EmbedResult
 from omnigraph.operations.ensure_indices import IndexResult as IndexResult
@@ -121,6 +134,7 @@ from omnigraph.operations.status import GraphStatus as GraphStatus
 from omnigraph.operations.verify.report import VerifyFinding as VerifyFinding
 from omnigraph.operations.verify.report import VerifyReport as VerifyReport
 from omnigraph.plan.describe import Explanation as Explanation
+from omnigraph.policy.model import Policy as Policy
 
 __all__: list[str]
 __version__: str

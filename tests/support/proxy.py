@@ -4,6 +4,8 @@ X1  A request is in the record before its answer leaves: what a client asks beca
     that answer's end. Requests that overlap were not waiting for each other.
 X2  An answer that is dropped belongs to a request that the server has carried out. The connection ends
     without a byte, as it does when a network fails behind the server.
+X3  A refusal repeats the request with all of its headers, as the answers of some servers do. The server
+    behind never sees it.
 """
 
 import socket
@@ -54,6 +56,7 @@ class StoreProxy:
         self.endpoint = ""
         self.delay_s = 0.0
         self.drops: Callable[[StoreRequest], bool] = lambda _: False
+        self.refuses = False
         self._seen: list[StoreRequest] = []
         self._lock = threading.Lock()
 
@@ -85,6 +88,13 @@ def store_proxy(upstream: str) -> Iterator[StoreProxy]:
         thread.join()
 
 
+def asked(proxy: StoreProxy, work: Callable[[], object]) -> list[StoreRequest]:
+    """Return what a piece of work asked of the store."""
+    proxy.taken()
+    work()
+    return proxy.taken()
+
+
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 256
@@ -113,6 +123,9 @@ class _Connection(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         proxy, start = self.server.proxy, self._start
+        if proxy.refuses:
+            self._refuse()
+            return
         answer, content = self._forward(proxy, self._body())
         if proxy.delay_s:
             threading.Event().wait(proxy.delay_s)
@@ -133,6 +146,16 @@ class _Connection(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:
         """Say nothing: the record has it."""
+
+    def _refuse(self) -> None:
+        self._body()
+        said = f"<Error><Code>AccessDenied</Code><Message>{self.requestline} {self.headers}</Message></Error>"
+        self.send_response(403)
+        self.send_header("Content-Type", "application/xml")
+        self.send_header("Content-Length", str(len(said)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(said.encode("latin-1"))
 
     def _forward(self, proxy: StoreProxy, body: bytes | None) -> tuple[HTTPResponse, bytes]:
         upstream = HTTPConnection(*proxy.upstream, timeout=_PATIENCE_S)

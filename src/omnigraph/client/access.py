@@ -29,11 +29,27 @@ class QueryCall:
 
 @dataclass(frozen=True, slots=True)
 class StoredCall:
-    """A stored query by its name; `is_mutation` says which kind is expected, None if either will do."""
+    """A stored query by its name; `is_mutation` says which kind is expected, None if either will do.
+
+    `message` is for the commit of a mutation.
+    """
 
     name: str
     params: Mapping[str, object] | None = None
     is_mutation: bool | None = None
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BlobCall:
+    """A value: the property of a `node` or an `edge`, on a branch or in a past state."""
+
+    entity: str
+    type_name: str
+    id: str
+    property: str
+    branch: str | None = None
+    snapshot: str | int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +146,17 @@ class GraphAccess(Protocol):
         message: str | None,
         delete_branch: bool,
         dry_run: bool,
+        progress: "TableProgressCallback | None" = None,
     ) -> Document:
         """Merge a branch into another one, as one commit."""
+        ...
+
+    def blob(self, call: BlobCall) -> Document:
+        """Describe a value: `kind`, `size`, `etag`, `uri` and the commit that shows it."""
+        ...
+
+    def blob_bytes(self, call: BlobCall, start: int, end: int | None) -> Iterator[bytes]:
+        """Yield the bytes of a value from one position to another, or to its end."""
         ...
 
     def snapshot(self, branch: str | None) -> Document:

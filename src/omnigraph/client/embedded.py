@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from omnigraph.client.access import DiffAnswer, FeedPlace, QueryCall, SchemaCall, StoredCall
+from omnigraph.client.access import BlobCall, DiffAnswer, FeedPlace, QueryCall, SchemaCall, StoredCall
 from omnigraph.client.answer import Document, ReadAnswer
 from omnigraph.client.choice import ChangeChoice
 from omnigraph.core.diagnostics import render
@@ -14,6 +14,7 @@ from omnigraph.wire import documents
 from omnigraph.wire.commit_filter import commit_condition
 
 if TYPE_CHECKING:
+    from omnigraph.operations.blob import Blob
     from omnigraph.operations.progress import TableProgressCallback
 
 
@@ -106,12 +107,37 @@ class EmbeddedAccess:
         message: str | None,
         delete_branch: bool,
         dry_run: bool,
+        progress: "TableProgressCallback | None" = None,
     ) -> Document:
         """Merge a branch into another one, as one commit."""
         result = self.graph.merge(
-            source, into, message=message, delete_branch=delete_branch, dry_run=dry_run, actor=actor
+            source,
+            into,
+            message=message,
+            delete_branch=delete_branch,
+            dry_run=dry_run,
+            actor=actor,
+            progress=progress,
         )
         return documents.merge_document(result, actor, is_dry_run=dry_run, is_delete_asked=delete_branch)
+
+    def blob(self, call: BlobCall) -> Document:
+        """Describe a value."""
+        return documents.blob_document(self._blob(call))
+
+    def blob_bytes(self, call: BlobCall, start: int, end: int | None) -> Iterator[bytes]:
+        """Yield bytes of a value."""
+        yield from self._blob(call).stream(start, end)
+
+    def _blob(self, call: BlobCall) -> "Blob":
+        return self.graph.blob(
+            call.entity,
+            call.type_name,
+            call.id,
+            call.property,
+            branch=call.branch,
+            snapshot=call.snapshot,
+        )
 
     def snapshot(self, branch: str | None) -> Document:
         """Describe the newest state of a branch."""

@@ -14,7 +14,15 @@ from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
-from omnigraph.client.access import DiffAnswer, FeedPlace, GraphAccess, QueryCall, SchemaCall, StoredCall
+from omnigraph.client.access import (
+    BlobCall,
+    DiffAnswer,
+    FeedPlace,
+    GraphAccess,
+    QueryCall,
+    SchemaCall,
+    StoredCall,
+)
 from omnigraph.client.answer import Document, ReadAnswer
 from omnigraph.client.choice import ChangeChoice
 from omnigraph.client.warm.link import Link, PeerGone, unpacked
@@ -98,12 +106,21 @@ class WarmAccess:
         message: str | None,
         delete_branch: bool,
         dry_run: bool,
+        progress: "TableProgressCallback | None" = None,  # noqa: ARG002 - a server tells none
     ) -> Document:
         """Merge a branch into another one, as one commit."""
         given = {"actor": actor, "message": message, "delete_branch": delete_branch, "dry_run": dry_run}
         if dry_run:
             return self._document("merge", source, into, **given)
         return self._write("merge", into, source, into, **given)
+
+    def blob(self, call: BlobCall) -> Document:
+        """Describe a value, from the storage itself."""
+        return self._here().blob(call)
+
+    def blob_bytes(self, call: BlobCall, start: int, end: int | None) -> Iterator[bytes]:
+        """Yield bytes of a value, from the storage itself."""
+        return self._here().blob_bytes(call, start, end)
 
     def snapshot(self, branch: str | None) -> Document:
         """Describe the newest state of a branch."""
