@@ -2,8 +2,11 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
+import sys
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,10 +15,14 @@ from pathlib import Path
 import httpx
 
 from tests.support.commands import prepared
+from tests.support.pages import REPOSITORY
 
 LISTENING = "OMNIGRAPH_LISTEN_ADDR="
 TOKENS = {"act-mira": "mira-token-0123456789", "act-tomas": "tomas-token-9876543210"}
 WAIT_S = 60.0
+_HIDDEN = ("Traceback", 'File "', f"{tempfile.gettempdir()}/", str(REPOSITORY), sys.prefix, str(Path.home()))
+_SECRET_LEAST = 12  # a shorter one may be a word that an error says
+_SECRET = re.compile(r"_(KEY|SECRET|TOKEN|PASSWORD)$")
 
 
 @dataclass
@@ -34,7 +41,7 @@ class RunningServer:
     def client(self, token: str | None = None) -> httpx.Client:
         """Return a client of this server, which sends a token if one is given."""
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-        return httpx.Client(base_url=self.url, headers=headers, timeout=WAIT_S)
+        return client_of(self.url, headers)
 
     def stop(self, number: int = signal.SIGTERM) -> int:
         """Send a signal, wait for the end, and return the exit code."""
@@ -91,9 +98,31 @@ def running_server(
             process.stdout.close()
 
 
+def client_of(url: str, headers: Mapping[str, str] | None = None) -> httpx.Client:
+    """Return a client that looks at every error it gets for what no error shows."""
+    hooks = {"response": [_look_at]}
+    return httpx.Client(base_url=url, headers=headers, timeout=WAIT_S, event_hooks=hooks)
+
+
+def _look_at(response: httpx.Response) -> None:
+    if response.is_error:
+        response.read()
+        shows_nothing(response)
+
+
+def shows_nothing(response: httpx.Response) -> None:
+    """Assert that an error shows no traceback, no place on this machine and no secret."""
+    presented = response.request.headers.get("authorization", "").partition(" ")[2].strip()
+    secrets = {presented, *TOKENS.values()}
+    secrets |= {value for name, value in os.environ.items() if _SECRET.search(name)}
+    for text in (*_HIDDEN, *(secret for secret in secrets if len(secret) >= _SECRET_LEAST)):
+        assert text not in response.text, (text, response.text)
+
+
 def error_of(response: httpx.Response, status: int, code: str | None) -> str:
     """Return the text of an error, after a look at its status, its code and the type of its body."""
     assert response.status_code == status, response.text
+    shows_nothing(response)
     assert response.headers["content-type"] == "application/json"
     body = response.json()
     assert body.get("code") == code, body

@@ -9,9 +9,11 @@ import logging
 from collections.abc import Mapping
 
 import orjson
+from starlette.requests import Request
 from starlette.responses import Response
 
 from omnigraph.core.access_errors import AuthenticationError, RateLimited
+from omnigraph.core.blob_errors import BlobRangeError
 from omnigraph.core.errors import (
     EmbeddingError,
     FormatVersionError,
@@ -29,6 +31,17 @@ _log = logging.getLogger("omnigraph.server")
 # Internal errors whose texts say what is missing, and never where something is stored.
 _TELLING = (EmbeddingError, FormatVersionError, HandleClosed, HandleForked, SparkUnavailable)
 INTERNAL = 500
+
+
+def accepts(request: Request, media_type: str) -> bool:
+    """Say whether a caller names a type among those it accepts; a type of many kinds names none."""
+    accepted = request.headers.get("accept", "")
+    return media_type in accepted.lower() and any(_names(part, media_type) for part in accepted.split(","))
+
+
+def _names(part: str, media_type: str) -> bool:
+    named, *parameters = (piece.strip().lower() for piece in part.split(";"))
+    return named == media_type and "q=0" not in parameters
 
 
 def json_answer(
@@ -52,7 +65,7 @@ def error_answer(
     if error.status == INTERNAL and not isinstance(error, _TELLING):
         _log.error("request %s failed: %s: %s", request_id, type(error).__name__, error)
         kind = f"storage request failed ({error.kind})" if isinstance(error, StorageError) else _kind(error)
-        return _internal(kind, request_id)
+        return _internal(kind, request_id, _headers(error))
     content = _written(error_document(error))
     for place, word in (hidden or {}).items():
         content = content.replace(orjson.dumps(place)[1:-1], word.encode())
@@ -84,9 +97,9 @@ def _writable(value: object) -> object:
             return _writable(str(value))
 
 
-def _internal(what: str, request_id: str) -> Response:
+def _internal(what: str, request_id: str, headers: Mapping[str, str] | None = None) -> Response:
     text = f"{what}; the server's log has more under request {request_id}"
-    return json_answer({"error": text, "code": "internal"}, status=INTERNAL)
+    return json_answer({"error": text, "code": "internal"}, status=INTERNAL, headers=headers)
 
 
 def _kind(error: OmnigraphError) -> str:
@@ -101,4 +114,6 @@ def _headers(error: OmnigraphError) -> dict[str, str]:
         headers["Retry-After"] = str(error.retry_after_s)
     if isinstance(error, AuthenticationError):
         headers["WWW-Authenticate"] = "Bearer"
+    if isinstance(error, BlobRangeError):
+        headers["Content-Range"] = f"bytes */{error.length}"
     return headers

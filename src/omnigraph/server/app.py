@@ -20,6 +20,7 @@ from omnigraph.server.paths import RawPaths
 from omnigraph.server.route import GraphRoute, endpoint
 from omnigraph.server.router import Endpoint, Router
 from omnigraph.server.routes import (
+    blobs,
     branches,
     changes,
     commits,
@@ -31,6 +32,8 @@ from omnigraph.server.routes import (
     schemas,
     snapshots,
     stored,
+    tables,
+    writes,
 )
 from omnigraph.server.serving import Serving
 
@@ -39,12 +42,15 @@ GROUPS: tuple[Sequence[GraphRoute], ...] = (
     queries.ROUTES,
     loads.ROUTES,
     exports.ROUTES,
+    tables.ROUTES,
+    blobs.ROUTES,
     branches.ROUTES,
     commits.ROUTES,
     changes.ROUTES,
     schemas.ROUTES,
     stored.ROUTES,
     events.ROUTES,
+    writes.ROUTES,
 )
 GRAPH_PREFIX = "/graphs/{graph_id}"
 

@@ -1,13 +1,13 @@
 """Reading a body: of the right type, up to a limit, and only as long as it keeps coming.
 
 B1  A body over the limit is refused by its Content-Length if it has one, and otherwise as soon as it passes
-    the limit; no more of it than that is ever held.
+    the limit; no more of it than that is ever held, in memory or in a file.
 B2  A body that stops coming, or comes too slowly, is refused; a sender cannot hold a place open.
 B3  JSON is read strictly: valid text, one value for each member, nesting and digits that end.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -15,7 +15,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from omnigraph.core.errors import BadRequest, ResourceLimit
 from omnigraph.core.values import read_strict_json
-from omnigraph.server.refusal import too_slow, unsupported_type
+from omnigraph.server.refusal import BODY_IS_BROKEN, malformed, too_slow, unsupported_type
 
 JSON_TYPE = "application/json"
 _UNPACKED = {"", "identity", "chunked"}
@@ -39,19 +39,29 @@ def require_type(request: Request, wanted: str, what: str) -> None:
         raise unsupported_type(f"{what} takes no packed body: leave Content-Encoding out")
 
 
-async def read_body(request: Request, *, limit: int, setting: str, wait_s: int) -> bytes:
-    """Return the whole body (B1, B2).
+async def read_body(request: Request, *, limit: int, setting: str | None, wait_s: int) -> bytes:
+    """Return the whole body, as `body_pieces` yields it."""
+    body = bytearray()
+    async for piece in body_pieces(request, limit=limit, setting=setting, wait_s=wait_s):
+        body += piece
+    return bytes(body)
+
+
+async def body_pieces(
+    request: Request, *, limit: int, setting: str | None, wait_s: int
+) -> AsyncIterator[bytes]:
+    """Yield a body as it arrives (B1, B2); the sender waits for whoever takes the pieces.
 
     Raises:
         ResourceLimit: it is over the limit.
-        Refusal: it does not keep coming.
+        Refusal: it does not keep coming, or is not HTTP.
         ClientDisconnect: the sender has gone.
     """
     _check_size(_announced(request), limit, setting)
-    loop, started, body = asyncio.get_running_loop(), asyncio.get_running_loop().time(), bytearray()
-    has_more = True
+    loop, size, has_more = asyncio.get_running_loop(), 0, True
+    started = loop.time()
     while has_more:
-        allowed_s = wait_s + len(body) / BYTES_PER_SECOND_LEAST
+        allowed_s = wait_s + size / BYTES_PER_SECOND_LEAST
         try:
             async with asyncio.timeout_at(started + allowed_s):
                 message = await request.receive()
@@ -59,10 +69,15 @@ async def read_body(request: Request, *, limit: int, setting: str, wait_s: int) 
             raise too_slow(loop.time() - started) from None
         if message["type"] == "http.disconnect":
             raise ClientDisconnect
-        body += message.get("body", b"")
-        _check_size(len(body), limit, setting)
+        if BODY_IS_BROKEN in request.scope.get("state", ()):
+            raise malformed("body")
+        piece = message.get("body", b"")
+        size += len(piece)
+        _check_size(size, limit, setting)
         has_more = message.get("more_body", False)
-    return bytes(body)
+        taken = loop.time()
+        yield piece
+        started += loop.time() - taken  # what the taker needs is not the sender's time
 
 
 def read_json_body(body: bytes, model: type[Model], *, may_be_absent: bool = False) -> Model:
@@ -119,7 +134,7 @@ def _announced(request: Request) -> int:
     return int(text[:_DIGITS_MAX]) if text.isascii() and text.isdecimal() else 0
 
 
-def _check_size(size: int, limit: int, setting: str) -> None:
+def _check_size(size: int, limit: int, setting: str | None) -> None:
     if size > limit:
         raise ResourceLimit(resource="request body in bytes", limit=limit, actual=size, setting=setting)
 

@@ -11,10 +11,11 @@ import orjson
 from omnigraph.changes.model import EntityChange
 from omnigraph.changes.pages import PageSize
 from omnigraph.core.errors import BadRequest
+from omnigraph.core.limits import PAGE_TOKEN_BYTES_MAX
 from omnigraph.operations.changes.diff import Diff
+from omnigraph.operations.pin import PinnedTarget
 from omnigraph.wire.requests import DiffQuery
 
-TOKEN_BYTES_MAX = 4_096  # as of the tokens of feeds
 SEEN_MAX = 2**53  # more changes than there are: only a made-up token has seen as many
 
 
@@ -42,6 +43,16 @@ class DiffPage:
                 return DiffPage(before, after, seen, filter_)
         raise BadRequest("the page token is damaged, or belongs to another request")
 
+    @property
+    def from_side(self) -> str | PinnedTarget:
+        """The side to compare from, as the caller may ask for it: a later page stays at its commit."""
+        return _side(self.filter[0], self.from_target, self.seen)
+
+    @property
+    def to_side(self) -> str | PinnedTarget:
+        """The side to compare to, likewise."""
+        return _side(self.filter[1], self.to_target, self.seen)
+
     def take(self, found: Diff, limit: int) -> tuple[list[EntityChange], str | None]:
         """Return the changes of this page, and the token of the next if there is one.
 
@@ -57,12 +68,16 @@ class DiffPage:
         return changes[:size], token.decode()
 
 
+def _side(named: object, target: str, seen: int) -> str | PinnedTarget:
+    return PinnedTarget(str(named), target) if seen else target
+
+
 def _from(changes: Iterable[EntityChange], seen: int) -> Iterable[EntityChange]:
     return islice(changes, seen, None)
 
 
 def _read(token: str) -> object:
-    if len(token) > TOKEN_BYTES_MAX:
+    if len(token) > PAGE_TOKEN_BYTES_MAX:
         return None
     try:
         return orjson.loads(base64.urlsafe_b64decode(token.encode()))

@@ -19,8 +19,8 @@ import orjson
 from omnigraph.core.access_errors import RateLimited
 from omnigraph.core.errors import BadRequest, OmnigraphError
 from omnigraph.graph.graph import Graph
-from omnigraph.history.branches import given_name
 from omnigraph.history.commits import GraphCommit
+from omnigraph.operations.commit_log import BranchLog
 from omnigraph.server.metrics import Metrics
 from omnigraph.server.threads import Threads
 from omnigraph.wire.documents import commit_document
@@ -38,8 +38,7 @@ _log = logging.getLogger("omnigraph.server")
 class Followed:
     """One branch that somebody follows: its newest commits, oldest first."""
 
-    graph: Graph
-    branch: str
+    log: BranchLog
     threads: Threads
     recent: list[GraphCommit] = field(default_factory=list)
     read_at: float = 0.0
@@ -63,9 +62,9 @@ class Followed:
 
     def _read(self) -> list[GraphCommit]:
         known = self.recent[-1].graph_commit_id if self.recent else None
-        if self.graph.snapshot(self.branch).head.graph_commit_id == known:
+        if self.log.head().graph_commit_id == known:
             return self.recent
-        return self.graph.commits(branch=self.branch, limit=RECENT_MAX)[::-1]
+        return self.log.newest(RECENT_MAX)[::-1]
 
 
 class EventStreams:
@@ -80,11 +79,11 @@ class EventStreams:
 
     def follow(self, graph: Graph, branch: str | None, threads: Threads) -> Followed:
         """Return what is followed of a branch, the same for everybody and for every spelling of its name."""
-        name = given_name(branch)
+        log = graph.commit_log(branch=branch)
         with self._lock:
-            key = graph.uri, name
+            key = graph.uri, log.branch
             if key not in self._followed:
-                self._followed[key] = Followed(graph, name, threads)
+                self._followed[key] = Followed(log, threads)
             return self._followed[key]
 
     def reserve(self) -> None:

@@ -5,12 +5,14 @@ that mean nothing. Every record stays on the line that it begins on, and errors 
 """
 
 import json
+import re
 
+from omnigraph.core.cancellation import check_cancelled
 from omnigraph.core.errors import BadRequest
-from omnigraph.core.values import read_strict_json
+from omnigraph.core.values import read_strict_json, whole_number
 
 _ENVELOPE = frozenset({"type", "edge", "from", "to", "data"})
-_BLANK = " \t\r\n"
+_BLANKS = re.compile(r"[ \t\r\n]+")
 
 
 def strict_lines(text: str) -> bytes:
@@ -19,14 +21,15 @@ def strict_lines(text: str) -> bytes:
     Raises:
         BadRequest: there is something that is not JSON; the line is named.
     """
-    decoder = json.JSONDecoder()
+    decoder = json.JSONDecoder(parse_int=whole_number)
     lines: list[str] = []
     place, line = 0, 0
     while place < len(text):
-        character = text[place]
-        if character in _BLANK:
-            line += character == "\n"
-            place += 1
+        check_cancelled()
+        blanks = _BLANKS.match(text, place)
+        if blanks is not None:  # all at once: a body may be nothing else
+            line += text.count("\n", place, blanks.end())
+            place = blanks.end()
         elif text.startswith("//", place):
             place = _end_of_line(text, place)
         else:
@@ -63,4 +66,6 @@ def _end_of_line(text: str, place: int) -> int:
 
 
 def _reason(error: Exception) -> str:
-    return error.msg if isinstance(error, json.JSONDecodeError) else "nested too deeply"
+    if isinstance(error, json.JSONDecodeError):
+        return error.msg
+    return "nested too deeply" if isinstance(error, RecursionError) else str(error)

@@ -13,7 +13,10 @@ import orjson
 
 LEVEL = "OMNIGRAPH_LOG"
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
-_ABOUT = ("request_id", "actor", "graph", "method", "route", "status", "ms", "worker")
+_ABOUT = (
+    *("request_id", "actor", "graph", "method", "route", "status", "ms", "worker"),
+    *("action", "branch", "target_branch", "outcome", "rule"),
+)
 
 
 class JsonLines(logging.Formatter):
@@ -44,9 +47,9 @@ def begin_log(worker: int | None = None) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines(worker))
     level = _LEVELS.get(os.environ.get(LEVEL, "").strip().lower(), logging.INFO)
-    # Below a warning uvicorn tells of connections, without ids and actors; below an error OpenTelemetry
-    # repeats headers of callers that it cannot read.
-    others = (("uvicorn", logging.WARNING), ("opentelemetry", logging.ERROR))
+    # Below an error uvicorn tells of connections and of what is not HTTP, without ids and actors, beside our
+    # own lines; OpenTelemetry repeats headers of callers that it cannot read.
+    others = (("uvicorn", logging.ERROR), ("opentelemetry", logging.ERROR))
     for name, least in (("omnigraph", level), *((name, max(level, least)) for name, least in others)):
         log = logging.getLogger(name)
         log.handlers = [handler]

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from collections.abc import Iterable
 
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -14,6 +15,7 @@ from omnigraph.server.serving import Serving
 
 REQUEST_ID = b"x-request-id"
 PUBLIC = frozenset({"/healthz", "/version", "/readyz", "/openapi.json"})
+Headers = Iterable[tuple[bytes, bytes]]
 _USABLE_ID = re.compile(rb"[A-Za-z0-9._-]{1,128}")
 
 
@@ -30,8 +32,7 @@ class RequestIds:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        given = _header(scope, REQUEST_ID)
-        request_id = given if given and _USABLE_ID.fullmatch(given) else self._new_id().encode()
+        request_id = given_id(scope["headers"]) or self._new_id().encode()
         scope.setdefault("state", {})["request_id"] = request_id.decode()
 
         async def send_with_id(message: Message) -> None:
@@ -90,10 +91,18 @@ class Authentication:
         if scope["type"] == "http":
             is_free = self.serving.access is Access.OPEN or scope["path"] in PUBLIC
             tokens = self.serving.settings.tokens
-            scope["state"]["actor"] = None if is_free else tokens.actor_of(_header(scope, b"authorization"))
+            scope["state"]["actor"] = (
+                None if is_free else tokens.actor_of(_header(scope["headers"], b"authorization"))
+            )
         await self.app(scope, receive, send)
 
 
-def _header(scope: Scope, name: bytes) -> bytes | None:
-    values: list[bytes] = [value for key, value in scope["headers"] if key == name]
+def given_id(headers: Headers) -> bytes | None:
+    """Return the id that a caller gave a request, if it can be used."""
+    given = _header(headers, REQUEST_ID)
+    return given if given and _USABLE_ID.fullmatch(given) else None
+
+
+def _header(headers: Headers, name: bytes) -> bytes | None:
+    values: list[bytes] = [value for key, value in headers if key == name]
     return values[0] if len(values) == 1 else None

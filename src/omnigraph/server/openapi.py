@@ -29,9 +29,11 @@ _ERRORS = {
     408: "The body did not arrive in time.",
     409: "Another writer was first, or two things exclude each other; nothing was done.",
     410: "The past that was asked for was cleaned up.",
-    412: "The branch is not at the required commit; nothing was done.",
+    412: "What was required of the branch or the value does not hold; nothing was done.",
     413: "A limit is passed; nothing was done.",
     415: "The body has a type that this route does not take.",
+    416: "The value ends before the first byte that was asked for.",
+    424: "What is stored as a reference is none.",
     429: "This actor has as much in the works as one may; try again later.",
     500: "Something failed on the server.",
     503: "An interrupted write must be recovered first.",
@@ -113,6 +115,12 @@ class _Describe:
         answers = route.answers
         document["responses"] = {
             "200": self._success(answers.media_types, answers.models, answers.description),
+            **{
+                str(status): self._success(answers.media_types, answers.models, text)
+                if status < 300
+                else {"description": text}
+                for status, text in answers.others.items()
+            },
             **self._failures(_errors_of(route), {}),
         }
         return document

@@ -49,6 +49,16 @@ class ReadThreads:
 
     async def run(self, work: Callable[[], Worked]) -> Worked:
         """Run a read and return what it made."""
+        read = self.begin(work)
+        try:
+            made: Worked = await read.waiter
+        except asyncio.CancelledError:
+            read.is_given_up = True
+            raise
+        return made
+
+    def begin(self, work: Callable[[], object]) -> _Read:
+        """Line up a read, whether or not anybody waits for it."""
         loop = asyncio.get_running_loop()
         read = _Read(work, loop, loop.create_future(), loop.time())
         with self._lock:
@@ -59,12 +69,7 @@ class ReadThreads:
             elif self._watched is not loop:
                 self._watched = loop
                 loop.call_later(MOMENT_S, self._look, loop, self._taken)
-        try:
-            made: Worked = await read.waiter
-        except asyncio.CancelledError:
-            read.is_given_up = True
-            raise
-        return made
+        return read
 
     def close(self) -> None:
         """End the threads that wait for work; nobody waits for the others."""
@@ -111,23 +116,20 @@ class ReadThreads:
             if read is None:
                 alarm.acquire()
                 continue
-            try:
-                if not read.is_given_up:
-                    _carry_out(read)
-            finally:
-                del read  # what it made is the caller's alone
-                with self._lock:
-                    self._busy -= 1
+            outcome = None if read.is_given_up else _carry_out(read)
+            with self._lock:
+                self._busy -= 1  # before anybody is told: whoever looks then finds it done
+            if outcome is not None:
+                with suppress(RuntimeError):  # the loop has ended, and with it whoever waited
+                    read.loop.call_soon_threadsafe(_tell, read.waiter, *outcome)
+            del read, outcome  # what it made is the caller's alone
 
 
-def _carry_out(read: _Read) -> None:
-    made, failure = None, None
+def _carry_out(read: _Read) -> tuple[object, BaseException | None]:
     try:
-        made = read.work()
+        return read.work(), None
     except BaseException as error:  # noqa: BLE001 - it is the caller's
-        failure = error
-    with suppress(RuntimeError):  # the loop has ended, and with it whoever waited
-        read.loop.call_soon_threadsafe(_tell, read.waiter, made, failure)
+        return None, error
 
 
 def _tell(waiter: "asyncio.Future[Any]", made: object, failure: BaseException | None) -> None:

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+BODY_IS_BROKEN = "body_is_broken"  # in the state of a request the rest of whose body cannot be read
+
 
 class Refusal(Exception):
     """A request that is refused before any part of the engine sees it."""
@@ -20,9 +22,14 @@ def unsupported_type(message: str) -> Refusal:
     return Refusal(415, "bad_request", message)
 
 
-def too_slow(waited_s: float) -> Refusal:
-    """Return the refusal of a body that does not arrive; the connection ends with it."""
-    message = f"the body did not arrive within {waited_s:g} seconds"
+def malformed(what: str) -> Refusal:
+    """Return the refusal of a request, or of its body, that is not HTTP; the connection ends with it."""
+    return Refusal(400, "bad_request", f"the {what} is not valid HTTP/1.1", {"Connection": "close"})
+
+
+def too_slow(waited_s: float, what: str = "body") -> Refusal:
+    """Return the refusal of what does not arrive; the connection ends with it."""
+    message = f"the {what} did not arrive within {waited_s:g} seconds"
     return Refusal(408, "bad_request", message, {"Connection": "close"})
 
 

@@ -20,6 +20,7 @@ import uvicorn
 from omnigraph.core.errors import BadRequest
 from omnigraph.server.access import Access
 from omnigraph.server.app import build_app
+from omnigraph.server.protocol import http_of
 from omnigraph.server.serving import Serving
 from omnigraph.server.settings import Bind, ServerSettings
 
@@ -48,7 +49,7 @@ def serve_on(serving: Serving, listener: socket.socket, *, ready: Callable[[], N
     try:
         if serving.access is Access.OPEN:
             _log.warning("open to everybody who can reach it: there are no tokens and no policy")
-        server = _Server(_config(serving), ready)
+        server = _Server(config_of(serving), ready)
         with _stopping(server, serving):
             server.run(sockets=[listener])
             serving.close()
@@ -60,16 +61,19 @@ def serve_on(serving: Serving, listener: socket.socket, *, ready: Callable[[], N
         os._exit(0)  # the interpreter would wait for their threads (S2)
 
 
-def _config(serving: Serving) -> uvicorn.Config:
+def config_of(serving: Serving) -> uvicorn.Config:
+    """Return what uvicorn is to serve, and how."""
+    limits = serving.settings.limits
     return uvicorn.Config(
         build_app(serving),
+        http=http_of(limits.body_wait_s),
         log_config=None,  # what uvicorn tells goes the way of the server's own log
         access_log=False,
         server_header=False,
         lifespan="off",
         ws="none",  # no route speaks it, and no check of a request would see it
         backlog=BACKLOG,
-        timeout_graceful_shutdown=serving.settings.limits.drain_wait_s,
+        timeout_graceful_shutdown=limits.drain_wait_s,
     )
 
 

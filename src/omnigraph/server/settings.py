@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from omnigraph.core.environment import number_setting
 from omnigraph.core.errors import BadRequest
 from omnigraph.graph.stored_files import DeclaredQueries
+from omnigraph.operations.query import TIMEOUT_MS
+from omnigraph.policy.model import Policy
 from omnigraph.server.tokens import TokenDigests
 
 BODY_LIMIT, LOAD_BODY_LIMIT = "OMNIGRAPH_BODY_LIMIT_BYTES", "OMNIGRAPH_LOAD_BODY_LIMIT_BYTES"
@@ -14,6 +16,7 @@ DRAIN_WAIT = "OMNIGRAPH_DRAIN_WAIT_S"
 
 DEFAULT_GRAPH = "default"  # what a graph without a name of its own is called in routes
 PORT_MAX = 65_535
+JSON_LOAD_BYTES_MAX = 256 * 1024 * 1024  # JSON is held in memory, several times over while it is read
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +43,12 @@ class Bind:
 
 @dataclass(frozen=True, slots=True)
 class ServedGraph:
-    """A graph to serve, what it is called in routes, and its stored queries."""
+    """A graph to serve, what it is called in routes, its stored queries and its policy."""
 
     graph_id: str
     uri: str
     queries: DeclaredQueries | None = None
+    policy: Policy | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,7 @@ class ServerLimits:
     actor_inflight: int = 16
     actor_bytes: int = 4 * 1024**3
     drain_wait_s: int = 30
+    read_ms: int = 60_000  # of one read; zero is no limit
 
     @staticmethod
     def from_environment() -> "ServerLimits":
@@ -69,6 +74,7 @@ class ServerLimits:
             number_setting(INFLIGHT_MAX, usual.actor_inflight, least=1),
             number_setting(BYTES_MAX, usual.actor_bytes, least=1),
             number_setting(DRAIN_WAIT, usual.drain_wait_s, least=1),
+            number_setting(TIMEOUT_MS, usual.read_ms),
         )
 
 
@@ -76,7 +82,9 @@ class ServerLimits:
 class ServerSettings:
     """Everything that decides how a server behaves.
 
-    `default_graph` is the graph whose routes also exist without `/graphs/{id}` in front of them.
+    `default_graph` is the graph whose routes also exist without `/graphs/{id}` in front of them. Of several
+    graphs, one that does not open is quarantined, unless `requires_all_graphs`; those in `quarantined` are so
+    from the beginning.
     """
 
     graphs: tuple[ServedGraph, ...]
@@ -85,3 +93,6 @@ class ServerSettings:
     tokens: TokenDigests = field(default_factory=TokenDigests)
     is_unauthenticated: bool = False
     limits: ServerLimits = field(default_factory=ServerLimits)
+    policy: Policy | None = None  # of the server itself: who may list the graphs
+    requires_all_graphs: bool = False
+    quarantined: frozenset[str] = frozenset()

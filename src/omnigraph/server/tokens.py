@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from omnigraph.core.access_errors import AuthenticationError
 from omnigraph.core.errors import BadRequest
+from omnigraph.core.limits import BEARER_TOKEN_BYTES_MAX
 from omnigraph.core.regular_file import open_regular
 from omnigraph.core.values import read_strict_json
 from omnigraph.operations.context import check_actor
@@ -24,7 +25,7 @@ AWS_SECRET = "OMNIGRAPH_SERVER_BEARER_TOKENS_AWS_SECRET"  # noqa: S105 - the nam
 TOKEN_SOURCES = frozenset({ONE_TOKEN, TOKENS_FILE, TOKENS_JSON, AWS_SECRET})
 DEFAULT_ACTOR = "default"
 
-TOKEN_BYTES_MAX = 4_096  # of a presented token: more is none of ours, and is not worth a digest
+
 TOKENS_FILE_BYTES_MAX = 1024 * 1024  # thousands of actors
 
 
@@ -74,12 +75,12 @@ class TokenDigests:
         token = token.strip()
         if scheme.lower() != b"bearer" or not token:
             raise AuthenticationError("missing bearer token")
-        presented = _digest(token[: TOKEN_BYTES_MAX + 1])
+        presented = _digest(token[: BEARER_TOKEN_BYTES_MAX + 1])
         found = None
         for digest, actor in self._digests:
             if hmac.compare_digest(digest, presented):
                 found = actor
-        if found is None or len(token) > TOKEN_BYTES_MAX:
+        if found is None or len(token) > BEARER_TOKEN_BYTES_MAX:
             raise AuthenticationError("invalid bearer token")
         return found
 

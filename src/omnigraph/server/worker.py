@@ -16,7 +16,7 @@ from omnigraph.server.log import begin_log
 from omnigraph.server.serve import serve_on
 from omnigraph.server.serving import Serving
 from omnigraph.server.settings import ServerSettings
-from omnigraph.server.workers import READY
+from omnigraph.server.workers import READY, READY_END
 
 _log = logging.getLogger("omnigraph.server")
 
@@ -33,12 +33,14 @@ def main(number: int, handle: int) -> int:
         _log.error("cannot start: %s", error)
         return 1
     with socket.socket(fileno=handle) as listener:
-        serve_on(serving, listener, ready=_tell_ready)
+        serve_on(serving, listener, ready=lambda: _tell_ready(serving))
     return 0
 
 
-def _tell_ready() -> None:
-    os.write(sys.stdout.fileno(), READY)
+def _tell_ready(serving: Serving) -> None:
+    said = READY + "\n".join(serving.quarantined).encode() + READY_END
+    while said:
+        said = said[os.write(sys.stdout.fileno(), said) :]
 
 
 def _end_with(parent: int) -> None:

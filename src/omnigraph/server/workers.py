@@ -1,7 +1,8 @@
 """Several processes that serve the same graphs behind one address.
 
 W1  The first worker opens the graphs alone, which settles what dead writers left; then the others start.
-    The address is told when all of them answer. If one cannot start, none of them serves.
+    The address is told when all of them answer. If one cannot start, none of them serves. Which graphs are
+    quarantined is decided by the first: all others open all others, so that all workers serve the same.
 W2  A worker that ends by itself is replaced. What it had acknowledged is durable, and what it was doing is
     settled by the next open or by the other workers, as after any crash.
 W3  A signal to stop is passed on; every worker finishes what it has begun, and then this process ends.
@@ -22,7 +23,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from omnigraph.core.errors import BadRequest
 from omnigraph.server.access import decide_access
@@ -31,7 +32,7 @@ from omnigraph.server.serve import bound, tell_address
 from omnigraph.server.settings import ServerSettings
 from omnigraph.server.tokens import TOKEN_SOURCES
 
-READY = b"r"
+READY, READY_END = b"r", b"\0"  # between them the graphs that the worker has quarantined, one on a line
 RESTART_WAIT_S = 1.0  # before a worker that could not start is tried again; doubled each time, up to
 RESTART_WAIT_MAX_S = 30.0
 _log = logging.getLogger("omnigraph.server")
@@ -57,6 +58,7 @@ class _Worker:
     number: int
     process: subprocess.Popen[bytes]
     is_ready: bool = False
+    said: bytes = b""
 
 
 @contextmanager
@@ -108,7 +110,11 @@ class _Crew:
 
     def _hear(self, worker: _Worker, count: int) -> None:
         assert worker.process.stdout is not None
-        if os.read(worker.process.stdout.fileno(), 64):
+        said = os.read(worker.process.stdout.fileno(), 4_096)
+        if said:
+            worker.said += said
+            if not worker.said.endswith(READY_END):
+                return
             worker.is_ready = True
             self.failures.pop(worker.number, None)
             if not self.has_served:
@@ -130,6 +136,10 @@ class _Crew:
     def _has_started(self, count: int) -> None:
         """Go on after the first worker answers, and when all of them do (W1)."""
         if len(self.workers) == 1:
+            found = self.workers[0].said.removeprefix(READY).removesuffix(READY_END).decode()
+            self.settings = replace(
+                self.settings, quarantined=frozenset(found.split()), requires_all_graphs=True
+            )
             for number in range(1, count):
                 self._start(number)
         if all(worker.is_ready for worker in self.workers.values()):

@@ -18,7 +18,7 @@ class CommitLike(Protocol):
     def manifest_branch(self) -> str | None: ...  # noqa: D102
 
     @property
-    def created_at(self) -> int: ...  # noqa: D102
+    def created_at_micros(self) -> int: ...  # noqa: D102
 
     @property
     def merged_parent_commit_id(self) -> str | None: ...  # noqa: D102
@@ -44,10 +44,10 @@ def commit_condition(key: str, value: str) -> CommitCondition:
             return lambda commit: (commit.manifest_branch or MAIN) == value
         case "since":
             first = _micros(value, time.min)
-            return lambda commit: commit.created_at >= first
+            return lambda commit: commit.created_at_micros >= first
         case "until":
             last = _micros(value, time.max)
-            return lambda commit: commit.created_at <= last
+            return lambda commit: commit.created_at_micros <= last
         case "merge":
             if value not in {"true", "false"}:
                 raise BadRequest("merge is true or false")

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 from omnigraph.catalog.migration_steps import step_json
 from omnigraph.core.values import Json
-from omnigraph.history.identity import branch_name, stored_name
+from omnigraph.history.identity import branch_name
 from omnigraph.wire.error_document import cleared_document, conflict_document
 
 if TYPE_CHECKING:
+    from omnigraph.bulk.connect.progress import ProgressEvent
     from omnigraph.catalog.migrate import MigrationPlan
     from omnigraph.catalog.stored_queries import RegistryCheck, StoredQuery
     from omnigraph.changes.model import EntityChange
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from omnigraph.history.branches import Branch
     from omnigraph.history.commits import GraphCommit
     from omnigraph.history.state import Snapshot
+    from omnigraph.operations.blob import Blob
     from omnigraph.operations.changes.diff import Diff
     from omnigraph.operations.cleanup.model import CleanupResult
     from omnigraph.operations.clone.check_copy import CopyReport
@@ -51,7 +53,7 @@ def commit_document(commit: "GraphCommit") -> Json:
         "parent_commit_id": commit.parent_commit_id,
         "merged_parent_commit_id": commit.merged_parent_commit_id,
         "actor_id": commit.actor_id,
-        "created_at": commit.created_at,
+        "created_at": commit.created_at_micros,
     }
     if commit.message is not None:
         document["message"] = commit.message
@@ -108,7 +110,7 @@ def quarantined_document(found: "Quarantined") -> Json:
     """Return one folder of the quarantine."""
     return {
         "quarantine_id": found.quarantine_id,
-        "created_at": found.created_at,
+        "created_at": found.created_at_micros,
         "datasets": [{"dataset": part.dataset, "versions": list(part.versions)} for part in found.datasets],
         "obstacle": found.obstacle,
     }
@@ -127,7 +129,7 @@ def mutation_document(result: "MutationResult", actor: str | None) -> Json:
 
 
 def load_document(result: "LoadResult", uri: str, actor: str | None) -> Json:
-    """Return what a load did; rows left out, cleared properties and a dry run only where they occur."""
+    """Return what a load did; what not every load does is named only where it occurs."""
     document: Json = {
         "uri": uri,
         "branch": branch_name(result.branch),
@@ -147,7 +149,15 @@ def load_document(result: "LoadResult", uri: str, actor: str | None) -> Json:
         document["rejected_rows"] = result.rejected_rows
     if result.cleared:
         document["cleared"] = [cleared_document(item) for item in result.cleared]
+    if result.vectors:
+        document["vectors"] = result.vectors
     return document
+
+
+def load_progress_document(event: "ProgressEvent") -> Json:
+    """Return how far a load in process has got: its phase, and the rows that it has read."""
+    tables = [{"table_key": key, "rows_read": count} for key, count in event.tables or ()]
+    return {"progress": {"phase": event.stage.value, "rows_read": event.rows, "tables": tables}}
 
 
 def branch_created_document(made: "Branch", uri: str, actor: str | None) -> Json:
@@ -233,6 +243,17 @@ def registry_check_document(found: "RegistryCheck") -> Json:
     }
 
 
+def blob_document(found: "Blob") -> Json:
+    """Return what a value is, without its bytes."""
+    return {
+        "kind": found.kind,
+        "size": found.size,
+        "etag": found.etag,
+        "uri": found.uri,
+        "graph_commit_id": found.commit_id,
+    }
+
+
 def snapshot_document(snapshot: "Snapshot") -> Json:
     """Return a view: its version and every table."""
     tables = [
@@ -240,14 +261,14 @@ def snapshot_document(snapshot: "Snapshot") -> Json:
             "table_key": entry.table_key,
             "table_path": entry.location,
             "table_version": entry.version,
-            "table_branch": stored_name(entry.pin.branch),
+            "table_branch": entry.branch,
             "row_count": entry.row_count,
         }
-        for entry in snapshot.entries.values()
+        for entry in snapshot.tables
     ]
     return {
         "branch": branch_name(snapshot.branch),
-        "graph_commit_id": snapshot.head.graph_commit_id,
+        "graph_commit_id": snapshot.commit_id,
         "manifest_version": snapshot.head.manifest_version,
         "internal_schema_version": snapshot.stamp,
         "tables": tables,
@@ -323,7 +344,7 @@ def recovery_document(record: "RecoveryRecord") -> Json:
         "operation_id": record.operation_id,
         "recovery_kind": record.recovery_kind.wire,
         **{name: value for name, value in optional.items() if value is not None},
-        "created_at": record.created_at,
+        "created_at": record.created_at_micros,
         "tables": tables,
     }
 
@@ -384,7 +405,7 @@ def index_document(index: "IndexState") -> Json:
 def _target(snapshot: "Snapshot") -> Json:
     return {
         "branch": branch_name(snapshot.branch),
-        "snapshot": snapshot.head.graph_commit_id,
+        "snapshot": snapshot.commit_id,
         "manifest_version": snapshot.head.manifest_version,
     }
 

@@ -14,9 +14,11 @@ _FIELDS = {
     "key_conflict": ("table_key", "row_id"),
     "precondition_failure": ("expected", "actual"),
     "version_reclaimed": ("table_key", "version"),
-    "change_diff_refusal": ("reason", "graph_commit_id", "type_name"),
+    "change_diff_refusal": ("reason", "graph_commit_id", "before_commit_id", "type_name"),
     "change_feed_gap": ("cursor", "first_unreadable_commit_id"),
     "resource_limit": ("resource", "limit", "actual"),
+    "blob_range": ("start", "end", "length"),
+    "external_blob_source": ("uri", "reason"),
     "recovery_required": ("operation_id",),
 }
 

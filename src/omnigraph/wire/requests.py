@@ -84,6 +84,43 @@ class OnBranch(QueryString):
     branch: str | None = Field(None, description="The branch, main if not given.")
 
 
+class BlobQuery(QueryString):
+    """Which value is meant: a Blob property of one node or edge."""
+
+    entity: Literal["node", "edge"]
+    type: str = Field(description="The type of the node or edge.")
+    id: str = Field(description="Its id.")
+    property: str = Field(description="The name of the property.")
+    branch: str | None = Field(None, description="The branch to read, main if not given.")
+    snapshot: str | None = Field(None, description="A commit to read instead of the newest state.")
+
+
+class OnSnapshot(OnBranch):
+    """Which state is meant: of a branch now, or a past one."""
+
+    snapshot: str | None = Field(None, description="A commit to read instead of the newest state.")
+
+
+class SchemaQuery(OnSnapshot):
+    """Which schema is meant, and whether its types are wanted as a document, too."""
+
+    format: Literal["source", "catalog"] = Field(
+        "source", description="With catalog, also the types as a document."
+    )
+
+
+class TypeQuery(OnSnapshot):
+    """Which type is meant, and when."""
+
+    type: str = Field(description="The name of the type, or the key of its table, as node:Craft.")
+
+
+class TableQuery(TypeQuery):
+    """Which rows are meant."""
+
+    column: list[str] = Field([], description="Only this column; may be repeated.")
+
+
 class ExportRequest(Request):
     """What to export; both lists empty is everything."""
 
@@ -98,7 +135,7 @@ class IngestRequest(Request):
     data: str = Field(description="NDJSON: one record on each line.")
     branch: str | None = Field(None, description="The branch, main if not given.")
     from_: str | None = Field(None, alias="from", description="What to make a missing branch from.")
-    mode: LoadModeWord = "merge"
+    mode: LoadModeWord = Field("merge", description="What becomes of ids that exist; merge if not given.")
     index: bool = Field(True, description="Whether to build missing indexes afterwards.")
     message: str | None = Field(None, description="A note for the commit.")
 
@@ -108,7 +145,7 @@ class LoadQuery(QueryString):
 
     branch: str | None = Field(None, description="The branch, main if not given.")
     from_: str | None = Field(None, alias="from", description="What to make a missing branch from.")
-    mode: LoadModeWord = "merge"
+    mode: LoadModeWord = Field("merge", description="What becomes of ids that exist; merge if not given.")
     index: bool = Field(True, description="Whether to build missing indexes afterwards.")
     message: str | None = Field(None, description="A note for the commit.")
 
@@ -145,6 +182,12 @@ class CommitQuery(QueryString):
     until: str | None = Field(None, description="Only commits up to this day or moment.")
     merge: Literal["true", "false"] | None = Field(None, description="Only merges, or none of them.")
     limit: int | None = Field(None, ge=0, le=NUMBER_MAX, description="At most so many.")
+
+
+class CommitOfBranch(QueryString):
+    """Where a commit is looked for."""
+
+    branch: str | None = Field(None, description="Only on this branch; on every one if not given.")
 
 
 class ChangesOfCommit(QueryString):
@@ -221,3 +264,4 @@ class InvokeStoredQueryRequest(Request):
     branch: str | None = Field(None, description="The branch to read or change, main if not given.")
     snapshot: str | None = Field(None, description="A commit to read instead of the newest state.")
     expect_mutation: bool | None = Field(None, description="Refuse a query of the other kind.")
+    message: str | None = Field(None, description="A note for the commit of a mutation.")

@@ -1,18 +1,25 @@
-"""The shapes of the documents that `wire.documents` makes, for the description of the server.
+"""The shapes of the documents that `wire.documents` makes.
+
+They describe the server, and are all that clients take for an answer.
 
 The documents are made as plain objects; a test holds each of them against its model here, unknown fields
 included, so that neither can change without the other.
 """
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from omnigraph.core.limits import I64_MAX, I64_MIN
+
+Micros = Annotated[int, Field(ge=I64_MIN, le=I64_MAX)]  # since 1970
+
 
 class WireDocument(BaseModel):
-    """A document that a server answers with."""
+    """A document that a server answers with, and that a client holds an answer against."""
 
-    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+    # Most programs meet a few of them: each is built when it is first used.
+    model_config = ConfigDict(extra="forbid", populate_by_name=True, defer_build=True)
 
 
 class ManifestConflict(WireDocument):
@@ -68,6 +75,7 @@ class ChangeDiffRefusal(WireDocument):
 
     reason: Literal["parentless_commit", "schema_boundary"]
     graph_commit_id: str
+    before_commit_id: str | None = None
     type_name: str | None = None
 
 
@@ -84,6 +92,14 @@ class ResourceLimitItem(WireDocument):
     resource: str
     limit: int
     actual: int
+
+
+class BlobRangeItem(WireDocument):
+    """Bytes that a value does not have."""
+
+    start: int
+    end: int | None = None
+    length: int
 
 
 class RecoveryRequiredItem(WireDocument):
@@ -133,6 +149,7 @@ class ErrorOutput(WireDocument):
     change_diff_refusal: ChangeDiffRefusal | None = None
     precondition_failure: PreconditionFailure | None = None
     resource_limit: ResourceLimitItem | None = None
+    blob_range: BlobRangeItem | None = None
     recovery_required: RecoveryRequiredItem | None = None
     change_feed_gap: ChangeFeedGapItem | None = None
     version_reclaimed: VersionReclaimed | None = None
@@ -175,7 +192,7 @@ class CommitOutput(WireDocument):
     parent_commit_id: str | None
     merged_parent_commit_id: str | None
     actor_id: str | None
-    created_at: int
+    created_at: Micros
     message: str | None = None
     operations: list[CommitOperationOutput] | None = None
 
@@ -312,7 +329,7 @@ class BranchMergeOutput(WireDocument):
     commit: CommitOutput | None
     branch_deleted: bool | None = None
     branch_delete_error: str | None = None
-    branch_delete_refusal: str | None = None
+    branch_delete_refusal: Literal["moved", "in_use", "forbidden", "failed"] | None = None
     conflicts: list[MergeConflictItem] | None = None
 
 
@@ -362,7 +379,7 @@ class ChangeCauseOutput(WireDocument):
     merged_parent_commit_id: str | None
     authored_branch: str
     actor_id: str | None
-    authored_at: int
+    authored_at: Micros
 
 
 class ChangeBlockOutput(WireDocument):
@@ -413,37 +430,63 @@ class DiffOutput(WireDocument):
     next_page_token: str | None = None
 
 
-class SchemaOutput(WireDocument):
-    """A schema, as it was given."""
+class DescribedProperty(WireDocument):
+    """A property, and what its values are."""
 
-    schema_source: str
-
-
-class SchemaPlanOutput(WireDocument):
-    """The steps from one schema to another."""
-
-    uri: str
-    supported: bool
-    step_count: int
-    steps: list[dict[str, Any]]
-    notes: list[str]
+    name: str
+    type: str
+    annotations: list[str]
+    nulls: int
+    distinct: int | None
+    approximate: bool
+    min: Any
+    max: Any
+    samples: list[Any]
 
 
-class SchemaApplyOutput(WireDocument):
-    """What a change of a schema did."""
+class DescribedEnd(WireDocument):
+    """One end of an edge type, and how many of the edges its nodes have."""
+
+    type_name: str
+    nodes: int
+    nodes_without: int
+    min: int
+    median: float
+    mean: float
+    max: int
+
+
+class TouchingEdgeOutput(WireDocument):
+    """An edge type that leaves a node type, or arrives at it."""
+
+    name: str
+    source: str
+    target: str
+
+
+class DescribeOutput(WireDocument):
+    """A type and what its rows hold: of an edge type with its ends, of a node type with its edges."""
 
     uri: str
     branch: str
-    supported: bool
-    applied: bool
-    manifest_version: int
-    step_count: int
-    steps: list[dict[str, Any]]
-    commit: CommitOutput | None
-    index_commit: CommitOutput | None
-    pending_indexes: list[PendingIndexItem]
-    warnings: list[str]
-    notes: list[str]
+    commit_id: str
+    kind: Literal["node", "edge"]
+    name: str
+    table_key: str
+    row_count: int
+    annotations: list[str]
+    properties: list[DescribedProperty]
+    source: DescribedEnd | None = None
+    target: DescribedEnd | None = None
+    interfaces: list[str] | None = None
+    edges: list[TouchingEdgeOutput] | None = None
+
+
+class ExplainOutput(WireDocument):
+    """How a read would be carried out: as a document, and as text for people."""
+
+    plan: dict[str, Any]
+    text: str
 
 
 class LintOutput(WireDocument):
@@ -458,6 +501,31 @@ class LintOutput(WireDocument):
     infos: int
     results: list[dict[str, Any]]
     findings: list[dict[str, Any]]
+
+
+class IndexItem(WireDocument):
+    """A declared index with what it covers."""
+
+    property: str
+    kind: str
+    coverage: Literal["indexed", "degraded", "missing", "pending"]
+    reason: str | None = None
+    rows_uncovered: int | None = None
+
+
+class TableIndexesItem(WireDocument):
+    """The declared indexes of a table."""
+
+    table_key: str
+    indexes: list[IndexItem]
+
+
+class IndexStatusOutput(WireDocument):
+    """Every declared index of a branch."""
+
+    uri: str
+    branch: str
+    tables: list[TableIndexesItem]
 
 
 class RecoveredTable(WireDocument):
@@ -511,3 +579,13 @@ class QueryListOutput(WireDocument):
     """The stored queries that are listed."""
 
     queries: list[QueryCatalogEntry]
+
+
+class WriteOutput(WireDocument):
+    """What became of a write: `status` and `answer` are what its caller was sent, or would have been."""
+
+    write_id: str
+    state: Literal["under_way", "done", "not_begun"]
+    status: int | None = None
+    answer: dict[str, Any] | None = None
+    error_class: str | None = None

@@ -41,7 +41,7 @@ def _pending(write: "PendingWrite") -> Json:
         "writer_kind": write.writer_kind,
         "branch": branch_name(write.branch),
         "actor_id": write.actor_id,
-        "started_at": write.started_at,
+        "started_at": write.started_at_micros,
         "alive": write.is_alive,
         "tables": list(write.tables),
     }

@@ -3,10 +3,14 @@
 import json
 import os
 import shutil
+import socket
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from omnigraph.cli.server_settings import GivenServer
+from omnigraph.server.settings import Bind
 from tests.support.atlas import GRAPH, place_atlas
 from tests.support.commands import write
 from tests.support.http_server import TOKENS, error_of, running_server
@@ -33,6 +37,41 @@ def test_a_server_without_tokens_does_not_start(folder: Path) -> None:
     assert outcome.stdout == ""
     for name in ("--unauthenticated", TOKENS_JSON, TOKENS_FILE, ONE_TOKEN):
         assert name in outcome.stderr
+
+
+@pytest.mark.case("surfaces", 654)
+@pytest.mark.parametrize("host", ["0.0.0.0", "[::]", "127.0.0.1"])
+@pytest.mark.parametrize("variable", [None, "", "0", "false", "FALSE"])
+def test_no_address_is_served_openly_by_itself(
+    host: str, variable: str | None, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The port is taken: whoever tried to listen would say so."""
+    if variable is not None:
+        monkeypatch.setenv("OMNIGRAPH_UNAUTHENTICATED", variable)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"{host}:{taken.getsockname()[1]}"
+        uri = json.dumps(str(folder / GRAPH))
+        project = write(
+            tmp_path, "p.yaml", f'graphs: {{ a: {{ uri: {uri} }} }}\nserver: {{ bind: "{address}" }}\n'
+        )
+        by_flag = invoke("server", GRAPH, "--bind", address, cwd=folder)
+        by_file = invoke("server", "--config", project, cwd=folder)
+        monkeypatch.setenv("OMNIGRAPH_BIND", address)
+        by_variable = invoke("server", GRAPH, cwd=folder)
+
+    for outcome in (by_flag, by_file, by_variable):
+        assert (outcome.code, outcome.stdout) == (1, "")
+        assert "--unauthenticated" in outcome.stderr
+        assert "cannot listen" not in outcome.stderr
+
+
+@pytest.mark.case("surfaces", 654)
+def test_a_server_listens_on_loopback_unless_told_otherwise(folder: Path) -> None:
+    given = GivenServer(str(folder / GRAPH), None, None, None, None, is_unauthenticated=True)
+
+    assert given.settings().bind == Bind("127.0.0.1", 8080)
+    assert replace(given, bind="0.0.0.0:80").settings().bind == Bind("0.0.0.0", 80)
+    assert replace(given, bind="[::]:80").settings().bind == Bind("::", 80)
 
 
 @pytest.mark.case("surfaces", 115)

@@ -1,8 +1,6 @@
-"""Many requests at once, callers that go, writes that fail half-way, and the end of a server."""
+"""Many requests at once, writes that fail half-way, and the end of a server."""
 
-import json
 import signal
-import socket
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +19,7 @@ from tests.support.atlas import GRAPH, MUTATIONS, place_atlas, rows
 from tests.support.http_app import listening, settings_for
 from tests.support.http_server import TOKENS, WAIT_S, error_of, running_server
 
-BEFORE_EFFECTS, AFTER_SIDECAR = "write.post_gate_pre_sidecar", "write.post_sidecar_pre_commit"
+BEFORE_EFFECTS = "write.post_gate_pre_sidecar"
 BEFORE_PUBLISH = "write.post_finalize_pre_publisher"
 
 
@@ -177,26 +175,6 @@ def test_a_write_behind_one_that_failed_half_way_heals_and_succeeds(graph: Path)
     assert "WHOLE-1" in codes(graph)
 
 
-@pytest.mark.case("surfaces", 334)
-def test_a_caller_that_goes_before_its_write_begins_leaves_nothing(graph: Path) -> None:
-    gate = Gate()
-    with (
-        served(graph, writers=1) as (serving, client),
-        failpoint(BEFORE_EFFECTS, call=gate),
-        ThreadPoolExecutor(1) as threads,
-    ):
-        first = threads.submit(add, client, "FIRST-1")
-        assert gate.came.wait(WAIT_S)
-        with gone(client, "GONE-1"):
-            wait_for(serving, 2)
-        wait_for(serving, 1)
-        gate.opened.set()
-        assert first.result(WAIT_S).status_code == 200
-
-    assert "FIRST-1" in codes(graph)
-    assert "GONE-1" not in codes(graph)
-
-
 def test_a_write_without_a_body_waits_for_its_thread_like_any_other(graph: Path) -> None:
     gate = Gate()
     with (
@@ -213,29 +191,6 @@ def test_a_write_without_a_body_waits_for_its_thread_like_any_other(graph: Path)
             assert first.result(WAIT_S).status_code == 200
         assert deleted.result(WAIT_S).status_code == 200
         assert client.get("/branches").json() == {"branches": ["main"]}
-
-
-@pytest.mark.case("surfaces", 334)
-def test_a_caller_that_goes_during_the_commit_does_not_stop_it(graph: Path) -> None:
-    gate = Gate()
-    with served(graph) as (serving, client), failpoint(AFTER_SIDECAR, call=gate):
-        with gone(client, "GONE-2"):
-            assert gate.came.wait(WAIT_S)
-        gate.opened.set()
-        wait_for(serving, 0)
-
-    assert "GONE-2" in codes(graph)
-
-
-@contextmanager
-def gone(client: httpx.Client, code: str) -> Iterator[None]:
-    """Send a write over a connection that ends with the block, before there is an answer."""
-    params = {"code": code, "name": "n"}
-    body = json.dumps({"query": MUTATIONS, "name": "add_craft", "params": params}).encode()
-    head = "POST /mutate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
-    with socket.create_connection((client.base_url.host, client.base_url.port or 0), WAIT_S) as connection:
-        connection.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
-        yield
 
 
 @pytest.mark.slow

@@ -1,6 +1,11 @@
 """Requests generated from the description of a server: no failure of it, and every answer as described."""
 
-from collections.abc import Iterator
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import orjson
@@ -19,6 +24,9 @@ from schemathesis.checks import (
 from schemathesis.core.result import Ok
 
 from omnigraph.graph.stored_files import DeclaredQueries
+from omnigraph.policy.model import Policy
+from omnigraph.server.settings import ServerSettings
+from omnigraph.server.tokens import TokenDigests
 from tests.support.atlas import place_atlas
 from tests.support.commands import write
 from tests.support.http_app import serving_app, settings_for
@@ -30,7 +38,19 @@ CHECKS = [
     content_type_conformance,
     response_schema_conformance,
 ]
-CASES_MIN = 5_000
+CASES_MIN = 5_000  # of each long run
+QUICK = ("/snapshot", "/query", "/commits", "/diff", "/schema/plan")
+TOKENS = {"ann": "token-of-ann-0123456789"}
+POLICY = """\
+version: 1
+groups: { some: [ann] }
+protected_branches: [main]
+rules:
+  - { id: reads, allow: { actors: { group: some }, actions: [read, invoke_query] } }
+  - { id: writes, allow: { actors: { group: some }, actions: [change, export], branch_scope: unprotected } }
+  - id: branches
+    allow: { actors: { group: some }, actions: [branch_create], target_branch_scope: unprotected }
+"""
 QUERIES = "query crafts($code: String?) { match { $c: Craft } return { $c.code } }"
 ENDLESS = "/events"  # answers until the caller goes, and has tests of its own
 
@@ -46,22 +66,49 @@ def as_bytes(_context: schemathesis.SerializationContext, value: object) -> byte
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """An open server, which may be written as generated requests like."""
-    folder = tmp_path_factory.mktemp("described")
-    stored = DeclaredQueries(files=(write(folder, "stored.gq", QUERIES),))
-    with serving_app(settings_for(place_atlas(folder), queries=stored)) as client:
+    with serving_app(placed(tmp_path_factory.mktemp("described"))) as client:
         yield str(client.base_url)
 
 
-def send_generated(url: str, *, examples: int, seed_of_run: int, is_nested_left_out: bool = False) -> int:
-    """Send requests to every operation, as described and otherwise, and return how many they were."""
+@pytest.fixture(scope="module")
+def guarded_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server with a policy, which lets the one actor with a token do some things and others not."""
+    settings = placed(tmp_path_factory.mktemp("guarded"))
+    (graph,) = settings.graphs
+    guarded = replace(graph, policy=Policy.parse(POLICY))
+    tokens = TokenDigests.of(TOKENS.items())
+    with serving_app(replace(settings, graphs=(guarded,), tokens=tokens, is_unauthenticated=False)) as client:
+        yield str(client.base_url)
+
+
+def placed(folder: Path) -> ServerSettings:
+    """Put a graph and stored queries into a folder, and return the settings of an open server of them."""
+    stored = DeclaredQueries(files=(write(folder, "stored.gq", QUERIES),))
+    return settings_for(place_atlas(folder), queries=stored)
+
+
+def send_generated(
+    url: str,
+    *,
+    examples: int,
+    seed_of_run: int,
+    token: str | None = None,
+    is_wanted: Callable[[str], bool] = lambda _: True,
+) -> Counter[int]:
+    """Send requests to every operation whose path is wanted, as described and otherwise.
+
+    Returns:
+        How many got each status.
+    """
     schema = schemathesis.openapi.from_url(f"{url}/openapi.json")
-    sent = 0
+    statuses = Counter[int]()
     with requests.Session() as session:
+        if token is not None:
+            session.headers["Authorization"] = f"Bearer {token}"
         for found in schema.get_all_operations():
             assert isinstance(found, Ok), found
             operation = found.ok()
-            is_nested = operation.path.startswith("/graphs/")
-            if operation.path.endswith(ENDLESS) or (is_nested and is_nested_left_out):
+            if operation.path.endswith(ENDLESS) or not is_wanted(operation.path):
                 continue
             for mode in GenerationMode:
 
@@ -75,27 +122,51 @@ def send_generated(url: str, *, examples: int, seed_of_run: int, is_nested_left_
                 )
                 @given(case=operation.as_strategy(generation_mode=mode))
                 def check(case: schemathesis.Case[Any]) -> None:
-                    nonlocal sent
-                    sent += 1
-                    case.call_and_validate(session=session, checks=CHECKS, timeout=60)
+                    answer = case.call_and_validate(session=session, checks=CHECKS, timeout=60)
+                    statuses[answer.status_code] += 1
 
                 try:
                     check()
                 except Unsatisfiable:
                     continue  # nothing can be wrong with a request that takes nothing
-    return sent
+    return statuses
+
+
+@pytest.mark.case("surfaces", 388)
+def test_a_few_generated_requests_are_answered_as_described(url: str) -> None:
+    chosen = fixed_seed("HTTP_SEED")
+
+    statuses = send_generated(url, examples=1, seed_of_run=chosen, is_wanted=QUICK.__contains__)
+
+    assert statuses.total() > len(QUICK)
 
 
 @pytest.mark.slow
 @pytest.mark.case("surfaces", 388)
 def test_generated_requests_are_answered_as_described(url: str) -> None:
     chosen = fixed_seed("HTTP_SEED")
-    assert send_generated(url, examples=2, seed_of_run=chosen, is_nested_left_out=True) > 50
+
+    statuses = send_generated(
+        url, examples=2, seed_of_run=chosen, is_wanted=lambda path: not path.startswith("/graphs/")
+    )
+
+    assert statuses.total() > 50
 
 
 @pytest.mark.fuzz
-def test_thousands_of_generated_requests_are_answered_as_described(url: str) -> None:
-    chosen, sent = fresh_seed("HTTP_SEED"), 0
-    while sent < CASES_MIN:
-        sent += send_generated(url, examples=60, seed_of_run=chosen + sent)
-    assert sent >= CASES_MIN
+@pytest.mark.case("surfaces", 388)
+@pytest.mark.parametrize("token", [None, TOKENS["ann"]], ids=["open", "with a token"])
+def test_thousands_of_generated_requests_are_answered_as_described(
+    token: str | None, request: pytest.FixtureRequest
+) -> None:
+    url: str = request.getfixturevalue("url" if token is None else "guarded_url")
+    chosen, statuses, began = fresh_seed("HTTP_SEED"), Counter[int](), monotonic()
+
+    while statuses.total() < CASES_MIN:
+        seed_of_run = chosen + statuses.total()
+        statuses += send_generated(url, examples=60, seed_of_run=seed_of_run, token=token)
+
+    told = ", ".join(f"{status}: {count}" for status, count in sorted(statuses.items()))
+    sys.stdout.write(f"\n{statuses.total()} generated requests in {monotonic() - began:.0f} s ({told})\n")
+    assert statuses[200] > 0
+    assert token is None or statuses[403] > 0  # an open server refuses to list graphs, and nothing else

@@ -109,7 +109,7 @@ def test_a_reader_that_knows_more_than_the_list_is_not_taken_for_a_slow_one(
     threads = Threads()
 
     async def follow(opened: Graph) -> bytes:
-        streams, followed = events.EventStreams(), events.Followed(opened, "main", threads)
+        streams, followed = events.EventStreams(), events.Followed(opened.commit_log(), threads)
         await followed.refresh()
         opened.mutate(ADD, params={"title": "since the list was read"})
         streams.reserve()

@@ -372,3 +372,10 @@ def test_numbers_without_end_are_400(client: httpx.Client) -> None:
         answer = client.get(path, params={**limit, **(sides if path == "/diff" else {})})
 
         assert "'limit'" in error_of(answer, 400, "bad_request")
+
+
+@pytest.mark.case("surfaces", 700)
+def test_a_branch_from_a_name_too_long_for_a_file(client: httpx.Client) -> None:
+    answer = client.post("/branches", json={"name": "b", "from": "x" * 243})
+
+    assert (answer.status_code, answer.json()["code"]) == (404, "not_found")

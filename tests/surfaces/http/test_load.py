@@ -1,12 +1,19 @@
-"""Many clients at once, reading and writing, while workers are killed: nothing acknowledged is lost."""
+"""Many clients at once, reading and writing, while workers are killed: nothing acknowledged is lost.
+
+The short run kills a worker each time some writes are acknowledged. The long one is part of `make crash`: it
+makes as many writes as HTTP_LOAD_WRITES says, and kills a worker every few seconds.
+"""
 
 import os
 import random
 import signal
+import sys
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import monotonic
 
 import httpx
 import pytest
@@ -14,13 +21,13 @@ import pytest
 from omnigraph.graph.opening import open as open_graph
 from tests.support.atlas import place_atlas
 from tests.support.http_server import RunningServer, running_server
-from tests.support.seeds import fixed_seed
-
-pytestmark = pytest.mark.slow
+from tests.support.seeds import fixed_seed, fresh_seed
 
 CLIENTS = 16
-WRITES = int(os.environ.get("HTTP_LOAD_WRITES", "5"))  # of each client
+WRITES = 80  # of the short run, of all clients together
+WRITES_OF_LONG_RUN = int(os.environ.get("HTTP_LOAD_WRITES", "5000"))
 WRITES_BETWEEN_KILLS = 20  # acknowledged ones: a few seconds
+SECONDS_BETWEEN_KILLS = (1.0, 5.0)
 TRIES_MAX = 500
 ADD = "query add($title: String) { insert Mission { title: $title } }"
 COUNT = "query n($title: String) { match { $m: Mission { title: $title } } return { $m.title } }"
@@ -41,16 +48,17 @@ class Ledger:
             return len(self.acknowledged)
 
 
-def write_and_read(server: RunningServer, ledger: Ledger, number: int, kills: threading.Semaphore) -> None:
+def write_and_read(
+    server: RunningServer, ledger: Ledger, number: int, writes: int, got_on: Callable[[int], None]
+) -> None:
     """Write rows of one's own, each of them once, and read every one that was acknowledged."""
     with httpx.Client(base_url=server.url, timeout=60) as client:
-        for place in range(WRITES):
+        for place in range(writes):
             title = f"client {number} row {place}"
             commit_id = _written(client, ledger, title)
             if commit_id is None:
                 continue
-            if ledger.add(title, commit_id) % WRITES_BETWEEN_KILLS == 0:
-                kills.release()
+            got_on(ledger.add(title, commit_id))
             _read(client, ledger, title)
 
 
@@ -86,42 +94,97 @@ def _read(client: httpx.Client, ledger: Ledger, title: str) -> None:
         return
 
 
-def kill_now_and_then(server: RunningServer, kills: threading.Semaphore, done: threading.Event) -> int:
-    """Kill one of the workers each time the clients have got some way; return how often."""
-    chance, count = random.Random(fixed_seed("HTTP_LOAD_SEED")), 0
-    while True:
-        kills.acquire()
-        if done.is_set():
-            return count
-        listing = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text()
-        workers = [int(pid) for pid in listing.split()]
-        if workers:
-            os.kill(chance.choice(workers), signal.SIGKILL)
-            count += 1
+@dataclass
+class Killer:
+    """Kills workers of a server, one at a time."""
+
+    server: RunningServer
+    chance: random.Random
+    done: threading.Event = field(default_factory=threading.Event)
+    wanted: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    count: int = 0
+
+    def heard(self, acknowledged: int) -> None:
+        """Take how many writes were acknowledged so far."""
+        if acknowledged % WRITES_BETWEEN_KILLS == 0:
+            self.wanted.release()
+
+    def end(self) -> None:
+        """Kill no more."""
+        self.done.set()
+        self.wanted.release()
+
+    def by_progress(self) -> None:
+        """Kill one each time the clients have got some way."""
+        while True:
+            self.wanted.acquire()
+            if self.done.is_set():
+                return
+            self.kill()
+
+    def by_time(self) -> None:
+        """Kill one every few seconds."""
+        while not self.done.wait(self.chance.uniform(*SECONDS_BETWEEN_KILLS)):
+            self.kill()
+
+    def kill(self) -> None:
+        """Kill one, if any is there."""
+        pid = self.server.process.pid
+        listing = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+        if workers := listing.split():
+            os.kill(int(self.chance.choice(workers)), signal.SIGKILL)
+            self.count += 1
 
 
+@pytest.mark.slow
 @pytest.mark.case("surfaces", 387)
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("workers", [1, 4])
 def test_nothing_acknowledged_is_lost(workers: int, tmp_path: Path) -> None:
-    graph = place_atlas(tmp_path)
-    ledger, kills, done = Ledger(), threading.Semaphore(0), threading.Event()
+    chance = random.Random(fixed_seed("HTTP_LOAD_SEED"))
+
+    nothing_is_lost(place_atlas(tmp_path), workers, WRITES, chance, Killer.by_progress)
+
+
+@pytest.mark.crash
+@pytest.mark.case("surfaces", 387)
+@pytest.mark.parametrize("workers", [1, 4])
+def test_nothing_acknowledged_is_lost_in_a_long_run(workers: int, tmp_path: Path) -> None:
+    chance = random.Random(fresh_seed("HTTP_LOAD_SEED"))
+
+    nothing_is_lost(place_atlas(tmp_path), workers, WRITES_OF_LONG_RUN, chance, Killer.by_time)
+
+
+def nothing_is_lost(
+    graph: Path, workers: int, writes: int, chance: random.Random, killing: Callable[[Killer], None]
+) -> None:
+    """Write from many clients while workers are killed, then look for all that they were told."""
+    ledger, log, began = Ledger(), graph.parent / "log", monotonic()
+    each = -(-writes // CLIENTS)
     with (
-        running_server(graph, "--workers", str(workers), log=tmp_path / "log") as server,
+        running_server(graph, "--workers", str(workers), log=log) as server,
         ThreadPoolExecutor(CLIENTS + 1) as pool,
     ):
-        killer = pool.submit(kill_now_and_then, server, kills, done)
-        clients = [pool.submit(write_and_read, server, ledger, number, kills) for number in range(CLIENTS)]
-        for client in clients:
-            client.result()
-        done.set()
-        kills.release()
-        killed = killer.result()
+        killer = Killer(server, chance)
+        killed = pool.submit(killing, killer)
+        clients = [
+            pool.submit(write_and_read, server, ledger, number, each, killer.heard)
+            for number in range(CLIENTS)
+        ]
+        try:
+            for client in clients:
+                client.result()
+        finally:
+            killer.end()
+        killed.result()
+    outcomes = f"{len(ledger.acknowledged)} writes acknowledged, {len(ledger.unknown)} unknown"
+    who = f"{workers} workers, {CLIENTS} clients"
+    sys.stdout.write(f"\n{who}: {outcomes}, {killer.count} kills in {monotonic() - began:.0f} s\n")
 
     assert ledger.unexpected == []
-    assert killed > 0
-    assert "is replaced" in (tmp_path / "log").read_text(encoding="utf-8")
-    assert len(ledger.acknowledged) + len(ledger.unknown) == CLIENTS * WRITES
+    assert killer.count > 0
+    assert "is replaced" in log.read_text(encoding="utf-8")
+    assert len(ledger.acknowledged) + len(ledger.unknown) == CLIENTS * each
     with open_graph(graph) as opened:
         titles = {
             row["m.title"]

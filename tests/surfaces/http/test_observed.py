@@ -118,6 +118,16 @@ def test_a_request_is_one_line_of_json(watched: Watched) -> None:
     }
 
 
+def test_no_header_and_no_parameter_changes_the_actor_of_a_token(watched: Watched) -> None:
+    for number, method in enumerate(("query", "mutate")):
+        headers = {**MIRA, "X-Actor-Id": "act-tomas", "X-Request-Id": f"another-{number}"}
+        body = {"query": READ if method == "query" else MUTATIONS}
+
+        watched.client.post(f"/{method}?actor=act-tomas", json=body, headers=headers)
+
+        assert told(watched.lines(), f"another-{number}")["actor"] == "act-mira"
+
+
 @pytest.mark.case("surfaces", 380)
 def test_refused_requests_are_told_without_what_they_carried(watched: Watched) -> None:
     client = watched.client
@@ -152,6 +162,8 @@ def test_metrics_need_a_token_and_count_by_route(watched: Watched) -> None:
     client = watched.client
     client.get("/graphs/default/snapshot", headers=MIRA).raise_for_status()
     client.get(f"/{SECRET}", headers=MIRA)
+    client.get(f"/graphs/{SECRET}/snapshot", headers=MIRA)
+    client.get(f"/graphs/other-{SECRET}/snapshot", headers=MIRA)
 
     refused = client.get("/metrics")
     numbers = client.get("/metrics", headers=MIRA)
@@ -216,12 +228,12 @@ def test_what_uvicorn_tells_is_a_line_of_json_too(
 
     try:
         begin_log()
+        logging.getLogger("uvicorn.error").error("Exception in ASGI application")
         logging.getLogger("uvicorn.error").warning("Invalid HTTP request received.")
-        logging.getLogger("uvicorn.error").info("a connection ended")
     finally:
         for log, level in levels.items():
             log.setLevel(level)
 
     line = json.loads(capsys.readouterr().err)
-    assert (line["logger"], line["level"]) == ("uvicorn.error", "warning")
-    assert line["message"] == "Invalid HTTP request received."
+    assert (line["logger"], line["level"]) == ("uvicorn.error", "error")
+    assert line["message"] == "Exception in ASGI application"

@@ -16,6 +16,7 @@ from omnigraph.server.route import PARSED_AT_ONCE
 from tests.support.atlas import MUTATIONS, place_atlas
 from tests.support.http_app import serving_app, settings_for
 from tests.support.http_server import error_of
+from tests.support.in_process import invoke
 from tests.support.seam import patched
 
 READ = "query crafts($least: F64?) { match { $c: Craft } return { $c.code, $c.name } order { $c.code } }"
@@ -193,6 +194,7 @@ def test_every_answer_has_the_id_of_its_request(client: httpx.Client) -> None:
 
 
 @pytest.mark.case("engine", 309)
+@pytest.mark.case("surfaces", 213)
 def test_a_version_that_was_cleaned_up_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMNIGRAPH_READER_GRACE", "0")
     people = "query q() { match { $p: Person } return { $p.name } }"
@@ -211,9 +213,14 @@ def test_a_version_that_was_cleaned_up_is_gone(tmp_path: Path, monkeypatch: pyte
         answer = client.post("/query", json={"query": people, "snapshot": past.graph_commit_id})
         assert read(client, people) == [{"p.name": "bob"}]
 
-    assert answer.status_code == 410
+    assert error_of(answer, 410, None)
     told = answer.json()["version_reclaimed"]
     assert (told["table_key"], told["version"]) == ("node:Person", caught.value.version)
+    words = ("query", "--store", "graph", "-e", people, "--snapshot", past.graph_commit_id)
+    printed = invoke(*words, cwd=tmp_path)
+    assert (printed.code, printed.stdout) == (1, "")
+    assert "node:Person" in printed.stderr
+    assert "cleanup" in printed.stderr
 
 
 @pytest.mark.case("surfaces", 343)

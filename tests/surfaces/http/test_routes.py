@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from pydantic import BaseModel
 
-from omnigraph.wire import responses
+from omnigraph.wire import responses, schema_responses
 from tests.support.atlas import ATLAS, MUTATIONS, craft, lines, mission, place_atlas
 from tests.support.http_app import serving_app, settings_for
 from tests.support.http_server import error_of
@@ -240,6 +240,16 @@ def test_rows_of_one_type_are_loaded_from_a_stream_of_arrow(client: httpx.Client
     )
 
 
+def test_a_caller_without_a_token_cannot_take_a_name(client: httpx.Client) -> None:
+    body = {"query": MUTATIONS, "name": "add_craft", "params": {"code": "NOBODY", "name": "n"}}
+
+    made = client.post("/mutate", json=body, headers={"X-Actor-Id": "act-mira"})
+
+    assert made.status_code == 200, made.text
+    assert made.json()["actor_id"] is None
+    assert made.json()["commit"]["actor_id"] is None
+
+
 @pytest.mark.case("surfaces", 138)
 def test_an_export_is_ndjson_that_can_be_loaded(client: httpx.Client) -> None:
     everything = client.post("/export", json={})
@@ -270,21 +280,23 @@ def test_an_export_is_ndjson_that_can_be_loaded(client: httpx.Client) -> None:
 def test_a_schema_is_shown_planned_and_applied(client: httpx.Client, ask: Ask) -> None:
     client.post("/branches", json={"name": "wider"})
     wider = ATLAS.replace("    mass_kg: F64?\n", "    mass_kg: F64?\n    crew: I32?\n")
-    assert ask("GET", "/schema", responses.SchemaOutput)["schema_source"] == ATLAS
+    assert ask("GET", "/schema", schema_responses.SchemaOutput)["schema_source"] == ATLAS
 
     request = {"schema_source": wider, "branch": "wider"}
-    planned = ask("POST", "/schema/plan", responses.SchemaPlanOutput, json=request)
-    applied = ask("POST", "/schema/apply", responses.SchemaApplyOutput, json={**request, "message": "crew"})
+    planned = ask("POST", "/schema/plan", schema_responses.SchemaPlanOutput, json=request)
+    applied = ask(
+        "POST", "/schema/apply", schema_responses.SchemaApplyOutput, json={**request, "message": "crew"}
+    )
 
     assert planned["supported"] is True
     assert (applied["applied"], applied["step_count"]) == (True, planned["step_count"])
     assert applied["commit"]["message"] == "crew"
-    assert ask("GET", "/schema?branch=wider", responses.SchemaOutput)["schema_source"] == wider
+    assert ask("GET", "/schema?branch=wider", schema_responses.SchemaOutput)["schema_source"] == wider
     branched = {**request, "schema_source": ATLAS}
     base = ask("GET", "/commits?branch=wider&limit=2", responses.CommitListOutput)["commits"][1]
     stale = client.post("/schema/apply", json={**branched, "base": base["graph_commit_id"]})
     assert f"changed after {base['graph_commit_id']}: " in error_of(stale, 409, "conflict")
-    assert ask("GET", "/schema?branch=wider", responses.SchemaOutput)["schema_source"] == wider
+    assert ask("GET", "/schema?branch=wider", schema_responses.SchemaOutput)["schema_source"] == wider
     unsupported = {"schema_source": ATLAS.replace("F64?", "String?")}
     assert "OG-MF-106" in error_of(client.post("/schema/apply", json=unsupported), 400, "bad_request")
     named = error_of(
@@ -390,9 +402,7 @@ def test_a_comparison_is_paged_over_the_same_two_commits(client: httpx.Client, a
 
 @pytest.mark.case("surfaces", 120)
 @pytest.mark.case("surfaces", 216)
-@pytest.mark.parametrize(
-    "path", ["/runs", "/runs/1/publish", "/blob", "/mcp", "/console", "/", "/query/", "//query"]
-)
+@pytest.mark.parametrize("path", ["/runs", "/runs/1/publish", "/mcp", "/console", "/", "/query/", "//query"])
 def test_routes_that_do_not_exist_are_not_found(path: str, client: httpx.Client) -> None:
     error_of(client.get(path), 404, "not_found")
     error_of(client.post(path, json={}), 404, "not_found")

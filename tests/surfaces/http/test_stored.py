@@ -86,6 +86,23 @@ def test_listed_queries_have_typed_parameters(client: httpx.Client) -> None:
     }
 
 
+@pytest.mark.case("surfaces", 336)
+@pytest.mark.parametrize("path", ["/mutate", "/change", "/queries/add_mission", "/query"])
+def test_parameters_that_are_read_with_more_room_than_they_are_written_are_400(
+    path: str, client: httpx.Client
+) -> None:
+    texts = {}
+    for depth in range(940, 1_010):  # a body of more than 64 KiB is read where the stack is lower
+        nested = b"[" * depth + b"]" * depth
+        query = b"query q($title: String) { insert Mission { title: $title } }" + b" " * 70_000
+        body = b'{"query": "%b", "params": {"title": %b}}' % (query, nested)
+
+        answer = client.post(path, content=body, headers={"Content-Type": "application/json"})
+
+        texts[depth] = error_of(answer, 400, "bad_request")
+    assert "nested too deeply" in texts[1_009]
+
+
 @pytest.mark.case("surfaces", 143)
 @pytest.mark.case("surfaces", 386)
 @pytest.mark.parametrize("body", [b"", b"null", b"{}"])

@@ -1,6 +1,7 @@
 """Streams: small chunks, one share each, given back at every end."""
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
@@ -11,6 +12,7 @@ from omnigraph.core.errors import ResourceLimit
 from omnigraph.server.streams import CHUNK_BYTES, PROCESS_BYTES, STREAM_BYTES, StreamAnswer, StreamShares
 from omnigraph.server.threads import Threads
 
+WAIT_S = 30.0
 SCOPE = {"type": "http", "asgi": {"spec_version": "2.4"}}
 Send = Callable[[Message], Awaitable[None]]
 
@@ -53,6 +55,56 @@ def test_a_stream_that_ends_early_gives_its_share_back() -> None:
     asyncio.run(story())
 
 
+@pytest.mark.case("surfaces", 679)
+def test_what_makes_a_stream_is_closed_when_its_reader_has_gone() -> None:
+    closed = threading.Event()
+
+    async def broken(message: Message) -> None:
+        if message.get("body"):
+            raise OSError("the reader has gone")
+
+    async def story() -> None:
+        held = noted(iter([b"x", b"x"]), closed)  # held, so that nothing else closes it
+        with pytest.raises(ClientDisconnect):
+            await stream(held, StreamShares())(SCOPE, never, broken)
+        assert await asyncio.to_thread(closed.wait, WAIT_S)
+
+    asyncio.run(story())
+
+
+@pytest.mark.case("surfaces", 679)
+def test_a_piece_that_is_being_made_is_finished_before_its_maker_is_closed() -> None:
+    begun, go, closed = threading.Event(), threading.Event(), threading.Event()
+
+    def slow() -> Iterator[bytes]:
+        begun.set()
+        assert go.wait(WAIT_S)
+        yield b"x"
+
+    async def story() -> None:
+        held, threads = noted(slow(), closed), Threads()
+        answer = StreamAnswer(held, "application/x-ndjson", threads=threads, shares=StreamShares())
+        sending = asyncio.ensure_future(_run(answer, never_sent_body))
+        assert await asyncio.to_thread(begun.wait, WAIT_S)
+        sending.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await sending
+        await threads.read(lambda: None)  # comes behind the attempt to close
+        assert not closed.is_set()
+        go.set()
+        assert await asyncio.to_thread(closed.wait, WAIT_S)
+
+    asyncio.run(story())
+
+
+def noted(pieces: Iterator[bytes], closed: threading.Event) -> Iterator[bytes]:
+    """Yield pieces, and note when that has ended."""
+    try:
+        yield from pieces
+    finally:
+        closed.set()
+
+
 def test_more_streams_than_a_process_may_have_are_refused_before_they_begin() -> None:
     async def story() -> None:
         shares = StreamShares()
@@ -84,6 +136,10 @@ def test_a_piece_is_made_when_the_last_one_was_taken() -> None:
     asyncio.run(_run(stream(pieces(), StreamShares()), send))
 
     assert taken == 5
+
+
+async def never_sent_body(message: Message) -> None:
+    assert not message.get("body"), "its caller has gone"
 
 
 async def never_sent(_message: Message) -> None:

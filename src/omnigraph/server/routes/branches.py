@@ -2,8 +2,10 @@
 
 from starlette.responses import Response
 
+from omnigraph.history.branches import given_name
 from omnigraph.history.identity import MAIN
-from omnigraph.server.access import READ, Need
+from omnigraph.policy.request import Action
+from omnigraph.server.access import Need
 from omnigraph.server.answers import json_answer
 from omnigraph.server.route import Answers, GraphRoute, JsonBody, RouteCall
 from omnigraph.wire.documents import branch_created_document, branch_deleted_document, merge_document
@@ -16,7 +18,6 @@ from omnigraph.wire.responses import (
 )
 
 BRANCH_WEIGHT = 256  # bytes that an operation on branches counts: it has hardly any
-CREATE, DELETE, MERGE = "branch_create", "branch_delete", "branch_merge"
 
 
 def _list(call: RouteCall) -> Response:
@@ -53,8 +54,8 @@ def _merge(call: RouteCall) -> Response:
 
 def _merge_needs(call: RouteCall) -> list[Need]:
     wanted: BranchMergeRequest = call.body
-    needs = [Need(MERGE, wanted.source, _target(wanted))]
-    return [*needs, Need(DELETE, target=wanted.source)] if wanted.delete_branch else needs
+    # What else is asked for, `branch_delete`, is asked behind the merge: its refusal is a part of the answer.
+    return [Need(Action.BRANCH_MERGE, wanted.source, _target(wanted))]
 
 
 def _target(wanted: BranchMergeRequest) -> str:
@@ -72,7 +73,7 @@ ROUTES = (
         "listBranches",
         "List the branches.",
         _list,
-        lambda _call: [Need(READ)],
+        lambda _call: [Need(Action.READ)],
         Answers(BranchListOutput),
     ),
     GraphRoute(
@@ -81,7 +82,7 @@ ROUTES = (
         "createBranch",
         "Make a branch.",
         _create,
-        lambda call: [Need(CREATE, call.body.from_, call.body.name)],
+        lambda call: [Need(Action.BRANCH_CREATE, given_name(call.body.from_), call.body.name)],
         Answers(BranchCreateOutput),
         body=JsonBody(BranchCreateRequest),
         weight=_weight,
@@ -105,7 +106,7 @@ ROUTES = (
         "deleteBranch",
         "Delete a branch and the commits that only it has.",
         _delete,
-        lambda call: [Need(DELETE, target=call.path["branch"])],
+        lambda call: [Need(Action.BRANCH_DELETE, target=call.path["branch"])],
         Answers(BranchDeleteOutput),
         weight=_weight,
         errors=(404, 409, 429, 503),

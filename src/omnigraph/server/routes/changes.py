@@ -3,9 +3,11 @@
 from starlette.responses import Response
 
 from omnigraph.changes.documents import commit_changes_document, feed_document
-from omnigraph.core.errors import BadRequest
 from omnigraph.core.limits import PAGE_CHANGES
-from omnigraph.server.access import READ, Need
+from omnigraph.history.branches import given_name
+from omnigraph.operations.changes.feed import FeedPosition
+from omnigraph.policy.request import Action
+from omnigraph.server.access import Need, SomewhereNeed
 from omnigraph.server.answers import json_answer
 from omnigraph.server.diff_pages import DiffPage
 from omnigraph.server.route import Answers, GraphRoute, RouteCall
@@ -46,16 +48,15 @@ def _poll(call: RouteCall) -> Response:
 
 def _check_poll(call: RouteCall) -> None:
     wanted: ChangeFeedQuery = call.query
-    if sum(given is not None for given in (wanted.cursor, wanted.start, wanted.page_token)) > 1:
-        raise BadRequest("give one of 'cursor', 'start' and 'page_token'")
+    FeedPosition(wanted.cursor, wanted.start, wanted.page_token)  # which refuses more than one
 
 
 def _diff(call: RouteCall) -> Response:
     wanted: DiffQuery = call.query
     page = DiffPage.of(wanted)
     found = call.graph.diff(
-        page.to_target,
-        page.from_target,
+        page.to_side,
+        page.from_side,
         kinds=wanted.kind,
         types=wanted.type,
         ops=wanted.op,
@@ -76,7 +77,7 @@ ROUTES = (
         "getCommitChanges",
         "Show what a commit changed, compared with its first parent.",
         _of_commit,
-        lambda _call: [Need(READ)],
+        lambda _call: [SomewhereNeed(Action.READ)],
         Answers(CommitChangesOutput),
         query=ChangesOfCommit,
         errors=(404, 409, 410, 413),
@@ -87,7 +88,7 @@ ROUTES = (
         "pollChanges",
         "Show what was committed since a cursor.",
         _poll,
-        lambda call: [Need(READ, call.query.branch)],
+        lambda call: [Need(Action.READ, given_name(call.query.branch))],
         Answers(ChangeFeedOutput),
         query=ChangeFeedQuery,
         check=_check_poll,
@@ -99,7 +100,7 @@ ROUTES = (
         "diffBranches",
         "Show what differs between two branches or commits.",
         _diff,
-        lambda call: [Need(READ, call.query.from_), Need(READ, call.query.to)],
+        lambda _call: [SomewhereNeed(Action.READ)],  # the engine knows which sides are branches
         Answers(DiffOutput),
         query=DiffQuery,
         errors=(404, 409, 410, 413),

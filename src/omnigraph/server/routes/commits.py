@@ -2,12 +2,15 @@
 
 from starlette.responses import Response
 
-from omnigraph.server.access import READ, Need
+from omnigraph.history.branches import given_name
+from omnigraph.history.identity import MAIN
+from omnigraph.policy.request import Action
+from omnigraph.server.access import Need
 from omnigraph.server.answers import json_answer
 from omnigraph.server.route import Answers, GraphRoute, RouteCall
 from omnigraph.wire.commit_filter import CommitCondition, commit_condition
 from omnigraph.wire.documents import commit_document, recovery_document
-from omnigraph.wire.requests import CommitQuery, RecoveryQuery
+from omnigraph.wire.requests import CommitOfBranch, CommitQuery, RecoveryQuery
 from omnigraph.wire.responses import CommitListOutput, CommitOutput, RecoveryListOutput
 
 
@@ -28,7 +31,8 @@ def _check(call: RouteCall) -> None:
 
 
 def _show(call: RouteCall) -> Response:
-    return json_answer(commit_document(call.graph.commit(call.path["commit_id"])))
+    wanted: CommitOfBranch = call.query
+    return json_answer(commit_document(call.graph.commit(call.path["commit_id"], branch=wanted.branch)))
 
 
 def _recoveries(call: RouteCall) -> Response:
@@ -44,7 +48,7 @@ ROUTES = (
         "listCommits",
         "List commits, newest first.",
         _list,
-        lambda call: [Need(READ, call.query.branch)],
+        lambda call: [Need(Action.READ, given_name(call.query.branch))],
         Answers(CommitListOutput),
         query=CommitQuery,
         check=_check,
@@ -56,8 +60,9 @@ ROUTES = (
         "getCommit",
         "Show a commit.",
         _show,
-        lambda _call: [Need(READ)],
+        lambda _call: [Need(Action.READ)],
         Answers(CommitOutput),
+        query=CommitOfBranch,
         errors=(404,),
     ),
     GraphRoute(
@@ -66,7 +71,7 @@ ROUTES = (
         "listRecoveries",
         "List what was recovered after interrupted writes, newest first.",
         _recoveries,
-        lambda _call: [Need(READ)],
+        lambda _call: [Need(Action.READ, MAIN)],
         Answers(RecoveryListOutput),
         query=RecoveryQuery,
     ),

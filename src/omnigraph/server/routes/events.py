@@ -2,7 +2,9 @@
 
 from starlette.responses import Response, StreamingResponse
 
-from omnigraph.server.access import READ, Need
+from omnigraph.history.branches import given_name
+from omnigraph.policy.request import Action
+from omnigraph.server.access import Need
 from omnigraph.server.events import event_lines, missed_commits
 from omnigraph.server.route import Answers, GraphRoute, RouteCall
 from omnigraph.wire.requests import OnBranch
@@ -29,7 +31,7 @@ ROUTES = (
         "streamCommits",
         "Follow the new commits of a branch, as server-sent events.",
         _events,
-        lambda call: [Need(READ, call.query.branch)],
+        lambda call: [Need(Action.READ, given_name(call.query.branch))],
         Answers(None, (EVENT_STREAM,), "Events, one for each commit, until the caller goes."),
         query=OnBranch,
         errors=(404, 429),

@@ -4,12 +4,13 @@ from collections.abc import Iterator
 
 from starlette.responses import Response
 
+from omnigraph.history.branches import given_name
+from omnigraph.policy.request import Action
 from omnigraph.server.access import Need
 from omnigraph.server.route import Answers, GraphRoute, JsonBody, RouteCall
 from omnigraph.server.streams import StreamAnswer
 from omnigraph.wire.requests import BaselineRequest, ExportRequest
 
-EXPORT = "export"
 NDJSON = "application/x-ndjson"
 
 
@@ -39,7 +40,7 @@ def stream(call: RouteCall, pieces: Iterator[bytes]) -> Response:
 
 
 def _needs(call: RouteCall) -> list[Need]:
-    return [Need(EXPORT, call.body.branch)]
+    return [Need(Action.EXPORT, given_name(call.body.branch))]
 
 
 ROUTES = (

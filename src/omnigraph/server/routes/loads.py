@@ -6,9 +6,6 @@ I1  What a caller sends is data, never the name of data: a type is looked up in 
     request becomes a path, a pattern or an address.
 """
 
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,22 +13,28 @@ from starlette.responses import Response
 
 from omnigraph.bulk.sources.model import Format, SourceInput
 from omnigraph.bulk.sources.names import find_type
-from omnigraph.core.errors import BranchNotFound, NotFoundError, StorageError
+from omnigraph.bulk.sources.packed import IPC_FILE_MAGIC
+from omnigraph.core.errors import BadRequest, BranchNotFound, NotFoundError
 from omnigraph.core.values import Json
+from omnigraph.history.branches import given_name
 from omnigraph.history.identity import MAIN
+from omnigraph.policy.request import Action
 from omnigraph.server.access import Need
 from omnigraph.server.answers import json_answer
-from omnigraph.server.arrow_answer import ARROW_STREAM
+from omnigraph.server.bodies import JSON_TYPE
 from omnigraph.server.lenient import strict_lines
 from omnigraph.server.route import Answers, GraphRoute, JsonBody, RawBody, RouteCall
-from omnigraph.server.routes.branches import CREATE
 from omnigraph.server.routes.exports import NDJSON
-from omnigraph.server.routes.queries import CHANGE, WRITE_ERRORS
-from omnigraph.wire.documents import load_document
+from omnigraph.server.routes.queries import WRITE_ERRORS
+from omnigraph.server.spool import SpooledBody
+from omnigraph.wire.arrow_stream import ARROW_STREAM
+from omnigraph.wire.documents import load_document, load_progress_document
 from omnigraph.wire.requests import ArrowLoadQuery, IngestRequest, LoadQuery
 from omnigraph.wire.responses import IngestOutput, LoadOutput
 
 if TYPE_CHECKING:
+    from omnigraph.catalog.model import Catalog
+    from omnigraph.operations.load.inputs import GivenData
     from omnigraph.operations.load.model import LoadInput
 
 
@@ -51,40 +54,36 @@ def _ingest(call: RouteCall) -> Response:
 
 
 def _load_ndjson(call: RouteCall) -> Response:
-    document = _loaded(call, call.query, call.body)
+    document = _loaded(call, call.query, [SourceInput(_path(call), Format.NDJSON)])
     del document["uri"]
     return json_answer(document)
 
 
 def _load_arrow(call: RouteCall) -> Response:
     wanted: ArrowLoadQuery = call.query
-    catalog = call.graph.catalog_on(wanted.branch, wanted.from_)
-    table_key = find_type(wanted.type, catalog, "the query string").table_key  # I1
-    with _as_file(call.body) as path:
-        call.request.state.hidden = {str(path): "the body"}
-        document = _loaded(call, wanted, [SourceInput(str(path), Format.ARROW, table_key=table_key)])
+    path = _path(call)
+    with Path(path).open("rb") as file:
+        head = file.read(len(IPC_FILE_MAGIC))
+    if head == IPC_FILE_MAGIC:  # files of users may be either; a body is what its type says
+        raise BadRequest(f"the body is an Arrow IPC file, and an Arrow IPC stream is wanted ({ARROW_STREAM})")
+
+    def rows(catalog: "Catalog") -> "list[LoadInput]":
+        table_key = find_type(wanted.type, catalog, "the query string").table_key  # I1
+        return [SourceInput(path, Format.ARROW, table_key=table_key)]
+
+    document = _loaded(call, wanted, rows)
     del document["uri"]
     return json_answer(document)
 
 
-@contextmanager
-def _as_file(body: bytes) -> Iterator[Path]:
-    """Hold a body in a file, because files are read with every check that hostile buffers need.
-
-    Raises:
-        StorageError: the disk of the server does not take it.
-    """
-    with ExitStack() as held:
-        try:
-            folder = held.enter_context(tempfile.TemporaryDirectory(prefix="omnigraph-load-"))
-            path = Path(folder, "rows.arrow")
-            path.write_bytes(body)
-        except OSError as error:
-            raise StorageError(f"cannot hold a body in a file: {error}", kind="unknown") from error
-        yield path
+def _path(call: RouteCall) -> str:
+    """Return where the body is, which no text of an error may show."""
+    body: SpooledBody = call.body
+    call.request.state.hidden = {str(body.path): "the body"}
+    return str(body.path)
 
 
-def _loaded(call: RouteCall, wanted: IngestRequest | LoadQuery, data: "bytes | Sequence[LoadInput]") -> Json:
+def _loaded(call: RouteCall, wanted: IngestRequest | LoadQuery, data: "GivenData") -> Json:
     try:
         result = call.graph.load(
             data,
@@ -94,6 +93,7 @@ def _loaded(call: RouteCall, wanted: IngestRequest | LoadQuery, data: "bytes | S
             index=wanted.index,
             message=wanted.message,
             engine="local",
+            progress=lambda event: None if event.is_done else call.tell(load_progress_document(event)),
             actor=call.actor,
         )
     except BranchNotFound as error:
@@ -104,8 +104,25 @@ def _loaded(call: RouteCall, wanted: IngestRequest | LoadQuery, data: "bytes | S
 
 
 def _needs(wanted: IngestRequest | LoadQuery) -> list[Need]:
-    change = Need(CHANGE, wanted.branch)
-    return [change] if wanted.from_ is None else [Need(CREATE, wanted.from_, wanted.branch), change]
+    return [Need(Action.CHANGE, given_name(wanted.branch))]
+
+
+def _raw_admit(call: RouteCall) -> None:
+    _admit(call, call.query, call.query.from_)
+
+
+def _json_admit(call: RouteCall) -> None:
+    _admit(call, call.body, call.body.from_)
+
+
+def _ingest_admit(call: RouteCall) -> None:
+    _admit(call, call.body, MAIN if call.body.from_ is None else call.body.from_)
+
+
+def _admit(call: RouteCall, wanted: IngestRequest | LoadQuery, from_: str | None) -> None:
+    """Ask for the branch that a load would make, before anything of the load is looked at."""
+    if from_ is not None:
+        call.graph.require_load(branch=wanted.branch, from_=from_)
 
 
 def _raw_needs(call: RouteCall) -> list[Need]:
@@ -117,7 +134,8 @@ def _json_needs(call: RouteCall) -> list[Need]:
 
 
 def _raw_weight(call: RouteCall) -> int:
-    return len(call.body)
+    body: SpooledBody = call.body
+    return body.size
 
 
 def _json_weight(call: RouteCall) -> int:
@@ -134,6 +152,7 @@ ROUTES = (
         _json_needs,
         Answers(IngestOutput),
         body=JsonBody(IngestRequest, is_load=True),
+        admit=_json_admit,
         weight=_json_weight,
         errors=WRITE_ERRORS,
     ),
@@ -146,6 +165,7 @@ ROUTES = (
         _json_needs,
         Answers(IngestOutput),
         body=JsonBody(IngestRequest, is_load=True),
+        admit=_ingest_admit,
         weight=_json_weight,
         errors=WRITE_ERRORS,
         successor="load",
@@ -157,9 +177,11 @@ ROUTES = (
         "Load a body of NDJSON, as one commit.",
         _load_ndjson,
         _raw_needs,
-        Answers(LoadOutput),
+        Answers(LoadOutput, (JSON_TYPE, NDJSON), "What the load did; as NDJSON, its progress first."),
         query=LoadQuery,
         body=RawBody(NDJSON, "load"),
+        may_tell=NDJSON,
+        admit=_raw_admit,
         weight=_raw_weight,
         errors=WRITE_ERRORS,
     ),
@@ -173,6 +195,7 @@ ROUTES = (
         Answers(LoadOutput),
         query=ArrowLoadQuery,
         body=RawBody(ARROW_STREAM, "load"),
+        admit=_raw_admit,
         weight=_raw_weight,
         errors=WRITE_ERRORS,
     ),

@@ -8,7 +8,8 @@ from starlette.responses import Response
 
 from omnigraph import INTERNAL_SCHEMA_VERSION, __version__
 from omnigraph.core.values import Json
-from omnigraph.server.access import GRAPH_LIST, READ, Need, authorize
+from omnigraph.policy.request import Action
+from omnigraph.server.access import Need
 from omnigraph.server.answers import json_answer
 from omnigraph.server.bodies import JSON_TYPE
 from omnigraph.server.router import Endpoint
@@ -40,17 +41,18 @@ def routes(serving: Serving) -> list[ProcessRoute]:
 
     async def ready(_request: Request) -> Response:
         count = len(serving.graphs)
-        missing = len(serving.settings.graphs) - count
+        missing = len(serving.quarantined)
         document = {**_health(), "graphs_ready": count, "graphs_quarantined": missing}
         return json_answer(document, status=200 if count else 503)
 
     async def list_graphs(request: Request) -> Response:
-        authorize(serving.access, request.state.actor, Need(GRAPH_LIST))
+        Need(Action.GRAPH_LIST).ask(serving.gate, request.state.actor)
         listed = [{"graph_id": found.graph_id, "uri": found.uri} for found in serving.graphs.values()]
         return json_answer({"graphs": listed})
 
     async def metrics(request: Request) -> Response:
-        authorize(serving.access, request.state.actor, Need(READ))
+        for served in serving.graphs.values():  # whose routes and counts it tells
+            Need(Action.READ).ask(served.gate, request.state.actor)
         return await serving.threads.read(serving.metrics.answer)
 
     return [

@@ -12,19 +12,21 @@ from omnigraph.catalog.bind import find_query
 from omnigraph.core.errors import BadRequest, QueryNotFound
 from omnigraph.core.span import Source
 from omnigraph.graph.result import Result
+from omnigraph.history.branches import given_name
 from omnigraph.language import query_ast as ast
 from omnigraph.language.query_parser import parse_queries
-from omnigraph.server.access import READ, Need
+from omnigraph.policy.request import Action
+from omnigraph.server.access import AnyNeed, Need, SomewhereNeed
 from omnigraph.server.answers import json_answer
-from omnigraph.server.arrow_answer import ARROW_STREAM, arrow_answer, wants_arrow
+from omnigraph.server.arrow_answer import arrow_answer, wants_arrow
 from omnigraph.server.bodies import JSON_TYPE
 from omnigraph.server.conditions import IF_COMMIT, check_condition, required_commit
 from omnigraph.server.route import Answers, GraphRoute, JsonBody, RouteCall
+from omnigraph.wire.arrow_stream import ARROW_STREAM
 from omnigraph.wire.documents import mutation_document
 from omnigraph.wire.requests import ChangeRequest, Params, QueryRequest, ReadRequest
-from omnigraph.wire.responses import ChangeOutput, ReadOutput
+from omnigraph.wire.responses import ChangeOutput, ExplainOutput, ReadOutput
 
-CHANGE = "change"
 ROWS = Answers(ReadOutput, (JSON_TYPE, ARROW_STREAM), "The rows.")
 CHANGED = Answers(ChangeOutput, description="What the mutation did.")
 READ_ERRORS = (404, 410, 413)
@@ -40,7 +42,7 @@ def _read_as_ever(call: RouteCall) -> Response:
     wanted: ReadRequest = call.body
     result = _read(call, wanted.query_source, wanted.query_name, wanted)
     if wants_arrow(call.request):
-        return arrow_answer(result)
+        return arrow_answer(result, call.serving.threads)
     document = result.to_json()
     del document["graph_commit_id"]  # which came after the clients that call this route
     return json_answer(document)
@@ -56,6 +58,7 @@ def _read(call: RouteCall, text: str, name: str | None, wanted: QueryRequest | R
             branch=wanted.branch,
             snapshot=wanted.snapshot,
             actor=call.actor,
+            timeout_ms=call.read_ms,
         )
     except (BadRequest, QueryNotFound) as error:
         raise _rerouted(error, source, name, ast.Read) from error
@@ -63,7 +66,9 @@ def _read(call: RouteCall, text: str, name: str | None, wanted: QueryRequest | R
 
 def read_answer(call: RouteCall, result: Result) -> Response:
     """Return rows in the form that the caller accepts."""
-    return arrow_answer(result) if wants_arrow(call.request) else json_answer(result.to_json())
+    if wants_arrow(call.request):
+        return arrow_answer(result, call.serving.threads)
+    return json_answer(result.to_json())
 
 
 def check_read(call: RouteCall) -> None:
@@ -103,6 +108,23 @@ def _changed(call: RouteCall, if_commit: str | None) -> Response:
     return json_answer(mutation_document(result, call.actor))
 
 
+def _explain(call: RouteCall) -> Response:
+    wanted: QueryRequest = call.body
+    source = Source(wanted.query)  # Q1
+    try:
+        plan = call.graph.explain(
+            source,
+            wanted.name,
+            wanted.params,
+            branch=wanted.branch,
+            snapshot=wanted.snapshot,
+            actor=call.actor,
+        )
+    except QueryNotFound as error:
+        raise _rerouted(error, source, wanted.name, ast.Read) from error
+    return json_answer({"plan": plan.to_json(), "text": plan.to_text()})
+
+
 def _rerouted(error: BadRequest | QueryNotFound, source: Source, name: str | None, wanted: type) -> Exception:
     """Return an error in the words of HTTP: which route takes the query; a wrong name is a mistake."""
     if isinstance(error, QueryNotFound):
@@ -114,22 +136,35 @@ def _rerouted(error: BadRequest | QueryNotFound, source: Source, name: str | Non
     if isinstance(query.body, wanted):
         return error
     if wanted is ast.Mutation:
-        return BadRequest(f"'{query.name.text}' is a read: send it to /query")
-    return BadRequest(f"'{query.name.text}' is a mutation: send it to /mutate")
+        return BadRequest(f"'{query.name.text}' is a read: use query, not mutate (POST /query)")
+    return BadRequest(f"'{query.name.text}' is a mutation: use mutate, not query (POST /mutate)")
 
 
 def params_bytes(text: str, params: Params | None) -> int:
-    """Return what a query counts: the length of its text and of its parameters."""
-    # Python's own writer: what was read can be written, however deeply it is nested.
-    return len(text.encode()) + (0 if params is None else len(json.dumps(params)))
+    """Return what a query counts: the length of its text and of its parameters.
+
+    Raises:
+        BadRequest: they are nested so deeply that they cannot be written, where there was room to read them.
+    """
+    try:
+        return len(text.encode()) + (0 if params is None else len(json.dumps(params)))
+    except RecursionError:
+        raise BadRequest("the body: 'params': nested too deeply") from None
 
 
-def _read_needs(call: RouteCall) -> Iterable[Need]:
-    return [Need(READ, call.body.branch)]
+def read_need(branch: str | None, snapshot: str | None = None) -> AnyNeed:
+    """Return what a read needs: a branch, main if none is named, or what shows a snapshot."""
+    if branch is None and snapshot is not None:
+        return SomewhereNeed(Action.READ)
+    return Need(Action.READ, given_name(branch))
 
 
-def _change_needs(call: RouteCall) -> Iterable[Need]:
-    return [Need(CHANGE, call.body.branch)]
+def _read_needs(call: RouteCall) -> Iterable[AnyNeed]:
+    return [read_need(call.body.branch, call.body.snapshot)]
+
+
+def _change_needs(call: RouteCall) -> Iterable[AnyNeed]:
+    return [Need(Action.CHANGE, given_name(call.body.branch))]
 
 
 def _weight(call: RouteCall) -> int:
@@ -149,6 +184,18 @@ ROUTES = (
         body=JsonBody(QueryRequest),
         check=check_read,
         errors=READ_ERRORS,
+    ),
+    GraphRoute(
+        "POST",
+        "/query/explain",
+        "explainQuery",
+        "Show how a read would be carried out, without running it.",
+        _explain,
+        _read_needs,
+        Answers(ExplainOutput),
+        body=JsonBody(QueryRequest),
+        check=check_read,
+        errors=(404, 410),
     ),
     GraphRoute(
         "POST",

@@ -2,23 +2,51 @@
 
 from starlette.responses import Response
 
+from omnigraph.catalog.build import compile_schema
 from omnigraph.catalog.lint import lint
+from omnigraph.core.errors import BadRequest
 from omnigraph.core.span import Source
-from omnigraph.history.identity import MAIN
-from omnigraph.server.access import READ, Need
+from omnigraph.core.values import Json
+from omnigraph.history.branches import given_name
+from omnigraph.history.identity import branch_name
+from omnigraph.policy.request import Action
+from omnigraph.server.access import AnyNeed, Need, SomewhereNeed
 from omnigraph.server.answers import json_answer
 from omnigraph.server.route import Answers, GraphRoute, JsonBody, RouteCall
+from omnigraph.wire.catalog_document import catalog_document
 from omnigraph.wire.documents import schema_apply_document, schema_plan_document
-from omnigraph.wire.requests import OnBranch, QueryCheckRequest, SchemaApplyRequest, SchemaPlanRequest
-from omnigraph.wire.responses import LintOutput, SchemaApplyOutput, SchemaOutput, SchemaPlanOutput
+from omnigraph.wire.requests import QueryCheckRequest, SchemaApplyRequest, SchemaPlanRequest, SchemaQuery
+from omnigraph.wire.responses import LintOutput
+from omnigraph.wire.schema_responses import SchemaApplyOutput, SchemaOutput, SchemaPlanOutput
 
-APPLY = "schema_apply"
 SENT = "<request>"  # what the report of a check calls a text that is no file
 
 
 def _show(call: RouteCall) -> Response:
-    wanted: OnBranch = call.query
-    return json_answer({"schema_source": call.graph.schema(branch=wanted.branch)})
+    wanted: SchemaQuery = call.query
+    branch: Json = {}
+    if wanted.snapshot is None:
+        text = call.graph.schema(branch=wanted.branch)
+    else:
+        view = call.graph.at(wanted.snapshot)
+        text, branch = view.schema(), {"branch": branch_name(view.snapshot.branch)}
+    catalog: Json = {}
+    if wanted.format == "catalog":  # of this very text: the branch may have another schema by now
+        catalog = {"catalog": catalog_document(compile_schema(Source(text)))}
+    return json_answer({"schema_source": text, **branch, **catalog})
+
+
+def _show_needs(call: RouteCall) -> list[AnyNeed]:
+    wanted: SchemaQuery = call.query
+    if wanted.snapshot is not None:
+        return [SomewhereNeed(Action.READ)]
+    return [Need(Action.READ, wanted.branch)]
+
+
+def _check_show(call: RouteCall) -> None:
+    wanted: SchemaQuery = call.query
+    if wanted.branch is not None and wanted.snapshot is not None:
+        raise BadRequest("'branch' and 'snapshot' exclude each other")
 
 
 def _plan(call: RouteCall) -> Response:
@@ -55,7 +83,7 @@ def _check_query(call: RouteCall) -> Response:
 
 def _apply_needs(call: RouteCall) -> list[Need]:
     wanted: SchemaApplyRequest = call.body
-    return [Need(APPLY, target=MAIN if wanted.branch is None else wanted.branch)]
+    return [Need(Action.SCHEMA_APPLY, target=given_name(wanted.branch))]
 
 
 ROUTES = (
@@ -63,11 +91,12 @@ ROUTES = (
         "GET",
         "/schema",
         "getSchema",
-        "Show the schema, as it was given.",
+        "Show the schema, as it was given; of a snapshot, without comments; with its types if asked.",
         _show,
-        lambda _call: [Need(READ)],
+        _show_needs,
         Answers(SchemaOutput),
-        query=OnBranch,
+        query=SchemaQuery,
+        check=_check_show,
         errors=(404,),
     ),
     GraphRoute(
@@ -76,7 +105,7 @@ ROUTES = (
         "planSchema",
         "Show the steps to another schema; nothing is written.",
         _plan,
-        lambda _call: [Need(READ)],
+        lambda call: [Need(Action.READ, call.body.branch)],
         Answers(SchemaPlanOutput),
         body=JsonBody(SchemaPlanRequest),
         errors=(404,),
@@ -99,7 +128,7 @@ ROUTES = (
         "checkQuery",
         "Check a query file against the schema of a branch.",
         _check_query,
-        lambda call: [Need(READ, call.body.branch)],
+        lambda call: [Need(Action.READ, given_name(call.body.branch))],
         Answers(LintOutput),
         body=JsonBody(QueryCheckRequest),
         errors=(404,),

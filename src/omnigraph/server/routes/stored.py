@@ -1,7 +1,7 @@
 """Stored queries: `GET /queries` and `POST /queries/{name}`.
 
-N1  Who may not call stored queries cannot find out which there are: an unknown name and a known one get the
-    same answer.
+N1  Who may not call stored queries cannot find out by calls which there are: an unknown name and a known one
+    get the same answer. The list is for those who may read main.
 """
 
 from collections.abc import Iterable
@@ -10,25 +10,27 @@ from starlette.responses import Response
 
 from omnigraph.catalog.stored_queries import StoredQuery
 from omnigraph.core.errors import BadRequest, NotFoundError, PolicyDenied
-from omnigraph.server.access import READ, Need, authorize
+from omnigraph.history.branches import given_name
+from omnigraph.history.identity import MAIN
+from omnigraph.policy.request import Action
+from omnigraph.server.access import AnyNeed, Need
 from omnigraph.server.answers import json_answer
-from omnigraph.server.arrow_answer import ARROW_STREAM
 from omnigraph.server.bodies import JSON_TYPE
 from omnigraph.server.conditions import IF_COMMIT, required_commit
 from omnigraph.server.route import Answers, GraphRoute, JsonBody, RouteCall
 from omnigraph.server.routes.queries import (
-    CHANGE,
     CHANGED,
     READ_ERRORS,
     WRITE_ERRORS,
     params_bytes,
     read_answer,
+    read_need,
 )
+from omnigraph.wire.arrow_stream import ARROW_STREAM
 from omnigraph.wire.documents import mutation_document, stored_query_document
 from omnigraph.wire.requests import InvokeStoredQueryRequest
 from omnigraph.wire.responses import ChangeOutput, QueryListOutput, ReadOutput
 
-INVOKE = "invoke_query"
 _INVOKED = Answers((ReadOutput, ChangeOutput), (JSON_TYPE, ARROW_STREAM), "Rows, or what a mutation did.")
 
 
@@ -54,6 +56,7 @@ def _answer(call: RouteCall, if_commit: str | None) -> Response:
             branch=wanted.branch,
             actor=call.actor,
             if_commit=if_commit,
+            message=wanted.message,
         )
         return json_answer(mutation_document(result, call.actor))
     rows = call.graph.query(
@@ -63,6 +66,7 @@ def _answer(call: RouteCall, if_commit: str | None) -> Response:
         branch=wanted.branch,
         snapshot=wanted.snapshot,
         actor=call.actor,
+        timeout_ms=call.read_ms,
     )
     return read_answer(call, rows)
 
@@ -75,7 +79,7 @@ def _stored(call: RouteCall) -> StoredQuery:
     """
     stored = call.served.stored.queries.get(call.path["name"])
     try:
-        authorize(call.serving.access, call.actor, Need(INVOKE))
+        Need(Action.INVOKE_QUERY).ask(call.served.gate, call.actor)
     except PolicyDenied:
         stored = None
     if stored is None:
@@ -83,8 +87,11 @@ def _stored(call: RouteCall) -> StoredQuery:
     return stored
 
 
-def _needs(call: RouteCall) -> Iterable[Need]:
-    return [Need(CHANGE if _stored(call).is_mutation else READ, _wanted(call).branch)]
+def _needs(call: RouteCall) -> Iterable[AnyNeed]:
+    wanted = _wanted(call)
+    if _stored(call).is_mutation:
+        return [Need(Action.CHANGE, given_name(wanted.branch))]
+    return [read_need(wanted.branch, wanted.snapshot)]
 
 
 def _check(call: RouteCall) -> None:
@@ -94,6 +101,8 @@ def _check(call: RouteCall) -> None:
         raise BadRequest(f"stored query '{stored.name}' is a {stored.kind}: use {verb}")
     if stored.is_mutation and wanted.snapshot is not None:
         raise BadRequest(f"stored query '{stored.name}' is a mutation: it changes a branch, not a snapshot")
+    if not stored.is_mutation and wanted.message is not None:
+        raise BadRequest(f"stored query '{stored.name}' is a read: if_commit and message go with mutations")
     if wanted.branch is not None and wanted.snapshot is not None:
         raise BadRequest("give a branch or a snapshot, not both")
 
@@ -127,7 +136,7 @@ ROUTES = (
         "list_queries",
         "List the stored queries.",
         _list,
-        lambda _call: [Need(READ)],
+        lambda _call: [Need(Action.READ, MAIN)],
         Answers(QueryListOutput),
     ),
     GraphRoute(
