@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from omnigraph.cli.given_query import GivenParams, GivenQuery, query_source
-from omnigraph.cli.target import Addressed, GraphAddress
+from omnigraph.cli.target import Addressed
+from omnigraph.client.scope import GraphAddress
 from omnigraph.core.errors import BadRequest, UnsupportedError
 
 if TYPE_CHECKING:
@@ -75,14 +76,15 @@ def prepare_alias(
 def _of_project(
     alias: "ProjectAlias", params: dict[str, object], addressed: Addressed, kind: Kind | None
 ) -> PreparedCall:
-    from omnigraph.cli.scope import of_project
     from omnigraph.client.access import QueryCall
+    from omnigraph.client.scope import of_project
 
     if kind is not None and kind != alias.kind:
         raise BadRequest(f"alias '{alias.name}' is a {alias.kind}: use omnigraph {_VERBS[alias.kind]}")
     configuration = addressed.settings
     is_named = alias.graph is not None and not addressed.by_flag
-    target = of_project(str(alias.graph), configuration) if is_named else addressed.resolve()
+    named = of_project(str(alias.graph), configuration) if is_named else None
+    target = addressed.resolve() if named is None else addressed.guard(named)
     source = query_source(alias.query, configuration.query_roots)
     return PreparedCall(
         target, QueryCall(source, alias.query_name, params), alias.kind, alias.branch, alias.format
@@ -92,8 +94,8 @@ def _of_project(
 def _of_operator(
     alias: "OperatorAlias", params: dict[str, object], addressed: Addressed, kind: Kind | None
 ) -> PreparedCall:
-    from omnigraph.cli.scope import on_server
     from omnigraph.client.access import StoredCall
+    from omnigraph.client.scope import on_server
 
     if alias.server is not None and not addressed.by_flag:
         target = on_server(alias.server, addressed.graph or alias.graph, addressed.settings)

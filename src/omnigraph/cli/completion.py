@@ -3,6 +3,7 @@
 B1  Nothing is opened that would take longer than a person waits: names are read from the small files that a
     graph on this disk keeps for them. A graph elsewhere offers none.
 B2  Whatever goes wrong offers nothing: a completion never prints an error into the line that is being typed.
+B3  Beside a policy nothing is read: it may hide these names, and is not asked.
 """
 
 import json
@@ -78,6 +79,8 @@ def script(shell: str, program: click.Command) -> str:
 
 def names_for(words: Sequence[str], incomplete: str) -> Items | None:
     """Return the names of a graph that may follow the words of a command line; None where others belong."""
+    if any(word.partition("=")[0] == "--policy" for word in words):
+        return None  # B3
     read = _reader(words, incomplete)
     root = None if read is None else _graph(words)
     if read is None or root is None:

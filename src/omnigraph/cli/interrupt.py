@@ -1,7 +1,8 @@
 """What Ctrl-C leaves behind, in one line.
 
 The engine adds a note to an interrupt that says what became of a write: that it landed, as which commit, or
-that the next open finishes it (`core.shield`). One without a note came before anything could be visible.
+that the next open finishes it (`core.shield`); a client, that a write was sent and not answered
+(`client/http.py`). One without a note came before anything could be visible.
 """
 
 from collections.abc import Iterator

@@ -24,22 +24,26 @@ _UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
 @contextmanager
 def load_progress(*, quiet: bool, as_json: bool, what: str = "loading") -> "Iterator[ProgressCallback]":
-    """Yield the callback to which a load reports its progress."""
+    """Yield the callback to which a load reports its progress; one in process is over too soon to show it."""
     from omnigraph.bulk.connect.progress import silent
 
     if quiet:
         yield silent
     elif as_json:
-        yield _print_event
+        yield _of_many_tasks(_print_event)
     elif not sys.stderr.isatty():
-        yield _print_line
+        yield _of_many_tasks(_print_line)
     else:
         with _bars() as progress:
             bars = _Bars(progress, what)
             try:
-                yield bars
+                yield _of_many_tasks(bars)
             finally:
                 bars.stop_waiting()
+
+
+def _of_many_tasks(show: "ProgressCallback") -> "ProgressCallback":
+    return lambda event: show(event) if event.tables is None else None
 
 
 def event_document(event: "ProgressEvent") -> dict[str, object]:

@@ -16,6 +16,7 @@ from omnigraph.cli.exit_codes import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_USAGE
 from omnigraph.cli.global_flags import SWITCHES, WITH_VALUE, ForwardingGroup
 from omnigraph.cli.invocation import Invocation
 from omnigraph.cli.lean_imports import end_at_once, lean_imports
+from omnigraph.cli.standard_streams import OutputLost, prepare_streams
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -56,8 +57,10 @@ COMMANDS = {
     "changes": _entry("changes", "Follow the changes of a graph.", _GRAPH),
     "status": _entry("status", "Show the head, indexes and sizes of a graph, and what it needs.", _GRAPH),
     "describe": _entry("describe", "Show the properties of a type, and what they hold.", _GRAPH),
+    "blob": _entry("blob", "Read the bytes of a Blob property, or show how many there are.", _GRAPH),
     "snapshot": _entry("snapshot", "Show the version and the tables of a graph.", _GRAPH),
     "queries": _entry("queries", "List stored queries, or check them against a graph.", _GRAPH),
+    "policy": _entry("policy", "Check a policy file, test it, and say what it decides.", _OFFLINE),
     "init": _entry("init", "Create an empty graph from a schema.", _STORAGE),
     "index": _entry("index", "Build missing indexes, or show which exist.", _STORAGE),
     "optimize": _entry("optimize", "Compact tables, merge and build indexes, as one commit.", _STORAGE),
@@ -70,6 +73,7 @@ COMMANDS = {
     "quarantine": _entry("quarantine", "List what was moved aside, or put it back.", _STORAGE),
     "lint": _entry("lint", "Check query files against a schema or a graph.", _OFFLINE),
     "fmt": _entry("fmt", "Rewrite files in the canonical layout.", _OFFLINE),
+    "codegen": _entry("codegen", "Print Python or TypeScript declarations of a schema.", _OFFLINE),
     "schema": _entry("schema", "Show the schema of a graph, plan changes to it, apply them.", _STORAGE),
     "server": _entry("server", "Serve a graph over HTTP.", _SERVING),
     "serve": _entry(
@@ -173,6 +177,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         click.echo("error: omnigraph runs on Linux and macOS, not on Windows", err=True)
         sys.exit(EXIT_FAILURE)
     if arguments is None:
+        prepare_streams()
         end_at_once()
     if "_OMNIGRAPH_COMPLETE" in os.environ:
         from omnigraph.cli.completion import register
@@ -196,11 +201,20 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         _tell_interrupt(interrupt)
         sys.exit(EXIT_INTERRUPTED)
     except BrokenPipeError:
-        # The reader of our output has gone; it has what it wanted.
-        sys.stderr.close()
-        sys.exit(EXIT_FAILURE)
+        sys.exit(EXIT_FAILURE)  # the reader of our output has gone; it has what it wanted
+    except OutputLost as error:
+        sys.exit(_report_lost_output(error, invocation))
     except Exception as error:  # noqa: BLE001 - the outermost edge: typed errors become text and exit code
         sys.exit(_report(error, invocation))
+
+
+def _report_lost_output(error: OutputLost, invocation: Invocation) -> int:
+    """Print that the answer could not be, and that this undoes nothing."""
+    from omnigraph.cli.printing import tell
+
+    done = "; what the command had changed stays changed, only its answer is lost"
+    tell(f"error: {error}{done if invocation.may_change else ''}")
+    return EXIT_FAILURE
 
 
 def _tell_interrupt(interrupt: BaseException) -> None:

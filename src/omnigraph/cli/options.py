@@ -20,7 +20,7 @@ _NOT_HERE = {
     "--target": _NAMED_OTHERWISE,
     "--config": _NAMED_OTHERWISE,
     "--cluster": f"is not in this version: name the graph's storage by its {ADDRESS}, or its server",
-    "--policy": "is not in this version: no policy applies where a graph's storage is opened directly",
+    "--policy": "applies to commands on the data of a graph: whoever maintains its storage holds it",
     "--no-warm": "does not apply: this command always opens the storage of the graph itself",
     "--yes": "applies to commands that ask before they destroy something; this one does not ask",
 }

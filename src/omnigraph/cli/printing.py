@@ -4,6 +4,7 @@ Data goes into a pipe unchanged, whatever bytes it has. On a terminal, and in me
 terminal would obey is escaped. A reader at the other end of a pipe need not wait for the end.
 """
 
+import codecs
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,6 +26,16 @@ def print_document(document: Mapping[str, object] | Sequence[object]) -> None:
 def print_data(texts: Iterable[str]) -> None:
     """Print data to standard output: unchanged, except for what would steer a terminal if it is one."""
     _print(map(on_lines, texts) if sys.stdout.isatty() else texts)
+
+
+def print_records(pieces: Iterable[bytes]) -> None:
+    """Print NDJSON to standard output: unchanged, but equivalent where a terminal would obey some of it."""
+    if sys.stdout.isatty():
+        decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        _print(in_json(decoder.decode(piece)) for piece in pieces)
+        return
+    sys.stdout.buffer.writelines(pieces)
+    sys.stdout.buffer.flush()
 
 
 def print_lines(lines: Iterable[str]) -> None:

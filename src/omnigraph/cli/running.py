@@ -1,5 +1,6 @@
 """Running a call and printing its answer: rows of a read, or what a mutation did."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, cast
 
 from omnigraph.cli.call import PreparedCall
@@ -45,7 +46,8 @@ def run_mutation(
             return graph.mutate(
                 call.what, branch=branch, actor=actor, if_commit=if_commit, message=message, retry=retry
             )
-        changed = graph.invoke(call.what, branch=branch, snapshot=None, if_commit=if_commit)
+        stored = replace(call.what, message=message)
+        changed = graph.invoke(stored, branch=branch, snapshot=None, if_commit=if_commit)
     assert isinstance(changed, dict), "the server was told that a mutation is expected"
     return changed
 

@@ -7,12 +7,15 @@ import click
 
 from omnigraph.cli.interrupt import unless_noted
 from omnigraph.cli.sources import STDIN
-from omnigraph.cli.target import GraphAddress
 from omnigraph.client.answer import Document
+from omnigraph.client.scope import GraphAddress
 from omnigraph.core.errors import BadRequest
 from omnigraph.core.regular_file import open_regular
 
 _NDJSON = (".jsonl", ".ndjson", ".json")
+_INSTEAD = {
+    "--embed": "a server makes no vectors; give them with the records, or run omnigraph embed on the storage"
+}
 
 
 def refuse_for_server(**flags: object) -> None:
@@ -23,7 +26,8 @@ def refuse_for_server(**flags: object) -> None:
     """
     for flag, value in flags.items():
         if value is not None and value is not False:
-            raise click.UsageError(f"{flag} is for loads into storage: a server takes one input of NDJSON")
+            instead = _INSTEAD.get(flag, "a server takes one input of NDJSON")
+            raise click.UsageError(f"{flag} is for loads into storage: {instead}")
 
 
 def one_ndjson(names: Sequence[str]) -> bytes:
@@ -59,6 +63,6 @@ def load_served(
     """Send the input and return what the load did, as a load into storage says it."""
     from omnigraph.cli.access import reach_server
 
-    with unless_noted("no answer came: compare heads"), reach_server(target) as graph:
+    with unless_noted("nothing was loaded"), reach_server(target) as graph:
         loaded = graph.load(data, mode=mode, branch=branch, from_=from_, index=index, message=message)
     return {"uri": target.uri, **loaded}

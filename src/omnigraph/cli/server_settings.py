@@ -17,6 +17,7 @@ from omnigraph.core.errors import BadRequest
 if TYPE_CHECKING:
     from omnigraph.config.project_file import GraphEntry, ProjectFile
     from omnigraph.graph.stored_files import DeclaredQueries
+    from omnigraph.policy.model import Policy
     from omnigraph.server.settings import Bind, ServedGraph, ServerSettings
 
 _log = logging.getLogger("omnigraph.server")
@@ -32,6 +33,8 @@ class GivenServer:
     bind: str | None
     queries_place: Path | None
     is_unauthenticated: bool
+    default_graph: str | None = None
+    requires_all_graphs: bool = False
 
     def settings(self) -> "ServerSettings":
         """Return the settings of the server that is meant.
@@ -53,34 +56,51 @@ class GivenServer:
             tokens_from_environment(),
             self.is_unauthenticated or is_set("OMNIGRAPH_UNAUTHENTICATED"),
             ServerLimits.from_environment(),
+            None if project is None else _server_policy(project),
+            self.requires_all_graphs or is_set("OMNIGRAPH_REQUIRE_ALL_GRAPHS"),
         )
 
     def _graphs(self, project: "ProjectFile | None") -> "tuple[tuple[ServedGraph, ...], str | None]":
         """Return the graphs to serve, and the one whose routes need no prefix."""
+        from omnigraph.graph.guard import policy_of_project
         from omnigraph.server.settings import DEFAULT_GRAPH, ServedGraph
 
+        if self.default_graph is not None and (self.uri is not None or self.target is not None):
+            raise click.UsageError("--default-graph chooses among several graphs, and one is named already")
         if self.uri is not None:
             if self.target is not None:
                 raise click.UsageError("a URI and --target both name the graph: give one of them")
-            if project is not None:
-                _refuse_policy(project.path, project.policy_file)
-            return (ServedGraph(DEFAULT_GRAPH, self.uri, self._queries(project)),), DEFAULT_GRAPH
+            policy = None if project is None else policy_of_project(project.policy_file)
+            return (ServedGraph(DEFAULT_GRAPH, self.uri, self._queries(project), policy),), DEFAULT_GRAPH
         if project is None:
             raise click.UsageError(
                 "which graph? Give its URI, set OMNIGRAPH_TARGET_URI, or name a project file with --config"
             )
         entries = _chosen(project, self.target or project.server_graph)
-        for entry in entries:
-            _refuse_policy(project.path, project.policy_of(entry))
         if len(entries) > 1:
             if self._queries(project) is not None:
                 raise BadRequest(
                     f"{project.path}: stored queries are those of one graph: choose it with --target, or in "
                     "server: {graph: NAME}"
                 )
-            return tuple(ServedGraph(entry.name, entry.uri) for entry in entries), None
+            served = (
+                ServedGraph(entry.name, entry.uri, None, _policy_of(project, entry)) for entry in entries
+            )
+            return tuple(served), self._default_of(project, entries)
         (only,) = entries
-        return (ServedGraph(only.name, only.uri, self._queries(project)),), only.name
+        if self.default_graph not in {None, only.name}:
+            raise click.UsageError(f"--default-graph: only graph '{only.name}' is served")
+        policy = _policy_of(project, only)
+        return (ServedGraph(only.name, only.uri, self._queries(project), policy),), only.name
+
+    def _default_of(self, project: "ProjectFile", entries: "list[GraphEntry]") -> str | None:
+        names = [entry.name for entry in entries]
+        if self.default_graph is not None and self.default_graph not in names:
+            listed = ", ".join(sorted(names))
+            raise click.UsageError(
+                f"--default-graph: {project.path} serves no graph '{self.default_graph}'; use one of {listed}"
+            )
+        return self.default_graph
 
     def _queries(self, project: "ProjectFile | None") -> "DeclaredQueries | None":
         from omnigraph.graph.stored_files import given_queries
@@ -119,13 +139,35 @@ def _chosen(project: "ProjectFile", name: str | None) -> "list[GraphEntry]":
     return stored
 
 
-def _refuse_policy(path: Path, policy: Path | None) -> None:
-    """Refuse to serve without a policy that was asked for."""
-    if policy is not None:
-        raise BadRequest(
-            f"{path} asks for the policy {policy}, and this version cannot enforce one: a server that did "
-            "without would let callers do what it forbids. Take the policy out, or do not serve the graph"
-        )
+def _policy_of(project: "ProjectFile", entry: "GraphEntry") -> "Policy | None":
+    """Return the policy of a graph: its own, else that of the project.
+
+    Raises:
+        BadRequest: it cannot be read, or is for servers.
+    """
+    from omnigraph.graph.guard import graph_policy, policy_of_project
+
+    if entry.policy_file is None:
+        return policy_of_project(project.policy_file)
+    return graph_policy(entry.policy_file)
+
+
+def _server_policy(project: "ProjectFile") -> "Policy | None":
+    """Return the policy of the server: its own, else that of the project if it is one.
+
+    Raises:
+        BadRequest: it cannot be read, or is for graphs.
+    """
+    from omnigraph.policy.model import Policy, PolicyKind
+
+    file = project.server_policy_file
+    if file is not None:
+        own = Policy.read(file)
+        if own.kind is not PolicyKind.SERVER:
+            raise BadRequest(f"{file} is a policy for graphs: server.policy needs one of kind server")
+        return own
+    found = None if project.policy_file is None else Policy.read(project.policy_file)
+    return found if found is not None and found.kind is PolicyKind.SERVER else None
 
 
 def _bind(text: str) -> "Bind":

@@ -3,17 +3,19 @@
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from omnigraph.cli.invocation import Invocation
+from omnigraph.cli.invocation import Invocation, note_change
 from omnigraph.cli.options import ADDRESS, Decorated, with_options
 from omnigraph.cli.printing import tell
 from omnigraph.cli.settings import settings
-from omnigraph.core.errors import BadRequest, UnsupportedError
+from omnigraph.client.scope import GraphAddress
+from omnigraph.core.errors import BadRequest
 from omnigraph.storage.control.uri import GraphRoot
 
 if TYPE_CHECKING:
@@ -52,36 +54,15 @@ _WARM = (
         help="Open the graph here, also if a warm server has it open; else $OMNIGRAPH_NO_WARM.",
     ),
 )
+_POLICY = (
+    click.option(
+        "--policy",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="A policy file: it decides what --as, or else the configured actor, may do.",
+    ),
+)
 _HTTP = re.compile(r"https?://", re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True)
-class GraphAddress:
-    """The address of a graph: of its storage, as given, or behind a server, with the token for it."""
-
-    uri: str
-    is_local: bool
-    is_served: bool = False
-    token: str | None = field(default=None, repr=False)
-
-    @property
-    def access(self) -> str:
-        """How the graph is reached, as the line on standard error says it."""
-        if self.is_served:
-            return "served"
-        return f"direct, {'local' if self.is_local else 'remote'}"
-
-    def require_storage(self) -> None:
-        """Make sure that this is the storage of a graph.
-
-        Raises:
-            UnsupportedError: it is behind a server.
-        """
-        if self.is_served:
-            raise UnsupportedError(
-                f"{self.uri} is behind a server, and this command works on the storage of a graph: "
-                "name that with --store"
-            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +79,8 @@ class Addressed:
     servers: Sequence[str] = ()
     graph: str | None = None
     needs_storage: bool = True
+    policy: Path | None = None
+    is_guarded: bool = False  # whether a policy applies to the command, if there is one
 
     @property
     def by_flag(self) -> bool:
@@ -119,6 +102,31 @@ class Addressed:
         return settings(self.config)
 
     def resolve(self, positional: str | None = None) -> GraphAddress:
+        """Return the one graph that is named, or the configured one, with the policy that applies to it.
+
+        Raises:
+            click.UsageError: it is named more than once, or a policy is named for one behind a server.
+            BadRequest: it is not named at all, or by something that is not an address.
+            UnsupportedError: it is behind a server, and the command works on storage.
+        """
+        return self.guard(self._named(positional))
+
+    def guard(self, target: GraphAddress) -> GraphAddress:
+        """Return a graph with the policy that applies: of the flag, else of the graph's entry or the project.
+
+        Raises:
+            click.UsageError: one is named for a graph behind a server.
+            BadRequest: the configuration cannot be read.
+        """
+        if target.is_served and self.policy is not None:
+            raise click.UsageError("--policy does not apply to a served graph: its server has its own policy")
+        if target.is_served or not self.is_guarded:
+            return target.unguarded()
+        if self.policy is None:
+            return target.guarded()
+        return replace(target.unguarded(), policy=self.policy, reader=self.settings.actor)
+
+    def _named(self, positional: str | None) -> GraphAddress:
         """Return the one graph that is named, or the configured one.
 
         Raises:
@@ -158,7 +166,7 @@ class Addressed:
         Raises:
             click.UsageError: one is named.
         """
-        if self.is_named:
+        if self.is_named or self.policy is not None:
             raise click.UsageError(reason)
 
     def author(self, target: GraphAddress, actor: str | None) -> str | None:
@@ -186,6 +194,7 @@ class Addressed:
 
     def announce(self, command: str, target: GraphAddress) -> None:
         """Say on standard error what a command is about to work on."""
+        note_change()
         if not self.quiet:
             tell(f"omnigraph {command} → {target.uri} ({target.access})")
 
@@ -196,16 +205,25 @@ uri_argument = click.argument("uri", required=False)
 def address_options(command: Decorated) -> Decorated:
     """Add the flags that name a graph in any place, and `--quiet`; the command takes them as `addressed`."""
     return with_options(
-        _collecting(command, needs_storage=False), (*_STORAGE[:2], *_SERVED, *_STORAGE[2:], *_WARM)
+        _collecting(command, needs_storage=False, is_guarded=True),
+        (*_STORAGE[:2], *_SERVED, *_STORAGE[2:], *_WARM, *_POLICY),
     )
 
 
 def storage_options(command: Decorated) -> Decorated:
-    """Add the flags that name a graph's storage, and `--quiet`; the command takes them as `addressed`."""
-    return with_options(_collecting(command, needs_storage=True), _STORAGE)
+    """Add the flags that name a graph's storage, and `--quiet`; the command takes them as `addressed`.
+
+    For maintenance, which no policy decides about: whoever does it holds the storage.
+    """
+    return with_options(_collecting(command, needs_storage=True, is_guarded=False), _STORAGE)
 
 
-def _collecting(command: Decorated, *, needs_storage: bool) -> Decorated:
+def guarded_storage_options(command: Decorated) -> Decorated:
+    """Add the flags that name a graph's storage and the policy that decides; taken as `addressed`."""
+    return with_options(_collecting(command, needs_storage=True, is_guarded=True), (*_STORAGE, *_POLICY))
+
+
+def _collecting(command: Decorated, *, needs_storage: bool, is_guarded: bool) -> Decorated:
     @wraps(command)
     def collected(
         *,
@@ -218,10 +236,22 @@ def _collecting(command: Decorated, *, needs_storage: bool) -> Decorated:
         quiet: bool,
         servers: Sequence[str] = (),
         graph: str | None = None,
+        policy: Path | None = None,
         **others: Any,  # noqa: ANN401 - what click takes
     ) -> object:
         addressed = Addressed(
-            uri, uris, stores, quiet, targets, profile, config, servers, graph, needs_storage
+            uri,
+            uris,
+            stores,
+            quiet,
+            targets,
+            profile,
+            config,
+            servers,
+            graph,
+            needs_storage=needs_storage,
+            policy=policy,
+            is_guarded=is_guarded,
         )
         return command(addressed=addressed, **others)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from omnigraph.cli.printing import tell
-from omnigraph.cli.target import GraphAddress
+from omnigraph.client.scope import GraphAddress
 from omnigraph.client.warm.link import PeerGone
 from omnigraph.client.warm.place import WarmPlace
 from omnigraph.client.warm.reach import Met, meet

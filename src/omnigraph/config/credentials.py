@@ -13,12 +13,12 @@ from contextlib import suppress
 from pathlib import Path
 
 from omnigraph.core.errors import BadRequest
-from omnigraph.core.limits import SETTINGS_BYTES_MAX
+from omnigraph.core.limits import BEARER_TOKEN_BYTES_MAX, SETTINGS_BYTES_MAX
 from omnigraph.core.regular_file import open_regular
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _HEAD = re.compile(r"\[([^\]]*)\]")
-TOKEN_LENGTH_MAX = 4_096  # what a server takes
+
 _TOKEN = re.compile(r"[!-~]+")  # what a header can carry without being cut or continued
 
 
@@ -38,8 +38,8 @@ def check_token(token: str) -> str:
         BadRequest: it is empty, too long, or has blanks or signs that a header cannot carry (C3).
     """
     text = token.strip()
-    if len(text) > TOKEN_LENGTH_MAX:
-        raise BadRequest(f"a token has at most {TOKEN_LENGTH_MAX} characters, and this one has more")
+    if len(text) > BEARER_TOKEN_BYTES_MAX:
+        raise BadRequest(f"a token has at most {BEARER_TOKEN_BYTES_MAX} characters, and this one has more")
     if _TOKEN.fullmatch(text) is None:
         raise BadRequest("a token is one word of printable ASCII, and this is not one")
     return text

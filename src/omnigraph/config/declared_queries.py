@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from omnigraph.config.section import Section
 from omnigraph.graph.stored_files import DeclaredQueries, NamedQuery
 
+_NAMED = "must be a mapping with the key file, and if wanted expose and tool_name, as in {file: a.gq}"
+
 
 def declared_queries(top: Section, key: str = "queries") -> DeclaredQueries | None:
     """Return what a file declares under a key, with paths beside that file; None where it declares nothing.
@@ -21,6 +23,9 @@ def declared_queries(top: Section, key: str = "queries") -> DeclaredQueries | No
         is_file = place.suffix == ".gq"
         return DeclaredQueries(files=(place,)) if is_file else DeclaredQueries(folder=place)
     if isinstance(value, Mapping):
+        for name, item in value.items():
+            if not isinstance(item, Mapping | None):
+                top.section(key).refuse(str(name), _NAMED)
         return DeclaredQueries(named=tuple(_named(name, section) for name, section in top.sections(key)))
     if isinstance(value, Sequence):
         return DeclaredQueries(files=tuple(beside / file for file in top.texts(key) or ()))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from omnigraph.config.configuration import Configuration
 from omnigraph.config.operator_file import OperatorFile
 from omnigraph.config.project_file import ProjectFile
+from omnigraph.graph.stored_files import DeclaredQueries
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,8 @@ def _of_operator(file: OperatorFile) -> Iterator[Setting]:
     for name, profile in file.profiles.items():
         bound = ", ".join(f"{kind} {target}" for kind, target in profile.bindings)
         yield Setting(f"profiles.{name}", bound or "nothing", source)
+        if profile.default_graph is not None:
+            yield Setting(f"profiles.{name}.default_graph", profile.default_graph, source)
     for name, alias in file.aliases.items():
         yield Setting(f"aliases.{name}", f"stored query {alias.query}", source)
 
@@ -68,6 +71,7 @@ def _of_project(file: ProjectFile) -> Iterator[Setting]:
         ("server.graph", file.server_graph),
         ("server.bind", file.bind),
         ("policy.file", file.policy_file),
+        ("server.policy.file", file.server_policy_file),
     ):
         if value is not None:
             yield Setting(name, str(value), source)
@@ -75,5 +79,23 @@ def _of_project(file: ProjectFile) -> Iterator[Setting]:
         yield Setting("query.roots", str(root), source)
     for name, entry in file.graphs.items():
         yield Setting(f"graphs.{name}", entry.uri, source)
+        if entry.bearer_token_env is not None:
+            yield Setting(f"graphs.{name}.bearer_token_env", entry.bearer_token_env, source)
+        if entry.policy_file is not None:
+            yield Setting(f"graphs.{name}.policy.file", str(entry.policy_file), source)
+    if file.queries is not None:
+        yield from _of_queries(file.queries, source)
     for name, alias in file.aliases.items():
         yield Setting(f"aliases.{name}", f"{alias.kind} of {alias.query}", source)
+
+
+def _of_queries(queries: DeclaredQueries, source: str) -> Iterator[Setting]:
+    """Yield the places of stored queries, in the form in which they are declared."""
+    for place in (*(() if queries.folder is None else (queries.folder,)), *queries.files):
+        yield Setting("queries", str(place), source)
+    for query in queries.named:
+        yield Setting(f"queries.{query.name}.file", str(query.file), source)
+        if not query.is_exposed:
+            yield Setting(f"queries.{query.name}.expose", "false", source)
+        if query.tool_name is not None:
+            yield Setting(f"queries.{query.name}.tool_name", query.tool_name, source)

@@ -59,6 +59,7 @@ class ProjectFile:
     bind: str | None = None
     query_roots: tuple[Path, ...] = ()
     policy_file: Path | None = None
+    server_policy_file: Path | None = None
     queries: DeclaredQueries | None = None
     aliases: Mapping[str, ProjectAlias] = field(default_factory=dict)
     tokens: Mapping[str, str] = field(default_factory=dict, repr=False)  # from its `env_file`
@@ -73,10 +74,6 @@ class ProjectFile:
             known = ", ".join(self.graphs) or "none"
             raise BadRequest(f"{self.path} has no graph '{name}' under graphs: it has {known}")
         return self.graphs[name]
-
-    def policy_of(self, entry: GraphEntry) -> Path | None:
-        """Return the policy of a graph: its own, else that of the project."""
-        return entry.policy_file or self.policy_file
 
 
 def read_project_file(path: Path, warnings: list[str]) -> ProjectFile:
@@ -106,6 +103,7 @@ def read_project_file(path: Path, warnings: list[str]) -> ProjectFile:
         bind=server.text("bind"),
         query_roots=tuple(path.parent / root for root in query.texts("roots") or ()),
         policy_file=_policy(top),
+        server_policy_file=_policy(server),
         queries=declared_queries(top),
         aliases={name: _alias(name, section) for name, section in top.sections("aliases")},
     )

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from omnigraph.core.errors import BadRequest
+from omnigraph.core.nearest import nearest_name
 from omnigraph.core.yaml_text import key_line, read_placed_yaml
 
 _KINDS = {str: "a text", bool: "true or false", int: "a whole number", float: "a number"}
@@ -130,7 +131,13 @@ class Section:
         """Warn of every key that nobody asked for."""
         for key in self._members:
             if key not in self._asked:
-                self._warnings.append(f"{self._at(key)}unknown key '{self._to(key)}' is ignored")
+                meant = nearest_name(str(key), self._absent(), f"{self._way}." if self._way else "")
+                hint = "" if meant is None else f"; {meant}"
+                self._warnings.append(f"{self._at(key)}unknown key '{self._to(key)}' is ignored{hint}")
+
+    def _absent(self) -> list[str]:
+        """Return the keys that somebody asked for and nobody gave."""
+        return sorted(str(key) for key in self._asked if key not in self._members)
 
     def _ask(self, key: str) -> object:
         self._asked.add(key)

@@ -118,7 +118,7 @@ def test_a_command_on_storage_refuses_a_server(words: list[str], tmp_path: Path)
 
 
 @every_command
-@pytest.mark.parametrize("flag", ["--cluster", "--policy"])
+@pytest.mark.parametrize("flag", ["--cluster"])
 def test_what_comes_later_is_refused_by_name(words: list[str], flag: str, tmp_path: Path) -> None:
     outcome = invoke(flag, "x", *words, cwd=tmp_path)
 

@@ -174,19 +174,25 @@ def test_an_age_keeps_what_was_just_replaced(atlas: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.case("surfaces", 105)
-@pytest.mark.parametrize("confirmed", [[], ["--confirm"]])
-def test_pending_recovery_is_refused_and_stays(atlas: Path, tmp_path: Path, confirmed: list[str]) -> None:
+def test_a_preview_leaves_what_a_dead_writer_left_and_a_confirmed_run_settles_it(
+    atlas: Path, tmp_path: Path
+) -> None:
     graph = omnigraph.open(atlas, upkeep=False)
-    with failpoint("write.post_sidecar_pre_commit", "raise"), pytest.raises(omnigraph.RecoveryRequired):
-        rename(graph, "lost")
+    with failpoint("write.post_finalize_pre_publisher", "raise"), pytest.raises(omnigraph.RecoveryRequired):
+        rename(graph, "late")
     graph.close()
-    left = sorted((atlas / "__recovery").iterdir())
+    before = files(atlas)
 
-    outcome = invoke("cleanup", GRAPH, "--keep", "1", *confirmed, cwd=tmp_path)
+    preview = invoke("cleanup", GRAPH, "--keep", "1", cwd=tmp_path)
 
-    assert outcome.code == 1
-    assert "reopen it read-write first" in outcome.stderr
-    assert sorted((atlas / "__recovery").iterdir()) == left
+    assert preview.code == 1
+    assert "reopen it read-write first, as any command that writes does" in preview.stderr
+    assert files(atlas) == before
+
+    assert invoke("cleanup", GRAPH, "--keep", "1", "--confirm", cwd=tmp_path).code == 0
+    (recovered,) = document("recovery", "list", GRAPH, cwd=tmp_path)["recoveries"]
+    assert (recovered["recovery_kind"], recovered["writer_kind"]) == ("rolled_forward", "mutation")
+    assert len(crafts(atlas)) == 1
 
 
 def test_a_table_that_fails_is_told_and_the_exit_code_says_so(atlas: Path, tmp_path: Path) -> None:

@@ -1,17 +1,13 @@
 """What the client of a server sends again, and what it says when no answer comes: on real sockets."""
 
-import json
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from omnigraph.client.access import QueryCall
 from omnigraph.client.http import Http
+from omnigraph.client.remote.graph import RemoteGraph
 from omnigraph.client.served import ServedAccess
 from omnigraph.config.server_url import ServerUrl
 from omnigraph.core.access_errors import (
@@ -25,66 +21,9 @@ from omnigraph.core.source_errors import ParseError
 from omnigraph.core.span import Source
 from omnigraph.server.serve import bound
 from omnigraph.server.settings import Bind
+from omnigraph.wire.responses import BranchListOutput
 from tests.support.in_process import invoke
-
-Answer = tuple[int, object, dict[str, str]]
-HEAD = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
-COMMITS: Answer = (200, {"commits": [{"graph_commit_id": HEAD}]}, {})
-LOST: Answer = (0, None, {})  # the connection is closed in place of an answer
-
-
-@dataclass
-class Script:
-    """The answers of a server to requests that are no list of commits, and what it was asked."""
-
-    answers: list[Answer]
-    url: str = ""
-    asked: list[str] = field(default_factory=list)
-    tokens: list[str | None] = field(default_factory=list)
-    waited: list[float] = field(default_factory=list)
-
-    def graph(self) -> ServedAccess:
-        http = Http(ServerUrl.parse(self.url), "tok-1", sleep=self.waited.append)
-        return ServedAccess(http)
-
-
-@contextmanager
-def serving(*answers: Answer) -> Iterator[Script]:
-    script = Script(list(answers))
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            script.tokens.append(self.headers.get("Authorization"))
-            if self.path.startswith("/commits?"):
-                status, body, headers = COMMITS
-            else:
-                script.asked.append(f"{self.command} {self.path}")
-                status, body, headers = script.answers.pop(0)
-            if status == 0:
-                self.close_connection = True
-                return
-            content = json.dumps(body).encode() if not isinstance(body, bytes) else body
-            self.send_response(status)
-            for name, value in {"Content-Length": str(len(content)), **headers}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(content)
-
-        do_POST = do_GET
-
-        def log_message(self, format: str, *arguments: object) -> None:
-            """Say nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        script.url = f"http://127.0.0.1:{server.server_address[1]}"
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            yield script
-        finally:
-            server.shutdown()
-            thread.join()
+from tests.support.scripted import CHANGED, HEAD, LOST, Answer, serving
 
 
 def mutate(graph: ServedAccess) -> None:
@@ -99,7 +38,7 @@ def refusal(status: int, of: str | None = None, **body: object) -> Answer:
 
 @pytest.mark.case("surfaces", 407)
 def test_what_cannot_have_been_done_is_sent_again_as_late_as_asked() -> None:
-    done: Answer = (200, {"branch": "june"}, {})
+    done: Answer = (200, CHANGED, {})
     busy = (429, {"error": "busy", "code": "too_many_requests"}, {"Retry-After": "60"})
 
     with serving(busy, (503, {"error": "starting"}, {}), done) as script, script.graph() as graph:
@@ -118,7 +57,7 @@ def test_nobody_listening_is_tried_again_and_then_told() -> None:
     http = Http(ServerUrl.parse(url), None, sleep=waited.append)
 
     with http, pytest.raises(TransportError, match="no server answers at"):
-        http.get("/branches")
+        http.get("/branches", BranchListOutput)
 
     assert waited == [0.1, 0.3, 0.9]
 
@@ -159,7 +98,16 @@ def test_any_other_refusal_is_raised_at_once(answer: Answer, raised: type[Except
 
 @pytest.mark.case("surfaces", 408)
 @pytest.mark.parametrize(
-    "answer", [LOST, (502, b"<html>", {}), (200, b"<html>", {})], ids=["lost", "502", "page"]
+    "answer",
+    [
+        LOST,
+        *((status, b"<html>", {}) for status in (200, 408, 500, 502, 503)),
+        (200, {}, {}),
+        (200, {"affected_nodes": 1}, {}),
+        (200, {**CHANGED, "commit": {}}, {}),
+        (409, {"error": "no", "merge_conflicts": 5}, {}),
+    ],
+    ids=repr,
 )
 def test_a_write_whose_answer_is_lost_is_never_sent_again(answer: Answer) -> None:
     with serving(answer) as script, script.graph() as graph, pytest.raises(CommitOutcomeUnknown) as error:
@@ -167,6 +115,28 @@ def test_a_write_whose_answer_is_lost_is_never_sent_again(answer: Answer) -> Non
 
     assert script.asked == ["POST /mutate"]
     assert (error.value.branch, error.value.head_before) == ("june", HEAD)
+
+
+@pytest.mark.case("surfaces", 780)
+@pytest.mark.parametrize("document", [{}, {"commit": 5}, [], CHANGED | {"actor_id": 5}], ids=repr)
+def test_another_document_in_place_of_an_answer_to_a_write_says_nothing_of_it(document: object) -> None:
+    writes: list[Callable[[RemoteGraph], object]] = [
+        lambda graph: graph.mutate("query q() { delete Craft where code = 'x' }", branch="june"),
+        lambda graph: graph.load(b"{}", "append", branch="june"),
+        lambda graph: graph.merge("may", into="june"),
+        lambda graph: graph.create_branch("july", from_="june"),
+        lambda graph: graph.delete_branch("june"),
+        lambda graph: graph.apply_schema("node Craft { code: String @key }", branch="june"),
+        lambda graph: graph.invoke("q", branch="june"),
+    ]
+    with serving(*[(200, document, {})] * len(writes)) as script, script.remote() as graph:
+        for write in writes:
+            with pytest.raises(CommitOutcomeUnknown) as error:
+                write(graph)
+            assert (error.value.branch, error.value.head_before) == ("june", HEAD)
+            assert error.value.write_id is not None
+
+    assert len(script.asked) == len(writes)
 
 
 @pytest.mark.case("surfaces", 408)
@@ -189,7 +159,13 @@ def test_a_redirect_is_not_followed_and_gets_no_token() -> None:
         assert (other.asked, other.tokens) == ([], [])
 
 
-READ: dict[str, object] = {"rows": [], "query_name": "q", "target": {"branch": "main"}, "columns": ["a"]}
+READ: dict[str, object] = {
+    "rows": [],
+    "row_count": 0,
+    "query_name": "q",
+    "target": {"branch": "main", "snapshot": None},
+    "columns": ["a"],
+}
 
 
 @pytest.mark.case("surfaces", 411)
@@ -202,7 +178,7 @@ READ: dict[str, object] = {"rows": [], "query_name": "q", "target": {"branch": "
         (200, READ | {"columns": 5}, {}),
         (200, READ | {"columns": [1, None]}, {}),
         (200, READ | {"target": "x"}, {}),
-        (200, READ | {"target": {"branch": None}}, {}),
+        (200, READ | {"target": {"branch": None, "snapshot": None}}, {}),
         (200, READ | {"query_name": 5}, {}),
         refusal(409, merge_conflicts=5),
         refusal(409, merge_conflicts=[{"table_key": "a", "kind": "zz", "message": "m"}]),
@@ -243,7 +219,7 @@ def test_the_text_of_a_server_does_not_steer_the_terminal(tmp_path: Path) -> Non
 @pytest.mark.case("surfaces", 412)
 def test_a_host_that_no_machine_can_have_is_refused() -> None:
     with Http(ServerUrl.parse(f"http://{'a' * 300}/x"), None) as http, pytest.raises(BadRequest) as error:
-        http.get("/branches")
+        http.get("/branches", BranchListOutput)
 
     assert "is not the address of a server" in str(error.value)
     with pytest.raises(BadRequest, match="port 0 is none"):

@@ -7,7 +7,10 @@ import pytest
 
 from tests.support.atlas import GRAPH, MUTATIONS, commits, craft, lines, place_atlas
 from tests.support.commands import Outcome, write
+from tests.support.http_app import serving_app, settings_for
+from tests.support.http_server import TOKENS
 from tests.support.in_process import invoke
+from tests.support.scripted import Answer, serving
 
 READ = """\
 query get_craft($code: String) { match { $c: Craft { code: $code } } return { $c.code, $c.name } }
@@ -288,6 +291,64 @@ def test_the_configuration_is_shown_with_its_sources_and_checked(project: Path) 
     assert (broken.code, json.loads(broken.stdout)["ok"]) == (1, False)
 
 
+def test_what_is_set_of_graphs_queries_and_profiles_is_shown_without_tokens(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = "{ uri: far, bearer_token_env: ATLAS_TOKEN, policy: { file: far.yaml } }"
+    named = "{ plain: { file: a.gq }, hidden: { file: b.gq, expose: false, tool_name: find } }"
+    monkeypatch.setenv("ATLAS_TOKEN", TOKENS["act-mira"])
+    operator(
+        project,
+        "servers: { lab: { url: 'http://lab' } }\nprofiles: { x: { server: lab, default_graph: big } }\n",
+    )
+
+    def shown(queries: str) -> dict[str, str]:
+        write(project, "omnigraph.yaml", f"graphs: {{ far: {entry} }}\nqueries: {queries}\n")
+        text = invoke("config", "show", cwd=project).stdout
+        found = json.loads(invoke("config", "show", "--json", cwd=project).stdout)["settings"]
+        assert all(setting["name"] in text and setting["value"] in text for setting in found)
+        assert TOKENS["act-mira"] not in text
+        return {setting["name"]: setting["value"] for setting in found}
+
+    mapped = shown(named)
+
+    assert mapped == {
+        "servers.lab": "http://lab",
+        "profiles.x": "server lab",
+        "profiles.x.default_graph": "big",
+        "graphs.far": "far",
+        "graphs.far.bearer_token_env": "ATLAS_TOKEN",
+        "graphs.far.policy.file": "far.yaml",
+        "queries.plain.file": "a.gq",
+        "queries.hidden.file": "b.gq",
+        "queries.hidden.expose": "false",
+        "queries.hidden.tool_name": "find",
+    }
+    assert shown("stored/")["queries"] == "stored"
+    assert shown("[a.gq, b.gq]")["queries"] == "b.gq"  # the second of two rows
+
+
+def test_a_profile_that_names_a_graph_is_told_the_key(project: Path) -> None:
+    operator(project, "profiles: { remote: { server: 'http://lab', graph: big } }\n")
+
+    told = invoke("config", "check", cwd=project).stderr
+
+    assert (
+        "unknown key 'profiles.remote.graph' is ignored; did you mean 'profiles.remote.default_graph'?"
+        in told
+    )
+
+
+def test_a_query_that_is_a_name_with_a_path_is_told_the_keys(project: Path) -> None:
+    write(project, "omnigraph.yaml", "queries:\n  heavy: a.gq\n")
+
+    refused(
+        invoke("config", "show", cwd=project),
+        1,
+        "omnigraph.yaml:2: queries.heavy must be a mapping with the key file, and if wanted expose and",
+    )
+
+
 @pytest.mark.case("surfaces", 42)
 def test_a_stored_query_needs_a_server(project: Path) -> None:
     refused(invoke("query", "overdue", "--store", GRAPH, cwd=project), 1, "stored queries need a server")
@@ -306,3 +367,75 @@ def test_a_server_that_is_not_there_or_not_known_is_named(project: Path) -> None
         1,
         "id of a graph",
     )
+
+
+@pytest.mark.case("surfaces", 90)
+def test_a_served_graph_of_the_project_is_asked_with_its_token(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = PROJECT.replace("graph: desk, actor: act-project", "graph: served")
+    monkeypatch.setenv("ATLAS_TOKEN", TOKENS["act-mira"])
+    with serving_app(settings_for(project / GRAPH, tokens=TOKENS)) as client:
+        entry = f'  served: {{ uri: "{client.base_url}", bearer_token_env: ATLAS_TOKEN }}\n'
+        write(project, "omnigraph.yaml", text.replace("graphs:\n", f"graphs:\n{entry}"))
+        answered = invoke("query", "--alias", "craft", "VGR-1", cwd=project)
+        monkeypatch.setenv("ATLAS_TOKEN", "another-token-0123456789")
+        unknown = invoke("query", "--alias", "craft", "VGR-1", cwd=project)
+
+    assert answered.code == 0, answered
+    assert "c.name: vgr-1" in answered.stdout
+    refused(unknown, 1, "token")
+
+
+BRANCHES: Answer = (200, {"branches": ["main"]}, {})
+
+
+def listed(*names: str) -> Answer:
+    return (200, {"graphs": [{"graph_id": name, "uri": "x"} for name in names]}, {})
+
+
+def test_of_a_server_the_only_graph_is_used_listed_or_not(project: Path) -> None:
+    refusal: Answer = (403, {"error": "no", "code": "forbidden"}, {})
+    for answer in (listed("big"), refusal):
+        with serving(answer, BRANCHES) as script:
+            outcome = invoke("branch", "list", "--server", script.url, cwd=project)
+
+        assert (outcome.code, outcome.stdout) == (0, "main\n"), outcome
+        assert script.asked == ["GET /graphs", "GET /branches"]
+
+
+def test_of_several_graphs_of_a_server_one_is_named(project: Path) -> None:
+    with serving(listed("big", "small")) as script:
+        outcome = invoke("branch", "list", "--server", script.url, cwd=project)
+
+    refused(outcome, 1, f"{script.url} has several graphs: pick one with --graph; it has big, small")
+
+
+@pytest.mark.parametrize("words", [["--server", "lab"], ["--server", "{}"], ["--profile", "remote"], []])
+def test_the_default_graph_counts_where_its_server_is_named(words: list[str], project: Path) -> None:
+    (project / "omnigraph.yaml").unlink()
+    with serving(BRANCHES) as script:
+        operator(
+            project,
+            f"servers: {{ lab: {{ url: '{script.url}' }} }}\n"
+            "defaults: { server: lab, default_graph: big }\n"
+            "profiles: { remote: { server: lab } }\n",
+        )
+        outcome = invoke("branch", "list", *(word.format(script.url) for word in words), cwd=project)
+
+    assert (outcome.code, outcome.stdout) == (0, "main\n"), outcome
+    assert script.asked == ["GET /graphs/big/branches"]
+
+
+@pytest.mark.parametrize("default", ["lab", "nowhere"])
+def test_the_default_graph_of_one_server_is_none_of_another(default: str, project: Path) -> None:
+    with serving(listed("big"), BRANCHES) as script:
+        operator(
+            project,
+            "servers: { lab: { url: 'http://127.0.0.1:1' } }\n"
+            f"defaults: {{ server: {default}, default_graph: big }}\n",
+        )
+        outcome = invoke("branch", "list", "--server", script.url, cwd=project)
+
+    assert outcome.code == 0, outcome
+    assert script.asked == ["GET /graphs", "GET /branches"]

@@ -88,7 +88,10 @@ def test_what_cannot_be_described(tmp_path: Path) -> None:
     wrong = invoke("describe", "Crft", GRAPH, cwd=tmp_path)
     both = invoke("describe", "Craft", GRAPH, "--branch", "main", "--snapshot", "1", cwd=tmp_path)
     none = invoke("describe", cwd=tmp_path)
+    turned = invoke("describe", GRAPH, "Craft", cwd=tmp_path)
 
     assert (wrong.code, both.code, none.code) == (1, 2, 2)
     assert "unknown type 'Crft'; did you mean 'Craft'?" in wrong.stderr
     assert "Missing argument 'TYPE'" in none.stderr
+    assert turned.code == 1
+    assert "/Craft: create one with init; the graph is the last word of 'describe TYPE URI'" in turned.stderr

@@ -118,3 +118,12 @@ def test_flags_that_make_no_export_are_mistakes_in_usage(
 
     assert outcome.code == 2
     assert said in outcome.stderr
+
+
+@pytest.mark.parametrize("flags", [["--format", "csv"], ["--engine", "spark"], ["--master", "local[1]"]])
+@pytest.mark.parametrize("out", [[], ["--out", "there"]])
+def test_a_server_is_asked_for_no_files(flags: list[str], out: list[str], tmp_path: Path) -> None:
+    outcome = invoke("export", "--uri", "http://127.0.0.1:1", *flags, *out, cwd=tmp_path)
+
+    assert (outcome.code, outcome.stdout) == (2, "")
+    assert "a server exports NDJSON: --format, --engine and --master are for its storage" in outcome.stderr

@@ -11,6 +11,7 @@ import omnigraph
 from tests.support.atlas import ATLAS, GRAPH, commits, digest, head, place_atlas
 from tests.support.commands import write
 from tests.support.groups import together_in_line
+from tests.support.http_app import serving_app, settings_for
 from tests.support.in_process import document, invoke
 
 COMMIT_FIELDS = {
@@ -81,13 +82,24 @@ def test_commits_are_listed_in_aligned_columns(tmp_path: Path) -> None:
     assert len(others) == 3
 
 
-def test_filters_keep_what_fits(tmp_path: Path) -> None:
-    place_atlas(tmp_path)
+@pytest.mark.case("surfaces", 65)
+@pytest.mark.parametrize("is_served", [False, True])
+def test_filters_keep_what_fits(tmp_path: Path, is_served: bool) -> None:
+    graph = place_atlas(tmp_path)
     mira, tomas = rename(tmp_path, "A", "--as", "act-mira"), rename(tmp_path, "B", "--as", "act-tomas")
-    everything = commits(tmp_path)
+    if is_served:
+        with serving_app(settings_for(graph)) as client:
+            assert_filters(tmp_path, mira, tomas, graph=str(client.base_url))
+    else:
+        assert_filters(tmp_path, mira, tomas, graph=GRAPH)
+
+
+def assert_filters(folder: Path, mira: dict[str, Any], tomas: dict[str, Any], *, graph: str) -> None:
+    """Look at what each filter leaves of the commits, of which the two given ones are the newest."""
+    everything = commits(folder, graph=graph)
 
     def found(*filters: str) -> list[dict[str, Any]]:
-        return commits(tmp_path, *(word for text in filters for word in ("--filter", text)))
+        return commits(folder, *(word for text in filters for word in ("--filter", text)), graph=graph)
 
     assert found("actor=act-mira") == [mira]
     assert found("actor=omnigraph:maintenance") == [everything[2]]
@@ -102,6 +114,7 @@ def test_filters_keep_what_fits(tmp_path: Path) -> None:
     assert found(f"since={moment(mira)}", f"until={moment(mira)}") == [mira]
     assert found(f"since={moment(mira)}", "actor=act-tomas") == [tomas]
     assert found("actor=act-mira", "actor=act-tomas") == []
+    assert invoke("commit", "list", graph, "--filter", "bogus=1", cwd=folder).code == 2
 
 
 def test_a_day_alone_means_all_of_it_in_utc(tmp_path: Path) -> None:

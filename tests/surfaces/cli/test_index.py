@@ -175,6 +175,8 @@ def test_one_index_is_built_anew(tmp_path: Path) -> None:
     ]
     assert [outcome.code for outcome in wrong] == [1, 1, 2, 2]
     assert "has no index of 'launched', only of id, code, name" in wrong[1].stderr
+    turned = invoke("index", "rebuild", "Craft", "name", GRAPH, cwd=tmp_path)
+    assert "the graph is the first word of 'index rebuild URI TYPE PROPERTY'" in turned.stderr
     assert head(tmp_path) == head_before
 
     built = document("index", "rebuild", GRAPH, "Craft", "name", cwd=tmp_path)

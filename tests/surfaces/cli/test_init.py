@@ -143,7 +143,7 @@ def test_a_folder_called_graphs_without_a_cluster_is_free(tmp_path: Path) -> Non
     [
         ("--as", "applies to writes of data"),
         ("--server", "does not apply"),
-        ("--policy", "is not in this version"),
+        ("--policy", "applies to commands on the data of a graph"),
     ],
 )
 def test_init_says_why_it_refuses_a_flag(flag: str, reason: str, tmp_path: Path) -> None:

@@ -429,3 +429,20 @@ def test_the_document_of_a_refused_merge_lists_what_it_would_clear(tmp_path: Pat
     printed = json.loads(outcome.stdout)
     assert (outcome.code, printed["code"]) == (1, "bad_request")
     assert printed["cleared"] == [{"table_key": "node:Craft", "property": "mass_kg", "rows": 1}]
+
+
+@pytest.mark.case("surfaces", 664)
+def test_embed_says_how_many_vectors_it_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMNIGRAPH_EMBED_PROVIDER", "mock")
+    write(tmp_path, "notes.pg", "node Note { text: String @key  vector: Vector(3)? @embed(text) }\n")
+    assert invoke("init", GRAPH, "--schema", "notes.pg", cwd=tmp_path).code == 0
+    notes = lines(*({"type": "Note", "data": {"text": text}} for text in ("rain", "a choir")))
+
+    dry = load(tmp_path, "append", "--embed", "--dry-run", "--json", data=notes)
+    told = load(tmp_path, "append", "--embed", data=notes)
+    again = load(tmp_path, "merge", "--embed", "--json", data=notes)
+
+    assert "vectors" not in json.loads(dry.stdout)
+    assert "\n2 vectors made from texts\n" in told.stdout
+    assert json.loads(again.stdout)["vectors"] == 2
+    assert len(commits(tmp_path)) == 4, "an empty graph, two loads, and the indexes of one"

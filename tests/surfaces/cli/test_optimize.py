@@ -95,6 +95,39 @@ def test_progress_is_told_on_standard_error(tmp_path: Path) -> None:
     assert json.loads(outcome.stdout)["tables"][1]["committed"]
 
 
+@pytest.mark.case("surfaces", 720)
+@pytest.mark.parametrize(
+    ("words", "operation", "tables"),
+    [
+        (["index", "ensure", GRAPH], "index", 3),
+        (["index", "rebuild", GRAPH, "Craft", "code"], "index", 1),
+        (["repair", GRAPH], "repair", 3),
+        (["repair", GRAPH, "--confirm"], "repair", 3),
+    ],
+)
+def test_other_maintenance_tells_its_progress_alike(
+    tmp_path: Path, words: list[str], operation: str, tables: int
+) -> None:
+    place_atlas(tmp_path)
+
+    as_json = invoke(*words, "--json", cwd=tmp_path)
+    piped = invoke(*words, cwd=tmp_path)
+    quiet = invoke(*words, "--quiet", cwd=tmp_path)
+
+    assert (as_json.code, piped.code, quiet.code, quiet.stderr) == (0, 0, 0, "")
+    told = [json.loads(line)["progress"] for line in as_json.stderr.splitlines()[1:]]
+    assert {event["operation"] for event in told} == {operation}
+    assert [event["done"] for event in told] == [False, True] * tables
+    assert (told[-1]["tables_done"], told[-1]["tables_total"], told[-1]["seconds_left"]) == (
+        tables,
+        tables,
+        0.0,
+    )
+    lines = piped.stderr.splitlines()[1:]
+    assert [line.split()[0] for line in lines] == [event["table_key"] for event in told if event["done"]]
+    assert lines[-1].endswith(f"{tables} of {tables} table{'s' if tables > 1 else ''}")
+
+
 def test_quiet_means_quiet(tmp_path: Path) -> None:
     place_atlas(tmp_path)
     write_in_pieces(tmp_path)

@@ -344,3 +344,82 @@ def test_an_upgrade_takes_over_a_hard_drop_if_it_may_lose_data(folder: Path) -> 
             (file,) = dataset.get_fragments()[0].metadata.files
             columns[name] = len(file.fields) - len(dataset.schema.names)
     assert columns == {"june": 0, "july": 1}
+
+
+RENAMED = SCHEMA.replace("mass_kg: F64?", 'weight: F64? @rename_from("mass_kg")')
+
+
+def read(folder: Path, column: str, *flags: str) -> Outcome:
+    """Read one property of every craft."""
+    text = f"query q() {{ match {{ $c: Craft }} return {{ $c.code, $c.{column} }} order {{ $c.code }} }}"
+    return run(folder, "query", "--store", "g.omni", "-e", text, "--format", "csv", *flags)
+
+
+def data_files(folder: Path) -> set[Path]:
+    return set((folder / "g.omni").rglob("*.lance"))
+
+
+@pytest.mark.case("surfaces", 75)
+def test_a_renamed_property_keeps_its_values_and_loses_its_name(folder: Path) -> None:
+    assert apply(folder, RENAMED, "--no-index").code == 0
+
+    assert read(folder, "weight").stdout.split() == ["c.code,c.weight", "A,1.5", "B,null"]
+    refused = read(folder, "mass_kg")
+    assert refused.code == 1
+    assert "mass_kg" in refused.stderr
+    update = 'query q() { update Craft set { weight: 2.5 } where code = "B" }'
+    assert run(folder, "mutate", "--store", "g.omni", "-e", update).code == 0
+    assert read(folder, "weight").stdout.split()[2] == "B,2.5"
+
+
+@pytest.mark.case("surfaces", 76)
+@pytest.mark.parametrize("flags", [(), ("--allow-data-loss",)])
+def test_a_dropped_property_stays_in_the_past_unless_it_is_dropped_for_good(
+    folder: Path, flags: tuple[str, ...]
+) -> None:
+    past = commits(folder)[0]["graph_commit_id"]
+
+    assert apply(folder, NO_MASS, "--no-index", *flags).code == 0
+
+    assert read(folder, "mass_kg").code == 1
+    before = read(folder, "mass_kg", "--snapshot", past)
+    if flags:
+        assert before.code == 1
+        assert "1.5" not in before.stdout
+    else:
+        assert before.stdout.split() == ["c.code,c.mass_kg", "A,1.5", "B,null"]
+
+
+@pytest.mark.case("surfaces", 77)
+def test_an_enum_takes_more_values_without_a_rewrite_and_never_fewer(folder: Path) -> None:
+    few, many = (
+        SCHEMA.replace("    mass_kg: F64?\n", f"    mass_kg: F64?\n    state: enum({values})?\n")
+        for values in ("new, old", "new, old, lost")
+    )
+    assert apply(folder, few, "--no-index").code == 0
+    files = data_files(folder)
+
+    widened = document(apply(folder, many, "--no-index", "--json"))
+
+    assert [step["kind"] for step in widened["steps"]] == ["extend_enum"]
+    assert {path for path in data_files(folder) - files if "__manifest" not in path.parts} == set()
+    update = 'query q() { update Craft set { state: "lost" } where code = "A" }'
+    assert run(folder, "mutate", "--store", "g.omni", "-e", update).code == 0
+    assert read(folder, "state").stdout.split() == ["c.code,c.state", "A,lost", "B,null"]
+    write(folder, "new.pg", few)
+    planned = document(run(folder, "schema", "plan", "g.omni", "--schema", "new.pg", "--json"))
+    assert planned["supported"] is False
+    assert apply(folder, few).code == 1
+    assert schema(folder) == many
+
+
+@pytest.mark.case("surfaces", 78)
+def test_a_corrected_schema_applies_at_once_after_a_failed_one(folder: Path) -> None:
+    assert apply(folder, ADDED, "--no-index").code == 0
+    assert apply(folder, ADDED.replace("mass_kg: F64?", "mass_kg: F32?")).code == 1
+
+    corrected = apply(folder, ADDED.replace("name: String", "name: String @index"), "--json")
+
+    assert corrected.code == 0, corrected
+    assert document(corrected)["applied"] is True
+    assert read(folder, "mass_kg").stdout.split() == ["c.code,c.mass_kg", "A,1.5", "B,null"]

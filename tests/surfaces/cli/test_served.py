@@ -8,7 +8,7 @@ import pytest
 from tests.support.atlas import GRAPH
 from tests.support.http_server import running_server
 from tests.support.in_process import invoke
-from tests.support.journey import JOURNEY, place_journey, told
+from tests.support.journey import place_aliases, place_journey, steps, told
 
 pytestmark = pytest.mark.slow
 
@@ -20,6 +20,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Pat
     for folder in (direct, served):
         graph = place_journey(folder)
     with running_server(graph, log=served / "log") as server:
+        place_aliases(served, server.url)
         yield direct, served, server.url
 
 
@@ -28,9 +29,10 @@ def test_both_transports_print_the_same(places: tuple[Path, Path, str]) -> None:
     direct, served, url = places
 
     differing = []
-    for words in JOURNEY:
-        here = told(invoke(*words, "--store", GRAPH, cwd=direct))
-        there = told(invoke(*words, "--server", url, cwd=served))
+    both = zip(steps(direct, "--store", GRAPH), steps(served, "--server", url), strict=True)
+    for words, remote in both:
+        here = told(invoke(*words, cwd=direct))
+        there = told(invoke(*remote, cwd=served))
         if here != there:
             differing.append((words, here, there))
 
@@ -68,6 +70,17 @@ def test_what_only_storage_can_do_is_refused_by_name(flag: str, places: tuple[Pa
 
     assert (outcome.code, outcome.stdout) == (2, "")
     assert f"{flag.partition('=')[0]} is for loads into storage" in outcome.stderr
+
+
+@pytest.mark.case("surfaces", 668)
+def test_a_served_load_makes_no_vectors_and_says_what_to_do(places: tuple[Path, Path, str]) -> None:
+    _, served, url = places
+
+    outcome = invoke("load", "--uri", url, "--data", "more.jsonl", "--mode", "merge", "--embed", cwd=served)
+
+    assert (outcome.code, outcome.stdout) == (2, "")
+    assert "--embed is for loads into storage: a server makes no vectors" in outcome.stderr
+    assert "run omnigraph embed on the storage" in outcome.stderr
 
 
 def test_a_served_write_has_no_author_of_the_callers_choice(places: tuple[Path, Path, str]) -> None:

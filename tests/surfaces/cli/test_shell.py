@@ -159,6 +159,7 @@ def test_an_error_ends_its_statement_and_not_the_session(atlas: Path) -> None:
         "\\format xml",
         "\\at 01NOPE",
         "nobody",
+        "exit",
         'insert Craft { code: "VGR-1", name: "again", name: "twice" }',
         "delete",
         "",
@@ -182,6 +183,7 @@ def test_an_error_ends_its_statement_and_not_the_session(atlas: Path) -> None:
         "the parameters are not JSON",
         "unknown format 'xml': table, kv, csv, jsonl, json",
         "no query 'nobody' is kept in this session",
+        "no query 'exit' is kept in this session; \\quit ends the session",
         "expected the type to delete",
     ):
         assert said in outcome.stderr, outcome.stderr
@@ -403,3 +405,21 @@ def test_a_long_answer_is_paged_and_ctrl_d_ends_the_session(tmp_path: Path) -> N
         assert "paged:" not in terminal.wait_for("VGR-2")
         ask(terminal, "\x04")
         assert terminal.wait_for_end() == 0
+
+
+@pytest.mark.case("surfaces", 520)
+@pytest.mark.parametrize(
+    ("typed_lines", "place"),
+    [
+        (["match { $c: Craf } return { $c.code }"], "1:13"),
+        (["match {", "    $c: Craft", "    $c.nam = 1", "}", "return { $c.code }"], "3:5"),
+        (["insert Craf {", '    code: "A"', "}"], "1:8"),
+        (["query whole() {", "    match { $c: Craf }", "    return { $c.code }", "}"], "2:17"),
+        (["match {", "    $c Craft", "}", "return { $c.code }"], "2:"),
+    ],
+)
+def test_the_first_line_that_is_typed_is_the_first(atlas: Path, typed_lines: list[str], place: str) -> None:
+    outcome = typed(atlas, *typed_lines, "")
+
+    assert outcome.code == 1
+    assert f"{place}" in outcome.stderr.splitlines()[1], outcome.stderr

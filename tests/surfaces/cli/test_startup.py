@@ -11,6 +11,8 @@ import pytest
 from omnigraph.cli.main import COMMANDS
 from tests.support.atlas import GRAPH, craft, lines, place_atlas
 from tests.support.commands import READ, SCHEMA, python, write
+from tests.support.engine import new_graph, node
+from tests.support.gates import policy_text
 
 HELP_MODULES_MAX = 90  # beyond what the interpreter starts with; 66 today, most of them click's
 
@@ -55,7 +57,8 @@ EVERY_CRAFT = "query q() { match { $c: Craft } return { $c.name } }"
 
 # What a read has no use for: libraries, and of ours what writes, recovers, loads, merges and embeds.
 NOT_FOR_A_READ = {
-    *("pandas", "yaml", "pyspark", "httpx", "obstore", "rich"),
+    *("pandas", "yaml", "pyspark", "httpx", "obstore", "rich", "cedarpy"),
+    *("omnigraph.policy.model", "omnigraph.policy.read", "omnigraph.policy.cedar"),
     *(f"omnigraph.{name}" for name in ("bulk", "merge", "embedding", "staging", "validate", "changes")),
     *(f"omnigraph.commit.{name}" for name in ("publish", "recovery", "sidecar", "section", "finalize")),
     *(f"omnigraph.exec.{name}" for name in ("search", "operators.rank", "mutation")),
@@ -99,7 +102,7 @@ def test_help_imports_of_ours_no_more_than_the_command_table(tmp_path: Path) -> 
     modules = imported(tmp_path, "--help")
 
     ours = {module for module in modules if module.startswith("omnigraph")}
-    table = {"main", "exit_codes", "global_flags", "invocation", "lean_imports"}
+    table = {"main", "exit_codes", "global_flags", "invocation", "lean_imports", "standard_streams"}
     assert ours == {"omnigraph", "omnigraph.cli", *(f"omnigraph.cli.{name}" for name in table)}
 
 
@@ -196,10 +199,14 @@ def test_help_imports_few_modules_of_any_kind(tmp_path: Path) -> None:
 def test_no_command_but_a_bulk_load_imports_pyspark(tmp_path: Path) -> None:
     place_atlas(tmp_path)
     write(tmp_path, "more.jsonl", lines(craft("CAS-1")))
+    pages = "node Page { code: String @key  scan: Blob? }"
+    new_graph(tmp_path / "pages.omni", pages, node("Page", code="p1", scan="base64:")).close()
     store = ["--store", GRAPH]
+    write(tmp_path, "policy.yaml", policy_text("read"))
     rename = '{"code": "VGR-1", "name": "Voyager"}'
     everything = "query q() { match { $c: Craft } return { $c } }"
     runs = {
+        "blob": ["blob", "stat", "node", "Page", "p1", "scan", "--store", "pages.omni"],
         "branch": ["branch", "list", GRAPH],
         "changes": ["changes", "poll", GRAPH, "--start", "beginning"],
         "commit": ["commit", "list", GRAPH],
@@ -210,10 +217,12 @@ def test_no_command_but_a_bulk_load_imports_pyspark(tmp_path: Path) -> None:
         "explain": ["explain", "-e", everything, *store],
         "export": ["export", GRAPH, "--out", "all.jsonl"],
         "fmt": ["fmt", "--check", "atlas.pg"],
+        "policy": ["policy", "validate", "--policy", "policy.yaml"],
         "import": ["import", GRAPH, "--data", "all.jsonl"],
         "index": ["index", "status", GRAPH],
         "init": ["init", "other.omni", "--schema", "atlas.pg"],
         "lint": ["lint", "--schema", "atlas.pg", "--query", "atlas.gq"],
+        "codegen": ["codegen", "python", "--schema", "atlas.pg"],
         "load": ["load", GRAPH, "--data", "more.jsonl", "--mode", "append"],
         "mutate": ["mutate", "rename", "--query", "atlas.gq", "--params", rename, *store],
         "optimize": ["optimize", GRAPH],

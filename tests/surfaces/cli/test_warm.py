@@ -21,8 +21,9 @@ from omnigraph.client.warm.settings import counts, digest_of_settings
 from omnigraph.embedding.config import DEFAULTS
 from tests.support.atlas import GRAPH, commits, craft, lines, place_atlas
 from tests.support.commands import Outcome, omnigraph, python, write
+from tests.support.gates import policy_text
 from tests.support.in_process import document, invoke
-from tests.support.journey import EVERY_CRAFT, JOURNEY, MUTATE, place_journey, told
+from tests.support.journey import EVERY_CRAFT, JOURNEY, MUTATE, place_journey, steps, told
 from tests.support.s3 import s3_server, settings_of, upload
 from tests.support.seam import patched
 from tests.support.warm import RunningWarm, own_runtime, warm_server
@@ -103,9 +104,9 @@ def test_a_whole_journey_prints_the_same_through_it(tmp_path: Path) -> None:
 
     differing = []
     with warm_server(warmed) as server:
-        for words in JOURNEY:
-            here = told(invoke(*words, "--store", GRAPH, cwd=direct))
-            there = told(invoke(*words, "--store", GRAPH, cwd=warmed))
+        for words in steps(direct, "--store", GRAPH):
+            here = told(invoke(*words, cwd=direct))
+            there = told(invoke(*words, cwd=warmed))
             if here != there:
                 differing.append((words, here, there))
         assert server.commands > len(JOURNEY) / 2
@@ -244,6 +245,18 @@ def test_it_is_not_asked_where_a_flag_or_the_environment_says_so(
     assert invoke(*READ, cwd=warm.folder) == by_flag
     assert warm.commands == asked + 1
     assert invoke("status", GRAPH, "--no-warm", cwd=warm.folder).code == 2
+
+
+@pytest.mark.case("surfaces", 550)
+def test_it_is_not_asked_by_a_command_with_a_policy(warm: RunningWarm, tmp_path: Path) -> None:
+    """It has the graph open without one."""
+    policy = write(tmp_path, "policy.yaml", policy_text())
+    asked = warm.commands
+
+    refused = invoke(*READ, "--policy", policy, cwd=warm.folder)
+
+    assert (refused.code, warm.commands) == (1, asked)
+    assert "policy denied action 'read'" in refused.stderr
 
 
 @pytest.mark.case("surfaces", 504)

@@ -21,16 +21,30 @@ PROSE = {
 
 def named_in(text: str) -> set[tuple[str, tuple[str, ...]]]:
     """Return the commands that a text names, each with its flags."""
+    found = (match for match in NAMED.finditer(text) if match["command"] not in PROSE - set(COMMANDS))
     return {
-        (match["command"], tuple(word for word in match["rest"].split() if word.startswith("--")))
-        for match in NAMED.finditer(text)
-        if match["command"] not in PROSE - set(COMMANDS)
+        (
+            f"{match['command']} {words[0]}" if words and is_group(match["command"]) else match["command"],
+            flags,
+        )
+        for match in found
+        for flags in [tuple(word for word in match["rest"].split() if word.startswith("--"))]
+        for words in [match["rest"].split()]
     }
+
+
+def is_group(command: str) -> bool:
+    """Say whether a command has commands of its own."""
+    found = program.get_command(click.Context(program), command) if command in COMMANDS else None
+    return isinstance(found, click.Group)
 
 
 def has(command: str, flags: tuple[str, ...]) -> bool:
     """Say whether a command exists and takes some flags."""
-    found = program.get_command(click.Context(program), command) if command in COMMANDS else None
+    name, _, below = command.partition(" ")
+    found = program.get_command(click.Context(program), name) if name in COMMANDS else None
+    if below and isinstance(found, click.Group):
+        found = found.get_command(click.Context(found), below)
     if found is None:
         return False
     options = {name for parameter in found.params for name in parameter.opts}

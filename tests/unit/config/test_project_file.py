@@ -67,8 +67,9 @@ def test_paths_and_graphs_lie_beside_the_file(tmp_path: Path) -> None:
         "cloud": "s3://lab-bucket/atlas",
         "served": "http://127.0.0.1:8080/graphs/atlas",
     }
-    assert found.policy_of(found.graphs["cloud"]) == tmp_path / "policies/atlas.yaml"
-    assert found.policy_of(found.graphs["desk"]) == tmp_path / "policies/all.yaml"
+    assert found.graphs["cloud"].policy_file == tmp_path / "policies/atlas.yaml"
+    assert found.graphs["desk"].policy_file is None
+    assert found.policy_file == tmp_path / "policies/all.yaml"
 
 
 @pytest.mark.parametrize(

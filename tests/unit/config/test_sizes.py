@@ -10,6 +10,7 @@ from omnigraph.config.configuration import load_configuration
 from omnigraph.config.credentials import read_token
 from omnigraph.core.errors import BadRequest
 from omnigraph.core.limits import NESTING_MAX, SETTINGS_BYTES_MAX, SETTINGS_NODES_MAX
+from omnigraph.policy.model import Policy
 
 ALIAS = "aliases:\n  far:\n    query: a.gq\n    params:\n"
 LISTS = "      l0: &l0 [1]\n" + "".join(
@@ -31,7 +32,44 @@ def test_aliases_that_come_to_too_much_are_refused(tmp_path: Path, params: str) 
     with pytest.raises(BadRequest) as error:
         load_configuration(str(tmp_path))
 
-    assert str(error.value) == f"{project}: its aliases come to more than {SETTINGS_NODES_MAX} values"
+    assert str(error.value) == f"{project}: more than {SETTINGS_NODES_MAX} values, with aliases written out"
+
+
+@pytest.mark.case("surfaces", 763)
+@pytest.mark.parametrize(
+    ("params", "reason"),
+    [
+        (f"      l: [{'1,' * SETTINGS_NODES_MAX}1]\n", f"more than {SETTINGS_NODES_MAX} values"),
+        (f"      l: {'[' * NESTING_MAX}{']' * NESTING_MAX}\n", f"nested more than {NESTING_MAX} deep"),
+        (
+            "".join(f"{' ' * n}l:\n" for n in range(6, NESTING_MAX + 8)),
+            f"nested more than {NESTING_MAX} deep",
+        ),
+    ],
+    ids=["values", "levels in brackets", "levels by lines"],
+)
+def test_files_without_an_alias_have_the_same_limits(tmp_path: Path, params: str, reason: str) -> None:
+    project = tmp_path / "omnigraph.yaml"
+    project.write_text(ALIAS + params)
+
+    with pytest.raises(BadRequest) as error:
+        load_configuration(str(tmp_path))
+    with pytest.raises(BadRequest) as of_policy:
+        Policy.read(project)
+
+    assert str(error.value).startswith(f"{project}: {reason}")
+    assert str(of_policy.value) == str(error.value)
+
+
+@pytest.mark.case("surfaces", 715)
+def test_an_alias_of_nothing_is_named(tmp_path: Path) -> None:
+    project = tmp_path / "omnigraph.yaml"
+    project.write_text("<<: [*x]\n")
+
+    with pytest.raises(BadRequest) as error:
+        load_configuration(str(tmp_path))
+
+    assert str(error.value) == f"{project}:1: the alias '*x' stands for nothing above it"
 
 
 @pytest.mark.case("surfaces", 410)

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from omnigraph.config.credentials import (
-    TOKEN_LENGTH_MAX,
     check_token,
     read_token,
     remove_token,
@@ -14,7 +13,7 @@ from omnigraph.config.credentials import (
 from omnigraph.config.server_url import ServerUrl
 from omnigraph.config.tokens import token_for
 from omnigraph.core.errors import BadRequest
-from omnigraph.server.tokens import TOKEN_BYTES_MAX
+from omnigraph.core.limits import BEARER_TOKEN_BYTES_MAX
 
 SERVERS = {
     "lab": ServerUrl.parse("https://graph.lab.example"),
@@ -151,6 +150,6 @@ def test_a_malformed_file_is_named_without_its_contents(text: str, tmp_path: Pat
 
 
 def test_a_token_that_no_server_takes_is_refused_and_not_cut() -> None:
-    assert check_token("a" * TOKEN_LENGTH_MAX + "\n") == "a" * TOKEN_BYTES_MAX
+    assert check_token("a" * BEARER_TOKEN_BYTES_MAX + "\n") == "a" * BEARER_TOKEN_BYTES_MAX
     with pytest.raises(BadRequest, match="at most 4096 characters"):
-        check_token("a" * (TOKEN_LENGTH_MAX + 1))
+        check_token("a" * (BEARER_TOKEN_BYTES_MAX + 1))

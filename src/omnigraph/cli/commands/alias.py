@@ -62,7 +62,7 @@ def alias(
     given.check_usage()
     invocation = ctx.ensure_object(Invocation)
     invocation.is_json |= format_name == JSON
-    addressed = Addressed(None, (), (), quiet, config=config, needs_storage=False)
+    addressed = Addressed(None, (), (), quiet, config=config, needs_storage=False, is_guarded=True)
     call = prepare_alias(name, words, given, addressed, None)
     configuration, on = addressed.settings, addressed.on_branch(call.branch)
     chosen = chosen_format(format_name, call.format, configuration, as_json=as_json)

@@ -20,7 +20,13 @@ from omnigraph.cli.options import (
     yes_option,
 )
 from omnigraph.cli.printing import print_document, say
-from omnigraph.cli.target import Addressed, address_options, require_consent, storage_options, uri_argument
+from omnigraph.cli.target import (
+    Addressed,
+    address_options,
+    guarded_storage_options,
+    require_consent,
+    uri_argument,
+)
 
 if TYPE_CHECKING:
     from omnigraph.operations.engine import Engine
@@ -93,7 +99,7 @@ def list_branches(*, addressed: Addressed, as_json: bool) -> None:
 @master_option
 @message_option
 @actor_option
-@storage_options
+@guarded_storage_options
 @json_option
 def upgrade(
     *,

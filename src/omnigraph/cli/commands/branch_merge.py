@@ -50,12 +50,23 @@ def merge(
         what = "branch merge --delete-branch deletes a branch"
         require_consent(what, target, yes=yes, may_ask=not as_json)
     from omnigraph.cli.access import reach_for_reading, reach_for_writing
+    from omnigraph.cli.render.maintenance import table_progress
     from omnigraph.cli.render.merge import render_merge
 
     addressed.announce("branch merge", target)
-    with (reach_for_reading if dry_run else reach_for_writing)(target) as graph:
+    waiting = "looking at both branches"
+    with (
+        (reach_for_reading if dry_run else reach_for_writing)(target) as graph,
+        table_progress(quiet=addressed.quiet, as_json=as_json, waiting=waiting) as progress,
+    ):
         merged = graph.merge(
-            source, into, message=message, delete_branch=delete_branch, dry_run=dry_run, actor=author
+            source,
+            into,
+            message=message,
+            delete_branch=delete_branch,
+            dry_run=dry_run,
+            actor=author,
+            progress=progress,
         )
     if merged.get("branch_delete_error") is not None:
         tell(f"warning: {merged['source']} was merged but not deleted: {merged['branch_delete_error']}")

@@ -6,8 +6,9 @@ from omnigraph.cli.change_options import change_options, limit_option
 from omnigraph.cli.global_flags import ForwardingGroup
 from omnigraph.cli.options import ReadCommand, branch_option, json_option
 from omnigraph.cli.printing import print_document, print_lines
-from omnigraph.cli.target import Addressed, address_options, storage_options, uri_argument
+from omnigraph.cli.target import Addressed, address_options, guarded_storage_options, uri_argument
 from omnigraph.client.choice import ChangeChoice
+from omnigraph.client.pages import PagesTaken
 
 
 @click.group(cls=ForwardingGroup, no_args_is_help=True)
@@ -47,6 +48,7 @@ def poll(
     from omnigraph.core.limits import PAGE_CHANGES
 
     size, on = PAGE_CHANGES if limit is None else limit, addressed.on_branch(branch)
+    taken = PagesTaken(page_token)
     with reach_for_reading(target) as graph:
         page = graph.poll_changes(FeedPlace(cursor, start, page_token), chosen, branch=on, limit=size)
         while True:
@@ -54,7 +56,7 @@ def poll(
                 print_document(page)
             else:
                 print_lines(feed_lines(page))
-            token = page.get("next_page_token")
+            token = taken.follow(page.get("next_page_token"))
             if token is None or page_token is not None:
                 break
             page = graph.poll_changes(FeedPlace(page_token=token), chosen, branch=on, limit=size)
@@ -65,7 +67,7 @@ def poll(
 @click.option("--out", required=True, metavar="FILE", help="The NDJSON file to write.")
 @branch_option
 @change_options
-@storage_options
+@guarded_storage_options
 @json_option
 def baseline(
     *, out: str, branch: str | None, chosen: ChangeChoice, addressed: Addressed, as_json: bool

@@ -9,8 +9,9 @@ from omnigraph.cli.durations import Duration
 from omnigraph.cli.exit_codes import EXIT_FAILURE
 from omnigraph.cli.options import GraphCommand, actor_option, json_option, yes_option
 from omnigraph.cli.printing import print_document, tell
-from omnigraph.cli.target import Addressed, GraphAddress, require_consent, storage_options, uri_argument
+from omnigraph.cli.target import Addressed, require_consent, storage_options, uri_argument
 from omnigraph.cli.whole_numbers import WholeNumber
+from omnigraph.client.scope import GraphAddress
 
 if TYPE_CHECKING:
     from omnigraph.graph.graph import Graph
@@ -55,11 +56,16 @@ def cleanup(
     target = addressed.resolve()
     if confirm:
         require_consent("cleanup removes old versions", target, yes=yes, may_ask=not as_json)
-    from omnigraph.cli.render.cleanup import cleanup_progress, render_cleanup
+    from omnigraph.cli.render.cleanup import render_cleanup
+    from omnigraph.cli.render.maintenance import table_progress
     from omnigraph.wire.documents import cleanup_document
 
     addressed.announce("cleanup", target)
-    with _opened(target, for_writing=confirm) as graph, cleanup_progress(quiet=addressed.quiet) as progress:
+    waiting = "looking for what stays"
+    with (
+        _opened(target, for_writing=confirm) as graph,
+        table_progress(quiet=addressed.quiet, as_json=as_json, waiting=waiting) as progress,
+    ):
         author = addressed.author(target, actor)
         result = graph.cleanup(keep, older_than, not confirm, actor=author, progress=progress)
     for warning in result.warnings:
@@ -73,13 +79,7 @@ def cleanup(
 
 
 def _opened(target: GraphAddress, *, for_writing: bool) -> "Graph":
-    """Open the graph; an open for writing would recover unfinished writes first, which nobody asked for."""
+    """Open the graph: a preview changes nothing, so it leaves also what a dead writer left."""
     from omnigraph.cli.access import open_for_reading, open_for_writing
 
-    if not for_writing:
-        return open_for_reading(target)
-    if target.is_local:  # in a store only a writer can tell who lives, and its open settles the rest
-        from omnigraph.operations.cleanup.cleanup import refuse_unfinished
-
-        refuse_unfinished(target.uri)
-    return open_for_writing(target)
+    return open_for_writing(target) if for_writing else open_for_reading(target)

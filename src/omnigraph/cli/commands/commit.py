@@ -11,6 +11,7 @@ from omnigraph.cli.printing import print_document, print_lines
 from omnigraph.cli.target import Addressed, address_options, uri_argument
 from omnigraph.cli.whole_numbers import WholeNumber
 from omnigraph.client.choice import ChangeChoice
+from omnigraph.client.pages import PagesTaken
 
 
 @click.group(cls=ForwardingGroup, no_args_is_help=True)
@@ -100,7 +101,7 @@ def changes(
     from omnigraph.cli.render.changes import change_lines
     from omnigraph.core.limits import PAGE_CHANGES
 
-    size, token = PAGE_CHANGES if limit is None else limit, page_token
+    size, token, taken = PAGE_CHANGES if limit is None else limit, page_token, PagesTaken(page_token)
     with reach_for_reading(target) as graph:
         while True:
             page = graph.commit_changes(commit_id, chosen, limit=size, page_token=token)
@@ -108,6 +109,6 @@ def changes(
                 print_document(page)
             else:
                 print_lines(change_lines(page["changes"]))
-            token = page.get("next_page_token")
+            token = taken.follow(page.get("next_page_token"))
             if token is None or page_token is not None:
                 break

@@ -5,7 +5,7 @@ import click
 from omnigraph.cli.options import ReadCommand, branch_option, json_option
 from omnigraph.cli.printing import print_document
 from omnigraph.cli.reading import snapshot_of, snapshot_option
-from omnigraph.cli.target import Addressed, storage_options, uri_argument
+from omnigraph.cli.target import Addressed, address_options, uri_argument
 
 
 @click.command(cls=ReadCommand)
@@ -13,7 +13,7 @@ from omnigraph.cli.target import Addressed, storage_options, uri_argument
 @uri_argument
 @branch_option
 @snapshot_option
-@storage_options
+@address_options
 @json_option
 def describe(
     *, type_name: str, branch: str | None, snapshot: str | None, addressed: Addressed, as_json: bool
@@ -26,11 +26,11 @@ def describe(
     if branch is not None and snapshot is not None:
         raise click.UsageError("--branch and --snapshot cannot be combined: a snapshot implies its branch")
     target = addressed.resolve()
-    from omnigraph.cli.access import open_for_reading
+    from omnigraph.cli.access import graph_is, look_into
     from omnigraph.cli.render.describe import render_description
     from omnigraph.wire.describe_document import describe_document
 
-    with open_for_reading(target) as graph:
+    with graph_is("last", "describe TYPE URI"), look_into(target) as graph:
         found = graph.describe(type_name, branch=branch, snapshot=snapshot_of(snapshot))
     if as_json:
         print_document(describe_document(found, target.uri))

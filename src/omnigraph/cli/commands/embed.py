@@ -18,7 +18,7 @@ from omnigraph.cli.options import (
 )
 from omnigraph.cli.printing import print_document, say, tell
 from omnigraph.cli.progress import working
-from omnigraph.cli.target import Addressed, storage_options, uri_argument
+from omnigraph.cli.target import Addressed, guarded_storage_options, uri_argument
 from omnigraph.cli.whole_numbers import WholeNumber
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ _EXISTING = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option("--no-index", is_flag=True, help="Do not build a graph's missing indexes afterwards.")
 @message_option
 @actor_option
-@storage_options
+@guarded_storage_options
 @json_option
 def embed(
     *,

@@ -6,7 +6,7 @@ from omnigraph.cli.given_query import GivenQuery, text_options
 from omnigraph.cli.options import ReadCommand, branch_option, json_option
 from omnigraph.cli.printing import print_document, say
 from omnigraph.cli.reading import check_reading, snapshot_of, snapshot_option
-from omnigraph.cli.target import Addressed, storage_options
+from omnigraph.cli.target import Addressed, address_options
 
 _REFUSED = {
     "--format": "applies to the rows of a query: a plan is text, or a document with --json",
@@ -18,7 +18,7 @@ _REFUSED = {
 @text_options
 @branch_option
 @snapshot_option
-@storage_options
+@address_options
 @json_option
 def explain(
     *,
@@ -38,9 +38,9 @@ def explain(
     target = addressed.resolve()
     source, params = given.source(addressed.settings.query_roots), given.params()
     on = None if snapshot is not None else addressed.on_branch(branch)
-    from omnigraph.cli.access import open_for_reading
+    from omnigraph.cli.access import look_into
 
-    with open_for_reading(target) as graph:
+    with look_into(target) as graph:
         plan = graph.explain(source, given.name, params, branch=on, snapshot=snapshot_of(snapshot))
     if as_json:
         print_document(plan.to_json())

@@ -37,25 +37,23 @@ def list_graphs(
 ) -> None:
     """List the graphs of a server by id, each with its address."""
     del quiet  # nothing is announced
-    from omnigraph.cli.scope import address_of, server_address
     from omnigraph.client.http import Http
+    from omnigraph.client.scope import address_of, server_address
+    from omnigraph.wire.responses import GraphListOutput
 
     configuration = settings(config)
     url = server_address(server or _configured(profile, config), configuration)
     with Http(url, address_of(str(url), configuration).token) as http:
-        found = http.get("/graphs")
+        found = http.get("/graphs", GraphListOutput)
     if as_json:
         print_document(found)
     else:
-        from omnigraph.client.understood import understood
-
-        with understood():
-            say("\n".join(f"{graph['graph_id']}\t{graph['uri']}" for graph in found["graphs"]))
+        say("\n".join(f"{graph['graph_id']}\t{graph['uri']}" for graph in found["graphs"]))
 
 
 def _configured(profile: str | None, config: str | None) -> str:
     """Return the server of the profile, else that of the operator's defaults."""
-    from omnigraph.cli.scope import PROFILE_VARIABLE, profile_of
+    from omnigraph.client.scope import PROFILE_VARIABLE, profile_of
 
     configuration = settings(config)
     name = profile or os.environ.get(PROFILE_VARIABLE)

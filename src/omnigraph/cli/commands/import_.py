@@ -27,7 +27,7 @@ from omnigraph.cli.sources import STDIN
 from omnigraph.cli.target import Addressed, address_options, require_consent, uri_argument
 
 if TYPE_CHECKING:
-    from omnigraph.graph.graph import Graph
+    from omnigraph.catalog.model import Catalog
     from omnigraph.operations.engine import Engine
     from omnigraph.operations.load.load import LoadInput
 
@@ -89,10 +89,10 @@ def import_(
         print_loaded(loaded, as_json=as_json)
         return
 
-    def inputs(graph: "Graph") -> "Iterator[LoadInput]":
+    def inputs(catalog: "Catalog") -> "Iterator[LoadInput]":
         from omnigraph.operations.load.whole_export import whole_export
 
-        yield whole_export(name, graph.catalog_on(branch, from_), sys.stdin.buffer)
+        yield whole_export(name, catalog, sys.stdin.buffer)
 
     load_and_tell(
         "import",

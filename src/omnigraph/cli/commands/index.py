@@ -8,7 +8,6 @@ import click
 from omnigraph.cli.global_flags import ForwardingGroup
 from omnigraph.cli.options import GraphCommand, ReadCommand, branch_option, json_option
 from omnigraph.cli.printing import print_document, tell
-from omnigraph.cli.progress import working
 from omnigraph.cli.target import Addressed, storage_options, uri_argument
 
 if TYPE_CHECKING:
@@ -31,10 +30,14 @@ def ensure(*, branch: str | None, addressed: Addressed, as_json: bool) -> None:
     """Build the declared indexes that the graph at URI lacks, as one commit."""
     target = addressed.resolve()
     from omnigraph.cli.access import open_for_writing
+    from omnigraph.cli.render.maintenance import table_progress
 
     addressed.announce("index ensure", target)
-    with open_for_writing(target) as graph, working("building indexes", quiet=addressed.quiet):
-        result = graph.ensure_indices(branch=branch)
+    with (
+        open_for_writing(target) as graph,
+        table_progress(quiet=addressed.quiet, as_json=as_json) as progress,
+    ):
+        result = graph.ensure_indices(branch=branch, progress=progress)
     _print_result(result, uri=target.uri, branch=branch, as_json=as_json)
 
 
@@ -62,11 +65,16 @@ def rebuild(*, words: Sequence[str], branch: str | None, addressed: Addressed, a
     """
     positional, names = _graph_and_names(words)
     target = addressed.resolve(positional)
-    from omnigraph.cli.access import open_for_writing
+    from omnigraph.cli.access import graph_is, open_for_rebuild
+    from omnigraph.cli.render.maintenance import table_progress
 
     addressed.announce("index rebuild", target)
-    with open_for_writing(target) as graph, working("building indexes", quiet=addressed.quiet):
-        result = graph.rebuild_index(*names, branch=branch)
+    with (
+        graph_is("first", "index rebuild URI TYPE PROPERTY"),
+        open_for_rebuild(target) as graph,
+        table_progress(quiet=addressed.quiet, as_json=as_json) as progress,
+    ):
+        result = graph.rebuild_index(*names, branch=branch, progress=progress)
     _print_result(result, uri=target.uri, branch=branch, as_json=as_json)
 
 

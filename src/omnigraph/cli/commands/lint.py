@@ -11,7 +11,7 @@ from omnigraph.cli.options import ReadCommand, json_option
 from omnigraph.cli.printing import print_document
 from omnigraph.cli.render.lint import render_report, render_summary
 from omnigraph.cli.sources import read_source, refuse_second_stdin, source_files
-from omnigraph.cli.target import Addressed, storage_options, uri_argument
+from omnigraph.cli.target import Addressed, guarded_storage_options, uri_argument
 from omnigraph.core.errors import BadRequest
 from omnigraph.core.source_errors import ParseError
 
@@ -31,7 +31,7 @@ _QUERY_FILES = frozenset({".gq"})
     metavar="FILE",
     help="A .gq file, a folder of them, or - for standard input; may be repeated.",
 )
-@storage_options
+@guarded_storage_options
 @json_option
 @click.pass_context
 def lint(
@@ -76,7 +76,7 @@ def _of_graph(addressed: Addressed) -> tuple[Catalog, dict[str, str]]:
     from omnigraph.cli.access import open_for_reading
 
     with open_for_reading(target) as graph:
-        return graph.catalog, {"kind": "graph", "uri": target.uri}
+        return graph.catalog_on(None), {"kind": "graph", "uri": target.uri}
 
 
 def _report(catalog: Catalog, path: str, schema_source: dict[str, str]) -> LintReport:

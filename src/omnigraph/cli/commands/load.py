@@ -24,19 +24,17 @@ from omnigraph.cli.options import (
 from omnigraph.cli.printing import print_document, tell
 from omnigraph.cli.served_load import load_served, one_ndjson, refuse_for_server
 from omnigraph.cli.sources import STDIN, refuse_second_stdin
-from omnigraph.cli.target import Addressed, GraphAddress, address_options, require_consent, uri_argument
+from omnigraph.cli.target import Addressed, address_options, require_consent, uri_argument
 from omnigraph.client.answer import Document
+from omnigraph.client.scope import GraphAddress
 
 if TYPE_CHECKING:
-    from omnigraph.graph.graph import Graph
+    from omnigraph.catalog.model import Catalog
     from omnigraph.operations.engine import Engine
     from omnigraph.operations.load.load import LoadInput, LoadMode
     from omnigraph.operations.load.model import LoadKeywords, OnError
 
 MODES = ("append", "merge", "overwrite")
-_REFUSED = {
-    "--embed": "is not in this version: load first, then run omnigraph embed",
-}
 
 from_option = click.option(
     "--from", "from_", metavar="NAME", help="Create a missing branch from this one first."
@@ -51,7 +49,7 @@ engine_option = click.option(
 index_option = click.option("--no-index", is_flag=True, help="Do not build missing indexes afterwards.")
 
 
-@click.command(cls=GraphCommand, refuses=_REFUSED)
+@click.command(cls=GraphCommand)
 @uri_argument
 @click.option(
     "--data",
@@ -95,6 +93,11 @@ index_option = click.option("--no-index", is_flag=True, help="Do not build missi
     is_flag=True,
     help="Refuse an upsert that would clear properties of existing rows because the input lacks them.",
 )
+@click.option(
+    "--embed",
+    is_flag=True,
+    help="Make missing vectors of @embed properties from their texts, in the same commit.",
+)
 @index_option
 @message_option
 @retry_option
@@ -115,6 +118,7 @@ def load(
     on_error: str,
     rejects: Path | None,
     strict_columns: bool,
+    embed: bool,
     no_index: bool,
     message: str | None,
     retry: int | None,
@@ -147,6 +151,7 @@ def load(
                 "--on-error": None if on_error == "fail" else on_error,
                 "--rejects": rejects,
                 "--strict-columns": strict_columns,
+                "--embed": embed,
                 "--retry": retry,
             }
         )
@@ -158,10 +163,9 @@ def load(
         print_loaded(loaded, as_json=as_json)
         return
 
-    def inputs(graph: "Graph") -> "Iterator[LoadInput]":
+    def inputs(catalog: "Catalog") -> "Iterator[LoadInput]":
         from omnigraph.operations.load.inputs import read_inputs
 
-        catalog = graph.catalog_on(branch, from_)
         return read_inputs(names, catalog, sys.stdin.buffer, mapping=mapping, rejects=rejects)
 
     load_and_tell(
@@ -182,13 +186,14 @@ def load(
         on_error=cast("OnError", on_error),
         rejects=rejects,
         strict_columns=strict_columns,
+        embed=embed,
         retry=retry,
     )
 
 
 def load_and_tell(
     command: str,
-    inputs: "Callable[[Graph], Iterable[LoadInput]]",
+    inputs: "Callable[[Catalog], Iterable[LoadInput]]",
     mode: "LoadMode",
     *,
     addressed: Addressed,
@@ -196,7 +201,7 @@ def load_and_tell(
     as_json: bool,
     **keywords: "Unpack[LoadKeywords]",
 ) -> None:
-    """Load what `inputs` finds for the opened graph, show progress, and print what was done."""
+    """Load what `inputs` finds for the types of the graph, show progress, and print what was done."""
     let_pandas_in()
     from omnigraph.cli.access import open_for_writing
     from omnigraph.cli.render.writes import render_rejected
@@ -206,7 +211,7 @@ def load_and_tell(
         addressed.announce(command, target)
         graph = held.enter_context(open_for_writing(target))
         keywords["progress"] = held.enter_context(load_progress(quiet=addressed.quiet, as_json=as_json))
-        result = graph.load(inputs(graph), mode, **keywords)
+        result = graph.load(inputs, mode, **keywords)
     if result.rejected_rows:
         tell(render_rejected(result))
     print_loaded(load_document(result, target.uri, keywords.get("actor")), as_json=as_json)

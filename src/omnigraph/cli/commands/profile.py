@@ -51,7 +51,7 @@ def list_profiles(*, as_json: bool) -> None:
 @json_option
 def show(*, name: str | None, as_json: bool) -> None:
     """Show the profile NAME, or the one of $OMNIGRAPH_PROFILE."""
-    from omnigraph.cli.scope import PROFILE_VARIABLE, profile_of
+    from omnigraph.client.scope import PROFILE_VARIABLE, profile_of
 
     chosen = name or os.environ.get(PROFILE_VARIABLE)
     if not chosen:
@@ -74,7 +74,7 @@ def show(*, name: str | None, as_json: bool) -> None:
 
 
 def _row(found: "Profile") -> Document:
-    from omnigraph.cli.scope import PROFILE_VARIABLE
+    from omnigraph.client.scope import PROFILE_VARIABLE
 
     bindings = [f"{kind} {target}" for kind, target in found.bindings]
     is_single = len(found.bindings) == 1
@@ -92,7 +92,7 @@ def _row(found: "Profile") -> Document:
 
 def _endpoint(found: "Profile", configuration: "Configuration") -> str | None:
     """Return where a profile leads: the address of a graph, a server or a store."""
-    from omnigraph.cli.scope import server_address
+    from omnigraph.client.scope import server_address
     from omnigraph.core.graph_id import check_graph_id
 
     kind, target = found.binding

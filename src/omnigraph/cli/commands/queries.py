@@ -10,7 +10,8 @@ from omnigraph.cli.exit_codes import EXIT_FAILURE
 from omnigraph.cli.global_flags import ForwardingGroup
 from omnigraph.cli.options import Decorated, ReadCommand, json_option
 from omnigraph.cli.printing import print_document, print_lines
-from omnigraph.cli.target import Addressed, GraphAddress, address_options, storage_options, uri_argument
+from omnigraph.cli.target import Addressed, address_options, guarded_storage_options, uri_argument
+from omnigraph.client.scope import GraphAddress
 from omnigraph.core.errors import BadRequest
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def list_(*, place: Path | None, addressed: Addressed, as_json: bool) -> None:
 @queries.command(cls=ReadCommand)
 @uri_argument
 @_queries_option(required=True)
-@storage_options
+@guarded_storage_options
 @json_option
 @click.pass_context
 def validate(ctx: click.Context, *, place: Path, addressed: Addressed, as_json: bool) -> None:
@@ -76,7 +77,7 @@ def validate(ctx: click.Context, *, place: Path, addressed: Addressed, as_json: 
 
     found = _registry(place)
     with open_for_reading(target) as graph:
-        check = found.check(graph.catalog)
+        check = found.check(graph.catalog_on(None))
     if as_json:
         print_document(registry_check_document(check))
     else:
@@ -92,6 +93,10 @@ def _listed(place: Path | None, addressed: Addressed) -> "tuple[list[Document], 
         click.UsageError: queries and a graph are given.
         BadRequest: neither queries nor a server is given, and there is no project file that declares queries.
     """
+    if addressed.policy is not None:
+        raise click.UsageError(
+            "--policy decides about a graph that is opened, and a list of queries opens none"
+        )
     if place is not None:
         addressed.refuse("--queries names the stored queries: leave the graph out")
         return _of_registry(_registry(place))

@@ -45,7 +45,7 @@ def repair(
 
     Without --to it lists the tables that something other than Omnigraph has committed to, with the rows that
     this adds, changes and removes, and the rules of the schema that they break. Nothing is changed unless
-    --confirm is given. The exit code is 1 if a table was refused.
+    --confirm is given, which also settles what a dead writer left. The exit code is 1 if a table was refused.
 
     With --to it goes back to an older VERSION, after listing what that gives up. First try to put the damaged
     file back: then nothing is lost. Nothing is deleted here either: what is given up stays where it is, and a
@@ -78,14 +78,15 @@ def _repair_drift(
 ) -> bool:
     """List, or publish, what others committed; return whether something was refused."""
     target = addressed.resolve()
-    from omnigraph.cli.access import open_unhealed
-    from omnigraph.cli.progress import working
+    from omnigraph.cli.access import open_for_writing, open_unhealed
     from omnigraph.cli.render.drift import render_drift
+    from omnigraph.cli.render.maintenance import table_progress
     from omnigraph.wire.documents import drift_document
 
     addressed.announce("repair", target)
-    with open_unhealed(target) as graph, working("comparing tables", quiet=addressed.quiet):
-        result = graph.repair(confirm=confirm, force=force, branch=branch)
+    opened = open_for_writing if confirm else open_unhealed
+    with opened(target) as graph, table_progress(quiet=addressed.quiet, as_json=as_json) as progress:
+        result = graph.repair(confirm=confirm, force=force, branch=branch, progress=progress)
     if as_json:
         print_document(drift_document(result, uri=target.uri))
     else:

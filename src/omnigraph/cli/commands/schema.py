@@ -22,7 +22,7 @@ from omnigraph.cli.options import (
 from omnigraph.cli.printing import print_data, print_document, tell
 from omnigraph.cli.render.migration import render_apply, render_plan
 from omnigraph.cli.sources import read_source, refuse_second_stdin
-from omnigraph.cli.target import Addressed, address_options, storage_options, uri_argument
+from omnigraph.cli.target import Addressed, address_options, guarded_storage_options, uri_argument
 from omnigraph.core.diagnostics import render
 from omnigraph.core.span import Source
 from omnigraph.wire.documents import schema_plan_document
@@ -73,7 +73,7 @@ def show(*, branch: str | None, addressed: Addressed, as_json: bool) -> None:
 @_schema_option
 @branch_option
 @_loss_option
-@storage_options
+@guarded_storage_options
 @json_option
 def plan(
     *,

@@ -42,7 +42,17 @@ _NOT_YET = {"OMNIGRAPH_CLUSTER": "serving a cluster is not in this version"}
 @click.option(
     "--unauthenticated",
     is_flag=True,
-    help="Serve without tokens: whoever reaches the address may do everything.",
+    help="Serve without tokens: whoever reaches the address may do everything but list its graphs.",
+)
+@click.option(
+    "--require-all-graphs",
+    is_flag=True,
+    help="Do not start if a graph does not open; without it, the others of a project file are served.",
+)
+@click.option(
+    "--default-graph",
+    metavar="NAME",
+    help="Of several graphs, the one whose routes also exist without /graphs/NAME in front of them.",
 )
 @click.option(
     "--queries",
@@ -66,6 +76,8 @@ def server(
     target: str | None,
     bind: str | None,
     unauthenticated: bool,
+    require_all_graphs: bool,
+    default_graph: str | None,
     queries_place: Path | None,
     workers: int | None,
 ) -> None:
@@ -82,7 +94,9 @@ def server(
     from omnigraph.server.log import begin_log
 
     begin_log()
-    settings = GivenServer(uri, config, target, bind, queries_place, unauthenticated).settings()
+    settings = GivenServer(
+        uri, config, target, bind, queries_place, unauthenticated, default_graph, require_all_graphs
+    ).settings()
     if workers is None:
         from omnigraph.server.serve import serve
 

@@ -6,7 +6,7 @@ import click
 
 from omnigraph.cli.exit_codes import EXIT_FAILURE
 from omnigraph.cli.options import GraphCommand, actor_option, branch_option
-from omnigraph.cli.target import Addressed, storage_options, uri_argument
+from omnigraph.cli.target import Addressed, guarded_storage_options, uri_argument
 
 _NO_DOCUMENT = r"is not for a session: \format jsonl and \format json print rows as JSON"
 
@@ -16,7 +16,7 @@ _NO_DOCUMENT = r"is not for a session: \format jsonl and \format json print rows
 @click.option("--read-only", is_flag=True, help="Open the graph for reading: mutations are refused.")
 @branch_option
 @actor_option
-@storage_options
+@guarded_storage_options
 @click.pass_context
 def shell(
     ctx: click.Context, *, read_only: bool, branch: str | None, actor: str | None, addressed: Addressed
@@ -30,7 +30,8 @@ def shell(
     from omnigraph.cli.access import open_for_reading, open_for_writing
     from omnigraph.cli.shell.session import Session
 
-    with open_for_reading(target) if read_only else open_for_writing(target) as graph:
+    with open_for_reading(target) if read_only else open_for_writing(target) as opened:
+        graph = opened if actor is None else opened.acting_as(actor)
         session = Session(graph, actor, graph.snapshot(branch).branch or "main")
         if sys.stdin.isatty() and sys.stdout.isatty():
             from omnigraph.cli.shell.prompt import run_prompt

@@ -27,12 +27,14 @@ def verify(
     what mends it, and the exit code is 1.
     """
     target = addressed.resolve()
-    from omnigraph.cli.render.verify import render_verify, verify_progress
+    from omnigraph.cli.render.maintenance import table_progress
+    from omnigraph.cli.render.verify import render_verify
     from omnigraph.operations.verify.verify import verify_place
     from omnigraph.wire.documents import verify_document
 
     addressed.announce("verify", target)
-    with verify_progress(quiet=addressed.quiet) as progress:
+    waiting = "looking for files"
+    with table_progress(quiet=addressed.quiet, as_json=as_json, waiting=waiting) as progress:
         report = verify_place(target.uri, branch=branch, deep=deep, progress=progress)
     if as_json:
         print_document(verify_document(report, uri=target.uri))

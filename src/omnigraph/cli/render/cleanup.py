@@ -1,17 +1,7 @@
-"""A cleanup as text, and its progress."""
-
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+"""A cleanup as text."""
 
 from omnigraph.cli.render.columns import columns, count, size_of
-from omnigraph.operations.cleanup.model import (
-    CleanupCallback,
-    CleanupProgress,
-    CleanupResult,
-    CleanupRow,
-    silent,
-)
+from omnigraph.operations.cleanup.model import CleanupResult, CleanupRow
 
 
 def render_cleanup(result: CleanupResult) -> str:
@@ -25,29 +15,6 @@ def render_cleanup(result: CleanupResult) -> str:
     else:
         lines.append(f"removed {versions}, {size}")
     return "\n".join(lines)
-
-
-@contextmanager
-def cleanup_progress(*, quiet: bool) -> Iterator[CleanupCallback]:
-    """Yield the callback for the progress of a cleanup: a bar on a terminal, nothing elsewhere."""
-    if quiet or not sys.stderr.isatty():
-        yield silent
-        return
-    from rich.console import Console
-    from rich.progress import Progress as Bars
-
-    with Bars(console=Console(stderr=True), transient=True) as bars:
-        bar = bars.add_task("looking for what stays", total=None)
-
-        def show(progress: CleanupProgress) -> None:
-            bars.update(
-                bar,
-                description=progress.table_key,
-                total=progress.tables_total,
-                completed=progress.tables_done,
-            )
-
-        yield show
 
 
 def _cells(row: CleanupRow) -> list[str]:

@@ -37,7 +37,7 @@ def render_quarantined(found: Sequence[Quarantined]) -> str:
     rows = [
         [
             part.quarantine_id,
-            moment(part.created_at),
+            moment(part.created_at_micros),
             versions.dataset,
             ", ".join(map(str, versions.versions)),
             part.obstacle or "can be put back",

@@ -112,7 +112,8 @@ def _recovery(record: "RecoveryRecord") -> Iterator[str]:
     author = f" by {on_one_line(record.recovery_for_actor)}" if record.recovery_for_actor else ""
     commit = f", commit {record.graph_commit_id}" if record.graph_commit_id else ""
     kind = click.style(record.recovery_kind.wire, bold=True)
-    yield f"{moment(record.created_at)}  {kind}{writer}{author}, {count(len(record.outcomes), 'table')}"
+    at = moment(record.created_at_micros)
+    yield f"{at}  {kind}{writer}{author}, {count(len(record.outcomes), 'table')}"
     yield f"  operation {record.operation_id}{commit}"
     for found in record.outcomes:
         yield f"  {found.table_key}: version {found.from_version} to {found.to_version}"

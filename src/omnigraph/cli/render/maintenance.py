@@ -26,10 +26,13 @@ def render_optimize(result: OptimizeResult, branch: str | None) -> str:
 
 
 @contextmanager
-def table_progress(*, quiet: bool, as_json: bool) -> Iterator[TableProgressCallback]:
-    """Yield the callback for the progress of maintenance.
+def table_progress(
+    *, quiet: bool, as_json: bool, waiting: str = "looking at tables"
+) -> Iterator[TableProgressCallback]:
+    """Yield the callback for the progress of work on tables.
 
     A bar on a terminal, an event per line for machines, a line per table in a pipe, nothing if quiet.
+    `waiting` is said until the first table is begun.
     """
     if quiet:
         yield unseen
@@ -47,14 +50,14 @@ def table_progress(*, quiet: bool, as_json: bool) -> Iterator[TableProgressCallb
             TextColumn("{task.fields[left]}"),
         )
         with Progress(*shown, console=Console(stderr=True), transient=True) as bars:
-            bar = bars.add_task("looking at tables", total=None, left="")
+            bar = bars.add_task(waiting, total=None, left="")
 
             def show(progress: TableProgress) -> None:
                 bars.update(
                     bar,
-                    description=progress.table_key,
-                    total=progress.rows_total,
-                    completed=progress.rows_done,
+                    description=_label(progress),
+                    total=progress.units_total,
+                    completed=progress.units_done,
                     left=describe(progress),
                 )
 
@@ -62,7 +65,7 @@ def table_progress(*, quiet: bool, as_json: bool) -> Iterator[TableProgressCallb
 
 
 def describe(progress: TableProgress) -> str:
-    """Return how far maintenance has come, in a few words."""
+    """Return how far the work has come, in a few words."""
     done = f"{progress.tables_done} of {count(progress.tables_total, 'table')}"
     if progress.remaining_s is None or progress.tables_done == progress.tables_total:
         return done
@@ -74,12 +77,13 @@ def progress_document(progress: TableProgress) -> dict[str, object]:
     left = progress.remaining_s
     return {
         "operation": progress.operation,
+        **({} if progress.stage is None else {"stage": progress.stage}),
         "table_key": progress.table_key,
         "done": progress.is_done,
         "tables_done": progress.tables_done,
         "tables_total": progress.tables_total,
-        "rows_done": progress.rows_done,
-        "rows_total": progress.rows_total,
+        f"{progress.unit}_done": progress.units_done,
+        f"{progress.unit}_total": progress.units_total,
         "seconds": round(progress.seconds, 3),
         "seconds_left": None if left is None else round(left, 1),
     }
@@ -91,7 +95,12 @@ def _print_event(progress: TableProgress) -> None:
 
 def _print_line(progress: TableProgress) -> None:
     if progress.is_done:
-        click.echo(f"{progress.table_key:<24}{describe(progress)}", err=True)
+        click.echo(f"{_label(progress):<23} {describe(progress)}", err=True)
+
+
+def _label(progress: TableProgress) -> str:
+    """Return the table at hand, and what is done with it where that is not all."""
+    return progress.table_key if progress.stage is None else f"{progress.table_key}, {progress.stage}"
 
 
 def _remark(table: OptimizedTable, branch: str | None) -> str:

@@ -64,6 +64,7 @@ def _step(step: Document) -> str:
             return f"rename {kind} {step['from']} to {step['to']}"
         case "add_property":
             given = f" with default {_json(step['default'])}" if "default" in step else ""
+            given += f" with references below {', '.join(step['external'])}" if "external" in step else ""
             return f"add {kind} property {owner}: {_type(step['property_type'])}{given}"
         case "rename_property":
             return f"rename {kind} property {step['type_name']}.{step['from']} to {step['to']}"
@@ -80,6 +81,10 @@ def _step(step: Document) -> str:
         case "change_default":
             change = f"from {_default(step['from'])} to {_default(step['to'])}"
             return f"change default of {kind} property {owner} {change}"
+        case "change_external":
+            named = [f"add {base}" for base in step["added_bases"]]
+            named += [f"remove {base}" for base in step["removed_bases"]]
+            return f"change bases of references of {kind} property {owner}: {', '.join(named)}"
         case "update_type_metadata":
             return f"update annotations of {kind} {step['name']}: {_notes(step['annotations'])}"
         case "update_property_metadata":

@@ -29,7 +29,7 @@ def _head(found: "GraphStatus", uri: str) -> Iterator[str]:
     branches = count(found.branches, "branch", "branches")
     yield _named("graph", f"{on_one_line(uri)}, {branches}, {size_of(found.bytes)}")
     yield _named("branch", f"{branch_name(found.branch)} at version {head.manifest_version}")
-    yield _named("head", f"{head.graph_commit_id}{actor}, {moment(head.created_at)}")
+    yield _named("head", f"{head.graph_commit_id}{actor}, {moment(head.created_at_micros)}")
     if head.message is not None:
         first, *more = head.message.splitlines() or [""]
         yield _INDENT + on_one_line(first) + (" …" if more else "")
@@ -51,7 +51,7 @@ def _pending(write: "PendingWrite") -> str:
             became = "its writer died; the next write or open settles it"
         case None:
             became = "whether its writer is at work is not known to a reader"
-    return f"{what}, {moment(write.started_at)}: {became}"
+    return f"{what}, {moment(write.started_at_micros)}: {became}"
 
 
 def _tables(found: "GraphStatus") -> str:

@@ -1,8 +1,6 @@
-"""A verification as text, and its progress."""
+"""A verification as text."""
 
-import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from itertools import groupby
 
 from omnigraph.cli.load_progress import size_text
@@ -12,10 +10,8 @@ from omnigraph.operations.verify.report import (
     FileReport,
     FileStatus,
     FindingKind,
-    Progress,
     UnreferencedFile,
     VerifyFinding,
-    VerifyProgress,
     VerifyReport,
 )
 
@@ -51,13 +47,14 @@ def _lines(report: VerifyReport) -> Iterator[str]:
 
 
 def _group(kind: FindingKind, found: Sequence[VerifyFinding], report: VerifyReport) -> Iterator[str]:
-    """Yield the findings of one kind, and once what they mean and what mends them."""
+    """Yield the findings of one kind, what they mean, and what mends them: each once."""
     if kind is FindingKind.FILE:
         yield columns(["file", "status", "length", "found"], [_row(file) for file in report.damaged])
     else:
         yield from (on_one_line(f"{finding.where}: {finding.what}") for finding in found)
     yield f"  means: {found[0].meaning}"
-    yield f"  way out: {found[0].remedy}"
+    for remedy in dict.fromkeys(finding.remedy for finding in found):
+        yield f"  way out: {on_one_line(remedy)}"
 
 
 def _unreferenced(files: Sequence[UnreferencedFile]) -> Iterator[str]:
@@ -69,34 +66,6 @@ def _unreferenced(files: Sequence[UnreferencedFile]) -> Iterator[str]:
         yield f"  {file.path}  {size_text(file.length)}"
     if len(files) > UNREFERENCED_SHOWN:
         yield f"  and {len(files) - UNREFERENCED_SHOWN} more, which --json lists"
-
-
-@contextmanager
-def verify_progress(*, quiet: bool) -> Iterator[Progress]:
-    """Yield the callback for the progress of a verification: bars on a terminal, nothing elsewhere."""
-    if quiet or not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, TaskID, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bars
-
-    line = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[at]}"),
-    )
-    with Bars(*line, console=Console(stderr=True), transient=True) as bars:
-        stages: dict[str, TaskID] = {}
-
-        def show(progress: VerifyProgress) -> None:
-            if progress.stage not in stages:
-                stages[progress.stage] = bars.add_task(progress.stage, total=None, at="")
-            at = on_one_line(progress.at)
-            bars.update(stages[progress.stage], total=progress.total, completed=progress.done, at=at)
-
-        yield show
 
 
 def _row(file: FileReport) -> list[str]:

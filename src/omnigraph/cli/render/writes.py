@@ -38,6 +38,8 @@ def render_load(loaded: Document) -> str:
         title = f"{total} would be loaded into {branch} ({loaded['mode']}); nothing was written"
     table = columns(["table", "rows"], [[key, str(rows)] for key, rows in tables], numbers=frozenset({1}))
     lines = [title, "", table]
+    if loaded.get("vectors"):
+        lines += ["", f"{count(loaded['vectors'], 'vector')} made from texts"]
     if loaded["branch_created"]:
         lines.insert(0, f"created branch {branch} from {loaded['base_branch']}")
     if commit is not None:

@@ -49,6 +49,7 @@ Type a query, and Enter runs it when it is complete; an empty line ends it anywa
 """
 COMMANDS = ("at", "branch", "describe", "explain", "format", "help", "params", "queries", "quit", "schema")
 FORMATS = (*LINES, "json")
+WORDS_TO_LEAVE = frozenset({"exit", "quit", "q", "bye"})  # what other shells are left with
 
 
 class Quit(Exception):
@@ -135,7 +136,8 @@ class Session:
         given = self.kept.get(name)
         if given is None:
             known = f": {', '.join(sorted(self.kept))}" if self.kept else ""
-            raise BadRequest(f"no query '{name}' is kept in this session{known}")
+            meant = "; \\quit ends the session" if name in WORDS_TO_LEAVE else ""
+            raise BadRequest(f"no query '{name}' is kept in this session{known}{meant}")
         return given, next(query for query in given.queries if query.name.text == name)
 
     # Commands
@@ -178,7 +180,7 @@ class Session:
         if commit:
             moment = snapshot_of(commit)
             assert moment is not None
-            self.at = self.graph.at(moment).snapshot.head.graph_commit_id
+            self.at = self.graph.at(moment).snapshot.commit_id
             yield f"at commit {self.at}: reads see this state"
         else:
             self.at = None

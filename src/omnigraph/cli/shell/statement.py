@@ -3,7 +3,7 @@
 I1  A text that can only be wrong at its end goes on. One that is wrong before it is complete: it is run, and
     the error shown. An empty line ends any text.
 I2  A statement without a head (`match …`, `insert …`) is the body of a query of a fixed name; nothing of the
-    text is changed, and it begins on a line of its own.
+    text is changed, and it begins on a line of its own, which errors count as the first.
 """
 
 from dataclasses import dataclass
@@ -76,7 +76,8 @@ def declared(text: str) -> Declared:
     Raises:
         ParseError: it is not a query.
     """
-    source = Source(_HEAD + text + _TAIL if _is_bare(text) else text)
+    is_bare = _is_bare(text)
+    source = Source(_HEAD + text + _TAIL, first_line=1 - _HEAD.count("\n")) if is_bare else Source(text)
     return Declared(source, parse_queries(source).queries)
 
 
