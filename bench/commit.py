@@ -17,8 +17,8 @@ if __package__ in {None, ""}:
 import omnigraph
 from bench.support.counting import Counter, Sample
 from bench.support.report import cpu_ms, sum_counts, verdict, wall_ms
-from bench.support.seed import seed_commits
 from omnigraph.graph.graph import Graph
+from tests.support.deep_graph import seed_commits
 
 SCHEMA = """\
 node Person { handle: String @key  age: I64? }

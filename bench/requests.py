@@ -1,7 +1,8 @@
 """What a graph in an object store asks of it: requests by kind, the longest chain of them, milliseconds.
 
 Every request goes through a proxy that records it and delays its answer. Of two requests that overlap none
-waited for the other; the chain is the most that did wait. `--trace` lists the requests of one operation.
+waited for the other; the chain is the most that did wait. `--trace` lists the requests of one operation. A
+line ends with what it has more of than its bar.
 """
 
 import argparse
@@ -20,9 +21,9 @@ if __package__ in {None, ""}:
     sys.path[0] = str(Path(__file__).parents[1])  # the folder of this file has a `requests` of its own
 
 import omnigraph
-from bench.support.seed import seed_commits
 from bench.support.store import Asked, asked, object_kind, short_key, store_behind_proxy
 from omnigraph.graph.graph import Graph
+from tests.support.deep_graph import seed_commits
 from tests.support.proxy import KINDS, StoreProxy
 from tests.support.s3 import upload
 
@@ -40,20 +41,79 @@ THREE = (
     "query m($h: String, $a: I64) { insert Person { handle: $h, age: $a } "
     'insert Knows { from: $h, to: "first" } insert Filler { name: $h } }'
 )
+UPDATE = "query m($h: String, $a: I64) { update Person set { age: $a } where handle = $h }"
+DELETE = "query m($h: String, $a: I64) { delete Person where handle = $h }"
 ONE_HOP = (
     "query q($h: String) { match { $p: Person { handle: $h } $p knows $f } return { $f.handle, $f.age } }"
 )
 SEEDED_FROM = 10  # commits that are made one by one before the others are written at once
 COMMITS = {"commit, one table": INSERT, "commit, two tables": PAIR, "commit, three tables": THREE}
+CHANGES = {"update": UPDATE, "delete": DELETE}
+TABLES = 3  # of the graph: two node types and an edge type
 OPERATIONS = (
     "open read-only",
     "first query",
     "warm query",
     "open read-write",
+    "first commit",
     *COMMITS,
+    *CHANGES,
+    "load, one table",
     "branch create",
+    "commit on a branch",
+    "query on a branch",
     "merge 10 + 10",
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """The most that an operation may ask for; nothing is said of what is None."""
+
+    all: int | None = None
+    get: int | None = None
+    list: int | None = None
+    put: int | None = None
+    chain: int | None = None
+    ms: float | None = None  # with 20 ms for each answer
+
+    def missed(self, asked: "Asked", ms: float) -> str:
+        """Say what there is more of."""
+        found = {
+            "all": len(asked.requests),
+            "get": asked.of_kind("GET") + asked.of_kind("HEAD"),
+            "list": asked.of_kind("LIST"),
+            "put": asked.of_kind("PUT"),
+            "chain": asked.chain,
+            "ms": ms,
+        }
+        over = [
+            f"{name} {value:.0f} > {bar}"
+            for name, value in found.items()
+            if (bar := getattr(self, name)) is not None and value > bar
+        ]
+        return f"MISSED {', '.join(over)}" if over else "ok"
+
+
+def commit_bar(tables: int, ms: float | None = None) -> Bar:
+    """Return the bar of a warm commit of so many tables."""
+    return Bar(get=4 + 2 * tables, list=3, put=3 * tables + 6, chain=14, ms=ms)
+
+
+BARS = {
+    "open read-only": Bar(all=8),
+    "first query": Bar(all=25),
+    "warm query": Bar(all=1),
+    "query on a branch": Bar(all=1),
+    "open read-write": Bar(all=min(25, 12 + 2 * TABLES)),
+    "commit, one table": commit_bar(1, 400),
+    "commit, two tables": commit_bar(2),
+    "commit, three tables": commit_bar(3),
+    "commit on a branch": commit_bar(1, 400),
+    "update": commit_bar(1, 400),
+    "delete": commit_bar(1, 400),
+    "load, one table": commit_bar(1),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,11 +222,25 @@ def measure(proxy: StoreProxy, case: Case, options: argparse.Namespace) -> dict[
     opened.pop().close()
     take("open read-write", lambda: opened.append(omnigraph.open(uri)))
     graph = opened[0]
+    take("first commit", _mutation(graph, INSERT, "the first"))
     for name, source in COMMITS.items():
         graph.mutate(source, params={"h": f"{name} warm", "a": 1})
         for number in range(options.commits):
             take(name, _mutation(graph, source, f"{name} {number}"))
+    for name, source in CHANGES.items():
+        graph.mutate(source, params={"h": "commit, one table warm", "a": 2})
+        for number in range(options.commits):
+            take(name, _mutation(graph, source, f"commit, one table {number}"))
+    for number in range(options.commits):
+        take("load, one table", _load(graph, f"l{number}"))
     take("branch create", lambda: graph.create_branch("side"))
+    with graph.branch("side") as side:
+        _mutation(side, INSERT, "on a branch")()  # makes a fork of the table
+        for number in range(options.commits):
+            take("commit on a branch", _mutation(side, INSERT, f"on a branch {number}"))
+        for _ in range(2):  # the second one puts adjacency into the cache
+            ask(side)
+        take("query on a branch", lambda: ask(side))
     proxy.delay_s = 0
     graph.load(_people("s"), "append", branch="side")
     graph.load(_people("m"), "append")
@@ -181,6 +255,10 @@ def _mutation(graph: Graph, source: str, handle: str) -> Callable[[], object]:
     return lambda: graph.mutate(source, params={"h": handle, "a": 1})
 
 
+def _load(graph: Graph, letters: str) -> Callable[[], object]:
+    return lambda: graph.load(_people(letters), "append", index=False)
+
+
 def _people(letter: str) -> bytes:
     lines = (f'{{"type":"Person","data":{{"handle":"{letter}x{number}"}}}}' for number in range(10))
     return "\n".join(lines).encode()
@@ -192,7 +270,8 @@ def _people(letter: str) -> bytes:
 def print_header() -> None:
     """Print the names of the columns."""
     kinds = "".join(f"{kind:>7}" for kind in KINDS)
-    print(f"{'depth':>6} {'unfolded':>8}  {'operation':<20} {'all':>4}{kinds}  {'chain':>5} {'ms':>6}")
+    named = f"{'depth':>6} {'unfolded':>8}  {'operation':<20} {'all':>4}"
+    print(f"{named}{kinds}  {'listed KB':>9} {'chain':>5} {'ms':>6}")
 
 
 def print_samples(case: Case, name: str, samples: list[Asked], *, by_object: bool) -> None:
@@ -200,9 +279,10 @@ def print_samples(case: Case, name: str, samples: list[Asked], *, by_object: boo
     chosen = sorted(samples, key=lambda sample: len(sample.requests))[len(samples) // 2]
     kinds = "".join(f"{chosen.of_kind(kind):7d}" for kind in KINDS)
     ms = median(sample.ms for sample in samples)
+    listed_kb = sum(request.size for request in chosen.requests if request.kind == "LIST") / 1_000
     print(
         f"{case.depth:6d} {case.unfolded:8d}  {name:<20} {len(chosen.requests):4d}{kinds}  "
-        f"{chosen.chain:5d} {ms:6.0f}",
+        f"{listed_kb:9.0f} {chosen.chain:5d} {ms:6.0f}  {BARS.get(name, Bar()).missed(chosen, ms)}",
         flush=True,
     )
     if by_object:

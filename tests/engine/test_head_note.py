@@ -16,9 +16,9 @@ from omnigraph.core.errors import FormatVersionError, StorageError
 from omnigraph.graph.graph import Graph
 from omnigraph.graph.opening import open as open_graph
 from omnigraph.history.coordinator import UNSEEN_MAX, Coordinator
-from omnigraph.history.head_note import HEAD_NOTE, HeadNotes, note_text, read_note
+from omnigraph.history.head_note import HEAD_NOTE, HeadNotes, note_text, read_note, read_recent
 from omnigraph.history.identity import MAIN_BRANCH
-from omnigraph.history.manifest_rows import STAMP_KEY
+from omnigraph.history.manifest_rows import MANIFEST_DIR, STAMP_KEY
 from omnigraph.history.state import ManifestState
 from omnigraph.storage.tables.manifest_table import ManifestTable
 from omnigraph.storage.tables.table import TableStore
@@ -267,7 +267,10 @@ def test_only_a_handle_that_writes_leaves_notes(graph: Graph) -> None:
     state = writer.state()
     writer.close()
     assert read_note(str(adapter.read_text_if_exists(HEAD_NOTE))) is not None
-    assert adapter.read_text(HEAD_NOTE) == note_text(state)
+    text = adapter.read_text(HEAD_NOTE)
+    assert read_note(text) is not None
+    assert text == note_text(state, read_recent(text))
+    assert read_recent(text).keys() == {MANIFEST_DIR}
 
 
 @pytest.mark.case("engine", 443)

@@ -360,7 +360,10 @@ def test_id_and_time_are_minted_once_and_the_parent_is_the_head_found(
         outcome = publisher.publish(move(person, 2), lineage=lineage)
 
     assert outcome.attempts == 3
-    assert (outcome.commit.graph_commit_id, outcome.commit.created_at) == (lineage.graph_commit_id, 4711)
+    assert (outcome.commit.graph_commit_id, outcome.commit.created_at_micros) == (
+        lineage.graph_commit_id,
+        4711,
+    )
     assert outcome.commit.parent_commit_id == rivals.published[-1]
     commits = chain(reopen(publisher.graph))
     assert [commit.graph_commit_id for commit in commits[1:]] == [*rivals.published, lineage.graph_commit_id]

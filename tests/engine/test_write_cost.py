@@ -1,5 +1,6 @@
 """What a write costs: counts, never times."""
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from omnigraph.graph.opening import init
 from omnigraph.graph.opening import open as open_graph
 from omnigraph.history.fold import where_equal
 from tests.engine.counting import Scans, listings
+from tests.support.deep_graph import seed_commits
 from tests.support.engine import PEOPLE, Counts, counts, ndjson, node, people, reopen
 from tests.support.queries import mutation
 from tests.support.seam import internals
@@ -83,6 +85,7 @@ def test_each_further_attempt_scans_once_and_only_what_is_new(
     assert all(read == 1 < whole for made in attempts[1:] for read, whole in made)
 
 
+@pytest.mark.case("engine", 142)
 def test_an_uncontended_write_stays_within_its_budget(warm: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     scans = Scans(monkeypatch)
     insert(warm, 10)
@@ -143,6 +146,11 @@ class Cost:
     lists: int
     commits: int
 
+    @property
+    def total(self) -> int:
+        """All of them together."""
+        return self.reads + self.writes + self.fsyncs + self.lists
+
 
 def period(graph: Graph, number: int) -> tuple[Cost, int]:
     """Return what one whole round of the manifest's upkeep costs, and the next free number.
@@ -175,9 +183,13 @@ def _deepen(root: Path, first: int, last: int) -> None:
             insert(graph, number)
 
 
-def _assert_flat(root: Path, depths: Sequence[int]) -> None:
+def _new_graph(root: Path) -> None:
     with init(root, PEOPLE, durability="process") as graph:
         graph.load(ndjson([node("Person", name="zoe")]), "append")
+
+
+def _assert_flat(root: Path, depths: Sequence[int]) -> None:
+    _new_graph(root)
     spent, number = [], 0
     for depth in depths:
         _deepen(root, number, depth)
@@ -187,8 +199,7 @@ def _assert_flat(root: Path, depths: Sequence[int]) -> None:
     # One look for sidecars per write; what upkeep lists besides are the folders of its new index segments.
     assert all(costs.lists - costs.commits <= 8 for costs in spent), spent
     assert {costs.commits for costs in spent} == {UPKEEP_INTERVAL}
-    found = [costs.reads + costs.writes + costs.fsyncs + costs.lists for costs in spent]
-    assert max(found) <= min(found) * 1.02, (depths, spent)
+    assert max(costs.total for costs in spent) <= min(costs.total for costs in spent) * 1.02, (depths, spent)
 
 
 def test_a_round_of_upkeep_costs_the_same_at_depth_10_and_140(tmp_path: Path) -> None:
@@ -198,6 +209,28 @@ def test_a_round_of_upkeep_costs_the_same_at_depth_10_and_140(tmp_path: Path) ->
 @pytest.mark.slow
 def test_a_round_of_upkeep_costs_the_same_at_depth_10_and_1000(tmp_path: Path) -> None:
     _assert_flat(tmp_path / "graph", [10, 1_000])
+
+
+@pytest.mark.slow
+@pytest.mark.case("engine", 142)
+def test_a_round_of_upkeep_costs_the_same_at_any_depth(tmp_path: Path) -> None:
+    """The tables are the same at every depth, so that nothing but the number of commits can cost more."""
+    _new_graph(tmp_path / "10")
+    _deepen(tmp_path / "10", 0, 7)  # and the genesis, the load, its indexes
+    for depth in (5_000, 100_000):
+        shutil.copytree(tmp_path / "10", tmp_path / str(depth))
+        deeper = reopen(tmp_path / str(depth))
+        seed_commits(deeper, "node:Person", depth - len(internals(deeper).state().commits))
+
+    spent = []
+    for depth in (10, 5_000, 100_000):
+        with open_graph(tmp_path / str(depth), durability="full") as graph:
+            assert len(internals(graph).state().commits) == depth
+            spent.append(period(graph, depth)[0])
+
+    assert {costs.commits for costs in spent} == {UPKEEP_INTERVAL}
+    assert len({(costs.writes, costs.fsyncs, costs.lists) for costs in spent}) == 1, spent
+    assert max(costs.total for costs in spent) <= min(costs.total for costs in spent) * 1.02, spent
 
 
 def test_an_update_by_key_looks_the_row_up(tmp_path: Path) -> None:

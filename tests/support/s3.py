@@ -18,6 +18,7 @@ from werkzeug.serving import make_server
 import omnigraph
 from omnigraph.storage.control.uri import GraphRoot
 from tests.support.protocol import BEFORE, SCHEMA, records
+from tests.support.store_listing import with_quick_listings
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -46,7 +47,7 @@ def store_application() -> "WSGIApplication":
 
     The server's own application looks through all the services there are at each request.
     """
-    store, switches = create_backend_app("s3"), create_backend_app("moto_api")
+    store, switches = with_quick_listings(create_backend_app("s3"), _store()), create_backend_app("moto_api")
 
     def dispatch(environ: "WSGIEnvironment", respond: "StartResponse") -> Iterable[bytes]:
         chosen = switches if environ["PATH_INFO"].startswith("/moto-api") else store

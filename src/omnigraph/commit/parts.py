@@ -4,6 +4,9 @@
 sidecars belong to commits that may or may not be on the disk; others wait for the restore that only a
 read-write open makes. Every other one is settled by another process, or by the next sweep.
 
+`recorded` is what manifests record about files, by their paths: of those that this process published last,
+and of those that it had to look up. Upkeep compares files with it.
+
 Queues say who in this process may write what, and in which order locks are taken:
 
 W1  The order is always: schema gate, branch gates, table queues, table locks (`table_locks.py`), writer lock,
@@ -26,6 +29,7 @@ from typing import TYPE_CHECKING
 from omnigraph.core.clock import now_micros
 from omnigraph.core.errors import RecoveryRequired
 from omnigraph.core.ids import new_ulid
+from omnigraph.core.recent import Recent
 from omnigraph.history.branches import Branches
 from omnigraph.history.coordinator import Coordinator
 from omnigraph.history.fold import TableEntry
@@ -35,7 +39,7 @@ from omnigraph.storage.control.lease import boot_identity
 from omnigraph.storage.control.object_store import StorageAdapter
 from omnigraph.storage.control.uri import GraphRoot
 from omnigraph.storage.control.writers import Writer
-from omnigraph.storage.files.sums import NO_SUMS, Summer
+from omnigraph.storage.files.sums import NO_SUMS, FileSum, Summer
 from omnigraph.storage.tables.audit_table import AuditTable
 from omnigraph.storage.tables.handle import SnapshotHandle, TableAddress
 from omnigraph.storage.tables.pinned import PinnedTable
@@ -51,6 +55,7 @@ QueueKey = tuple[str, str]  # table key and name of the branch
 _managers: "weakref.WeakValueDictionary[str, WriteQueueManager]" = weakref.WeakValueDictionary()
 _managers_lock = threading.Lock()
 
+RECORDED_MAX = 4096  # files: what a few rounds of upkeep fold
 RECOVERIES_DATASET = "_graph_commit_recoveries.lance"
 
 
@@ -170,6 +175,7 @@ class Parts:
     summer: Summer = NO_SUMS
     doubts: Doubts = field(default_factory=Doubts)
     readers: Readers = field(default_factory=Readers)
+    recorded: Recent[str, FileSum] = field(default_factory=lambda: Recent(RECORDED_MAX))
 
     def check_writer(self) -> None:
         """Make sure that others still count this process as a writer; a local disk has locks instead.

@@ -14,8 +14,9 @@ P7  A publish reads only what others have published: its own rows, and the place
 P8  The first attempt builds on what the last publish of this process made, without opening it again, unless
     there is a newer version: in an object store that was seen, and otherwise the update is refused; on a disk
     it is looked for under the publish lock. Every other attempt opens the newest one.
-P9  In an object store a branch is looked for behind the publish as well: on what is left of a deleted one an
-    update lands, and nobody can read it.
+P9  In an object store a branch is looked for behind the publish: on what is left of a deleted one an update
+    lands, and nobody can read it. It is looked for before as well, but in an attempt that builds on what this
+    process published last: the fence that ends a branch refuses that one, and the next attempt looks.
 P10 A branch of an earlier format is migrated before it is published on, under its publish lock.
 """
 
@@ -23,7 +24,7 @@ import random
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
@@ -209,10 +210,12 @@ class ManifestPublisher:
     def _attempt(self, batch: _PublishBatch, attempt: int) -> PublishOutcome:
         branch, ref, lineage = batch.branch, batch.branch.ref, batch.lineage
         with self.turn(branch.name):
-            if not branch.is_main:
-                self._check_branch(branch)  # a deletion takes this lock before its rows go
-            self.supersede_unsynced(ref)
-            handle, opened_at = self._base(branch, attempt)
+            handle = self._own_base(branch, attempt) if self._local_root is None else None  # P9
+            if handle is None:
+                if not branch.is_main:
+                    self._check_branch(branch)  # a deletion takes this lock before its rows go
+                self.supersede_unsynced(ref)
+                handle = self._base(branch, attempt)
             if supported_stamp(handle.schema_metadata) < INTERNAL_SCHEMA_VERSION:
                 handle = self.bring_up(branch)  # P10
             hit("publish.load_state_retryable_contention")
@@ -240,7 +243,7 @@ class ManifestPublisher:
             folded = state.with_rows(table, version=at, fragments=state.fragments)
             folded.snapshot()  # a batch that contradicts itself fails before it is written
             hit("publish.post_open_pre_update")
-            if not self._is_young(opened_at):
+            if not self._is_young(handle.opened_at):
                 raise RowLevelCasContention("the manifest handle grew too old to publish on")
             hit("publish.before_update")
             published, files = self._commit(handle, table, replaced, folded, lineage.graph_commit_id)
@@ -263,13 +266,19 @@ class ManifestPublisher:
         self.make_durable(branch.ref, self._manifest.latest_version(self._coordinator.address(branch.ref)))
         return self._migrate(branch, self._secure)
 
-    def _base(self, branch: BranchIdentity, attempt: int) -> tuple[ManifestHandle, float]:
-        """Return a manifest to publish on, and when it was opened (P8)."""
-        made = self._made.get(branch.ref) if attempt == 1 else None
-        if made is not None and self._is_young(made.opened_at) and self._is_newest(branch, made):
-            return made, made.opened_at
+    def _base(self, branch: BranchIdentity, attempt: int) -> ManifestHandle:
+        """Return a manifest to publish on (P8)."""
+        made = self._own_base(branch, attempt)
+        if made is not None:
+            return made
         opened_at = self._boot_clock()
-        return self._manifest.open_fresh(self._coordinator.address(branch.ref)), opened_at
+        return replace(self._manifest.open_fresh(self._coordinator.address(branch.ref)), opened_at=opened_at)
+
+    def _own_base(self, branch: BranchIdentity, attempt: int) -> ManifestHandle | None:
+        """Return what the last publish of this process made, where an attempt may build on it (P8)."""
+        made = self._made.get(branch.ref) if attempt == 1 else None
+        is_usable = made is not None and self._is_young(made.opened_at) and self._is_newest(branch, made)
+        return made if is_usable else None
 
     def _is_newest(self, branch: BranchIdentity, made: ManifestHandle) -> bool:
         """Return whether no newer version was seen, or on a disk, whether there is none (P8)."""
@@ -439,7 +448,7 @@ class ManifestPublisher:
     def turn(self, branch: str) -> Iterator[None]:
         """Keep every other process on this host from publishing on a branch, and from building on it (P5).
 
-        On an object store one process writes, nothing is taken back, and the compare-and-swap is enough.
+        On an object store nothing that was published is taken back, and the compare-and-swap is enough.
 
         Raises:
             PublishLockHeld: another process does not release the lock.
@@ -453,7 +462,8 @@ class ManifestPublisher:
     def publish_lock(self, branch: str, wait_s: float | None = None) -> Iterator[bool]:
         """Take turns with other writers on this host.
 
-        Yields whether the lock is held. On an object store one process writes, and its threads take turns.
+        Yields whether the lock is held. On an object store only the threads of this process take turns:
+        other processes are met by the compare-and-swap.
         """
         wait_s = self._lock_wait_s if wait_s is None else wait_s
         if self._local_root is None:

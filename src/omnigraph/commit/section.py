@@ -470,12 +470,16 @@ class _Section:
             )
             for commit, result in self.committed
         ]
-        return self.publisher.publish(
+        sums = self.sums()
+        outcome = self.publisher.publish(
             intent.branch,
             [*changes, *intent.pointers, *(intent.schema.manifest_changes if intent.schema else ())],
             intent.expected if expected is None else expected,
-            replace(intent.lineage, sums=self.sums()),
+            replace(intent.lineage, sums=sums),
         )
+        for item in sums:
+            self.parts.recorded.put(item.path, item)
+        return outcome
 
     def sums(self) -> tuple[FileSum, ...]:
         """Return the lengths and checksums of the files that the tables got."""

@@ -12,6 +12,7 @@ J4  A writer that waits looks whether it has lost already, and is told so at onc
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from hashlib import blake2b
 from pathlib import Path
 from urllib.parse import quote
 
@@ -24,8 +25,13 @@ TABLE_LOCK_WAIT_S = 3.0  # a commit section takes 0.03 s; this long means a stop
 
 
 def table_lock_file(branch: str, table_key: str) -> str:
-    """Return the graph-relative name of the file on which the writers of a table on a branch take turns."""
-    return f"{LOCKS_DIR}/table-{quote(branch, safe='')}-{quote(table_key, safe='')}.lock"
+    """Return the graph-relative name of the file on which the writers of a table on a branch take turns.
+
+    A digest stands for the table: a branch and a type may each have a name that fills a file's. If two tables
+    have one digest, their writers wait for each other, and nothing else happens (J2).
+    """
+    digest = blake2b(table_key.encode(), digest_size=8).hexdigest()
+    return f"{LOCKS_DIR}/table-{quote(branch, safe='')}-{digest}.lock"
 
 
 def remove_table_locks(root: Path, branch: str, table_keys: Iterable[str]) -> None:

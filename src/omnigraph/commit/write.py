@@ -45,6 +45,7 @@ from omnigraph.commit.section import (
 )
 from omnigraph.commit.sidecar import WriterKind
 from omnigraph.commit.table_locks import turn_of_tables
+from omnigraph.core.cancellation import begin_effects, take_back_effects
 from omnigraph.core.errors import (
     ConflictError,
     DriftNeedsRepair,
@@ -270,8 +271,12 @@ class Attempt:
             refuse_drift(parts, entry, head, change.branch, has_swept=change.has_swept)
 
     def _newest(self) -> ManifestState:
-        self._confirm_branch()
-        return self._parts.coordinator.state(self._change.branch)
+        _, newest = both(
+            self._confirm_branch,
+            lambda: self._parts.coordinator.state(self._change.branch),
+            at_once=self._parts.local_root is None and not self._change.branch.is_main,
+        )
+        return newest
 
     def _confirm_branch(self) -> None:
         if self._parts.local_root is None:
@@ -331,6 +336,7 @@ class Attempt:
             StorageError: nothing of this write landed.
         """
         parts, change = self._parts, self._change
+        begin_effects()
         lineage = LineageIntent(
             parts.new_id(),
             change.author,
@@ -416,6 +422,7 @@ def _through_the_section(
             case NoEffect(_, error):
                 for item in made:
                     item.take_back(outcome)
+                take_back_effects()
                 raise error
             case Pending(operation_id, error):
                 remark(f"the write is unfinished: the next write or open settles operation {operation_id}")

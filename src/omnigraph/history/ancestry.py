@@ -13,11 +13,12 @@ E6  Commits that a branch gave up are ancestors only of the commits that took th
     commits of the branch. Others may meet in them, though no branch shows them any more.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph.core.errors import InvariantViolation
 from omnigraph.history.fold import descending, where_in, where_not_in
@@ -25,6 +26,8 @@ from omnigraph.history.identity import MAIN
 from omnigraph.history.lineage import Chain, ChainedLog, ChainPlace, Lineage
 from omnigraph.history.manifest_rows import metadata_members
 from omnigraph.history.state import ManifestState
+
+_compute: Any = pc  # the stubs know too little of arrays of text
 
 
 class HistoryUnknown(Exception):
@@ -78,11 +81,9 @@ class Ancestry:
             return None
         found, version = _newest(shared)
         for rows in alone:
-            chain = rows.sort_by("table_version")["metadata"].to_pylist()
-            commits = [metadata_members(text) for text in chain]
-            if any(commit.get("merged_parent_commit_id") is not None for commit in commits):
+            if any(commit.get("merged_parent_commit_id") is not None for commit in _maybe_merges(rows)):
                 return None
-            if commits and commits[0]["parent_commit_id"] != found:
+            if rows.num_rows and _oldest(rows)["parent_commit_id"] != found:
                 return None
         return Ancestor(found, version)
 
@@ -172,6 +173,17 @@ class Ancestry:
 
 def _chained(state: ManifestState) -> ChainedLog:
     return ChainedLog(state.commits, branch=state.branch.name)
+
+
+def _maybe_merges(rows: pa.Table) -> Iterator[dict[str, Any]]:
+    """Yield the metadata of the commits that may be merges; few are decoded, however many there are."""
+    is_one = _compute.match_substring(rows["metadata"], '"merged_parent_commit_id"')
+    yield from map(metadata_members, rows.filter(is_one)["metadata"].to_pylist())
+
+
+def _oldest(rows: pa.Table) -> dict[str, Any]:
+    position = _compute.index(rows["table_version"], _compute.min(rows["table_version"])).as_py()
+    return metadata_members(rows["metadata"][position].as_py())
 
 
 def _newest(rows: pa.Table) -> tuple[str, int]:

@@ -97,8 +97,13 @@ class BranchCopies:
         if root is None:
             return []
         with translated("look for lost branches"):
-            found = [(ref, _control_of(copy)) for ref, copy in self._copies(root)]
-            return [(ref, named) for ref, named in found if named is not None and not (root / named).exists()]
+            found = [(ref, copy, _control_of(copy)) for ref, copy in self._copies(root)]
+            return [
+                (ref, named)
+                for ref, copy, named in found
+                # A deletion ends the copy before it removes the object: one that is under way leaves neither.
+                if named is not None and not (root / named).exists() and copy.exists()
+            ]
 
     @staticmethod
     def place(ref: str) -> str:

@@ -16,6 +16,7 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -28,6 +29,8 @@ from omnigraph.core.errors import (
     StorageError,
 )
 from omnigraph.core.failpoint import hit
+from omnigraph.core.names import branch_name_flaw, encoded_branch_name
+from omnigraph.core.temporal import moment_of_micros
 from omnigraph.core.values import read_json, shown
 from omnigraph.history.branch_copies import BranchCopies
 from omnigraph.history.identity import MAIN, MAIN_BRANCH, BranchIdentity
@@ -37,12 +40,10 @@ from omnigraph.storage.files.version_file import check_ref
 BRANCHES_DIR = "__branches"
 SCHEMA_APPLY_LOCK = "__schema_apply_lock__"  # a control object next to those of branches, never a branch
 RESERVED = frozenset({MAIN, SCHEMA_APPLY_LOCK})
-NAME_BYTES_MAX = 200  # file systems take 255 bytes for a name; the rest is suffixes
 SLUG_MAX = 40
 ENDED = ""  # the text of an ended control object: its length tells it from others in a listing (N4)
 LISTINGS_MAX = 3  # of a folder whose objects vanish while they are read
 FORMAT = 1
-_NOT_PLAIN = re.compile(r"[^a-z0-9._-]")
 _MEMBERS: dict[str, type | tuple[type, ...]] = {
     "format": int,
     "name": str,
@@ -64,9 +65,14 @@ class Branch:
     ref: str
     parent_branch: str | None
     parent_manifest_version: int
-    created_at: int
+    created_at_micros: int
     actor_id: str | None
     ending_version: int | None = None  # of its manifest: if nothing is published on it, the branch ends (N4)
+
+    @property
+    def created_at(self) -> datetime:
+        """When it was created, in UTC."""
+        return moment_of_micros(self.created_at_micros)
 
     @property
     def identity(self) -> BranchIdentity:
@@ -80,7 +86,8 @@ class Branch:
 
     def to_text(self) -> str:
         """Return the text of the control object."""
-        members = {"format": FORMAT} | asdict(self)
+        given = {name.removesuffix("_micros"): value for name, value in asdict(self).items()}
+        members = {"format": FORMAT} | given
         if self.ending_version is None:
             del members["ending_version"]
         return json.dumps(members, ensure_ascii=False)
@@ -107,6 +114,19 @@ def given_name(branch: object) -> str:
     return MAIN if branch is None else trimmed_name(branch)
 
 
+def source_name(branch: object) -> str:
+    """Return the name of the branch that another is made from: as `given_name`, fit to be part of a path.
+
+    Raises:
+        BadRequest: it is no text.
+        BranchNotFound: no branch could have this name.
+    """
+    name = given_name(branch)
+    if name != MAIN and not _is_encodable(name):
+        raise BranchNotFound(name)
+    return name
+
+
 def check_branch_name(name: str) -> str:
     """Return a name for a new branch, without surrounding blanks.
 
@@ -116,21 +136,15 @@ def check_branch_name(name: str) -> str:
     trimmed = trimmed_name(name)
     if trimmed in RESERVED:
         raise BadRequest(f"branch name '{trimmed}' is reserved")
-    if not trimmed:
-        raise BadRequest("a branch name must not be blank")
-    for segment in trimmed.split("/"):
-        is_made_of_them = all(character.isalnum() or character in "._-" for character in segment)
-        if not segment or segment in {".", ".."} or not is_made_of_them:
-            rule = "segments of letters, digits, '.', '-' and '_', with one '/' between two of them"
-            raise BadRequest(f"branch name '{trimmed}' is not allowed: use {rule}")
-    if len(_encode(trimmed)) > NAME_BYTES_MAX:
-        raise BadRequest(f"branch name '{trimmed[:40]}…' has more than {NAME_BYTES_MAX} bytes when encoded")
+    flaw = branch_name_flaw(trimmed)
+    if flaw is not None:
+        raise BadRequest(flaw)
     return trimmed
 
 
 def control_file(name: str) -> str:
     """Return the graph-relative name of the control object of a branch."""
-    return f"{BRANCHES_DIR}/{_encode(name)}.json"
+    return f"{BRANCHES_DIR}/{encoded_branch_name(name)}.json"
 
 
 def mint_ref(branch: str, ulid: str) -> str:
@@ -358,11 +372,8 @@ def _decode(name: str, text: str) -> Branch:
         raise InvariantViolation(f"control object of branch '{name}' names branch '{document['name']}'")
     check_ref(document["ref"], f"control object of branch '{name}'")
     document.pop("writer_epoch", None)  # what builds wrote that knew one writer at a time
+    document["created_at_micros"] = document.pop("created_at")
     return Branch(**document)
-
-
-def _encode(name: str) -> str:
-    return _NOT_PLAIN.sub(lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode()), name)
 
 
 def _is_encodable(name: str) -> bool:

@@ -6,10 +6,12 @@ C2  The metadata of a commit is decoded when that commit is asked for.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import groupby
 
 import pyarrow as pa
 
+from omnigraph.core.temporal import moment_of_micros
 from omnigraph.history.fold import (
     ascending,
     descending,
@@ -33,8 +35,8 @@ MAINTENANCE_ACTOR = "omnigraph:maintenance"
 RECOVERY_ACTOR = "omnigraph:recovery"
 REPAIR_ACTOR = "omnigraph:repair"
 FORCED_REPAIR_ACTOR = "omnigraph:repair:force"
-RESERVED_ACTOR_PREFIX = "omnigraph:"
 OPERATIONS = "operations"  # in the metadata of a commit of several mutations
+MESSAGE_SHOWN = 60  # characters: what a line has room for
 _COLUMNS = ["object_id", "table_version", "table_branch", "metadata"]
 
 
@@ -63,9 +65,29 @@ class GraphCommit:
     parent_commit_id: str | None
     merged_parent_commit_id: str | None
     actor_id: str | None
-    created_at: int
+    created_at_micros: int
     message: str | None
     operations: tuple[CommitOperation, ...] = ()
+
+    @property
+    def created_at(self) -> datetime:
+        """When it was made, in UTC."""
+        return moment_of_micros(self.created_at_micros)
+
+    def __repr__(self) -> str:
+        from omnigraph.core.markup import cut  # late: for people who look at one
+
+        who = "" if self.actor_id is None else f" by {self.actor_id!r}"
+        what = "" if self.message is None else f": {cut(self.message, MESSAGE_SHOWN)!r}"
+        at = f"{branch_name(self.manifest_branch)!r} at {self.manifest_version}"
+        return f"GraphCommit({self.graph_commit_id}, {at}, {self.created_at:%Y-%m-%d %H:%M:%SZ}{who}{what})"
+
+    def _repr_html_(self) -> str:
+        from omnigraph.core.markup import table  # late: for people who look at one
+
+        members = [(name.removesuffix("_micros"), getattr(self, name)) for name in self.__slots__]
+        rows = [(name, self.created_at if name == "created_at" else value) for name, value in members]
+        return table(["graph commit", ""], [row for row in rows if row[1] not in {None, ()}], repr(self))
 
     def is_by(self, actor_id: str | None) -> bool:
         """Return whether an actor asked for this commit, or for one of the operations in it."""
@@ -74,7 +96,7 @@ class GraphCommit:
     @property
     def lineage_key(self) -> tuple[int, int, str]:
         """The place of this commit in the order of all commits (C1)."""
-        return self.manifest_version, self.created_at, self.graph_commit_id
+        return self.manifest_version, self.created_at_micros, self.graph_commit_id
 
 
 # What stands before the first commit of a graph whose history is empty: only one that came from an earlier
@@ -88,7 +110,7 @@ def lineage_row(commit: GraphCommit) -> ManifestRow:
         "parent_commit_id": commit.parent_commit_id,
         "merged_parent_commit_id": commit.merged_parent_commit_id,
         "actor_id": commit.actor_id,
-        "created_at": commit.created_at,
+        "created_at": commit.created_at_micros,
         "message": commit.message,
     }
     branch = branch_name(commit.manifest_branch)
@@ -213,7 +235,7 @@ def _decode(rows: pa.Table, position: int) -> GraphCommit:
         parent_commit_id=metadata.get("parent_commit_id"),
         merged_parent_commit_id=metadata.get("merged_parent_commit_id"),
         actor_id=metadata.get("actor_id"),
-        created_at=metadata["created_at"],
+        created_at_micros=metadata["created_at"],
         message=metadata.get("message"),
         operations=tuple(CommitOperation(**item) for item in metadata.get(OPERATIONS) or ()),
     )

@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from omnigraph import INTERNAL_SCHEMA_VERSION
 from omnigraph.core.damage import GraphDamaged
 from omnigraph.core.errors import StorageError
+from omnigraph.core.together import both
 from omnigraph.history.fold import where_above, where_equal
 from omnigraph.history.head_note import HeadNotes
 from omnigraph.history.identity import MAIN, MAIN_BRANCH, BranchIdentity, TableIdentity
@@ -141,12 +142,23 @@ class Coordinator:
             return warm
         with damage_explained(address, branch.name):
             try:
-                return self.advance(branch, self.manifest.open_fresh(address))
+                return self.advance(branch, self._opened(branch, is_cold=warm is None))
             except StorageError as error:
                 if error.kind != "not_found" or isinstance(error, GraphDamaged):
                     raise
                 # The version was trimmed while it was read: history is in the rows of the newest one (G6).
                 return self.advance(branch, self.manifest.open_fresh(address))
+
+    def _opened(self, branch: BranchIdentity, *, is_cold: bool) -> ManifestHandle:
+        """Open the newest version of a branch; of one that was not looked at yet, read the note meanwhile."""
+        address, notes = self.address(branch.ref), self.notes
+        if not is_cold or notes is None or branch.ref is None:
+            return self.manifest.open_fresh(address)
+        ref = branch.ref
+        handle, _ = both(
+            lambda: self.manifest.open_fresh(address), lambda: notes.read_branch(ref), at_once=True
+        )
+        return handle
 
     def recall(self) -> bool:
         """Read the head note, for the next call of `newest`; false if there is none.
@@ -352,6 +364,11 @@ class Coordinator:
         from omnigraph.history.older_formats import OlderFormats
 
         return OlderFormats(self.root, self.manifest).state(branch, handle, stamp)
+
+    def seen(self, name: str) -> ManifestState | None:
+        """Return the state that was looked at last under a name, which may mean another branch by now."""
+        with self._lock:
+            return self._states.get(name)
 
     def warm(self, branch: BranchIdentity) -> ManifestState | None:
         """Return the state of a branch that was looked at or made last, if any."""

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from omnigraph.core.errors import InvariantViolation
 from omnigraph.core.values import is_text
-from omnigraph.history.identity import TableIdentity, branch_name
+from omnigraph.history.identity import TableIdentity, branch_name, stored_name
 from omnigraph.history.manifest_rows import (
     TABLE,
     TABLE_KINDS,
@@ -65,6 +65,11 @@ class TableEntry:
         Snapshots show it under this name. Inside the engine a ref is called `ref`, as in `pin.ref`.
         """
         return self.pin.ref
+
+    @property
+    def branch(self) -> str | None:
+        """The branch whose write made the pinned version; None is main."""
+        return stored_name(self.pin.branch)
 
     @property
     def row_count(self) -> int:

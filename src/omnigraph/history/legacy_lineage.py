@@ -65,7 +65,7 @@ class LegacyLineage:
                 parent_commit_id=row["parent_commit_id"],
                 merged_parent_commit_id=row["merged_parent_commit_id"],
                 actor_id=actors.get(commit_id),
-                created_at=row["created_at"],
+                created_at_micros=row["created_at"],
                 message=None,
             )
             if commits.setdefault(commit_id, commit) != commit:

@@ -10,8 +10,9 @@ S4  No key is in a manifest twice. Nothing but the state is asked for that: keys
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -68,6 +69,23 @@ class Snapshot:
     def branch(self) -> str | None:
         """The name of the branch; None is main."""
         return stored_name(self.branch_identity.name)
+
+    @property
+    def commit_id(self) -> str:
+        """The newest commit that it shows."""
+        return self.head.graph_commit_id
+
+    @property
+    def tables(self) -> tuple[TableEntry, ...]:
+        """Its tables; `entries` has them by their keys."""
+        return tuple(self.entries.values())
+
+    def __repr__(self) -> str:
+        branch = self.branch_identity.name
+        return f"Snapshot({branch!r} at {self.manifest_version}, {self.head!r}, {tables_line(self.tables)})"
+
+    def _repr_html_(self) -> str:
+        return tables_shown(self.tables, repr(self))
 
     def showing(self, entries: Mapping[str, TableEntry]) -> "Snapshot":
         """Return the same view with some tables at other versions that hold the same rows."""
@@ -195,8 +213,12 @@ class ManifestState:
 
     def schema_texts(self) -> tuple[str, ...]:
         """Return every schema that this branch has accepted, as documents, the oldest first."""
+        return tuple(accepted.text for accepted in self.schemas())
+
+    def schemas(self) -> tuple[AcceptedText, ...]:
+        """Return every schema that this branch has accepted, with its publish, the oldest first."""
         rows = self._rows_of(SCHEMA).select(["published_at", "metadata"]).sort_by("published_at")
-        return tuple(str(text) for text in rows["metadata"].to_pylist())
+        return tuple(AcceptedText(row["metadata"], row["published_at"]) for row in rows.to_pylist())
 
     def with_rows(self, rows: pa.Table, *, version: int, fragments: Mapping[int, str]) -> "ManifestState":
         """Return the state with further rows; those that it already has are skipped (S1, S2)."""
@@ -294,3 +316,36 @@ class ManifestState:
 
     def _rows_of(self, kind: str) -> pa.Table:
         return where_equal(self._table_rows(), "object_type", kind)
+
+
+class CountedTable(Protocol):
+    """What is shown of a table of a state."""
+
+    @property
+    def table_key(self) -> str:
+        """The table."""
+        ...
+
+    @property
+    def version(self) -> int:
+        """Its version."""
+        ...
+
+    @property
+    def row_count(self) -> int:
+        """Its rows."""
+        ...
+
+
+def tables_line(tables: Collection[CountedTable]) -> str:
+    """Return how many tables a state has, and how many rows."""
+    return f"{len(tables)} tables, {sum(table.row_count for table in tables)} rows"
+
+
+def tables_shown(tables: Collection[CountedTable], line: str) -> str:
+    """Return the tables of a state as a notebook shows them, nodes before edges."""
+    from omnigraph.core.markup import table  # late: for people who look at one
+
+    ordered = sorted(tables, key=lambda found: (not found.table_key.startswith("node"), found.table_key))
+    rows = [(found.table_key, found.version, found.row_count) for found in ordered]
+    return table(["table", "version", "rows"], rows, line)

@@ -11,6 +11,7 @@ import atexit
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from omnigraph.commit.trim import trim_manifests
 from omnigraph.commit.write import owns
@@ -21,6 +22,7 @@ from omnigraph.operations.context import OpenGraph
 from omnigraph.operations.layout import lay_out, plan_table
 from omnigraph.operations.optimize import FAILPOINTS
 from omnigraph.operations.upkeep import has_many_uncovered, is_due_on_a_thread, tend
+from omnigraph.storage.tables.layout import names_in_full
 from omnigraph.storage.tables.staged import CommittedTable
 
 SEGMENTS_MAX = 8  # of an index: a lookup asks each of them
@@ -147,4 +149,5 @@ class Maintenance:
                 """Bring the table into its best layout, planned anew under its queue."""
                 return lay_out(graph.parts, plan_table(graph.parts, catalog, entry), operation_id)
 
-            tend(graph, branch.name, entry, planned_anew, FAILPOINTS, waits=True)
+            chosen = partial(names_in_full, builds=bool(work.missing))
+            tend(graph, branch.name, entry, planned_anew, FAILPOINTS, chosen=chosen, waits=True)

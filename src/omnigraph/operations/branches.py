@@ -18,10 +18,9 @@ J7  On an object store a branch ends only if nothing was published on it since t
 What only a change needs is imported where it is used: branches are listed from the shell all the time.
 """
 
-from typing import TYPE_CHECKING
-
 from omnigraph import INTERNAL_SCHEMA_VERSION
 from omnigraph.commit.parts import Parts
+from omnigraph.core.cancellation import begin_effects
 from omnigraph.core.errors import (
     AlreadyExistsError,
     BadRequest,
@@ -34,15 +33,20 @@ from omnigraph.core.errors import (
     StorageError,
 )
 from omnigraph.core.failpoint import hit
-from omnigraph.history.branches import Branch, check_branch_name, control_file, given_name, mint_ref
+from omnigraph.history.branches import (
+    Branch,
+    check_branch_name,
+    control_file,
+    given_name,
+    mint_ref,
+    source_name,
+)
 from omnigraph.history.commits import GraphCommit
 from omnigraph.history.identity import MAIN, stored_name
 from omnigraph.history.state import ManifestState
 from omnigraph.operations.context import OpenGraph
+from omnigraph.policy.request import Action
 from omnigraph.storage.files.version_file import version_file_name
-
-if TYPE_CHECKING:
-    from omnigraph.commit.publish import ManifestPublisher
 
 
 def list_branches(graph: OpenGraph, *, actor: str | None = None) -> list[str]:
@@ -51,7 +55,7 @@ def list_branches(graph: OpenGraph, *, actor: str | None = None) -> list[str]:
     Raises:
         GraphDamaged: a branch that was never deleted is missing.
     """
-    graph.enter(actor, "read", None)
+    graph.enter_whole(actor, Action.READ)
     graph.parts.branches.copies.refuse_lost()
     return graph.parts.branches.names()
 
@@ -71,11 +75,11 @@ def create_branch(
     """
     from omnigraph.commit.reclaim import drop_refs
 
+    graph.enter_target(actor, Action.BRANCH_CREATE, name, source=given_name(from_))
     name = check_branch_name(name)
-    graph.enter(actor, "branch_create", name)
     graph.require_writable()
-    source = given_name(from_)
-    graph.heal()
+    source = source_name(from_)
+    graph.heal_if_due()
     parts = graph.parts
     with parts.queues.schema_gate, parts.queues.branch_gates([source, name]):
         _refuse_schema_apply(parts)
@@ -94,6 +98,7 @@ def create_branch(
             branch = Branch(name, ref, stored_name(source), state.version, parts.clock(), actor)
             address = parts.coordinator.address(branch.ref)
             parts.check_writer()
+            begin_effects()
             parts.refs.create(parts.coordinator.address(state.ref), state.version, branch.ref)
         files = parts.refs.files(address, state.version)
         parts.syncer.sync(files, stage="manifest")
@@ -130,11 +135,11 @@ def delete_branch(
         BranchInUse: another branch was created from it or reads its tables, or a writer is publishing on it.
         BranchMoved: it has commits beyond that head.
     """
-    branch = graph.enter(actor, "branch_delete", name)
+    branch = graph.enter_target(actor, Action.BRANCH_DELETE, name)
     graph.require_writable()
     if branch == MAIN:
         raise BadRequest("branch 'main' cannot be deleted")
-    graph.heal()
+    graph.heal_if_due()
     parts = graph.parts
     with parts.queues.schema_gate, parts.queues.branch_gates([branch]):
         _refuse_schema_apply(parts)
@@ -151,7 +156,7 @@ def delete_branch(
         tables = [] if state is None else [(entry.table_key, branch) for entry in state.tables.entries()]
         with parts.queues.acquire_many(tables):
             parts.check_writer()
-            is_certain = _refuse_use(parts, captured, state)
+            is_certain = _refuse_use(graph, actor, captured, state)
             with graph.publisher.publish_lock(branch) as is_held:
                 captured = parts.branches.require(branch, captured.ref)
                 if state is not None:
@@ -160,12 +165,13 @@ def delete_branch(
                     assert state is not None, "it was read for the comparison"
                     _refuse_newer(state, branch, head, is_alone=is_held)
                 hit("branch_delete.post_look_pre_control")
+                begin_effects()
                 parts.check_writer()
                 _end(parts, captured, state)
             hit("branch_delete.post_control_pre_refs")
             parts.coordinator.forget_branch(branch)
             if state is not None and is_certain:
-                _let_go(parts, graph.publisher, captured, state)
+                _let_go(graph, captured, state)
 
 
 def _exists(parts: Parts, name: str) -> bool:
@@ -245,13 +251,21 @@ def _refuse_newer(state: ManifestState, branch: str, head: GraphCommit, *, is_al
         raise BranchMoved(branch, expected=head.graph_commit_id, actual=state.head.graph_commit_id)
 
 
-def _refuse_use(parts: Parts, branch: Branch, state: ManifestState | None) -> bool:
-    """Refuse to delete what another branch needs; return whether every other one could be checked (J6)."""
+def _refuse_use(graph: OpenGraph, actor: str | None, branch: Branch, state: ManifestState | None) -> bool:
+    """Refuse to delete what another branch needs; return whether every other one could be checked (J6).
+
+    Which one needs it is told to an actor who may know that it is there.
+    """
+    parts = graph.parts
+
+    def told(name: str) -> str:
+        return f"branch '{name}'" if graph.may_know(actor, name) else "a branch that you may not read"
+
     others, unreadable = parts.branches.readable()
     doubts = [(name, error) for name, error in unreadable if name != branch.name]
     for other in others:
         if other.parent_branch == branch.name:
-            raise BranchInUse(branch.name, f"branch '{other.name}' was created from it")
+            raise BranchInUse(branch.name, f"{told(other.name)} was created from it")
         if other.name == branch.name or state is None:
             continue
         try:
@@ -260,10 +274,10 @@ def _refuse_use(parts: Parts, branch: Branch, state: ManifestState | None) -> bo
             doubts.append((other.name, error))
             continue
         if is_needed:
-            raise BranchInUse(branch.name, f"branch '{other.name}' still reads its tables")
+            raise BranchInUse(branch.name, f"{told(other.name)} still reads its tables")
     for name, doubt in doubts:
-        told = f"branch '{name}' cannot be read and may need it: {doubt}"
-        parts.warn(f"storage of the deleted branch '{branch.name}' is left for cleanup: {told}")
+        cause = f"branch '{name}' cannot be read and may need it: {doubt}"
+        parts.warn(f"storage of the deleted branch '{branch.name}' is left for cleanup: {cause}")
     return not doubts
 
 
@@ -277,12 +291,13 @@ def _own_refs(state: ManifestState) -> frozenset[str]:
     return frozenset(ref for _, ref in state.forks_of(state.branch.name))
 
 
-def _let_go(parts: Parts, publisher: "ManifestPublisher", branch: Branch, state: ManifestState) -> None:
+def _let_go(graph: OpenGraph, branch: Branch, state: ManifestState) -> None:
     """Remove what a deleted branch leaves behind; a failure is a warning, and leaves it to cleanup (J2)."""
     from omnigraph.commit.publish import publish_lock_file
     from omnigraph.commit.reclaim import drop_refs
     from omnigraph.commit.table_locks import remove_table_locks
 
+    parts = graph.parts
     try:
         if any(other.parent_branch == branch.name for other in parts.branches.all()):
             parts.warn(f"a branch was created from '{branch.name}' during its deletion: its storage stays")
@@ -291,9 +306,9 @@ def _let_go(parts: Parts, publisher: "ManifestPublisher", branch: Branch, state:
             return  # J3
         if parts.writer is not None:
             parts.check_writer()
-            _refuse_use(parts, branch, state)  # others may have come to need it
+            _refuse_use(graph, None, branch, state)  # others may have come to need it
         root = parts.local_root
-        with publisher.turn(branch.name):  # whoever is publishing on it ends first
+        with graph.publisher.turn(branch.name):  # whoever is publishing on it ends first
             drop_refs(parts, [parts.coordinator.address(branch.ref)])
             if root is not None:  # under the lock: a new branch of the same name may use it
                 (root / publish_lock_file(branch.name)).unlink(missing_ok=True)

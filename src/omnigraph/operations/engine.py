@@ -23,13 +23,13 @@ ENGINES: tuple[Engine, ...] = ("auto", "spark", "local")
 ChosenEngine = Literal["spark", "local"]
 
 
-def check_engine(engine: str) -> None:
+def check_engine(engine: object) -> None:
     """Refuse a word that does not name an engine.
 
     Raises:
         BadRequest: it does not.
     """
-    if engine not in ENGINES:
+    if not isinstance(engine, str) or engine not in ENGINES:
         raise BadRequest(f"engine {shown(engine)} is not one of {', '.join(ENGINES)}")
 
 

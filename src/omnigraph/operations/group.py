@@ -19,6 +19,7 @@ from omnigraph.catalog.model import Catalog
 from omnigraph.commit.finalize import WriteRequest, finalize
 from omnigraph.commit.outcome import NoEffect
 from omnigraph.commit.sidecar import WriterKind
+from omnigraph.core.cancellation import take_back_effects
 from omnigraph.core.clock import boot_clock
 from omnigraph.core.errors import (
     ExpectedVersionMismatch,
@@ -221,6 +222,7 @@ class WriteGroup:
     def hand_over(self) -> None:
         """Keep the members from leaving: from here on a durable record may name what they write."""
         if not self._graph.turns.seal(self._along):
+            take_back_effects()  # the leader may leave, too
             raise _SomebodyLeft
         self._is_out = True
 

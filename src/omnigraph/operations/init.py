@@ -39,7 +39,9 @@ from omnigraph.history.manifest_rows import (
     schema_row,
 )
 from omnigraph.operations.clone.journal import refuse_unfinished
-from omnigraph.operations.context import Authorize, allow_everything
+from omnigraph.operations.context import check_actor
+from omnigraph.policy.gate import OPEN_GATE, Gate
+from omnigraph.policy.request import AccessRequest, Action
 from omnigraph.storage.control.durability import Durability
 from omnigraph.storage.control.object_store import open_adapter
 from omnigraph.storage.control.probe import probe_store
@@ -69,7 +71,7 @@ def init_graph(
     *,
     force: bool = False,
     actor: str | None = None,
-    authorize: Authorize = allow_everything,
+    gate: Gate = OPEN_GATE,
 ) -> str:
     """Create an empty graph and return the id of its genesis commit.
 
@@ -85,7 +87,9 @@ def init_graph(
         InitializationIndeterminate: it is unknown whether the graph was created.
         StorageError: the store failed, or does not keep its promises.
     """
-    authorize(actor, "admin", MAIN)
+    if actor is not None:
+        check_actor(actor)
+    gate.require(AccessRequest(actor, Action.ADMIN))
     desired = read_schema(schema)
     contract = Contract.of(desired, accept_first(desired, make_domain=parts.new_id))
     refuse_file(parts.root)

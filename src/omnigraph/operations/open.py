@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING
 
 from omnigraph import INTERNAL_SCHEMA_VERSION
 from omnigraph.commit.parts import Parts, WriteQueueManager, boot_id, host_name, process_id
+from omnigraph.commit.rewritten import Level, damaged, level_from_environment
 from omnigraph.core.clock import boot_clock
-from omnigraph.core.damage import GraphDamaged
 from omnigraph.core.environment import number_setting, word_setting
 from omnigraph.core.errors import BadRequest, GraphNotFound, StorageError, UnsupportedError, WriterLeaseHeld
 from omnigraph.core.failpoint import hit
@@ -41,6 +41,8 @@ from omnigraph.history.recorded_sums import recorded_sums
 from omnigraph.history.state import Snapshot
 from omnigraph.operations.clone.journal import refuse_unfinished
 from omnigraph.operations.context import OpenGraph, make_publisher
+from omnigraph.policy.gate import OPEN_GATE, Gate
+from omnigraph.policy.request import Action
 from omnigraph.storage.control.durability import Durability, Syncer, setting_from_environment
 from omnigraph.storage.control.graph_files import GraphFiles, graph_files
 from omnigraph.storage.control.lease import (
@@ -67,9 +69,9 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("omnigraph")
 
-VERIFY = "OMNIGRAPH_VERIFY"
 TABLES_COMPARED_MAX = 8  # with the fragments, about a millisecond: a few percent of an open
 FRAGMENTS_COMPARED_MAX = 8
+_INDEXES = "_indices/"  # below a table
 
 
 class Writers(StrEnum):
@@ -124,12 +126,14 @@ def open_graph(
     lifetime_s: float | None = None,
     heals: bool = True,
     maintenance: MaintenanceMode | None = None,
+    gate: Gate = OPEN_GATE,
+    needs_indexes: bool = True,
 ) -> OpenGraph:
     """Open a graph: probe, sweep what dead writers left behind, read and check the schema.
 
     `writers` and the lifetime of a writer are for object stores; None takes them from the environment, and
     `maintenance` as well. Only maintenance that refuses to run beside unfinished writes opens without healing
-    them.
+    them, and only what builds indexes anew opens without their files.
 
     Raises:
         GraphNotFound: there is no graph at this place.
@@ -171,8 +175,8 @@ def open_graph(
             check_against_manifest(contract, snapshot)
         if not is_writable and snapshot.stamp < INTERNAL_SCHEMA_VERSION:
             parts = _with_native_branches(parts)
-        check_files_at_open(parts, snapshot)
-        graph = OpenGraph(parts, contract, is_writable, publisher, embedding=embedding)
+        check_files_at_open(parts, snapshot, needs_indexes=needs_indexes)
+        graph = OpenGraph(parts, contract, is_writable, publisher, gate, embedding=embedding)
         if is_writable and upkeep:
             _begin_maintenance(graph, maintenance)
         return graph
@@ -336,9 +340,9 @@ def close(graph: OpenGraph) -> None:
         graph.parts.writer.close()
 
 
-def refresh(graph: OpenGraph) -> None:
+def refresh(graph: OpenGraph, *, actor: str | None = None, branch: str | None = None) -> None:
     """Heal, and read schema and manifest again."""
-    graph.enter(None, "read", None)
+    graph.enter(actor, Action.READ, branch)
     if graph.is_writable:
         graph.heal()
     with graph.parts.queues.schema_gate:
@@ -354,21 +358,10 @@ def _refuse_windows() -> None:
         raise UnsupportedError("omnigraph runs on Linux and macOS, not on Windows")
 
 
-class Level(StrEnum):
-    """Which checks happen by themselves."""
-
-    OFF = "off"
-    LENGTHS = "lengths"
-    CHECKSUMS = "checksums"
-
-
-def level_from_environment() -> Level:
-    """Return what `OMNIGRAPH_VERIFY` asks for: lengths if it is unset, or, with a warning, malformed."""
-    return word_setting(VERIFY, Level.LENGTHS)
-
-
-def check_files_at_open(parts: Parts, snapshot: Snapshot) -> None:
+def check_files_at_open(parts: Parts, snapshot: Snapshot, *, needs_indexes: bool = True) -> None:
     """Check what an open checks (L1), and, where that is asked for, what is read from then on (L2).
+
+    Files of indexes are left out for those who come to build them anew.
 
     Raises:
         GraphDamaged: a file is missing, or has the wrong length.
@@ -379,15 +372,16 @@ def check_files_at_open(parts: Parts, snapshot: Snapshot) -> None:
     files = graph_files(parts.root)
     newest = sorted(snapshot.entries.values(), key=lambda entry: entry.pin.published_at, reverse=True)
     for entry in newest[:TABLES_COMPARED_MAX]:
-        _check_lengths(files, entry)
+        _check_lengths(files, entry, needs_indexes=needs_indexes)
     if level is Level.CHECKSUMS:
-        parts.store.before_open = ReadChecks(parts, files).check
+        parts.store.before_open = ReadChecks(parts, files, needs_indexes=needs_indexes).check
 
 
-def _check_lengths(files: GraphFiles, entry: TableEntry) -> None:
+def _check_lengths(files: GraphFiles, entry: TableEntry, *, needs_indexes: bool) -> None:
     dataset = ref_path(entry.location, entry.pin.ref)
     for file in _named(files, dataset, entry.version, fragments_max=FRAGMENTS_COMPARED_MAX):
-        _check_length(files, f"{dataset}/{file.path}", file.size)
+        if needs_indexes or not file.path.startswith(_INDEXES):
+            _check_length(files, f"{dataset}/{file.path}", file.size)
 
 
 def _named(
@@ -397,33 +391,29 @@ def _named(
     path = f"{dataset}/{version_file_name(version)}"
     content = files.read(path)
     if content is None:
-        raise _damaged(path, "is missing")
+        raise damaged(path, "is missing")
     try:
         return decode_version(content, fragments_max=fragments_max).files
     except HollowContent as hollow:
-        raise _damaged(path, str(hollow)) from hollow
+        raise damaged(path, str(hollow)) from hollow
 
 
 def _check_length(files: GraphFiles, path: str, expected: int | None) -> None:
     found = files.length(path)
     if found is None:
-        raise _damaged(path, "is missing")
+        raise damaged(path, "is missing")
     if expected is not None and found != expected:
-        raise _damaged(path, f"has {found} bytes instead of {expected}")
-
-
-def _damaged(path: str, reason: str) -> GraphDamaged:
-    way_out = "put the file back from a copy; 'omnigraph verify' lists all such files"
-    return GraphDamaged(file=path, reason=reason, dataset=path.partition("/_versions/")[0], remedy=way_out)
+        raise damaged(path, f"has {found} bytes instead of {expected}")
 
 
 class ReadChecks:
     """Compares the files of tables with their checksums the first time a handle opens a version (L2)."""
 
-    def __init__(self, parts: Parts, files: GraphFiles) -> None:
+    def __init__(self, parts: Parts, files: GraphFiles, *, needs_indexes: bool = True) -> None:
         """Take the graph and its files."""
         self._parts = parts
         self._files = files
+        self._needs_indexes = needs_indexes
         self._sums: dict[str, FileSum] = {}
         self._read_at: dict[str | None, int] = {}  # by manifest ref, the version whose sums are known
         self._done: set[str] = set()
@@ -442,7 +432,11 @@ class ReadChecks:
         if self._files.length(f"{dataset}/{version_file_name(version)}") is None:
             return
         with self._lock:
-            named = [f"{dataset}/{file.path}" for file in _named(self._files, dataset, version)]
+            named = [
+                f"{dataset}/{file.path}"
+                for file in _named(self._files, dataset, version)
+                if self._needs_indexes or not file.path.startswith(_INDEXES)
+            ]
             self._compare([f"{dataset}/{version_file_name(version)}", *named])
         start = self._parts.store.ref_start(address) if address.ref is not None else None
         if start is not None:
@@ -456,7 +450,7 @@ class ReadChecks:
             expected = self._sums.get(path)
             _check_length(self._files, path, None if expected is None else expected.length)
             if expected is not None and self._files.checksum(path) != expected.checksum:
-                raise _damaged(path, "does not hold what its commit wrote")
+                raise damaged(path, "does not hold what its commit wrote")
             self._done.add(path)
 
     def _learn(self) -> None:

@@ -13,12 +13,14 @@ A1  Nothing is run again once a part of it has had an effect, or may have had on
 import random
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeVar
 
 from omnigraph.commit.recovery.classify import is_layout_only
 from omnigraph.commit.recovery.fence import adopt
 from omnigraph.commit.recovery.pending import list_pending, lock_path, reread
 from omnigraph.commit.sidecar import RECOVERY_DIR
+from omnigraph.core.cancellation import pause
 from omnigraph.core.clock import boot_clock
 from omnigraph.core.errors import (
     DriftNeedsRepair,
@@ -67,7 +69,14 @@ class RetryTime:
         """Wait a moment, for longer each time, and not beyond the end."""
         wait_s = self._random.uniform(0, self._pause_s)
         self._pause_s = min(2 * self._pause_s, PAUSE_S_MAX)
-        threading.Event().wait(max(0.0, min(wait_s, self.left_s)))
+        pause(min(wait_s, self.left_s))
+
+
+@dataclass(slots=True)
+class Begun:
+    """The state that an attempt began on, once it has looked."""
+
+    base: ManifestState | None = None
 
 
 def retry_on_conflict(
@@ -85,13 +94,35 @@ def retry_on_conflict(
     Raises:
         ConflictError: another writer's rows came in between, and the time has passed.
     """
+
+    def looked_up(begun: Begun) -> Attempted:
+        begun.base = graph.state(branch)
+        return attempt(begun.base)
+
+    return retry_begun(graph, branch, looked_up, time=time, lost=lost)
+
+
+def retry_begun(
+    graph: OpenGraph,
+    branch: str,
+    attempt: Callable[[Begun], Attempted],
+    *,
+    time: RetryTime,
+    lost: Callable[[Lost], None] = lambda _conflict: None,
+) -> Attempted:
+    """Do the same with an attempt that looks for the newest state itself, and says which it has begun on.
+
+    Raises:
+        ConflictError: another writer's rows came in between, and the time has passed.
+    """
     maintenance = MAINTENANCE_RETRIES_MAX
     gone: tuple[str, int] | None = None
     while True:
-        base = graph.state(branch)
+        begun = Begun()
         try:
-            return attempt(base)
+            return attempt(begun)
         except (ExpectedVersionMismatch, ReadSetChanged) as conflict:
+            base = begun.base or graph.state(branch)
             if conflict.recovery_operation_id is not None:
                 raise
             if graph.heal_late():
@@ -108,6 +139,7 @@ def retry_on_conflict(
                 _await_winner(graph, conflict, time)
         except HistoricalVersionReclaimed as removed:
             # What a branch shows is never removed: somebody has replaced it, and cleaned up, since we looked.
+            base = begun.base or graph.state(branch)
             mismatch = _as_conflict(graph, base, removed)
             if mismatch is None:
                 if gone == (removed.table_key, removed.version):

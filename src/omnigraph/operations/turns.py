@@ -8,8 +8,8 @@ T3  A thread that has a turn and writes once more, as a callback of a load may, 
 T4  Whoever has the turn may take along those who wait for it, in their order: nobody is taken along before
     somebody whom it would meet and who came earlier. Its place in the line stays until it has been served.
 T5  An interrupted writer leaves the line, also if it was taken along, until the commit begins. From then on
-    it waits for the outcome, and the interrupt is raised behind that. One that comes while a writer leaves
-    is raised when it has left.
+    it waits for the outcome, and the interrupt is raised behind that; so it is with a call that is cancelled.
+    One that comes while a writer leaves is raised when it has left.
 T6  Numbers are given in the order of coming: whoever has one up to `came` came before that was read.
 """
 
@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from omnigraph.core.cancellation import check_cancelled, woken
 from omnigraph.core.shield import shielded
 
 
@@ -183,12 +184,17 @@ class Turns:
         interrupt: BaseException | None = None
         while True:
             try:
-                ticket.come.wait()
+                with woken(lambda: self._withdraw(ticket)):
+                    ticket.come.wait()
                 break
             except BaseException as raised:
                 if self._withdraw(ticket):
                     raise
                 interrupt = interrupt or raised
+        if (
+            ticket.is_withdrawn and interrupt is None
+        ):  # by a cancellation, which withdraws from its own thread
+            check_cancelled()
         if interrupt is not None:
             if ticket.is_served and ticket.passenger is not None:
                 interrupt.add_note(ticket.passenger.fate)

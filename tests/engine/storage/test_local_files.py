@@ -1,5 +1,6 @@
 """Control files on a disk, beyond what every adapter promises."""
 
+import os
 import threading
 from pathlib import Path
 
@@ -31,6 +32,28 @@ print(wins, flush=True)
 @pytest.fixture
 def files(tmp_path: Path) -> LocalFiles:
     return LocalFiles(tmp_path, Durability.PROCESS)
+
+
+def test_a_folder_that_goes_while_its_parent_is_looked_through_hides_no_other(
+    tmp_path: Path, files: LocalFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = {tmp_path / "tables" / name for name in ("one", "other")}
+    for folder in folders:
+        folder.mkdir(parents=True)
+    looked: list[Path] = []
+    look = os.scandir
+
+    def looking(path: Path) -> object:
+        if path in folders and not looked:  # whichever comes first goes, and the other one has a file
+            path.rmdir()
+            (next(iter(folders - {path})) / "file.json").write_text("{}")
+        looked.extend({path} & folders)
+        return look(path)
+
+    monkeypatch.setattr(os, "scandir", looking)
+
+    assert files.exists("tables")
+    assert set(looked) == folders
 
 
 @pytest.mark.case("engine", 20)

@@ -3,6 +3,7 @@
 import base64
 import json
 from pathlib import Path
+from typing import Any
 
 import lance
 import numpy as np
@@ -13,6 +14,7 @@ from omnigraph.core.errors import InvariantViolation
 from omnigraph.storage.tables.handle import SnapshotHandle, TableAddress
 from omnigraph.storage.tables.recent_rows import (
     BYTES_MAX,
+    FEW_ROWS,
     FILES_MAX,
     ROWS_MAX,
     as_written,
@@ -116,6 +118,120 @@ def test_a_fragment_with_deletions_is_read(address: TableAddress) -> None:
     assert store.existing_ids(handle, ["k10", "k11", "k3"]) == {"k11", "k3"}
 
 
+@pytest.fixture
+def thinned(address: TableAddress) -> TableAddress:
+    """The same table, with a fragment of which two rows are deleted, the latter between two commits."""
+    append(address, 10, 11, 12, 13)
+    lance.dataset(address.uri).delete("id = 'k10'")
+    append(address, 20)
+    lance.dataset(address.uri).delete("id = 'k12'")
+    return address
+
+
+def remove_all_but_the_large_one(address: TableAddress, handle: SnapshotHandle) -> None:
+    for path in handle._recent_files:
+        Path(address.uri, "data", path.partition("@")[0]).unlink()
+    for file in Path(address.uri, "_deletions").iterdir():
+        file.unlink()
+
+
+@pytest.mark.case("engine", 855)
+def test_what_is_left_of_a_fragment_with_deletions_is_in_memory(thinned: TableAddress) -> None:
+    plain, store = TableStore().open_head(thinned), TableStore()
+    document = json.loads(json.dumps(to_document(refreshed(lance.dataset(thinned.uri), {}))))
+    store.keep_recent(thinned, from_document(document))
+    handle = store.open_head(thinned)
+    expected = by_row_id(read_rows(plain, ["text", "id"]))
+    wanted = plain._dataset.to_table(columns=["id"], with_row_id=True, filter="id IN ('k11', 'k20', 'k3')")
+    ids = wanted["_rowid"].to_numpy().astype(np.int64)
+    addresses = row_addresses(plain, ids).tolist()
+    remove_all_but_the_large_one(thinned, handle)
+
+    assert len(handle.recent) == SMALL + 2
+    assert by_row_id(read_rows(handle, ["text", "id"])) == expected
+    assert set(take_rows(handle, ids, ["id"])["id"].to_pylist()) == {"k11", "k20", "k3"}
+    assert row_addresses(handle, ids).tolist() == addresses
+    assert store.existing_ids(handle, ["k10", "k11", "k12", "k13", "k20"]) == {"k11", "k13", "k20"}
+
+
+@pytest.mark.case("engine", 858)
+@pytest.mark.parametrize(
+    "column",
+    [pa.array([None], pa.uint32()), pa.array(["0"]), pa.array([-1]), pa.array([0.5]), pa.array([[0]])],
+    ids=["none", "a text", "signed", "a fraction", "a list"],
+)
+def test_places_of_another_kind_are_no_rows(column: "pa.Array[Any]") -> None:
+    document = to_document({"a@1-1": rows(1).append_column("@offset", pa.array([0], pa.uint32()))})
+    assert from_document(document)
+
+    document = written(rows(1).append_column("@offset", column))
+
+    with pytest.raises(ValueError, match="places of rows"):
+        from_document(document)
+
+
+@pytest.mark.case("engine", 858)
+def test_a_column_that_is_there_twice_is_no_row() -> None:
+    with pytest.raises(ValueError, match="twice"):
+        from_document(written(rows(1).append_column("id", pa.array(["k2"]))))
+
+
+def written(table: pa.Table) -> dict[str, object]:
+    """Return rows of one file as somebody else may have written them."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    content = base64.b64encode(sink.getvalue().to_pybytes()).decode()
+    return {"files": [["a@1-1", table.num_rows]], "rows": content}
+
+
+@pytest.mark.case("engine", 855)
+def test_a_fragment_that_loses_rows_is_read_once_more(
+    address: TableAddress, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append(address, 10, 11)
+    append(address, 20)  # newer, and known as well
+    kept = refreshed(lance.dataset(address.uri), {})
+    lance.dataset(address.uri).delete("id = 'k10'")
+
+    kept = refreshed(lance.dataset(address.uri), kept)
+
+    store = TableStore()
+    store.keep_recent(address, kept)
+    assert len(store.open_head(address).recent) == SMALL + 2
+    monkeypatch.setattr(lance.LanceDataset, "scanner", None)  # nothing is read again
+    assert refreshed(lance.dataset(address.uri), kept).keys() == kept.keys()
+
+
+@pytest.mark.case("engine", 855)
+@pytest.mark.parametrize("places", [[1, 9], [3, 1], [1, 1]])
+def test_places_that_a_file_has_not_are_not_used(thinned: TableAddress, places: list[int]) -> None:
+    kept = refreshed(lance.dataset(thinned.uri), {})
+    path = next(path for path in kept if "@" in path)
+    column = kept[path].column_names.index("@offset")
+    kept[path] = kept[path].set_column(column, "@offset", pa.array(places, pa.uint32()))
+    store = TableStore()
+    store.keep_recent(thinned, kept)
+    handle = store.open_head(thinned)
+
+    assert len(handle.recent) == SMALL + 1
+    assert store.existing_ids(handle, ["k10", "k11", "k12", "k13"]) == {"k11", "k13"}
+
+
+@pytest.mark.case("engine", 855)
+def test_hundreds_of_rows_are_kept_if_their_file_is_small(tmp_path: Path) -> None:
+    address = TableAddress(str(tmp_path / "table"))
+    lance.write_dataset(rows(0), address.uri, enable_stable_row_ids=True)
+    append(address, *range(1, FEW_ROWS + 2))
+    noise = [base64.b64encode(np.random.default_rng(n).bytes(600)).decode() for n in range(FEW_ROWS + 1)]
+    ids = [f"n{n}" for n in range(FEW_ROWS + 1)]
+    lance.write_dataset(pa.table({"id": ids, "text": noise}), address.uri, mode="append")
+
+    sizes = [item.num_rows for item in refreshed(lance.dataset(address.uri), {}).values()]
+
+    assert sizes == [1, FEW_ROWS + 1]
+
+
 @pytest.mark.case("engine", 445)
 def test_columns_that_are_not_kept_are_read(address: TableAddress) -> None:
     plain, handle = TableStore().open_head(address), remembering(address)
@@ -145,10 +261,27 @@ def test_only_what_is_newer_is_read_again(address: TableAddress, monkeypatch: py
     assert len(again) == SMALL
 
 
+@pytest.mark.case("engine", 857)
+def test_rows_of_a_column_that_was_made_again_are_those_of_the_new_one(address: TableAddress) -> None:
+    kept = refreshed(lance.dataset(address.uri), {})
+    lance.dataset(address.uri).drop_columns(["text"])
+    lance.dataset(address.uri).add_columns(pa.field("text", pa.string()))
+    dataset = lance.dataset(address.uri)
+    assert dataset.schema == next(iter(kept.values())).schema  # by names and types nothing has changed
+    store = TableStore()
+
+    store.keep_recent(address, kept)
+    found = read_rows(store.open_head(address), ["id", "text"])
+
+    assert found["text"].null_count == found.num_rows
+    assert store.open_head(address).recent == {}
+    assert {table["text"].null_count for table in refreshed(dataset, kept).values()} <= {1}
+
+
 def append_ours(store: TableStore, address: TableAddress, *numbers: int, size: int = 1) -> None:
     """Append rows as a stager does that writes to a store."""
     written = lance.fragment.write_fragments(rows(*numbers, size=size), address.uri)
-    store.keep_written(address, as_written(written, rows(*numbers, size=size)))
+    store.keep_written(address, as_written(lance.dataset(address.uri), written, rows(*numbers, size=size)))
     version = lance.dataset(address.uri).version
     lance.LanceDataset.commit(address.uri, lance.LanceOperation.Append(written), read_version=version)
 
@@ -198,7 +331,7 @@ def test_a_few_rows_of_many_hold_no_memory_of_the_others(address: TableAddress) 
     many = rows(*range(ROWS_MAX), size=10_000)
     written = lance.fragment.write_fragments(many.slice(3, 2), address.uri)
 
-    (kept,) = as_written(written, many.slice(3, 2)).values()
+    (kept,) = as_written(lance.dataset(address.uri), written, many.slice(3, 2)).values()
 
     assert kept["id"].to_pylist() == ["k3", "k4"]
     assert kept.get_total_buffer_size() < 50_000

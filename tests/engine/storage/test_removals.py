@@ -33,6 +33,9 @@ REMOVING = frozenset(
 # Calls of these names that remove nothing from a disk or a store.
 IN_MEMORY = frozenset(
     {
+        "agents/langchain/vector_store.py OmnigraphVectorStore.delete",
+        "agents/llamaindex/chat_store.py OmnigraphChatStore.delete_message",
+        "agents/llamaindex/vector_store.py OmnigraphNodeStore._delete",
         "bulk/load/questions.py SparkQuestions._folded",
         "bulk/load/questions.py SparkQuestions._later",
         "changes/changed_ids.py _without_moved",
@@ -42,7 +45,13 @@ IN_MEMORY = frozenset(
         "operations/embed/run.py EmbedRun.attempt",
         "operations/group.py WriteGroup._lose",
         "operations/turns.py Turns._end",
-        "plan/choose.py _Arrangement.exclude",
+        "core/cancellation.py Cancellation.waking",
+        "plan/choose.py _Arrangement.follow",
+        "plan/frontier.py Frontier.bind",
+        "plan/frontier.py Frontier.take_closing",
+        "plan/frontier.py Frontier.take_keys",
+        "plan/frontier.py Frontier.take_negation",
+        "plan/frontier.py Frontier.take_tests",
         "storage/control/locks.py _Descriptor.close",
     }
 )
@@ -105,6 +114,8 @@ ALLOWED = {
     "bulk/connect/leftovers.py living_token": "the token of this process",
     "bulk/connect/leftovers.py _remove_folder": "what a dead driver left",
     "cli/commands/fmt.py _replace": "a temporary file",
+    "server/spool.py SpooledBody.remove": "a temporary file",
+    "server/spool.py spooled": "a temporary file",
     "cli/warm.py _log_file": "the log of a warm server that has ended",
     "commit/table_locks.py remove_table_locks": "lock files of a deleted branch",
     "config/credentials.py _replace": "a temporary file",
@@ -164,7 +175,7 @@ def _places(path: Path) -> Iterator[str]:
 def _calls(node: ast.AST, qualified: str) -> Iterator[tuple[str, ast.Call]]:
     for child in ast.iter_child_nodes(node):
         within = qualified
-        if isinstance(child, ast.FunctionDef | ast.ClassDef):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             within = f"{qualified}.{child.name}" if qualified else child.name
         if isinstance(child, ast.Call):
             yield within, child

@@ -7,6 +7,7 @@ import pytest
 import omnigraph
 from omnigraph.graph.graph import Graph
 from omnigraph.storage.control.uri import GraphRoot
+from tests.support.proxy import StoreProxy, store_proxy
 from tests.support.s3 import build_indexed_people, build_people, new_root, place, s3_server, settings_of
 
 
@@ -21,6 +22,15 @@ def root(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> GraphRoot:
     for name, value in settings_of(endpoint).items():
         monkeypatch.setenv(name, value)
     return new_root(endpoint)
+
+
+@pytest.fixture
+def proxy(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[StoreProxy]:
+    """A proxy in front of the server, through which graphs of the test go."""
+    with store_proxy(endpoint) as proxy:
+        for name, value in settings_of(proxy.endpoint).items():
+            monkeypatch.setenv(name, value)
+        yield proxy
 
 
 @pytest.fixture

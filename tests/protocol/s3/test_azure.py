@@ -1,6 +1,7 @@
 """Graphs on Azure's blob store, against Microsoft's emulator; left out where that is not installed."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +18,7 @@ from tests.support.protocol import BEFORE, SCHEMA, records
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(program() is None, reason="azurite is not installed")]
 
+COUNT = "query q() { match { $p: Person } return { count($p) as n } }"
 ADD_DEE = 'query q() { insert Person { name: "dee" } insert Knows { from: "dee", to: "ann" } }'
 
 
@@ -71,6 +73,38 @@ def test_a_graph_is_made_written_branched_merged_and_recovered(place: GraphRoot)
     with omnigraph.open(place.uri, writers="one"), pytest.raises(WriterLeaseHeld):
         omnigraph.open(place.uri)
     assert open_adapter(place, Durability.FULL).list_dir(RECOVERY_DIR) == []
+
+
+@pytest.mark.case("engine", 471)
+def test_what_changes_keeps_compares_and_copies_a_graph_works(place: GraphRoot, tmp_path: Path) -> None:
+    with omnigraph.init(place.uri, SCHEMA) as graph:
+        graph.load(records(BEFORE), "append", index=False)
+        graph.create_branch("side")
+        changed = graph.apply_schema(SCHEMA.replace("age: I32?", "age: I32?\n    nick: String?"), index=False)
+        assert changed.commit is not None
+        graph.mutate('query q() { insert Person { name: "dee", nick: "d" } }')
+        graph.upgrade_branch("side")
+        graph.mutate('query q() { insert Company { name: "yak" } }', branch="side")
+
+        assert graph.ensure_indices().commit is not None
+        graph.optimize()
+        graph.optimize(branch="side")
+        assert graph.merge("side").commit is not None
+        changes = graph.diff("main", changed.commit.graph_commit_id)
+        graph.cleanup(keep=1)
+
+        assert {(str(change.op), change.id) for change in changes} == {("insert", "dee"), ("insert", "yak")}
+        assert len(list(graph.changes(start=f"after:{changed.commit.graph_commit_id}"))) > 1
+        assert graph.at(changed.commit.graph_commit_id).query(COUNT).rows == [{"n": len(BEFORE["Person"])}]
+        assert graph.status().head == graph.commits()[0]
+        assert not graph.repair(confirm=True).is_refused
+        assert graph.verify(deep=True).is_whole
+        rows = sorted(map(str, graph.export()))
+    omnigraph.clone(place.uri, tmp_path / "copy")
+    omnigraph.clone(tmp_path / "copy", f"{place.uri}-again")
+    assert omnigraph.check_copy(place.uri, f"{place.uri}-again", deep=True).is_same
+    with omnigraph.open(f"{place.uri}-again") as copy:
+        assert sorted(map(str, copy.export())) == rows
 
 
 @pytest.mark.case("engine", 471)

@@ -1,6 +1,8 @@
 """The commands on a graph in an S3-compatible store: the same words, and consent before an overwrite."""
 
+import json
 from pathlib import Path
+from socket import gethostname
 
 import pytest
 
@@ -9,6 +11,7 @@ from omnigraph.storage.control.object_store import open_adapter
 from omnigraph.storage.control.uri import GraphRoot
 from tests.support.atlas import ATLAS, MUTATIONS, SEED, SEED_ROWS, commits, lines, row_counts
 from tests.support.commands import Outcome, write
+from tests.support.http_server import running_server
 from tests.support.in_process import invoke
 
 pytestmark = pytest.mark.slow
@@ -71,6 +74,32 @@ def test_a_place_inside_of_a_cluster_is_refused(tmp_path: Path, root: GraphRoot)
 
     assert (outcome.code, outcome.stdout) == (1, "")
     assert "cluster apply" in outcome.stderr
+
+
+@pytest.mark.case("surfaces", 221)
+def test_a_load_is_refused_beside_a_server_alone_that_is_the_only_writer(
+    folder: Path, root: GraphRoot, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    with running_server(root.uri, log=log):
+        beside = load(folder, root, "merge")
+    before = commits(folder, graph=root.uri)
+    with running_server(root.uri, log=log, OMNIGRAPH_WRITERS="one") as server:
+        refused = load(folder, root, "merge")
+        query = "query q() { match { $c: Craft } return { $c.code } }"
+        read = invoke("query", "--store", root.uri, "-e", query, "--json", cwd=folder)
+    between = commits(folder, graph=root.uri)
+    after = load(folder, root, "merge")
+
+    assert beside.code == 0, beside
+    assert (refused.code, refused.stdout) == (1, "")
+    assert f"held by {gethostname()} (pid {server.process.pid})" in refused.stderr
+    assert between == before
+    assert read.code == 0, read
+    assert json.loads(read.stdout)["row_count"] == SEED_ROWS["node:Craft"]
+    assert after.code == 0, after
+    assert commits(folder, graph=root.uri) != before
+    assert row_counts(folder, root.uri) == SEED_ROWS
 
 
 @pytest.mark.case("surfaces", 245)

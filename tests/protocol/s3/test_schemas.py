@@ -8,8 +8,11 @@ import omnigraph
 from omnigraph.core.errors import SchemaApplyInProgress
 from omnigraph.core.failpoint import ENVIRONMENT, EXIT_STATUS, failpoint
 from omnigraph.graph.graph import Graph
+from omnigraph.graph.snapshot_view import SnapshotView
+from omnigraph.storage.control.uri import GraphRoot
 from tests.support.forked import Forked
 from tests.support.protocol import BEFORE, EVOLVED, SCHEMA, records
+from tests.support.seam import internals
 
 pytestmark = [pytest.mark.slow, pytest.mark.case("engine", 557)]
 
@@ -35,6 +38,47 @@ def graph(people_graph: Graph) -> Graph:
 
 def names(graph: Graph, type_name: str, branch: str | None = None) -> set[str]:
     return {str(row["name"]) for row in graph.table(type_name, branch=branch).to_pylist()}
+
+
+WITH_AGE = "node Person {\n    name: String @key\n    age: I32?\n}\n"
+WITHOUT_AGE = "node Person {\n    name: String @key\n}\n"
+AGES = "query q() { match { $p: Person } return { $p.name, $p.age } }"
+
+
+def ages(place: Graph | SnapshotView, branch: str | None = None) -> dict[object, object]:
+    found = place.query(AGES) if isinstance(place, SnapshotView) else place.query(AGES, branch=branch)
+    return {row["p.name"]: row["p.age"] for row in found.rows}
+
+
+@pytest.mark.case("engine", 857)
+def test_a_property_that_is_made_again_has_no_values_of_before(root: GraphRoot) -> None:
+    update = "query q($n: String, $a: I32) { update Person set { age: $a } where name = $n }"
+    with omnigraph.init(root.uri, WITH_AGE) as graph:
+        graph.mutate('query q() { insert Person { name: "ann", age: 7 } }')
+        before = graph.mutate('query q() { insert Person { name: "bob", age: 8 } }').commit
+        assert before is not None
+        graph.create_branch("june")
+    with omnigraph.open(root.uri) as graph:  # with what the note of the other has
+        graph.apply_schema(WITHOUT_AGE)
+        notes = internals(graph).parts.coordinator.notes
+        assert notes is not None
+        notes.finish()
+        graph.apply_schema(WITH_AGE)
+        graph.mutate('query q() { insert Person { name: "cid", age: 1 } }')
+        graph.create_branch("july")
+        graph.mutate(update, params={"n": "ann", "a": 7}, branch="july")
+        graph.mutate(update, params={"n": "bob", "a": 99}, branch="july")
+        graph.mutate('query q() { insert Person { name: "dan", age: 2 } }')
+    for mode in ("ro", "rw"):
+        with omnigraph.open(root.uri, mode=mode) as graph:
+            assert ages(graph) == {"ann": None, "bob": None, "cid": 1, "dan": 2}
+            assert ages(graph, "june") == ages(graph.at(before.graph_commit_id)) == {"ann": 7, "bob": 8}
+            assert ages(graph, "july") == {"ann": 7, "bob": 99, "cid": 1}
+    with omnigraph.open(root.uri) as graph:
+        graph.merge("july")
+        assert ages(graph) == {"ann": 7, "bob": 99, "cid": 1, "dan": 2}
+        table = graph.table("Person")
+        assert dict(zip(table["name"].to_pylist(), table["age"].to_pylist(), strict=True)) == ages(graph)
 
 
 def test_a_schema_is_applied_upgraded_to_and_merged(graph: Graph) -> None:

@@ -301,6 +301,54 @@ def test_a_publish_prepared_before_a_deletion_is_not_acknowledged_behind_it(
         assert graph.branches() == ["main"]
 
 
+@pytest.mark.case("engine", 851)
+@pytest.mark.parametrize("point", ["write.post_finalize_pre_publisher", "publish.before_update"])
+def test_a_publish_that_does_not_look_first_is_not_acknowledged_on_a_deleted_branch(
+    root: GraphRoot, two: Two, point: str
+) -> None:
+    """Its handle has published on the branch before, and builds on that without another look."""
+    make(root, "side", is_first=False)
+    first, second = two
+    first.ask("open", uri=root.uri)
+    assert first.ask("mutate", query=ADD_EVE, branch="side").get("commit")
+    second.ask("open", uri=root.uri)
+    first.stop_inside("mutate", query=ADD_DEE, branch="side", stop={"point": point})
+
+    assert "error" not in second.ask("delete_branch", branch="side")
+    assert "error" not in second.ask("create_branch", branch="side")
+    first.resume()
+
+    assert "error" in first.answer()
+    assert first.ask("mutate", query=ADD_EVE, branch="side").get("commit")  # on the new one
+    first.ask("close")
+    second.ask("close")
+    with omnigraph.open(root.uri) as graph:
+        assert graph.branches() == ["main", "side"]
+        assert people(graph, "side") == {*people(graph, None), "eve"}
+    assert open_adapter(root, Durability.FULL).list_dir(RECOVERY_DIR) == []
+
+
+@pytest.mark.case("engine", 851)
+def test_a_publish_that_does_not_look_first_decides_that_an_ending_branch_goes_on(
+    root: GraphRoot, two: Two
+) -> None:
+    make(root, "side", is_first=False)
+    first, second = two
+    first.ask("open", uri=root.uri)
+    assert first.ask("mutate", query=ADD_EVE, branch="side").get("commit")
+    second.ask("open", uri=root.uri)
+    first.stop_inside("mutate", query=ADD_DEE, branch="side", stop={"point": "publish.before_update"})
+    second.stop_inside("delete_branch", branch="side", stop={"point": "branch_delete.post_ending_pre_fence"})
+
+    first.resume()
+    assert first.answer().get("commit")
+    second.resume()
+    assert second.answer()["error"] == "BranchInUse"
+
+    with omnigraph.open(root.uri, mode="ro") as graph:
+        assert {"eve", "dee"} <= people(graph, "side")
+
+
 @pytest.mark.case("engine", 421)
 @pytest.mark.case("engine", 469)
 def test_a_branch_that_a_writer_has_ended_is_written_by_nobody(root: GraphRoot, two: Two) -> None:

@@ -24,7 +24,7 @@ from omnigraph.core.errors import (
     WriterEnded,
     WriterLeaseHeld,
 )
-from omnigraph.core.failpoint import InjectedFault, failpoint
+from omnigraph.core.failpoint import EXIT_STATUS, InjectedFault, failpoint
 from omnigraph.core.ids import new_ulid
 from omnigraph.graph.graph import Graph
 from omnigraph.history.commits import MAINTENANCE_ACTOR, RECOVERY_ACTOR
@@ -178,6 +178,26 @@ def test_the_only_writer_keeps_others_out_and_readers_not(graph: Graph, root: Gr
         only.mutate('query add() { insert Company { name: "yak" } }')
     with omnigraph.open(root.uri) as successor:
         assert len(people(successor)) == 4
+
+
+@pytest.mark.case("engine", 324)
+def test_whoever_comes_after_a_killed_only_writer_has_a_higher_epoch_and_settles_its_write(
+    graph: Graph, root: GraphRoot
+) -> None:
+    graph.close()
+    point = "write.post_finalize_pre_publisher=exit"
+    with Forked(DIE, root.uri, ADD_DEE, OMNIGRAPH_WRITERS="one", OMNIGRAPH_FAILPOINTS=point) as writer:
+        assert writer.wait() == EXIT_STATUS
+    adapter = open_adapter(root, Durability.FULL)
+    dead = LeaseRecord.from_json(adapter.read_text(WRITER_LEASE))
+    assert not dead.is_free
+
+    with omnigraph.open(root.uri, writers="one") as successor:
+        held = LeaseRecord.from_json(adapter.read_text(WRITER_LEASE))
+        assert held.epoch == dead.epoch + 1
+        assert "dee" in people(successor)
+        assert [record.recovery_kind for record in successor.recoveries()] == [RecoveryKind.ROLLED_FORWARD]
+        assert adapter.list_dir(RECOVERY_DIR) == []
 
 
 @pytest.mark.case("engine", 460)

@@ -136,17 +136,18 @@ class Syncer:
         """
         if not self._is_local:
             return
-        paths = [Path(file) for file in dict.fromkeys(files)]
+        names = list(dict.fromkeys(files))
         if stage == "staged":
-            check_whole(map(str, paths))
+            check_whole(names)
         elif stage == "table":
             try:
                 # A version in between may have been cleaned up by whoever committed behind our back.
-                check_whole(str(path) for path in paths if path.suffix != ".manifest" or path.exists())
+                check_whole(name for name in names if not name.endswith(".manifest") or Path(name).exists())
             except StorageError as error:
                 raise SyncFailed(f"{error}", kind=error.kind) from error
         if not self.is_active:
             return
+        paths = [Path(name) for name in names]
         try:
             hit(_FAILPOINTS[stage])
             if len(paths) > FILES_SYNCED_ONE_BY_ONE_MAX and _can_sync_whole_file_systems():

@@ -9,7 +9,7 @@ F4  Nothing is written through a link below the root.
 
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
@@ -19,7 +19,7 @@ import xxhash
 
 from omnigraph.core.damage import GraphDamaged
 from omnigraph.core.regular_file import open_regular
-from omnigraph.storage.control.durability import Durability, FolderSync, sync_descriptor
+from omnigraph.storage.control.durability import Durability, FolderSync, sync_descriptor, sync_path
 from omnigraph.storage.control.links import refuse_link_on
 from omnigraph.storage.control.object_store import ObjectStore, list_sizes
 from omnigraph.storage.control.os_errors import storage_error
@@ -47,8 +47,8 @@ class FilePlace(Protocol):
     def write(self, path: str, pieces: Iterator[bytes]) -> None:
         """Create or replace a file by what is yielded; what the iterator raises leaves nothing (F1, F2)."""
 
-    def finish(self) -> None:
-        """Wait until all names that were given are on the disk."""
+    def finish(self, paths: Iterable[str]) -> None:
+        """Wait until files are on the disk with their names, whoever has written them."""
 
 
 def file_place(root: GraphRoot, durability: Durability = Durability.PROCESS) -> FilePlace:
@@ -106,6 +106,7 @@ class _Disk:
         self._root = root
         self._is_synced = durability is Durability.FULL
         self._folders: set[Path] = set()
+        self._written: set[Path] = set()
 
     def lengths(self) -> dict[str, int]:
         try:
@@ -151,19 +152,26 @@ class _Disk:
             with suppress(FileNotFoundError, NotADirectoryError):  # then it was never made
                 temporary.unlink()
         self._folders.add(place.parent)
+        self._written.add(place)
 
     def _refuse_links(self, folder: Path) -> None:
         """Refuse to write behind a link (F4); a folder that was written to has been looked at."""
         if folder not in self._folders and folder != self._root:
             refuse_link_on(self._root, str(folder.relative_to(self._root)))
 
-    def finish(self) -> None:
+    def finish(self, paths: Iterable[str]) -> None:
         if not self._is_synced:
             return
+        places = [self._at(path) for path in paths]
         try:
-            FolderSync(self._root).sync(sorted(self._folders))
+            for place in places:
+                if place not in self._written and place.is_file():  # of a run that died, or synced nothing
+                    with suppress(FileNotFoundError):  # removed since
+                        sync_path(place)
+            folders = {place.parent for place in places}
+            FolderSync(self._root).sync(sorted(folder for folder in folders if folder.is_dir()))
         except OSError as error:
-            raise storage_error(f"sync folders of {self._root}", error) from error
+            raise storage_error(f"sync the files of {self._root}", error) from error
 
     def _at(self, path: str) -> Path:
         """Return the path of a file; its name may come from a version file, so it is checked first."""
@@ -198,5 +206,5 @@ class _Store:
         content = first if second is None else chain((first, second), pieces)
         self._objects.write_pieces(name, content, piece_bytes=PIECE_BYTES, pieces_at_once=PIECES_AT_ONCE)
 
-    def finish(self) -> None:
+    def finish(self, paths: Iterable[str]) -> None:
         """Nothing: a store has no names without content."""

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from omnigraph.core.regular_file import open_regular
+from omnigraph.core.damage import GraphDamaged
+from omnigraph.core.regular_file import open_regular, special_kind
 from omnigraph.storage.control.object_store import list_sizes, read_bytes
 from omnigraph.storage.control.os_errors import storage_error
 from omnigraph.storage.control.uri import GraphRoot
@@ -79,8 +80,17 @@ class _DiskFiles:
                     yield path, length
 
     def _at(self, path: str) -> Path:
-        """Return the path of a file; its name may come from a version file, so it is checked first."""
-        return self._root / check_relative_path(path, "a version")
+        """Return the path of a file; its name may come from a version file, so it is checked first.
+
+        Raises:
+            FileNotFoundError: there is none.
+            GraphDamaged: it is a pipe, a socket or a device, which nobody may open.
+        """
+        place = self._root / check_relative_path(path, "a version")
+        kind = special_kind(place.stat())
+        if kind is not None:
+            raise GraphDamaged(file=path, reason=f"is {kind}", dataset=path.rpartition("/")[0])
+        return place
 
 
 class _StoreFiles:

@@ -266,8 +266,9 @@ def _holds_a_file(folder: Path) -> bool:
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.is_dir():
-                if _holds_a_file(Path(entry.path)):
-                    return True
+                with suppress(FileNotFoundError):  # removed since: others in the same folder are still there
+                    if _holds_a_file(Path(entry.path)):
+                        return True
             elif not is_temporary(entry.name):
                 return True
     return False

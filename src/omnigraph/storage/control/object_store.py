@@ -256,6 +256,20 @@ class ObjectStore:
                 return False
             return True
 
+    def read_range(self, name: str, start: int, end: int) -> bytes:
+        """Return the bytes of an object from one position to another, or those that it has of them."""
+        import obstore
+
+        with self._translated("read", name):
+            return bytes(obstore.get_range(self._store, self._key(name), start=start, end=end))
+
+    def length(self, name: str) -> int:
+        """Return how many bytes an object has; a missing one is an error of kind `not_found`."""
+        import obstore
+
+        with self._translated("look for", name):
+            return int(obstore.head(self._store, self._key(name))["size"])
+
     def read_pieces(self, name: str, piece_bytes: int) -> Iterator[bytes]:
         """Yield the content of an object of any size; a missing one is an error of kind `not_found`."""
         import obstore

@@ -11,6 +11,7 @@ _CODE = re.compile(r"<Code>(\w+)</Code>")
 _URL = r"[A-Za-z][A-Za-z0-9+.-]*://"
 _REQUEST = re.compile(rf"Error performing \w+ (?={_URL})|{_URL}\S+|, after \d+ retries.*?(?= - |$)")
 _ACCESS_REFUSED = frozenset({"401", "403"})
+_BEYOND_THE_END = "416"
 _WORDS = {"s3": ("s3://",), "az": ("az://", "MicrosoftAzure"), "gs": ("gs://", "GCS")}  # tell the store
 _CREDENTIALS = {
     "s3": "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY",
@@ -50,6 +51,8 @@ def read_answer(text: str, scheme: str, bucket: str | None = None) -> Answer:
     if status[1] in _ACCESS_REFUSED:
         remedy = f"check {_CREDENTIALS[scheme]}, and what they allow"
         return Answer(f"access to {named} was refused{reason}: {remedy}", "configuration")
+    if status[1] == _BEYOND_THE_END:  # we ask for bytes that an object had when it was written
+        return Answer(f"{named} holds fewer bytes of it than are asked for", "permanent")
     return Answer(f"{named} answered {status[1]}{reason}")
 
 

@@ -66,7 +66,10 @@ class GraphRoot:
             place = _in_store(scheme[1].lower(), text[scheme.end() :])
             return GraphRoot(place, is_local=False)
         known = "a path, file://, s3://, az:// or gs://"
-        raise BadRequest(f"'{scheme[1]}://' addresses are not supported: use {known}")
+        way_out = f"use {known}"
+        if scheme[1].lower() in {"http", "https"}:
+            way_out += "; a graph behind a server is reached by connect, or --server"
+        raise BadRequest(f"'{scheme[1]}://' addresses are not supported: {way_out}")
 
     @property
     def identity(self) -> str:

@@ -69,6 +69,11 @@ class ColumnWork:
         """The columns whose values are worked out for every row."""
         return tuple(name for name, source in self.sources.items() if source.is_written)
 
+    @property
+    def copies(self) -> bool:
+        """Whether anything of what is written is taken from files that are there."""
+        return self.purges or any(self.sources[name].column is not None for name in self.written)
+
     def is_due(self, fragment: FragmentMetadata) -> bool:
         """Say whether a fragment needs a file for other reasons than the name of a column."""
         return bool(self.written) or bool(self._left_out(fragment))

@@ -21,6 +21,7 @@ from lance.file import LanceFileReader, LanceFileWriter
 from lance.fragment import FragmentMetadata, write_fragments
 
 from omnigraph.core.arrays import RowIds
+from omnigraph.core.input_lines import InputLines
 from omnigraph.core.limits import MAX_FRAGMENT_ROWS
 from omnigraph.storage.control.durability import Durability, Syncer
 from omnigraph.storage.files.data_file import data_file_name
@@ -73,7 +74,8 @@ class TaskTable:
 class WrittenFragment:
     """One fragment that a task wrote: description, rows, bytes in memory, and the file of their places.
 
-    `sums` are those of its files, taken when they were written.
+    `sums` are those of its files, taken when they were written; `lines` are the parts of the input that its
+    rows are from.
     """
 
     description: str
@@ -81,6 +83,7 @@ class WrittenFragment:
     size: int = 0
     places: str | None = None
     sums: tuple[FileSum, ...] = ()
+    lines: tuple[InputLines, ...] = ()
 
 
 class FragmentWriter:

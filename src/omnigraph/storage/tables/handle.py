@@ -7,6 +7,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 import pyarrow as pa
 from lance import LanceDataset
+from lance.fragment import FragmentMetadata
 
 from omnigraph.storage.tables.recent_rows import RecentFiles, numbered
 
@@ -80,6 +81,11 @@ class SnapshotHandle:
     def fragment_count(self) -> int:
         """How many fragments hold the rows."""
         return len(self._dataset.get_fragments())
+
+    @cached_property
+    def fragments(self) -> dict[int, FragmentMetadata]:
+        """What the version says of its fragments, by number; nobody changes these."""
+        return {item.fragment_id: item.metadata for item in self._dataset.get_fragments()}
 
     @cached_property
     def transaction_uuid(self) -> str | None:

@@ -1,7 +1,7 @@
 """Building the indexes of a table without making them visible."""
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, assert_never, cast
 
@@ -83,11 +83,15 @@ class BuiltIndexes:
 
 
 def build_missing(
-    handle: SnapshotHandle, requests: Sequence[IndexRequest], anew: Collection[str] = ()
+    handle: SnapshotHandle,
+    requests: Sequence[IndexRequest],
+    anew: Collection[str] = (),
+    advance: Callable[[int], None] = lambda _rows: None,
 ) -> BuiltIndexes:
     """Write the files of indexes that are requested and do not exist, over all rows of the version.
 
     Those named in `anew` are written although they exist. One that cannot be built leaves the old one alone.
+    `advance` is called after each but the last, with its share of the rows.
     """
     if handle.row_count == 0:
         return BuiltIndexes()
@@ -98,10 +102,11 @@ def build_missing(
     built: list[Index] = []
     replaced: list[Index] = []
     pending: list[PendingColumn] = []
-    for request in requests:
+    due = [request for request in requests if request.name not in existing or request.name in anew]
+    for number, request in enumerate(due):
+        if number:
+            advance(handle.row_count // len(due))
         present = existing.get(request.name)
-        if present is not None and request.name not in anew:
-            continue
         name = _free_name(request.name, taken) if present is None else present.name
         with translated(f"index {request.name} of {handle.address.open_uri}"):
             outcome = _build(dataset, replace(request, given_name=name))

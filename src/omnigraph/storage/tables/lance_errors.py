@@ -18,8 +18,9 @@ from omnigraph.core.damage import GraphDamaged
 from omnigraph.core.errors import OmnigraphError, StorageError
 from omnigraph.storage.control.os_errors import kind_of
 from omnigraph.storage.control.s3_errors import read_answer, scheme_of
+from omnigraph.storage.damage.lost_object import lost_object
 from omnigraph.storage.damage.quarantine import VersionGone, version_damage
-from omnigraph.storage.tables.handle import TableAddress
+from omnigraph.storage.tables.handle import TableAddress, ref_path
 
 ErrorClass = Literal["conflict", "incompatible", "key_exists", "exists", "not_found", "other"]
 
@@ -39,6 +40,7 @@ _CLASSES: tuple[tuple[str, ErrorClass], ...] = (
 
 _OS_ERROR = re.compile(r"\(os error (\d+)\)")
 _ANSWER = "status code: "  # of a server
+_INTERRUPTED = "External error: KeyboardInterrupt"  # a signal that came while rows were handed over
 
 _KINDS: tuple[tuple[str, str], ...] = (
     ("Generic S3 error", "transient"),
@@ -50,6 +52,7 @@ _KINDS: tuple[tuple[str, str], ...] = (
     ("LanceError(", "permanent"),
 )
 
+_REMEDY_IN_STORE = "put the object back from a copy of the graph"
 _REMEDY = (
     "put the file back from a copy; or go back to a version of the branch that does not need it with "
     "'omnigraph repair --to VERSION', which first says what would be lost"
@@ -86,8 +89,14 @@ def classify(error: BaseException) -> ErrorClass:
 
 
 def translate(error: BaseException, what: str) -> OmnigraphError:
-    """Return the storage error to raise from a library error; `what` says what was being done."""
+    """Return the storage error to raise from a library error; `what` says what was being done.
+
+    Raises:
+        KeyboardInterrupt: the library was interrupted, and reports that as an error of its own.
+    """
     text = str(error)
+    if _INTERRUPTED in text:
+        raise KeyboardInterrupt from error
     if _ANSWER in text:
         answer = read_answer(text, scheme_of(f"{what} {text}"))
         return StorageError(f"{what}: {answer.says}", kind=answer.kind or _kind(error, text))
@@ -121,20 +130,20 @@ def damage_told(address: TableAddress, version: int) -> Iterator[None]:
     except StorageError as error:
         folder = address.local_path
         is_explained = isinstance(error, GraphDamaged) or error.kind in {"transient", "configuration"}
-        if folder is None or is_explained:
+        if is_explained:
             raise
         found = None
         with suppress(StorageError):  # what cannot be read is not hollow: the first error says more
-            found = _damage(folder, version)
+            found = lost_object(address, version) if folder is None else _damage(folder, version)
         if found is None:
             raise
-        dataset = _dataset(address, folder)
+        dataset = _dataset(address)
         raise GraphDamaged(
             file=f"{dataset}/{found[0]}",
             reason=found[1],
             dataset=dataset,
             versions=[version],
-            remedy=_REMEDY,
+            remedy=_REMEDY_IN_STORE if folder is None else _REMEDY,
         ) from error
 
 
@@ -145,7 +154,9 @@ def _damage(folder: Path, version: int) -> tuple[str, str] | None:
         return None  # there is no such version, or it was cleaned up: the error says so
 
 
-def _dataset(address: TableAddress, folder: Path) -> str:
-    """Return the path of a table inside its graph, which is two folders above every table."""
-    table = TableAddress(address.uri).local_path
-    return folder.name if table is None else str(folder.relative_to(table.parents[1]))
+def _dataset(address: TableAddress) -> str:
+    """Return the path of a table or fork inside its graph, which is two folders above every table."""
+    folder, table = address.local_path, TableAddress(address.uri).local_path
+    if folder is None or table is None:
+        return ref_path("/".join(address.uri.rsplit("/", 2)[-2:]), address.ref)
+    return str(folder.relative_to(table.parents[1]))

@@ -4,19 +4,22 @@ Fragments under different segments of an index never fold together, and on a for
 source not at all. So what a compaction leaves depends on the indexes, and both are looked at here.
 """
 
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from lance import LanceDataset
 from lance.fragment import LanceFragment
 from lance.optimize import Compaction, CompactionOptions, CompactionTask
 
-from omnigraph.core.limits import MAX_FRAGMENT_ROWS
+from omnigraph.core.limits import MAX_FRAGMENT_ROWS, SMALL_FRAGMENT_ROWS
+from omnigraph.storage.files.data_file import data_file_name
 from omnigraph.storage.tables.handle import SnapshotHandle
 from omnigraph.storage.tables.reading import reading
 
 # The library divides rows among as many fragments as the target fits in: each has less than twice the target.
 COMPACTION_TARGET_ROWS = MAX_FRAGMENT_ROWS // 2
 DELETED_SHARE = 0.1  # of the rows of a fragment, from which it is rewritten without them
+BATCH_ROWS_MAX, BATCH_BYTES = 8_192, 16 * 1024 * 1024  # the library's own number; some batches fit any memory
 AUTO_CLEANUP = "lance.auto_cleanup."  # keys by which the library removes versions behind our back
 
 
@@ -62,6 +65,46 @@ def layout_for_maintenance(handle: SnapshotHandle) -> StoredLayout:
         )
 
 
+def names_in_full(handle: SnapshotHandle, *, builds: bool) -> frozenset[str]:
+    """Return the files that bringing a version into its best layout reads to write them anew, or more.
+
+    Which fragments fold together is known only when the indexes are merged, so all that may fold count. An
+    index that is built reads all rows.
+    """
+    dataset = handle._own_dataset()
+    with reading(handle, "layout"):
+        merged = segments_to_merge(dataset)
+        indexes = [item for item in dataset.describe_indices() if item.name in merged]
+        covered = [
+            {number for segment in item.segments for number in segment.fragment_ids} for item in indexes
+        ]
+        parts = [
+            part
+            for part in dataset.get_fragments()
+            if builds
+            or part.physical_rows < COMPACTION_TARGET_ROWS
+            or part.num_deletions > DELETED_SHARE * part.physical_rows
+            or any(part.fragment_id not in numbers for numbers in covered)
+        ]
+        return _names(parts, (str(segment.uuid) for item in indexes for segment in item.segments))
+
+
+def names_of_small(handle: SnapshotHandle, segments: Iterable[str]) -> frozenset[str]:
+    """Return the files of fragments that upkeep may fold, and of segments that it folds new rows into."""
+    dataset = handle._own_dataset()
+    with reading(handle, "layout"):
+        small = (part for part in dataset.get_fragments() if part.physical_rows < SMALL_FRAGMENT_ROWS)
+        return _names(small, segments)
+
+
+def names_of_fragments(handle: SnapshotHandle, numbers: Collection[int] | None = None) -> frozenset[str]:
+    """Return the files of some fragments, or of all."""
+    dataset = handle._own_dataset()
+    with reading(handle, "fragments"):
+        parts = dataset.get_fragments()
+        return _names((part for part in parts if numbers is None or part.fragment_id in numbers), ())
+
+
 def auto_cleanup_keys(dataset: LanceDataset) -> tuple[str, ...]:
     """Return the keys of a table's configuration that have the library remove versions by itself."""
     return tuple(key for key in dataset.config() if key.startswith(AUTO_CLEANUP))
@@ -74,6 +117,19 @@ def full_compaction() -> CompactionOptions:
         materialize_deletions=True,
         materialize_deletions_threshold=DELETED_SHARE,
     )
+
+
+def batch_rows(dataset: LanceDataset) -> int:
+    """Return how many rows to rewrite at a time: few where they are wide, as those with long values are.
+
+    The library's own number is thousands, of which several are under way; of values of megabytes no memory
+    holds that. The widest fragment decides. A file whose length is unknown counts as narrow.
+    """
+    widths = [
+        sum(file.file_size_bytes or 0 for file in part.metadata.files) // max(1, part.physical_rows)
+        for part in dataset.get_fragments()
+    ]
+    return min(BATCH_ROWS_MAX, max(1, BATCH_BYTES // max(1, *widths, 1)))
 
 
 def compaction_tasks(dataset: LanceDataset, options: CompactionOptions) -> list[CompactionTask]:
@@ -107,6 +163,16 @@ def segments_to_merge(dataset: LanceDataset) -> dict[str, int]:
         if len(item.segments) > 1 or not numbers <= covered:
             found[item.name] = len(item.segments)
     return found
+
+
+def _names(parts: Iterable[LanceFragment], segments: Iterable[str]) -> frozenset[str]:
+    names = {f"_indices/{segment}/" for segment in segments}
+    for part in parts:
+        metadata = part.metadata
+        names |= {f"data/{data_file_name(file)}" for file in metadata.files}
+        if metadata.deletion_file is not None:
+            names.add(metadata.deletion_file.path(metadata.id))
+    return frozenset(names)
 
 
 def _is_small(part: LanceFragment) -> bool:

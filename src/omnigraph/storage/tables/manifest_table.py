@@ -40,6 +40,7 @@ from omnigraph.storage.tables.filter import Compare, IsNull, Or, to_lance
 from omnigraph.storage.tables.handle import SnapshotHandle, TableAddress
 from omnigraph.storage.tables.lance_errors import LANCE_ERRORS, classify, translate, translated
 from omnigraph.storage.tables.layout import auto_cleanup_keys
+from omnigraph.storage.tables.recent_publishes import kept_columns
 from omnigraph.storage.tables.stage import TableStager, staged_on
 from omnigraph.storage.tables.staged import StagedWrite, files_added, new_files
 from omnigraph.storage.tables.table import TableStore
@@ -162,6 +163,8 @@ class ManifestTable:
             chosen = [part for part in dataset.get_fragments() if part.fragment_id in wanted]
             if not chosen:
                 return _empty(dataset.schema, columns, with_places=with_places)
+        if self._store.publishes.is_on and columns is not None and published_after is None:
+            return self._read_beside_kept(handle, chosen, columns, with_places=with_places)
         text = None
         if published_after is not None:
             newer = Or((Compare("published_at", "gt", published_after), IsNull("published_at")))
@@ -175,6 +178,36 @@ class ManifestTable:
             ).to_table()
         self._store.count_io(dataset)
         return rows
+
+    def _read_beside_kept(
+        self,
+        handle: ManifestHandle,
+        chosen: Sequence[LanceFragment] | None,
+        columns: Sequence[str],
+        *,
+        with_places: bool,
+    ) -> pa.Table:
+        """Return columns of all rows of some fragments, those in memory from there, in a scan's order."""
+        dataset, publishes = handle._dataset, self._store.publishes
+        parts = dataset.get_fragments() if chosen is None else chosen
+        kept = publishes.rows_of(parts, columns, dataset.schema)
+        others = [part for part in parts if part.fragment_id not in kept]
+        schema = _empty(dataset.schema, columns, with_places=True).schema
+        pieces = [rows.cast(schema) for rows in kept.values()]
+        if others:
+            with damage_is_told(handle.address), translated(f"read {handle.address.open_uri}"):
+                scanner = dataset.scanner(columns=list(columns), fragments=others, with_row_address=True)
+                read = scanner.to_table()
+            self._store.count_io(dataset)
+            if set(kept_columns(dataset.schema)) <= set(columns):
+                publishes.learn(others, read)
+            pieces.append(read.select(schema.names).cast(schema))
+        together = pa.concat_tables(pieces) if pieces else schema.empty_table()
+        places = {part.fragment_id: place for place, part in enumerate(parts)}
+        addresses = together[ROW_ADDRESS].to_numpy()
+        holders = [places[int(address) >> 32] for address in addresses]
+        together = together.take(np.lexsort((addresses, np.array(holders, np.int64))))
+        return together if with_places else together.select(list(columns))
 
     def publish(
         self,
@@ -199,7 +232,11 @@ class ManifestTable:
         if version > handle.version + 1:  # a stamp changes the metadata, an update does not
             return self._handle(handle.address, made, handle.opened_at)
         self._store.count_io(made)
-        return replace(handle, version=version, fragment_ids=_fragment_ids(made), _dataset=made, files=files)
+        after = replace(handle, version=version, fragment_ids=_fragment_ids(made), _dataset=made, files=files)
+        new = set(after.fragment_ids) - set(handle.fragment_ids)
+        if len(new) == 1:
+            self._store.publishes.keep_written(after.data_file(new.pop()), rows)
+        return after
 
     def _committed(
         self, handle: ManifestHandle, staged: StagedWrite, operation_id: str

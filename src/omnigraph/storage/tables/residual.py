@@ -12,15 +12,18 @@ from lance.optimize import Compaction, CompactionOptions
 
 from omnigraph.core.errors import CommitConflict
 from omnigraph.core.limits import INLINE_ROW_IDS_BYTES_MAX, SMALL_FRAGMENT_ROWS
-from omnigraph.storage.tables.handle import TableAddress
+from omnigraph.storage.tables.handle import SnapshotHandle, TableAddress
 from omnigraph.storage.tables.index import TEXT_SUFFIX, VECTOR_SUFFIX
 from omnigraph.storage.tables.lance_errors import LANCE_ERRORS, classify, translate
 from omnigraph.storage.tables.layout import (
     DELETED_SHARE,
+    batch_rows,
     compaction_tasks,
+    names_of_small,
     segments_to_merge,
     under_inherited_indexes,
 )
+from omnigraph.storage.tables.reading import reading
 from omnigraph.storage.tables.staged import files_added
 from omnigraph.storage.tables.table import TableStore
 
@@ -81,6 +84,7 @@ class InlineCommitResidual:
                 target_rows_per_fragment=target_rows,
                 materialize_deletions=rewrite_deletions,
                 materialize_deletions_threshold=DELETED_SHARE,
+                batch_size=batch_rows(dataset),
             )
             _keep_row_ids_in_files(dataset, options)
             if under_inherited_indexes(dataset):
@@ -91,6 +95,7 @@ class InlineCommitResidual:
                     target_rows_per_fragment=target_rows,
                     materialize_deletions=rewrite_deletions,
                     materialize_deletions_threshold=DELETED_SHARE,
+                    batch_size=options["batch_size"],
                 )
         return CompactionOutcome(
             dataset.version,
@@ -129,6 +134,20 @@ class InlineCommitResidual:
             raise translate(error, what) from error
         finally:
             self._store.count_io(dataset)
+
+
+def names_before_upkeep(handle: SnapshotHandle) -> frozenset[str]:
+    """Return the files that folding small fragments, and new rows into the indexes, will write anew."""
+    dataset = handle._own_dataset()
+    with reading(handle, "layout"):
+        folds = {name: merged for merged, names in _folds(dataset).items() for name in names}
+        segments = [
+            str(segment.uuid)
+            for item in dataset.describe_indices()
+            if folds.get(item.name)
+            for segment in item.segments[-folds[item.name] :]
+        ]
+    return names_of_small(handle, segments)
 
 
 def _keep_row_ids_in_files(dataset: LanceDataset, options: CompactionOptions) -> None:

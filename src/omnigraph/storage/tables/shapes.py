@@ -11,8 +11,7 @@ S3  An update names every field as rewritten. Otherwise text and vector indexes 
 S4  The plain append never leaves this package: the anchor does not exclude it.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -20,10 +19,8 @@ from lance import LanceDataset, LanceOperation
 from lance.fragment import FragmentMetadata, write_fragments
 
 from omnigraph.core.limits import MAX_FRAGMENT_ROWS
+from omnigraph.storage.files.data_file import field_ids
 from omnigraph.storage.tables.lance_errors import translated
-
-if TYPE_CHECKING:
-    from lance.lance.schema import LanceField  # exists for type checkers only
 
 
 def write_rows(dataset: LanceDataset, rows: pa.Table) -> list[FragmentMetadata]:
@@ -55,15 +52,9 @@ def replacement(
         removed_fragment_ids=removed,
         updated_fragments=with_anchor(dataset, removed, updated),
         new_fragments=new,
-        fields_for_preserving_frag_bitmap=list(_field_ids(dataset.lance_schema.fields())),
+        fields_for_preserving_frag_bitmap=list(field_ids(dataset.lance_schema.fields())),
         update_mode="rewrite_rows",
     )
-
-
-def _field_ids(fields: "Iterable[LanceField]") -> Iterator[int]:
-    for field in fields:
-        yield field.id()
-        yield from _field_ids(field.children())
 
 
 def deletion(

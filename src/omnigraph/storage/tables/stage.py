@@ -9,7 +9,7 @@ W5  A commit names only files that are there, to their end.
 
 import json
 import uuid
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import cast, final
 
@@ -21,6 +21,7 @@ from lance.fragment import FragmentMetadata, write_fragments
 
 from omnigraph.core.errors import CommitConflict, RecoveryRequired, StaleCommit, StorageError
 from omnigraph.core.limits import MAX_FRAGMENT_ROWS
+from omnigraph.core.together import both
 from omnigraph.storage.files.whole import check_whole
 from omnigraph.storage.tables import carried, index, shapes
 from omnigraph.storage.tables.carried import RowNumbers
@@ -116,7 +117,13 @@ class TableStager:
             fragments = self._write(handle, rows)
             files = new_files(handle.address, handle._dataset, new=fragments)
             return _addition(handle, fragments, files, "upsert")
-        staged = self.stage_upsert_chunks(handle, [(rows, None)])
+        rows, row_ids, places = self._in_order(handle, rows, None)
+        fragments, deleted = both(
+            lambda: self._write_replacing(handle, rows, row_ids, places),
+            lambda: shapes.delete_addresses(handle._dataset, places),
+            at_once=handle.address.local_path is None,
+        )
+        staged = self._upsert(handle, fragments, deleted, added=rows.num_rows - len(places))
         return staged if rows.num_rows > ROWS_MAX else replace(staged, ids=IdChange(written=_ids(rows)))
 
     def stage_upsert_chunks(
@@ -127,7 +134,6 @@ class TableStager:
         With each chunk come the rows that it replaces, all of them, in order; where those are not known they
         are looked up. No id is in two chunks, and the table has fragments.
         """
-        dataset = handle._dataset
         fragments: list[FragmentMetadata] = []
         addresses: list[RowNumbers] = []
         added = 0
@@ -136,7 +142,19 @@ class TableStager:
             fragments += self._write_replacing(handle, rows, row_ids, places)
             addresses.append(places)
             added += rows.num_rows - len(places)
-        removed, updated = shapes.delete_addresses(dataset, np.concatenate(addresses))
+        deleted = shapes.delete_addresses(handle._dataset, np.concatenate(addresses))
+        return self._upsert(handle, fragments, deleted, added=added)
+
+    def _upsert(
+        self,
+        handle: SnapshotHandle,
+        fragments: list[FragmentMetadata],
+        deleted: tuple[list[int], list[FragmentMetadata]],
+        *,
+        added: int,
+    ) -> StagedWrite:
+        """Prepare written rows in place of deleted ones."""
+        dataset, (removed, updated) = handle._dataset, deleted
         operation = shapes.replacement(dataset, removed=removed, updated=updated, new=fragments)
         files = new_files(handle.address, dataset, new=fragments, updated=updated)
         return staged_on(handle, "upsert", operation, files, added=added)
@@ -182,7 +200,7 @@ class TableStager:
         """Write rows as fragments; a store is not asked later on for the few that are just written."""
         written = shapes.write_rows(handle._dataset, rows)
         if handle.address.local_path is None:
-            self._store.keep_written(handle.address, as_written(written, rows))
+            self._store.keep_written(handle.address, as_written(handle._dataset, written, rows))
         return written
 
     def stage_overwrite(
@@ -236,14 +254,18 @@ class TableStager:
         )
 
     def stage_create_indices(
-        self, handle: SnapshotHandle, requests: Sequence[IndexRequest], anew: Collection[str] = ()
+        self,
+        handle: SnapshotHandle,
+        requests: Sequence[IndexRequest],
+        anew: Collection[str] = (),
+        advance: Callable[[int], None] = lambda _rows: None,
     ) -> tuple[StagedWrite | None, tuple[PendingColumn, ...]]:
         """Prepare all missing indexes of a table as one commit, and those named in `anew` a second time.
 
         Any other index that exists is left alone, however little it covers. Without rows there is nothing to
         build. Returns what was staged, if anything, and the columns that cannot be indexed yet.
         """
-        made = index.build_missing(handle, requests, anew)
+        made = index.build_missing(handle, requests, anew, advance)
         if not made.built:
             return None, made.pending
         operation = LanceOperation.CreateIndex(list(made.built), list(made.replaced))

@@ -22,6 +22,7 @@ from lance.lance import _Session as Session
 from omnigraph.core.errors import StorageError
 from omnigraph.core.recent import Recent
 from omnigraph.core.together import each
+from omnigraph.storage.files.special_files import refuse_special_files
 from omnigraph.storage.files.transactions import UNREADABLE, TransactionInfo, read_transaction
 from omnigraph.storage.search.words import AnalysisCache
 from omnigraph.storage.tables.bases import at_home
@@ -32,6 +33,7 @@ from omnigraph.storage.tables.known_ids import ROWS_MAX, KnownIds
 from omnigraph.storage.tables.lance_errors import damage_told, translated
 from omnigraph.storage.tables.listed_refs import listed_refs
 from omnigraph.storage.tables.reading import reading
+from omnigraph.storage.tables.recent_publishes import RecentPublishes
 from omnigraph.storage.tables.recent_rows import RecentFiles, newest_files, refreshed
 from omnigraph.storage.tables.rows import find_rows
 from omnigraph.storage.versions.newest import NewestVersions, RefStart, RefStarts, RowSequences
@@ -92,9 +94,11 @@ class TableStore:
         self._handles: Recent[tuple[TableAddress, int], SnapshotHandle] = Recent(HANDLES_MAX)
         self._probes: Recent[str, SnapshotHandle] = Recent(HANDLES_MAX)  # any version can find the newest
         self._newest = NewestVersions()
+        self._looked_at: dict[str, bool] = {}  # places of tables, and whether their refs were looked at
         self.ref_starts = RefStarts()
         self.row_sequences = RowSequences()
         self.known_ids = KnownIds()
+        self.publishes = RecentPublishes()
         self._live: weakref.WeakSet[SnapshotHandle] = weakref.WeakSet()
         self._counter = _IoCounter()
         self._recent: dict[str, RecentFiles] = {}  # rows in memory, by the place of their table
@@ -365,7 +369,8 @@ class TableStore:
 
     def keep_recent(self, address: TableAddress, files: RecentFiles) -> None:
         """Have what is opened from now on use rows of small fragments that are in memory."""
-        self._recent[address.open_uri] = files
+        with self._lock:
+            self._recent[address.open_uri] = {**self._recent.get(address.open_uri, {}), **files}
 
     def keep_written(self, address: TableAddress, files: RecentFiles) -> None:
         """Have what is opened from now on use rows that were just written, whatever becomes of the write."""
@@ -433,6 +438,7 @@ class TableStore:
         return known._own_dataset()
 
     def _open_version(self, address: TableAddress, version: int | None) -> LanceDataset:
+        self._refuse_special_files(address)
         what = f"{address.open_uri} at version {version}" if version else address.open_uri
         with translated(f"open {what}"):
             dataset = lance.dataset(
@@ -445,6 +451,15 @@ class TableStore:
             # A version file full of zeros opens as version 0 without an error.
             raise StorageError(f"open {what}: the version file is hollow", kind="permanent")
         return self._at_home(address, dataset)
+
+    def _refuse_special_files(self, address: TableAddress) -> None:
+        """Look once at what a folder was handed over with; a ref shares files with its table's other refs."""
+        folder = TableAddress(address.uri).local_path
+        with_refs = address.ref is not None
+        if folder is None or self._looked_at.get(address.uri, -1) >= with_refs:
+            return
+        refuse_special_files(folder, with_refs=with_refs)
+        self._looked_at[address.uri] = with_refs
 
     def _at_home(self, address: TableAddress, dataset: LanceDataset) -> LanceDataset:
         return at_home(address, dataset, storage_options=self._storage_options, session=self._session)

@@ -399,7 +399,7 @@ def all_rows(handle: SnapshotHandle) -> tuple[Ids, RowIds]:
 
 
 def _fragments(handle: SnapshotHandle) -> FragmentsById:
-    return {item.fragment_id: item.metadata for item in handle._dataset.get_fragments()}
+    return handle.fragments
 
 
 def _layout(fragments: FragmentsById) -> Layout:
