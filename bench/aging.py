@@ -13,7 +13,6 @@ optimized by hand in between: the maintenance thread alone has to do.
 """
 
 import argparse
-import json
 import shutil
 import sys
 import tempfile
@@ -144,7 +143,7 @@ def copy_content(aged: Path, fresh: Path) -> None:
         omnigraph.open(aged, mode="ro") as source,
         omnigraph.init(fresh, SCHEMA, durability="process") as target,
     ):
-        data = b"".join(json.dumps(record).encode() + b"\n" for record in source.export())
+        data = b"".join(source.export().lines())
         target.load(data, "append")
 
 

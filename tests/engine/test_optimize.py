@@ -434,7 +434,7 @@ def test_progress_names_the_table_at_hand_and_the_time_left(graph: Graph) -> Non
     ]
     assert told[0].remaining_s is None
     assert told[1].remaining_s is not None
-    assert (told[-1].remaining_s, told[-1].rows_done) == (0.0, told[-1].rows_total)
+    assert (told[-1].remaining_s, told[-1].units_done) == (0.0, told[-1].units_total)
     assert {(item.operation, item.tables_total) for item in told} == {("optimize", 2)}
 
 

@@ -456,18 +456,23 @@ def test_the_command_refuses_what_is_in_doubt_until_it_is_forced(root: Path) -> 
 
 
 @pytest.mark.case("surfaces", 105)
-def test_the_command_tells_to_reopen_where_a_writer_died(root: Path) -> None:
+def test_a_preview_tells_that_a_writer_died_and_a_confirmed_run_settles_what_it_left(root: Path) -> None:
     give_up(root, "insert", "P3")
     (sidecar,) = sidecars(root)
     before = fingerprint(root)
 
-    for flags in ([], ["--confirm"], ["--confirm", "--force"]):
-        outcome = invoke("repair", root, *flags, cwd=root.parent)
-        assert outcome.code == 1
-        assert "reopen it read-write first" in outcome.stderr
-        assert sidecar.stem in outcome.stderr
+    preview = invoke("repair", root, cwd=root.parent)
 
+    assert preview.code == 1
+    assert "reopen it read-write first" in preview.stderr
+    assert sidecar.stem in preview.stderr
     assert fingerprint(root) == before
+
+    confirmed = invoke("repair", root, "--confirm", "--json", cwd=root.parent)
+
+    assert confirmed.code == 0
+    assert {table["action"] for table in json.loads(confirmed.stdout)["tables"]} == {"no_op"}
+    assert not sidecars(root)
 
 
 @pytest.mark.case("surfaces", 105)

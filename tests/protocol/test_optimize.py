@@ -228,7 +228,7 @@ def optimized(graph: omnigraph.Graph) -> bool:
 CROWD = """
 import sys
 import omnigraph
-from omnigraph.core.errors import ConflictError, DriftNeedsRepair, RecoveryRequired
+from omnigraph.core.errors import ConflictError, DriftNeedsRepair
 from tests.support.protocol import say
 graph = omnigraph.open(sys.argv[1])
 say("ready")
@@ -242,8 +242,6 @@ for number in range(25):
             raise
         except ConflictError:
             continue
-        except RecoveryRequired:
-            omnigraph.open(sys.argv[1]).close()
 say("done")
 """
 

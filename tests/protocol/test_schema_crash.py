@@ -16,7 +16,7 @@ from omnigraph.graph.graph import Graph
 from tests.protocol.conftest import NewRoot
 from tests.support.books import assert_reopening_changes_nothing, recovery_files
 from tests.support.forked import Forked
-from tests.support.protocol import BEFORE, EVOLVED, SCHEMA, records
+from tests.support.protocol import BEFORE, EVOLVED, SCHEMA, records, sidecars
 from tests.support.seam import internals
 
 pytestmark = pytest.mark.usefixtures("no_syncs")
@@ -183,6 +183,7 @@ def test_a_killed_change_is_all_there_or_not_at_all(
     other = look(root, "june" if branch is None else None)[:2]
 
     killed_at(root, name, branch, point)
+    assert shape.moves_tables or sidecars(root) == ()
     seen = look(root, branch)[0]
     omnigraph.open(root).close()
 
@@ -195,6 +196,9 @@ def test_a_killed_change_is_all_there_or_not_at_all(
     if branch is None:
         assert (root / "_schema.pg").read_text() == schema
     assert_whole(root)
+    if shape.purges and schema == shape.schema:
+        with omnigraph.open(root, mode="ro") as graph:
+            assert_purged(graph, branch)
     with omnigraph.open(root) as graph:
         again = graph.apply_schema(shape.schema, branch=branch, allow_data_loss=shape.purges)
         assert again.applied == (schema == SCHEMA)

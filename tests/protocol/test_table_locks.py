@@ -12,6 +12,7 @@ import omnigraph
 from omnigraph.commit.table_locks import table_lock_file
 from omnigraph.core.errors import ExpectedVersionMismatch
 from omnigraph.core.failpoint import failpoint
+from omnigraph.core.names import BRANCH_NAME_BYTES_MAX
 from omnigraph.graph.graph import Graph
 from omnigraph.history.commits import MAINTENANCE_ACTOR
 from tests.protocol.conftest import NewRoot
@@ -209,3 +210,18 @@ def test_writers_of_nodes_and_edges_and_maintenance_in_any_mix_all_land(root: Pa
         assert len({commit.graph_commit_id for commit in commits}) == len(commits)
         assert sum(commit.actor_id != MAINTENANCE_ACTOR for commit in commits) >= 75
         assert graph.verify().is_whole
+
+
+@pytest.mark.case("engine", 794)
+def test_long_names_of_branch_and_type_fit_the_name_of_a_lock(tmp_path: Path) -> None:
+    branch, type_name = "b" * BRANCH_NAME_BYTES_MAX, "T" * 200
+    with omnigraph.init(tmp_path / "g", f"node {type_name} {{ name: String @key }}") as graph:
+        graph.create_branch(branch)
+
+        done = graph.mutate(f'query add() {{ insert {type_name} {{ name: "a" }} }}', branch=branch)
+
+        locks = tmp_path / "g" / "__locks"
+        assert done.affected_nodes == 1
+        assert [path for path in locks.iterdir() if branch in path.name]
+        graph.delete_branch(branch)
+        assert [path for path in locks.iterdir() if branch in path.name] == []

@@ -148,6 +148,9 @@ class _Resolver:
     def __init__(self, accepted: AcceptedSchema, desired: DesiredSchema) -> None:
         self.accepted = accepted
         self.desired = desired
+        self.properties_of: dict[TypeKey, set[str]] = {}
+        for kind, owner, name in accepted.property_ids:
+            self.properties_of.setdefault((kind, owner), set()).add(name)
         self.notes: list[Diagnostic] = []
         self.faults: list[Diagnostic] = []
 
@@ -173,7 +176,7 @@ class _Resolver:
 
     def match_properties(self, shape: TypeShape, old_owner: str | None) -> dict[str, str | None]:
         kind, owner = shape.kind, shape.name
-        known = {key[2] for key in self.accepted.property_ids if key[:2] == (kind, old_owner)}
+        known = set() if old_owner is None else self.properties_of.get((kind, old_owner), set())
         hints = {}
         for name in shape.property_names:
             hint = self.desired.property_hints.get((kind, owner, name))

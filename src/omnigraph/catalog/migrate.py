@@ -15,6 +15,7 @@ from omnigraph.catalog.migration_steps import (
     AddProperty,
     AddType,
     ChangeDefault,
+    ChangeExternal,
     DropMode,
     DropProperty,
     DropType,
@@ -29,7 +30,7 @@ from omnigraph.catalog.migration_steps import (
     WidenProperty,
 )
 from omnigraph.catalog.shape import DeclarationKind, DesiredSchema, PropertyShape, Rule, TypeShape
-from omnigraph.core.diagnostics import Diagnostic
+from omnigraph.core.diagnostics import Diagnostic, Severity
 from omnigraph.core.errors import SchemaError
 from omnigraph.core.values import FLOATS, Scalar, ValueType
 from omnigraph.language.schema_ast import DefaultValue, Embed, Note
@@ -60,8 +61,8 @@ class MigrationPlan:
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """What the planner noticed besides the steps."""
-        return self.resolution.diagnostics
+        """What the planner noticed besides the steps: ignored hints, and values that a step leaves alone."""
+        return (*self.resolution.diagnostics, *filter(None, map(_left_alone, self.steps)))
 
     def require_supported(self) -> None:
         """Stop a plan that cannot be applied.
@@ -87,6 +88,17 @@ def plan_migration(
         return MigrationPlan((UnsupportedChange("schema", _NOTHING_LEFT),), resolution)
     planner = _Planner(accepted, desired, resolution, DropMode.HARD if allow_data_loss else DropMode.SOFT)
     return MigrationPlan(tuple(planner.steps()), resolution)
+
+
+def _left_alone(step: Step) -> Diagnostic | None:
+    """Return which values stay although the new schema would refuse them."""
+    if not isinstance(step, ChangeExternal) or not step.removed_bases:
+        return None
+    if step.type_kind is DeclarationKind.INTERFACE:  # it has no values
+        return None
+    gone, name = ", ".join(step.removed_bases), f"{step.type_name}.{step.property_name}"
+    message = f"references of '{name}' below {gone} stay where rows have them; later ones are refused"
+    return Diagnostic(message, severity=Severity.WARNING)
 
 
 class _Planner:
@@ -171,7 +183,8 @@ class _Planner:
 
 def _added_property(owner: TypeShape, item: PropertyShape) -> Step:
     if item.type.nullable or item.default is not None:
-        return AddProperty(owner.kind, owner.name, item.name, item.type, _default(item))
+        bases = item.external or None
+        return AddProperty(owner.kind, owner.name, item.name, item.type, _default(item), bases)
     reason = (
         f"adding required property '{owner.name}.{item.name}' is not supported: "
         "make it nullable, or give it a @default"
@@ -189,6 +202,8 @@ def _changed_property(
         yield from _changed_type(owner, old.type, new)
     if old.default != new.default:
         yield ChangeDefault(owner.kind, owner.name, new.name, _default(old), _default(new))
+    if old.external != new.external:
+        yield _changed_external(owner, old, new)
     if _embed_under(old.embed, renames) != new.embed:
         yield UnsupportedChange(entity, f"changing @embed of '{name}' is not supported")
     yield from _changed_spelling(owner, old, new, rules)
@@ -198,6 +213,24 @@ def _changed_property(
     if old.notes != new.notes:
         step = UpdatePropertyMetadata(owner.kind, owner.name, new.name, new.notes)
         yield _metadata(step, old.notes, new.notes, entity)
+
+
+def _changed_external(owner: TypeShape, old: PropertyShape, new: PropertyShape) -> Step:
+    """Return how the bases of references change; a column never turns from bytes into references or back."""
+    before, after = set(old.external), set(new.external)
+    if before and after:
+        added, removed = tuple(sorted(after - before)), tuple(sorted(before - after))
+        return ChangeExternal(owner.kind, owner.name, new.name, added, removed)
+    move, held, wanted = (
+        ("taking @external from", "references", "bytes")
+        if before
+        else ("putting @external on", "bytes", "references")
+    )
+    reason = (
+        f"{move} '{owner.name}.{new.name}' is not supported: its values are {held};"
+        f" add another property for {wanted}"
+    )
+    return UnsupportedChange(_entity(owner, new), reason)
 
 
 def _changed_type(owner: TypeShape, old: ValueType, item: PropertyShape) -> Iterator[Step]:

@@ -54,13 +54,17 @@ class RenameType:
 
 @dataclass(frozen=True, slots=True)
 class AddProperty:
-    """A new column; existing rows get the default, or null without one."""
+    """A new column; existing rows get the default, or null without one.
+
+    With `external` its values are references below these bases.
+    """
 
     type_kind: DeclarationKind
     type_name: str
     property_name: str
     property_type: ValueType
     default: DefaultValue | None = None
+    external: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +128,17 @@ class ChangeDefault:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangeExternal:
+    """Later references may lie below other bases; those that rows have stay."""
+
+    type_kind: DeclarationKind
+    type_name: str
+    property_name: str
+    added_bases: tuple[str, ...]
+    removed_bases: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class UpdateTypeMetadata:
     """Descriptions or instructions of a type change; `annotations` are the new ones."""
 
@@ -184,6 +199,7 @@ Step = (
     | WidenProperty
     | RelaxProperty
     | ChangeDefault
+    | ChangeExternal
     | UpdateTypeMetadata
     | UpdatePropertyMetadata
     | DropType
@@ -201,6 +217,7 @@ _KINDS: dict[type[Step], str] = {
     WidenProperty: "widen_property",
     RelaxProperty: "relax_property",
     ChangeDefault: "change_default",
+    ChangeExternal: "change_external",
     UpdateTypeMetadata: "update_type_metadata",
     UpdatePropertyMetadata: "update_property_metadata",
     DropType: "drop_type",
@@ -210,7 +227,7 @@ _KINDS: dict[type[Step], str] = {
 _JSON_NAMES = {"old": "from", "new": "to", "columns": "constraint"}
 
 
-_LEFT_OUT_WHEN_NONE = frozenset({"code", "default"})
+_LEFT_OUT_WHEN_NONE = frozenset({"code", "default", "external"})
 
 
 def step_work(step: Step) -> Work | None:
@@ -228,7 +245,7 @@ def step_work(step: Step) -> Work | None:
             return Work.REWRITE
         case AddType() | AddProperty() | RenameProperty() | RelaxProperty() | DropProperty():
             return Work.SCHEMA
-        case RenameType() | AddIndex() | ExtendEnum() | ChangeDefault() | DropType():
+        case RenameType() | AddIndex() | ExtendEnum() | ChangeDefault() | ChangeExternal() | DropType():
             return Work.NONE
         case UpdateTypeMetadata() | UpdatePropertyMetadata():
             return Work.NONE

@@ -12,11 +12,13 @@ from omnigraph.graph.arguments import check_flags, given_callback
 from omnigraph.graph.source import text_source
 from omnigraph.operations.context import OpenGraph
 from omnigraph.operations.open import refresh
+from omnigraph.policy.request import Action
 
 if TYPE_CHECKING:
     from omnigraph.catalog.stored_queries import StoredQueries
     from omnigraph.commit.recovery.audit import RecoveryRecord
-    from omnigraph.operations.cleanup.model import Age, CleanupCallback, CleanupResult
+    from omnigraph.operations.cleanup.model import Age, CleanupResult
+    from omnigraph.operations.commit_log import BranchLog
     from omnigraph.operations.engine import Engine
     from omnigraph.operations.ensure_indices import IndexResult
     from omnigraph.operations.index_status import TableIndexes
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from omnigraph.operations.schema.apply import SchemaApplyResult, SchemaPlan
     from omnigraph.operations.schema.change import Where
     from omnigraph.operations.status import GraphStatus
-    from omnigraph.operations.verify.report import Progress, VerifyReport
+    from omnigraph.operations.verify.report import VerifyReport
 
 
 class Administration:
@@ -45,21 +47,37 @@ class Administration:
         self._branch = branch
         self._stored = stored
 
+    def __repr__(self) -> str:
+        from omnigraph.graph.display import graph_line  # late: for people who look at one
+
+        uri = self._graph.parts.root.uri
+        return graph_line("Graph", uri, self._branch, self._actor, is_closed=self._graph.is_closed)
+
+    def _repr_html_(self) -> str:
+        """Return the picture of the branch's schema; where that cannot be read, what the graph is."""
+        from omnigraph.graph.display import graph_picture
+
+        return graph_picture(repr(self), lambda: self.catalog, is_closed=self._graph.is_closed)
+
     @property
     def catalog(self) -> Catalog:
         """The types of the handle's branch."""
-        return self._graph.catalog_on(self._branch)
+        from omnigraph.operations.schema.show import enter_schema
+
+        return self._graph.catalog_on(enter_schema(self._graph, self._actor, self._branch))
 
     def catalog_on(self, branch: str | None, from_: str | None = None) -> Catalog:
         """Return the types of a branch, or of the one that it is about to be made from."""
-        self._graph.enter(None, "read", branch)
-        return self._graph.catalog_on(self._on(branch), from_)
+        name = self._graph.enter(self._actor, Action.READ, self._on(branch))
+        if from_ is not None:
+            self._graph.enter(self._actor, Action.READ, from_)
+        return self._graph.catalog_on(name, from_)
 
     def schema(self, *, branch: str | None = None) -> str:
         """Return the text of a branch's schema, as it was given."""
         from omnigraph.operations.schema.show import schema_source
 
-        return schema_source(self._graph, branch=self._on(branch))
+        return schema_source(self._graph, branch=self._on(branch), actor=self._actor)
 
     def plan_schema(
         self, text: str | Path | Source, *, branch: str | None = None, allow_data_loss: bool = False
@@ -146,31 +164,57 @@ class Administration:
             where=_where(engine, master),
         )
 
-    def ensure_indices(self, *, branch: str | None = None, actor: str | None = None) -> "IndexResult":
-        """Build the declared indexes that are missing."""
+    def ensure_indices(
+        self,
+        *,
+        branch: str | None = None,
+        actor: str | None = None,
+        progress: "TableProgressCallback | None" = None,
+    ) -> "IndexResult":
+        """Build the declared indexes that are missing; `progress` is as of `optimize`."""
         from omnigraph.operations.ensure_indices import ensure_indices
+        from omnigraph.operations.progress import unseen
 
-        return ensure_indices(self._graph, branch=self._on(branch), actor=self._who(actor))
+        return ensure_indices(
+            self._graph,
+            branch=self._on(branch),
+            actor=self._who(actor),
+            progress=given_callback(progress, unseen),
+        )
 
     def rebuild_index(
-        self, type_name: str, property_name: str, *, branch: str | None = None, actor: str | None = None
+        self,
+        type_name: str,
+        property_name: str,
+        *,
+        branch: str | None = None,
+        actor: str | None = None,
+        progress: "TableProgressCallback | None" = None,
     ) -> "IndexResult":
         """Build the indexes of one property anew, over all rows, in place of those that are there.
+
+        `progress` is as of `optimize`.
 
         Raises:
             BadRequest: there is no such type, or the property has no index.
         """
         from omnigraph.operations.ensure_indices import rebuild_index
+        from omnigraph.operations.progress import unseen
 
         return rebuild_index(
-            self._graph, type_name, property_name, branch=self._on(branch), actor=self._who(actor)
+            self._graph,
+            type_name,
+            property_name,
+            branch=self._on(branch),
+            actor=self._who(actor),
+            progress=given_callback(progress, unseen),
         )
 
     def index_status(self, *, branch: str | None = None) -> "tuple[TableIndexes, ...]":
         """Return which declared indexes are built, and how much they cover."""
         from omnigraph.operations.index_status import index_status
 
-        return index_status(self._graph, branch=self._on(branch))
+        return index_status(self._graph, branch=self._on(branch), actor=self._actor)
 
     def status(self, *, branch: str | None = None) -> "GraphStatus":
         """Return the head of a branch, unfinished writes, indexes, sizes, and what maintenance would do.
@@ -218,7 +262,7 @@ class Administration:
         dry_run: bool = False,
         *,
         actor: str | None = None,
-        progress: "CleanupCallback | None" = None,
+        progress: "TableProgressCallback | None" = None,
     ) -> "CleanupResult":
         """Remove old versions of tables, and what nothing needs any more; a dry run only says what would go.
 
@@ -233,7 +277,7 @@ class Administration:
             DriftNeedsRepair: a table is ahead of its pin, and nothing says why.
         """
         from omnigraph.operations.cleanup.cleanup import cleanup
-        from omnigraph.operations.cleanup.model import silent
+        from omnigraph.operations.progress import unseen
 
         check_flags(dry_run=dry_run)
         return cleanup(
@@ -242,18 +286,18 @@ class Administration:
             older_than=older_than,
             dry_run=dry_run,
             actor=self._who(actor),
-            progress=given_callback(progress, silent),
+            progress=given_callback(progress, unseen),
         )
 
     def refresh(self) -> None:
         """Heal, and read the schema and the manifest again."""
-        refresh(self._graph)
+        refresh(self._graph, actor=self._actor, branch=self._branch)
 
     def recoveries(self) -> "list[RecoveryRecord]":
         """Return the finished recoveries, newest first."""
         from omnigraph.commit.recovery.audit import read_records
 
-        self._graph.enter(self._actor, "read", None)
+        self._graph.enter(self._actor, Action.READ, None)
         return read_records(self._graph.parts)
 
     def verify(
@@ -261,7 +305,7 @@ class Administration:
         *,
         branch: str | None = None,
         deep: bool = False,
-        progress: "Progress | None" = None,
+        progress: "TableProgressCallback | None" = None,
     ) -> "VerifyReport":
         """Check all branches, or one: files, history, schema and pins; nothing is written.
 
@@ -271,11 +315,12 @@ class Administration:
         Raises:
             BranchNotFound: there is no such branch.
         """
+        from omnigraph.operations.progress import unseen
         from omnigraph.operations.verify.verify import verify
 
         check_flags(deep=deep)
-        told = given_callback(progress, lambda _: None)
-        self._graph.enter(self._actor, "read", branch)
+        told = given_callback(progress, unseen)
+        self._graph.enter_whole(self._actor, Action.READ)  # it tells of unfinished writes of all branches
         return verify(self._graph.parts, branch=branch, deep=deep, progress=told)
 
     def repair(
@@ -285,22 +330,45 @@ class Administration:
         force: bool = False,
         branch: str | None = None,
         actor: str | None = None,
+        progress: "TableProgressCallback | None" = None,
     ) -> "DriftRepair":
         """Say which tables something other than Omnigraph has committed to, and publish them if confirmed.
 
         Without `confirm` nothing is changed. With it, tables are published of which it is known that no row
-        changed; the others only with `force`. No data is rewritten.
+        changed; the others only with `force`. No data is rewritten. `progress` is as of `optimize`.
 
         Raises:
             PendingRecovery: a dead writer left something: open the graph again first.
             ConflictError: another writer was first.
         """
+        from omnigraph.operations.progress import unseen
         from omnigraph.operations.repair_drift import repair_drift
 
         check_flags(confirm=confirm, force=force)
         return repair_drift(
-            self._graph, confirm=confirm, force=force, branch=self._on(branch), actor=self._who(actor)
+            self._graph,
+            confirm=confirm,
+            force=force,
+            branch=self._on(branch),
+            actor=self._who(actor),
+            progress=given_callback(progress, unseen),
         )
+
+    def commit_log(self, *, branch: str | None = None) -> "BranchLog":
+        """Return the commits of a branch for one who follows them: asked for now, read as often as needed."""
+        from omnigraph.operations.commit_log import commit_log
+
+        return commit_log(self._graph, branch=self._on(branch), actor=self._actor)
+
+    def require_load(self, *, branch: str | None, from_: str | None, actor: str | None = None) -> None:
+        """Make sure that a load may be made, before there is anything to load: also of its branch.
+
+        Raises:
+            PolicyDenied: the actor may not change the branch, or may not make it if there is none.
+        """
+        from omnigraph.operations.load.load import require_load
+
+        require_load(self._graph, branch=self._on(branch), from_=from_, actor=self._who(actor))
 
     def _who(self, actor: str | None) -> str | None:
         """Return the actor: the one a call names, else the one the handle was opened for."""

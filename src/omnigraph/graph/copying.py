@@ -5,10 +5,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from omnigraph.graph.arguments import check_flags, given_callback, given_names, given_place, given_text
+from omnigraph.graph.guard import given_gate, require
 from omnigraph.graph.opening import given_durability
+from omnigraph.history.identity import MAIN
+from omnigraph.operations.context import check_actor
+from omnigraph.policy.request import AccessRequest, Action
 
 if TYPE_CHECKING:
     from omnigraph.bulk.connect.progress import ProgressCallback
+    from omnigraph.graph.guard import GivenPolicy
     from omnigraph.operations.clone.check_copy import CopyReport
     from omnigraph.operations.clone.clone import CloneResult
 
@@ -22,6 +27,8 @@ def clone(
     depth: int | None = None,
     durability: str | None = None,
     progress: "ProgressCallback | None" = None,
+    actor: str | None = None,
+    policy: "GivenPolicy | None" = None,
 ) -> "CloneResult":
     """Copy a graph, between disks and object stores in any direction, while others may write to it.
 
@@ -29,7 +36,10 @@ def clone(
     becomes the head of a copy with main alone; with a `depth` only so many commits of each branch can be read
     in the copy, and older ones are listed. A run that was interrupted is continued by the same call.
 
+    With a policy, the actor needs `export`: of main and of each branch that is chosen, else of all.
+
     Raises:
+        PolicyDenied: the policy does not allow the actor to copy this.
         GraphNotFound: there is no graph at `src`.
         BranchNotFound, CommitNotFound: there is no such branch, or main does not show this commit.
         BadRequest: the choice or the places contradict each other.
@@ -41,10 +51,16 @@ def clone(
     from omnigraph.bulk.connect.progress import silent
     from omnigraph.operations.clone.clone import clone
 
+    names, gate = given_names("branches", branches), given_gate(policy)
+    if actor is not None:
+        check_actor(actor)
+    chosen = (None,) if names is None and at is None else (MAIN, *(names or ()))
+    for branch in chosen:
+        gate.require(AccessRequest(actor, Action.EXPORT, branch))
     return clone(
         given_place("src", src),
         given_place("dst", dst),
-        branches=given_names("branches", branches),
+        branches=names,
         at=given_text("at", at),
         depth=depth,
         durability=given_durability(durability),
@@ -59,12 +75,17 @@ def check_copy(
     branches: Sequence[str] | None = None,
     deep: bool = False,
     progress: "ProgressCallback | None" = None,
+    actor: str | None = None,
+    policy: "GivenPolicy | None" = None,
 ) -> "CopyReport":
     """Compare two graphs: branches, heads, commits, and the files that the second one needs.
 
     Files are compared by length and, on a disk, by recorded checksum; with `deep` all are read on both sides.
 
+    With a policy, the actor needs `read` of every branch: the comparison tells of all of them.
+
     Raises:
+        PolicyDenied: the policy does not allow the actor to look.
         GraphNotFound, CloneUnfinished: there is no graph at one of the places, or only a part of one.
         BranchNotFound: `src` has no such branch.
         GraphDamaged: a manifest cannot be read.
@@ -73,6 +94,7 @@ def check_copy(
     from omnigraph.operations.clone.check_copy import check_copy
 
     check_flags(deep=deep)
+    require(policy, actor, Action.READ)
     return check_copy(
         given_place("src", src),
         given_place("dst", dst),

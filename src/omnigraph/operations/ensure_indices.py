@@ -22,6 +22,8 @@ from omnigraph.history.fold import TableEntry
 from omnigraph.operations.context import OpenGraph
 from omnigraph.operations.index_status import declared_indexes
 from omnigraph.operations.pin import pin_table
+from omnigraph.operations.progress import TableProgressCallback, Tables, unseen
+from omnigraph.policy.request import Action
 from omnigraph.storage.tables.index import IndexRequest, index_extents
 from omnigraph.storage.tables.staged import StagedWrite
 
@@ -83,6 +85,7 @@ def ensure_indices(
     branch: str | None = None,
     actor: str | None = None,
     tables: Iterable[str] | None = None,
+    progress: TableProgressCallback = unseen,
 ) -> IndexResult:
     """Build what is missing on a branch, or on some of its tables.
 
@@ -90,9 +93,10 @@ def ensure_indices(
         DriftNeedsRepair, RecoveryRequired: a table is ahead of its pin; nothing is healed here.
         ConflictError: another writer was first.
     """
-    name = graph.enter(actor, "admin", branch)
+    name = graph.enter(actor, Action.ADMIN, branch)
     graph.require_writable()
-    return build_missing_indices(graph, name, IndexWork(None if tables is None else frozenset(tables)))
+    work = IndexWork(None if tables is None else frozenset(tables))
+    return build_missing_indices(graph, name, work, progress)
 
 
 def rebuild_index(
@@ -102,6 +106,7 @@ def rebuild_index(
     *,
     branch: str | None = None,
     actor: str | None = None,
+    progress: TableProgressCallback = unseen,
 ) -> IndexResult:
     """Build the indexes of one property anew, over all rows, whatever is there (L2).
 
@@ -110,7 +115,7 @@ def rebuild_index(
         DriftNeedsRepair, RecoveryRequired: the table is ahead of its pin; nothing is healed here.
         ConflictError: another writer was first.
     """
-    name = graph.enter(actor, "admin", branch)
+    name = graph.enter(actor, Action.ADMIN, branch)
     graph.require_writable()
     state = graph.state(name)
     table_key = pin_table(graph, state.snapshot(), type_name).table_key
@@ -118,10 +123,12 @@ def rebuild_index(
     if property_name not in declared:
         known = ", ".join(dict.fromkeys(declared))
         raise BadRequest(f"{table_key} has no index of {shown(property_name)}, only of {known}")
-    return build_missing_indices(graph, name, IndexWork(frozenset({table_key}), property_name))
+    return build_missing_indices(graph, name, IndexWork(frozenset({table_key}), property_name), progress)
 
 
-def build_missing_indices(graph: OpenGraph, branch: str, work: IndexWork) -> IndexResult:
+def build_missing_indices(
+    graph: OpenGraph, branch: str, work: IndexWork, progress: TableProgressCallback = unseen
+) -> IndexResult:
     """Build what is missing, for a caller that has already passed the entry checks."""
     state = graph.state(branch)
     entries = [
@@ -136,7 +143,8 @@ def build_missing_indices(graph: OpenGraph, branch: str, work: IndexWork) -> Ind
         for entry in entries
         if not owns(state.branch, entry) and _lacks_some(graph, catalog, entry, work)
     ]
-    staged, pending = _stage(graph, catalog, owned, work)
+    tables = Tables("index", {entry.table_key: entry.row_count for entry in (*owned, *inherited)}, progress)
+    staged, pending = _stage(graph, catalog, owned, work, tables)
     hit("ensure_indices.post_stage_pre_commit")
     if not staged and not inherited:
         return IndexResult(None, tuple(pending))
@@ -152,7 +160,7 @@ def build_missing_indices(graph: OpenGraph, branch: str, work: IndexWork) -> Ind
         entered(graph.parts, graph.publisher, change, moved=moved) as attempt,
         attempt.forked(inherited) as forks,
     ):
-        on_forks, pending_there = _stage(graph, catalog, forks.tables.values(), work)
+        on_forks, pending_there = _stage(graph, catalog, forks.tables.values(), work, tables)
         forks.keep({entry.table_key for entry, _ in on_forks})
         pending += pending_there
         writes = [*staged, *on_forks]
@@ -187,16 +195,16 @@ def build_behind(
 
 
 def _stage(
-    graph: OpenGraph, catalog: Catalog, entries: Iterable[TableEntry], work: IndexWork
+    graph: OpenGraph, catalog: Catalog, entries: Iterable[TableEntry], work: IndexWork, tables: Tables
 ) -> tuple[list[tuple[TableEntry, StagedWrite]], list[PendingIndex]]:
     """Build what tables lack, uncommitted; return the writes, and what cannot be built yet."""
     parts = graph.parts
     staged: list[tuple[TableEntry, StagedWrite]] = []
     pending: list[PendingIndex] = []
     for entry in entries:
-        write, missing = parts.stager.stage_create_indices(
-            parts.open(entry), work.requests(catalog, entry.table_key), work.anew(graph, catalog, entry)
-        )
+        requests, anew = work.requests(catalog, entry.table_key), work.anew(graph, catalog, entry)
+        with tables.at(entry.table_key) as advance:
+            write, missing = parts.stager.stage_create_indices(parts.open(entry), requests, anew, advance)
         pending += [PendingIndex(entry.table_key, column.column, column.reason) for column in missing]
         if write is not None:
             staged.append((entry, write))

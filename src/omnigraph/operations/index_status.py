@@ -11,6 +11,7 @@ from omnigraph.catalog.model import Catalog
 from omnigraph.history.state import ManifestState
 from omnigraph.operations.context import OpenGraph
 from omnigraph.operations.reclaimed import at_head
+from omnigraph.policy.request import Action
 from omnigraph.storage.tables.filter import IsNull, Not
 from omnigraph.storage.tables.handle import SnapshotHandle
 from omnigraph.storage.tables.index import IndexExtent, IndexRequest, index_extents
@@ -46,7 +47,7 @@ def index_status(
     graph: OpenGraph, *, branch: str | None = None, actor: str | None = None
 ) -> tuple[TableIndexes, ...]:
     """Return the state of every declared index of a branch, by table."""
-    branch = graph.enter(actor, "read", branch)
+    branch = graph.enter(actor, Action.READ, branch)
     parts = graph.parts
 
     def read(state: ManifestState) -> tuple[TableIndexes, ...]:

@@ -9,23 +9,32 @@ Y3  Indexes are merged before files are folded, because fragments under differen
     together.
 Y4  Rows stay in the order in which they were written. In any other order the row ids of a fragment would not
     rise, and every lookup by an index would look through all of them.
+Y5  Damage is not copied: files are compared before they are written anew (N1 of `commit/rewritten.py`).
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from omnigraph.catalog.model import Catalog
 from omnigraph.commit.parts import Parts
+from omnigraph.commit.rewritten import compare_before_rewrite
 from omnigraph.commit.sidecar import WriterKind
 from omnigraph.core.errors import CommitConflict, RowLevelCasContention, StaleCommit
 from omnigraph.core.failpoint import hit
 from omnigraph.history.fold import TableEntry
+from omnigraph.history.identity import BranchIdentity
 from omnigraph.operations.ensure_indices import PendingIndex
 from omnigraph.operations.index_status import declared_indexes, index_states
 from omnigraph.storage.files.added_files import files_between
 from omnigraph.storage.tables.handle import SnapshotHandle
 from omnigraph.storage.tables.index import IndexRequest
-from omnigraph.storage.tables.layout import COMPACTION_TARGET_ROWS, StoredLayout, layout_for_maintenance
+from omnigraph.storage.tables.layout import (
+    COMPACTION_TARGET_ROWS,
+    StoredLayout,
+    layout_for_maintenance,
+    names_in_full,
+)
 from omnigraph.storage.tables.residual import InlineCommitResidual
 from omnigraph.storage.tables.staged import CommittedTable, StagedWrite
 
@@ -71,6 +80,17 @@ def plan_table(parts: Parts, catalog: Catalog, entry: TableEntry) -> LayoutWork:
             if state.coverage == "pending" and handle.row_count
         ),
     )
+
+
+def compare_work(parts: Parts, branch: BranchIdentity, work: LayoutWork) -> None:
+    """Compare the files that the work on a table writes anew with what is recorded about them (Y5).
+
+    Raises:
+        GraphDamaged: some are not what their commits wrote.
+        StorageError: something cannot be read.
+    """
+    chosen = partial(names_in_full, builds=bool(work.missing))
+    compare_before_rewrite(parts, branch, work.entry, chosen)
 
 
 def lay_out(parts: Parts, work: LayoutWork, operation_id: str) -> CommittedTable | None:

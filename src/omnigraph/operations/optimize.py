@@ -36,9 +36,10 @@ from omnigraph.history.manifest_rows import MANIFEST_DIR
 from omnigraph.history.state import ManifestState
 from omnigraph.operations.context import OpenGraph
 from omnigraph.operations.ensure_indices import PendingIndex
-from omnigraph.operations.layout import COMPACTION_RETRY_BUDGET, LayoutWork, lay_out, plan_table
+from omnigraph.operations.layout import COMPACTION_RETRY_BUDGET, LayoutWork, compare_work, lay_out, plan_table
 from omnigraph.operations.progress import TableProgressCallback, Tables, unseen
 from omnigraph.operations.settings import optimize_concurrency
+from omnigraph.policy.request import Action
 from omnigraph.storage.files.dataset_file import remove_transactions
 from omnigraph.storage.tables.layout import StoredLayout, layout_for_maintenance
 from omnigraph.storage.tables.staged import CommittedTable
@@ -93,10 +94,11 @@ def optimize(
         BadRequest: the handle is read-only.
         BranchNotFound: there is no such branch, or it was deleted meanwhile.
         PendingRecovery: an unfinished write waits for recovery (Z3).
+        GraphDamaged: files that would be written anew are not what their commits wrote; nothing is changed.
         ConflictError: others came in between again and again; what moved goes forward by itself.
         RecoveryRequired: it failed half-way; the next write or open finishes it, and no row has changed.
     """
-    name = graph.enter(actor, "admin", branch)
+    name = graph.enter(actor, Action.ADMIN, branch)
     graph.require_writable()
     graph.require_branch(name)
     refuse_pending(graph.parts, "optimize")
@@ -163,6 +165,8 @@ def _carry_out(
     progress: TableProgressCallback,
 ) -> tuple[list[OptimizedTable], GraphCommit | None]:
     works = [plan for plan in planned if isinstance(plan, LayoutWork) and not plan.is_none]
+    for work in works:
+        compare_work(graph.parts, state.branch, work)
     outcome = _commit(graph, state, works, progress) if works else None
     done = {work.entry.table_key for work in works}
     reports = [

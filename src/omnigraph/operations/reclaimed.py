@@ -23,7 +23,7 @@ READS_MAX = 4  # each must outlast the grace for readers and a cleanup after it 
 ReadRows = TypeVar("ReadRows")
 
 _CLEANED = (
-    "was cleaned up",
+    "was cleaned up, or removed by a change of the schema with --allow-data-loss",
     "read a newer commit or the branch itself; what cleanup keeps is said by its --keep and --older-than, "
     "for readers of other processes by OMNIGRAPH_READER_GRACE",
 )
@@ -78,7 +78,7 @@ def _told(
             if error.version == entry.version and error.table_key in {entry.table_key, entry.location}:
                 graph.parts.store.forget_versions(graph.parts.address(entry), [entry.version])
                 graph.forget_past()
-                commit_id, (cause, remedy) = snapshot.head.graph_commit_id, _cause(graph.parts, entry)
+                commit_id, (cause, remedy) = snapshot.commit_id, _cause(graph.parts, entry)
                 told = f"{cause}, so commit '{commit_id}' can no longer be read: {remedy}"
                 return HistoricalVersionReclaimed(
                     table_key=entry.table_key, version=entry.version, commit_id=commit_id, told=told

@@ -28,7 +28,9 @@ from omnigraph.history.fold import TableEntry
 from omnigraph.history.identity import BranchIdentity
 from omnigraph.history.state import ManifestState
 from omnigraph.operations.context import OpenGraph
+from omnigraph.operations.progress import TableProgressCallback, Tables, unmoved, unseen
 from omnigraph.operations.verify.rows import PinnedRows, row_steps
+from omnigraph.policy.request import Action
 from omnigraph.storage.files.added_files import files_between
 from omnigraph.storage.tables.pinned import PinnedTable
 
@@ -95,6 +97,7 @@ def repair_drift(
     force: bool = False,
     branch: str | None = None,
     actor: str | None = None,
+    progress: TableProgressCallback = unseen,
 ) -> DriftRepair:
     """Say which tables of a branch are ahead of their pins, and publish them if that is confirmed (M1, M2).
 
@@ -104,14 +107,18 @@ def repair_drift(
         SchemaApplyInProgress: a schema change is being applied.
         ConflictError: another writer was first.
     """
-    name = graph.enter(actor, "admin", branch)
+    name = graph.enter(actor, Action.ADMIN, branch)
     if force and not confirm:
         raise BadRequest("force publishes what is in doubt, and needs confirm")
     if confirm:
         graph.require_writable()
     found = graph.require_branch(name)
     with _held(graph, found) as (state, drifts):
-        tables = [_judged(graph, state, drift, drifts, confirm=confirm, force=force) for drift in drifts]
+        rows = {drift.entry.table_key: drift.entry.row_count for drift in drifts}
+        at_hand, tables = Tables("repair", rows, progress), list[RepairedTable]()
+        for drift in drifts:
+            with at_hand.at(drift.entry.table_key):
+                tables.append(_judged(graph, state, drift, drifts, confirm=confirm, force=force))
         moved = [
             drift
             for drift, table in zip(drifts, tables, strict=True)
@@ -205,7 +212,7 @@ def _broken(
     """Return what the table, and edges to it, would break if every table were published where it is."""
     entries = {entry.table_key: entry for entry in state.tables.entries()}
     shown = entries | {other.entry.table_key: _at_head(other) for other in drifts if other.obstacle is None}
-    rows = PinnedRows(graph.parts, shown, lambda _key, _rows: None)
+    rows = PinnedRows(graph.parts, shown, unmoved)
     catalog = graph.catalog_of(state)
     touched = _touched(catalog, drift.entry.table_key)
     fitting = frozenset(key for key in shown if rows.fits(key, catalog))

@@ -7,18 +7,21 @@ U3  A look that maintenance refuses is part of the answer, with its reason: it d
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from omnigraph.commit.recovery.pending import PendingSidecar, list_pending
 from omnigraph.core.errors import OmnigraphError
+from omnigraph.core.temporal import moment_of_micros
 from omnigraph.history.commits import GraphCommit
 from omnigraph.history.fold import TableEntry
 from omnigraph.history.identity import stored_name
 from omnigraph.history.manifest_rows import MANIFEST_DIR
 from omnigraph.operations.cleanup.cleanup import preview
-from omnigraph.operations.context import OpenGraph
+from omnigraph.operations.context import OpenGraph, named_branch
 from omnigraph.operations.index_status import IndexState, index_states
 from omnigraph.operations.layout import LayoutWork
 from omnigraph.operations.optimize import plan_optimize
+from omnigraph.policy.request import Action
 from omnigraph.storage.control.stored_files import StoredFile, stored_files
 from omnigraph.storage.files.version_file import VERSIONS_DIR, version_of_file_name
 
@@ -36,9 +39,14 @@ class PendingWrite:
     writer_kind: str
     branch: str | None
     actor_id: str | None
-    started_at: int
+    started_at_micros: int
     is_alive: bool | None
     tables: tuple[str, ...]
+
+    @property
+    def started_at(self) -> datetime:
+        """When it began, in UTC."""
+        return moment_of_micros(self.started_at_micros)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +125,8 @@ def status(graph: OpenGraph, *, branch: str | None = None, actor: str | None = N
         SidecarCorrupt, SidecarTooNew: an unfinished write cannot be understood.
         StorageError: the store failed.
     """
-    name = graph.enter(actor, "read", branch)
+    graph.enter_whole(actor, Action.READ)  # it tells of unfinished writes and sizes of all branches
+    name = named_branch(branch)
     parts = graph.parts
     state = graph.state(name)
     catalog = graph.catalog_of(state)

@@ -8,6 +8,7 @@ K3  One sidecar per table: what moved can always go forward.
 K4  A round ends with the removal of copies that nobody reads; versions that a pin names, past ones included,
     are the history and stay.
 K5  A process with a maintenance thread leaves all of this to it (`background.py`).
+K6  Damage is not copied: files are compared before they are written anew (N1 of `commit/rewritten.py`).
 """
 
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ from contextlib import AbstractContextManager, contextmanager
 from omnigraph.commit.changes import published_version
 from omnigraph.commit.parts import QueueKey
 from omnigraph.commit.publish import UPKEEP_INTERVAL
+from omnigraph.commit.rewritten import Chosen, compare_before_rewrite
 from omnigraph.commit.section import FailpointNames, TableCommit
 from omnigraph.commit.sidecar import WriterKind
 from omnigraph.commit.table_locks import turn_of_tables
@@ -28,7 +30,7 @@ from omnigraph.history.state import ManifestState, Snapshot
 from omnigraph.operations.context import OpenGraph
 from omnigraph.storage.files.dataset_file import remove_transactions
 from omnigraph.storage.tables.index import uncovered_rows
-from omnigraph.storage.tables.residual import InlineCommitResidual
+from omnigraph.storage.tables.residual import InlineCommitResidual, names_before_upkeep
 from omnigraph.storage.tables.staged import CommittedTable
 
 UNCOVERED_ROWS_MAX = SMALL_FRAGMENT_ROWS  # looking through so many costs a lookup half as much as the rest
@@ -106,15 +108,17 @@ def tend(
     fold: "Fold | None" = None,
     names: FailpointNames = _FAILPOINTS,
     *,
+    chosen: Chosen = names_before_upkeep,
     waits: bool = False,
 ) -> bool:
     """Maintain one table under a sidecar of its own; return whether that was tried.
 
-    `fold` is given the table and the id of the operation. A table that somebody else writes is left alone,
-    unless the caller `waits` for its queue.
+    `fold` is given the table and the id of the operation; what it writes anew is `chosen` and compared (K6).
+    A table that somebody else writes is left alone, unless the caller `waits` for its queue.
 
     Raises:
         ConflictError, RecoveryRequired, StorageError: as every write.
+        GraphDamaged: a file that would be written anew is not what its commit wrote.
     """
     parts = graph.parts
     with _held(graph, (due.table_key, branch), waits=waits) as is_held:
@@ -124,6 +128,7 @@ def tend(
         entry = _current(state, due) if not waits else state.snapshot().entries.get(due.table_key)
         if entry is None or not owns(state.branch, entry):
             return False
+        compare_before_rewrite(parts, state.branch, entry, chosen)
         moved = frozenset({entry.table_key})
         change = Change(WriterKind.OPTIMIZE, state.snapshot(), moved, names)
         attempt = Attempt(parts, graph.publisher, change)

@@ -76,6 +76,19 @@ def test_a_branch_is_made_listed_deleted_and_made_again(graph: Graph) -> None:
     assert second.ref not in str(commit)
 
 
+@pytest.mark.case("surfaces", 700)
+@pytest.mark.parametrize("name", ["x" * 243, "ü" * 90, "../x", "a/../../b", "x\0y", "\ud800"], ids=ascii)
+def test_a_source_that_no_branch_can_be(graph: Graph, name: str) -> None:
+    before = files(Path(graph.uri))
+
+    with pytest.raises(BranchNotFound):
+        graph.create_branch("b", from_=name)
+    with pytest.raises(BranchNotFound):
+        graph.load(b'{"type": "Person", "data": {"name": "x"}}', "append", branch="b", from_=name)
+
+    assert files(Path(graph.uri)) == before
+
+
 @pytest.mark.case("engine", 220)
 @pytest.mark.parametrize("name", BAD_NAMES)
 def test_a_bad_name_leaves_nothing(graph: Graph, name: str) -> None:
@@ -165,6 +178,12 @@ def test_a_branch_that_is_needed_is_not_deleted(graph: Graph) -> None:
     assert refusal.value.branch == "a"
     with graph.branch("child") as bound, pytest.raises(BranchInUse, match="bound"):
         bound.delete_branch("child")
+    control = Path(graph.uri, control_file("child"))
+    text = control.read_text()
+    control.write_text(json.dumps(json.loads(text) | {"parent_branch": None}))  # as of a migrated graph
+    with pytest.raises(BranchInUse, match="'child' still reads its tables"):
+        graph.delete_branch("a")
+    control.write_text(text)
 
     graph.delete_branch("child")
     graph.delete_branch("a")

@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
-from omnigraph.core.errors import BranchNotFound
+from omnigraph.core.errors import BranchNotFound, CommitConflict
 from omnigraph.core.failpoint import failpoint
 from omnigraph.graph.graph import Graph
 from omnigraph.history.commits import MAINTENANCE_ACTOR
 from omnigraph.history.fold import TableEntry
 from omnigraph.operations.layout import LayoutWork, plan_table
+from omnigraph.storage.files.version_file import version_file_name
 from tests.support.engine import contents, edge, foreign, ndjson, new_graph, node, recovery_files
 from tests.support.foreign import foreign as another_program
 from tests.support.queries import mutation
@@ -178,6 +179,7 @@ def test_a_branch_that_is_deleted_meanwhile_is_not_found(graph: Graph, place: st
 
 
 @pytest.mark.case("engine", 783)
+@pytest.mark.case("engine", 843)
 def test_a_branch_that_is_deleted_behind_the_plan_is_not_found(
     graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -192,5 +194,27 @@ def test_a_branch_that_is_deleted_behind_the_plan_is_not_found(
     patched(monkeypatch, "omnigraph.operations.optimize.plan_table", plan_and_delete)
     with pytest.raises(BranchNotFound):
         graph.optimize(branch="june")
+
+    assert recovery_files(graph) == []
+
+
+@pytest.mark.case("engine", 843)
+def test_a_table_that_is_moved_and_cleaned_up_behind_the_plan_is_no_damage(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph.load(ndjson([document(8)]), "append", index=False)  # something to fold
+    other = foreign(graph)
+
+    def plan_and_move(*given: Any) -> LayoutWork:  # noqa: ANN401 - passed on
+        planned = plan_table(*given)
+        if planned.entry.table_key == "node:Doc" and other.snapshot().entry("node:Doc") == planned.entry:
+            other.load(ndjson([document(9)]), "append", index=False)
+            version = version_file_name(planned.entry.version)
+            Path(graph.uri, planned.entry.location, version).unlink()  # as a cleanup of another host does
+        return planned
+
+    patched(monkeypatch, "omnigraph.operations.optimize.plan_table", plan_and_move)
+    with pytest.raises(CommitConflict, match="node:Doc has moved on in the meantime: try again"):
+        graph.optimize()
 
     assert recovery_files(graph) == []

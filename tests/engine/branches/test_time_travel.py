@@ -58,14 +58,14 @@ def test_a_moment_is_the_newest_commit_not_after_it(graph: Graph) -> None:
     first = head(graph)
     set_age(graph, "ann", 31)
     second = head(graph)
-    assert first.created_at + 1 < second.created_at
+    assert first.created_at_micros + 1 < second.created_at_micros
 
-    assert ages_at(graph, moment(second.created_at - 1))["ann"] == 30
-    assert ages_at(graph, moment(second.created_at))["ann"] == 31
-    assert ages_at(graph, moment(second.created_at + 1).replace(tzinfo=None))["ann"] == 31
+    assert ages_at(graph, moment(second.created_at_micros - 1))["ann"] == 30
+    assert ages_at(graph, moment(second.created_at_micros))["ann"] == 31
+    assert ages_at(graph, moment(second.created_at_micros + 1).replace(tzinfo=None))["ann"] == 31
     genesis = graph.commits()[-1]
     with pytest.raises(NotFoundError, match="no commit that old"):
-        ages_at(graph, moment(genesis.created_at - 1))
+        ages_at(graph, moment(genesis.created_at_micros - 1))
 
 
 def test_a_moment_of_a_branch_follows_its_first_parents(graph: Graph) -> None:
@@ -75,7 +75,7 @@ def test_a_moment_of_a_branch_follows_its_first_parents(graph: Graph) -> None:
     own = graph.commits(branch="june")[0]
 
     with graph.branch("june") as june:
-        past = june.at(moment(own.created_at - 1))
+        past = june.at(moment(own.created_at_micros - 1))
         assert {str(row["name"]): row["age"] for row in past.query(AGES).rows}["ann"] == 30
 
 

@@ -20,7 +20,7 @@ from omnigraph.core.errors import (
 )
 from omnigraph.core.failpoint import InjectedFault, failpoint
 from omnigraph.graph.graph import Graph
-from omnigraph.operations.cleanup.model import CleanupProgress
+from omnigraph.operations.progress import TableProgress
 from omnigraph.storage.files.version_file import version_file_name
 from tests.engine.branches.steps import ages, insert, refs, set_age
 from tests.engine.cleanup.steps import DAY_S, PERSON, ages_at, later, on_disk, row, shown, update, versions
@@ -336,13 +336,22 @@ def test_few_versions_are_warned_of(graph: Graph) -> None:
     assert graph.cleanup(3).warnings == ()
 
 
+@pytest.mark.case("surfaces", 674)
 def test_progress_names_every_table(graph: Graph) -> None:
-    seen: list[CleanupProgress] = []
+    update(graph, 3)
+    seen: list[TableProgress] = []
 
-    graph.cleanup(10, progress=seen.append)
+    graph.cleanup(1, progress=seen.append)
 
     assert {found.table_key for found in seen} == pins(graph).keys()
-    assert [(found.tables_done, found.tables_total) for found in seen] == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    done = [found for found in seen if found.is_done]
+    assert [(found.tables_done, found.tables_total) for found in done] == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    begun = [found.table_key for found in seen if not found.is_done]
+    assert set(begun) == pins(graph).keys()
+    assert len(begun) > 4, "parts of a table are told, too"
+    assert {(found.operation, found.unit) for found in seen} == {("cleanup", "files")}
+    assert (done[-1].remaining_s, done[-1].units_done) == (0.0, done[-1].units_total)
+    assert seen[0].remaining_s is None
 
 
 @pytest.mark.case("engine", 280)

@@ -102,6 +102,31 @@ def test_what_nobody_wrote_to_is_dropped_without_a_word(graph: Graph, schema: st
     assert graph.schema(branch="june") == schema
 
 
+@pytest.mark.case("engine", 847)
+@pytest.mark.parametrize("score", [None, 9.5])
+def test_a_row_that_the_bases_disagree_about_counts_as_new(graph: Graph, score: float | None) -> None:
+    """Each side resolves one conflict in the other's favour, then both agree, and one drops a property."""
+    for side, age in (("main", 31), ("june", 32)):
+        graph.load(ndjson([node("Person", name="cid", note="n", age=age, score=score)]), "merge", branch=side)
+    graph.create_branch("main0")
+    graph.create_branch("june0", from_="june")
+    for side, age in (("main", 32), ("june", 31)):
+        set_age(graph, side, age)
+    graph.merge("june0")
+    graph.merge("main0", into="june")
+    set_age(graph, "june", 32)
+    graph.apply_schema(NO_SCORE, branch="main", index=False)
+
+    told = graph.merge("june", dry_run=True).conflicts
+
+    expected = [] if score is None else [("node:Person", "cid", Kind.DROPPED_PROPERTY)]
+    assert [(each.table_key, each.row_id, each.kind) for each in told] == expected
+
+
+def set_age(graph: Graph, branch: str, age: int) -> None:
+    graph.mutate(mutation(f'update Person set {{ age: {age} }} where name = "cid"'), branch=branch)
+
+
 DISAGREEMENTS = {
     "renamed differently": (
         replaced("nick: String?", 'alias: String? @rename_from("nick")'),

@@ -126,7 +126,9 @@ def test_a_branch_that_cannot_be_read_is_a_warning_of_a_hard_drop(
 def assert_reclaimed(graph: Graph, commit_id: str) -> None:
     """Say that nothing of a commit is left, the commit itself excepted, and the present is whole."""
     for text in (PEOPLE, NOTES):
-        with pytest.raises(HistoricalVersionReclaimed):
+        with pytest.raises(
+            HistoricalVersionReclaimed, match="cleaned up, or removed by a change of the schema"
+        ):
             graph.query(text, snapshot=commit_id)
     assert graph.commit(commit_id).graph_commit_id == commit_id
     assert graph.query(PEOPLE).rows == [{"p": {"id": "ann", "name": "ann"}}]

@@ -262,7 +262,7 @@ def test_progress_names_the_table_that_is_written(tmp_path: Path) -> None:
 
     graph.apply_schema(AFTER, allow_data_loss=True, index=False, progress=heard.append)
 
-    assert [(event.operation, event.table_key, event.is_done, event.rows_total) for event in heard] == [
+    assert [(event.operation, event.table_key, event.is_done, event.units_total) for event in heard] == [
         ("schema apply", "node:Person", False, 9),
         ("schema apply", "node:Person", True, 9),
     ]

@@ -9,7 +9,8 @@ from omnigraph.graph.graph import Graph
 from omnigraph.graph.opening import open as open_graph
 from omnigraph.history.branches import Branch, Branches
 from omnigraph.history.manifest_rows import rows_table
-from omnigraph.operations.verify.report import FileStatus, VerifyProgress, VerifyReport
+from omnigraph.operations.progress import TableProgress
+from omnigraph.operations.verify.report import FileStatus, VerifyReport
 from omnigraph.operations.verify.verify import verify_place
 from omnigraph.storage.files.sums import FileSum, encode_sums
 from omnigraph.storage.tables.manifest_table import ROW_ADDRESS
@@ -79,7 +80,8 @@ def test_a_new_graph_and_a_new_branch_are_recorded_before_their_first_commit(tmp
         content = file.read_bytes()
         file.write_bytes(_flipped(content))
 
-        assert [found.path for found in verify_place(uri).damaged] == [str(file.relative_to(uri))]
+        (found,) = verify_place(uri).damaged
+        assert (found.path, found.status) == (str(file.relative_to(uri)), FileStatus.CHECKSUM)
 
         file.write_bytes(content)
 
@@ -369,8 +371,8 @@ def test_what_is_deleted_while_it_is_verified_is_no_damage(graph: Graph, is_dama
     root = Path(graph.uri)
     needed = next(root.glob("edges/*/data/*.lance"))
 
-    def meanwhile(progress: VerifyProgress) -> None:
-        if progress.done == 1:
+    def meanwhile(progress: TableProgress) -> None:
+        if progress.units_done == 1 and not progress.is_done:
             graph.merge("review", delete_branch=True)
             if is_damaged:
                 needed.unlink()

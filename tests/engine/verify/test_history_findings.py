@@ -20,7 +20,8 @@ from omnigraph.history.manifest_rows import (
     pin_row,
     rows_table,
 )
-from omnigraph.operations.verify.report import FindingKind, VerifyProgress, VerifyReport
+from omnigraph.operations.progress import TableProgress
+from omnigraph.operations.verify.report import FindingKind, VerifyReport
 from omnigraph.operations.verify.verify import verify_place
 from omnigraph.storage.tables.handle import TableAddress
 from omnigraph.storage.tables.table import TableStore
@@ -399,9 +400,9 @@ def test_rows_that_are_gone_are_no_finding_where_the_branch_has_moved_on(
     read: list[str] = []
     old = data_files(graph)
 
-    def meanwhile(progress: VerifyProgress) -> None:
-        if progress.stage == "checking rows" and not read:
-            read.append(progress.at)
+    def meanwhile(progress: TableProgress) -> None:
+        if progress.stage == "rows" and progress.table_key == PERSON and progress.units_done and not read:
+            read.append(progress.table_key)
             if has_moved:
                 people = [node("Person", name=name) for name in ("ann", "bob", "cid", "dan", "fay")]
                 graph.load(ndjson(people), "overwrite")

@@ -1,5 +1,7 @@
 """What a deep verification says of rows that break the rules of the schema, and of indexes that lose some."""
 
+import re
+import shlex
 import shutil
 from collections.abc import Iterator
 from itertools import pairwise
@@ -8,14 +10,23 @@ from pathlib import Path
 import pytest
 
 import omnigraph
+from omnigraph.core.damage import GraphDamaged
 from omnigraph.core.errors import ValidationError
 from omnigraph.core.failpoint import InjectedFault, failpoint
 from omnigraph.graph.graph import Graph
-from omnigraph.operations.verify.report import FINDINGS_MAX, FindingKind, VerifyProgress, VerifyReport
+from omnigraph.operations.progress import TableProgress
+from omnigraph.operations.settings import READER_GRACE
+from omnigraph.operations.verify.report import (
+    FINDINGS_MAX,
+    FindingKind,
+    VerifyFinding,
+    VerifyReport,
+)
 from omnigraph.operations.verify.verify import verify_place
 from tests.support.books import fingerprint
 from tests.support.engine import edge, ndjson, new_graph, node
 from tests.support.foreign import add_rows, alter_column, claim_everything, foreign
+from tests.support.in_process import invoke
 from tests.support.seam import patched
 
 SCHEMA = """\
@@ -199,8 +210,9 @@ def test_more_than_some_findings_of_one_kind_are_counted(graph: Graph) -> None:
 def test_what_several_branches_show_is_read_once(graph: Graph) -> None:
     read: dict[str, int] = {}
 
-    def count(progress: VerifyProgress) -> None:
-        read[progress.at] = read.get(progress.at, 0) + 1
+    def count(progress: TableProgress) -> None:
+        if progress.stage == "rows":
+            read[progress.table_key] = read.get(progress.table_key, 0) + 1
 
     alone = graph.verify(deep=True, progress=count)
     once, read = read, {}
@@ -264,6 +276,61 @@ def test_an_index_whose_files_are_gone_is_named(graph: Graph, name: str) -> None
     assert found.what.startswith("cannot be read")
 
 
+@pytest.mark.case("engine", 836)
+@pytest.mark.parametrize("branch", ["main", "june/review"])
+def test_the_command_that_a_finding_about_an_index_names_builds_it_anew(graph: Graph, branch: str) -> None:
+    if branch != "main":
+        graph.create_branch(branch)
+    graph.mutate('query m() { insert Thing { code: "E", kind: "b", label: "e" } }', branch=branch)
+    foreign(graph, THING, branch).drop_index("label__btree")
+    claim_everything(foreign(graph, THING, branch), "label__btree")
+    graph.repair(confirm=True, force=True, branch=branch)
+    (found,) = graph.verify(deep=True).findings
+
+    run_way_out(graph, found)
+
+    assert graph.verify(deep=True).is_whole
+    rows = graph.query('query q() { match { $t: Thing { label: "e" } } return { $t.code } }', branch=branch)
+    assert rows.rows == [{"t.code": "E"}]
+
+
+@pytest.mark.case("engine", 836)
+@pytest.mark.parametrize("name", ["id__btree", "note__fts", "place__vector"])
+@pytest.mark.parametrize("level", ["lengths", "checksums"])
+def test_an_index_whose_files_are_gone_is_built_anew_by_the_command_that_is_named(
+    graph: Graph, name: str, level: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Commits from before still need the files, until a cleanup ends their retention."""
+    monkeypatch.setenv(READER_GRACE, "0")
+    monkeypatch.setenv("OMNIGRAPH_VERIFY", level)
+    location = Path(graph.uri) / graph.snapshot().entry(THING).location
+    (index,) = (item for item in foreign(graph, THING).describe_indices() if item.name == name)
+    shutil.rmtree(location / "_indices" / str(index.segments[0].uuid))
+    report = verify_place(graph.uri, deep=True)
+    (found,) = (finding for finding in report.findings if finding.kind is FindingKind.INDEX)
+    files = [finding for finding in report.findings if finding.kind is FindingKind.FILE]
+
+    with pytest.raises(GraphDamaged, match="omnigraph verify --deep"):
+        omnigraph.open(graph.uri)
+    run_way_out(graph, found)
+    after = verify_place(graph.uri, deep=True)
+
+    assert files
+    assert told(after) == [(file.kind.value, file.where, file.what) for file in files]
+    assert {"omnigraph index rebuild" in file.remedy for file in files} == {True}
+    with omnigraph.open(graph.uri) as other:
+        assert other.cleanup(1, dry_run=False).failed == ()
+    assert verify_place(graph.uri, deep=True).is_whole
+
+
+def run_way_out(graph: Graph, finding: VerifyFinding) -> None:
+    """Type the command that a finding names, with the place of the graph."""
+    (named,) = re.findall(r"omnigraph (index rebuild [^,;]+)", finding.remedy)
+    command, rebuild, *rest = shlex.split(named)
+    outcome = invoke(command, rebuild, graph.uri, *rest, cwd=Path(graph.uri).parent)
+    assert outcome.code == 0, outcome
+
+
 # Files that nothing needs
 
 
@@ -313,16 +380,39 @@ def test_what_a_branch_left_is_listed(graph: Graph) -> None:
     assert {Path(file.path).parts[4] for file in report.unreferenced} == {"data", "_deletions"}
 
 
+@pytest.mark.case("surfaces", 675)
 def test_every_step_of_a_deep_verification_tells_its_progress(graph: Graph) -> None:
-    told_: list[VerifyProgress] = []
+    told_: list[TableProgress] = []
 
     graph.verify(deep=True, progress=told_.append)
 
-    files = [progress for progress in told_ if progress.stage == "comparing files"]
-    rows = [progress for progress in told_ if progress.stage == "checking rows"]
-    assert (files[-1].done, rows[-1].done) == (files[-1].total, rows[-1].total)
-    assert {progress.at for progress in rows} == {THING, "edge:Has", "edge:One"}
-    assert all(before.done <= after.done for before, after in pairwise(rows))
+    files = [progress for progress in told_ if progress.stage == "files"]
+    rows = [progress for progress in told_ if progress.stage == "rows"]
+    assert [*files, *rows] == told_
+    assert {(progress.operation, progress.unit) for progress in files} == {("verify", "files")}
+    assert {(progress.operation, progress.unit) for progress in rows} == {("verify", "rows")}
+    for stage in (files, rows):
+        assert (stage[0].units_done, stage[0].remaining_s, stage[0].is_done) == (0, None, False)
+        assert (stage[-1].units_done, stage[-1].remaining_s) == (stage[-1].units_total, 0.0)
+        assert all(before.units_done <= after.units_done for before, after in pairwise(stage))
+        done = [progress.table_key for progress in stage if progress.is_done]
+        assert done == list(dict.fromkeys(progress.table_key for progress in stage))
+    assert {progress.table_key for progress in rows} == {THING, "edge:Has", "edge:One"}
+    assert {progress.table_key for progress in files} >= {THING, "edge:Has", "edge:One", "__manifest"}
+
+
+@pytest.mark.case("surfaces", 675)
+def test_one_large_table_is_told_in_parts(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    patched(monkeypatch, "omnigraph.operations.verify.rows.BATCH_ROWS", 1)
+    told_: list[TableProgress] = []
+
+    graph.verify(deep=True, progress=told_.append)
+
+    of_table = [
+        item for item in told_ if (item.stage, item.table_key) == ("rows", THING) and not item.is_done
+    ]
+    assert len(of_table) > 4
+    assert all(item.remaining_s is not None for item in of_table[1:])
 
 
 def test_keys_of_large_tables_are_compared_in_parts(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,14 +6,17 @@ from dataclasses import replace
 
 from tests.models.dag.model import MAIN, Conflict, Model
 from tests.models.dag.steps import Create, Delete, Merge
-from tests.models.histories.branching import On, Step, is_free, shown
+from tests.models.histories.branching import BRANCH_SCHEMA, On, Step, is_free, shown
 from tests.models.histories.contents import OWN_TABLES, Contents
 from tests.models.histories.operations import (
+    ChangeSchema,
+    CleanUp,
     DropEdge,
     DropPeople,
     EnsureIndices,
     Load,
     Operation,
+    Optimize,
     PutOwn,
     PutPerson,
 )
@@ -23,11 +26,24 @@ LIVE_MAX = 4  # branches, main included
 NAMES = ("a", "a/b", "June", "fix-1", "ß")
 RESOLVED_MAX = 8  # conflicts; a branch with more is given up
 OWN_KEYS = 12  # of each table that a writer has for itself: two branches come to use the same one
+LATER_S = (
+    3_600,
+    90_000,
+    700_000,
+)  # of a moment, of a day, or of a time after which nothing is too young to go
+SCHEMAS = (
+    0,
+    1,
+    4,
+    5,
+)  # without a default: its value would count as written, and merges would report its drop
 EDGE_TYPES = {"edge:Knows": "Knows", "edge:Joined": "Joined"}
 
 
 class BranchProgram(Program):
     """The writes of `Program` on some branch, index builds that loads have left undone, branches and merges.
+
+    Main is optimized, cleaned up and given other schemas, which merges bring to the branches.
 
     Drawn so that two branches come to conflict now and then; mostly they are brought to agree, and merged.
     """
@@ -35,6 +51,7 @@ class BranchProgram(Program):
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
         self._planned = deque[Step]()
+        self._resolved: Merge | None = None  # the last one whose conflicts were dealt with
 
     def step(self, model: Model) -> Step:
         """Return a step that mostly makes sense."""
@@ -52,7 +69,17 @@ class BranchProgram(Program):
             return self.merge(model)
         if draw < 0.28 and self.has_room(model):
             return self.create(model)
+        if draw >= 0.97:
+            return On(MAIN, self.random.choice((self.clean_up, self.change_schema, Optimize))())
         return self.write(model)
+
+    def clean_up(self) -> CleanUp:
+        """Return a cleanup, of a time at which some or all that may go is old enough."""
+        return CleanUp(self.random.randint(1, 5), self.random.choice(LATER_S))
+
+    def change_schema(self) -> ChangeSchema:
+        """Return a change of the schema, perhaps the one that is there."""
+        return ChangeSchema(self.random.choice(SCHEMAS), self.random.random() < 0.3, BRANCH_SCHEMA)
 
     def has_room(self, model: Model) -> bool:
         """Return whether there may be one more branch."""
@@ -82,10 +109,13 @@ class BranchProgram(Program):
     def resolve(self, merge: Merge, conflicts: Collection[Conflict], model: Model) -> None:
         """Plan the steps after which a merge, mostly, has no conflicts; or to give up the branch.
 
-        What is changed is the branch, where one of both is main.
+        What is changed is the branch, where one of both is main. A merge that then still conflicts is not
+        tried again: a program would do nothing else.
         """
         changed, kept = (merge.source, merge.target) if merge.source != MAIN else (merge.target, MAIN)
-        if len(conflicts) <= RESOLVED_MAX:
+        is_again = merge == self._resolved
+        self._resolved = None if is_again else merge
+        if len(conflicts) <= RESOLVED_MAX and not is_again:
             self._planned += [*self._agreeing(changed, kept, sorted(conflicts), model), merge]
         elif is_free(model, changed):
             self._planned.append(Delete(changed))
@@ -128,7 +158,7 @@ class BranchProgram(Program):
         if draw < 0.09:
             return self._put_own(contents)
         strangers = sorted(other.people.keys() - contents.people.keys())
-        if draw < 0.12 and strangers:
+        if draw < 0.15 and strangers:
             return self._put_stranger(self.random.choice(strangers), other)
         operation = self.next(contents)
         if isinstance(operation, PutOwn):

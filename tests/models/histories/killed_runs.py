@@ -1,6 +1,7 @@
 """Runs in which the next steps are another process's every so often, which dies of one of them."""
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import omnigraph
@@ -9,8 +10,8 @@ from omnigraph.history.fold import TableEntry
 from tests.models.dag.model import MAIN
 from tests.models.dag.steps import Delete
 from tests.models.histories.branching import Answer, Expected, On, Step, expect, is_free
-from tests.models.histories.operations import EnsureIndices, Optimize, PutKnows, PutNote, PutPerson
-from tests.models.histories.runs import Run
+from tests.models.histories.operations import EnsureIndices, Operation, Optimize, PutKnows, PutNote, PutPerson
+from tests.models.histories.runs import Run, step_name
 from tests.protocol.crash.writer import (
     Acknowledged,
     Failed,
@@ -54,15 +55,13 @@ WRITE_PLACES = (
     "recovery.sidecar_write",
     "recovery.sidecar_delete",
 )
-BRANCH_PLACES = (
-    "branch_create.post_ref_pre_control",
-    "branch_create.control_ack_lost",
+CREATE_PLACES = ("branch_create.post_ref_pre_control", "branch_create.control_ack_lost")
+DELETE_PLACES = (
     "branch_delete.post_look_pre_control",
     "branch_delete.control_ack_lost",
     "branch_delete.post_control_pre_refs",
-    "fork.before_create",
-    "fork.post_create_pre_stage",
 )
+BRANCH_PLACES = (*CREATE_PLACES, *DELETE_PLACES, "fork.before_create", "fork.post_create_pre_stage")
 MERGE_PLACES = (
     "branch_merge.post_capture",
     "branch_merge.post_sidecar_pre_commit",
@@ -94,6 +93,26 @@ OPTIMIZE_PLACES = (
     "optimize.post_publish_pre_sidecar_delete",
     "optimize.before_manifest_compaction",
 )
+SCHEMA_PLACES = (
+    "schema_apply.post_lock_pre_plan",
+    "schema_apply.post_stage_pre_gate",
+    "schema_apply.post_sidecar_pre_commit",
+    "schema_apply.post_table_commit",
+    "schema_apply.before_manifest_commit",
+    "schema_apply.after_manifest_commit",
+    "schema_apply.mid_promote",
+    "schema_apply.post_promote",
+    "schema_apply.post_unlock_pre_index",
+)
+CLEANUP_PLACES = ("cleanup.post_check_pre_gates", "cleanup.table_gc", "cleanup.post_versions_pre_files")
+PLACES_OF_KINDS = {
+    "Create": CREATE_PLACES,
+    "Delete": DELETE_PLACES,
+    "Merge": MERGE_PLACES,
+    "Optimize": OPTIMIZE_PLACES,
+    "ChangeSchema": SCHEMA_PLACES,
+    "CleanUp": CLEANUP_PLACES,
+}
 OPEN_PLACES = (
     "recovery.sidecar_list",
     "recovery.sidecar_read",
@@ -136,11 +155,25 @@ class KilledRun(Run):
         assert set(self.audited()) == self.sidecars
 
     def _places(self) -> tuple[str, ...]:
-        """Return where to die; in upkeep only if the next write of some table of main is followed by it."""
+        """Return where to die: first so that some writer has died of each kind of step, then anywhere.
+
+        In upkeep only if the next write of some table of main is followed by it.
+        """
         entries = (self.graph.snapshot().entry(key) for key in KEPT_UP)
         self._due = [entry.table_key for entry in entries if _writes_to_upkeep(entry) <= LIVES_MAX]
-        kinds = (WRITE_PLACES, BRANCH_PLACES, MERGE_PLACES, OPTIMIZE_PLACES, UPKEEP_PLACES)
-        return self.random.choices(kinds, (2, 3, 3, 2, 6 if self._due else 0))[0]
+        for kind, places in PLACES_OF_KINDS.items():
+            if kind not in self.died_of:
+                return places
+        weights = {
+            WRITE_PLACES: 2,
+            BRANCH_PLACES: 3,
+            MERGE_PLACES: 3,
+            OPTIMIZE_PLACES: 2,
+            SCHEMA_PLACES: 2,
+            CLEANUP_PLACES: 1,
+            UPKEEP_PLACES: 6 if self._due else 0,
+        }
+        return self.random.choices(list(weights), list(weights.values()))[0]
 
     def _writer(self) -> WriterProcess:
         writer, self.next_writer = self.next_writer, WriterProcess(self.root)
@@ -164,7 +197,7 @@ class KilledRun(Run):
                 assert writer.has_died()
                 writer.kill()
                 self.died_at[place] += 1
-                self.died_of[type(step).__name__] += 1
+                self.died_of[step_name(step)] += 1
                 return step, expected
             self._hear(message, step, expected)
         raise AssertionError("no step has come to its commit")
@@ -184,16 +217,22 @@ class KilledRun(Run):
         free = [name for name in self.model.branches if is_free(self.model, name)]
         if places is MERGE_PLACES and free:
             return self.program.merge(self.model)
-        if places is BRANCH_PLACES and not free:
+        is_of_branches = places in (BRANCH_PLACES, CREATE_PLACES, DELETE_PLACES)
+        if is_of_branches and not free:
             return self.program.create(self.model)
         if place.startswith("branch_create") and self.program.has_room(self.model):
             return self.program.create(self.model)
-        if places is BRANCH_PLACES and place.startswith("branch_"):
+        if is_of_branches and place.startswith("branch_"):
             return Delete(self.random.choice(free))
         if place.startswith("fork"):
             return self.program.write(self.model, free[-1])  # the newest, which has fewest forks yet
-        if places is OPTIMIZE_PLACES:
-            return On(MAIN, Optimize())
+        looks_after: dict[tuple[str, ...], Callable[[], Operation]] = {
+            OPTIMIZE_PLACES: Optimize,
+            SCHEMA_PLACES: self.program.change_schema,
+            CLEANUP_PLACES: self.program.clean_up,
+        }
+        if places in looks_after and place != COMMON_PLACE:
+            return On(MAIN, looks_after[places]())
         if place.startswith("ensure"):
             return On(self.random.choice(list(self.model.branches)), EnsureIndices())
         if places is not UPKEEP_PLACES:

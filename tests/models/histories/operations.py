@@ -4,8 +4,8 @@ The first half never looks at the engine; the second half, `perform`, never look
 """
 
 import json
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, assert_never
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Protocol, assert_never
 
 import pyarrow as pa
 
@@ -13,6 +13,8 @@ from tests.models.histories.contents import SCHEMA, Contents, Ends, Refused
 
 if TYPE_CHECKING:
     from omnigraph.graph.graph import Graph
+    from omnigraph.history.commits import GraphCommit
+    from omnigraph.operations.cleanup.model import CleanupRow
     from omnigraph.operations.load.load import LoadMode
 
 
@@ -108,17 +110,35 @@ class CleanUp:
 
 @dataclass(frozen=True, slots=True)
 class Optimize:
-    """Bring all tables of main into their best layout."""
+    """Bring all tables of a branch into their best layout."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeSchema:
-    """Give main a schema with other properties beside those that count here, and perhaps another type."""
+    """Give a branch a schema with other properties beside those that count here, and perhaps another type.
+
+    `of` is the schema that all have in common; `is_hard` is whether what is dropped goes for good.
+    """
 
     number: int
+    is_hard: bool = False
+    of: str = field(default=SCHEMA, repr=False)
 
 
-Layout = EnsureIndices | Optimize | CleanUp | ChangeSchema
+@dataclass(frozen=True, slots=True)
+class Upgrade:
+    """Bring a branch up to the schema of main."""
+
+
+class Done(Protocol):
+    """What a verb of the engine answers."""
+
+    @property
+    def commit(self) -> "GraphCommit | None":
+        """The commit that it made, if it made one."""
+
+
+Layout = EnsureIndices | Optimize | CleanUp | ChangeSchema | Upgrade
 Operation = PutPerson | SetAge | DropPeople | PutKnows | DropEdge | PutNote | PutOwn | Load | Layout
 
 
@@ -159,7 +179,7 @@ def apply(contents: Contents, operation: Operation) -> Contents:
             return replace(contents, own={**contents.own, f"{table}/{key}": value})
         case Load():
             return _loaded(contents, operation)
-        case EnsureIndices() | Optimize() | CleanUp() | ChangeSchema():
+        case EnsureIndices() | Optimize() | CleanUp() | ChangeSchema() | Upgrade():
             return contents
         case _:
             assert_never(operation)
@@ -198,24 +218,30 @@ def perform(
 ) -> str | None:
     """Ask the engine for an operation and return the id of its commit, if it made one."""
     if isinstance(operation, CleanUp):
-        _clean_up(graph, operation)
+        assert not (failed := clean_up(graph, operation)), failed
         return None
-    if isinstance(operation, EnsureIndices):
-        built = graph.ensure_indices(branch=branch, actor=actor)
-        return None if built.commit is None else built.commit.graph_commit_id
-    if isinstance(operation, ChangeSchema):
-        applied = graph.apply_schema(other_schema(operation.number), branch=branch, actor=actor)
-        return None if applied.commit is None else applied.commit.graph_commit_id
-    if isinstance(operation, Optimize):
-        optimized = graph.optimize(actor=actor)
-        return None if optimized.commit is None else optimized.commit.graph_commit_id
-    if isinstance(operation, Load):
-        data = _tables(operation) if operation.mode == "overwrite" else _ndjson(operation)
-        loaded = graph.load(data, operation.mode, branch=branch, actor=actor, index=operation.index)
-        return None if loaded.commit is None else loaded.commit.graph_commit_id
-    source, params = _mutation(operation)
-    mutated = graph.mutate(source, params=params, branch=branch, actor=actor)
-    return None if mutated.commit is None else mutated.commit.graph_commit_id
+    done = _look_after(graph, operation, branch, actor)
+    return None if done.commit is None else done.commit.graph_commit_id
+
+
+def _look_after(graph: "Graph", operation: Operation, branch: str | None, actor: str | None) -> Done:
+    match operation:
+        case EnsureIndices():
+            return graph.ensure_indices(branch=branch, actor=actor)
+        case ChangeSchema(number, is_hard, of):
+            text = other_schema(number, of)
+            return graph.apply_schema(text, branch=branch, allow_data_loss=is_hard, actor=actor)
+        case Upgrade():
+            assert branch is not None
+            return graph.upgrade_branch(branch, actor=actor)
+        case Optimize():
+            return graph.optimize(branch=branch, actor=actor)
+        case Load(mode):
+            data = _tables(operation) if mode == "overwrite" else _ndjson(operation)
+            return graph.load(data, mode, branch=branch, actor=actor, index=operation.index)
+        case _:
+            source, params = _mutation(operation)
+            return graph.mutate(source, params=params, branch=branch, actor=actor)
 
 
 def _mutation(operation: Operation) -> tuple[str, dict[str, object]]:
@@ -253,39 +279,36 @@ def _mutation(operation: Operation) -> tuple[str, dict[str, object]]:
         case PutOwn(table, key, value):
             text = f"query m($k: String, $v: I64) {{ insert Own{table} {{ key: $k, value: $v }} }}"
             return text, {"k": key, "v": value}
-        case Load() | EnsureIndices() | Optimize() | CleanUp() | ChangeSchema():
+        case Load() | EnsureIndices() | Optimize() | CleanUp() | ChangeSchema() | Upgrade():
             raise AssertionError(f"{operation} is no mutation")
         case _:
             assert_never(operation)
 
 
-def other_schema(number: int) -> str:
+def other_schema(number: int, of: str = SCHEMA) -> str:
     """Return one of eight schemas: columns of some tables, with and without a default, and types."""
-    text = SCHEMA
+    text = of
     if number & 1:
-        text = text.replace("tag: String }\nnode Team", "tag: String  more: String? }\nnode Team")
-        text = text.replace("size: I64?", "size: I64?  rank: I64?")
+        text = text.replace("node Person { ", "node Person { more: String?  ")
+        text = text.replace("node Team   { ", "node Team   { rank: I64?  ")
     if number & 2:
-        text = text.replace(
-            "node Note   { body: String }", "node Note   { body: String  stars: I64 @default(3) }"
-        )
+        text = text.replace("node Note   { ", "node Note   { stars: I64 @default(3)  ")
     if number & 4:
         text += "node Town { name: String @key }\nedge Lives: Person -> Town\n"
     return text
 
 
-def _clean_up(graph: "Graph", operation: CleanUp) -> None:
-    """Clean up with the clock of the handle ahead for as long as that takes."""
+def clean_up(graph: "Graph", operation: CleanUp) -> "tuple[CleanupRow, ...]":
+    """Clean up with the clock of the handle ahead for as long as that takes; return what failed."""
     from tests.support.seam import internals
 
     parts = internals(graph).parts
     clock = parts.clock
     object.__setattr__(parts, "clock", lambda: clock() + operation.later_s * 1_000_000)
     try:
-        failed = graph.cleanup(operation.keep).failed
+        return graph.cleanup(operation.keep).failed
     finally:
         object.__setattr__(parts, "clock", clock)
-    assert not failed, failed
 
 
 def _ndjson(load: Load) -> bytes:

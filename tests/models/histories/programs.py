@@ -61,7 +61,7 @@ class Program:
             return self._additions(contents, "append")
         if draw < 0.75:
             return self._additions(contents, "merge")
-        return self._overwrite(contents)
+        return self.overwrite(contents)
 
     def _additions(self, contents: Contents, mode: str) -> Load:
         people: dict[str, tuple[int | None, str]] = {
@@ -86,7 +86,8 @@ class Program:
         is_append = mode == "append"
         return Load("append" if is_append else "merge", people, teams, notes, knows, joined)
 
-    def _overwrite(self, contents: Contents) -> Load:
+    def overwrite(self, contents: Contents) -> Load:
+        """Return a load that replaces all that some types have, and what is between them."""
         draw = self.random.random()
         people: dict[str, tuple[int | None, str]] = {}
         teams: dict[str, int | None] = {}

@@ -13,13 +13,16 @@ from pathlib import Path
 from time import monotonic
 
 import omnigraph
+from omnigraph.commit.recovery.kinds import RecoveryKind
 from omnigraph.graph.graph import Graph
+from omnigraph.history.state import Snapshot
 from tests.models.dag.model import MAIN, Model, Refused, Rows
-from tests.models.dag.play import same, take_over, unknown
+from tests.models.dag.play import MAINTENANCE, same, take_over, unknown
 from tests.models.dag.program import Program
 from tests.models.dag.reading import stored_rows
 from tests.models.dag.schema import RULES, SCHEMA
-from tests.models.dag.steps import Create, Delete, Merge, Step, Write, branch_of, written
+from tests.models.dag.steps import Create, Delete, Merge, Step, Write, written
+from tests.models.histories.branching import On
 from tests.protocol.crash.successors import Successors
 from tests.protocol.crash.writer import (
     Acknowledged,
@@ -29,6 +32,7 @@ from tests.protocol.crash.writer import (
     Started,
     StepRequest,
     WriterProcess,
+    branch_written,
 )
 from tests.support.seam import internals
 
@@ -46,7 +50,7 @@ class Asked:
     """A step with what the model says it must do; no rows are for a step that must be refused."""
 
     name: str
-    step: Step
+    step: Step | On
     kind: str
     rows: Rows | None
     merged: str | None = None  # the head that a merge brings in
@@ -67,14 +71,17 @@ class Tally:
 class BranchRun:
     """One graph, its model, and the writers that are killed on it."""
 
+    kinds: tuple[str, ...] = KINDS
+
     def __init__(self, root: Path, seed: int) -> None:
         self.root = root
         self.random = random.Random(seed)
         self.program = Program(seed, is_plain=True)
         self.model = Model(RULES)
         self.tally = Tally()
-        self.usual_s = dict.fromkeys(KINDS, FIRST_GUESS_S)
+        self.usual_s = dict.fromkeys(self.kinds, FIRST_GUESS_S)
         self.number = 0
+        self.went_forward = 0
         with omnigraph.init(root, SCHEMA) as graph:
             genesis = graph.commits()[-1]
         self.model.start(genesis.graph_commit_id, genesis.manifest_version)
@@ -97,14 +104,29 @@ class BranchRun:
         """Return the step that was cut off, if one was."""
         assert writer.receive(60) == Opened()
         for _ in range(self.random.randrange(ACKNOWLEDGED_MAX)):
-            self._ask(writer, self._draw(self.random.choice((None, *KINDS))), within=None)
-        kind = self.random.choice(KINDS)
-        asked, has_answered = self._draw(kind), False
+            self._ask(writer, self._any(), within=None)
+        return self._cut_off(writer, self._kind())
+
+    def _any(self) -> Asked:
+        """Return a step that is not aimed at."""
+        return self._draw(self.random.choice((None, *KINDS)))
+
+    def _kind(self) -> str:
+        """Return the kind of step that is cut off next."""
+        return self.random.choice(self.kinds)
+
+    def _approach(self, _writer: WriterProcess, kind: str) -> Asked:
+        """Return a step of a kind, if possible, after what it needs before it."""
+        return self._draw(kind)
+
+    def _cut_off(self, writer: WriterProcess, kind: str) -> Asked | None:
+        """Kill a writer in a step of a kind; return the step, if it had no answer yet."""
+        asked, has_answered = self._approach(writer, kind), False
         for _ in range(TRIES_MAX):
             has_answered = self._ask(writer, asked, within=self.random.random())
             if not has_answered:
                 break
-            asked = self._draw(kind)
+            asked = self._approach(writer, kind)
         for message in writer.kill():
             if message != Started(asked.name):
                 self._hear(message, asked)
@@ -123,7 +145,7 @@ class BranchRun:
             assert within is not None, f"no answer to {asked}"
             return False
         self._hear(message, asked)
-        if asked.rows is not None:
+        if asked.rows is not None and asked.kind in self.usual_s:
             self.usual_s[asked.kind] += ((monotonic() - started) - self.usual_s[asked.kind]) / 4
         return True
 
@@ -140,7 +162,7 @@ class BranchRun:
             asked = self._planned(name, self.program.next(self.model))
         return asked
 
-    def _planned(self, name: str, step: Step) -> Asked:
+    def _planned(self, name: str, step: Step | On) -> Asked:
         """Say of a step what it must do, without doing it."""
         match step:
             case Create(branch, source):
@@ -156,6 +178,8 @@ class BranchRun:
                 head = self.model.head(source).id if is_new else None
                 rows = None if is_refused else self.model.rows(target) if is_dry_run else plan.rows
                 return Asked(name, step, kind, rows, head)
+            case On(branch):
+                return Asked(name, step, "layout", self.model.rows(branch))
             case _:
                 return self._planned_write(name, step)
 
@@ -182,10 +206,12 @@ class BranchRun:
             self.tally.refused += 1
             return
         assert isinstance(message, Acknowledged), f"{asked.step} was answered with {message}"
-        branch = branch_of(asked.step)
+        branch = branch_written(asked.step)
         if branch is not None:
             new = unknown(self.model, branch, message.newest)
-            own = [each.graph_commit_id for each in new if each.actor_id == asked.name]
+            ids = [each.graph_commit_id for each in new if each.actor_id in {asked.name, MAINTENANCE}]
+            own = [each for each in ids if each == message.commit_id]
+            assert asked.name not in {each.actor_id for each in new if each.graph_commit_id not in own}
             assert own == ([] if message.commit_id is None else [message.commit_id])
             assert own or asked.rows == self.model.rows(branch), f"{asked.step} did nothing"
             for each in new:
@@ -208,19 +234,26 @@ class BranchRun:
         """Compare everything after an open, and learn what became of the step that was cut off."""
         has_landed = self._settle_branches(graph, doubtful)
         for name in self.model.branches:
-            is_its = doubtful is not None and name == branch_of(doubtful.step)
+            is_its = doubtful is not None and name == branch_written(doubtful.step)
             has_landed |= self._settle_commits(graph, name, doubtful if is_its else None)
+        went_forward = sum(each.recovery_kind is RecoveryKind.ROLLED_FORWARD for each in graph.recoveries())
+        has_landed |= went_forward > self.went_forward
+        self.went_forward = went_forward
         if doubtful is not None:
             (self.tally.landed if has_landed else self.tally.vanished)[doubtful.kind] += 1
             self.usual_s[doubtful.kind] *= 1 if has_landed else LATER
         for name in self.model.branches:
-            same(stored_rows(graph, graph.snapshot(name)), self.model.rows(name), name)
+            same(self._stored(graph, graph.snapshot(name)), self.model.rows(name), name)
             check_branch(graph, name, self.model.branches[name].log)
         left = [path.name for path in (self.root / "__recovery").glob("*") if "#" not in path.name]
         assert left == [], f"left in __recovery: {left}"
         audited = [record.operation_id for record in graph.recoveries()]
         assert len(audited) == len(set(audited))
         assert set(audited) == self.writers.sidecars
+
+    def _stored(self, graph: Graph, snapshot: Snapshot) -> Rows:
+        """Return the rows of a snapshot that the model has, too."""
+        return stored_rows(graph, snapshot)
 
     def _settle_branches(self, graph: Graph, doubtful: Asked | None) -> bool:
         """Find out whether a branch was made or removed; no other has come or gone (R2)."""
@@ -246,13 +279,13 @@ class BranchRun:
         new = unknown(self.model, branch, graph.commits(branch=branch))
         rows, has_landed = before, False
         for each in new:
-            found = stored_rows(graph, graph.at(each.graph_commit_id).snapshot)
+            found = self._stored(graph, graph.at(each.graph_commit_id).snapshot)
             assert found in (rows, after), f"{doubtful} is half visible at {each}"
             is_own = doubtful is not None and each.actor_id == doubtful.name
             assert is_own or (each.actor_id or "").startswith("omnigraph:"), f"{each} of nobody"
             is_merge = each.merged_parent_commit_id is not None
             assert not is_merge or (doubtful is not None and each.merged_parent_commit_id == doubtful.merged)
-            has_landed |= is_own or is_merge or found != before
+            has_landed |= is_own or is_merge or each.actor_id == MAINTENANCE or found != before
             take_over(self.model, branch, each, found)
             rows = found
         assert rows == (after if has_landed else before)

@@ -44,7 +44,7 @@ def run(root: Path, rounds: int, seed: int) -> None:
 
 
 def test_no_acknowledged_step_is_lost_when_a_writer_of_branches_is_killed(tmp_path: Path) -> None:
-    run(tmp_path / "graph", rounds=8, seed=fixed_seed("CRASH_SEED"))
+    run(tmp_path / "graph", rounds=7, seed=fixed_seed("CRASH_SEED"))
 
 
 @pytest.mark.crash

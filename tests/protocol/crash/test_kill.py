@@ -7,7 +7,8 @@ the graph and compares everything; of the one write that was cut off it accepts 
 import os
 import random
 import sys
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import monotonic
 
@@ -16,7 +17,14 @@ import pytest
 import omnigraph
 from omnigraph.commit.recovery.kinds import RecoveryKind
 from tests.models.histories.contents import SCHEMA, Contents, difference
-from tests.models.histories.operations import ChangeSchema, CleanUp, Operation, Optimize, apply
+from tests.models.histories.operations import (
+    ChangeSchema,
+    CleanUp,
+    EnsureIndices,
+    Operation,
+    Optimize,
+    apply,
+)
 from tests.models.histories.programs import Program
 from tests.models.histories.reading import check_whole, read_contents
 from tests.protocol.crash.successors import Successors
@@ -28,6 +36,7 @@ KILL_WITHIN_S = 0.12  # a write takes 30 to 100 ms
 CLEANUPS = 0.15  # of what writers are asked for: every table is looked at, so it is cut off more often
 SCHEMAS = 0.15  # of what writers are asked for
 OPTIMIZE_SHARE = 0.12  # of what a writer is asked: it takes several times as long, and is killed more often
+INDEXES = 0.06  # of what writers are asked for: a load that leaves indexes out, and then their build
 
 
 @dataclass(slots=True)
@@ -39,7 +48,7 @@ class Tally:
     landed: int = 0
     vanished: int = 0
     idle: int = 0
-    cleanups: int = 0
+    cut_off: Counter[type[Operation]] = field(default_factory=Counter)
 
 
 class Run:
@@ -53,6 +62,7 @@ class Run:
         self.commit_ids: list[str] = []
         self.tally = Tally()
         self.number = 0
+        self.is_index_missing = False
         omnigraph.init(root, SCHEMA).close()
         self.writers = Successors(root, self.random)
 
@@ -100,19 +110,22 @@ class Run:
 
     def _chosen(self) -> Operation:
         """Return what a writer is asked next."""
+        if self.is_index_missing:
+            self.is_index_missing = False
+            return EnsureIndices()
         share = self.random.random()
-        if share < CLEANUPS:
-            return self._cleanup()
+        if share < CLEANUPS:  # of a moment, of a day, or of a time after which nothing is too young to go
+            return CleanUp(
+                keep=self.random.randint(1, 5), later_s=self.random.choice([3_600, 90_000, 700_000])
+            )
         if share < CLEANUPS + OPTIMIZE_SHARE:
             return Optimize()
         if share < CLEANUPS + OPTIMIZE_SHARE + SCHEMAS:
             return ChangeSchema(self.random.randrange(8))
+        if share < CLEANUPS + OPTIMIZE_SHARE + SCHEMAS + INDEXES:
+            self.is_index_missing = True
+            return replace(self.program.overwrite(self.contents), index=False)
         return self.program.next(self.contents)
-
-    def _cleanup(self) -> Operation:
-        """Return a cleanup: of a moment, of a day, or of a time after which nothing is too young to go."""
-        self.tally.cleanups += 1
-        return CleanUp(keep=self.random.randint(1, 5), later_s=self.random.choice([3_600, 90_000, 700_000]))
 
     def _acknowledge(self, message: object, operation: Operation) -> None:
         assert isinstance(message, Acknowledged), f"{operation} was answered with {message}"
@@ -130,6 +143,7 @@ class Run:
             allowed = [self.contents] if doubtful is None else [self.contents, apply(self.contents, doubtful)]
             assert found in allowed, f"after {doubtful}: {difference(found, self.contents)}"
             if doubtful is not None:
+                self.tally.cut_off[type(doubtful)] += 1
                 self.tally.landed += found == allowed[1]
                 self.tally.vanished += found != allowed[1]
             self.contents = found
@@ -142,7 +156,7 @@ class Run:
             assert set(audited) == self.writers.sidecars
 
 
-def run(root: Path, rounds: int, seed: int) -> None:
+def run(root: Path, rounds: int, seed: int) -> Tally:
     """Kill a writer in every round; a seed repeats the writes, not the instants."""
     started = monotonic()
     crash = Run(root, seed)
@@ -164,24 +178,31 @@ def run(root: Path, rounds: int, seed: int) -> None:
     )
     maintenance = sum(commit.actor_id == "omnigraph:maintenance" for commit in commits)
     tally = crash.tally
+    cut_off = ", ".join(f"{count} {kind.__name__}" for kind, count in tally.cut_off.most_common())
     sys.stdout.write(
         f"crash: {tally.rounds} rounds, {tally.acknowledged} acknowledged writes, {len(commits)} commits "
         f"({maintenance} of maintenance), {crash.writers.opens_killed} opens killed, "
-        f"{tally.cleanups} cleanups, "
         f"{monotonic() - started:.0f} s\n"
         f"crash: writes cut off: {tally.landed} landed, {tally.vanished} did not; "
         f"{tally.idle} kills came after the answer\n"
+        f"crash: cut off: {cut_off}\n"
         f"crash: {len(records)} recoveries: {forward} forward, {back} back, "
         f"{len(records) - forward - back} effect-free\n"
         f"crash: 0 acknowledged writes lost, 0 half visible, 0 failed opens, pin = HEAD after every open\n"
     )
+    return tally
 
 
 def test_no_acknowledged_write_is_lost_when_the_writer_is_killed(tmp_path: Path) -> None:
-    run(tmp_path / "graph", rounds=15, seed=fixed_seed("CRASH_SEED"))
+    run(tmp_path / "graph", rounds=13, seed=fixed_seed("CRASH_SEED"))
 
 
 @pytest.mark.crash
 def test_no_acknowledged_write_is_lost_in_hundreds_of_kills(tmp_path: Path) -> None:
     rounds = int(os.environ.get("CRASH_ROUNDS", "500"))
-    run(tmp_path / "graph", rounds, seed=fresh_seed("CRASH_SEED"))
+
+    tally = run(tmp_path / "graph", rounds, seed=fresh_seed("CRASH_SEED"))
+
+    assert tally.landed + tally.vanished >= rounds // 2
+    for kind in (ChangeSchema, Optimize, CleanUp, EnsureIndices):
+        assert tally.cut_off[kind] >= rounds // 50, f"too few kills hit {kind.__name__}"

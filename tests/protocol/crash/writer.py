@@ -13,7 +13,8 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from tests.models.dag.steps import Step
+from tests.models.dag.steps import Step, branch_of
+from tests.models.histories.branching import On
 from tests.models.histories.operations import Operation
 from tests.support.forked import server
 
@@ -49,7 +50,7 @@ class StepRequest:
     """One step of a history of branches to do; its name becomes the actor of its commit."""
 
     name: str
-    step: Step
+    step: Step | On
     failpoint: tuple[str, str] | None = None
 
 
@@ -97,6 +98,11 @@ class Touched:
     """Somebody has touched the sidecar of this live writer."""
 
     what: str
+
+
+def branch_written(step: Step | On) -> str | None:
+    """Return the branch that a step commits to, if it is one that commits."""
+    return step.branch if isinstance(step, On) else branch_of(step)
 
 
 Message = Ready | Opened | Started | Acknowledged | Failed | Touched
@@ -180,17 +186,21 @@ def _run(pipe: Connection, root: str, durability: str) -> None:
 
 
 def _answer(graph: "Graph", request: Request | StepRequest) -> Acknowledged:
-    from tests.models.dag.steps import branch_of
     from tests.models.dag.steps import perform as perform_step
     from tests.models.histories.operations import perform
 
     if isinstance(request, Request):
         made = perform(graph, request.operation, actor=request.name, branch=request.branch)
         return Acknowledged(request.name, made)
-    commit = perform_step(graph, request.step, actor=request.name).commit
-    branch = branch_of(request.step)
+    step = request.step
+    if isinstance(step, On):
+        made = perform(graph, step.operation, actor=request.name, branch=step.branch)
+    else:
+        commit = perform_step(graph, step, actor=request.name).commit
+        made = None if commit is None else commit.graph_commit_id
+    branch = branch_written(step)
     newest = () if branch is None else tuple(graph.commits(branch=branch, limit=NEWEST))
-    return Acknowledged(request.name, None if commit is None else commit.graph_commit_id, newest)
+    return Acknowledged(request.name, made, newest)
 
 
 def _armed(failpoint: tuple[str, str] | None) -> AbstractContextManager[None]:

@@ -17,10 +17,12 @@ from tests.support.hollow import quiet
 
 @dataclass(slots=True)
 class Tally:
-    """What a run has looked at."""
+    """What a run has looked at, and of which verb."""
 
+    verb: str = "write"
     cuts: int = 0
     images: int = 0
+    lost: int = 0
     unsafe_files: int = 0
     quarantined: int = 0
     recovered: int = 0
@@ -32,8 +34,8 @@ class Tally:
 class Bench:
     """A graph on a watched disk, and what its contents may be after a cut.
 
-    `acknowledged` are the commits that every image must hold; `allowed` the contents that it may show;
-    `recovered` the finished recoveries, whose rows must be in the audit.
+    `acknowledged` are the commits that every image must hold; `allowed` the contents that main may show, and
+    `beside` those of other branches; `recovered` the finished recoveries, whose rows must be in the audit.
     """
 
     folder: Path
@@ -41,6 +43,7 @@ class Bench:
     tally: Tally = field(default_factory=Tally)
     acknowledged: set[str] = field(default_factory=set)
     allowed: list[Contents] = field(default_factory=list)
+    beside: dict[str, Contents] = field(default_factory=dict)
     recovered: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -84,6 +87,7 @@ class Bench:
             try:
                 self.look(image)
             except Exception as error:
+                self.tally.lost += 1
                 kept = self.folder / "failed"
                 shutil.copytree(self.root, kept / "before", dirs_exist_ok=True)
                 raise AssertionError(
@@ -96,6 +100,9 @@ class Bench:
         with quiet(), omnigraph.open(image, durability="process") as graph:
             found = read_contents(graph)
             chain = set(check_whole(graph))
+            for branch, contents in self.beside.items():
+                assert read_contents(graph, graph.snapshot(branch)) == contents, branch
+                chain.update(check_whole(graph, branch))
             assert self.acknowledged <= chain, f"lost: {sorted(self.acknowledged - chain)}"
             assert found in self.allowed, difference(found, self.allowed[-1])
             self.tally.before += found == self.allowed[0]

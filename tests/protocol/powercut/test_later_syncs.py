@@ -9,6 +9,7 @@ from omnigraph.core.errors import RecoveryRequired
 from omnigraph.core.failpoint import failpoint
 from tests.protocol.powercut.disk import Disk
 from tests.protocol.powercut.test_order import files_of, is_version
+from tests.protocol.test_clone_crash import BEHIND_THE_LAST, killed, new_source
 from tests.support.protocol import WRITERS, give_up, new_branched_graph, new_graph
 from tests.support.seam import patched
 
@@ -133,3 +134,22 @@ def test_all_files_of_a_merge_are_on_the_disk_when_it_is_published(tmp_path: Pat
     assert seen
     assert min(seen) >= 2
     assert all(disk.is_safe(path) for path in files_of(root) - before)
+
+
+@pytest.mark.case("engine", 846)
+@pytest.mark.parametrize("place", ["clone.before_file=skip:30,exit", BEHIND_THE_LAST])
+def test_a_copy_that_is_continued_is_on_the_disk_when_it_returns(tmp_path: Path, place: str) -> None:
+    """What the run that died has written may have its names in no folder on the disk yet."""
+    source, target = new_source(tmp_path / "source"), tmp_path / "disk" / "target"
+    target.mkdir(parents=True)
+    disk = Disk(target, tmp_path / "shadow")
+    disk.start()
+    killed(source, target, place)
+    left = files_of(target)
+    assert not any(disk.is_safe(path) for path in left)
+
+    with disk.watching(lambda: None):
+        result = omnigraph.clone(str(source), str(target))
+
+    assert result.files_copied < result.files or not result.files
+    assert all(disk.is_safe(path) for path in files_of(target) if not path.name.endswith(".lock"))

@@ -27,7 +27,7 @@ from tests.models.histories.operations import (
     perform,
 )
 from tests.models.histories.programs import Program
-from tests.protocol.powercut.cuts import Bench
+from tests.protocol.powercut.cuts import Bench, Tally
 from tests.support.seeds import fixed_seed, fresh_seed
 
 UPKEEP_INTERVAL = 64
@@ -56,11 +56,9 @@ SOME_OF_MANY = 11  # the same for long programs; odd, because syncs of files and
 
 
 @pytest.fixture(params=[pytest.param("some"), pytest.param("every", marks=pytest.mark.powercut)])
-def bench(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Bench]:
+def bench(tmp_path: Path, request: pytest.FixtureRequest, tally: Tally) -> Iterator[Bench]:
     some = SOME_OF_MANY if request.node.get_closest_marker("slow") else SOME
-    bench = Bench(tmp_path, stride=1 if request.param == "every" else some)
-    yield bench
-    tally = bench.tally
+    yield Bench(tmp_path, stride=1 if request.param == "every" else some, tally=tally)
     sys.stdout.write(
         f"\npowercut: {tally.cuts} cuts, {tally.images} images opened, {tally.unsafe_files} unsynced files "
         f"lost or hollow, {tally.quarantined} versions quarantined, {tally.recovered} recoveries; "
@@ -106,6 +104,7 @@ UNINDEXED = Load("append", {"cy": (50, "t3")}, {"red": 3}, (), {"L1": ("cy", "ad
 @pytest.mark.case("engine", 294)
 def test_every_sync_of_an_index_build_and_a_merge(bench: Bench) -> None:
     """What changes schemas has a test of its own."""
+    bench.tally.verb = "indexes"
     with omnigraph.open(bench.root) as graph:
         quietly(bench, graph, WRITES[0])
         quietly(bench, graph, UNINDEXED)
@@ -125,6 +124,7 @@ def test_every_sync_of_an_index_build_and_a_merge(bench: Bench) -> None:
 @pytest.mark.case("engine", 294)
 def test_every_sync_of_changes_of_the_schema(bench: Bench) -> None:
     """On main, on a branch, as an upgrade, and within a merge: the rows of main stay or come as a whole."""
+    bench.tally.verb = "schema"
     with omnigraph.open(bench.root) as graph:
         quietly(bench, graph, WRITES[0])
         quietly(bench, graph, UNINDEXED)

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ from omnigraph.commit.recovery.kinds import RecoveryKind
 from omnigraph.commit.sidecar import Outcome, Sidecar
 from omnigraph.core.errors import OmnigraphError, StorageError
 from omnigraph.core.failpoint import hit
+from omnigraph.core.temporal import moment_of_micros
 from omnigraph.core.values import read_json
 from omnigraph.storage.control.object_store import StorageAdapter
 from omnigraph.storage.files.added_files import files_between
@@ -40,8 +42,13 @@ class RecoveryRecord:
     graph_commit_id: str | None
     recovery_for_actor: str | None
     writer_kind: str | None
-    created_at: int
+    created_at_micros: int
     outcomes: tuple[Outcome, ...]
+
+    @property
+    def created_at(self) -> datetime:
+        """When it ended, in UTC."""
+        return moment_of_micros(self.created_at_micros)
 
 
 def record(
@@ -79,7 +86,7 @@ def read_records(parts: Parts) -> list[RecoveryRecord]:
         return []
     micros = [int(str(at)) for at in table["created_at"].cast(pa.int64()).to_pylist()]
     records = [_decode(row, at) for row, at in zip(table.to_pylist(), micros, strict=True)]
-    return sorted(records, key=lambda found: (found.created_at, found.operation_id), reverse=True)
+    return sorted(records, key=lambda found: (found.created_at_micros, found.operation_id), reverse=True)
 
 
 def _append(parts: Parts, **values: str | None) -> None:
@@ -125,6 +132,6 @@ def _decode(row: dict[str, Any], created_at: int) -> RecoveryRecord:
         graph_commit_id=row["graph_commit_id"],
         recovery_for_actor=row["recovery_for_actor"],
         writer_kind=row["sidecar_writer_kind"],
-        created_at=created_at,
+        created_at_micros=created_at,
         outcomes=outcomes,
     )

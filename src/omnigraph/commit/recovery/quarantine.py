@@ -30,6 +30,7 @@ from omnigraph.storage.damage.quarantine import (
     find_hollow,
     find_unpublished,
     move_to_quarantine,
+    translated,
 )
 from omnigraph.storage.files.version_file import version_of_file_name
 from omnigraph.storage.tables.handle import ref_path
@@ -128,20 +129,22 @@ def record_missing_rows(parts: Parts) -> None:
     root = parts.local_root
     assert root is not None, "only a local graph has a quarantine"
     folder = root / QUARANTINE_DIR
-    if not folder.is_dir():
+    with translated("list the quarantine"):
+        moved = [(path.name, _moved_datasets(path)) for path in _moves(folder)]
+    if not moved:
         return
     records = read_records(parts)
     known = {(found.operation_id, outcome.table_key) for found in records for outcome in found.outcomes}
     names = _labels(parts)
-    for quarantined in sorted(path for path in folder.iterdir() if path.is_dir()):
-        for dataset, newest in _moved_datasets(quarantined).items():
+    for quarantine_id, datasets in moved:
+        for dataset, newest in datasets.items():
             place, _, ref = dataset.partition("/tree/")
             label = names.get(dataset) or names.get(place, dataset)
-            if (quarantined.name, label) in known:
+            if (quarantine_id, label) in known:
                 continue
             address = parts.address_of(place, ref or None)
             readable = parts.store.latest_version(address) if parts.store.exists(address) else 0
-            record_quarantine(parts, quarantined.name, Outcome(label, newest, readable))
+            record_quarantine(parts, quarantine_id, Outcome(label, newest, readable))
 
 
 def _dataset(table: SidecarTable) -> str:
@@ -164,6 +167,11 @@ def _labels(parts: Parts) -> dict[str, str]:
         ref_path(MANIFEST_DIR, branch.ref): f"{MANIFEST_DIR} of {branch.name}" for branch in branches
     }
     return tables | manifests
+
+
+def _moves(folder: Path) -> list[Path]:
+    """Return the folders of the quarantine, oldest first."""
+    return sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
 
 
 def _moved_datasets(folder: Path) -> dict[str, int]:

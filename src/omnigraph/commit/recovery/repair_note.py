@@ -6,7 +6,7 @@ from pathlib import Path
 from omnigraph.commit.parts import Parts
 from omnigraph.core.regular_file import read_control_file
 from omnigraph.core.values import read_json
-from omnigraph.storage.damage.quarantine import QUARANTINE_DIR
+from omnigraph.storage.damage.quarantine import QUARANTINE_DIR, translated
 
 NOTE = "repair.json"
 FORMAT = 1
@@ -23,11 +23,16 @@ def write_note(parts: Parts, operation_id: str, **members: object) -> None:
 
 
 def refs_given_up(parts: Parts) -> frozenset[str]:
-    """Return the forks that only what was given up names; without them there would be no way back."""
+    """Return the forks that only what was given up names; without them there would be no way back.
+
+    Raises:
+        StorageError: the quarantine cannot be read.
+    """
     root = parts.local_root
     if root is None or not (root / QUARANTINE_DIR).is_dir():
         return frozenset()
-    found = [_refs(folder) for folder in (root / QUARANTINE_DIR).iterdir() if folder.is_dir()]
+    with translated("read the quarantine"):
+        found = [_refs(folder) for folder in (root / QUARANTINE_DIR).iterdir() if folder.is_dir()]
     return frozenset(ref for refs in found for ref in refs)
 
 

@@ -9,12 +9,14 @@ F3  Versions of a table go back after the manifest that names them. One that no 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from omnigraph.commit.parts import RECOVERIES_DATASET, Parts
 from omnigraph.core.damage import GraphDamaged
 from omnigraph.core.errors import AlreadyExistsError, ConflictError, NotFoundError, UnsupportedError
 from omnigraph.core.ids import ulid_millis
+from omnigraph.core.temporal import moment_of_micros
 from omnigraph.core.values import shown
 from omnigraph.history.identity import MAIN_BRANCH
 from omnigraph.history.manifest_rows import MANIFEST_DIR
@@ -47,9 +49,14 @@ class Quarantined:
     """
 
     quarantine_id: str
-    created_at: int
+    created_at_micros: int
     datasets: tuple[QuarantinedVersions, ...]
     obstacle: str | None
+
+    @property
+    def created_at(self) -> datetime:
+        """When it was filled, in UTC."""
+        return moment_of_micros(self.created_at_micros)
 
 
 def list_quarantined(parts: Parts) -> tuple[Quarantined, ...]:
@@ -110,7 +117,9 @@ def _folders(root: Path) -> list[Path]:
 
 def _describe(parts: Parts, root: Path, folder: Path) -> Quarantined:
     versions: dict[str, list[int]] = {}
-    for path in folder.rglob("*.manifest"):
+    with translated("list the quarantine"):
+        files = list(folder.rglob("*.manifest"))
+    for path in files:
         version = version_of_file_name(path.name)
         if version is not None:
             versions.setdefault(str(path.parent.relative_to(folder)), []).append(version)

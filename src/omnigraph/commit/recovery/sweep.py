@@ -13,9 +13,10 @@ Z6  A plan to go back binds: a write whose files could not be synced never goes 
 Z7  Whatever cannot be read or judged about a branch affects that branch alone: its sidecar waits, a warning
     says why, and everything else goes on. A sidecar is discarded only if its branch was certainly deleted.
 Z8  A branch whose publish lock another process holds keeps its sidecars until that process releases it.
-Z9  On an object store a mutation does without a sweep where the last one found nothing, this handle has left
+Z9  On an object store a write does without a sweep where the last one found nothing, this handle has left
     nothing since, and no other writer can have been proven dead in between (`is_due`). Whoever then meets a
-    table that a dead writer has moved sweeps after all, and begins again.
+    table that a dead writer has moved sweeps after all, and begins again. A change of a schema does not
+    begin again: it does without only as the only writer.
 """
 
 import threading
@@ -69,12 +70,17 @@ class SweepMode(StrEnum):
     HEAL = "heal"
 
 
-def is_due(parts: Parts) -> bool:
-    """Return whether a sweep might find something that matters now (Z9)."""
+def is_due(parts: Parts, *, begins_again: bool = True) -> bool:
+    """Return whether a sweep might find something that matters now (Z9).
+
+    `begins_again` says that the caller sweeps and is run again if it meets what was missed.
+    """
     last = parts.doubts.clear_at
     if parts.writer is None or last is None:
         return True
-    return not parts.writer.is_alone and boot_clock() - last > parts.writer.lifetime_s / SWEEPS_PER_LIFETIME
+    if parts.writer.is_alone:
+        return False
+    return not begins_again or boot_clock() - last > parts.writer.lifetime_s / SWEEPS_PER_LIFETIME
 
 
 def sweep(parts: Parts, publisher: ManifestPublisher, mode: SweepMode) -> dict[str, SweepResult]:

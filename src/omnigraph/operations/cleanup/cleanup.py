@@ -12,7 +12,6 @@ C5  Manifests are trimmed by their own rule (`trim`): publishes are never endang
 """
 
 import re
-import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -32,12 +31,9 @@ from omnigraph.operations.cleanup.litter import clean_litter, has_load_of_age, n
 from omnigraph.operations.cleanup.model import (
     KEEP_WARNED_BELOW,
     Age,
-    CleanupCallback,
-    CleanupProgress,
     CleanupResult,
     CleanupRow,
     given_limits,
-    silent,
 )
 from omnigraph.operations.cleanup.retained import find_retained
 from omnigraph.operations.cleanup.tables import (
@@ -48,8 +44,9 @@ from omnigraph.operations.cleanup.tables import (
     loose_files,
 )
 from omnigraph.operations.context import OpenGraph
-from omnigraph.operations.open import make_parts
+from omnigraph.operations.progress import TableProgressCallback, Tables, unseen
 from omnigraph.operations.settings import maintenance_concurrency, reader_grace_s
+from omnigraph.policy.request import Action
 from omnigraph.storage.control.stored_files import StoredFile, remove_files, stored_files
 from omnigraph.storage.tables.handle import ref_path
 from omnigraph.storage.versions.newest import TRUSTED_S
@@ -64,7 +61,7 @@ def cleanup(
     older_than: Age | None = None,
     dry_run: bool = False,
     actor: str | None = None,
-    progress: CleanupCallback = silent,
+    progress: TableProgressCallback = unseen,
 ) -> CleanupResult:
     """Remove versions beyond `keep` newer ones and replaced for longer than `older_than`, and litter.
 
@@ -78,7 +75,7 @@ def cleanup(
         OmnigraphError: a live branch cannot be read; nothing was removed.
     """
     limits = given_limits(keep, older_than, grace_s=_grace_s(graph.parts))
-    graph.enter(actor, "admin", None)
+    graph.enter_whole(actor, Action.ADMIN)
     if not dry_run:
         graph.require_writable()
     return _clean(graph, limits, dry_run=dry_run, progress=progress)
@@ -91,10 +88,12 @@ def preview(graph: OpenGraph, *, keep: int) -> CleanupResult:
         OmnigraphError: as `cleanup`.
     """
     limits = given_limits(keep, None, grace_s=_grace_s(graph.parts))
-    return _clean(graph, limits, dry_run=True, progress=silent)
+    return _clean(graph, limits, dry_run=True, progress=unseen)
 
 
-def _clean(graph: OpenGraph, limits: Limits, *, dry_run: bool, progress: CleanupCallback) -> CleanupResult:
+def _clean(
+    graph: OpenGraph, limits: Limits, *, dry_run: bool, progress: TableProgressCallback
+) -> CleanupResult:
     parts, keep = graph.parts, limits.keep
     refuse_pending(parts, "cleanup")
     hit("cleanup.post_check_pre_gates")
@@ -156,18 +155,9 @@ def purge(graph: OpenGraph, locations: Collection[str]) -> tuple[CleanupRow, ...
         found = stored_files(parts.root)
         cleaning = replace(cleaning, links=_links(found))
         files = {path: file for path, file in found.items() if path.startswith(tuple(locations))}
-        rows = _clean_tables(cleaning, locations, files, silent)
+        rows = _clean_tables(cleaning, locations, files, unseen)
     graph.forget_past()
     return tuple(rows)
-
-
-def refuse_unfinished(uri: str) -> None:
-    """Refuse a graph on this machine with unfinished writes, before it is opened: that would recover them.
-
-    Raises:
-        PendingRecovery: there are some.
-    """
-    refuse_pending(make_parts(uri), "cleanup")
 
 
 def _grace_s(parts: Parts) -> float:
@@ -219,7 +209,7 @@ def _refuse_drift(parts: Parts) -> None:
 
 
 def _clean_tables(
-    cleaning: Cleaning, known: Iterable[str], files: dict[str, StoredFile], progress: CleanupCallback
+    cleaning: Cleaning, known: Iterable[str], files: dict[str, StoredFile], progress: TableProgressCallback
 ) -> list[CleanupRow]:
     """Clean every table that is known or that has a folder, several at a time (C4)."""
     by_table: dict[str, dict[str, StoredFile]] = {location: {} for location in known}
@@ -228,16 +218,15 @@ def _clean_tables(
         if found is not None:
             by_table.setdefault(found[0], {})[path] = file
     locations = sorted(location for location, own in by_table.items() if own or cleaning.link_at(location))
-    told, done = threading.Lock(), [0]
+    labels = {location: _label(cleaning, location) for location in locations}
+    sizes = {location: len(by_table[location]) for location in locations}
+    tables = Tables("cleanup", sizes, progress, unit="files", names=labels)
 
     def clean(location: str) -> CleanupRow:
-        row = _attempted(
-            _label(cleaning, location), lambda: clean_table(cleaning, location, by_table[location])
-        )
-        with told:
-            done[0] += 1
-            progress(CleanupProgress(row.table_key, done[0], len(locations)))
-        return row
+        with tables.at(location) as advance:
+            return _attempted(
+                labels[location], lambda: clean_table(cleaning, location, by_table[location], advance)
+            )
 
     with ThreadPoolExecutor(maintenance_concurrency()) as threads:
         rows = list(threads.map(clean, locations))

@@ -20,7 +20,7 @@ from omnigraph.operations.cleanup.tables import Cleaning
 from omnigraph.storage.control.locks import is_taken
 from omnigraph.storage.control.stored_files import StoredFile, remove_files, stored_files
 from omnigraph.storage.control.uri import is_temporary
-from omnigraph.storage.damage.quarantine import QUARANTINE_DIR
+from omnigraph.storage.damage.quarantine import QUARANTINE_DIR, translated
 from omnigraph.storage.tables.task_notes import TaskNotes
 
 LEGACY_RUNS = ("_graph_runs.lance", "_graph_run_actors.lance")  # of builds before stamp 4; nothing reads them
@@ -42,15 +42,20 @@ def noted_files(parts: Parts) -> frozenset[str]:
 
 
 def has_load_of_age(parts: Parts) -> bool:
-    """Return whether a bulk load lives that is older than the grace period: its files have no other sign."""
+    """Return whether a bulk load lives that is older than the grace period: its files have no other sign.
+
+    Raises:
+        StorageError: the graph's folder cannot be listed.
+    """
     root = parts.local_root
     if root is None:
         return False
-    return any(
-        _is_old(parts, path.name, TOKEN) and is_taken(path)
-        for path in root.glob(f"{TOKEN}*")
-        if not path.is_symlink()  # nobody who lives has one there
-    )
+    with translated("look for bulk loads that live"):
+        return any(
+            _is_old(parts, path.name, TOKEN) and is_taken(path)
+            for path in root.glob(f"{TOKEN}*")
+            if not path.is_symlink()  # nobody who lives has one there
+        )
 
 
 def remove_dead_loads(parts: Parts) -> tuple[CleanupRow, ...]:
@@ -124,9 +129,10 @@ def _folders(parts: Parts, prefix: str) -> list[str]:
     """Return the folders right below the root whose names begin in a certain way."""
     root = parts.local_root
     if root is not None:
-        return sorted(
-            path.name for path in root.glob(f"{prefix}*") if path.is_dir() and not path.is_symlink()
-        )
+        with translated("list the graph's folder"):
+            return sorted(
+                path.name for path in root.glob(f"{prefix}*") if path.is_dir() and not path.is_symlink()
+            )
     return sorted({path.partition("/")[0] for path in stored_files(parts.root) if path.startswith(prefix)})
 
 

@@ -1,6 +1,5 @@
-"""What a cleanup was asked for, how far it is, and what it removed."""
+"""What a cleanup was asked for, and what it removed."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -53,22 +52,6 @@ class CleanupResult:
     def failed(self) -> tuple[CleanupRow, ...]:
         """The rows with an error."""
         return tuple(row for row in self.tables if row.error is not None)
-
-
-@dataclass(frozen=True, slots=True)
-class CleanupProgress:
-    """How many tables are done, and which one was the last."""
-
-    table_key: str
-    tables_done: int
-    tables_total: int
-
-
-CleanupCallback = Callable[[CleanupProgress], None]
-
-
-def silent(_progress: CleanupProgress) -> None:
-    """Report nothing."""
 
 
 def given_limits(keep: object, older_than: object, *, grace_s: float) -> Limits:

@@ -140,7 +140,7 @@ def _tables(states: Iterable[ManifestState]) -> dict[str, KnownTable]:
             ended_at = None
             if state.tables.is_dead(identity):
                 commit = state.commits.head_at(state.tables.tombstones[identity][1])
-                ended_at = None if commit is None else commit.created_at
+                ended_at = None if commit is None else commit.created_at_micros
             known = found.get(registration.location)
             if known is not None:
                 is_live = known.ended_at is None or ended_at is None

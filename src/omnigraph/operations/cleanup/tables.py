@@ -23,6 +23,7 @@ from omnigraph.core.errors import InvariantViolation
 from omnigraph.core.failpoint import hit
 from omnigraph.operations.cleanup.model import CleanupRow
 from omnigraph.operations.cleanup.retained import Retained
+from omnigraph.operations.progress import Advance
 from omnigraph.storage.control.graph_files import graph_files
 from omnigraph.storage.control.links import link_error
 from omnigraph.storage.control.stored_files import StoredFile, remove_emptied, remove_files
@@ -84,8 +85,12 @@ class _Unused:
     loose: tuple[str, ...]
 
 
-def clean_table(cleaning: Cleaning, location: str, files: Mapping[str, StoredFile]) -> CleanupRow:
+def clean_table(
+    cleaning: Cleaning, location: str, files: Mapping[str, StoredFile], advance: Advance
+) -> CleanupRow:
     """Remove what a table no longer needs, or count it; `files` are all that lie below its location.
+
+    `advance` is told how many of them have been dealt with, fork by fork.
 
     Raises:
         OmnigraphError: it stopped there; what is gone is gone, and the next cleanup goes on.
@@ -98,9 +103,9 @@ def clean_table(cleaning: Cleaning, location: str, files: Mapping[str, StoredFil
         gone = _clean_folder(cleaning, location, label, files)
         if gone is not None:
             return gone
-    unused = _unused(cleaning, location, files)
+    unused = _unused(cleaning, location, files, advance)
     if not cleaning.is_dry_run:
-        _remove(cleaning.parts, location, unused)
+        _remove(cleaning.parts, location, unused, advance)
     return _row(label, unused, files, location)
 
 
@@ -143,7 +148,7 @@ def _refuse_unlisted(retained: Retained, location: str, listed: Set[str], files:
         raise GraphDamaged(file=ref_file(location, ref), reason="is missing", dataset=location)
 
 
-def _unused(cleaning: Cleaning, location: str, files: Mapping[str, StoredFile]) -> _Unused:
+def _unused(cleaning: Cleaning, location: str, files: Mapping[str, StoredFile], advance: Advance) -> _Unused:
     parts = cleaning.parts
     refs, leftover = leftover_refs(cleaning, location)
     stray = leftover_trees(cleaning, location, refs, files)
@@ -167,6 +172,7 @@ def _unused(cleaning: Cleaning, location: str, files: Mapping[str, StoredFile]) 
         versions[dataset] = reclaimable
         staying[dataset] = [version for version in found.versions if version not in reclaimable.versions]
         loose += _loose(cleaning, found, reclaimable, files)
+        advance(len(found.versions))
     loose += _loose_deletions(cleaning, staying, versions, files)
     return _Unused(tuple(leftover), stray, versions, tuple(dict.fromkeys(loose)))
 
@@ -235,7 +241,7 @@ def _loose(
     ]
 
 
-def _remove(parts: Parts, location: str, unused: _Unused) -> None:
+def _remove(parts: Parts, location: str, unused: _Unused, advance: Advance) -> None:
     parts.check_writer()
     for ref in unused.refs:
         parts.refs.drop(parts.address_of(location, ref))
@@ -248,6 +254,7 @@ def _remove(parts: Parts, location: str, unused: _Unused) -> None:
     for dataset, found in going.items():
         remove_versions(parts, dataset, found)
         parts.store.forget_versions(parts.address_of(location, _ref(location, dataset)), found.versions)
+        advance(len(found.named))
     remove_files(parts.root, unused.loose)
     named = [f"{dataset}/{path}" for dataset, found in going.items() for path in found.named]
     remove_emptied(parts.root, sorted({_own_folder(path) for path in (*named, *unused.loose)} - {""}))

@@ -208,6 +208,7 @@ def _ended_before(run: _Run, captured: Capture) -> CloneResult:
         raise AlreadyInitialized(
             f"{run.target.root.uri} holds a copy of a graph that was written apart from {run.source.root.uri}"
         )
+    run.files.finish(run.files.lengths())  # it may have died before its last file was on the disk
     run.target.adapter.delete(JOURNAL)
     return _result(run, captured, {}, (), ())
 
@@ -219,7 +220,7 @@ def _copied(run: _Run, captured: Capture, lengths: Mapping[str, int], depth: int
     lacking = _lacking(run, [file for file in needs.files if file.path != last])
     _copy_files(run, lacking)
     _remove_unneeded(run, needs)
-    run.files.finish()
+    run.files.finish(file.path for file in needs.files if file.path != last)
     hit("clone.post_files_pre_control")
     check_journal(run.target.adapter, run.target.root, run.journal)
     _write_control(run, captured, needs)
@@ -309,7 +310,7 @@ def _show(run: _Run, captured: Capture, last: Sequence[NeededFile]) -> list[Need
         source, written = file_place(run.source.root), list(last)
         for file in written:
             copy_file(source, run.files, file.path, length=file.length, expected=file.sum)
-    run.files.finish()
+    run.files.finish(file.path for file in written)
     return written
 
 

@@ -250,6 +250,8 @@ class _Collected:
         if found is None:
             self._lacks(path, "is missing")
             return
+        if found == 0 and self.lacking is None:
+            self._files.length(path)  # no file of a graph is empty: it may be a pipe, which this refuses
         expected = self._sums.get(path)
         wanted = expected.length if expected is not None else found if length is None else length
         if found != wanted and self.lacking is None:

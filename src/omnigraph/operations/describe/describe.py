@@ -11,7 +11,7 @@ from omnigraph.history.state import Snapshot
 from omnigraph.operations.context import OpenGraph
 from omnigraph.operations.describe.columns import ColumnSummary, Summary
 from omnigraph.operations.describe.degrees import Degrees, degrees
-from omnigraph.operations.pin import SnapshotLike, pin_table, resolve_snapshot
+from omnigraph.operations.pin import SnapshotLike, pin_table, read_view
 from omnigraph.storage.tables.filter import IsNull
 from omnigraph.storage.tables.handle import SnapshotHandle
 
@@ -78,8 +78,7 @@ def describe(
         NotFoundError: there is no such branch or snapshot.
         HistoricalVersionReclaimed: the table's version was cleaned up.
     """
-    name = graph.enter(actor, "read", branch)
-    seen = graph.newest(name).snapshot() if snapshot is None else resolve_snapshot(graph, name, snapshot)
+    seen = read_view(graph, actor, branch=branch, snapshot=snapshot)
     catalog = graph.catalog_of(seen)
     _refuse_interface(catalog, type_name)
     pinned = pin_table(graph, seen, type_name)

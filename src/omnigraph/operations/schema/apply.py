@@ -12,7 +12,6 @@ A5  A text is the whole schema: what it does not name is dropped. Whoever names 
     made from drops nothing that came in between.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from omnigraph.catalog.build import read_schema
@@ -29,7 +28,7 @@ from omnigraph.catalog.migration_steps import (
 from omnigraph.catalog.reshape import TableChanges
 from omnigraph.commit.schema_lock import schema_lock
 from omnigraph.core.diagnostics import Diagnostic
-from omnigraph.core.errors import BranchesBlockSchemaApply, OmnigraphError, SchemaChanged
+from omnigraph.core.errors import BranchesBlockSchemaApply, CommitNotFound, OmnigraphError, SchemaChanged
 from omnigraph.core.failpoint import hit
 from omnigraph.core.span import Source
 from omnigraph.history.commits import GraphCommit
@@ -38,9 +37,10 @@ from omnigraph.history.identity import BranchIdentity
 from omnigraph.history.state import ManifestState
 from omnigraph.operations.context import OpenGraph, check_message
 from omnigraph.operations.ensure_indices import PendingIndex, build_behind
-from omnigraph.operations.pin import resolve_snapshot
 from omnigraph.operations.progress import TableProgressCallback, unseen
 from omnigraph.operations.schema.change import ANYWHERE, Where, accept, publish_schema
+from omnigraph.operations.schema.show import enter_schema
+from omnigraph.policy.request import Action
 from omnigraph.storage.tables.reshape import columns_in_files, rows_beside
 
 
@@ -100,7 +100,7 @@ def plan_schema(
         ParseError, CatalogError: the text is not a valid schema, or a rename cannot be followed.
         BranchNotFound: there is no such branch.
     """
-    state = graph.newest(graph.enter(actor, "read", branch))
+    state = graph.newest(enter_schema(graph, actor, branch))
     plan = plan_migration(
         accepted_in(state.schema.text), read_schema(source), allow_data_loss=allow_data_loss
     )
@@ -149,12 +149,12 @@ def apply_schema(
         BranchesBlockSchemaApply: the caller wants to be alone, and there are branches.
         ConflictError: a table or the schema moved meanwhile; nothing of this change is visible.
     """
-    name = graph.enter(actor, "schema_apply", branch)
+    name = graph.enter_target(actor, Action.SCHEMA_APPLY, branch)
     graph.require_writable()
     check_message(message)
     desired = read_schema(source)
     graph.require_branch(name)
-    graph.heal()
+    graph.heal_if_due(begins_again=False)
     parts = graph.parts
     with (
         schema_lock(parts, exclusive=exclusive),
@@ -163,10 +163,10 @@ def apply_schema(
     ):
         hit("schema_apply.post_lock_pre_plan")
         if exclusive:
-            _refuse_branches(graph)
+            _refuse_branches(graph, actor)
         state = graph.state(name)
         if base is not None:
-            _require_schema_of(graph, state, base)
+            _require_schema_of(state, base)
         accepted = accepted_in(state.schema.text)
         plan = plan_migration(accepted, desired, allow_data_loss=allow_data_loss)
         plan.require_supported()
@@ -189,7 +189,7 @@ def apply_schema(
         result = replace(result, commit=commit, manifest_version=commit.manifest_version)
         result = replace(result, warnings=follow_schema(graph, state.branch))
     if allow_data_loss:
-        result = replace(result, warnings=(*result.warnings, *purge_past(graph, state, change.tables)))
+        result = replace(result, warnings=(*result.warnings, *purge_past(graph, state, change.tables, actor)))
     if not index:
         return result
     tables = [type_.table_key for type_ in change.contract.catalog.types]
@@ -219,7 +219,9 @@ def follow_schema(graph: OpenGraph, branch: BranchIdentity) -> tuple[str, ...]:
     return ()
 
 
-def purge_past(graph: OpenGraph, before: ManifestState, tables: TableChanges) -> tuple[str, ...]:
+def purge_past(
+    graph: OpenGraph, before: ManifestState, tables: TableChanges, actor: str | None
+) -> tuple[str, ...]:
     """Remove the past of what was dropped for good; return what went wrong, which undoes nothing (A4)."""
     from omnigraph.operations.cleanup.cleanup import purge
 
@@ -229,7 +231,7 @@ def purge_past(graph: OpenGraph, before: ManifestState, tables: TableChanges) ->
     if not locations:
         return ()
     try:  # first: the purge may take the version that says what was there
-        kept = _kept_past(graph, before, locations)
+        kept = _kept_past(graph, before, locations, actor)
     except Exception as error:  # noqa: BLE001 - the change has landed: a warning, never its failure
         kept = (f"whether other branches keep values that were dropped could not be found out: {error}",)
     try:
@@ -244,7 +246,9 @@ def purge_past(graph: OpenGraph, before: ManifestState, tables: TableChanges) ->
     return warnings
 
 
-def _kept_past(graph: OpenGraph, before: ManifestState, locations: set[str]) -> tuple[str, ...]:
+def _kept_past(
+    graph: OpenGraph, before: ManifestState, locations: set[str], actor: str | None
+) -> tuple[str, ...]:
     """Say which branches keep values that were dropped for good (A4): in files that they show now."""
     parts = graph.parts
     after = {entry.location: entry for entry in graph.state(before.branch.name).tables.entries()}
@@ -263,7 +267,12 @@ def _kept_past(graph: OpenGraph, before: ManifestState, locations: set[str]) -> 
         )
         for branch in others
     }
-    names = ", ".join(f"'{name}'" for name, tables in sorted(kept.items()) if tables)
+    keeping = [name for name, tables in sorted(kept.items()) if tables]
+    known = [f"'{name}'" for name in keeping if graph.may_know(actor, name)]
+    hidden = len(keeping) - len(known)
+    if hidden:
+        known.append("a branch that you may not read" if hidden == 1 else f"{hidden} that you may not read")
+    names = ", ".join(known)
     if not names:
         return ()
     tables = ", ".join(sorted({key for keys in kept.values() for key in keys}))
@@ -283,14 +292,18 @@ def before_indexes() -> None:
     hit("schema_apply.post_unlock_pre_index")
 
 
-def _require_schema_of(graph: OpenGraph, state: ManifestState, base: str) -> None:
+def _require_schema_of(state: ManifestState, base: str) -> None:
     """Compare the schema of a branch with that of a commit; the publish refuses any that comes later (A5)."""
-    if resolve_snapshot(graph, state.branch.name, base).schema_text != state.schema.text:
+    made_from = state.commits.find(base)
+    if made_from is None:
+        raise CommitNotFound(base)  # also if another branch has it: whoever may not read that learns nothing
+    if state.snapshot_at(made_from.manifest_version).schema_text != state.schema.text:
         raise SchemaChanged(state.branch.name, base=base)
 
 
-def _refuse_branches(graph: OpenGraph) -> None:
-    """Refuse to be alone in a graph that has branches (A2)."""
-    names: Iterable[str] = sorted(branch.name for branch in graph.parts.branches.all())
-    if names := list(names):
-        raise BranchesBlockSchemaApply(names)
+def _refuse_branches(graph: OpenGraph, actor: str | None) -> None:
+    """Refuse to be alone in a graph that has branches (A2); named are those that the actor may know of."""
+    names = sorted(branch.name for branch in graph.parts.branches.all())
+    if names:
+        known = [name for name in names if graph.may_know(actor, name)]
+        raise BranchesBlockSchemaApply(known, len(names) - len(known))

@@ -7,11 +7,13 @@ D2  Numbers of types, properties, tables and columns are reserved before they ar
     whatever becomes of the change.
 D3  Every table that the change moves, drops or renames must be where it was planned on.
 D4  Rows get the fill of a property that is new to them. A required one has a fill: its column gets no nulls.
+D5  Damage is not copied: files whose values are taken over are compared first (N1 of `commit/rewritten.py`).
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -21,6 +23,7 @@ from omnigraph.catalog.identity import AcceptedSchema
 from omnigraph.catalog.model import Property
 from omnigraph.catalog.reshape import EntityType, Reshape, TableChanges, table_changes
 from omnigraph.commit.publish import PublishOutcome
+from omnigraph.commit.rewritten import compare_before_rewrite
 from omnigraph.commit.schema_change import EndedTable, RenamedTable, SchemaChange
 from omnigraph.commit.section import FailpointNames, TableCommit
 from omnigraph.commit.sidecar import WriterKind
@@ -38,6 +41,7 @@ from omnigraph.operations.progress import TableProgressCallback, Tables, unseen
 from omnigraph.operations.settings import schema_spark_bytes
 from omnigraph.storage.tables.column_work import ColumnSource
 from omnigraph.storage.tables.handle import SnapshotHandle
+from omnigraph.storage.tables.layout import names_of_fragments
 from omnigraph.storage.tables.reshape import Reshaping, plan_reshape, stage_reshape
 from omnigraph.storage.tables.staged import StagedWrite
 from omnigraph.validate.columns import Column
@@ -181,6 +185,8 @@ def _publish(
     upgraded_to: ManifestState | None,
 ) -> PublishOutcome:
     parts, snapshot, tables = graph.parts, state.snapshot(), accepted.tables
+    for entry, item in reshaped:
+        shaping.compare(state.branch, entry, item)
     owned = [(entry, shaping.stage(entry, item)) for entry, item in reshaped if owns(state.branch, entry)]
     inherited = {entry.table_key: item for entry, item in reshaped if not owns(state.branch, entry)}
     elsewhere = {} if upgraded_to is None else _entries(upgraded_to)
@@ -274,6 +280,18 @@ class Shaping:
             if self.executors is None or planned.work is None:
                 return stage_reshape(handle, planned)
             return self.executors.stage(entry, handle, reshape.old, planned)
+
+    def compare(self, branch: BranchIdentity, entry: TableEntry, reshape: Reshape) -> None:
+        """Compare the files of a table from which values are taken over into new ones, at its pin (D5).
+
+        Raises:
+            GraphDamaged: some are not what their commits wrote.
+            StorageError: something cannot be read.
+        """
+        planned = self.plan(self._parts.open(entry), reshape)
+        if planned.work is not None and planned.work.copies:
+            chosen = partial(names_of_fragments, numbers=frozenset(planned.fragments))
+            compare_before_rewrite(self._parts, branch, entry, chosen)
 
     def stage_on(self, handle: SnapshotHandle, reshape: Reshape) -> StagedWrite:
         """Prepare the columns of one version of a table."""

@@ -28,6 +28,7 @@ from omnigraph.operations.schema.apply import (
     written_tables,
 )
 from omnigraph.operations.schema.change import ANYWHERE, Where, publish_schema
+from omnigraph.policy.request import Action
 
 _NO_STEPS: tuple[Step, ...] = ()
 
@@ -55,13 +56,13 @@ def upgrade_branch(
         SchemaApplyInProgress: another process is changing the schema.
         ConflictError: the branch moved meanwhile; nothing of this change is visible.
     """
-    name = graph.enter(actor, "schema_apply", branch)
+    name = graph.enter_target(actor, Action.SCHEMA_APPLY, branch)
     graph.require_writable()
     check_message(message)
     if name == MAIN:
         raise BadRequest("main has the newest schema: name a branch that is to be brought up to it")
     graph.require_branch(name)
-    graph.heal()
+    graph.heal_if_due(begins_again=False)
     queues = graph.parts.queues
     with schema_lock(graph.parts, exclusive=False), queues.schema_gate, queues.branch_gates([MAIN, name]):
         main, state = graph.state(MAIN), graph.state(name)
@@ -89,7 +90,7 @@ def upgrade_branch(
         result = replace(result, commit=commit, manifest_version=commit.manifest_version, warnings=warnings)
     changed = merged.change.tables
     if allow_data_loss:
-        result = replace(result, warnings=(*result.warnings, *purge_past(graph, state, changed)))
+        result = replace(result, warnings=(*result.warnings, *purge_past(graph, state, changed, actor)))
     if not index:
         return result
     tables = [type_.table_key for type_ in merged.catalog.types]

@@ -14,14 +14,13 @@ from omnigraph.commit.parts import Parts
 from omnigraph.core.errors import OmnigraphError
 from omnigraph.exec.mutation import CommittedTables
 from omnigraph.history.state import Snapshot
+from omnigraph.operations.progress import Advance, TableProgressCallback, Tables, unmoved
 from omnigraph.operations.verify.history import BranchLook
 from omnigraph.operations.verify.indexes import BuiltIndex, built_indexes, disagreements
 from omnigraph.operations.verify.report import (
     FINDINGS_MAX,
     FindingKind,
-    Progress,
     VerifyFinding,
-    VerifyProgress,
 )
 from omnigraph.operations.verify.rows import PinnedRows, RowStep, findings_of, row_steps
 
@@ -31,7 +30,7 @@ class _Step:
     """One check: of which table or index of it, how many rows it reads, and what exactly it is about."""
 
     table_key: str
-    index: str | None
+    index: BuiltIndex | None
     rows: int
     what: Hashable
     run: Callable[[], None]
@@ -42,7 +41,7 @@ class _Failure:
     """A check that could not be made."""
 
     table_key: str
-    index: str | None
+    index: BuiltIndex | None
     error: OmnigraphError
 
     def finding(self, look: BranchLook) -> VerifyFinding:
@@ -57,13 +56,12 @@ class Contents:
     """What was found so far in the rows and indexes of some branches."""
 
     parts: Parts
-    progress: Progress
+    progress: TableProgressCallback
     findings: list[VerifyFinding] = field(default_factory=list)
     untold: int = 0
     rows_checked: int = 0
     _done: set[Hashable] = field(default_factory=set)
-    _read: int = 0
-    _total: int = 0
+    _advance: Advance = unmoved
 
     def check(self, look: BranchLook) -> None:
         """Check the tables of a branch (C1)."""
@@ -85,16 +83,24 @@ class Contents:
         """Make every check that is due (C2); return those that could not be made."""
         failures: list[_Failure] = []
         rows = PinnedRows(self.parts, {entry.table_key: entry for entry in look.entries}, self._tick)
-        steps = list(self._steps(look, catalog, rows, failures))
-        self._read, self._total = 0, sum(step.rows for step in steps)
-        for step in steps:
-            try:
-                step.run()
-            except OmnigraphError as error:
-                failures.append(_Failure(step.table_key, step.index, error))
-            else:
-                self._done.add(step.what)
+        by_table: dict[str, list[_Step]] = {}
+        for step in self._steps(look, catalog, rows, failures):
+            by_table.setdefault(step.table_key, []).append(step)
+        work = {key: sum(step.rows for step in steps) for key, steps in by_table.items()}
+        tables = Tables("verify", work, self.progress, stage=look.stage)
+        for key, steps in by_table.items():
+            with tables.at(key) as self._advance:
+                for step in steps:
+                    self._run(step, failures)
         return failures
+
+    def _run(self, step: _Step, failures: list[_Failure]) -> None:
+        try:
+            step.run()
+        except OmnigraphError as error:
+            failures.append(_Failure(step.table_key, step.index, error))
+        else:
+            self._done.add(step.what)
 
     def _steps(
         self, look: BranchLook, catalog: Catalog, rows: PinnedRows, failures: list[_Failure]
@@ -116,7 +122,7 @@ class Contents:
                 what = (index.name, rows.pin(key))
                 if what not in self._done:
                     run = partial(self._run_index, look, committed, key, index)
-                    yield _Step(key, index.name, index.rows, what, run)
+                    yield _Step(key, index, index.rows, what, run)
 
     def _run_rows(self, look: BranchLook, step: RowStep) -> None:
         log = step.run()
@@ -126,20 +132,20 @@ class Contents:
         self.rows_checked += step.new_rows
 
     def _run_index(self, look: BranchLook, committed: CommittedTables, key: str, index: BuiltIndex) -> None:
-        told = disagreements(committed, self.parts.store, key, index, partial(self._tick, key))
+        told = disagreements(committed, self.parts.store, key, index, self._advance)
         for number, what in enumerate(told):
             if number < FINDINGS_MAX:
-                self.findings.append(_about_index(look, key, index.name, what))
+                self.findings.append(_about_index(look, key, index, what))
             else:
                 self.untold += 1
 
-    def _tick(self, table_key: str, rows: int) -> None:
-        self._read = min(self._total, self._read + rows)
-        self.progress(VerifyProgress("checking rows", self._read, self._total, table_key))
+    def _tick(self, rows: int) -> None:
+        self._advance(rows)
 
 
-def _about_index(look: BranchLook, table_key: str, index: str, what: str) -> VerifyFinding:
-    return VerifyFinding.of(FindingKind.INDEX, f"{look.where(table_key)}, index {index}", what)
+def _about_index(look: BranchLook, table_key: str, index: BuiltIndex, what: str) -> VerifyFinding:
+    found = VerifyFinding.of(FindingKind.INDEX, f"{look.where(table_key)}, index {index.name}", what)
+    return found.of_property(table_key, index.spec.column, look.name)
 
 
 def _snapshot(look: BranchLook) -> Snapshot:

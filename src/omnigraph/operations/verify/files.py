@@ -15,6 +15,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
 from posixpath import normpath
 
 from omnigraph.commit.parts import RECOVERIES_DATASET, Parts
@@ -25,14 +26,13 @@ from omnigraph.history.copied import read_copied
 from omnigraph.history.identity import BranchIdentity
 from omnigraph.history.manifest_rows import MANIFEST_DIR
 from omnigraph.history.recorded_sums import recorded_sums, sums_still_readable
+from omnigraph.operations.progress import TableProgressCallback, Tables
 from omnigraph.operations.verify.control_files import retention_as_far_as_readable
 from omnigraph.operations.verify.report import (
     FileReport,
     FileStatus,
     FindingKind,
-    Progress,
     VerifyFinding,
-    VerifyProgress,
 )
 from omnigraph.storage.control.graph_files import GraphFiles, graph_files
 from omnigraph.storage.files.sums import FileSum
@@ -64,6 +64,7 @@ class _Look:
     needs: dict[str, _Needs] = field(default_factory=dict)
     unread: dict[str, str] = field(default_factory=dict)
     repeated: list[str] = field(default_factory=list)
+    names: dict[str, str] = field(default_factory=dict)  # of the tables at their places
     reclaimed_below: Mapping[str, int] = field(default_factory=dict)  # by dataset (V6)
 
 
@@ -90,10 +91,10 @@ class ComparedFiles:
             yield VerifyFinding.of(FindingKind.REPEATED_KEY, f"branch {branch}", what)
         for file in self.files:
             if file.status.is_damage:
-                yield VerifyFinding.of(FindingKind.FILE, file.path, _told(file))
+                yield VerifyFinding.of_file(file.path, _told(file))
 
 
-def compare_files(parts: Parts, branch: str | None, progress: Progress) -> ComparedFiles:
+def compare_files(parts: Parts, branch: str | None, progress: TableProgressCallback) -> ComparedFiles:
     """Compare the files of all branches, or of one, with what is recorded about them (V2).
 
     Raises:
@@ -102,14 +103,28 @@ def compare_files(parts: Parts, branch: str | None, progress: Progress) -> Compa
     """
     files = graph_files(parts.root)
     look = _look(parts, files, branch)
-    reports = []
-    for number, path in enumerate(sorted(look.needs), start=1):
-        reports.append(_compare(files, path, look.needs[path]))
-        progress(VerifyProgress("comparing files", number, len(look.needs), path))
+    reports = list(_compared(files, look, progress))
     is_whole = not look.unread and not look.repeated
     if is_whole and not any(report.status.is_damage for report in reports):
         return ComparedFiles(look.branches, tuple(reports), (), (), frozenset(look.needs))
     return _looked_at_again(parts, branch, reports, look)
+
+
+def _compared(files: GraphFiles, look: _Look, progress: TableProgressCallback) -> Iterator[FileReport]:
+    """Yield what became of each file, table by table."""
+    counts = Counter(map(_dataset_of, look.needs))
+    tables = Tables("verify", counts, progress, unit="files", stage="files", names=look.names)
+    for dataset, paths in groupby(sorted(look.needs), key=_dataset_of):
+        with tables.at(dataset) as advance:
+            for path in paths:
+                yield _compare(files, path, look.needs[path])
+                advance(1)
+
+
+def _dataset_of(path: str) -> str:
+    """Return the folder that has a file: of a table, with all of its forks, or of the manifests."""
+    first, *rest = path.split("/")
+    return f"{first}/{rest[0]}" if first in {"nodes", "edges"} else first
 
 
 def _looked_at_again(
@@ -186,6 +201,7 @@ def _follow(parts: Parts, files: GraphFiles, branch: BranchIdentity, look: _Look
         for path, item in made_here.items():
             look.needs.setdefault(path, _Needs()).sum = item
         state = parts.coordinator.advance(branch, handle)
+        look.names |= {entry.location: entry.table_key for entry in state.tables.entries()}
         pinned = state.pinned_versions(copied.floor)
         keys = Counter(manifest.read(handle, columns=["object_id"])["object_id"].to_pylist())
     except (OmnigraphError, ValueError) as error:  # damaged rows may not be JSON, or not text

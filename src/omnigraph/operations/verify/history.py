@@ -43,6 +43,11 @@ class BranchLook:
         """The name of the branch."""
         return self.state.branch.name
 
+    @property
+    def stage(self) -> str:
+        """What the check of its rows is called while it lasts."""
+        return "rows" if self.name == MAIN else f"rows on {self.name}"
+
     def where(self, table_key: str) -> str:
         """Say where a table is."""
         return table_key if self.name == MAIN else f"{table_key} on branch {self.name}"

@@ -1,8 +1,10 @@
-"""What a verification reports: files, findings with their meaning and their remedy, and its progress."""
+"""What a verification reports: files, and findings with their meaning and their remedy."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import shlex
+from dataclasses import dataclass, replace
 from enum import StrEnum
+
+from omnigraph.history.identity import MAIN
 
 FINDINGS_MAX = 20  # of one kind in one table: more of the same tell nothing new
 
@@ -48,6 +50,10 @@ class FindingKind(StrEnum):
 
 _PUT_BACK = "put the files back from a copy of the graph, then verify again"
 _GO_BACK = f"{_PUT_BACK}; or go back to a version that does not need them: omnigraph repair --to VERSION"
+_OF_INDEX = (
+    f"{_PUT_BACK}; or build the index anew with omnigraph index rebuild TYPE PROPERTY: commits from before "
+    "it need the file until omnigraph cleanup ends their retention"
+)
 _CORRECT = "correct the rows with omnigraph mutate, or load them again with omnigraph load --mode merge"
 # What each kind means, and what mends it.
 _EXPLAINED: dict[FindingKind, tuple[str, str]] = {
@@ -110,8 +116,7 @@ _EXPLAINED: dict[FindingKind, tuple[str, str]] = {
     ),
     FindingKind.INDEX: (
         "queries that use this index lose rows, or fail",
-        "put its files back from a copy of the graph; or build it anew by loading an omnigraph export again, "
-        "with omnigraph load --mode overwrite",
+        "build it anew with omnigraph index rebuild TYPE PROPERTY",
     ),
 }
 
@@ -131,6 +136,17 @@ class VerifyFinding:
         """Return a finding with the explanation of its kind."""
         meaning, remedy = _EXPLAINED[kind]
         return VerifyFinding(kind, where, what, meaning, remedy)
+
+    @staticmethod
+    def of_file(path: str, what: str) -> "VerifyFinding":
+        """Return a finding about a file: one of an index can be made again."""
+        found = VerifyFinding.of(FindingKind.FILE, path, what)
+        return replace(found, remedy=_OF_INDEX) if "/_indices/" in path else found
+
+    def of_property(self, table_key: str, column: str, branch: str) -> "VerifyFinding":
+        """Return it with a remedy that names the property and the branch as a command takes them."""
+        on = "" if branch == MAIN else f" --branch {shlex.quote(branch)}"
+        return replace(self, remedy=self.remedy.replace("TYPE PROPERTY", f"{table_key} {column}{on}"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,16 +205,3 @@ class VerifyReport:
         for file in self.files:
             found[file.status.value] += 1
         return found
-
-
-@dataclass(frozen=True, slots=True)
-class VerifyProgress:
-    """The progress of one stage of a verification; `at` is the file or table at hand."""
-
-    stage: str
-    done: int
-    total: int
-    at: str
-
-
-Progress = Callable[[VerifyProgress], None]

@@ -40,7 +40,7 @@ _KINDS = {
     ViolationKind.ENDPOINT: FindingKind.ENDPOINT,
     ViolationKind.CARDINALITY: FindingKind.CARDINALITY,
 }
-Tick = Callable[[str, int], None]  # the table at hand, and how many more rows of it were read
+Tick = Callable[[int], None]  # how many more rows were read
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class PinnedRows:
         handle = self._parts.open(self._entries[table_key])
         for batch in self._parts.store.scan_batches(handle, columns=columns, batch_size=BATCH_ROWS):
             yield batch
-            self._tick(table_key, batch.num_rows)
+            self._tick(batch.num_rows)
 
     def fits(self, table_key: str, catalog: Catalog) -> bool:
         """Say whether a table is there with the columns of its type (R3)."""

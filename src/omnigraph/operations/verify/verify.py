@@ -13,17 +13,18 @@ from omnigraph.core.errors import GraphNotFound
 from omnigraph.history.manifest_rows import MANIFEST_DIR
 from omnigraph.operations.clone.journal import refuse_unfinished
 from omnigraph.operations.open import make_parts
+from omnigraph.operations.progress import TableProgressCallback, unseen
 from omnigraph.operations.verify.contents import Contents
 from omnigraph.operations.verify.files import compare_files
 from omnigraph.operations.verify.history import check_history
-from omnigraph.operations.verify.report import Progress, VerifyReport
+from omnigraph.operations.verify.report import VerifyReport
 from omnigraph.operations.verify.unreferenced import unreferenced_files
 from omnigraph.storage.control.graph_files import graph_files
 from omnigraph.storage.control.uri import refuse_file
 
 
 def verify(
-    parts: Parts, *, branch: str | None = None, deep: bool = False, progress: Progress = lambda _: None
+    parts: Parts, *, branch: str | None = None, deep: bool = False, progress: TableProgressCallback = unseen
 ) -> VerifyReport:
     """Check a graph, or one branch of it (V1, V2).
 
@@ -57,7 +58,7 @@ def verify(
 
 
 def verify_place(
-    uri: str, *, branch: str | None = None, deep: bool = False, progress: Progress = lambda _: None
+    uri: str, *, branch: str | None = None, deep: bool = False, progress: TableProgressCallback = unseen
 ) -> VerifyReport:
     """Verify the graph at a place without opening it (V1).
 

@@ -29,6 +29,7 @@ from omnigraph.storage.files.version_file import (
     VersionFile,
     check_file,
     decode_version,
+    refuse_special,
     version_file_name,
     version_of_file_name,
 )
@@ -142,6 +143,7 @@ def read_version(folder: Path, version: int) -> VersionFile:
     file = version_file_name(version)
     with translated(f"read '{folder.name}/{file}'"):
         try:
+            refuse_special(folder / file)
             data = (folder / file).read_bytes()
         except FileNotFoundError:
             raise VersionGone(f"version {version}") from None

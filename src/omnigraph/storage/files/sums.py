@@ -93,7 +93,7 @@ class Summer:
             assert file.startswith(self._prefix), "a commit adds files below the graph root"
             path = file[len(self._prefix) :]
             try:
-                length, checksum = sum_file(Path(file))
+                length, checksum = sum_file(file)
             except FileNotFoundError:
                 continue
             except OSError as error:
@@ -104,7 +104,7 @@ class Summer:
 NO_SUMS = Summer(None)
 
 
-def sum_file(path: Path) -> tuple[int, str]:
+def sum_file(path: str | Path) -> tuple[int, str]:
     """Return length and checksum of a file.
 
     Raises:

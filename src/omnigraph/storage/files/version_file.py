@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from omnigraph.core.errors import InvariantViolation
+from omnigraph.core.regular_file import special_kind
 from omnigraph.storage.files.roaring import bitmap_values
 
 _REF = re.compile(r"[\w-][\w.-]*(?:/[\w-][\w.-]*)*")
@@ -195,6 +196,18 @@ def decode_version(data: bytes, *, fragments_max: int | None = None) -> VersionF
         raise HollowContent("does not decode") from error
 
 
+def refuse_special(path: Path) -> None:
+    """Make sure that opening a file would not wait for the other end of a pipe, or read a device.
+
+    Raises:
+        HollowContent: it is one.
+        OSError: it cannot be looked at.
+    """
+    kind = special_kind(path.stat())
+    if kind is not None:
+        raise HollowContent(f"is {kind}")
+
+
 def check_file(folder: Path, file: NamedFile) -> None:
     """Make sure that a named file was written to its end.
 
@@ -203,7 +216,9 @@ def check_file(folder: Path, file: NamedFile) -> None:
         OSError: it cannot be read, which says nothing about its content.
     """
     try:
-        with (folder / file.path).open("rb") as opened:
+        path = folder / file.path
+        refuse_special(path)
+        with path.open("rb") as opened:
             size = opened.seek(0, 2)
             if file.size is not None and size != file.size:
                 raise HollowContent(f"has {size} of {file.size} bytes")

@@ -16,7 +16,7 @@ from lance.fragment import FragmentMetadata
 from omnigraph.core.errors import StorageError
 from omnigraph.storage.control.os_errors import storage_error
 from omnigraph.storage.files.data_file import data_file_name
-from omnigraph.storage.files.version_file import HollowContent, NamedFile, check_file
+from omnigraph.storage.files.version_file import HollowContent, NamedFile, check_file, refuse_special
 
 _WITH_AN_END = frozenset({".lance", ".idx", ".manifest", ".arrow", ".bin"})
 
@@ -66,6 +66,7 @@ def check_lengths(root: Path, fragments: Iterable[FragmentMetadata]) -> None:
 
 def _check_text(path: Path) -> None:
     try:
+        refuse_special(path)
         json.loads(path.read_bytes())
     except FileNotFoundError:
         raise HollowContent("is missing") from None
