@@ -21,6 +21,7 @@ if __package__ in {None, ""}:
 
 from bench.support.load_alone import alone
 from bench.support.load_data import BOUNDED_SCHEMA, OPEN_SCHEMA, Files, Size, write_ndjson, write_parquet
+from bench.support.load_dirt import cut, spoilt
 from bench.support.load_memory import Peaks, load_peaks
 from bench.support.load_peers import copy_seconds, lance_seconds
 from bench.support.load_spark import Loaded, SparkSide
@@ -28,8 +29,10 @@ from bench.support.report import verdict
 
 SIZES = {"small": Size(100_000, 500_000), "large": Size(1_000_000, 5_000_000)}
 GROWTH = 4  # the memory of a load is measured with so many times the edges, too
-CASES = ("open", "checked", "ndjson", "memory")
+CASES = ("open", "checked", "ndjson", "dirt", "memory")
 PARQUET_BAR, CHECKED_BAR, JSON_BAR, COPY_BAR, MEMORY_BAR = 1.5, 3.0, 1.5, 1.0, 1.3
+SKIP_BAR, FILES_BAR = 1.6, 2.0  # against the same rows without a fault, in one file for each type
+FILE_ROWS = 120
 PEER = "ladybug"
 OURS = "load"
 
@@ -71,6 +74,8 @@ def measure_times(folder: Path, size: Size, cases: Sequence[str], rounds: int, c
             checked_case(side, folder, size, rounds)
         if "ndjson" in cases:
             ndjson_case(side, folder, size, rounds)
+        if "dirt" in cases:
+            dirt_case(side, folder, size, rounds)
     finally:
         side.close()
 
@@ -105,6 +110,31 @@ def ndjson_case(side: SparkSide, folder: Path, size: Size, rounds: int) -> None:
     ]
     load = _load_of(side, OPEN_SCHEMA, [str(files.people), str(files.knows)], size)
     compare("NDJSON, generated edge ids, open cardinality", load, bars, rounds)
+
+
+def dirt_case(side: SparkSide, folder: Path, size: Size, rounds: int) -> None:
+    """Rows that are left out, and small files, against the same rows without either."""
+    print("\nNDJSON with 0.2 % of wrong rows, and in small files", flush=True)
+    clean = write_ndjson(folder / "clean", size)
+    dirty, wrong = spoilt(clean, folder / "dirty")
+    few = Size(min(size.people, 100_000), min(size.edges, 500_000))  # 5,000 files
+    whole = write_ndjson(folder / "whole", few)
+    parts = cut(whole, folder / "parts", FILE_ROWS)
+    times: dict[str, list[float]] = {}
+    for number in range(rounds + 1):
+        for name, inputs, rows, left_out in (
+            ("clean", [str(clean.people), str(clean.knows)], size, 0),
+            ("skip", [str(dirty.people), str(dirty.knows)], size, wrong),
+            ("one file", [str(whole.people), str(whole.knows)], few, 0),
+            ("small files", [str(parts)], few, 0),
+        ):
+            loaded = side.load(OPEN_SCHEMA, inputs, rows=rows.people + rows.edges, wrong=left_out)
+            if number:
+                times.setdefault(name, []).append(loaded.seconds)
+    found = {name: median(seconds) for name, seconds in times.items()}
+    print(f"  medians: {', '.join(f'{name} {seconds:.2f} s' for name, seconds in found.items())}")
+    print(f"  skip against clean           {verdict(found['skip'] / found['clean'], SKIP_BAR)}")
+    print(f"  small files against one file {verdict(found['small files'] / found['one file'], FILES_BAR)}")
 
 
 def compare(title: str, load: Callable[..., Loaded], bars: Sequence[Bar], rounds: int) -> None:

@@ -11,6 +11,7 @@ import omnigraph
 from bench.support.load_data import Files
 from omnigraph.bulk.connect.progress import ProgressEvent
 from omnigraph.bulk.connect.session import SparkSettings, close_session, open_session
+from omnigraph.operations.load.model import OnError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,17 +58,23 @@ class SparkSide:
         """Stop the session."""
         close_session()
 
-    def load(self, schema: str, inputs: list[str], *, rows: int, index: bool = False) -> Loaded:
-        """Load files into a new graph, as one commit."""
+    def load(
+        self, schema: str, inputs: list[str], *, rows: int, index: bool = False, wrong: int = 0
+    ) -> Loaded:
+        """Load files into a new graph, as one commit; rows that are wrong are left out if there are any."""
         root = self._folder / "graph.omni"
         shutil.rmtree(root, ignore_errors=True)
         with omnigraph.init(root, schema) as graph:
             times = StageTimes()
             started = perf_counter()
-            result = graph.load(inputs, "append", engine="spark", index=index, progress=times)
+            on_error: OnError = "skip" if wrong else "fail"
+            result = graph.load(
+                inputs, "append", engine="spark", index=index, progress=times, on_error=on_error
+            )
             seconds = perf_counter() - started
         loaded = sum(count for _, count in result.tables)
         assert loaded == rows, f"{loaded} rows were loaded, not {rows}"
+        assert result.rejected_rows == wrong, f"{result.rejected_rows} rows were left out, not {wrong}"
         shutil.rmtree(root)
         built = times.seconds.get("index", 0.0)
         return Loaded(seconds - built, times.seconds, built)

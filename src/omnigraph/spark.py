@@ -2,6 +2,9 @@
 
 Importing this module registers the data source with the active session; `register` does it for a session that
 is started later.
+
+A `policy` (a path or a YAML text; `load_dataframe` takes a `Policy` as well) decides for the `actor`, as in
+`omnigraph.open`: about a read when its frame is made, about a write before its first task.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,14 +18,17 @@ from omnigraph.bulk.sources.sources import Format, SourceInput
 from omnigraph.core.errors import BadRequest, ExecutionError, SparkUnavailable
 from omnigraph.core.ids import new_ulid
 from omnigraph.core.temporal import parse_datetime
+from omnigraph.graph.guard import given_gate, require
+from omnigraph.history.branches import given_name
 from omnigraph.operations.load.load import load
 from omnigraph.operations.load.model import FrameInput, LoadMode, LoadOptions, LoadResult
 from omnigraph.operations.open import close, open_graph
 from omnigraph.operations.pin import pin_snapshot, pin_table
+from omnigraph.policy.request import Action
 from omnigraph.storage.control.uri import GraphRoot
 
 try:
-    from omnigraph.bulk.datasource.read import PUSHDOWN, ReadOptions, TableSource
+    from omnigraph.bulk.datasource.read import PUSHDOWN, ReadOptions, SourceTable, TableSource
     from omnigraph.bulk.datasource.sink import TableWriter, WriteOptions, WrittenPart
 except ModuleNotFoundError as error:
     if error.name is None or error.name.partition(".")[0] != "pyspark":
@@ -33,7 +39,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from omnigraph.storage.tables.pinned import PinnedTable
+    from omnigraph.graph.guard import GivenPolicy
 
 __all__ = ["GraphSource", "GraphWriter", "load_dataframe", "register"]
 
@@ -41,28 +47,38 @@ __all__ = ["GraphSource", "GraphWriter", "load_dataframe", "register"]
 class GraphSource(TableSource):
     """The data source of a graph that is reached through its storage."""
 
-    def pin(self, options: ReadOptions) -> "PinnedTable":
+    def pin(self, options: ReadOptions) -> SourceTable:
         """Open the graph for reading and choose the version of one table.
 
         Raises:
+            PolicyDenied: the actor may not read it.
             GraphNotFound: there is no graph at this place.
-            BadRequest: there is no such type.
+            BadRequest: there is no such type, or the policy cannot be read.
             NotFoundError: there is no such branch or commit, or no commit at that time.
         """
-        graph = open_graph(options.uri, is_writable=False)
+        graph = open_graph(options.uri, is_writable=False, gate=given_gate(options.policy))
         try:
             snapshot = pin_snapshot(
                 graph,
                 branch=options.branch,
                 commit_id=options.commit,
                 before_micros=_micros(options.timestamp),
+                actor=options.actor,
             )
-            return pin_table(graph, snapshot, options.table)
+            pinned = pin_table(graph, snapshot, options.table)
+            type_ = graph.catalog_of(snapshot).type_of(pinned.table_key)
+            references = (item.name for item in type_.properties.values() if item.is_external)
+            return SourceTable(pinned, frozenset(references))
         finally:
             close(graph)
 
     def sink(self, options: WriteOptions, schema: "StructType") -> "GraphWriter":
-        """Return the writer of this graph; its files are under the root, which every executor sees."""
+        """Return the writer of this graph; its files are under the root, which every executor sees.
+
+        Raises:
+            PolicyDenied: the actor may not change the branch.
+        """
+        require(options.policy, options.actor, Action.CHANGE, given_name(options.branch))
         folder = GraphRoot.parse(options.uri).child(FOLDER.format(new_ulid()))
         return GraphWriter(options, schema, folder)
 
@@ -74,11 +90,13 @@ class GraphWriter(TableWriter):
         """Load the files of all tasks as one commit.
 
         Raises:
+            PolicyDenied: the actor may not change the branch.
             ValidationError: rows break the schema's rules; nothing was written.
             ConflictError: another writer was first; nothing was written.
         """
         options = self.options
-        graph = open_graph(options.uri)
+        require(options.policy, options.actor, Action.CHANGE, given_name(options.branch))
+        graph = open_graph(options.uri, gate=given_gate(options.policy))
         try:
             table_key = find_type(
                 options.table.rpartition(":")[2], graph.catalog_on(options.branch), "the option 'type'"
@@ -116,16 +134,19 @@ def load_dataframe(
     actor: str | None = None,
     message: str | None = None,
     index: bool = True,
+    policy: "GivenPolicy | None" = None,
 ) -> LoadResult:
     """Load frames by type, nodes and edges together, as one commit; edges have the columns `from` and `to`.
 
     Raises:
-        BadRequest: there is no such type.
+        PolicyDenied: the actor may not change the branch.
+        BadRequest: there is no such type, or the policy cannot be read.
         ValidationError: rows break the schema's rules; nothing was written.
         ConflictError: another writer was first; nothing was written.
     """
     assert active_session() is spark, "frames are loaded by the session that is active"
-    graph = open_graph(uri)
+    require(policy, actor, Action.CHANGE, given_name(branch))
+    graph = open_graph(uri, gate=given_gate(policy))
     try:
         inputs = [
             FrameInput(find_type(name, graph.catalog_on(branch), "the frames").table_key, frame, name)

@@ -7,14 +7,15 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.bulk.connect.jobs import Jobs
+from omnigraph.bulk.load.spool import Spool
+from omnigraph.bulk.load.tasks import grouped
 from omnigraph.bulk.sources.sources import Format, SourceInput, plan_slices
 from omnigraph.graph.graph import Graph
 from omnigraph.graph.opening import init
 from omnigraph.operations.load.load import MODES, LoadMode, LoadOptions
-from omnigraph.operations.load.rejects import Rejection, new_log
+from omnigraph.operations.load.rejects import new_log
 from omnigraph.operations.load.spark_run import BulkRun
 from omnigraph.operations.settings import KEY_ROWS
-from omnigraph.storage.tables.task_notes import TaskNotes
 from omnigraph.validate.questions import FoundRows, KeyQuestions
 from tests.spark.inputs import SCHEMA, Inputs
 from tests.support.seam import internals
@@ -39,15 +40,13 @@ def both_forms(
     """Return who answers about the records of a file: Arrow, and Spark."""
     options = LoadOptions(mode)
     slices = plan_slices([SourceInput(str(path), Format.NDJSON)], target_bytes=1 << 20)
-    notes = TaskNotes(graph.uri, "__spool_questions/notes")
-    notes.begin()
-    run = BulkRun(internals(graph), options, Jobs(spark, "questions"), graph.snapshot(), slices, notes)
-    rejection = Rejection(options, new_log(options))
-    work = run._work(rejection)
-    run._read(work, new_log(options), rejection, writes=True)
-    few = run._questions(work, LIMIT)
+    jobs, opened = Jobs(spark, "questions"), internals(graph)
+    spool = Spool(jobs, opened.parts.root)
+    run = BulkRun(opened, options, jobs, graph.snapshot(), grouped(slices, 1 << 20), spool)
+    run._read(new_log(options))
+    few = run._questions(LIMIT)
     monkeypatch.setenv(KEY_ROWS, "1")
-    return few, run._questions(work, LIMIT)
+    return few, run._questions(LIMIT)
 
 
 def answer(found: FoundRows) -> tuple[int, list[str]]:

@@ -8,12 +8,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from omnigraph.bulk.load.new_rows import LeftOut
 from omnigraph.bulk.load.spool import _plain
-from omnigraph.bulk.load.tasks import ReadPlan, SliceWork, check_slice, fragment_chunks, passing_rows
-from omnigraph.bulk.sources.sources import WHOLE, Format, SourceInput, plan_slices
+from omnigraph.bulk.load.tasks import ReadPlan, TaskWork, fragment_chunks, grouped, passing_rows, spool_keys
+from omnigraph.bulk.sources.sources import WHOLE, Format, Slice, SourceInput, plan_slices
 from omnigraph.catalog.build import compile_schema
 from omnigraph.core.span import Source
 from omnigraph.validate.columns import TypedRows, make_rows
+from omnigraph.validate.questions import FILE, LINE, null_of
 from omnigraph.validate.records import ReadLimits
 from omnigraph.validate.violations import ViolationLog
 from tests.support.seam import patched
@@ -31,35 +33,64 @@ LINES = """\
 
 
 @pytest.fixture
-def work(tmp_path: Path) -> SliceWork:
+def work(tmp_path: Path) -> TaskWork:
     path = tmp_path / "people.ndjson"
     path.write_text(LINES)
-    (slice_,) = plan_slices([SourceInput(str(path), Format.NDJSON, path.name)], target_bytes=WHOLE)
-    return SliceWork(slice_, 0)
+    slices = plan_slices([SourceInput(str(path), Format.NDJSON, path.name)], target_bytes=WHOLE)
+    (made,) = grouped(slices, WHOLE)
+    return made
 
 
-def names(work: SliceWork) -> list[str]:
-    found = passing_rows(work, PLAN, ViolationLog())
-    return [
-        str(name) for rows in found if rows.type.name == "Person" for name in rows.table["name"].to_pylist()
-    ]
+def test_a_row_that_breaks_a_rule_does_not_pass(work: TaskWork) -> None:
+    found = passing_rows(work.slices[0], PLAN, ViolationLog())
+
+    names = [name for rows in found if rows.type.name == "Person" for name in rows.table["name"].to_pylist()]
+    assert names == ["ann", "bob"]
 
 
-def test_a_row_that_breaks_a_rule_does_not_pass(work: SliceWork) -> None:
-    assert names(work) == ["ann", "bob"]
+def test_keys_are_kept_with_what_became_of_the_slice(work: TaskWork, tmp_path: Path) -> None:
+    report = spool_keys(work, PLAN, str(tmp_path / "keys"), with_nulls=True)
 
-    report = check_slice(work, PLAN)
+    (slice_,) = report.slices
+    assert (dict(slice_.rows), slice_.total) == ({"node:Person": 2, "node:Note": 1}, 1)
+    assert [violation.line for violation in slice_.violations] == [2]
+    assert slice_.fresh == {"node:Note"}
+    people = next(rows for rows in report.spooled if rows.table_key == "node:Person")
+    ((keys, places),) = people.read(["name", null_of("age")])
+    assert keys.to_pylist() == [{"name": "ann", null_of("age"): False}, {"name": "bob", null_of("age"): True}]
+    assert places is not None
+    assert places.to_pylist() == [{FILE: 0, LINE: 1}, {FILE: 0, LINE: 3}]
 
-    assert (dict(report.rows), report.total) == ({"node:Person": 2, "node:Note": 1}, 1)
-    assert [violation.line for violation in report.violations] == [2]
+
+def test_a_row_that_is_left_out_is_not_read(work: TaskWork, tmp_path: Path) -> None:
+    report = spool_keys(work, PLAN, str(tmp_path / "keys"), with_nulls=False)
+
+    people = next(rows for rows in report.spooled if rows.table_key == "node:Person")
+    others = LeftOut.of([(0, 9), (1, 1)])
+    assert [keys["name"].to_pylist() for keys, _ in people.without(others).read(["name"])] == [["ann", "bob"]]
+    first = LeftOut.of([(0, 9), (0, 1), (1, 3)])
+    ((keys, _),) = people.without(first).read(["name"])
+    assert keys["name"].to_pylist() == ["bob"]
 
 
-def test_a_row_that_was_rejected_before_does_not_pass(work: SliceWork) -> None:
-    assert names(SliceWork(work.slice, 0, rejected=(1,))) == ["bob"]
+@pytest.mark.parametrize(
+    ("sizes", "groups"),
+    [
+        ((1, 1, 1, 1), [(1, 1, 1), (1,)]),
+        ((5, 1, 2), [(5,), (1, 2)]),
+        ((0, 0), [(0, 0)]),
+        ((), []),
+    ],
+)
+def test_small_slices_that_follow_each_other_share_a_task(
+    sizes: tuple[int, ...], groups: list[tuple[int, ...]]
+) -> None:
+    slices = [Slice(SourceInput("a", Format.NDJSON), 0, 0, size, size, 0) for size in sizes]
 
+    found = grouped(slices, 3)
 
-def test_only_tables_whose_ids_were_all_made_here_have_fresh_ones(work: SliceWork) -> None:
-    assert check_slice(work, PLAN).fresh == {"node:Note"}
+    assert [tuple(slice_.size for slice_ in item.slices) for item in found] == groups
+    assert [item.number for item in found] == list(range(len(groups)))
 
 
 @pytest.mark.parametrize("sizes", [(3, 3, 3), (10,), (4, 4), (1, 9, 0)])

@@ -9,6 +9,7 @@ V3  A provider's key is sent with a task only while tasks run on this machine. E
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ import pyarrow.compute as pc
 
 from omnigraph.bulk.connect.jobs import Jobs, TaskFailure
 from omnigraph.bulk.load.tasks import FRAGMENT_BYTES_MAX
+from omnigraph.catalog.model import EdgeType, NodeType
 from omnigraph.core.errors import EmbeddingError, OmnigraphError
 from omnigraph.core.limits import MAX_FRAGMENT_ROWS
 from omnigraph.core.runs import runs
@@ -42,6 +44,16 @@ class VectorColumn:
     source: str
     target: str
     dimension: int
+
+
+def vector_columns(type_: NodeType | EdgeType) -> tuple[VectorColumn, ...]:
+    """Return the vectors of a type that stand for texts."""
+    found = []
+    for item in type_.properties.values():
+        if item.embed is not None:
+            assert item.type.dimension is not None, "only vectors are embedded"
+            found.append(VectorColumn(item.embed.source, item.name, item.type.dimension))
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,9 +211,19 @@ def fill_with_own_provider(task: FillTask) -> FillReport:
     Raises:
         EmbeddingError: there is no key for the provider here.
     """
+    with own_provider(task.filling.config) as provider:
+        return fill(task, provider)
+
+
+@contextmanager
+def own_provider(config: EmbeddingConfig) -> Iterator[Provider]:
+    """Yield the provider of a task, on an executor (V3).
+
+    Raises:
+        EmbeddingError: there is no key for the provider here.
+    """
     import socket
 
-    config = task.filling.config
     names = DEFAULTS[config.kind].key_variables
     if names and config.find_key() is None:
         raise EmbeddingError(
@@ -211,7 +233,7 @@ def fill_with_own_provider(task: FillTask) -> FillReport:
         )
     provider = RememberingProvider(open_provider(config))
     try:
-        return fill(task, provider)
+        yield provider
     finally:
         provider.close()
 
@@ -250,27 +272,47 @@ def with_vectors(
     Raises:
         EmbeddingError: the provider failed.
     """
-    old = rows[column.target].combine_chunks()
-    has_vector = np.asarray(old.is_valid())
-    texts: list[str | None] = rows[column.source].to_pylist()
+    texts = rows[column.source].to_pylist()
+    has_vector = np.asarray(rows[column.target].combine_chunks().is_valid())
     wanted = [place for place, text in enumerate(texts) if text and (again or not has_vector[place])]
-    if not wanted:
-        return rows, 0
+    return with_vectors_at(rows, column, wanted, provider, batch=batch), len(wanted)
+
+
+def with_vectors_at(
+    rows: pa.Table, column: VectorColumn, wanted: Sequence[int], provider: Provider, *, batch: int
+) -> pa.Table:
+    """Return rows with new vectors at some places, each of which has a text.
+
+    Raises:
+        EmbeddingError: the provider failed.
+    """
+    texts = [str(text) for text in rows[column.source].take(pa.array(wanted, pa.int64())).to_pylist()]
+    made: npt.NDArray[np.float32] = np.empty((len(wanted), column.dimension), dtype=np.float32)
+    for start in range(0, len(wanted), batch):
+        asked = texts[start : start + batch]
+        made[start : start + batch] = provider.embed(asked, "document", column.dimension)
+    return with_numbers_at(rows, column, wanted, made)
+
+
+def with_numbers_at(
+    rows: pa.Table, column: VectorColumn, places: Sequence[int], numbers: npt.NDArray[np.float32] | float
+) -> pa.Table:
+    """Return rows whose vectors at some places are these, or have one number throughout."""
+    if not places:
+        return rows
+    old = rows[column.target].combine_chunks()
+    has_vector = np.array(old.is_valid())
     values = np.zeros((rows.num_rows, column.dimension), dtype=np.float32)
     kept = np.asarray(pc.list_flatten(old), dtype=np.float32)  # nulls have no numbers here
     values[has_vector] = kept.reshape(-1, column.dimension)
-    for start in range(0, len(wanted), batch):
-        places = wanted[start : start + batch]
-        asked = [text for place in places if (text := texts[place]) is not None]
-        values[places] = provider.embed(asked, "document", column.dimension)
-    has_vector = has_vector.copy()
-    has_vector[wanted] = True
+    values[places] = numbers
+    has_vector[places] = True
     vectors = pa.FixedSizeListArray.from_arrays(
         pa.array(values.ravel()), column.dimension, mask=pa.array(~has_vector)
     )
     place = rows.schema.get_field_index(column.target)
     field = rows.schema.field(place)
-    return rows.set_column(place, field, vectors.cast(field.type)), len(wanted)
+    return rows.set_column(place, field, vectors.cast(field.type))
 
 
 def _chunks(parts: Iterable[_Rows]) -> Iterator[_Rows]:

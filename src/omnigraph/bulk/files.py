@@ -23,7 +23,14 @@ from typing import IO, TYPE_CHECKING, cast
 import pyarrow as pa
 
 from omnigraph.core.errors import BadRequest
-from omnigraph.core.regular_file import GRAPH_MARK, refuse_inside_graph, require_regular, require_replaceable
+from omnigraph.core.regular_file import (
+    GRAPH_MARK,
+    NO_NAME,
+    refuse_inside_graph,
+    require_regular,
+    require_replaceable,
+)
+from omnigraph.core.values import named, shown
 from omnigraph.storage.control.durability import sync_path
 from omnigraph.storage.control.uri import GraphRoot
 
@@ -161,12 +168,13 @@ def objects_like(pattern: str) -> list[str]:
 
 
 @contextmanager
-def whole_file(name: str) -> Iterator[IO[bytes]]:
+def whole_file(path: str | Path) -> Iterator[IO[bytes]]:
     """Open a file that appears under its name when the block succeeds, and not at all otherwise (I3).
 
     Raises:
-        BadRequest: it cannot be written, or what is there is not a plain file.
+        BadRequest: it cannot be written, what is there is not a plain file, or this is no path of one.
     """
+    name = name_of_file(path)
     refuse_other_stores(name)
     try:
         if is_object(name):
@@ -177,6 +185,26 @@ def whole_file(name: str) -> Iterator[IO[bytes]]:
             yield file
     except OSError as error:
         raise BadRequest(f"cannot write {name}: {error.strerror or error}") from error
+
+
+def name_of_file(path: object) -> str:
+    """Return the path or address of a file that is to be written.
+
+    Raises:
+        BadRequest: no file can be there: it is something else, or none has such a name.
+    """
+    if not isinstance(path, str | Path):
+        raise BadRequest(f"the path of a file must be a text or a path, not {named(path)}")
+    name = str(path)
+    if not Path(name).name:
+        raise BadRequest(f"cannot write {shown(name)}: it is no path of a file")
+    try:
+        can_be = b"\0" not in os.fsencode(name)
+    except UnicodeEncodeError:
+        can_be = False
+    if not can_be:
+        raise BadRequest(f"cannot write {shown(name)}: {NO_NAME}")
+    return name
 
 
 def require_outside_graphs(name: str) -> None:

@@ -13,14 +13,19 @@ from pathlib import Path
 from omnigraph.core.limits import CONTROL_BYTES_MAX, FOLDERS_MAX
 
 GRAPH_MARK = "__manifest"  # a folder that contains it is a graph
-_NO_NAME = "its name has a character that file names cannot have"
+NO_NAME = "its name has a character that file names cannot have"
 _PIPE_HINT = ": give what comes through a pipe as '-'"
 _KINDS = (
-    (stat.S_ISFIFO, "it is a pipe, not a file"),
-    (stat.S_ISSOCK, "it is a socket, not a file"),
-    (stat.S_ISCHR, "it is a device, not a file"),
-    (stat.S_ISBLK, "it is a device, not a file"),
+    (stat.S_ISFIFO, "a pipe, not a file"),
+    (stat.S_ISSOCK, "a socket, not a file"),
+    (stat.S_ISCHR, "a device, not a file"),
+    (stat.S_ISBLK, "a device, not a file"),
 )
+
+
+def special_kind(status: os.stat_result) -> str | None:
+    """Return what something is that only looks like a file: a pipe, a socket or a device."""
+    return next((text for is_kind, text in _KINDS if is_kind(status.st_mode)), None)
 
 
 def require_regular(path: str | Path) -> int:
@@ -32,7 +37,7 @@ def require_regular(path: str | Path) -> int:
     try:
         status = os.stat(path)  # noqa: PTH116 - a path may be a text that `Path` would change
     except ValueError as error:
-        raise OSError(errno.EINVAL, _NO_NAME) from error
+        raise OSError(errno.EINVAL, NO_NAME) from error
     _refuse(status, path, _PIPE_HINT)
     return status.st_size
 
@@ -120,7 +125,7 @@ def refuse_inside_graph(path: str | Path) -> None:
     try:
         places = (given.parent.resolve() / given.name, given.resolve())
     except ValueError as error:
-        raise OSError(errno.EINVAL, _NO_NAME) from error
+        raise OSError(errno.EINVAL, NO_NAME) from error
     for place in places:
         for folder in (place, *place.parents):
             if os.path.isdir(folder / GRAPH_MARK):  # noqa: PTH112 - says no where nobody can look
@@ -134,6 +139,6 @@ def _refuse(status: os.stat_result, path: str | Path, pipe_hint: str = "") -> No
         return
     if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    reason = next((text for is_kind, text in _KINDS if is_kind(status.st_mode)), "it is not a file")
+    reason = f"it is {special_kind(status) or 'not a file'}"
     hint = pipe_hint if stat.S_ISFIFO(status.st_mode) else ""
     raise OSError(errno.EINVAL, reason + hint, str(path))

@@ -34,15 +34,20 @@ class Excerpt:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A text and the name that errors give it."""
+    """A text and the name that errors give it.
+
+    `first_line` is the number of its first line: that of what a person wrote is 1, also where we put lines of
+    our own before it.
+    """
 
     text: str
     path: str | None = None
+    first_line: int = 1
 
     def position(self, offset: int) -> tuple[int, int]:
         """Return line and column of an offset, both counted from one."""
         line_start = self.text.rfind("\n", 0, offset) + 1
-        return self.text.count("\n", 0, line_start) + 1, offset - line_start + 1
+        return self.text.count("\n", 0, line_start) + self.first_line, offset - line_start + 1
 
     def byte_span(self, span: Span) -> tuple[int, int]:
         """Return the span in UTF-8 bytes; one without width is widened to one byte."""

@@ -24,16 +24,18 @@ import pyarrow.compute as pc
 from omnigraph.catalog.arrow_schema import arrow_type
 from omnigraph.catalog.model import Property
 from omnigraph.core.arrays import Positions
+from omnigraph.core.cancellation import check_cancelled
 from omnigraph.core.errors import ExecutionError
 from omnigraph.core.limits import I32_MAX, I32_MIN, I64_MAX, I64_MIN
 from omnigraph.core.temporal import days_of, millis_of, parse_date, parse_datetime
 from omnigraph.core.values import FLOATS, INTEGER_WIDTHS, INTEGERS, Scalar, ValueType, json_name
 from omnigraph.validate.columns import Column
+from omnigraph.validate.references import BLOB_PREFIX, coerce_references
 from omnigraph.validate.values import quote
 
 Problems = list[tuple[int, str]]
-BLOB_PREFIX = "base64:"
 
+_VALUES_AT_ONCE = 4_096  # between two looks at whether anybody still wants them
 _DECIMAL_INTEGER = re.compile(r"-?[0-9]{1,20}", re.ASCII)
 _UTC_TIMESTAMP = (  # what Arrow reads as `parse_datetime` does; other spellings are read one by one
     r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{3})?Z$"
@@ -53,7 +55,9 @@ def coerce_column(values: Sequence[object], item: Property, where: str) -> tuple
 
     A refused value is null in the column. `where` opens every message: `<Type>.<prop>`.
     """
-    if item.type.is_list or item.type.is_vector:
+    if item.is_external:
+        column, problems = coerce_references(values, item)
+    elif item.type.is_list or item.type.is_vector:
         column, problems = _lists(values, item.type)
     else:
         column, problems = _scalars(values, item.type.scalar)
@@ -109,6 +113,8 @@ def _each(values: Sequence[object], scalar: Scalar) -> tuple[Column, Problems]:
     converted: list[object] = []
     problems: Problems = []
     for row, value in enumerate(values):
+        if not row % _VALUES_AT_ONCE:
+            check_cancelled()
         try:
             converted.append(None if value is None else convert(value))
         except _Refusal as refusal:
@@ -209,7 +215,10 @@ def _blob(value: object) -> bytes:
     if not isinstance(value, str):
         _refuse(Scalar.BLOB, value)
     if not value.startswith(BLOB_PREFIX):
-        raise _Refusal(f"a Blob cannot be a URI, write {BLOB_PREFIX}<data>: {quote(value)}")
+        raise _Refusal(
+            f"a Blob cannot be a URI, write {BLOB_PREFIX}<data>: {quote(value)};"
+            " a property for references has an @external in the schema"
+        )
     try:
         return base64.b64decode(value.removeprefix(BLOB_PREFIX), validate=True)
     except (binascii.Error, ValueError):
@@ -228,6 +237,8 @@ def _lists(values: Sequence[object], type_: ValueType) -> tuple[Column, Problems
     rows: list[Sequence[object] | None] = []
     problems: dict[int, str] = {}
     for row, value in enumerate(values):
+        if not row % _VALUES_AT_ONCE:
+            check_cancelled()
         try:
             rows.append(None if value is None else _list(value, type_))
         except _Refusal as refusal:

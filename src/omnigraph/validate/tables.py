@@ -13,10 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog.arrow_schema import arrow_type, with_moments
-from omnigraph.catalog.bind_expression import hinting
 from omnigraph.catalog.model import EdgeType, NodeType, Property
 from omnigraph.core.arrays import Mask, Positions
+from omnigraph.core.cancellation import check_cancelled
 from omnigraph.core.limits import DIAGNOSTIC_EXCERPT_MAX
+from omnigraph.core.nearest import hinting
 from omnigraph.core.temporal import time_of_day
 from omnigraph.core.values import FLOATS, INTEGERS, Scalar, ValueType
 from omnigraph.validate.assemble import Converted, Flaw, assemble
@@ -29,6 +30,8 @@ Coerce = Callable[[Column, Property, str], tuple[Column, Problems]]
 # What Arrow and Python raise for values they cannot convert: types without a cast, times without a zone.
 _CONVERSION_FAILURES = (pa.ArrowException, ValueError, OverflowError, LookupError)
 _ENDS = {"from": "src", "to": "dst"}
+_EXTENSION_NAME = b"ARROW:extension:name"  # where a column says it whose type is not known here
+_SAME_AS_STORED = frozenset({"arrow.json"})  # a text, kept as that text
 
 
 def read_table(
@@ -76,6 +79,7 @@ class _Refusals:
     file_name: str | None
 
     def add(self, line: int, message: str) -> None:
+        check_cancelled()  # every row may be one
         key = self.type.table_key
         self.log.add(Violation(ViolationKind.RECORD, message, key, None, self.file, line, self.file_name))
 
@@ -116,7 +120,39 @@ def wrong_column(schema: pa.Schema, type_: NodeType | EdgeType) -> str | None:
     for item in schema:
         if item.name in {"id", *ends} and not _is_text(item.type):
             return f"column '{item.name}' of {type_.name} is {item.type}, not a text"
+    return foreign_column(schema, type_)
+
+
+def foreign_column(schema: pa.Schema, type_: NodeType | EdgeType) -> str | None:
+    """Return what is wrong with the first column whose values mean something else than how they are kept.
+
+    An extension type gives numbers, texts or lists a meaning, as months since 1970: kept without it they
+    would be other values. A process that does not know the type sees just the numbers, and its name beside.
+    """
+    for item in schema:
+        name = foreign_type(item)
+        if name is not None:
+            return (
+                f"column {quote(item.name)} for {type_.name} is of the extension type {quote(name)}, which "
+                "no property holds: convert it to the values that are meant, such as texts or timestamps"
+            )
     return None
+
+
+def foreign_type(item: "pa.Field[Any]") -> str | None:
+    """Return the extension type of a column or of what is inside of it, unless it means what it stores."""
+    type_ = item.type
+    if isinstance(type_, pa.BaseExtensionType):
+        is_flat = isinstance(type_, pa.FixedShapeTensorType) and len(type_.shape) == 1
+        name: str = getattr(type_, "extension_name", str(type_))
+        return None if is_flat or name in _SAME_AS_STORED else name
+    named = (item.metadata or {}).get(_EXTENSION_NAME)
+    if named is not None and named.decode(errors="replace") not in _SAME_AS_STORED:
+        return named.decode(errors="replace")
+    if pa.types.is_dictionary(type_) or pa.types.is_run_end_encoded(type_):
+        return foreign_type(pa.field("value", type_.value_type))
+    inside = (type_.field(place) for place in range(type_.num_fields))
+    return next((found for found in map(foreign_type, inside) if found is not None), None)
 
 
 def coerce_table(
@@ -178,6 +214,8 @@ def _reason(error: Exception) -> str:
 
 def _coerced(column: Column, item: Property, where: str) -> tuple[Column, Problems]:
     plain = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+    if item.is_external:  # a column of bytes is none of references, so none is taken whole
+        return coerce_column(_values(plain), item, where)
     try:
         converted = _cast(plain, item.type)
     except pa.ArrowException:

@@ -18,6 +18,7 @@ from omnigraph.core.limits import DIAGNOSTIC_EXCERPT_MAX
 from omnigraph.core.temporal import format_datetime
 from omnigraph.core.values import FLOATS, INTEGER_WIDTHS, INTEGERS, Scalar
 from omnigraph.validate.columns import Column, TypedRows, charge, to_mask, true_positions
+from omnigraph.validate.references import malformed
 from omnigraph.validate.violations import ViolationKind, ViolationLog
 
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
@@ -77,8 +78,16 @@ def _check_required(rows: TypedRows, item: Property, constraint: int, report: Re
 
 
 def _check_storable(rows: TypedRows, item: Property, constraint: int, report: Report) -> None:
-    """Floats must be finite, dates have a four-digit year, lists and vectors have no null items."""
+    """Floats must be finite, dates have a four-digit year, lists and vectors have no null items.
+
+    A reference has the form of one; below which base it lies was checked where it came in.
+    """
     column, where = rows.table.column(item.name), f"{rows.type.name}.{item.name}"
+    if item.is_external:
+        faults = malformed(column)
+        found = np.fromiter(faults, dtype=np.int64, count=len(faults))
+        report(found, ViolationKind.TYPE, constraint, lambda row: f"{where}: {faults[row]}")
+        return
     if not (item.type.is_list or item.type.is_vector):
         if _is_limited(item.type.scalar):
             bad = true_positions(_unstorable(column, item.type.scalar))

@@ -20,12 +20,13 @@ def of(language: str) -> list[Block]:
 
 
 def test_the_commands_of_the_page_run_in_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (records,) = of("text")
+    records, more = of("text")
     variables, *rest = of("sh")
     for line in variables.text.splitlines():
         monkeypatch.setenv(*line.removeprefix("export ").split("="))
     write(tmp_path, "archive.pg", of("pg")[0].text)
     write(tmp_path, "archive.jsonl", records.text)
+    write(tmp_path, "more.jsonl", more.text)
     write(tmp_path, "seed.yaml", of("yaml")[0].text)
     typed = [line for block in rest for line in block.text.splitlines()]
 
@@ -34,7 +35,7 @@ def test_the_commands_of_the_page_run_in_their_order(tmp_path: Path, monkeypatch
     assert {line: outcome.code for line, outcome in outcomes.items()} == dict.fromkeys(typed, 0)
     assert "made 2 vectors on main with acme/mini-4" in outcomes["omnigraph embed archive.omni"].stdout
     assert outcomes["omnigraph embed --seed seed.yaml"].stdout.startswith("embedded 3 of 3 selected")
-    assert vectors(tmp_path / "archive.omni") == [True, True, False]
+    assert vectors(tmp_path / "archive.omni") == [True, True, False, True]
     assert vectors(tmp_path / "copy.omni") == [True, True, True]
 
 

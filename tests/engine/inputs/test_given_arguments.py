@@ -46,6 +46,7 @@ FLAGS: dict[str, Callable[[og.Graph, Any], object]] = {
     "dry_run": lambda graph, flag: graph.cleanup(1, dry_run=flag),
     "delete_branch": lambda graph, flag: graph.merge("b", delete_branch=flag),
     "strict_columns": lambda graph, flag: graph.load(b"", "merge", strict_columns=flag),
+    "embed": lambda graph, flag: graph.load(b"", "merge", embed=flag),
 }
 
 

@@ -130,3 +130,10 @@ def test_a_load_on_spark_works_whatever_the_path_is_called(tmp_path: Path) -> No
 def test_refs_are_refused_where_they_would_lie_elsewhere() -> None:
     with pytest.raises(BadRequest):
         RefStore.create(RefStore.__new__(RefStore), TableAddress("/a?b/t"), 1, "x")
+
+
+def test_the_address_of_a_server_is_none_of_a_graph() -> None:
+    way_out = "az:// or gs://; a graph behind a server is reached by connect, or --server"
+    for address in ("http://127.0.0.1:1", "HTTPS://graphs.example/atlas"):
+        with pytest.raises(BadRequest, match=way_out):
+            omnigraph.open(address)

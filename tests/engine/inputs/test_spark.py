@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -82,3 +83,13 @@ def test_tables_and_frames_are_validated_before_they_are_written(graph: Graph) -
     frame = spark_session().sql("select cast(x'fffe' as string) as name")
     with pytest.raises(ValidationError, match="Person:1: invalid UTF-8 in column 'name'"):
         graph.load_tables({"Person": frame}, "append", index=False)
+
+
+@pytest.mark.case("surfaces", 760)
+def test_extension_types_are_refused_by_both_engines_alike(graph: Graph, tmp_path: Path) -> None:
+    periods = pd.DataFrame({"name": ["ann", "bob"], "age": pd.period_range("2024-01", periods=2, freq="M")})
+    file = tmp_path / "people.parquet"
+    periods.to_parquet(file)
+
+    for source in ({"Person": periods}, f"Person={file}"):
+        assert "'age' for Person is of the extension type 'pandas.period'" in str(same_refusal(graph, source))

@@ -70,7 +70,7 @@ def test_a_frame_has_the_rows_of_one_snapshot(spark: SparkSession, graph: Graph)
 
 def test_the_snapshot_may_be_a_commit_or_a_moment_of_the_past(graph: Graph) -> None:
     commit = graph.commits(limit=2)[1]
-    moment = format_datetime(commit.created_at // 1_000)
+    moment = format_datetime(commit.created_at_micros // 1_000)
 
     def version(**options: str) -> int:
         source = GraphSource({"uri": graph.uri, "type": "Thing", **options})

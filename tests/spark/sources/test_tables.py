@@ -64,7 +64,7 @@ def test_batches_and_readers_of_arrow_are_tables(graph: Graph) -> None:
 
 
 def test_what_is_no_table_and_no_type_is_named(graph: Graph) -> None:
-    with pytest.raises(BadRequest, match="the table for Person is a list of int, not a table"):
+    with pytest.raises(BadRequest, match="Person:1: an int is not a row"):
         graph.load_tables({"Person": [1]}, "append")
     with pytest.raises(BadRequest, match="unknown type 'Persn'"):
         graph.load_tables({"Persn": pd.DataFrame()}, "append")

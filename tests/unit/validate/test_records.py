@@ -1,6 +1,7 @@
 """The strict reader: rows out of lines, and what is read fast is read right."""
 
 import json
+import sys
 from collections.abc import Iterable
 from itertools import count
 from typing import Any
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnigraph.catalog.model import Catalog
+from omnigraph.core.errors import ResourceLimit
 from omnigraph.validate.columns import TypedRows
 from omnigraph.validate.records import ReadLimits, read_ndjson
 from omnigraph.validate.values import check_values
@@ -81,6 +83,28 @@ def test_blank_lines_and_carriage_returns_are_counted_but_not_read() -> None:
     data = b"\n" + lines(AUTHOR) + b"\r\n  \r\n" + lines(AUTHOR) + b"\r\n"
 
     assert read(data)["node:Author"].lines.tolist() == [2, 4]
+
+
+@pytest.mark.case("surfaces", 519)
+@pytest.mark.parametrize("blank", [b"\n", b"\r\n", b" \n", b"\t \r\n"])
+def test_blank_lines_without_number_are_not_parsed(blank: bytes) -> None:
+    many = 10_000
+    refusals: list[str] = []
+
+    def note(_frame: object, event: str, call: object) -> None:
+        if event == "c_exception":
+            refusals.append(repr(call))
+
+    sys.setprofile(note)
+    try:
+        rows = read([blank * many, lines(AUTHOR), b"\n" + blank * many], limits=ReadLimits(line_bytes_max=99))
+    finally:
+        sys.setprofile(None)
+
+    assert rows["node:Author"].lines.tolist() == [many + 1]
+    assert not refusals
+    with pytest.raises(ResourceLimit, match=r"bytes of line 2: 100 over 99"):
+        read(b"\n" + b" " * 100 + b"\n", limits=ReadLimits(line_bytes_max=99))
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 1000])

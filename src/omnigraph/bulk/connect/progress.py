@@ -31,6 +31,7 @@ class Stage(StrEnum):
 class ProgressEvent:
     """The progress of a stage; totals are zero where they are unknown.
 
+    A load in process tells how many rows of each table it has read; elsewhere `tables` is None.
     `seconds` is how long the stage has been running. Where tasks do the work of several stages in one go,
     each of them gets its share of that time when all are done.
     """
@@ -43,6 +44,7 @@ class ProgressEvent:
     bytes_total: int = 0
     is_done: bool = False
     seconds: float = 0.0
+    tables: tuple[tuple[str, int], ...] | None = None
 
     @property
     def rows_per_s(self) -> float | None:
@@ -73,12 +75,14 @@ def silent(_event: ProgressEvent) -> None:
 
 
 @contextmanager
-def told(progress: ProgressCallback, stage: Stage) -> Iterator[None]:
+def told(
+    progress: ProgressCallback, stage: Stage, *, tables: tuple[tuple[str, int], ...] | None = None
+) -> Iterator[None]:
     """Report that a stage begins and that it has ended; a stage that fails does not end."""
-    begun = boot_clock()
-    progress(ProgressEvent(stage))
+    begun, rows = boot_clock(), sum(count for _, count in tables or ())
+    progress(ProgressEvent(stage, rows=rows, tables=tables))
     yield
-    progress(ProgressEvent(stage, is_done=True, seconds=boot_clock() - begun))
+    progress(ProgressEvent(stage, rows=rows, is_done=True, seconds=boot_clock() - begun, tables=tables))
 
 
 class Laps:

@@ -20,17 +20,18 @@ from pyspark.sql.types import StructType
 from omnigraph.bulk.datasource.filters import to_filter
 from omnigraph.bulk.datasource.sink import TableWriter, WriteOptions, write_options
 from omnigraph.bulk.datasource.types import chosen_columns, spark_batch, spark_schema
-from omnigraph.catalog.bind_expression import nearest_name
 from omnigraph.core.errors import BadRequest
 from omnigraph.core.limits import MAX_FRAGMENT_ROWS
+from omnigraph.core.nearest import nearest_name
 
 if TYPE_CHECKING:
     from omnigraph.storage.tables.filter import RowFilter as StorageFilter
     from omnigraph.storage.tables.pinned import Piece, PinnedTable
 
 FORMAT = "omnigraph"
+_DIGITS_MAX = 9  # of a number of partitions: no cluster has more
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"  # Spark offers filters only where this is set
-WRITE_OPTIONS = ("loadMode", "actor", "message", "index")
+WRITE_OPTIONS = ("loadMode", "message", "index")
 OPTIONS = (
     "uri",
     "type",
@@ -41,6 +42,8 @@ OPTIONS = (
     "timestamp",
     "columns",
     "numPartitions",
+    "policy",
+    "actor",
 )
 
 
@@ -55,6 +58,16 @@ class ReadOptions:
     timestamp: str | None
     columns: tuple[str, ...] | None
     partitions: int | None
+    policy: str | None = None
+    actor: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTable:
+    """A table of one snapshot, and which of its columns hold references: they are texts for Spark."""
+
+    pinned: "PinnedTable"
+    references: frozenset[str] = frozenset()
 
 
 class TableSource(DataSource):
@@ -73,16 +86,17 @@ class TableSource(DataSource):
         """
         super().__init__(dict(options))
         self._given = read_options(options)
-        self.table = self.pin(self._given)
+        found = self.pin(self._given)
+        self.table, self._references = found.pinned, found.references
         self._columns = self.table.open().schema.serialize().to_pybytes()
 
     @abstractmethod
-    def pin(self, options: ReadOptions) -> "PinnedTable":
+    def pin(self, options: ReadOptions) -> SourceTable:
         """Return the table of one snapshot."""
 
     def schema(self) -> StructType:
         """Return the columns: all of the table, or those of the option."""
-        known = self._stored()
+        known = self._shown()
         names = self._given.columns
         if names is None:
             return spark_schema(known)
@@ -93,9 +107,8 @@ class TableSource(DataSource):
 
     def reader(self, schema: StructType) -> "TableReader":
         """Return what reads the columns of a schema (D2)."""
-        stored = self._stored()
-        chosen_columns(schema, stored)
-        return TableReader(self.table, stored, schema, self._given.partitions)
+        chosen_columns(schema, self._shown())
+        return TableReader(self.table, self._stored(), schema, self._given.partitions)
 
     def writer(self, schema: StructType, overwrite: bool) -> TableWriter:
         """Return what writes a frame into the table."""
@@ -107,6 +120,11 @@ class TableSource(DataSource):
 
     def _stored(self) -> pa.Schema:
         return pa.ipc.read_schema(pa.py_buffer(self._columns))
+
+    def _shown(self) -> pa.Schema:
+        return pa.schema(
+            [item.with_type(pa.utf8()) if item.name in self._references else item for item in self._stored()]
+        )
 
 
 class FragmentShare(InputPartition):
@@ -191,14 +209,17 @@ def read_options(given: Mapping[str, str]) -> ReadOptions:
         timestamp=options.get("timestamp"),
         columns=None if columns is None else tuple(name.strip() for name in columns.split(",")),
         partitions=_positive(options.get("numpartitions")),
+        policy=options.get("policy"),
+        actor=options.get("actor"),
     )
 
 
 def _positive(text: str | None) -> int | None:
     if text is None:
         return None
-    if not text.isdecimal() or int(text) == 0:
-        raise BadRequest(f"the option 'numPartitions' must be a number above zero, not {text!r}")
+    is_number = text.isascii() and text.isdecimal() and len(text) <= _DIGITS_MAX
+    if not is_number or int(text) == 0:
+        raise BadRequest(f"the option 'numPartitions' must be a number above zero, not {text!r:.40}")
     return int(text)
 
 

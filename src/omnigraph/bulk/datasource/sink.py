@@ -38,6 +38,7 @@ class WriteOptions:
     actor: str | None
     message: str | None
     index: bool
+    policy: str | None = None
 
 
 @dataclass
@@ -109,4 +110,5 @@ def write_options(given: Mapping[str, str], *, is_overwrite: bool) -> WriteOptio
         actor=options.get("actor"),
         message=options.get("message"),
         index=_TRUTH[index],
+        policy=options.get("policy"),
     )

@@ -1,7 +1,8 @@
 """The columns of tables as Spark has them: types, and the conversion of batches.
 
 Spark knows neither unsigned integers nor lists of a fixed size: `U32` becomes `long`, `U64` `decimal(20,0)`,
-a vector an array of floats. A `DateTime` becomes a timestamp, and a Blob a struct that describes it.
+a vector an array of floats. A `DateTime` becomes a timestamp, and a Blob a struct that describes it, or the
+text of a reference.
 """
 
 from typing import Any
@@ -13,7 +14,7 @@ from pyspark.sql import types as spark
 from omnigraph.core.errors import BadRequest
 from omnigraph.validate.columns import Column
 
-BLOB_KIND = "managed"  # the only kind there is; an external one would be a reference
+BLOB_KIND = "managed"  # a column of references is one of texts
 _BLOB = spark.StructType(
     [spark.StructField("kind", spark.StringType()), spark.StructField("size", spark.LongType())]
 )
@@ -68,7 +69,7 @@ def spark_batch(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
 
 def _converted(column: Column, target: pa.DataType) -> Column:
     source = column.type
-    if pa.types.is_large_binary(source):
+    if pa.types.is_large_binary(source) and pa.types.is_struct(target):
         return _descriptions(column, target)
     if pa.types.is_date64(source):
         return column.cast(pa.int64()).cast(pa.timestamp("ms", "UTC")).cast(target)

@@ -2,34 +2,46 @@
 
 E1  What is written here, a load reads back as the very same values.
 E2  JSON is that of `surfaces` 0.3: integers beyond 53 bits and floats that are not numbers are texts, a
-    32-bit float has no more digits than it needs, a Blob is `base64:` and its bytes.
+    32-bit float has no more digits than it needs, a Blob is `base64:` and its bytes,
+    or the URI that it is a reference to.
 E3  The ends of an edge are called `from` and `to`, as a load expects them.
 """
 
 import base64
 from collections.abc import Callable, Iterator
-from math import inf, isfinite, isnan
+from dataclasses import replace
+from typing import cast
 
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.catalog.model import EdgeType, NodeType
-from omnigraph.core.limits import JSON_INTEGER_MAX
+from omnigraph.catalog.model import EdgeType, NodeType, Property
+from omnigraph.core.json_numbers import fewest_digits, json_floats, json_integers
+from omnigraph.core.temporal import moment_of_micros
 from omnigraph.core.values import Scalar, ValueType
-from omnigraph.validate.coerce import BLOB_PREFIX
 from omnigraph.validate.columns import Column
+from omnigraph.validate.references import BLOB_PREFIX
 
 _ID = ValueType(Scalar.STRING)
 _ENDS = {"src": "from", "dst": "to"}
+_Times = Callable[[Column, Scalar], list[object]]
 _Convert = Callable[[Column, ValueType], Column]
 
 
 def json_records(batch: pa.RecordBatch, type_: NodeType | EdgeType) -> Iterator[dict[str, object]]:
     """Yield the rows of a table as the records of a load (E1, E2)."""
+    return _records(batch, type_, _time_texts)
+
+
+def python_records(batch: pa.RecordBatch, type_: NodeType | EdgeType) -> Iterator[dict[str, object]]:
+    """Yield the same records for a program: a `Date` is a date, a `DateTime` an aware datetime in UTC."""
+    return _records(batch, type_, _times)
+
+
+def _records(batch: pa.RecordBatch, type_: NodeType | EdgeType, times: _Times) -> Iterator[dict[str, object]]:
     names = ["id", *type_.properties]
-    types = [_ID, *(item.type for item in type_.properties.values())]
-    columns = [_json_values(batch.column(name), of) for name, of in zip(names, types, strict=True)]
+    columns = [_values(*_shown(batch.column(name), type_.properties.get(name)), times) for name in names]
     rows = (dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True))
     if isinstance(type_, NodeType):
         for data in rows:
@@ -62,9 +74,18 @@ def _converted(batch: pa.RecordBatch, type_: NodeType | EdgeType, convert: _Conv
         item = type_.properties.get(name)
         column = batch.column(name)
         columns[_ENDS.get(name, name) if item is None else name] = (
-            column if item is None else convert(column, item.type)
+            column if item is None else convert(*_shown(column, item))
         )
     return pa.RecordBatch.from_pydict(columns)
+
+
+def _shown(column: Column, item: Property | None) -> tuple[Column, ValueType]:
+    """Return a column with the type that it is written as: a reference is its text (E1)."""
+    if item is None:
+        return column, _ID
+    if item.is_external:
+        return column.cast(pa.utf8()), replace(item.type, scalar=Scalar.STRING)
+    return column, item.type
 
 
 def _csv_column(column: Column, type_: ValueType) -> Column:
@@ -75,7 +96,7 @@ def _csv_column(column: Column, type_: ValueType) -> Column:
         return pa.array(texts, pa.utf8())
     match type_.scalar:
         case Scalar.F32:
-            return _shortest(column)
+            return fewest_digits(column)
         case Scalar.DATETIME | Scalar.BLOB:
             return pa.array(_json_values(column, type_), pa.utf8())
         case _:
@@ -91,51 +112,49 @@ def _parquet_column(column: Column, type_: ValueType) -> Column:
 
 
 def _json_values(column: Column, type_: ValueType) -> list[object]:
-    """Return the values of a column in JSON's form (E2)."""
+    return _values(column, type_, _time_texts)
+
+
+def _values(column: Column, type_: ValueType, times: _Times) -> list[object]:
+    """Return the values of a column in JSON's form, but for times in the given one (E2)."""
     if type_.is_list or type_.is_vector:
-        return _json_lists(column, type_)
+        return _lists(column, type_, times)
     match type_.scalar:
         case Scalar.I64 | Scalar.U64:
-            return [_json_integer(value) for value in column.to_pylist()]
-        case Scalar.F32:
-            return [_json_float(value) for value in _shortest(column).to_pylist()]
-        case Scalar.F64:
-            return [_json_float(value) for value in column.to_pylist()]
-        case Scalar.DATE:
-            return list(column.cast(pa.utf8()).to_pylist())
-        case Scalar.DATETIME:
-            moments = column.cast(pa.int64()).cast(pa.timestamp("ms"))
-            return list(pc.strftime(moments, format="%Y-%m-%dT%H:%M:%SZ").to_pylist())
+            return json_integers(column)
+        case Scalar.F32 | Scalar.F64:
+            return json_floats(column)
+        case Scalar.DATE | Scalar.DATETIME:
+            return times(column, type_.scalar)
         case Scalar.BLOB:
             return [_json_blob(value) for value in column.to_pylist()]
         case _:
             return list(column.to_pylist())
 
 
-def _json_lists(column: Column, type_: ValueType) -> list[object]:
+def _time_texts(column: Column, scalar: Scalar) -> list[object]:
+    if scalar is Scalar.DATE:
+        return list(column.cast(pa.utf8()).to_pylist())
+    moments = column.cast(pa.int64()).cast(pa.timestamp("ms"))
+    return list(pc.strftime(moments, format="%Y-%m-%dT%H:%M:%SZ").to_pylist())
+
+
+def _times(column: Column, scalar: Scalar) -> list[object]:
+    if scalar is Scalar.DATE:
+        return list(column.to_pylist())
+    micros = cast("list[int | None]", column.cast(pa.int64()).to_pylist())
+    return [None if value is None else moment_of_micros(value * 1_000) for value in micros]
+
+
+def _lists(column: Column, type_: ValueType, times: _Times) -> list[object]:
     given = column.drop_null()
     item = ValueType(Scalar.F32 if type_.is_vector else type_.scalar)
-    items = iter(_json_values(given.flatten(), item))
+    items = iter(_values(given.flatten(), item, times))
     lengths = iter(pc.list_value_length(given).to_pylist())
     return [
         [next(items) for _ in range(next(lengths))] if is_given else None
         for is_given in column.is_valid().to_pylist()
     ]
-
-
-def _shortest(column: Column) -> Column:
-    """Return floats of 32 bits as doubles with the fewest digits that mean the same float (E1, E2)."""
-    return column.cast(pa.utf8()).cast(pa.float64())
-
-
-def _json_integer(value: int | None) -> int | str | None:
-    return value if value is None or abs(value) <= JSON_INTEGER_MAX else str(value)
-
-
-def _json_float(value: float | None) -> float | str | None:
-    if value is None or isfinite(value):
-        return value
-    return "NaN" if isnan(value) else "Infinity" if value == inf else "-Infinity"
 
 
 def _json_blob(value: bytes | None) -> str | None:

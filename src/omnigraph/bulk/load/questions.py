@@ -14,7 +14,7 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, Window, WindowSpec, functions
 
 from omnigraph.bulk.connect.jobs import Jobs
-from omnigraph.bulk.load.key_frames import WrittenFrames, committed_frame
+from omnigraph.bulk.load.key_frames import NewFrames, committed_frame
 from omnigraph.bulk.load.key_types import decode
 from omnigraph.bulk.load.quick import KeyPiece, may_exceed, may_meet, may_miss, may_repeat
 from omnigraph.catalog.arrow_schema import arrow_schema
@@ -46,7 +46,7 @@ class SparkQuestions:
         catalog: Catalog,
         *,
         traits: Mapping[str, TableTraits],
-        frames: WrittenFrames,
+        frames: NewFrames,
         rows: Mapping[str, int],
         committed: Mapping[str, tuple[KeyPiece, ...]],
         limit: int,
@@ -300,8 +300,7 @@ class SparkQuestions:
         return self._repeats[name]
 
     def _look_for_repeats(self, type_: NodeType | EdgeType, columns: Sequence[str]) -> bool:
-        pieces = self._frames.pieces(type_.table_key)
-        if pieces is not None and not may_repeat(self._jobs, pieces, columns):
+        if not may_repeat(self._jobs, self._frames.pieces(type_.table_key), columns):
             return False
         rows = self._written(type_, columns).where(_no_nulls(columns))
         repeated = rows.groupBy(*columns).agg(functions.count("*").alias("@n")).where(functions.col("@n") > 1)
@@ -320,20 +319,17 @@ class SparkQuestions:
 
     def _is_apart(self, table_key: str) -> bool:
         """Return whether no new id is a committed one, for certain."""
-        pieces = self._frames.pieces(table_key)
-        return pieces is not None and not may_meet(self._jobs, pieces, self._committed_pieces(table_key))
+        return not may_meet(self._jobs, self._frames.pieces(table_key), self._committed_pieces(table_key))
 
     def _is_complete(self, edge: EdgeType) -> bool:
         """Return whether no end of any edge is missing, for certain."""
         edges = self._frames.pieces(edge.table_key)
-        if edges is None:
-            return False
         by_node: dict[str, list[str]] = {}
         for column, node in ends(edge):
             by_node.setdefault(node, []).append(column)
         for node, columns in by_node.items():
-            written = self._frames.pieces(f"node:{node}") or ()
-            if may_miss(self._jobs, edges, columns, (*written, *self._committed_pieces(f"node:{node}"))):
+            known = (*self._frames.pieces(f"node:{node}"), *self._committed_pieces(f"node:{node}"))
+            if may_miss(self._jobs, edges, columns, known):
                 return False
         return True
 
@@ -341,7 +337,7 @@ class SparkQuestions:
         """Return whether no source has too few or too many edges, for certain."""
         traits, edges = self._traits[edge.table_key], self._frames.pieces(edge.table_key)
         has_left = edge.low > 0 and self._left_sources(edge) is not None
-        if edges is None or has_left or (edge.low > 1 and self._own_ids(edge.table_key) is not None):
+        if has_left or (edge.low > 1 and self._own_ids(edge.table_key) is not None):
             return False
         committed = () if traits.is_overwrite else self._committed_pieces(edge.table_key)
         return not may_exceed(self._jobs, edges, committed, low=edge.low, high=edge.high)

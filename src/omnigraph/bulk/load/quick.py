@@ -19,11 +19,11 @@ import pyarrow.compute as pc
 
 from omnigraph.bulk.connect.jobs import Jobs
 from omnigraph.bulk.load.key_types import encode
+from omnigraph.bulk.load.new_rows import NewRows
 from omnigraph.validate.columns import Column
 from omnigraph.validate.sets import later_positions, tuple_codes
 
 if TYPE_CHECKING:
-    from omnigraph.storage.tables.fragments import WrittenFragment
     from omnigraph.storage.tables.pinned import PinnedTable
 
 ROW_ID, ROW_ADDRESS = "_rowid", "_rowaddr"
@@ -33,11 +33,11 @@ SHARES_MAX = 16  # every share reads all keys: beyond this, a shuffle reads less
 
 @dataclass(frozen=True, slots=True)
 class KeyPiece:
-    """Some rows of a table, written or committed, as a task can read them."""
+    """Some rows of a table as a task can read them: new ones, or a committed fragment by its number."""
 
-    table: "PinnedTable"
     rows: int
-    written: "WrittenFragment | None" = None
+    new: NewRows | None = None
+    table: "PinnedTable | None" = None
     number: int | None = None
 
     def read(self, columns: Sequence[str], *, with_rows: bool = False) -> Iterator[pa.Table]:
@@ -47,13 +47,13 @@ class KeyPiece:
             HistoricalVersionReclaimed: the version of committed rows was cleaned up.
             StorageError: the store failed.
         """
-        from omnigraph.storage.tables.fragments import READ_ROWS, read_written
+        from omnigraph.storage.tables.fragments import READ_ROWS
         from omnigraph.storage.tables.pinned import read_pieces
 
-        if self.written is not None:
-            for rows, _ in read_written(self.table.address, self.written, columns, with_places=False):
-                yield rows.select(list(columns))
-        elif self.number is not None:
+        if self.new is not None:
+            for rows, _ in self.new.read(columns, with_places=False):
+                yield rows
+        elif self.table is not None and self.number is not None:
             names = [*columns, *([ROW_ID, ROW_ADDRESS] if with_rows else [])]
             found = read_pieces(
                 self.table.open(), [self.number], columns=columns, with_rows=with_rows, batch_rows=READ_ROWS

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 FOLDER = SPOOL + "{}"  # under the graph root, which every executor sees
-NOTES = "notes"
+NOTES, KEYS = "notes", "keys"
 ROWS_PER_BATCH = 65_536
 
 
@@ -55,6 +55,11 @@ class Spool:
         notes = TaskNotes(self._root.uri, f"{FOLDER.format(self._jobs.operation_id)}/{NOTES}")
         notes.begin()
         return notes
+
+    @property
+    def keys_folder(self) -> str:
+        """Where tasks keep key columns of rows that are written nowhere else."""
+        return self._path(KEYS)
 
     def take_source(self, file: int, source: SourceInput) -> None:
         """Take a file as it is."""

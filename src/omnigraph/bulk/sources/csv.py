@@ -21,6 +21,7 @@ from omnigraph.bulk.sources.mapping import RefuseRow
 from omnigraph.bulk.sources.model import Slice, SourceInput
 from omnigraph.bulk.sources.text import LINE_END, QUOTE, read_blocks, read_first_record
 from omnigraph.core.arrays import Positions
+from omnigraph.core.cancellation import check_cancelled
 from omnigraph.core.errors import BadRequest
 from omnigraph.validate.records import UNLIMITED, ReadLimits
 
@@ -29,6 +30,7 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _QUOTED = rb'"[^"]*+(?:""[^"]*+)*+"'
 _FIELD = re.compile(rb"(" + _QUOTED + rb')|([^,"\r\n]*+)')
 _ALL_IN_ORDER = re.compile(rb"(?:(?:" + _QUOTED + rb'|[^,"\r\n]*+)(?:,|\r?\n|\Z))*+')
+_BLANK_LINES = re.compile(rb"(?:\r?\n)++")
 _Record = tuple[int, list[bytes | None] | str]  # its line, and its fields or what is wrong
 
 
@@ -73,6 +75,7 @@ def read_csv(
         ResourceLimit: a row, or what the file unpacks to, is above a limit.
     """
     for line, block in read_blocks(slice_, limits=limits):
+        check_cancelled()
         table = _by_arrow(block, len(slice_.header))
         if table is not None:
             lines = np.arange(line, line + table.num_rows, dtype=np.int64)
@@ -127,10 +130,15 @@ def _records(block: bytes, line: int) -> Iterator[_Record]:
     """Yield the records of a block that begins with one; blank lines are not records."""
     place = 0
     while place < len(block):
+        check_cancelled()  # a block may take seconds, if its rows are not lines
+        blanks = _BLANK_LINES.match(block, place)
+        if blanks is not None:  # all at once: a file may be nothing else
+            line += block.count(LINE_END, place, blanks.end())
+            place = blanks.end()
+            continue
         fields, behind = _fields(block, place)
         passed = block[place:behind]
-        if passed.strip(b"\r\n") or not isinstance(fields, list):
-            yield line, fields
+        yield line, fields
         line += passed.count(LINE_END)
         place = behind
 

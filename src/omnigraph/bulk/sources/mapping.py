@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.bulk.sources.model import ColumnMap, EndColumns
-from omnigraph.catalog.bind_expression import hinting
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType, Property
 from omnigraph.core.arrays import Mask, Positions
 from omnigraph.core.errors import BadRequest
+from omnigraph.core.nearest import hinting
 from omnigraph.validate.coerce import coerce_column
 from omnigraph.validate.columns import Column
 from omnigraph.validate.ids import derive_ids
@@ -118,6 +118,8 @@ def _end(table: pa.Table, end: EndColumns, node: NodeType, coerce: Coerce) -> _E
 def _constant(value: object, item: Property, count: int) -> Column:
     """Return a column of one value, in its property's type; whether it fits was checked with the mapping."""
     one, _ = coerce_column([value], item, item.name)
+    if item.is_external:  # a column of references is given as one of texts
+        one = one.cast(pa.utf8())
     return one.take(np.zeros(count, dtype=np.int64))
 
 

@@ -26,9 +26,9 @@ from typing import NoReturn
 from omnigraph.bulk.files import is_object, refuse_other_stores
 from omnigraph.bulk.sources.model import ColumnMap, EndColumns, SourceInput
 from omnigraph.bulk.sources.names import find_type, resolve_name, typed_files
-from omnigraph.catalog.bind_expression import hinting, nearest_name
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType
 from omnigraph.core.errors import BadRequest
+from omnigraph.core.nearest import hinting, nearest_name
 from omnigraph.core.yaml_text import read_yaml
 from omnigraph.validate.coerce import coerce_column
 

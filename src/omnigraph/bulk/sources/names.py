@@ -18,9 +18,9 @@ from pathlib import Path, PurePosixPath
 
 from omnigraph.bulk.files import is_folder, is_object, objects_below, objects_like, refuse_other_stores
 from omnigraph.bulk.sources.model import Compression, Format, SourceInput
-from omnigraph.catalog.bind_expression import hinting
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType
 from omnigraph.core.errors import BadRequest
+from omnigraph.core.nearest import hinting
 
 FORMATS = {
     ".jsonl": Format.NDJSON,

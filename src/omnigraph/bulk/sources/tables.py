@@ -12,9 +12,11 @@ from omnigraph.bulk.files import is_object, open_input
 from omnigraph.bulk.sources.model import Format, Slice, SliceSurvey, SourceInput
 from omnigraph.bulk.sources.packed import IPC_FILE_MAGIC, unpacked_size
 from omnigraph.bulk.sources.text import size_of, too_packed, unreadable
+from omnigraph.core.cancellation import check_cancelled
 from omnigraph.core.limits import EXPANSION_FLOOR_BYTES
 from omnigraph.validate.expansion import expanded_bytes, longest_bytes, within_memory
 from omnigraph.validate.records import UNLIMITED, ReadLimits
+from omnigraph.validate.tables import foreign_type
 
 _END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 BATCH_ROWS = 65_536  # what is held as columns at a time
@@ -91,7 +93,8 @@ def read_schema(source: SourceInput) -> pa.Schema:
                 _require_end(file)
             schema = (pa.ipc.open_file(file) if is_random else pa.ipc.open_stream(file)).schema
         _ = schema.names  # decodes them: they are texts too
-        schema.empty_table()  # refuses a type that cannot be read
+        known = [item for item in schema if foreign_type(item) is None]  # others are refused by their names
+        pa.schema(known).empty_table()  # refuses a type that cannot be read
         return schema
 
 
@@ -133,6 +136,7 @@ def read_tables(slice_: Slice, columns: Sequence[str] | None) -> Iterator[pa.Tab
     """
     batches = _parquet_batches(slice_, columns) if slice_.source.format is Format.PARQUET else None
     for batch in batches or _arrow_batches(slice_):
+        check_cancelled()
         table = pa.Table.from_batches([batch])
         yield table if columns is None else table.select(list(columns))
 

@@ -14,7 +14,7 @@ from omnigraph.core.arrays import Positions
 from omnigraph.validate.columns import TypedRows
 from omnigraph.validate.records import UNLIMITED, ReadLimits
 from omnigraph.validate.soundness import sound_rows
-from omnigraph.validate.tables import coerce_values, read_table, wrong_column
+from omnigraph.validate.tables import coerce_values, foreign_column, read_table, wrong_column
 from omnigraph.validate.texts import coerce_texts
 from omnigraph.validate.violations import Violation, ViolationKind, ViolationLog
 
@@ -55,13 +55,16 @@ def read_typed(
             return MappedTable(table, lines)
         return map_columns(table, lines, source.mapping, type_, catalog=catalog, coerce=coerce, refuse=refuse)
 
-    wrong = wrong_column(schema, type_) if source.mapping is None else None
+    if columns is None:
+        wrong = wrong_column(schema, type_)
+    else:  # a mapping may make something else of a column, which then has lost the name of its type
+        schema = pa.schema([schema.field(name) for name in columns])
+        wrong = foreign_column(schema, type_)
     if wrong is not None:  # before a table of very many columns is made
         if slice_.is_first:
             refuse(1, wrong)
         return
-    empty = schema.empty_table()
-    found = mapped(empty if columns is None else empty.select(columns), np.array([], dtype=np.int64))
+    found = mapped(schema.empty_table(), np.array([], dtype=np.int64))
     wrong = wrong_column(found.table.schema, type_)
     if wrong is not None:
         if slice_.is_first:

@@ -8,7 +8,7 @@ E3  In process and on Spark a run produces the same vectors and the same rows.
 from dataclasses import replace
 
 from omnigraph.bulk.connect.progress import Stage, told
-from omnigraph.bulk.embed import VectorColumn
+from omnigraph.bulk.embed import VectorColumn, vector_columns
 from omnigraph.catalog.model import Catalog, NodeType
 from omnigraph.core.errors import BadRequest, EmbeddingModelMismatch
 from omnigraph.core.shield import delivering_behind, noting
@@ -21,6 +21,7 @@ from omnigraph.operations.embed.select import check_types, selected_filter
 from omnigraph.operations.ensure_indices import build_behind
 from omnigraph.operations.retry import RetryTime, retry_on_conflict
 from omnigraph.operations.upkeep import after_write
+from omnigraph.policy.request import Action
 from omnigraph.storage.tables.filter import And, Compare, IsNull, Or, RowFilter
 
 
@@ -42,7 +43,7 @@ def embed(
         ConflictError: another writer was first; nothing of this run is visible.
         SparkUnavailable: the run needs Spark, which is not available.
     """
-    name = graph.enter(actor, "change", branch)
+    name = graph.enter(actor, Action.CHANGE, branch)
     graph.require_writable()
     check_message(message)
     graph.require_branch(name)
@@ -50,7 +51,7 @@ def embed(
     provider = open_provider(config)
     try:
         found = targets(graph.catalog_on(name), options, provider.model)
-        graph.heal()
+        graph.heal_if_due()
         run = EmbedRun(graph, options, found, config, provider, branch=name, actor=actor, message=message)
         with delivering_behind():
             try:
@@ -101,7 +102,7 @@ def targets(catalog: Catalog, options: EmbedOptions, model: str) -> tuple[EmbedT
 
 def _chosen(catalog: Catalog, options: EmbedOptions) -> list[tuple[NodeType, tuple[VectorColumn, ...]]]:
     """Return the types with embedded vectors, and those of their vectors that are asked for."""
-    known = {type_.name: _columns(type_) for type_ in catalog.nodes.values() if _columns(type_)}
+    known = {type_.name: vector_columns(type_) for type_ in catalog.nodes.values() if vector_columns(type_)}
     names = [name.partition(".")[0] for name in options.types]
     check_types(names, options.selectors, known, "one with an @embed property")
     chosen = {name: columns for name, columns in known.items() if not names or name in names}
@@ -115,15 +116,6 @@ def _chosen(catalog: Catalog, options: EmbedOptions) -> list[tuple[NodeType, tup
             raise BadRequest(f"{name} has no @embed property '{property_}'; use one of {there}")
         chosen[name] = only
     return [(catalog.nodes[name], columns) for name, columns in chosen.items()]
-
-
-def _columns(type_: NodeType) -> tuple[VectorColumn, ...]:
-    found = []
-    for item in type_.properties.values():
-        if item.embed is not None:
-            assert item.type.dimension is not None, "only vectors are embedded"
-            found.append(VectorColumn(item.embed.source, item.name, item.type.dimension))
-    return tuple(found)
 
 
 def _lacking(column: VectorColumn, *, again: bool) -> RowFilter:

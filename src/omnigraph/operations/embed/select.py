@@ -7,9 +7,9 @@ from typing import Literal
 
 import pyarrow as pa
 
-from omnigraph.catalog.bind_expression import hinting, nearest_name
 from omnigraph.catalog.model import NodeType, Property
 from omnigraph.core.errors import BadRequest
+from omnigraph.core.nearest import hinting, nearest_name
 from omnigraph.core.values import Scalar, read_json
 from omnigraph.storage.tables.filter import Compare, FilterValue, Or, RowFilter
 from omnigraph.validate.coerce import coerce_column

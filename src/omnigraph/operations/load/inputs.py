@@ -3,10 +3,11 @@
 The rules for names are in `bulk.sources.names`, those for mapping files in `bulk.sources.mapping_file`.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
-from typing import BinaryIO, TypeAlias
+from typing import BinaryIO, TypeAlias, cast
 
 from omnigraph.bulk.sources.mapping_file import read_mapping
 from omnigraph.bulk.sources.names import resolve_name
@@ -14,6 +15,7 @@ from omnigraph.bulk.sources.sources import SourceInput
 from omnigraph.catalog.model import Catalog
 from omnigraph.core.errors import BadRequest
 from omnigraph.core.values import named
+from omnigraph.operations.load.given_records import records_input
 from omnigraph.operations.load.load import FrameInput, LoadInput, RecordInput, TableInput
 from omnigraph.operations.load.rejects import refuse_mapping
 from omnigraph.operations.load.tables import table_input
@@ -22,11 +24,18 @@ from omnigraph.validate.records import BLOCK_BYTES
 
 STDIN = "-"
 _EXPECTED = (
-    "a load takes paths, NDJSON as bytes, or tables by type name as in {'Person': table}; "
-    "pyarrow.Table.from_pylist turns Python records into a table"
+    "a load takes paths, NDJSON as bytes, records as dicts, or by type name tables or lists of dicts, "
+    "as in {'Person': table}; load_objects takes instances of classes"
 )
 
-GivenData: TypeAlias = str | Path | bytes | Mapping[str, object] | Iterable[str | Path | LoadInput]
+GivenData: TypeAlias = (
+    str
+    | Path
+    | bytes
+    | Mapping[str, object]
+    | Iterable[str | Path | LoadInput | Mapping[str, object]]
+    | Callable[[Catalog], Iterable[LoadInput]]  # asked once the caller may know the types
+)
 
 
 def read_inputs(
@@ -79,6 +88,11 @@ def read_all(stdin: BinaryIO, name: str | None) -> bytes:
     return b"".join(pieces)
 
 
+def needs_types(data: GivenData, mapping: str | Path | None) -> bool:
+    """Return whether it takes the types of a branch to tell what is meant: records name their own."""
+    return mapping is not None or not isinstance(data, bytes)
+
+
 def given_inputs(
     catalog: Catalog,
     data: GivenData,
@@ -96,7 +110,6 @@ def given_inputs(
 
 
 def _data(catalog: Catalog, data: GivenData) -> Iterator[LoadInput]:
-
     if isinstance(data, bytes):
         yield RecordInput(data)
     elif isinstance(data, str | Path):
@@ -104,16 +117,28 @@ def _data(catalog: Catalog, data: GivenData) -> Iterator[LoadInput]:
     elif isinstance(data, Mapping):
         for name, table in data.items():
             yield table_input(catalog, name, table)
-    elif isinstance(data, Iterable):
-        for item in data:
+    elif callable(data):
+        yield from data(catalog)
+    elif isinstance(data, Iterable) and getattr(data, "ndim", None) != 0:  # such an array has no items
+        yield from _items(catalog, data)
+    else:
+        raise BadRequest(f"{named(data)} cannot be loaded; {_EXPECTED}")
+
+
+def _items(
+    catalog: Catalog, data: Iterable[str | Path | LoadInput | Mapping[str, object]]
+) -> Iterator[LoadInput]:
+    for are_records, items in groupby(data, lambda item: isinstance(item, Mapping)):
+        if are_records:
+            yield records_input(catalog, cast("Iterable[Mapping[str, object]]", items))
+            continue
+        for item in items:
             if isinstance(item, str | Path):
                 yield from named_sources(item, catalog)
             elif isinstance(item, RecordInput | TableInput | FrameInput | SourceInput):
                 yield item
             else:
                 raise BadRequest(f"{named(item)} among the data is not a path; {_EXPECTED}")
-    else:
-        raise BadRequest(f"{named(data)} cannot be loaded; {_EXPECTED}")
 
 
 def named_sources(name: str | Path, catalog: Catalog) -> Iterator[SourceInput]:

@@ -10,11 +10,12 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Protocol
 
 from omnigraph.bulk.connect.java import require_pyspark
-from omnigraph.bulk.connect.progress import Stage, silent, told
+from omnigraph.bulk.connect.progress import Stage, told
 from omnigraph.bulk.files import file_exists, file_size
 from omnigraph.bulk.sources.sources import SourceInput
 from omnigraph.core.errors import AlreadyExistsError, BadRequest
 from omnigraph.core.shield import noting
+from omnigraph.history.branches import given_name
 from omnigraph.history.identity import MAIN, stored_name
 from omnigraph.history.state import ManifestState, Snapshot
 from omnigraph.operations.branches import create_branch
@@ -37,6 +38,7 @@ from omnigraph.operations.retry import RetryTime, retry_on_conflict
 from omnigraph.operations.settings import spark_bytes, write_retry_s
 from omnigraph.operations.turns import Claim
 from omnigraph.operations.upkeep import after_write
+from omnigraph.policy.request import Action
 
 __all__ = [
     "MODES",
@@ -68,6 +70,10 @@ class _Load(Protocol):
         """What it takes its turn for; None if it takes none."""
         ...
 
+    def prepare(self) -> None:
+        """Do what is done once for all attempts, before the load takes its turn."""
+        ...
+
     def attempt(self, state: ManifestState, /) -> tuple[LoadResult, Snapshot]:
         """Validate against the newest state, which the caller has looked up, and publish."""
         ...
@@ -87,8 +93,9 @@ def load(
 ) -> LoadResult:
     """Heal, read everything, validate everything, publish once; then indexes and upkeep.
 
-    A lost race is run again for `retry` seconds, except by one that replaces whole tables. In process, a load
-    waits for its turn among the writers of its handle; on Spark it takes none, because all would wait for it.
+    A lost race is run again for `retry` seconds, except by one that replaces whole tables, or that makes
+    vectors on Spark, where all would be made again. In process, a load waits for its turn among the writers
+    of its handle; on Spark it takes none, because all would wait for it.
 
     Raises:
         ValidationError: with the first violation by file and line; nothing was written.
@@ -96,18 +103,20 @@ def load(
         KeyConflict: a strict insert met an existing id.
         ConflictError: another writer was first; nothing of this load is visible.
         SparkUnavailable: the load needs Spark, which is not available.
+        EmbeddingError, EmbeddingModelMismatch: a vector could not be made; nothing was written.
     """
-    name = graph.enter(actor, "change", branch)
+    name = graph.enter(actor, Action.CHANGE, branch)
     graph.require_writable()
     check_message(message)
     retry_s = write_retry_s(retry)
     if not isinstance(options, LoadOptions):
         options = LoadOptions(options)
     if options.is_dry_run and from_ is not None and not _is_there(graph, name):
-        name = graph.enter(actor, "change", from_)  # what would be made shows what this one shows
+        graph.enter_target(actor, Action.BRANCH_CREATE, name, source=given_name(from_))
+        name = given_name(from_)  # what would be made shows what this one shows
     is_created = not options.is_dry_run and _create_missing(graph, name, from_, actor)
     graph.require_branch(name)
-    graph.heal()
+    graph.heal_if_due()
     given = list(inputs)
     if options.rejects is not None:
         refuse_input(options.rejects, [item for item in given if isinstance(item, SourceInput)])
@@ -128,7 +137,9 @@ def load(
             base_branch=base,
             branch_created=is_created,
         )
-    time = RetryTime(0.0 if options.mode == "overwrite" else retry_s)
+    begun.prepare()
+    is_once = options.mode == "overwrite" or (options.makes_vectors and engine == "spark")
+    time = RetryTime(0.0 if is_once else retry_s)
     with nullcontext() if begun.claim is None else graph.turns.turn(begun.claim):
         result, before = retry_on_conflict(graph, name, begun.attempt, time=time)
     result = replace(result, engine=engine, base_branch=base, branch_created=is_created)
@@ -137,7 +148,8 @@ def load(
         return result
     with noting(f"the load had already landed, as commit {commit.graph_commit_id}"):
         if index:
-            with told(options.progress if engine == "spark" else silent, Stage.INDEX):
+            rows_of = None if engine == "spark" else result.tables
+            with told(options.progress, Stage.INDEX, tables=rows_of):
                 built, warnings = build_behind(graph, name, [key for key, _ in result.tables])
             result = replace(
                 result, index_commit=built.commit, pending_indexes=built.pending, warnings=warnings
@@ -145,6 +157,17 @@ def load(
         rows = sum(count for _, count in result.tables) if index else 0
         after_write(graph, before, commit, rows=rows)
     return result
+
+
+def require_load(graph: OpenGraph, *, branch: str | None, from_: str | None, actor: str | None) -> None:
+    """Ask for what a load asks for, without one.
+
+    Raises:
+        PolicyDenied: the actor may not change the branch, or may not make it if there is none.
+    """
+    name = graph.enter(actor, Action.CHANGE, branch)
+    if from_ is not None and not _is_there(graph, name):
+        graph.enter_target(actor, Action.BRANCH_CREATE, name, source=given_name(from_))
 
 
 def _is_there(graph: OpenGraph, name: str) -> bool:

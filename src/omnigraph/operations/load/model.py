@@ -57,7 +57,7 @@ class LoadOptions:
 
     `rejects` is a file for all violations, which names inputs by `input_names`. A dry run writes nothing.
     `has_strict_columns` refuses an upsert that would clear properties of existing rows because its
-    input leaves their columns out.
+    input leaves their columns out. `makes_vectors` fills the `@embed` properties that rows lack.
     """
 
     mode: LoadMode
@@ -68,6 +68,7 @@ class LoadOptions:
     rejects: Path | None = None
     progress: ProgressCallback = silent
     has_strict_columns: bool = False
+    makes_vectors: bool = False
     input_names: tuple[str | None, ...] = ()
 
     def __post_init__(self) -> None:
@@ -76,10 +77,10 @@ class LoadOptions:
         Raises:
             BadRequest: the mode, the engine or what to do on errors is unknown.
         """
-        if self.mode not in MODES:
+        if not isinstance(self.mode, str) or self.mode not in MODES:
             raise BadRequest(f"mode {shown(self.mode)} is not one of {', '.join(MODES)}")
         check_engine(self.engine)
-        if self.on_error not in ON_ERROR:
+        if not isinstance(self.on_error, str) or self.on_error not in ON_ERROR:
             raise BadRequest(f"on_error {shown(self.on_error)} is not one of {', '.join(ON_ERROR)}")
 
     @property
@@ -103,6 +104,7 @@ class LoadKeywords(TypedDict, total=False):
     rejects: str | Path | None
     progress: ProgressCallback
     strict_columns: bool
+    embed: bool
     retry: float | None
 
 
@@ -111,7 +113,7 @@ class LoadResult:
     """What a load did. `commit` is its own; indexes are built in a second one.
 
     `rejected_rows` were left out because of `violations`, of which the first are listed. `cleared` are
-    properties of existing rows: an upsert replaces whole rows.
+    properties of existing rows: an upsert replaces whole rows. `vectors` is how many were made from texts.
     """
 
     branch: str | None
@@ -128,3 +130,4 @@ class LoadResult:
     base_branch: str | None = None  # what the branch was created from, if this load created it
     branch_created: bool = False
     cleared: tuple[ClearedProperty, ...] = ()
+    vectors: int = 0

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from omnigraph.bulk.files import is_object, refuse_other_stores, whole_file
+from omnigraph.bulk.load.new_rows import RowPlace
 from omnigraph.bulk.sources.model import SourceInput
 from omnigraph.core.errors import BadRequest
 from omnigraph.operations.load.model import LoadOptions
@@ -19,8 +20,6 @@ from omnigraph.validate.violations import (
 )
 
 EVERY = 2**31 - 2  # violations: the largest limit that Spark can take
-
-RowPlace = tuple[int, int]
 
 
 def new_log(options: LoadOptions) -> ViolationLog:
@@ -65,10 +64,6 @@ class Rejection:
                 refused.setdefault(violation.table_key, []).append(violation.row_id)
         for table_key, ids in refused.items():
             found.refuse(table_key, ids)
-
-    def lines_of(self, file: int) -> tuple[int, ...]:
-        """Return the lines of an input that are left out."""
-        return tuple(sorted(line for number, line in self.places if number == file))
 
     def write(self) -> None:
         """Write every violation to the file that was asked for, in order, one object per line.

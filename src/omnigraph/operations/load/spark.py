@@ -18,7 +18,8 @@ from omnigraph.bulk.connect.leftovers import remove_leftovers
 from omnigraph.bulk.connect.probe import probed
 from omnigraph.bulk.connect.progress import Stage, told
 from omnigraph.bulk.load.spool import Spool
-from omnigraph.bulk.sources.sources import WHOLE, Slice, SourceInput, needs_survey, place, plan_slices, survey
+from omnigraph.bulk.load.tasks import TaskWork, grouped
+from omnigraph.bulk.sources.sources import WHOLE, SourceInput, needs_survey, place, plan_slices, survey
 from omnigraph.commit.finalize import WriteRequest, finalize_staged
 from omnigraph.commit.sidecar import WriterKind
 from omnigraph.commit.write import forked, owns
@@ -70,6 +71,9 @@ class BulkLoad:
         """None: all writers of the handle would wait for it, perhaps for hours."""
         return None
 
+    def prepare(self) -> None:
+        """Nothing: an attempt begins with Spark."""
+
     def attempt(self, _state: ManifestState) -> tuple[LoadResult, Snapshot]:
         """Read, validate against the snapshot that is the newest once Spark runs, write, and publish.
 
@@ -88,16 +92,17 @@ class BulkLoad:
                     parts.warn(f"'{name}' of a dead load could not be removed: {error}")
                 jobs = held.enter_context(probed(started, parts.root, parts.adapter))
             spool = held.enter_context(Spool(jobs, parts.root))
-            slices = self._slices(jobs, spool)
+            work = self._work(jobs, spool)
             # Before any task: what tasks write for a fork goes to the fork's own folder.
             forks = held.enter_context(forked(parts, state.branch, self._first_touched(snapshot, spool)))
-            run = BulkRun(self._graph, options, jobs, snapshot.showing(forks.tables), slices, spool.notes())
+            run = BulkRun(self._graph, options, jobs, snapshot.showing(forks.tables), work, spool)
             held.callback(run.discard_files)
             result = replace(run.validated(), branch=snapshot.branch)
             forks.keep(run.rows)
             if options.is_dry_run or not run.has_work:
                 return result, snapshot
             staged = run.staged()
+            result = replace(result, vectors=run.vectors)
             request = WriteRequest(WriterKind.LOAD, snapshot, self._actor, self._message)
             with jobs.stage(Stage.COMMIT):
                 outcome = finalize_staged(
@@ -116,8 +121,8 @@ class BulkLoad:
             if (None in named or key in named) and not owns(snapshot.branch_identity, entry)
         ]
 
-    def _slices(self, jobs: Jobs, spool: Spool) -> tuple[Slice, ...]:
-        """Return the slices of all inputs with exact lines."""
+    def _work(self, jobs: Jobs, spool: Spool) -> tuple[TaskWork, ...]:
+        """Return what tasks read: the slices of all inputs with exact lines."""
         for file, item in enumerate(self._inputs):
             match item:
                 case SourceInput():
@@ -137,4 +142,4 @@ class BulkLoad:
         if counted:
             with jobs.stage(Stage.SURVEY, bytes_total=sum(slice_.size for slice_ in counted)):
                 surveys = jobs.each(counted, survey)
-        return spool.in_order(place(slices, surveys if counted else ()))
+        return grouped(spool.in_order(place(slices, surveys if counted else ())), target)

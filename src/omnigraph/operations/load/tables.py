@@ -13,16 +13,19 @@ import pyarrow.compute as pc
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType
 from omnigraph.core.errors import BadRequest
 from omnigraph.core.values import INTEGERS, Scalar, named
-from omnigraph.operations.load.model import FrameInput, TableInput
+from omnigraph.operations.load.given_records import rows_input
+from omnigraph.operations.load.model import FrameInput, RecordInput, TableInput
 
 FloatColumn: TypeAlias = "pa.ChunkedArray[Any]"
 
+# What Arrow, pandas and polars raise for columns that Arrow cannot hold: sparse ones, 2**70, two of one name.
+_CONVERSION_FAILURES = (pa.ArrowException, TypeError, ValueError, OverflowError)
 # The first whole number of each width that may also stand for its neighbour: below it a float is exact.
 _DOUBTFUL_FROM = {pa.float64(): 2**53, pa.float32(): 2**24, pa.float16(): 2**11}
 
 
-def table_input(catalog: Catalog, type_name: str, table: object) -> TableInput | FrameInput:
-    """Return a table of pyarrow, pandas, polars or Spark as an input for a type.
+def table_input(catalog: Catalog, type_name: str, table: object) -> TableInput | FrameInput | RecordInput:
+    """Return a table of pyarrow, pandas, polars or Spark, or a list of dicts, as an input for a type.
 
     Raises:
         BadRequest: there is no such type, or this is not a table.
@@ -30,6 +33,8 @@ def table_input(catalog: Catalog, type_name: str, table: object) -> TableInput |
     found = catalog.nodes.get(type_name) or catalog.edge(type_name)
     if found is None:
         raise BadRequest(f"unknown type '{type_name}'")
+    if isinstance(table, list | tuple):
+        return rows_input(found, table, type_name)
     if _comes_from(table, "pyspark"):
         return FrameInput(found.table_key, table, type_name)
     return TableInput(found.table_key, to_arrow(table, found), type_name)
@@ -45,16 +50,14 @@ def to_arrow(table: object, type_: NodeType | EdgeType) -> pa.Table:
     type_name = type_.name
     try:
         found = _converted(table)
-    except (pa.ArrowException, UnicodeError) as error:
+    except _CONVERSION_FAILURES as error:
         reason = str(error).partition("\n")[0]
         raise BadRequest(f"the table for {type_name} cannot become an Arrow table: {reason}") from error
     if found is not None and _comes_from(table, "pandas"):
         return _by_conventions(found, type_)
     if found is None:
-        is_list = isinstance(table, list | tuple)
-        hint = ": pyarrow.Table.from_pylist turns a list of dicts into one" if is_list else ""
-        kinds = "a table of pyarrow, pandas, polars or Spark"
-        raise BadRequest(f"the table for {type_name} is {named(table)}, not {kinds}{hint}")
+        kinds = "a table of pyarrow, pandas, polars or Spark, or a list of dicts"
+        raise BadRequest(f"the table for {type_name} is {named(table)}, not {kinds}")
     return found
 
 
@@ -65,11 +68,11 @@ def _converted(table: object) -> pa.Table | None:
         return pa.Table.from_batches([table])
     if isinstance(table, pa.RecordBatchReader):
         return table.read_all()
-    if _comes_from(table, "pandas"):
+    if _comes_from(table, "pandas") and getattr(table, "ndim", None) == 2:
         return pa.Table.from_pandas(cast("Any", table), preserve_index=False).replace_schema_metadata(None)
-    if _comes_from(table, "polars"):
-        arrow: pa.Table = cast("Any", table).to_arrow()
-        return arrow
+    if _comes_from(table, "polars") and hasattr(table, "to_arrow"):  # a LazyFrame has to be collected
+        found = cast("Any", table).to_arrow()
+        return found if isinstance(found, pa.Table) else None
     return None
 
 
