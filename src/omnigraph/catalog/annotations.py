@@ -1,7 +1,7 @@
 """What a schema says about a type and its properties besides their types, as it would be written."""
 
 from omnigraph.catalog.model import EdgeType, NodeType, Property
-from omnigraph.catalog.render import embed_text, literal_text, note_text
+from omnigraph.catalog.render import embed_text, external_text, literal_text, note_text
 from omnigraph.catalog.shape import Rule
 
 
@@ -18,8 +18,14 @@ def property_annotations(type_: NodeType | EdgeType, item: Property) -> tuple[st
             for bounds in type_.ranges.get(item.name, ())
         ]
         words += [str(Rule("check", alone, pattern=check)) for check in type_.checks.get(item.name, ())]
-    words += [] if item.embed is None else [embed_text(item.embed)]
+    return (*words, *own_annotations(item))
+
+
+def own_annotations(item: Property) -> tuple[str, ...]:
+    """Return the annotations of a property that are no constraints on the rows of its type."""
+    words = [] if item.embed is None else [embed_text(item.embed)]
     words += [] if item.default is None else [f"@default({literal_text(item.default)})"]
+    words += [external_text(item.external)] if item.external else []
     return (*words, *map(note_text, item.notes))
 
 

@@ -3,6 +3,9 @@
 M1  Tables store milliseconds as Arrow's `date64`, which other libraries read as days: pandas, polars and
     Arrow's own `to_pylist` drop the time. Whatever leaves the engine as Arrow has `timestamp("ms", "UTC")`
     instead, also inside lists and whole entities.
+M2  The bytes of a Blob are stored as they are, not compressed: a part of one is read without the rest, and
+    what is worth storing as bytes mostly is compressed already.
+M3  References to bytes elsewhere are stored like bytes, and leave the engine as the texts that they are.
 """
 
 from typing import TYPE_CHECKING, TypeVar
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
 
 PRIMARY_KEY_METADATA = {b"lance-schema:unenforced-primary-key": b"true"}  # set once, at creation, permanently
 PROPERTY_ID_KEY = b"omnigraph.stable_property_id"
+UNCOMPRESSED = {b"lance-encoding:compression": b"none"}  # what the library asks of a column (M2)
 
 
 def arrow_schema(type_: NodeType | EdgeType) -> "pa.Schema":
@@ -72,7 +76,7 @@ def arrow_type(type_: ValueType) -> "pa.DataType":
 def _field(item: Property) -> "pa.Field[pa.DataType]":
     import pyarrow as pa
 
-    metadata = {PROPERTY_ID_KEY: str(item.id).encode()}
+    metadata = {PROPERTY_ID_KEY: str(item.id).encode(), **(UNCOMPRESSED if item.is_blob else {})}
     return pa.field(item.name, arrow_type(item.type), nullable=item.type.nullable, metadata=metadata)
 
 
@@ -84,6 +88,31 @@ def with_moments(rows: "TableLike") -> "TableLike":
 
     schema = pa.schema([_moment_field(field) for field in rows.schema]).with_metadata(rows.schema.metadata)
     return rows.cast(schema)
+
+
+def shown_rows(rows: "TableLike", type_: NodeType | EdgeType) -> "TableLike":
+    """Return rows of a type's table as they leave the engine; the same rows if nothing changes (M1, M3)."""
+    names = {item.name for item in type_.properties.values() if item.is_external}
+    if names.isdisjoint(rows.schema.names):
+        return with_moments(rows)
+    import pyarrow as pa
+
+    schema = pa.schema([_text_field(item) if item.name in names else item for item in rows.schema])
+    return with_moments(rows.cast(schema.with_metadata(rows.schema.metadata)))
+
+
+def shown_type(type_: NodeType | EdgeType, column: "pa.Field[pa.DataType]") -> "pa.DataType":
+    """Return the type of a table's column as it leaves the engine (M1, M3)."""
+    import pyarrow as pa
+
+    item = type_.properties.get(column.name)
+    return pa.utf8() if item is not None and item.is_external else moment_type(column.type)
+
+
+def _text_field(item: "pa.Field[pa.DataType]") -> "pa.Field[pa.DataType]":
+    import pyarrow as pa
+
+    return item.with_type(pa.utf8()).remove_metadata()
 
 
 def _has_moments(type_: "pa.DataType") -> bool:

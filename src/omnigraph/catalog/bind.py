@@ -4,7 +4,7 @@ The order of checks is part of the contract, because the first error is reported
 source order, projections, order keys, limits of rankings, grouping; then the plan rules.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import NoReturn
 
 from omnigraph.catalog.bind_expression import (
@@ -16,7 +16,6 @@ from omnigraph.catalog.bind_expression import (
     bind_literal,
     bind_parameter,
     bind_text,
-    nearest_name,
 )
 from omnigraph.catalog.bind_match import COMPARISONS, bind_clauses, check_comparable
 from omnigraph.catalog.bound import (
@@ -54,6 +53,7 @@ from omnigraph.catalog.bound import (
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType
 from omnigraph.core.diagnostics import Diagnostic
 from omnigraph.core.errors import BadRequest, ExecutionError, QueryNotFound
+from omnigraph.core.nearest import nearest_name
 from omnigraph.core.source_errors import PlanError
 from omnigraph.core.span import Source, Span
 from omnigraph.core.values import Scalar, ValueType
@@ -92,6 +92,8 @@ def find_query(file: ast.QueryFile, name: str | None) -> ast.Query:
     if name is None:
         if len(file.queries) == 1:
             return file.queries[0]
+        if not file.queries:
+            raise BadRequest("the source declares no query")
         names = ", ".join(query.name.text for query in file.queries)
         raise BadRequest(f"the source declares {len(file.queries)} queries; name one of: {names}")
     for query in file.queries:
@@ -103,7 +105,10 @@ def find_query(file: ast.QueryFile, name: str | None) -> ast.Query:
 def _read(name: str, body: ast.Read, scope: Scope) -> BoundRead:
     clauses = bind_clauses(body.clauses, scope)
     projections = tuple(_projection(projection, scope) for projection in body.projections)
-    orderings = tuple(_ordering(ordering, projections, scope) for ordering in body.orderings)
+    named = {
+        item.alias: item.expression for item in reversed(projections) if item.alias
+    }  # the first of a name
+    orderings = tuple(_ordering(ordering, named, scope) for ordering in body.orderings)
     read = BoundRead(name, scope.parameters, clauses, projections, orderings, body.limit, scope.source)
     _check_ranking(read, scope)
     _check_grouping(read, body, scope)
@@ -146,15 +151,12 @@ def _column_names(expression: BoundExpression) -> tuple[str, str]:
             raise AssertionError(f"not a projection: {expression}")
 
 
-def _ordering(
-    ordering: ast.Ordering, projections: tuple[BoundProjection, ...], scope: Scope
-) -> BoundOrdering:
+def _ordering(ordering: ast.Ordering, named: Mapping[str, BoundExpression], scope: Scope) -> BoundOrdering:
     expression: BoundExpression
     if isinstance(ordering.expression, ast.AliasReference):
         name = ordering.expression.name
-        projected = next((p.expression for p in projections if p.alias == name), None)
         # An alias that nothing projects is a plan error; until the plan rules run it is kept as it is.
-        expression = AliasValue(name, projected)
+        expression = AliasValue(name, named.get(name))
     else:
         expression = bind_expression(ordering.expression, scope)
         type_ = type_of(expression)
@@ -198,7 +200,9 @@ def check_executable(read: BoundRead, body: ast.Read) -> None:
     rules.clauses(read.clauses, body.clauses)
     for bound, projection in zip(read.projections, body.projections, strict=True):
         rules.projection(bound.expression, projection.span)
-    grouping = [p.expression for p in read.projections] if read.is_aggregate else None
+    returned = (projection.expression for projection in read.projections)
+    keys = frozenset(item for item in returned if isinstance(item, PropertyValue))
+    grouping = keys if read.is_aggregate else None
     for position, ordering in enumerate(read.orderings):
         rules.ordering(ordering, is_first=position == 0, grouping=grouping)
 
@@ -246,7 +250,7 @@ class _PlanRules:
             self.arguments(expression, span)
 
     def ordering(
-        self, ordering: BoundOrdering, *, is_first: bool, grouping: Sequence[BoundExpression] | None
+        self, ordering: BoundOrdering, *, is_first: bool, grouping: Set[PropertyValue] | None
     ) -> None:
         expression, span = ordering.expression, ordering.span
         if isinstance(expression, AliasValue) and expression.projection is None:

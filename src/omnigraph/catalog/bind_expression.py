@@ -7,7 +7,6 @@ Names are parameters, and the variables bound so far.
 """
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 from typing import NoReturn
 
 from omnigraph.catalog.bound import (
@@ -28,6 +27,7 @@ from omnigraph.catalog.model import Catalog, EdgeType, NodeType, Property
 from omnigraph.core.diagnostics import Diagnostic
 from omnigraph.core.errors import ExecutionError
 from omnigraph.core.limits import VECTOR_DIMENSION_STORED_MAX
+from omnigraph.core.nearest import nearest_name
 from omnigraph.core.source_errors import TypeCheckError
 from omnigraph.core.span import Source, Span
 from omnigraph.core.temporal import parse_date, parse_datetime
@@ -71,13 +71,6 @@ class Scope:
                 self.fail(None, message, parameter.span)
             self.parameters[parameter.name] = parameter.type
 
-    def inner(self) -> "Scope":
-        """Return a copy whose new variables stay inside."""
-        copy = Scope(self.catalog, (), self.source)
-        copy.parameters = self.parameters
-        copy.variables = dict(self.variables)
-        return copy
-
     def fail(self, code: str | None, message: str, span: Span | None, help: str | None = None) -> NoReturn:
         """Stop with a type error.
 
@@ -94,24 +87,24 @@ class Scope:
             self.fail(code, f"variable '${access.variable}' is not bound here", access.span, help)
         item = owner.properties.get(access.property)
         if item is None:
-            help = nearest_name(access.property, owner.properties)
+            help = property_help(access.property, owner)
             self.fail(code, f"'{owner.name}' has no property '{access.property}'", access.span, help)
         return owner, item
 
 
-def nearest_name(name: str, known: Iterable[str], prefix: str = "") -> str | None:
-    """Return a help line with the known name closest to a wrong one."""
-    known = list(known)
-    matches = get_close_matches(name, known, n=1) or [
-        other for other in known if other.lower() == name.lower()
-    ]
-    return f"did you mean '{prefix}{matches[0]}'?" if matches else None
-
-
-def hinting(name: str, known: Iterable[str]) -> str:
-    """Return the end of a message about a wrong name: the known one that is most like it, if there is any."""
-    help = nearest_name(name, known)
-    return f"; {help}" if help else ""
+def property_help(name: str, owner: NodeType | EdgeType) -> str | None:
+    """Return a help line about a name that is no property: of the id, which results show, what to ask for."""
+    if name != "id":
+        return nearest_name(name, owner.properties)
+    if isinstance(owner, EdgeType):
+        return "'id' is not a property: match the nodes that the edge connects"
+    if owner.written_key is None:
+        return (
+            f"'id' is not a property, and {owner.name} has no @key: match its properties, "
+            "or read one node by its id with Graph.entity_at"
+        )
+    key = " and ".join(f"'{part}'" for part in owner.written_key)
+    return f"'id' is not a property: a node of {owner.name} is known by its key, {key}"
 
 
 BoundValue = LiteralValue | ParameterValue
@@ -144,7 +137,11 @@ def bind_expression(expression: ast.Expression, scope: Scope) -> BoundExpression
         case ast.Rrf():
             return _rrf(expression, scope)
         case ast.AliasReference():
-            help = "an alias can only be an order key; a property is written '$variable.property'"
+            help = (
+                "there is no null literal: pass it as a parameter"
+                if expression.name == "null"
+                else "an alias can only be an order key; a property is written '$variable.property'"
+            )
             return scope.fail(None, f"'{expression.name}' is not a value", expression.span, help)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import NoReturn
 
-from omnigraph.catalog.bind_expression import Scope, bind_expression, bind_match, nearest_name
+from omnigraph.catalog.bind_expression import Scope, bind_expression, bind_match, property_help
 from omnigraph.catalog.bound import (
     AggregateValue,
     BoundBinding,
@@ -22,6 +22,7 @@ from omnigraph.catalog.bound import (
 )
 from omnigraph.catalog.model import EdgeType, NodeType
 from omnigraph.core.clock import look_at_deadline
+from omnigraph.core.nearest import nearest_name
 from omnigraph.core.values import Scalar, ValueType
 from omnigraph.language import query_ast as ast
 
@@ -78,7 +79,7 @@ def _binding(clause: ast.Binding, scope: Scope) -> BoundBinding:
     for match in clause.matches:
         item = node.properties.get(match.name.text)
         if item is None:
-            help = nearest_name(match.name.text, node.properties)
+            help = property_help(match.name.text, node)
             scope.fail("T2", f"'{node.name}' has no property '{match.name.text}'", match.name.span, help)
         value = bind_match(match.value, item, f"{node.name}.{item.name}", scope)
         operator = Operator.CONTAINS if item.type.is_list else Operator.EQ
@@ -227,7 +228,9 @@ def _filter(clause: ast.Filter, scope: Scope) -> BoundFilter:
 def _operand(expression: ast.Expression, scope: Scope) -> BoundExpression:
     if isinstance(expression, ast.AliasReference):
         help = (
-            "there is no null literal: nothing compares equal to null" if expression.name == "null" else None
+            "there is no null literal: pass it as a parameter; nothing compares equal to null"
+            if expression.name == "null"
+            else None
         )
         scope.fail("T7", f"'{expression.name}' is not a value to compare with", expression.span, help)
     operand = bind_expression(expression, scope)
@@ -262,12 +265,25 @@ def _contains(left: ValueType, right: ValueType, clause: ast.Filter, scope: Scop
 
 
 def _negation(clause: ast.Negation, scope: Scope) -> BoundNegation:
-    clauses = bind_clauses(clause.clauses, scope.inner())
+    outside = len(scope.variables)
+    clauses = bind_clauses(clause.clauses, scope)
+    while len(scope.variables) > outside:  # what the block binds stays inside
+        scope.variables.popitem()
     mentioned = (name for inner in clause.clauses for name in _mentions(inner))
     if not any(name in scope.variables for name in mentioned):
         help = "without one the block would be true or false for all rows alike"
         scope.fail("T9", "a not block must mention a variable from outside", clause.span, help)
-    return BoundNegation(clauses, frozenset(scope.variables))
+    visible = (name for inner in clause.clauses for name in _mentions_within(inner))
+    return BoundNegation(clauses, frozenset(name for name in visible if name in scope.variables))
+
+
+def _mentions_within(clause: ast.Clause) -> Iterator[str]:
+    """Yield the variables that a clause names, with those of nested blocks."""
+    if isinstance(clause, ast.Negation):
+        for inner in clause.clauses:
+            yield from _mentions_within(inner)
+    else:
+        yield from _mentions(clause)
 
 
 def _mentions(clause: ast.Clause) -> Iterator[str]:

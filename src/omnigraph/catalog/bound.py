@@ -227,8 +227,8 @@ class BoundFilter:
 class BoundNegation:
     """Keeps the rows for which the clauses have no match.
 
-    `visible` are the outer variables bound before the block: a variable of the block with the name of one
-    bound later is a different variable.
+    `visible` are the outer variables bound before the block that it mentions: a variable of the block with
+    the name of one bound later is a different variable.
     """
 
     clauses: "tuple[BoundClause, ...]"

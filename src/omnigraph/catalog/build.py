@@ -27,6 +27,7 @@ from omnigraph.catalog.shape import (
     desire,
 )
 from omnigraph.core.diagnostics import Diagnostic
+from omnigraph.core.external_uri import base_fault
 from omnigraph.core.limits import DIAGNOSTICS_MAX, VECTOR_DIMENSION_MAX, VECTOR_DIMENSION_STORED_MAX
 from omnigraph.core.source_errors import CatalogError
 from omnigraph.core.span import Source
@@ -43,6 +44,7 @@ from omnigraph.language.schema_ast import (
     SchemaFile,
     default_of,
     embed_of,
+    external_of,
     notes_of,
     written_columns,
 )
@@ -187,6 +189,7 @@ def _properties(shape: TypeShape, accepted: AcceptedSchema) -> dict[str, Propert
             item.embed,
             None if item.default is None else item.default.value,
             accepted.fills[shape.kind, shape.name, item.name],
+            item.external,
         )
         for item in shape.properties
     }
@@ -269,7 +272,8 @@ def _disagreeing(node: Node, interfaces: dict[str, Interface]) -> Iterator[Diagn
 
 def _meaning(item: PropertyDeclaration) -> tuple[object, ...]:
     notes = notes_of(item.annotations)
-    return item.type.value_type, written_columns(item), embed_of(item), default_of(item), notes
+    meant = default_of(item), external_of(item)
+    return item.type.value_type, written_columns(item), embed_of(item), meant, notes
 
 
 def _endpoints(edge: Edge, node_names: set[str]) -> Iterator[Diagnostic]:
@@ -376,17 +380,30 @@ def _shape(entry: dict[str, Any]) -> TypeShape:
 
 
 def _property(item: dict[str, Any]) -> PropertyShape:
-    notes = _notes(item["annotations"])
+    type_, notes = value_type(item["type"]), _notes(item["annotations"])
+    external = next((_bases(note) for note in notes if note.name == "external"), ())
+    if type_.scalar is not Scalar.BLOB:  # an annotation of an earlier build, where it meant nothing
+        external = ()
     return PropertyShape(
         name=item["name"],
-        type=value_type(item["type"]),
-        notes=tuple(note for note in notes if note.name != "default"),
+        type=type_,
+        notes=tuple(
+            note for note in notes if note.name != "default" and not (external and note.name == "external")
+        ),
         written=tuple(item["written"]),
         embed=Embed(*item["embed"]) if item["embed"] else None,
         is_declared=item["declared"],
         satisfies=tuple(item["satisfies"]),
         default=next((note for note in notes if note.name == "default"), None),
+        external=external,
     )
+
+
+def _bases(note: Note) -> tuple[str, ...]:
+    """Return the bases that an `@external` names; none if it is one without a meaning."""
+    given = note.value if isinstance(note.value, tuple) else (note.value,)
+    bases = tuple(base for base in given if isinstance(base, str) and base_fault(base) is None)
+    return bases if len(bases) == len(given) else ()
 
 
 def value_type(document: dict[str, Any]) -> ValueType:

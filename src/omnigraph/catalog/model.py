@@ -19,7 +19,8 @@ class Property:
     """One column of a type; `id` outlives its name.
 
     `default` is what a row gets that does not mention the property, as written in the schema. `fill` is what
-    rows have that are older than the property.
+    rows have that are older than the property. `external` are the bases that the values of a Blob lie below,
+    which are references then; a Blob without any holds bytes.
     """
 
     name: str
@@ -29,6 +30,12 @@ class Property:
     embed: Embed | None = None
     default: DefaultValue | None = None
     fill: DefaultValue | None = None
+    external: tuple[str, ...] = ()
+
+    @property
+    def is_external(self) -> bool:
+        """Whether the values are references to bytes elsewhere."""
+        return bool(self.external)
 
     @property
     def is_blob(self) -> bool:
@@ -120,6 +127,11 @@ class Catalog:
     def types(self) -> "tuple[NodeType | EdgeType, ...]":
         """Every type that has a table: nodes, then edges, each by name."""
         return (*self.nodes.values(), *self.edges.values())
+
+    def _repr_html_(self) -> str:
+        from omnigraph.catalog.diagram import schema_diagram  # late: for notebooks alone
+
+        return schema_diagram(self)
 
     def type_of(self, table_key: str) -> NodeType | EdgeType:
         """Return the type that a table key names."""

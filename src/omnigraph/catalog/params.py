@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any, NoReturn
 
-from omnigraph.catalog.bind_expression import hinting
 from omnigraph.catalog.bound import (
     BoundBinding,
     BoundClause,
@@ -28,10 +27,11 @@ from omnigraph.catalog.bound import (
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType
 from omnigraph.core.errors import ExecutionError, ParameterError
 from omnigraph.core.limits import I32_MAX, I32_MIN, I64_MAX, I64_MIN, U32_MAX
+from omnigraph.core.nearest import hinting
 from omnigraph.core.temporal import days_of, millis_of, parse_date, parse_datetime
-from omnigraph.core.values import FLOATS, INTEGERS, Scalar, ValueType, is_text, json_name
+from omnigraph.core.values import FLOATS, HALF_A_PAIR, INTEGERS, Scalar, ValueType, is_text, json_name
 
-ParameterInput = str | int | float | bool | list[str | int | float | bool] | None
+ParameterInput = str | bytes | int | float | bool | list[str | int | float | bool] | None
 _DECIMAL_INTEGER = re.compile(r"-?[0-9]{1,20}")
 _RANGES = {
     Scalar.I32: (I32_MIN, I32_MAX),
@@ -39,7 +39,6 @@ _RANGES = {
     Scalar.U32: (0, U32_MAX),
     Scalar.U64: (0, I64_MAX),  # the languages' integers are signed: the upper half of U64 cannot be written
 }
-_HALF_A_PAIR = "the text is not valid Unicode: it has half of a surrogate pair"
 
 _KINDS = {
     Scalar.STRING: "string",
@@ -88,6 +87,8 @@ def _bind(name: str, type_: ValueType, given: Mapping[str, object]) -> Parameter
         _fail(name, f"expected {type_}, got null")
     if type_.is_list or type_.is_vector:
         return _bind_items(name, type_, value)
+    if type_.scalar is Scalar.BLOB and isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value)  # of a program; what comes as JSON is a text
     return _bind_scalar(name, type_.scalar, value)
 
 
@@ -100,7 +101,7 @@ def _bind_items(name: str, type_: ValueType, value: object) -> list[str | int | 
     if scalar is Scalar.STRING and set(map(type, value)) == {str}:  # there may be very many
         if not is_text("".join(value)):
             position = next(position for position, item in enumerate(value) if not is_text(item))
-            _fail(f"{name}[{position}]", _HALF_A_PAIR, name)
+            _fail(f"{name}[{position}]", HALF_A_PAIR, name)
         return list(value)
     return [_bind_scalar(f"{name}[{position}]", scalar, item, name) for position, item in enumerate(value)]
 
@@ -120,7 +121,7 @@ def _bind_scalar(
     if not isinstance(value, wanted):
         _fail(where, f"expected {json_name(wanted())}, got {json_name(value)}", name)
     if isinstance(value, str) and not is_text(value):
-        _fail(where, _HALF_A_PAIR, name)
+        _fail(where, HALF_A_PAIR, name)
     return value
 
 
@@ -251,6 +252,19 @@ def field_of(name: str, type_: ValueType) -> ResultField:
     if type_.is_list:
         return ResultField(name, "list", type_.nullable, item_kind=_KINDS[type_.scalar])
     return ResultField(name, _KINDS[type_.scalar], type_.nullable)
+
+
+def type_of_field(field: ResultField) -> ValueType:
+    """Return the type that was told so; of types that are told alike, the first.
+
+    Raises:
+        KeyError: none is.
+    """
+    if field.vector_dim is not None:
+        return ValueType(Scalar.VECTOR, field.nullable, dimension=field.vector_dim)
+    kinds = {kind: scalar for scalar, kind in reversed(_KINDS.items())}
+    is_list = field.item_kind is not None
+    return ValueType(kinds[field.item_kind or field.kind], field.nullable, is_list)
 
 
 def _clause_facts(clauses: Iterable[BoundClause]) -> Iterator[Fact]:

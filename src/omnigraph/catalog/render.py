@@ -4,7 +4,7 @@ R1  Reading the text gives the shape back. Comments and the order in which thing
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from omnigraph.catalog.shape import DeclarationKind, Rule, SchemaShape, TypeShape
 from omnigraph.language.schema_ast import Embed, Note
@@ -41,6 +41,7 @@ def _properties(type_: TypeShape) -> Iterator[str]:
             words = [f"@{kind}" for kind in item.written]
             words += [] if item.embed is None else [embed_text(item.embed)]
             words += [] if item.default is None else [note_text(item.default)]
+            words += [external_text(item.external)] if item.external else []
             words += [note_text(note) for note in item.notes]
             yield " ".join([f"    {item.name}: {item.type}", *words])
 
@@ -57,6 +58,11 @@ def embed_text(embed: Embed) -> str:
     """Return where vectors come from, as written on their property."""
     model = "" if embed.model is None else f", model={literal_text(embed.model)}"
     return f"@embed({literal_text(embed.source)}{model})"
+
+
+def external_text(bases: Sequence[str]) -> str:
+    """Return below which bases references lie, as written on their property."""
+    return f"@external({', '.join(map(literal_text, bases))})"
 
 
 def note_text(note: Note) -> str:

@@ -29,6 +29,7 @@ from omnigraph.language.schema_ast import (
     SchemaFile,
     default_of,
     embed_of,
+    external_of,
     note_order,
     notes_of,
     owned_properties,
@@ -76,7 +77,8 @@ class PropertyShape:
     """One property of a type.
 
     `written` says which of key, unique and index are written on the property itself; `satisfies` are the
-    interfaces that require it. `default` is the `@default` with its value as written.
+    interfaces that require it. `default` is the `@default` with its value as written, `external` are the
+    bases of `@external`, in order.
     """
 
     name: str
@@ -87,6 +89,14 @@ class PropertyShape:
     is_declared: bool
     satisfies: tuple[str, ...]
     default: Note | None = None
+    external: tuple[str, ...] = ()
+
+    @property
+    def external_note(self) -> Note | None:
+        """The `@external` as data; one base stands alone, as of an annotation without a meaning."""
+        if not self.external:
+            return None
+        return Note("external", self.external if len(self.external) > 1 else self.external[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +228,7 @@ def _properties(owned: tuple[OwnedProperty, ...]) -> tuple[PropertyShape, ...]:
             is_declared=property_.is_declared,
             satisfies=property_.interfaces,
             default=default_of(property_.item),
+            external=external_of(property_.item),
         )
         for property_ in owned
     ]
@@ -275,8 +286,9 @@ def _type_json(shape: TypeShape) -> dict[str, Any]:
 
 
 def _property_json(item: PropertyShape) -> dict[str, Any]:
-    # A default stands among the other annotations, where it stood before it had a meaning: hashes stay.
-    notes = item.notes if item.default is None else sorted((*item.notes, item.default), key=note_order)
+    # These stand among the other annotations, where they stood before they had a meaning: hashes stay.
+    meant = [note for note in (item.default, item.external_note) if note is not None]
+    notes = sorted((*item.notes, *meant), key=note_order)
     return {
         "name": item.name,
         "type": type_json(item.type),

@@ -1,8 +1,10 @@
 """Changes as JSON documents: what commands print and servers answer."""
 
 from collections.abc import Iterable
+from datetime import date, datetime
 
 from omnigraph.changes.model import ChangeBlock, ChangeCause, EntityChange, Image
+from omnigraph.core.temporal import format_datetime, millis_of
 from omnigraph.core.values import Json
 
 
@@ -28,7 +30,7 @@ def cause_document(cause: ChangeCause) -> Json:
         "merged_parent_commit_id": cause.merged_parent_commit_id,
         "authored_branch": cause.authored_branch,
         "actor_id": cause.actor_id,
-        "authored_at": cause.authored_at,
+        "authored_at": cause.authored_at_micros,
     }
 
 
@@ -57,7 +59,19 @@ def feed_document(
 
 
 def _image(image: Image) -> Json:
-    document: Json = {"properties": dict(image.properties)}
+    document: Json = {"properties": {name: _json(value) for name, value in image.properties.items()}}
     if image.endpoints is not None:
         document["endpoints"] = {"from": image.endpoints.source, "to": image.endpoints.target}
     return document
+
+
+def _json(value: object) -> object:
+    match value:
+        case datetime():
+            return format_datetime(millis_of(value))
+        case date():
+            return value.isoformat()
+        case list():
+            return [_json(item) for item in value]
+        case _:
+            return value

@@ -4,8 +4,10 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
+from omnigraph.core.temporal import moment_of_micros
 from omnigraph.history.commits import GraphCommit
 from omnigraph.history.identity import TableIdentity, branch_name
 
@@ -38,7 +40,10 @@ class Endpoints:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """An entity at one time: its properties as JSON values, and for an edge its ends."""
+    """An entity at one time: its properties, and for an edge its ends.
+
+    Values are those of JSON, but `date` and aware `datetime` for times.
+    """
 
     properties: Mapping[str, object]
     endpoints: Endpoints | None = None
@@ -58,14 +63,19 @@ class EntityChange:
 
 @dataclass(frozen=True, slots=True)
 class ChangeCause:
-    """The commit that made changes; `authored_at` is microseconds since the epoch."""
+    """The commit that made changes."""
 
     graph_commit_id: str
     parent_commit_id: str | None
     merged_parent_commit_id: str | None
     authored_branch: str
     actor_id: str | None
-    authored_at: int
+    authored_at_micros: int
+
+    @property
+    def authored_at(self) -> datetime:
+        """When it was made, in UTC."""
+        return moment_of_micros(self.authored_at_micros)
 
     @staticmethod
     def of(commit: GraphCommit) -> "ChangeCause":
@@ -76,7 +86,7 @@ class ChangeCause:
             commit.merged_parent_commit_id,
             branch_name(commit.manifest_branch),
             commit.actor_id,
-            commit.created_at,
+            commit.created_at_micros,
         )
 
 

@@ -34,6 +34,15 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
+class Boundary:
+    """A type whose rows cannot be compared, because its schema differs on the two sides."""
+
+    identity: TableIdentity
+    before: Side
+    after: Side
+
+
+@dataclass(frozen=True, slots=True)
 class TablePair:
     """One type whose tables differ; `type` is that of the later side, or of the only side that has it."""
 
@@ -57,15 +66,17 @@ def differing_tables(
     domain: str,
     pinned: Callable[[TableEntry], PinnedTable],
     refuse_drops: bool,
+    way_out: Callable[[Boundary], str],
 ) -> tuple[TablePair, ...]:
     """Return the wanted pairs that do not pin the same version, in order (J1).
+
+    `way_out` says what the caller can do where they are refused; it is asked only then.
 
     Raises:
         ChangeSchemaBoundary: a type has different properties on the two sides, or a populated one was dropped
             where that is refused (J2).
     """
     older, newer = before.tables(), after.tables()
-    commit_id = after.snapshot.head.graph_commit_id
     pairs = []
     for identity in older.keys() | newer.keys():
         was, now = older.get(identity), newer.get(identity)
@@ -74,17 +85,23 @@ def differing_tables(
         ref = TypeRef(type_id(domain, identity), type_.name)
         if not wanted.wants_table(kind, ref.id):
             continue
-        if was and now and _properties(was[1]) != _properties(now[1]):
-            raise ChangeSchemaBoundary(type_name=type_.name, commit_id=commit_id)
-        if was and not now and was[0].row_count and refuse_drops:
-            raise ChangeSchemaBoundary(type_name=type_.name, commit_id=commit_id)
+        is_other = bool(was and now and properties_of(was[1]) != properties_of(now[1]))
+        is_dropped = bool(was and not now and was[0].row_count and refuse_drops)
+        if is_other or is_dropped:
+            raise ChangeSchemaBoundary(
+                type_name=type_.name,
+                before_commit_id=before.snapshot.commit_id,
+                commit_id=after.snapshot.commit_id,
+                way_out=way_out(Boundary(identity, before, after)),
+            )
         points = [None if side is None else pinned(side[0]) for side in (was, now)]
         if points[0] != points[1]:
             pairs.append(TablePair(kind, ref, type_, *points))
     return tuple(sorted(pairs, key=lambda pair: pair.order))
 
 
-def _properties(type_: EntityType) -> dict[int, object]:
+def properties_of(type_: EntityType) -> dict[int, object]:
+    """Return what makes rows of a type comparable: its properties, whatever they are called (J2)."""
     return {item.id: item.type for item in type_.properties.values()}
 
 

@@ -18,6 +18,7 @@ from omnigraph.changes.pairs import TablePair
 from omnigraph.changes.position import Position
 from omnigraph.changes.row_equality import rows_equal
 from omnigraph.core.arrays import RowIds
+from omnigraph.core.clock import look_at_deadline
 from omnigraph.storage.tables.pinned import PinnedTable
 from omnigraph.storage.tables.table import TableStore
 
@@ -75,6 +76,7 @@ def count_changes(store: TableStore, pair: TablePair, wanted: ChangeFilter) -> d
 def _chunks(store: TableStore, pair: TablePair, listed: "_Listed", places: RowIds) -> Iterator[ChangedRows]:
     size = _FIRST_ROWS
     while len(places):
+        look_at_deadline()
         chunk = listed.at(places[:size])
         places = places[size:]
         before = _images(store, pair.before, chunk.rows_before)

@@ -16,9 +16,9 @@ from typing import Literal
 
 from omnigraph.changes.position import Position
 from omnigraph.core.errors import ChangeCursorRejected
+from omnigraph.core.limits import PAGE_TOKEN_BYTES_MAX
 from omnigraph.core.values import named, read_json
 
-TOKEN_BYTES_MAX = 4_096
 FORMAT = 1
 _DIGEST_BYTES = 32
 
@@ -128,7 +128,7 @@ def _seal(kind: TokenKind, scope: TokenScope, members: Members) -> str:
     document = {"format": FORMAT, "kind": kind, **asdict(scope), **members}
     data = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
     text = base64.urlsafe_b64encode(data + hashlib.sha256(data).digest()).rstrip(b"=").decode()
-    assert len(text) <= TOKEN_BYTES_MAX, "names and prefixes are bounded"
+    assert len(text) <= PAGE_TOKEN_BYTES_MAX, "names and prefixes are bounded"
     return text
 
 
@@ -157,8 +157,8 @@ def _open(text: str, kind: TokenKind, scope: TokenScope) -> dict[str, object]:
 def _decode(text: object) -> dict[str, object]:
     if not isinstance(text, str):
         raise ChangeCursorRejected(f"it is {named(text)}, not a text")
-    if len(text) > TOKEN_BYTES_MAX:
-        raise ChangeCursorRejected(f"it has more than {TOKEN_BYTES_MAX} bytes")
+    if len(text) > PAGE_TOKEN_BYTES_MAX:
+        raise ChangeCursorRejected(f"it has more than {PAGE_TOKEN_BYTES_MAX} bytes")
     try:
         sealed = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except (binascii.Error, ValueError):

@@ -46,6 +46,8 @@ additional object that an HTTP body carries.
         QueryTimeout                a query that took longer than allowed
         QueryMemoryExceeded         a query that needs more memory than allowed
         CartesianProductRefused     a match of unconnected parts with too many combinations
+      BlobRangeError                416: bytes that a value does not have (core/blob_errors.py)
+      ExternalBlobError             424: bytes behind a reference (core/blob_errors.py)
       RateLimited                   too_many_requests, 429: enough of this actor (core/access_errors.py)
       RecoveryRequired              503: an unfinished write must be recovered first
       StorageError                  the store failed; `kind` says how
@@ -245,12 +247,19 @@ class PolicyDenied(OmnigraphError):
     status = 403
 
     def __init__(
-        self, *, action: str, actor: str | None, branch: str | None, reason: str | None = None
+        self,
+        *,
+        action: str,
+        actor: str | None,
+        branch: str | None = None,
+        target_branch: str | None = None,
+        reason: str | None = None,
     ) -> None:
-        """Take who wanted to do what where, and why not if no rule of a policy said so."""
+        """Take who wanted to do what where, and why not, in words of its own if there are any."""
         denial = f"policy denied action '{action}' on branch '{branch}' for actor '{actor}'"
         super().__init__(denial if reason is None else reason)
-        self.action, self.actor, self.branch = action, actor, branch
+        self.action, self.actor = action, actor
+        self.branch, self.target_branch = branch, target_branch
 
 
 class ConflictError(OmnigraphError):
@@ -423,14 +432,15 @@ class SchemaApplyInProgress(ConflictError):
 class BranchesBlockSchemaApply(ConflictError):
     """A schema change that was to be alone in its graph met branches; nothing changed."""
 
-    def __init__(self, branches: Sequence[str]) -> None:
-        """Take the names of the branches."""
-        names = ", ".join(branches)
+    def __init__(self, branches: Sequence[str], hidden: int = 0) -> None:
+        """Take the names of the branches, and how many there are that the caller may not know of."""
+        unnamed = [f"{hidden} that you may not read"] if hidden else []
+        names = ", ".join([*branches, *unnamed])
         super().__init__(
             f"schema apply needs a graph with only main; found: {names}. Merge or delete them, or do without"
             " --exclusive: branches keep the schema they have until they are upgraded or merged"
         )
-        self.branches = tuple(branches)
+        self.branches, self.hidden = tuple(branches), hidden
 
 
 class SchemaContractConflict(ConflictError):
@@ -458,8 +468,8 @@ class PendingRecovery(ConflictError):
         """Take what was asked for, and the unfinished writes."""
         unfinished = ", ".join(operation_ids)
         super().__init__(
-            f"{operation} needs a graph without pending recovery; reopen it read-write first"
-            f" (unfinished: {unfinished})"
+            f"{operation} needs a graph without pending recovery; reopen it read-write first,"
+            f" as any command that writes does (unfinished: {unfinished})"
         )
         self.operation, self.operation_ids = operation, tuple(operation_ids)
 
@@ -487,6 +497,7 @@ class CommitHasNoParent(ConflictError):
     detail = "change_diff_refusal"
     reason: ClassVar[str] = "parentless_commit"
     type_name: str | None = None
+    before_commit_id: str | None = None
 
     def __init__(self, commit_id: str) -> None:
         """Take the commit."""
@@ -501,10 +512,14 @@ class ChangeSchemaBoundary(ConflictError):
     reason: ClassVar[str] = "schema_boundary"
     cursor: str | None = None  # of a feed that ends here: before the commit
 
-    def __init__(self, *, type_name: str, commit_id: str) -> None:
-        """Take the type, and the later of the two commits."""
-        super().__init__(f"the schema of '{type_name}' changed up to commit '{commit_id}': take a baseline")
+    def __init__(self, *, type_name: str, before_commit_id: str, commit_id: str, way_out: str) -> None:
+        """Take the type, the commits on both sides, and what can be done where they were compared."""
+        super().__init__(
+            f"the schema of '{type_name}' differs between commits '{before_commit_id}' and '{commit_id}': "
+            f"{way_out}"
+        )
         self.type_name, self.graph_commit_id = type_name, commit_id
+        self.before_commit_id: str | None = before_commit_id  # None from a server that does not tell it
 
 
 class PreconditionFailed(OmnigraphError):

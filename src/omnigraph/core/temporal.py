@@ -73,6 +73,15 @@ def millis_of(value: date) -> int:
     return _since_epoch(value) // timedelta(milliseconds=1)
 
 
+def moment_of_micros(micros: int) -> datetime:
+    """Return the moment that many microseconds after the epoch, in UTC; years beyond 1 to 9999 are these."""
+    try:
+        return _EPOCH + timedelta(microseconds=micros)
+    except OverflowError:  # of a damaged file: what shows it must not fail
+        millis = _MIN_MS if micros < 0 else _MAX_MS
+        return _EPOCH + timedelta(milliseconds=millis)
+
+
 def _since_epoch(value: datetime) -> timedelta:
     return (value if value.tzinfo else value.replace(tzinfo=UTC)) - _EPOCH
 

@@ -6,7 +6,17 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NoReturn
 
-from omnigraph.core.limits import I32_MAX, I32_MIN, I64_MAX, I64_MIN, U32_MAX, U64_MAX
+from omnigraph.core.limits import (
+    I32_MAX,
+    I32_MIN,
+    I64_MAX,
+    I64_MIN,
+    JSON_DIGITS_MAX,
+    U32_MAX,
+    U64_MAX,
+)
+
+TOO_MANY_DIGITS = f"a number has more than {JSON_DIGITS_MAX} digits"
 
 
 class Scalar(StrEnum):
@@ -92,6 +102,9 @@ class ValueType:
         return f"{text}?" if self.nullable else text
 
 
+HALF_A_PAIR = "the text is not valid Unicode: it has half of a surrogate pair"
+
+
 def is_text(value: str) -> bool:
     """Return whether a text can be stored or sent: a Python string may contain half of a surrogate pair."""
     try:
@@ -153,9 +166,25 @@ def read_json(
         ValueError: it is not JSON, is nested too deeply, or has a number with too many digits.
     """
     try:
-        return json.loads(text, object_pairs_hook=members, parse_constant=constant)
+        return json.loads(text, object_pairs_hook=members, parse_constant=constant, parse_int=whole_number)
     except RecursionError:
         raise ValueError("nested too deeply") from None
+
+
+def whole_number(text: str) -> int:
+    """Return what digits stand for.
+
+    Raises:
+        ValueError: there are too many of them; Python would refuse them with advice to its programmers.
+    """
+    if len(text) > JSON_DIGITS_MAX:
+        raise ValueError(TOO_MANY_DIGITS)
+    return int(text)
+
+
+def value_failure(error: Exception) -> str:
+    """Return what is wrong with a value that a parser of somebody else's refused."""
+    return TOO_MANY_DIGITS if "set_int_max_str_digits" in str(error) else str(error)
 
 
 def read_strict_json(text: str | bytes) -> Any:  # noqa: ANN401 - whatever the text says
@@ -194,4 +223,6 @@ def _distinct(members: list[tuple[str, object]]) -> dict[str, object]:
 
 
 # Made once: a request is shorter than what making a decoder takes.
-_STRICT = json.JSONDecoder(object_pairs_hook=_distinct, parse_constant=_refuse_constant)
+_STRICT = json.JSONDecoder(
+    object_pairs_hook=_distinct, parse_constant=_refuse_constant, parse_int=whole_number
+)

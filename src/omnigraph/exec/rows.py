@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from omnigraph.core.arrays import Ints, Mask, SlotArray
+from omnigraph.core.cancellation import check_cancelled
 from omnigraph.core.errors import CartesianProductRefused, QueryMemoryExceeded, QueryTimeout
 
 NO_SLOTS: SlotArray = np.empty(0, np.int32)
@@ -105,6 +106,7 @@ class Budget:
         Raises:
             QueryTimeout: the query has taken longer than it may.
         """
+        check_cancelled()
         if self._deadline is None:
             return
         now = monotonic()

@@ -15,7 +15,7 @@ AnnotationValue = str | int | float | bool
 DefaultValue = AnnotationValue | tuple[AnnotationValue, ...]
 
 COLUMN_ANNOTATIONS = ("key", "unique", "index")  # the same as a one-column constraint in the body
-TYPED_ANNOTATIONS = frozenset({*COLUMN_ANNOTATIONS, "default", "embed", "rename_from"})
+TYPED_ANNOTATIONS = frozenset({*COLUMN_ANNOTATIONS, "default", "embed", "external", "rename_from"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class LiteralArgument:
 
 @dataclass(frozen=True, slots=True)
 class ListArgument:
-    """A list of literals, which only `@default` takes."""
+    """A list of literals, which only `@default` and `@external` take."""
 
     items: tuple[LiteralArgument, ...]
     span: Span = span_field()
@@ -196,7 +196,7 @@ class Embed:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Note:
-    """An annotation as data: one that the catalog only carries along, or a default.
+    """An annotation as data: one that the catalog only carries along, a default, or the bases of references.
 
     Notes compare by their JSON, in which 1, 1.0 and true are three things.
     """
@@ -255,6 +255,17 @@ def default_of(item: PropertyDeclaration) -> Note | None:
     """
     annotation = find(item.annotations, "default")
     return None if annotation is None or annotation.argument is None else _note(annotation)
+
+
+def external_of(item: PropertyDeclaration) -> tuple[str, ...]:
+    """Return the bases that references of a property lie below, in order; none of one that holds bytes.
+
+    An interface that no node implements may hold an annotation without a base, which has no effect.
+    """
+    annotation = find(item.annotations, "external")
+    if annotation is None or not isinstance(annotation.argument, ListArgument):
+        return ()
+    return tuple(sorted({str(base.value) for base in annotation.argument.items}))
 
 
 def rename_hint(annotations: tuple[Annotation, ...]) -> str | None:

@@ -272,6 +272,10 @@ class _SchemaParser(TokenCursor):
             value = self.default_argument()
             self.expect(")", help=_QUOTES)
             return Annotation(name.text, value, (), self.since(start))
+        if name.text == "external":
+            bases = self.external_argument()
+            self.expect(")", help="further bases follow a comma, each in quotes")
+            return Annotation(name.text, bases, (), self.since(start))
         argument = self.annotation_argument()
         keywords: list[tuple[str, AnnotationValue]] = []
         while self.accept(","):
@@ -293,6 +297,13 @@ class _SchemaParser(TokenCursor):
                 items.append(self.signed_literal())
         self.expect("]")
         return ListArgument(tuple(items), self.since(start))
+
+    def external_argument(self) -> ListArgument:
+        start = self.token
+        bases = [LiteralArgument(*self.string("a base of references in quotes"))]
+        while self.accept(","):
+            bases.append(LiteralArgument(*self.string("a base of references in quotes")))
+        return ListArgument(tuple(bases), self.since(start))
 
     def signed_literal(self) -> LiteralArgument:
         start = self.token

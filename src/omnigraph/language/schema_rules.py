@@ -1,6 +1,6 @@
 """The checks of a schema that need only its source.
 
-Each rule yields diagnostics; they are reported together, in the order of the text. The labels S03 to S42 are
+Each rule yields diagnostics; they are reported together, in the order of the text. The labels S03 to S44 are
 those of the languages specification, 1.11.
 """
 
@@ -32,12 +32,13 @@ from omnigraph.language.schema_ast import (
     owned_properties,
 )
 from omnigraph.language.schema_default import check_default
+from omnigraph.language.schema_external import check_external
 
 _STORAGE_COLUMNS = frozenset(
     {"_rowid", "_rowaddr", "_rowoffset", "_row_created_at_version", "_row_last_updated_at_version"}
 )
-_ONCE = frozenset({*COLUMN_ANNOTATIONS, "default", "embed", "description", "instruction", "rename_from"})
-_PROPERTY_ONLY = frozenset({*COLUMN_ANNOTATIONS, "default", "embed"})
+_PROPERTY_ONLY = frozenset({*COLUMN_ANNOTATIONS, "default", "embed", "external"})
+_ONCE = frozenset({*_PROPERTY_ONLY, "description", "instruction", "rename_from"})
 ENDPOINT_COLUMNS = frozenset({"src", "dst"})
 _NODE_ONLY = frozenset({"key", "range", "check"})
 _TWO_ARGUMENTS = 2
@@ -119,6 +120,8 @@ def _edge(edge: Edge) -> Iterator[Diagnostic]:
                 yield from _column(annotation, item)
             elif annotation.name == "default":
                 yield from check_default(annotation, item, ())
+            elif annotation.name == "external":
+                yield from check_external(annotation, item)
     for constraint in edge.constraints:
         yield from check_constraint(constraint, types, owner=edge.name.text, is_edge=True)
 
@@ -177,6 +180,8 @@ def _property(
             yield from _embed(annotation, item, owned)
         elif annotation.name == "default":
             yield from check_default(annotation, item, constraints)
+        elif annotation.name == "external":
+            yield from check_external(annotation, item)
 
 
 def _annotations(item: PropertyDeclaration) -> Iterator[Diagnostic]:

@@ -73,6 +73,11 @@ class TableDelta:
         """Whether the target's content stays the same."""
         return not len(self.inserted) and not len(self.changed) and not len(self.deleted)
 
+    @property
+    def rows(self) -> int:
+        """How many rows the merge writes."""
+        return len(self.inserted) + len(self.changed)
+
     def written_chunks(self) -> Iterator[pa.Table]:
         """Yield every row that the merge writes."""
         yield from self.inserted.chunks()

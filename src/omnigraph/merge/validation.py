@@ -2,18 +2,24 @@
 
 L1  The one validator decides; here each of its violations becomes a conflict.
 L2  A row in conflict is not part of the delta: it stays as the target has it while the rest is checked.
+L3  A reference to bytes elsewhere lies below a base of the schema that the target gets, or is what the target
+    has there already: a base that was removed does not come back with a branch.
 """
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
 from omnigraph.catalog.arrow_schema import arrow_schema
-from omnigraph.catalog.model import Catalog
+from omnigraph.catalog.model import Catalog, EdgeType, NodeType, Property
+from omnigraph.core.arrays import Positions
 from omnigraph.core.merge_conflict import MergeConflict, MergeConflictKind
 from omnigraph.merge.three_way import TableDelta
-from omnigraph.validate.columns import Column
+from omnigraph.validate.columns import Column, charge, make_rows
+from omnigraph.validate.references import external_properties, outside
 from omnigraph.validate.set_checks import ChunkedChange, validate_chunks
 from omnigraph.validate.sets import CommittedView
 from omnigraph.validate.violations import Violation, ViolationKind, ViolationLog
@@ -117,16 +123,62 @@ def broken_rules(
     deltas: Iterable[TableDelta], catalog: Catalog, view: CommittedView
 ) -> tuple[MergeConflict, ...]:
     """Return what the merged delta breaks in the target, as conflicts in no order (L1, L2)."""
+    log = ViolationLog(limit=sys.maxsize)
     changes = {
         delta.table_key: ChunkedChange(
-            catalog.type_of(delta.table_key), delta.written_chunks(), delta.deleted
+            catalog.type_of(delta.table_key),
+            _with_known_references(delta.written_chunks(), catalog.type_of(delta.table_key), view, log),
+            delta.deleted,
         )
         for delta in deltas
         if not delta.is_empty
     }
-    log = ViolationLog(limit=sys.maxsize)
     validate_chunks(changes, catalog, view, log)
     return tuple(_conflict(violation) for violation in log.first_violations())
+
+
+def _with_known_references(
+    chunks: Iterable[pa.Table], type_: NodeType | EdgeType, view: CommittedView, log: ViolationLog
+) -> Iterator[pa.Table]:
+    """Yield the chunks, reporting references that the target's schema does not allow (L3)."""
+    for chunk in chunks:
+        for place, item in external_properties(type_):
+            faults = outside(chunk.column(item.name), item)
+            if faults:
+                columns = {name: chunk.column(name) for name in chunk.column_names}
+                nowhere = np.zeros(chunk.num_rows, dtype=np.int64)
+                charge(
+                    make_rows(type_, columns, lines=nowhere),
+                    _new_references(chunk, type_, item, list(faults), view),
+                    log,
+                    kind=ViolationKind.TYPE,
+                    message=_Faults(f"{type_.name}.{item.name}", faults),
+                    constraint=place,
+                )
+        yield chunk
+
+
+@dataclass(frozen=True, slots=True)
+class _Faults:
+    """The messages of a column, by row."""
+
+    where: str
+    faults: Mapping[int, str]
+
+    def __call__(self, row: int) -> str:
+        return f"{self.where}: {self.faults[row]}"
+
+
+def _new_references(
+    chunk: pa.Table, type_: NodeType | EdgeType, item: Property, rows: list[int], view: CommittedView
+) -> Positions:
+    """Return those of some rows whose reference is not the one that the target has there."""
+    some = chunk.select(["id", item.name]).take(pa.array(rows, pa.int64()))
+    held = view.rows_by_values(type_.table_key, "id", some["id"], ["id", item.name])
+    known = set(zip(held["id"].to_pylist(), held[item.name].to_pylist(), strict=True))
+    given = zip(some["id"].to_pylist(), some[item.name].to_pylist(), strict=True)
+    new = [row for row, reference in zip(rows, given, strict=True) if reference not in known]
+    return np.array(new, dtype=np.int64)
 
 
 def _conflict(violation: Violation) -> MergeConflict:

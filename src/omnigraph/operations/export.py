@@ -16,7 +16,7 @@ import pyarrow as pa
 from omnigraph.bulk.export.export import ExportTask, run_export
 from omnigraph.bulk.export.files import ExportFormat, write_rows
 from omnigraph.bulk.export.sort import sorted_by_id
-from omnigraph.bulk.export.values import json_lines, json_records
+from omnigraph.bulk.export.values import json_lines, python_records
 from omnigraph.bulk.files import (
     is_object,
     objects_below,
@@ -24,16 +24,18 @@ from omnigraph.bulk.files import (
     require_outside_graphs,
     whole_file,
 )
-from omnigraph.catalog.arrow_schema import arrow_schema, with_moments
-from omnigraph.catalog.bind_expression import hinting
+from omnigraph.catalog.arrow_schema import arrow_schema, shown_rows
 from omnigraph.catalog.model import Catalog, EdgeType, NodeType
 from omnigraph.core.errors import BadRequest
 from omnigraph.core.limits import MAX_FRAGMENT_ROWS
+from omnigraph.core.nearest import hinting
 from omnigraph.core.runs import runs
 from omnigraph.history.state import Snapshot
 from omnigraph.operations.context import OpenGraph
 from omnigraph.operations.engine import start_spark
+from omnigraph.operations.progress import Advance, TableProgressCallback, Tables, unmoved, unseen
 from omnigraph.operations.reclaimed import reading_of
+from omnigraph.policy.request import Action
 from omnigraph.storage.tables.pinned import pieces
 
 AHEAD_BYTES = 8 * 1024 * 1024  # of the table in memory that are not being sorted
@@ -51,31 +53,49 @@ class ExportedFile:
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class Export:
-    """What to export: some types at one snapshot (H1). Iterating gives the records as dicts (H2)."""
+    """What to export: some types at one snapshot (H1). Iterating gives the records as dicts (H2).
+
+    Each time that is done, `progress` is told of every table; rows are read first and given then, so
+    that each counts half for being read.
+    """
 
     graph: OpenGraph
     snapshot: Snapshot
     types: tuple[NodeType | EdgeType, ...]
+    progress: TableProgressCallback = unseen
 
     def __iter__(self) -> Iterator[dict[str, object]]:
-        """Yield the records in the form a load takes, with JSON values."""
-        for type_ in self.types:
-            for batch in self.batches(type_):
-                yield from json_records(batch, type_)
+        """Yield the records in the form a load takes: JSON values, but for `date` and aware `datetime`."""
+        for type_, batches in self._tables():
+            for batch in batches:
+                yield from python_records(batch, type_)
 
     def batches(self, type_: NodeType | EdgeType) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one type by id, with times as timestamps; memory does not grow with the table."""
+        return self._rows(type_, unmoved)
+
+    def _rows(self, type_: NodeType | EdgeType, advance: Advance) -> Iterator[pa.RecordBatch]:
         self.graph.require_open()
-        parts, schema = self.graph.parts, arrow_schema(type_)
+        parts, schema, halves = self.graph.parts, arrow_schema(type_), _Halves(advance)
         with reading_of(self.graph, self.snapshot):
             handle = parts.open(self.snapshot.entry(type_.table_key))
             rows = parts.store.scan_batches(handle, columns=schema.names, ahead_bytes=AHEAD_BYTES)
-            yield from map(with_moments, sorted_by_id(rows, schema))
+            for batch in sorted_by_id(halves.counted(rows), schema):
+                yield shown_rows(batch, type_)
+                halves.count(batch)
+
+    def _tables(self) -> Iterator[tuple[NodeType | EdgeType, Iterator[pa.RecordBatch]]]:
+        """Yield each type with its rows; it is done when the next one is asked for."""
+        rows = {type_.table_key: self.snapshot.entry(type_.table_key).row_count for type_ in self.types}
+        tables = Tables("export", rows, self.progress)
+        for type_ in self.types:
+            with tables.at(type_.table_key) as advance:
+                yield type_, self._rows(type_, advance)
 
     def lines(self) -> Iterator[bytes]:
         """Yield NDJSON, some records at a time."""
-        for type_ in self.types:
-            for batch in self.batches(type_):
+        for type_, batches in self._tables():
+            for batch in batches:
                 yield json_lines(batch, type_)
 
     def to_file(self, path: str | Path) -> None:
@@ -84,7 +104,7 @@ class Export:
         Raises:
             BadRequest: it cannot be written.
         """
-        with whole_file(str(path)) as file:
+        with whole_file(path) as file:
             file.writelines(self.lines())
 
     def to_folder(self, folder: str | Path, format_: ExportFormat) -> tuple[ExportedFile, ...]:
@@ -95,10 +115,10 @@ class Export:
         """
         place = _empty_folder(folder, self.types)
         written = []
-        for type_ in self.types:
+        for type_, batches in self._tables():
             path = f"{place}/{type_.name}{format_.suffix}"
             with whole_file(path) as file:
-                rows = write_rows(self.batches(type_), type_, format_, file)
+                rows = write_rows(batches, type_, format_, file)
             written.append(ExportedFile(type_.table_key, path, rows))
         return tuple(written)
 
@@ -133,12 +153,30 @@ class Export:
             yield ExportTask(pinned, type_, tuple(piece.number for piece in share), format_, path)
 
 
+@dataclass(slots=True)
+class _Halves:
+    """Counts rows that are met twice, and tells how many whole ones that makes."""
+
+    advance: Advance
+    halves: int = 0
+
+    def count(self, batch: pa.RecordBatch) -> None:
+        before, self.halves = self.halves, self.halves + batch.num_rows
+        self.advance(self.halves // 2 - before // 2)
+
+    def counted(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield batch
+            self.count(batch)
+
+
 def export(
     graph: OpenGraph,
     *,
     branch: str | None = None,
     types: Sequence[str] | None = None,
     actor: str | None = None,
+    progress: TableProgressCallback = unseen,
 ) -> Export:
     """Pin the newest view of a branch and say what to export from it; no types means all of them.
 
@@ -147,19 +185,24 @@ def export(
         BranchNotFound: there is no such branch.
         PolicyDenied: the actor may not export.
     """
-    branch = graph.enter(actor, "export", branch)
+    branch = graph.enter(actor, Action.EXPORT, branch)
     snapshot = graph.newest(branch).snapshot()
-    return pinned_export(graph, snapshot, _types(graph.catalog_of(snapshot), types))
+    return pinned_export(graph, snapshot, chosen_types(graph.catalog_of(snapshot), types), progress)
 
 
-def pinned_export(graph: OpenGraph, snapshot: Snapshot, types: tuple[NodeType | EdgeType, ...]) -> Export:
+def pinned_export(
+    graph: OpenGraph,
+    snapshot: Snapshot,
+    types: tuple[NodeType | EdgeType, ...],
+    progress: TableProgressCallback = unseen,
+) -> Export:
     """Return an export of a snapshot, which cleanup keeps readable while anybody holds the export."""
-    made = Export(graph, snapshot, types)
+    made = Export(graph, snapshot, types, progress)
     graph.parts.readers.keep(made, snapshot)
     return made
 
 
-def _types(catalog: Catalog, names: Iterable[str] | None) -> tuple[NodeType | EdgeType, ...]:
+def chosen_types(catalog: Catalog, names: Iterable[str] | None) -> tuple[NodeType | EdgeType, ...]:
     """Return the types of names or table keys, nodes first (H2)."""
     if names is None:
         return catalog.types

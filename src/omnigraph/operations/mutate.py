@@ -10,6 +10,7 @@ from omnigraph.operations.group import WriteGroup
 from omnigraph.operations.member import MutationCall, MutationResult
 from omnigraph.operations.retry import RetryTime
 from omnigraph.operations.settings import write_retry_s
+from omnigraph.policy.request import Action
 
 __all__ = ["MutationResult", "mutate"]
 
@@ -38,7 +39,7 @@ def mutate(
         ConflictError: another writer was first; nothing of this mutation is visible.
         PreconditionFailed: the branch is not at `if_commit`.
     """
-    target = graph.enter(actor, "change", branch)
+    target = graph.enter(actor, Action.CHANGE, branch)
     graph.require_writable()
     check_message(message)
     retry_s = 0.0 if if_commit is not None else write_retry_s(retry)
@@ -53,7 +54,7 @@ def mutate(
         graph.parts.clock() // 1_000,
         graph.parts.new_id,
     )
-    claim = member.claim(target, graph.catalog_of(graph.last_seen(graph.require_branch(target))))
+    claim = member.claim(target, graph.catalog_of(graph.seen(target)))
     with graph.turns.turn(claim, member, may_be_carried=member.may_go_with_others) as ticket:
         if not ticket.is_served:
             graph.heal_if_due()

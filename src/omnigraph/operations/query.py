@@ -30,6 +30,7 @@ from omnigraph.core.clock import deadline
 from omnigraph.core.environment import number_setting, word_setting
 from omnigraph.core.errors import BadRequest
 from omnigraph.core.failpoint import hit
+from omnigraph.core.names import refuse_both
 from omnigraph.core.recent import Recent
 from omnigraph.core.span import Source
 from omnigraph.exec.context import QueryContext
@@ -38,15 +39,17 @@ from omnigraph.exec.rows import Budget
 from omnigraph.exec.run import execute
 from omnigraph.exec.settings import QuerySettings, TraversalMode
 from omnigraph.exec.view import GraphView, HopCosts
+from omnigraph.history.identity import MAIN
 from omnigraph.history.state import ManifestState, Snapshot
 from omnigraph.language import query_ast as ast
 from omnigraph.language.query_parser import parse_queries
 from omnigraph.operations.context import OpenGraph
-from omnigraph.operations.pin import SnapshotLike, resolve_snapshot
+from omnigraph.operations.pin import SnapshotLike, permitted_snapshot
 from omnigraph.operations.reclaimed import ReadRows, at_head, reading_of
 from omnigraph.plan.optimize import plan_read
 from omnigraph.plan.pattern import Pattern, pattern_of, tables_of
 from omnigraph.plan.physical import PhysicalPlan
+from omnigraph.policy.request import Action
 
 if TYPE_CHECKING:
     from omnigraph.embedding import Embedder, EmbeddingConfig
@@ -161,7 +164,7 @@ class Reading:
 
     def view(self, snapshot: Snapshot, catalog: Catalog) -> GraphView:
         """Return the view of a snapshot."""
-        key = (catalog.shape_hash, snapshot.head.graph_commit_id, snapshot.manifest_version)
+        key = (catalog.shape_hash, snapshot.commit_id, snapshot.manifest_version)
         view = self._views.get(key)
         if view is not None:
             return view
@@ -256,7 +259,7 @@ def query(
         BranchNotFound, CommitNotFound, VersionNotFound: there is nothing of that name to read.
         QueryTimeout, QueryMemoryExceeded, CartesianProductRefused: it needs more than it is allowed.
     """
-    named = _enter(graph, actor, branch, snapshot)
+    place = _enter(graph, actor, branch, snapshot)
     settings = graph.reading.settings
     budget = Budget(
         settings.memory_bytes if memory_bytes is None else memory_bytes,
@@ -276,10 +279,10 @@ def query(
                 view.begin()
                 plan = _physical(graph, source, name, prepared, view)
             table = execute(plan, QueryContext(view, parameters, budget, graph.reading.embed_query, exact))
-        commit_id = view.snapshot.head.graph_commit_id
-        return QueryAnswer(plan.name, table, _target(named, snapshot, commit_id), commit_id)
+        commit_id = view.snapshot.commit_id
+        return QueryAnswer(plan.name, table, place.target(commit_id), commit_id)
 
-    return _read(graph, named, snapshot, run, budget.check)
+    return _read(graph, place, run, budget.check)
 
 
 def explain(
@@ -302,7 +305,7 @@ def explain(
     """
     from omnigraph.plan.describe import describe
 
-    named = _enter(graph, actor, branch, snapshot)
+    place = _enter(graph, actor, branch, snapshot)
 
     def run(view: GraphView) -> "Explanation":
         prepared = _prepare(graph, source, name, view.catalog)
@@ -313,7 +316,7 @@ def explain(
         plan = _planned(prepared, view)  # not from the cache: its estimates must be current
         return describe(plan, _indexes_for(plan, view))
 
-    return _read(graph, named, snapshot, run)
+    return _read(graph, place, run)
 
 
 def _indexes_for(plan: PhysicalPlan, view: GraphView) -> "PlanIndexes":
@@ -332,36 +335,48 @@ def _indexes_for(plan: PhysicalPlan, view: GraphView) -> "PlanIndexes":
     return PlanIndexes(view.catalog, {use: IndexNote(s.coverage, s.reason) for use, s in found.items()})
 
 
-def _enter(graph: OpenGraph, actor: str | None, branch: str | None, snapshot: SnapshotLike | None) -> str:
-    if branch is not None and snapshot is not None:
-        raise BadRequest("a branch and a snapshot cannot be combined: a snapshot implies its branch")
-    return graph.enter(actor, "read", branch)
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where somebody reads: a branch now, which they may, or a snapshot, of which that shows."""
+
+    branch: str
+    snapshot: SnapshotLike | None
+    actor: str | None
+    may_read_all: bool = False
+
+    def target(self, commit_id: str) -> ReadTarget:
+        """Return the place as answers name it."""
+        return ReadTarget(self.branch, None) if self.snapshot is None else ReadTarget(None, commit_id)
+
+
+def _enter(graph: OpenGraph, actor: str | None, branch: str | None, snapshot: SnapshotLike | None) -> _Place:
+    refuse_both(branch, snapshot)
+    if snapshot is None:
+        return _Place(graph.enter(actor, Action.READ, branch), None, actor)
+    return _Place(MAIN, snapshot, actor, graph.enter_somewhere(actor, Action.READ))
 
 
 def _read(
     graph: OpenGraph,
-    branch: str,
-    snapshot: SnapshotLike | None,
+    place: _Place,
     run: Callable[[GraphView], ReadRows],
     check: Callable[[], None] = lambda: None,
 ) -> ReadRows:
     """Run a read on the view of a branch now, or on that of a snapshot."""
-    if snapshot is None:
+    if place.snapshot is None:
 
         def look() -> ManifestState:
             with deadline(check):
-                return graph.newest(branch)
+                return graph.newest(place.branch)
 
         return at_head(graph, look, lambda state: run(graph.reading.newest(state, graph.catalog_of(state))))
     with deadline(check):
-        found = resolve_snapshot(graph, branch, snapshot)
+        found = permitted_snapshot(
+            graph, place.actor, place.branch, place.snapshot, may_read_all=place.may_read_all
+        )
         view = graph.reading.view(found, graph.catalog_of(found))
     with reading_of(graph, found):
         return run(view)
-
-
-def _target(branch: str, snapshot: SnapshotLike | None, commit_id: str) -> ReadTarget:
-    return ReadTarget(branch, None) if snapshot is None else ReadTarget(None, commit_id)
 
 
 # Plans

@@ -8,8 +8,10 @@ G3  `$_` binds nothing: it asks whether there is something at that end, and make
     two of them asks whether there is an edge at all, which is expressed as two negations around it.
 """
 
+from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
+from heapq import heappop, heappush
 from itertools import count
 from typing import TypeVar
 
@@ -84,7 +86,8 @@ class PatternNegation:
 class Pattern:
     """One clause list: node variables with their types, and everything asked of them.
 
-    `nodes` and `edges` are the variables that the pattern introduces, `outer` the types of nodes around it.
+    `nodes` and `edges` are the variables that the pattern introduces, `outer` the types of the nodes around
+    it that it mentions. `is_inside` says that there is something around it.
     """
 
     nodes: Mapping[str, str]
@@ -93,6 +96,7 @@ class Pattern:
     traversals: tuple[PatternTraversal, ...]
     conditions: tuple[Condition, ...]
     negations: tuple[PatternNegation, ...]
+    is_inside: bool = False
 
     @property
     def only_reached(self) -> frozenset[str]:
@@ -100,7 +104,7 @@ class Pattern:
 
         Inside a negation every variable is only a question, and may be scanned.
         """
-        if self.outer:
+        if self.is_inside:
             return frozenset()
         loose = (item for item in self.traversals if item.edge_binding is None)
         return frozenset(item.right for item in loose if is_anonymous(item.right))
@@ -121,7 +125,7 @@ class Pattern:
 def pattern_of(read: BoundRead) -> Pattern:
     """Return what the match block of a checked read asks for."""
     names = (f"__{number}" for number in count(1))
-    return _Builder(read.clauses, {}, frozenset(), names).pattern()
+    return _Builder(read.clauses, {}, frozenset(), names, is_inside=False).pattern()
 
 
 def reach(reached: set[str], names: Iterable[str], leads: Mapping[str, Sequence[str]]) -> None:
@@ -143,14 +147,17 @@ class _Builder:
         outer: Mapping[str, str],
         visible: frozenset[str],
         names: Iterator[str],
+        *,
+        is_inside: bool,
     ) -> None:
         self.clauses = clauses
+        self.is_inside = is_inside
         self.outer = outer
         self.known = set(visible)
         self.names = names
         self.nodes: dict[str, str] = {}
         self.edges: dict[str, str] = {}
-        self.waiting = [clause for clause in clauses if isinstance(clause, BoundTraversal)]
+        self.traversals_given = [clause for clause in clauses if isinstance(clause, BoundTraversal)]
         self.traversals: list[PatternTraversal] = []
         self.matches: dict[str, list[Condition]] = {}  # of bindings, until their variable is known
         self.conditions: list[Condition] = []
@@ -163,8 +170,7 @@ class _Builder:
     def pattern(self) -> Pattern:
         for name, type_name in self.roots():
             self.node(name, type_name)
-        while self.waiting:
-            self.traverse_known()
+        self.traverse_known()
         for matches in self.matches.values():  # those of variables from outside
             self.conditions.extend(matches)
         for clause in self.clauses:
@@ -185,6 +191,7 @@ class _Builder:
             tuple(self.traversals),
             tuple(self.conditions),
             (*self.negations, *self.questions),
+            self.is_inside,
         )
 
     # Where searches start
@@ -195,7 +202,7 @@ class _Builder:
         It is the one bound first; without a binding, the left end of the first traversal.
         """
         leads: dict[str, list[str]] = {}
-        for traversal in self.waiting:
+        for traversal in self.traversals_given:
             if traversal.left is not None and traversal.right is not None:
                 leads.setdefault(traversal.left, []).append(traversal.right)
                 leads.setdefault(traversal.right, []).append(traversal.left)
@@ -221,16 +228,31 @@ class _Builder:
         return [(name, type_name) for _, name, type_name in sorted(roots)]
 
     def traverse_known(self) -> None:
-        """Take the traversals that have a known end, in source order; each makes its other end known."""
-        waiting, self.waiting = self.waiting, []
-        for clause in waiting:
-            look_at_deadline()
-            ends = {clause.left, clause.right} - {None}
-            if ends and ends.isdisjoint(self.known):
-                self.waiting.append(clause)
+        """Take the traversals that have a known end, in source order; each makes its other end known.
+
+        This goes round until all are taken: one whose end becomes known after its turn waits for the next
+        round. Each is looked at when one of its ends becomes known, not in every round.
+        """
+        ends = [{clause.left, clause.right} - {None} for clause in self.traversals_given]
+        touching: dict[str | None, list[int]] = {}
+        turns: list[tuple[int, int]] = []
+        for position, named in enumerate(ends):
+            if not named or not named.isdisjoint(self.known):
+                turns.append((0, position))
             else:
-                self.traverse(clause)
-        assert len(self.waiting) < len(waiting), "every group of connected variables has a known one"
+                for name in named:
+                    touching.setdefault(name, []).append(position)
+        seen = {position for _, position in turns}
+        while turns:
+            look_at_deadline()
+            turn, position = heappop(turns)
+            self.traverse(self.traversals_given[position])
+            for name in ends[position]:
+                for other in touching.pop(name, ()):
+                    if other not in seen:
+                        seen.add(other)
+                        heappush(turns, (turn + (other < position), other))
+        assert len(seen) == len(ends), "every group of connected variables has a known one"
 
     def traverse(self, clause: BoundTraversal) -> None:
         left, left_type = clause.left, clause.left_type
@@ -239,7 +261,7 @@ class _Builder:
         if left not in self.known and right in self.known:
             left, left_type, right, right_type = right, right_type, left, left_type
             direction = direction.reversed
-        is_unnamed = left is None and right is None and not self.outer
+        is_unnamed = left is None and right is None and not self.is_inside
         if is_unnamed and direction is Direction.BOTH and clause.edge_variable is not None:
             direction = Direction.OUT  # each edge once, though it could be followed both ways
         traversal = PatternTraversal(
@@ -280,11 +302,27 @@ class _Builder:
         return PatternNegation((), there_is_none)
 
     def negation(self, clause: BoundNegation) -> PatternNegation:
-        hidden = sorted(self.known - clause.visible)
+        inside = frozenset(named_in(clause.clauses))
+        hidden = sorted((inside & self.known) - clause.visible)
         clauses = renamed(clause.clauses, {name: next(self.names) for name in hidden})
-        nodes = {**self.outer, **self.nodes}
-        pattern = _Builder(clauses, nodes, clause.visible, self.names).pattern()
+        around = ChainMap(self.nodes, dict(self.outer))
+        nodes = {name: around[name] for name in sorted(clause.visible) if name in around}
+        pattern = _Builder(clauses, nodes, clause.visible, self.names, is_inside=True).pattern()
         return PatternNegation(tuple(sorted(pattern.mentioned & self.known)), pattern)
+
+
+def named_in(part: object) -> Iterator[str]:
+    """Yield the variables that bound clauses name, with those of nested blocks."""
+    if isinstance(part, tuple):
+        for item in part:
+            yield from named_in(item)
+    elif is_dataclass(part) and not isinstance(part, type):
+        for field in fields(part):
+            value = getattr(part, field.name)
+            if isinstance(value, str) and field.name in _NAMES:
+                yield value
+            else:
+                yield from named_in(value)
 
 
 def renamed(clause: BoundPart, names: Mapping[str, str]) -> BoundPart:

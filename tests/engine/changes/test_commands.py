@@ -106,7 +106,12 @@ def test_the_changes_of_a_commit_have_before_and_after(tmp_path: Path, graph: Gr
     refused = invoke("commit", "changes", "g", genesis, "--json", cwd=tmp_path)
     assert refused.code == 1
     detail = json.loads(refused.stdout)["change_diff_refusal"]
-    assert detail == {"reason": "parentless_commit", "graph_commit_id": genesis, "type_name": None}
+    assert detail == {
+        "reason": "parentless_commit",
+        "graph_commit_id": genesis,
+        "before_commit_id": None,
+        "type_name": None,
+    }
 
 
 def test_pages_of_a_commit_are_printed_until_the_last_unless_a_token_is_given(

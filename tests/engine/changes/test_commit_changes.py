@@ -1,6 +1,7 @@
 """What one commit changed, whole and page by page."""
 
 from collections.abc import Iterator
+from datetime import UTC, date, datetime
 from itertools import pairwise
 from pathlib import Path
 
@@ -107,7 +108,8 @@ node All {
 
     full, empty = graph.commit_changes(graph.commits(limit=1)[0].graph_commit_id)
 
-    assert properties(full.after) == given | {"place": [1.5, -2.0]}
+    times = {"day": date(2026, 1, 31), "at": datetime(2026, 1, 31, 12, 34, 56, 789_000, tzinfo=UTC)}
+    assert properties(full.after) == given | times | {"place": [1.5, -2.0]}
     assert properties(empty.after) == dict.fromkeys(given) | {"name": "y"}
 
 

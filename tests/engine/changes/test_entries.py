@@ -5,19 +5,38 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.core.errors import HandleForked, PolicyDenied
+from omnigraph.core.errors import CommitNotFound, HandleForked, PolicyDenied
 from omnigraph.graph.graph import Graph
+from omnigraph.policy.request import AccessRequest, Action
+from tests.engine.counting import listings
 from tests.support.engine import counts
+from tests.support.gates import guard, note
 from tests.support.people_graph import people_graph
 from tests.support.seam import internals
 
-ENTRIES: dict[str, tuple[str, Callable[[Graph], object]]] = {
-    "diff": ("read", lambda graph: graph.diff("main", actor="ann")),
-    "commit_changes": ("read", lambda graph: graph.commit_changes("x", actor="ann")),
-    "commit_changes_page": ("read", lambda graph: graph.commit_changes_page("x", actor="ann")),
-    "changes": ("read", lambda graph: graph.changes(actor="ann")),
-    "poll_changes": ("read", lambda graph: graph.poll_changes(actor="ann")),
-    "baseline": ("export", lambda graph: graph.baseline(actor="ann")),
+TYPES = ["Nonsense"]  # which nobody learns who is denied
+ENTRIES: dict[str, tuple[AccessRequest, Callable[[Graph], object]]] = {
+    "diff": (AccessRequest("ann", Action.READ), lambda graph: graph.diff("main", types=TYPES, actor="ann")),
+    "commit_changes": (
+        AccessRequest("ann", Action.READ),
+        lambda graph: graph.commit_changes("x", types=TYPES, actor="ann"),
+    ),
+    "commit_changes_page": (
+        AccessRequest("ann", Action.READ),
+        lambda graph: graph.commit_changes_page("x", types=TYPES, actor="ann"),
+    ),
+    "changes": (
+        AccessRequest("ann", Action.READ, "main"),
+        lambda graph: graph.changes(types=TYPES, actor="ann"),
+    ),
+    "poll_changes": (
+        AccessRequest("ann", Action.READ, "main"),
+        lambda graph: graph.poll_changes(types=TYPES, actor="ann"),
+    ),
+    "baseline": (
+        AccessRequest("ann", Action.EXPORT, "main"),
+        lambda graph: graph.baseline(types=TYPES, actor="ann"),
+    ),
 }
 
 
@@ -29,20 +48,14 @@ def graph(tmp_path: Path) -> Graph:
 @pytest.mark.case("engine", 359)
 @pytest.mark.parametrize("entry", ENTRIES)
 def test_a_denied_call_reads_nothing(graph: Graph, entry: str) -> None:
-    action, call = ENTRIES[entry]
-    asked: list[tuple[str | None, str, str]] = []
-
-    def deny(actor: str | None, wanted: str, resource: str) -> None:
-        asked.append((actor, wanted, resource))
-        raise PolicyDenied(action=wanted, actor=actor, branch=resource)
-
-    internals(graph).authorize = deny
+    request, call = ENTRIES[entry]
+    gate = note(graph, is_open=False)
     before = counts(graph)
 
-    with pytest.raises(PolicyDenied):
+    with pytest.raises(PolicyDenied), listings() as listed:
         call(graph)
 
-    assert asked == [("ann", action, "main")]
+    assert (gate.asked, listed) == ([request], [])
     assert counts(graph) == before
 
 
@@ -50,15 +63,16 @@ def test_a_branch_and_a_commit_are_asked_for_by_the_branch_they_are_on(graph: Gr
     graph.create_branch("june")
     commit = graph.mutate('query q() { insert Person { name: "z" } }', branch="june").commit
     assert commit is not None
-    asked: list[str] = []
-    internals(graph).authorize = lambda _actor, _action, resource: asked.append(resource)
+    guard(graph, "read; branch_scope: unprotected")
+    with pytest.raises(PolicyDenied, match="branch 'main'"):
+        graph.diff("june", "main", actor="ann")
+    assert list(graph.commit_changes(commit.graph_commit_id, actor="ann"))
 
-    graph.diff("june", "main")
-    assert set(asked) == {"june", "main"}
-    asked.clear()
-
-    graph.commit_changes(commit.graph_commit_id)
-    assert asked[-1] == "june"
+    guard(graph, "read; branch_scope: protected")
+    with pytest.raises(PolicyDenied, match="branch 'june'"):
+        graph.diff("june", "main", actor="ann")
+    with pytest.raises(CommitNotFound):
+        graph.commit_changes(commit.graph_commit_id, actor="ann")
 
 
 @pytest.mark.parametrize("entry", ENTRIES)

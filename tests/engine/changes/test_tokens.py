@@ -11,7 +11,6 @@ import pytest
 from omnigraph.changes import tokens
 from omnigraph.changes.position import ID_BYTES_MAX, Position
 from omnigraph.changes.tokens import (
-    TOKEN_BYTES_MAX,
     CommitPage,
     Cursor,
     FeedPage,
@@ -24,6 +23,7 @@ from omnigraph.changes.tokens import (
     read_feed_page,
 )
 from omnigraph.core.errors import ChangeCursorRejected
+from omnigraph.core.limits import PAGE_TOKEN_BYTES_MAX
 
 SCOPE = TokenScope("domain", "genesis", "review/june", "incarnation", "filter")
 POSITION = Position("node", "type", "ada")
@@ -95,7 +95,7 @@ def test_every_damaged_character_is_found() -> None:
         ("not base64!", "not a cursor"),
         ("ü", "not a cursor"),
         ("A" * 40, "damaged"),
-        ("A" * (TOKEN_BYTES_MAX + 1), "more than 4096 bytes"),
+        ("A" * (PAGE_TOKEN_BYTES_MAX + 1), "more than 4096 bytes"),
     ],
 )
 def test_what_is_no_token_is_rejected(text: str, reason: str) -> None:
@@ -152,7 +152,7 @@ def test_the_longest_token_fits() -> None:
 
     text = feed_page_text(FeedPage(scope, "d" * 26, "c" * 26, True, position))
 
-    assert len(text) <= TOKEN_BYTES_MAX
+    assert len(text) <= PAGE_TOKEN_BYTES_MAX
     assert read_feed_page(text, scope).inside == position
 
 

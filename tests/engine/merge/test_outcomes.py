@@ -14,9 +14,11 @@ from omnigraph.graph.opening import open as open_graph
 from omnigraph.history.branches import mint_ref
 from omnigraph.history.commits import MAINTENANCE_ACTOR
 from omnigraph.operations.merge.merge import DeleteRefusal, MergeOutcome, MergeResult
+from omnigraph.policy.request import Action
 from tests.engine.merge.world import ages, node, put, remove, set_age
 from tests.support.books import fingerprint
 from tests.support.engine import together
+from tests.support.gates import NotingGate, install, note
 from tests.support.seam import internals
 
 FAST_FORWARD, MERGED = MergeOutcome.FAST_FORWARD, MergeOutcome.MERGED
@@ -171,6 +173,18 @@ def test_maintenance_on_either_side_is_invisible(world: Graph) -> None:
 
 
 @pytest.mark.case("engine", 352)
+def test_maintenance_before_a_branch_was_made_is_invisible(world: Graph) -> None:
+    set_age(world, None, "ann", 31)
+    world.ensure_indices()
+    assert world.commits()[0].actor_id == MAINTENANCE_ACTOR
+    world.create_branch("july")
+    set_age(world, "july", "bob", 41)
+
+    assert world.merge("july").outcome is FAST_FORWARD
+    assert world.merge("july").outcome is UP_TO_DATE
+
+
+@pytest.mark.case("engine", 352)
 def test_maintenance_of_the_target_during_the_merge_is_waited_out(world: Graph) -> None:
     set_age(world, "june", "ann", 31)
     set_age(world, None, "bob", 41)
@@ -226,12 +240,9 @@ def test_a_handle_for_reading_merges_nothing(world: Graph) -> None:
 @pytest.mark.case("engine", 359)
 @pytest.mark.parametrize("is_dry", [False, True], ids=["merge", "dry run"])
 def test_a_denied_merge_touches_nothing(world: Graph, is_dry: bool) -> None:
-    def deny(actor: str | None, action: str, resource: str) -> None:
-        raise PolicyDenied(action=action, actor=actor, branch=resource)
-
     set_age(world, "june", "ann", 31)
     before = fingerprint(Path(world.uri))
-    internals(world).authorize = deny
+    note(world, is_open=False)
 
     with (
         failpoint("recovery.sidecar_list", "raise"),
@@ -389,12 +400,8 @@ def test_a_source_that_somebody_is_publishing_on_stays(world: Graph) -> None:
 
 
 def test_whoever_may_merge_need_not_be_allowed_to_delete(world: Graph) -> None:
-    def authorize(actor: str | None, action: str, resource: str) -> None:
-        if action == "branch_delete":
-            raise PolicyDenied(action=action, actor=actor, branch=resource)
-
     set_age(world, "june", "ann", 31)
-    internals(world).authorize = authorize
+    install(world, NotingGate(lambda request: request.action is not Action.BRANCH_DELETE))
 
     result = world.merge("june", delete_branch=True, actor="mira")
 

@@ -261,7 +261,7 @@ def test_a_negation_goes_before_what_grows_the_rows_and_behind_what_shrinks_them
     assert operators("$b: Book not { $_ wrote $b } $b cites $c $b storedOn $s $s.slot = 3")[1:4] == [
         "expand $s <-[StoredOn]- $b: Book",
         "anti-join on $b",
-        "  expand $b <-[Wrote]- $__3: Author, if any",
+        "  expand $b <-[Wrote]- $__1: Author, if any",
     ]
 
 

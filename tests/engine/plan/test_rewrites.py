@@ -4,7 +4,7 @@ import pytest
 
 from omnigraph.catalog.bound import Comparison, Direction, LiteralValue, Operator, PropertyValue
 from omnigraph.core.values import Scalar, ValueType
-from omnigraph.plan.choose import join_key, place, scaled
+from omnigraph.plan.choose import scaled
 from omnigraph.plan.estimate import (
     EQUAL_SHARE,
     INDEXED_EQUAL_SHARE,
@@ -15,6 +15,7 @@ from omnigraph.plan.estimate import (
 from omnigraph.plan.optimize import keep_of_leaves, needed_by_result
 from omnigraph.plan.pattern import PatternTraversal, tables_of, variables_of
 from omnigraph.plan.physical import FilterRows, JoinKey, Keep, Scan
+from omnigraph.plan.problem import join_key, place
 from tests.engine.plan.planning import Counts
 from tests.support.library import catalog
 from tests.support.queries import bind_read, pattern, read

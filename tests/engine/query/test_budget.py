@@ -70,6 +70,22 @@ def test_a_search_through_the_whole_graph_ends_in_time(ring: Graph, monkeypatch:
     assert len(ring.query(HOPS, timeout_ms=20)) == SIZE * 64  # a few operators look a few times
 
 
+@pytest.mark.case("surfaces", 517)
+def test_comparing_many_rows_ends_in_time(ring: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = HOPS.replace("$c knows $d", "$c knows $d $a.name < $d.name")
+    whole = ring.query(text).to_arrow()
+    patched(monkeypatch, "omnigraph.exec.operators.condition.ROWS_AT_ONCE", 1_000)
+    assert ring.query(text).to_arrow() == whole
+    looks = count()
+    patched(monkeypatch, "omnigraph.exec.rows.monotonic", lambda: next(looks) / 1_000)
+
+    with pytest.raises(QueryTimeout) as caught:
+        ring.query(text, timeout_ms=100)
+
+    assert caught.value.actual == 101
+    assert 0 < len(whole) < SIZE * 64
+
+
 def test_an_enormous_bound_costs_what_the_graph_has(ring: Graph) -> None:
     text = read('$a: Person { name: "p00000" } $a knows{1,4000000000} $b', "return { count($b) as n }")
 

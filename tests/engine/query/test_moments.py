@@ -1,8 +1,10 @@
 """A `DateTime` is the same instant on every surface, and a `Date` never loses a time of day in silence."""
 
+import time
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -180,3 +182,34 @@ def test_spark_reads_the_same_instant(graph: omnigraph.Graph) -> None:
     ).collect()
     assert row["at"] == int(AT.timestamp() * 1_000)
     assert row["tries"] == [int(moment.timestamp() * 1_000) for moment in TRIES]
+
+
+@pytest.mark.slow
+@pytest.mark.case("surfaces", 686)
+def test_rows_that_spark_collects_have_its_own_naive_times(
+    graph: omnigraph.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import omnigraph.spark as source
+
+    spark = spark_session()
+    source.register(spark)
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    before = str(spark.conf.get("spark.sql.session.timeZone"))
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    try:
+        frame = spark.read.format("omnigraph").option("uri", graph.uri).option("type", "Call").load()
+        (row,) = frame.select("at").collect()
+        (shown,) = frame.select("at").toPandas()["at"]
+        (instant,) = frame.select("at").toArrow()["at"].to_pylist()
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
+        monkeypatch.undo()
+        time.tzset()
+
+    assert row["at"].tzinfo is None
+    assert row["at"].replace(tzinfo=ZoneInfo("America/New_York")) == AT
+    assert shown.tzinfo is None
+    assert shown.to_pydatetime().replace(tzinfo=ZoneInfo("Asia/Tokyo")) == AT
+    assert isinstance(instant, datetime)
+    assert (instant.tzinfo is not None, instant) == (True, AT)

@@ -18,6 +18,7 @@ from omnigraph import (
     VersionNotFound,
 )
 from tests.support.engine import head, reopen, together
+from tests.support.gates import note
 from tests.support.people_graph import people_graph
 from tests.support.queries import mutation, read
 from tests.support.reading import values
@@ -111,10 +112,7 @@ def test_parameters_are_checked_before_anything_is_read(people: Graph) -> None:
 
 
 def test_reads_are_authorised(people: Graph) -> None:
-    def deny(actor: str | None, action: str, branch: str) -> None:
-        raise PolicyDenied(action=action, actor=actor, branch=branch)
-
-    internals(people).authorize = deny
+    note(people, is_open=False)
 
     for call in (people.query, people.explain):
         with pytest.raises(PolicyDenied, match="read"):

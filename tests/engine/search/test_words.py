@@ -40,6 +40,9 @@ def test_the_analysis_is_that_of_the_specification() -> None:
     assert tokens("z" * 41 + " " + "y" * 40) == ["y" * 39 + "i"]
     assert tokens("ж" * 40 + " " + "ж" * 41) == ["ж" * 40]
     assert tokens("running running") == ["run", "run"]
+    assert tokens("résumé resumé resume fiancé fiance") == ["resume", "resume", "resum", "fiance", "fianc"]
+    assert tokens("café cafe naïve naive façade facade") == ["cafe"] * 2 + ["naiv"] * 2 + ["facad"] * 2
+    assert tokens("ands thé because") == ["the", "becaus"]  # stop words are stems with their accents
     assert tokens("the and of") == tokens("") == tokens("?!") == []
 
 

@@ -25,7 +25,7 @@ WORD_OPERATORS = _words("starts_with contains")
 AGGREGATES = _words("count sum avg min max")
 WORDS = {
     "schema": _words(
-        "interface node edge implements enum card true false key unique index range check default"
+        "interface node edge implements enum card true false key unique index range check default external"
     ),
     "query": _words("""
         query match not return as order asc desc limit now nearest search fuzzy match_text bm25 rrf datetime
@@ -290,9 +290,18 @@ class SchemaWriter(_Writer):
             return ["@", self.name(but=("card",))]
         if self.rng.random() < 0.3:
             return ["@", "default", "(", *self.rng.choice((self.default_list, self.default_value))(), ")"]
+        if self.rng.random() < 0.1:
+            return ["@", "external", "(", *self.listed(lambda: [self.string()], 1, 3), ")"]
         argument = [self.literal() if self.rng.random() < 0.6 else self.name()]
         keywords = self.some(lambda: [",", self.name(), "=", self.literal()], 0, 2)
-        return ["@", self.name(but=("card", "default", *CONSTRAINTS)), "(", *argument, *keywords, ")"]
+        return [
+            "@",
+            self.name(but=("card", "default", "external", *CONSTRAINTS)),
+            "(",
+            *argument,
+            *keywords,
+            ")",
+        ]
 
     def default_list(self) -> list[str]:
         return ["[", *self.listed(lambda: [self.signed()], 0, 3), "]"]

@@ -276,14 +276,16 @@ def _type_name(tree: Parsed) -> Neutral:
 
 
 def _annotation(tree: Parsed) -> Neutral:
-    arguments = [_argument(child) for child in _trees(tree, "argument", "default", "argument_list")]
+    arguments = [_argument(child) for child in _trees(tree, "argument", "default", "argument_list", "bases")]
     keywords = tuple(_keyword(child) for child in _trees(tree, "keyword"))
-    (name,) = (*_leaves(tree, "ANNOTATION_NAME"), *_leaves(tree, "DEFAULT_NAME"))
+    (name,) = (
+        name for kind in ("ANNOTATION", "DEFAULT", "EXTERNAL") for name in _leaves(tree, f"{kind}_NAME")
+    )
     return ("Annotation", name, arguments[0] if arguments else None, keywords)
 
 
 def _argument(tree: Parsed) -> Neutral:
-    if tree.data == "argument_list":
+    if tree.data in {"argument_list", "bases"}:
         items = [child for child in tree.children if isinstance(child, Token)]
         return ("ListArgument", tuple(("LiteralArgument", _token_value(item)) for item in items))
     (token,) = tree.children

@@ -4,7 +4,7 @@ import pytest
 
 from omnigraph.catalog.bind import bind, find_query
 from omnigraph.catalog.bound import AliasValue, BoundMutation, BoundRead, PropertyValue
-from omnigraph.core.errors import QueryNotFound
+from omnigraph.core.errors import BadRequest, QueryNotFound
 from omnigraph.core.limits import VECTOR_DIMENSION_STORED_MAX
 from omnigraph.core.span import Source
 from omnigraph.core.values import Scalar, ValueType
@@ -51,6 +51,13 @@ def test_an_unknown_query_is_quoted() -> None:
 
     assert caught.value.name == "nope"
     assert "'q'" in str(caught.value)
+
+
+def test_without_a_name_there_must_be_one_query() -> None:
+    with pytest.raises(BadRequest, match="declares no query"):
+        find_query(parse("// nothing"), None)
+    with pytest.raises(BadRequest, match="the source declares 2 queries; name one of: q, q"):
+        find_query(parse(books() + books()), None)
 
 
 def test_a_bound_query_keeps_its_name_parameters_and_limit() -> None:

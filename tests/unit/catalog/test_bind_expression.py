@@ -44,6 +44,16 @@ def ordered(key: str, limit: str = "limit 3") -> str:
     return read("$a $w:wrote $b", f"return {{ $b.code }} order {{ {key} }} {limit}", PARAMS)
 
 
+@pytest.mark.parametrize(
+    "text", [returned("null"), ordered("bm25($b.title, null)"), read("$b: Book $b.title = null")]
+)
+def test_a_null_that_is_written_out_is_refused_with_the_way_to_pass_one(text: str) -> None:
+    help = type_error(text).diagnostics[0].help
+
+    assert help is not None
+    assert help.startswith("there is no null literal: pass it as a parameter")
+
+
 # Names
 
 

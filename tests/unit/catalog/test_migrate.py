@@ -284,6 +284,7 @@ WITH_INTERFACE = (
         ("", "x: I32 @default(1)", "add_property"),
         ("x: I32?", "x: I32? @default(1)", "change_default"),
         ("x: I32?", "x: I64?", "widen_property"),
+        ('x: Blob? @external("s3://a/")', 'x: Blob? @external("s3://b/")', "change_external"),
         ("x: I32", "x: I32?", "relax_property"),
     ],
 )

@@ -63,6 +63,22 @@ def test_a_property_belongs_to_a_bound_variable(text: str, name: str) -> None:
     assert_refused(text, "T6", name)
 
 
+@pytest.mark.parametrize(
+    ("text", "help"),
+    [
+        (read('$b: Book { id: "x" }'), "a node of Book is known by its key, 'code'"),
+        (books('$b.id = "x"'), "a node of Book is known by its key, 'code'"),
+        (read('$n: Note  $n.id = "x"', "return { $n }"), "Note has no @key: match its properties"),
+        (read('$a: Author  $a $w:wrote $b  $w.id = "x"', "return { $w }"), "match the nodes that the edge"),
+    ],
+)
+def test_whoever_asks_for_an_id_is_told_what_to_ask_for(text: str, help: str) -> None:
+    (found,) = type_error(text).diagnostics
+
+    assert found.help is not None
+    assert help in found.help
+
+
 @pytest.mark.case("languages", 118)
 @pytest.mark.parametrize(
     "condition",

@@ -38,6 +38,7 @@ def group(context: QueryContext, keys: Sequence[GroupKey], rows: BindingTable) -
         return Groups(rows.size, every, every, is_each_row=True)
     codes, span = np.zeros(rows.size, np.int64), 1
     for key in keys:
+        context.budget.check()
         next_codes, next_span = _key_codes(context, key, rows)
         if span * next_span > _CODE_MAX:
             codes, span = _dense(codes)

@@ -43,6 +43,7 @@ def constant(expression: BoundExpression, parameters: Parameters) -> Constant | 
             return Constant(value)
         case ParameterValue(name):
             given = parameters[name]
+            assert not isinstance(given, bytes), "no query reads a Blob, and none compares one"
             return Constant(tuple(given) if isinstance(given, list) else given)
         case _:
             return None

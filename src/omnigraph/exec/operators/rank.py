@@ -21,6 +21,10 @@ from omnigraph.exec.search import FEW_ROWS, Ranked, bm25, fuse, nearest, nearest
 RRF_K_DEFAULT = 60
 COMPARED_ROW_BYTES = 48  # of a row whose vector is compared in memory: squares, products, errors, copies
 
+READ_NUMBER_BYTES = (
+    28  # of a number of a vector that is read: twice single, its difference and its square double
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
@@ -98,7 +102,7 @@ def _single(
         return nothing
     if isinstance(value, Bm25Value):
         within = _restriction(context, table_key, nodes)
-        return bm25(view.store, table.handle, field, str(given.value), within, limit)
+        return bm25(view.store, table.handle, field, str(given.value), within, limit, budget=context.budget)
     vector = given.value
     if isinstance(vector, str):
         dimension = value.field.type.dimension
@@ -110,6 +114,8 @@ def _single(
     if block is not None:
         context.budget.allow(len(nodes) * COMPARED_ROW_BYTES)
         return nearest_in_memory(table.handle, field, block, numbers, nodes, limit)
+    read = len(nodes) if limit is None else min(limit, len(nodes))
+    context.budget.allow(read * len(numbers) * READ_NUMBER_BYTES)
     within = _restriction(context, table_key, nodes)
     return nearest(view.store, table.handle, field, numbers, within, limit, exact=context.is_exact)
 

@@ -201,8 +201,11 @@ def _plain(context: QueryContext, plan: PhysicalPlan, rows: BindingTable) -> lis
         keys += [_row_key(context, ordering, rows) for ordering in plan.orderings[len(keys) :]]
         keys += _ties(context, plan, rows)
         rows = rows.take(sorted_positions(rows.size, keys, plan.limit))
-    context.budget.check()
-    return [project(context, projection.expression, rows, rankings) for projection in plan.projections]
+    columns = []
+    for projection in plan.projections:
+        context.budget.check()
+        columns.append(project(context, projection.expression, rows, rankings))
+    return columns
 
 
 def _rank(context: QueryContext, value: RankValue, rows: BindingTable, limit: int | None) -> "Ranking":

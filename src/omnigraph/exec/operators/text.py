@@ -28,9 +28,11 @@ def text_matches(
         handle, field = view.table(table_key).handle, condition.field.property
         if condition.function == "fuzzy":
             edits = _edits(context, condition)
-            row_ids = fuzzy_matching(view.store, handle, field, str(query.value), edits, within)
+            row_ids = fuzzy_matching(
+                view.store, handle, field, str(query.value), edits, within, budget=context.budget
+            )
         else:
-            row_ids = matching(view.store, handle, field, str(query.value), within)
+            row_ids = matching(view.store, handle, field, str(query.value), within, budget=context.budget)
         matched = known.of_row_ids(row_ids)
         found[matched[matched >= 0]] = True
     return found if slots is None else found[slots]

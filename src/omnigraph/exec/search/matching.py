@@ -9,7 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from omnigraph.core.arrays import RowIds
+from omnigraph.exec.rows import Budget
 from omnigraph.exec.search.ranked import NO_ROWS
+from omnigraph.exec.search.terms import allow_search, query_terms
 from omnigraph.exec.search.words import TextColumn, is_within
 from omnigraph.storage.search.search import (
     FUZZY_EDITS_MAX,
@@ -17,7 +19,6 @@ from omnigraph.storage.search.search import (
     analyse_query,
     search_fuzzy,
     search_text,
-    short_words,
 )
 from omnigraph.storage.search.words import AnalysedRows
 from omnigraph.storage.tables.handle import SnapshotHandle
@@ -30,19 +31,33 @@ def tokens(text: str) -> list[str]:
 
 
 def matching(
-    store: TableStore, handle: SnapshotHandle, field: str, query: str, within: RowIds | None = None
+    store: TableStore,
+    handle: SnapshotHandle,
+    field: str,
+    query: str,
+    within: RowIds | None = None,
+    *,
+    budget: Budget | None = None,
 ) -> RowIds:
     """Return the rows whose text has any token of the query, in no promised order.
 
     `within` lists the rows to choose from; `None` stands for all.
+
+    Raises:
+        ResourceLimit: the query has too many words, or the search needs more than the budget has.
     """
-    wanted = tokens(query)
-    if not wanted or _is_empty(handle, within):
+    terms, budget = query_terms(query), budget or Budget()
+    if not terms or _is_empty(handle, within):
         return NO_ROWS
+    allow_search(budget, terms, choice(handle, within))
     column = TextColumn(store, handle, field)
-    if column.index() is not None:
-        return search_text(handle, field, short_words(query), allowed=column.allowed(within), limit=None)[0]
-    return _rows_with(column.parts(), wanted, 0, within)
+    if column.index() is None:
+        return _rows_with(column.parts(), terms.counts, 0, within, budget)
+    allowed, found = column.allowed(within), NO_ROWS
+    for words, _ in terms.pieces():
+        budget.check()
+        found = np.union1d(found, search_text(handle, field, words, allowed=allowed, limit=None)[0])
+    return found
 
 
 def fuzzy_matching(  # noqa: PLR0917 - called like every search of a column
@@ -52,30 +67,44 @@ def fuzzy_matching(  # noqa: PLR0917 - called like every search of a column
     query: str,
     edits: int,
     within: RowIds | None = None,
+    *,
+    budget: Budget | None = None,
 ) -> RowIds:
     """Return the rows whose text has a token within this many edits of a token of the query.
 
     Both are analysed first. In no promised order; `within` as in `matching`.
+
+    Raises:
+        ResourceLimit: as `matching` does.
     """
     assert edits >= 0, "the query's checks refuse negative edits"
     if edits == 0:
-        return matching(store, handle, field, query, within)
-    wanted = sorted(set(tokens(query)))
-    if not wanted or _is_empty(handle, within):
+        return matching(store, handle, field, query, within, budget=budget)
+    terms, budget = query_terms(query), budget or Budget()
+    if not terms or _is_empty(handle, within):
         return NO_ROWS
+    allow_search(budget, terms, choice(handle, within))
+    wanted = sorted(terms.counts)
     column = TextColumn(store, handle, field)
     cover = column.index()
     if cover is None or not all(_is_for_index(token, edits) for token in wanted):
-        return _rows_with(column.parts(), wanted, edits, within)
-    allowed = column.allowed(within)
-    found = [search_fuzzy(handle, field, token, edits=edits, allowed=allowed) for token in wanted]
+        return _rows_with(column.parts(), wanted, edits, within, budget)
+    allowed, found = column.allowed(within), NO_ROWS
+    for token in wanted:
+        budget.check()
+        found = np.union1d(found, search_fuzzy(handle, field, token, edits=edits, allowed=allowed))
     if cover.uncovered:
-        found.append(_rows_with(column.parts(cover.uncovered), wanted, edits, within))
-    return np.unique(np.concatenate(found))
+        found = np.union1d(found, _rows_with(column.parts(cover.uncovered), wanted, edits, within, budget))
+    return found
+
+
+def choice(handle: SnapshotHandle, within: RowIds | None) -> int:
+    """Return how many rows a search chooses from."""
+    return handle.row_count if within is None else len(within)
 
 
 def _is_empty(handle: SnapshotHandle, within: RowIds | None) -> bool:
-    return handle.row_count == 0 or (within is not None and len(within) == 0)
+    return handle.row_count == 0 or choice(handle, within) == 0
 
 
 def _is_for_index(token: str, edits: int) -> bool:
@@ -86,21 +115,28 @@ def _is_for_index(token: str, edits: int) -> bool:
     return edits <= FUZZY_EDITS_MAX and token.isalnum() and len(token) + edits <= TOKEN_CHARACTERS_MAX
 
 
-def _rows_with(parts: Iterable[AnalysedRows], wanted: list[str], edits: int, within: RowIds | None) -> RowIds:
+def _rows_with(
+    parts: Iterable[AnalysedRows], wanted: Iterable[str], edits: int, within: RowIds | None, budget: Budget
+) -> RowIds:
     """Return the rows that have a wanted token, or one near it, by an analysis of our own."""
     found = [NO_ROWS]
     for part in parts:
+        budget.check()
         has_word = np.zeros(len(part.row_ids), np.bool_)
-        for word in _near(part, wanted, edits) if edits else wanted:
+        for word in _near(part, wanted, edits, budget) if edits else wanted:
             has_word[part.postings(word)[0]] = True
         found.append(part.row_ids[has_word])
     row_ids = np.concatenate(found)
     return row_ids[is_within(row_ids, within)]
 
 
-def _near(part: AnalysedRows, wanted: list[str], edits: int) -> set[str]:
+def _near(part: AnalysedRows, wanted: Iterable[str], edits: int, budget: Budget) -> set[str]:
     words = [word for word in part.words if len(word) <= TOKEN_CHARACTERS_MAX]
-    return {words[place] for token in wanted for place in near_words(token, words, edits)}
+    near: set[str] = set()
+    for token in wanted:
+        budget.check()
+        near.update(words[place] for place in near_words(token, words, edits))
+    return near
 
 
 def near_words(token: str, words: Sequence[str], edits: int) -> npt.NDArray[np.int64]:

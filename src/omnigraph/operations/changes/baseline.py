@@ -12,15 +12,17 @@ from pathlib import Path
 
 import orjson
 
-from omnigraph.bulk.files import whole_file
+from omnigraph.bulk.files import name_of_file, whole_file
 from omnigraph.catalog.model import NodeType
-from omnigraph.changes.model import ChangeFilter, type_id
+from omnigraph.changes.model import type_id
 from omnigraph.changes.tokens import Cursor, cursor_text
 from omnigraph.core.errors import BadRequest, StorageError
 from omnigraph.history.identity import identity_of
 from omnigraph.operations.changes.feed import feed_scope
+from omnigraph.operations.changes.sides import WantedChanges
 from omnigraph.operations.context import OpenGraph
 from omnigraph.operations.export import Export, pinned_export
+from omnigraph.policy.request import Action
 from omnigraph.storage.control.locks import try_lock
 
 
@@ -64,8 +66,8 @@ class Baseline:
         Raises:
             BadRequest: it cannot be written, or another process is writing it.
         """
-        place = Path(path)
-        with _alone(place), whole_file(str(place)) as file:
+        place = Path(name_of_file(path))
+        with _alone(place), whole_file(place) as file:
             file.writelines(self.lines())
 
 
@@ -85,7 +87,7 @@ def _alone(path: Path) -> Iterator[None]:
 
 
 def baseline(
-    graph: OpenGraph, wanted: ChangeFilter, *, branch: str | None = None, actor: str | None = None
+    graph: OpenGraph, given: WantedChanges, *, branch: str | None = None, actor: str | None = None
 ) -> Baseline:
     """Capture the head of a branch.
 
@@ -93,8 +95,8 @@ def baseline(
         BranchNotFound: there is no such branch.
         PolicyDenied: the actor may not export.
     """
-    state = graph.state(graph.enter(actor, "export", branch))
-    snapshot = state.snapshot()
+    state = graph.state(graph.enter(actor, Action.EXPORT, branch))
+    snapshot, wanted = state.snapshot(), given.on(graph)
     domain = graph.contract.accepted.domain
     types = tuple(
         type_
@@ -103,6 +105,6 @@ def baseline(
             "node" if isinstance(type_, NodeType) else "edge", type_id(domain, identity_of(type_))
         )
     )
-    commit_id = snapshot.head.graph_commit_id
+    commit_id = snapshot.commit_id
     resume = cursor_text(Cursor(feed_scope(graph, state, wanted), commit_id))
     return Baseline(pinned_export(graph, snapshot, types), commit_id, resume)

@@ -1,20 +1,23 @@
 """`commit_changes`: what one commit changed compared with its first parent, at once or page by page."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from omnigraph.changes.model import ChangeCause, ChangeFilter, EntityChange
 from omnigraph.changes.pages import Page, PageSize, behind
-from omnigraph.changes.pairs import Side
+from omnigraph.changes.pairs import Boundary, Side
 from omnigraph.changes.position import Position
 from omnigraph.changes.tokens import CommitPage, TokenScope, commit_page_text, read_commit_page
 from omnigraph.core.errors import CommitHasNoParent, CommitNotFound
 from omnigraph.history.commits import GraphCommit
+from omnigraph.history.identity import branch_name
 from omnigraph.history.state import ManifestState
-from omnigraph.operations.changes.sides import as_changes, changed_rows, differing, side_of
+from omnigraph.operations.changes.sides import WantedChanges, as_changes, changed_rows, differing, side_of
+from omnigraph.operations.changes.ways_out import way_out_of_commit
 from omnigraph.operations.context import OpenGraph
 from omnigraph.operations.pin import find_commit
 from omnigraph.operations.reclaimed import reading_of
+from omnigraph.policy.request import AccessRequest, Action
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,9 @@ class CommitChanges:
     def _between(self, before: Side, after: Side, beyond: Position | None) -> Iterator[EntityChange]:
         shown = before.snapshot, after.snapshot
         with self.graph.parts.readers.reading(*shown), reading_of(self.graph, *shown):
-            yield from changes_between(self.graph, before, after, self.filter, beyond)
+            yield from changes_between(
+                self.graph, before, after, self.filter, beyond, way_out=way_out_of_commit
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,30 +70,32 @@ class CommitChangesPage:
 
 
 def commit_changes(
-    graph: OpenGraph, commit_id: str, wanted: ChangeFilter, *, actor: str | None = None
+    graph: OpenGraph, commit_id: str, wanted: WantedChanges, *, actor: str | None = None
 ) -> CommitChanges:
     """Find a commit and say what it changed.
 
     Raises:
-        CommitNotFound: no live branch has it.
+        CommitNotFound: no live branch has it, or the actor may not read the one on which it landed.
         CommitHasNoParent: it is the first one.
-        PolicyDenied: the actor may not read the branch it was made on.
+        PolicyDenied: the actor may read no branch.
     """
-    graph.enter(actor, "read", None)
+    may_read_all = graph.enter_somewhere(actor, Action.READ)
     state, commit = find_commit(graph, commit_id)
-    graph.enter(actor, "read", commit.manifest_branch)
+    landed = AccessRequest(actor, Action.READ, branch_name(commit.manifest_branch))
+    if not may_read_all and not graph.gate.allows(landed):
+        raise CommitNotFound(commit_id)  # as of one that is not there
     if commit.parent_commit_id is None:
         raise CommitHasNoParent(commit_id)
     parent = state.commits.find(commit.parent_commit_id)
     if parent is None:
         raise CommitNotFound(commit.parent_commit_id)
-    return CommitChanges(graph, state, parent, commit, wanted)
+    return CommitChanges(graph, state, parent, commit, wanted.on(graph))
 
 
 def commit_changes_page(
     graph: OpenGraph,
     commit_id: str,
-    wanted: ChangeFilter,
+    wanted: WantedChanges,
     *,
     size: PageSize,
     page_token: str | None = None,
@@ -101,7 +108,9 @@ def commit_changes_page(
         CommitNotFound, CommitHasNoParent: as for all changes.
     """
     found = commit_changes(graph, commit_id, wanted, actor=actor)
-    scope = TokenScope(graph.contract.accepted.domain, found.state.commits.genesis_id, "", "", wanted.digest)
+    scope = TokenScope(
+        graph.contract.accepted.domain, found.state.commits.genesis_id, "", "", found.filter.digest
+    )
     beyond = None if page_token is None else read_commit_page(page_token, scope, commit_id).inside
     changes, is_complete = Page(size).take(found.behind(beyond))
     token = None if is_complete else commit_page_text(CommitPage(scope, commit_id, behind(changes)))
@@ -109,7 +118,13 @@ def commit_changes_page(
 
 
 def changes_between(
-    graph: OpenGraph, before: Side, after: Side, wanted: ChangeFilter, beyond: Position | None = None
+    graph: OpenGraph,
+    before: Side,
+    after: Side,
+    wanted: ChangeFilter,
+    beyond: Position | None = None,
+    *,
+    way_out: Callable[[Boundary], str],
 ) -> Iterator[EntityChange]:
     """Yield the changes that lead from one commit to the next, starting after a position.
 
@@ -117,6 +132,6 @@ def changes_between(
         ChangeSchemaBoundary: rows before and after cannot be compared.
         HistoricalVersionReclaimed: a version of either was cleaned up.
     """
-    pairs = differing(graph, before, after, wanted, refuse_drops=True)
+    pairs = differing(graph, before, after, wanted, refuse_drops=True, way_out=way_out)
     for rows in changed_rows(graph, pairs, wanted, beyond):
         yield from as_changes(rows)

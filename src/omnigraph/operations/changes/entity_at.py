@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from omnigraph.catalog.arrow_schema import with_moments
+from omnigraph.catalog.arrow_schema import shown_rows
 from omnigraph.core.errors import EntityNotFound
 from omnigraph.core.values import is_text
 from omnigraph.history.branches import trimmed_name
@@ -28,11 +28,14 @@ def entity_at(
     store = graph.parts.store
 
     def read(snapshot: Snapshot) -> list[dict[str, Any]]:
-        handle = pin_table(graph, snapshot, type_name).open(store)
-        return with_moments(store.rows_by_id(handle, [entity_id])).to_pylist() if is_text(entity_id) else []
+        if not is_text(entity_id):
+            return []
+        pinned = pin_table(graph, snapshot, type_name)
+        rows = store.rows_by_id(pinned.open(store), [entity_id])
+        return shown_rows(rows, graph.catalog_of(snapshot).type_of(pinned.table_key)).to_pylist()
 
     branch = branch_name(shown.branch)
-    if not isinstance(target, Snapshot) and trimmed_name(target) == branch:
+    if isinstance(target, str) and trimmed_name(target) == branch:
         found = at_head(graph, lambda: graph.newest(branch), lambda state: read(state.snapshot()))
     else:
         with reading_of(graph, shown):

@@ -36,8 +36,10 @@ from omnigraph.history.identity import stored_name
 from omnigraph.history.readers import Reader
 from omnigraph.history.state import ManifestState
 from omnigraph.operations.changes.commit_changes import changes_between
-from omnigraph.operations.changes.sides import side_of
+from omnigraph.operations.changes.sides import WantedChanges, side_of
+from omnigraph.operations.changes.ways_out import way_out_of_feed
 from omnigraph.operations.context import OpenGraph
+from omnigraph.policy.request import Action
 
 NOW, BEGINNING, AFTER = "now", "beginning", "after:"
 
@@ -80,7 +82,7 @@ class ChangeFeedPage:
 def poll(
     graph: OpenGraph,
     position: FeedPosition,
-    wanted: ChangeFilter,
+    wanted: WantedChanges,
     *,
     branch: str | None = None,
     size: PageSize | None = None,
@@ -94,8 +96,9 @@ def poll(
         ChangeSchemaBoundary: the next commit changed the schema of rows.
         BranchNotFound, CommitNotFound: there is no such branch, or no such commit to start after.
     """
+    name = graph.enter(actor, Action.READ, branch)
     with graph.parts.readers.reading() as reader:
-        return _poll(graph, position, wanted, reader, branch=branch, size=size, actor=actor)
+        return _poll(graph, position, wanted.on(graph), reader, branch=name, size=size)
 
 
 def _poll(
@@ -104,11 +107,10 @@ def _poll(
     wanted: ChangeFilter,
     reader: Reader,
     *,
-    branch: str | None,
+    branch: str,
     size: PageSize | None,
-    actor: str | None,
 ) -> ChangeFeedPage:
-    state = graph.state(graph.enter(actor, "read", branch))
+    state = graph.state(branch)
     size = size or PageSize()
     scope = feed_scope(graph, state, wanted)
     begun = _begun(state, scope, position, size)
@@ -118,7 +120,7 @@ def _poll(
 def follow(
     graph: OpenGraph,
     position: FeedPosition,
-    wanted: ChangeFilter,
+    wanted: WantedChanges,
     *,
     branch: str | None = None,
     actor: str | None = None,
@@ -128,7 +130,8 @@ def follow(
     Raises:
         PolicyDenied: the actor may not read the branch.
     """
-    return ChangeFeed(graph, position, wanted, stored_name(graph.enter(actor, "read", branch)), actor)
+    name = stored_name(graph.enter(actor, Action.READ, branch))
+    return ChangeFeed(graph, position, wanted.on(graph), name, actor)
 
 
 def feed_scope(graph: OpenGraph, state: ManifestState, wanted: ChangeFilter) -> TokenScope:
@@ -165,9 +168,9 @@ class ChangeFeed:
 
     def _page(self, position: FeedPosition, reader: Reader) -> ChangeFeedPage:
         """Return the next page; where a commit cannot be shown, the cursor before it is known."""
-        branch, size, actor = self.branch, self.size, self.actor
+        name = self.graph.enter(self.actor, Action.READ, self.branch)
         try:
-            return _poll(self.graph, position, self.filter, reader, branch=branch, size=size, actor=actor)
+            return _poll(self.graph, position, self.filter, reader, branch=name, size=self.size)
         except (ChangeFeedGap, ChangeSchemaBoundary) as refused:
             self._end.extend([] if refused.cursor is None else [refused.cursor])
             raise
@@ -259,7 +262,8 @@ def _fill(
         reader.pin(before.snapshot)
         commit = after.snapshot.head
         try:
-            changes, is_complete = page.take(changes_between(graph, before, after, wanted, inside))
+            found = changes_between(graph, before, after, wanted, inside, way_out=way_out_of_feed)
+            changes, is_complete = page.take(found)
         except (HistoricalVersionReclaimed, ChangeSchemaBoundary) as error:
             cursor = cursor_text(Cursor(begun.scope, done))
             if done != begun.done:  # what was read is delivered; the next poll meets the obstacle first

@@ -1,11 +1,11 @@
 """What `diff`, `commit_changes`, the feed and the baseline share: filters, sides, and changes as values."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 
 import pyarrow as pa
 
-from omnigraph.bulk.export.values import json_records
-from omnigraph.catalog.bind_expression import hinting
+from omnigraph.bulk.export.values import python_records
 from omnigraph.catalog.model import Catalog
 from omnigraph.catalog.reshape import EntityType
 from omnigraph.changes.model import (
@@ -17,37 +17,43 @@ from omnigraph.changes.model import (
     Op,
     type_id,
 )
-from omnigraph.changes.pairs import Side, TablePair, differing_tables
+from omnigraph.changes.pairs import Boundary, Side, TablePair, differing_tables
 from omnigraph.changes.position import Position
 from omnigraph.changes.table_changes import ChangedRows, table_changes
 from omnigraph.core.errors import BadRequest, ChangeCursorRejected
+from omnigraph.core.nearest import hinting
 from omnigraph.history.identity import identity_of
 from omnigraph.history.state import Snapshot
 from omnigraph.operations.context import OpenGraph
 
 
-def change_filter(
-    graph: OpenGraph,
-    *,
-    branch: str | None = None,
-    kinds: Iterable[str] | None = None,
-    types: Iterable[str] | None = None,
-    ops: Iterable[str] | None = None,
-) -> ChangeFilter:
-    """Return the filter of a call; types are given by their names on a branch now, or by table key.
+@dataclass(frozen=True, slots=True)
+class WantedChanges:
+    """Which changes a call wants, in its own words: types by their names on a branch now, or by table key.
 
-    Raises:
-        BadRequest: a kind, a type or an operation does not exist.
+    The words are looked up behind the gate: whoever may not read a graph does not learn its types.
     """
-    chosen_kinds, chosen_ops = frozenset(kinds or ()), frozenset(ops or ())
-    _check(chosen_kinds, KINDS, "kind")
-    _check(chosen_ops, [op.value for op in Op], "operation")
-    type_ids = frozenset(
-        type_id(graph.contract.accepted.domain, identity_of(type_))
-        for name in types or ()
-        for type_ in _named(graph.catalog_on(branch), name)
-    )
-    return ChangeFilter(chosen_kinds, type_ids, frozenset(Op(op) for op in chosen_ops))
+
+    kinds: Iterable[str] | None = None
+    types: Iterable[str] | None = None
+    ops: Iterable[str] | None = None
+    branch: str | None = None
+
+    def on(self, graph: OpenGraph) -> ChangeFilter:
+        """Return the filter that the words mean.
+
+        Raises:
+            BadRequest: a kind, a type or an operation does not exist.
+        """
+        kinds, ops = frozenset(self.kinds or ()), frozenset(self.ops or ())
+        _check(kinds, KINDS, "kind")
+        _check(ops, [op.value for op in Op], "operation")
+        type_ids = frozenset(
+            type_id(graph.contract.accepted.domain, identity_of(type_))
+            for name in self.types or ()
+            for type_ in _named(graph.catalog_on(self.branch), name)
+        )
+        return ChangeFilter(kinds, type_ids, frozenset(Op(op) for op in ops))
 
 
 def side_of(graph: OpenGraph, snapshot: Snapshot) -> Side:
@@ -56,7 +62,13 @@ def side_of(graph: OpenGraph, snapshot: Snapshot) -> Side:
 
 
 def differing(
-    graph: OpenGraph, before: Side, after: Side, wanted: ChangeFilter, *, refuse_drops: bool
+    graph: OpenGraph,
+    before: Side,
+    after: Side,
+    wanted: ChangeFilter,
+    *,
+    refuse_drops: bool,
+    way_out: Callable[[Boundary], str],
 ) -> tuple[TablePair, ...]:
     """Return the tables that differ between two sides, in order.
 
@@ -70,6 +82,7 @@ def differing(
         domain=graph.contract.accepted.domain,
         pinned=graph.parts.pinned,
         refuse_drops=refuse_drops,
+        way_out=way_out,
     )
 
 
@@ -95,7 +108,7 @@ def changed_rows(
 
 
 def as_changes(rows: ChangedRows) -> Iterator[EntityChange]:
-    """Yield changes with their images as JSON values."""
+    """Yield changes with their images: JSON values, but for times."""
     pair = rows.pair
     before, after = _images(rows.before, pair.type), _images(rows.after, pair.type)
     for entity_id, op in zip(rows.ids.to_pylist(), rows.ops, strict=True):
@@ -111,7 +124,7 @@ def as_changes(rows: ChangedRows) -> Iterator[EntityChange]:
 
 def _images(rows: pa.Table, type_: EntityType) -> Iterator[Image]:
     for batch in rows.combine_chunks().to_batches():
-        for record in json_records(batch, type_):
+        for record in python_records(batch, type_):
             data = record["data"]
             assert isinstance(data, dict), "a record has data"
             properties = {name: value for name, value in data.items() if name != "id"}

@@ -44,9 +44,11 @@ from omnigraph.operations.context import OpenGraph, check_message
 from omnigraph.operations.merge.base import MergeBase
 from omnigraph.operations.merge.publish import MergePlan, MergeRequest, publish_merge
 from omnigraph.operations.merge.schemas import merge_schema
-from omnigraph.operations.retry import RetryTime, retry_on_conflict
+from omnigraph.operations.progress import TableProgressCallback, Tables, unseen
+from omnigraph.operations.retry import Begun, RetryTime, retry_begun
 from omnigraph.operations.schema.apply import follow_schema
 from omnigraph.operations.upkeep import after_write
+from omnigraph.policy.request import Action
 
 
 class MergeOutcome(StrEnum):
@@ -104,6 +106,7 @@ def merge(
     message: str | None = None,
     delete: Callable[[ManifestState], None] | None = None,
     dry_run: bool = False,
+    progress: TableProgressCallback = unseen,
 ) -> MergeResult:
     """Heal, capture both heads, find what the source did, check it against the target, publish; then upkeep.
 
@@ -118,20 +121,20 @@ def merge(
         ConflictError: the target moved meanwhile, or another process holds a publish lock; nothing of this
             merge is visible.
     """
-    target = graph.enter(actor, "branch_merge", into)
     name = trimmed_name(source)
+    target = graph.enter_target(actor, Action.BRANCH_MERGE, into, source=name)
     check_message(message)
     if name == target:
         raise BadRequest(f"branch '{name}' cannot be merged into itself")
     if not dry_run:
         graph.require_writable()
-        graph.heal()
+        graph.heal_if_due()
     request = MergeRequest(name, target, actor, message)
 
-    def attempt(_target: ManifestState) -> tuple[MergeResult, _Heads]:  # both are looked at behind gates
-        return _merge_once(graph, request, dry_run=dry_run)
+    def attempt(begun: Begun) -> tuple[MergeResult, _Heads]:  # both are looked at behind gates
+        return _merge_once(graph, request, begun, progress, dry_run=dry_run)
 
-    result, heads = retry_on_conflict(graph, target, attempt, time=RetryTime(0.0))
+    result, heads = retry_begun(graph, target, attempt, time=RetryTime(0.0))
     if result.commit is not None and graph.last_seen(heads.target.branch).schema != heads.target.schema:
         follow_schema(graph, heads.target.branch)
     if result.commit is not None:
@@ -141,16 +144,19 @@ def merge(
     return result
 
 
-def _merge_once(graph: OpenGraph, request: MergeRequest, *, dry_run: bool) -> tuple[MergeResult, _Heads]:
+def _merge_once(
+    graph: OpenGraph, request: MergeRequest, begun: Begun, progress: TableProgressCallback, *, dry_run: bool
+) -> tuple[MergeResult, _Heads]:
     """Merge from fresh heads; return the result, and what both sides showed before."""
     queues = graph.parts.queues
     with queues.schema_gate, queues.branch_gates([request.source, request.target]):
         heads = _capture(graph, request, dry_run=dry_run)
+        begun.base = heads.target
         hit("branch_merge.post_capture")
         result = MergeResult(request.source, request.target, heads.outcome, None)
         if heads.outcome is MergeOutcome.ALREADY_UP_TO_DATE:
             return result, heads
-        plan, conflicts = _plan_of_live_branches(graph, heads, dry_run=dry_run)
+        plan, conflicts = _plan_of_live_branches(graph, heads, progress, dry_run=dry_run)
         result = replace(result, conflicts=conflicts, rows_read=plan.rows_read)
         if dry_run:
             return result, heads
@@ -165,6 +171,7 @@ def _merge_once(graph: OpenGraph, request: MergeRequest, *, dry_run: bool) -> tu
                 heads.source.head.graph_commit_id, graph.parts.branches.ref_of
             ),
             captured=heads.target,
+            progress=progress,
         )
         return replace(result, commit=published.commit), heads
 
@@ -199,18 +206,20 @@ def _outcome(ancestry: Ancestry, meeting: Meeting, ours: GraphCommit, theirs: Gr
 
 
 def _plan_of_live_branches(
-    graph: OpenGraph, heads: _Heads, *, dry_run: bool
+    graph: OpenGraph, heads: _Heads, progress: TableProgressCallback, *, dry_run: bool
 ) -> tuple[MergePlan, tuple[MergeConflict, ...]]:
     """Plan the merge; if rows are missing because a branch was deleted meanwhile, the error says so."""
     try:
-        return _plan(graph, heads, dry_run=dry_run)
+        return _plan(graph, heads, progress, dry_run=dry_run)
     except (StorageError, HistoricalVersionReclaimed):
         for state in (heads.source, heads.target):
             graph.parts.branches.confirm(state.branch)
         raise
 
 
-def _plan(graph: OpenGraph, heads: _Heads, *, dry_run: bool) -> tuple[MergePlan, tuple[MergeConflict, ...]]:
+def _plan(
+    graph: OpenGraph, heads: _Heads, progress: TableProgressCallback, *, dry_run: bool
+) -> tuple[MergePlan, tuple[MergeConflict, ...]]:
     """Return what the target takes from the source, and all conflicts (B2)."""
     parts, target = graph.parts, heads.target.snapshot()
     schemas = merge_schema(graph, heads.base, heads.source, heads.target, dry_run=dry_run)
@@ -224,12 +233,19 @@ def _plan(graph: OpenGraph, heads: _Heads, *, dry_run: bool) -> tuple[MergePlan,
     source = heads.source.snapshot()
     looked_at = list(tables_to_merge(heads.base, source, target, parts.pinned, schemas.names))
     pointed = {points.table_key for points in looked_at if can_repoint(points, heads.target.branch)}
-    deltas = [
-        table_delta(reader, points)
-        for points in looked_at
-        if not (is_fast_forward and points.table_key in pointed)
-    ]
-    new = [new_table_delta(reader, key, parts.pinned(entry)) for key, entry in schemas.added]
+    compared = [points for points in looked_at if not (is_fast_forward and points.table_key in pointed)]
+    rows = {
+        points.table_key: _of_name(source, schemas.names, points.table_key).row_count for points in compared
+    }
+    rows |= {key: entry.row_count for key, entry in schemas.added}
+    tables = Tables("merge", rows, progress, stage="changes")
+    deltas, new = list[TableDelta](), list[TableDelta]()
+    for points in compared:
+        with tables.at(points.table_key):
+            deltas.append(table_delta(reader, points))
+    for key, entry in schemas.added:
+        with tables.at(key):
+            new.append(new_table_delta(reader, key, parts.pinned(entry)))
     conflicts = [conflict for delta in deltas for conflict in delta.conflicts]
     if not is_fast_forward:  # B3
         conflicts += broken_rules([*deltas, *new], schemas.catalog, view)

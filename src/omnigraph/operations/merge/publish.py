@@ -2,16 +2,19 @@
 
 G1  Nothing is written before the target is known to be where it was captured; every table of the target is
     held until the merge has landed.
+G2  Damage is not copied: files of which all goes into new ones are compared (N1 of `commit/rewritten.py`).
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 
 from omnigraph.catalog.arrow_schema import arrow_schema
 from omnigraph.catalog.model import Catalog
 from omnigraph.commit.changes import PinChange, RegisterTable, UpdateTable
-from omnigraph.commit.multi_step import Steps, new_table_commit, table_commit
+from omnigraph.commit.multi_step import Chunk, Chunks, Steps, new_table_commit, table_commit
 from omnigraph.commit.publish import PublishOutcome
+from omnigraph.commit.rewritten import compare_before_rewrite
 from omnigraph.commit.section import FailpointNames, TableCommit
 from omnigraph.commit.sidecar import WriterKind
 from omnigraph.commit.write import Attempt, Change, MergedCommit, entered, owns
@@ -22,10 +25,13 @@ from omnigraph.history.identity import BranchIdentity, TableIdentity, identity_o
 from omnigraph.history.manifest_rows import PublishedPin
 from omnigraph.history.state import ManifestState
 from omnigraph.merge.plan import tables_read
-from omnigraph.merge.rows import as_texts
+from omnigraph.merge.rows import DeltaRows, as_texts
 from omnigraph.merge.three_way import TableDelta
 from omnigraph.operations.context import OpenGraph
+from omnigraph.operations.progress import Advance, TableProgressCallback, Tables, unseen
 from omnigraph.operations.schema.change import AcceptedChange, Shaping, schema_change
+from omnigraph.storage.tables.layout import names_of_fragments
+from omnigraph.storage.tables.staged import CommittedTable
 
 _FAILPOINTS = FailpointNames(
     post_sidecar="branch_merge.post_sidecar_pre_commit",
@@ -71,6 +77,7 @@ def publish_merge(
     source_head: GraphCommit,
     source_history: Mapping[str, object],
     captured: ManifestState,
+    progress: TableProgressCallback = unseen,
 ) -> PublishOutcome:
     """Write what the target takes, and make it visible with a commit that has two parents.
 
@@ -100,12 +107,13 @@ def publish_merge(
         schema=None if plan.change is None else schema_change(snapshot, captured, plan.change),
     )
     owned = [entry for entry in (*written, *pointed) if owns(branch, entry)]
+    tables.compare()
     with (
         entered(parts, graph.publisher, change, moved=owned, held=snapshot.entries) as attempt,
         attempt.forked(written) as forks,
     ):
         commits = [tables.commit(attempt, forks.tables[entry.table_key]) for entry in written]
-        return attempt.commit([*commits, *tables.new_commits], [forks])
+        return attempt.commit(tables.told([*commits, *tables.new_commits], progress), [forks])
 
 
 class _Tables:
@@ -122,6 +130,31 @@ class _Tables:
             identity_of(item.new): item for item in changes if identity_of(item.new) not in pointed
         }
         self._shaping = None if plan.change is None else Shaping(graph, plan.change)
+        self._advance: dict[TableIdentity, Advance] = {}
+
+    def told(self, commits: Sequence[TableCommit], progress: TableProgressCallback) -> list[TableCommit]:
+        """Return commits that tell when they begin, go on and end: how many rows each writes is known."""
+        added = {entry.identity: delta for delta, entry in self._plan.added}
+        deltas = self._deltas | added
+        keys = {commit.entry.identity: commit.entry.table_key for commit in commits}
+        rows = {key: deltas[identity].rows if identity in deltas else 0 for identity, key in keys.items()}
+        tables = Tables("merge", rows, progress, stage="rows")
+
+        def run(commit: TableCommit, operation_id: str) -> CommittedTable | None:
+            with tables.at(commit.entry.table_key) as self._advance[commit.entry.identity]:
+                return commit.run(operation_id)
+
+        return [replace(commit, run=partial(run, commit)) for commit in commits]
+
+    def _counted(self, identity: TableIdentity, chunks: Chunks) -> Chunks:
+        """Return chunks of rows that tell when they have been taken."""
+
+        def counted() -> Iterator[Chunk]:
+            for rows, replaced in chunks():
+                yield rows, replaced
+                self._advance[identity](rows.num_rows)
+
+        return counted
 
     def entry(self, identity: TableIdentity) -> TableEntry:
         """Return a table as the target has it."""
@@ -170,7 +203,7 @@ class _Tables:
                 parts,
                 _unknown(delta, entry, self._branch),
                 arrow_schema(types.type_of(delta.table_key)),
-                delta.inserted.replacing_chunks,
+                self._counted(entry.identity, delta.inserted.replacing_chunks),
             )
             for delta, entry in self._plan.added
             if not self._is_adopted(entry)
@@ -183,14 +216,28 @@ class _Tables:
         parts = self._graph.parts
         return not self._branch.is_main or parts.store.latest_version(parts.address(entry)) == entry.version
 
+    def compare(self) -> None:
+        """Compare the files of tables that are copied as a whole, or get other columns, before that (G2).
+
+        Raises:
+            GraphDamaged: some are not what their commits wrote.
+        """
+        parts = self._graph.parts
+        for _, entry in self._plan.added:
+            if not self._is_adopted(entry):
+                compare_before_rewrite(parts, self._branch, entry, names_of_fragments)
+        for identity, reshape in self._reshaped.items():
+            assert self._shaping is not None, "what is reshaped has a change"
+            self._shaping.compare(self._branch, self._entries[identity], reshape)
+
     def commit(self, attempt: Attempt, written: TableEntry) -> TableCommit:
         """Return what happens to a table that the target has."""
         delta, reshape = self._deltas.get(written.identity), self._reshaped.get(written.identity)
         shaping = self._shaping
         steps = Steps(
             written,
-            delta.inserted.replacing_chunks if delta is not None and len(delta.inserted) else None,
-            delta.changed.replacing_chunks if delta is not None and len(delta.changed) else None,
+            self._chunks(written, None if delta is None else delta.inserted),
+            self._chunks(written, None if delta is None else delta.changed),
             [] if delta is None else as_texts(delta.deleted),
             None if reshape is None or shaping is None else lambda handle: shaping.stage_on(handle, reshape),
         )
@@ -199,6 +246,11 @@ class _Tables:
             steps,
             new_files=attempt.new_files(written),
             is_first_touch=attempt.is_first_touch(written),
+        )
+
+    def _chunks(self, written: TableEntry, rows: DeltaRows | None) -> Chunks | None:
+        return (
+            self._counted(written.identity, rows.replacing_chunks) if rows is not None and len(rows) else None
         )
 
 

@@ -271,14 +271,17 @@ class _Loss:
         return [*ends, *self._type.properties]
 
     def _changed(self, columns: list[str]) -> list[str]:
-        """Return the ids of rows that differ from the base in some columns, or are new and have a value."""
+        """Return the ids of rows that differ from the base in some columns, or are new and have a value.
+
+        What the base is in doubt about is no row of it, and so as good as new.
+        """
         ids: set[str] = set()
         for point in points_of(self._base):
             found = changed_ids(self._store, point, self._point)
             ids |= {*as_texts(found.inserted), *as_texts(found.updated)}
         wanted = pa.array(sorted(ids), pa.utf8())
         here = images(self._store, self._point, wanted).select(["id", *columns])
-        known, doubts = base_rows(self._reader, self._base, wanted)
+        known, _ = base_rows(self._reader, self._base, wanted)
         there = here.slice(0, 0) if known is None else known.select(["id", *columns])
         is_known = _compute.is_in(here["id"], value_set=there["id"].combine_chunks())
         both, new = here.filter(is_known), here.filter(_compute.invert(is_known))
@@ -287,4 +290,4 @@ class _Loss:
         written = as_texts(new["id"])
         if set(columns) != set(self._type_columns()):
             written = [row["id"] for row in new.to_pylist() if any(row[name] is not None for name in columns)]
-        return sorted({*as_texts(differing), *written, *(doubts & ids)})
+        return sorted({*as_texts(differing), *written})
